@@ -197,6 +197,7 @@ def launch(clusters: int, workers: int, *, on_demand: bool = False) -> list[str]
     from grid.executions.launchrequest import ClusterRequest, LaunchRequest
     from grid.executions.request import submit
     from grid.models import Environment, HardwareTier, Membership
+    from grid.queue.launches import why_not_launch
 
     environment, tier = Environment.objects.get(id="dask"), HardwareTier.objects.get(id="tiny")
     owners = list(Membership.objects.filter(role="owner").select_related("project", "user").order_by("project"))
@@ -217,7 +218,7 @@ def launch(clusters: int, workers: int, *, on_demand: bool = False) -> list[str]
     for number in range(clusters):
         owner = owners[number // PER_USER]
         request = LaunchRequest(owner.user, owner.project, environment, tier, "cluster", f"cluster {number}", cluster)
-        ids.append(submit(request, now=datetime.now(UTC)).pk)
+        ids.append(submit(request, gate=why_not_launch, now=datetime.now(UTC)).pk)
     return ids
 
 

@@ -133,13 +133,14 @@ def work() -> Mapping[str, Callable[[], object]]:
     from grid.models.dataplane import LOCAL
     from grid.projects import departures
     from grid.queue import snapshot
+    from grid.queue.launches import why_not_launch
     from grid.runtime.executions import read_rows, read_versions
 
     owner, project = User.objects.get(username="user-7"), Project.objects.get(pk="p7")
     launch = LaunchRequest(owner, project, Environment.objects.get(), HardwareTier.objects.get(pk="t0"), "workspace")
     return {
-        "launch": lambda: submit(launch, now=NOW),
-        "what admission decides on": lambda: snapshot.take(LOCAL),
+        "launch": lambda: submit(launch, gate=why_not_launch, now=NOW),
+        "what admission decides on": lambda: snapshot.take(LOCAL, now=NOW),
         "controller: what changed": lambda: ledger.row_versions(LOCAL),
         "controller: one execution": lambda: ledger.read("e000000001"),
         "controller: clusters alone": lambda: attached.stop_with_parents(LOCAL, now=NOW),

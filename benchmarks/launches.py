@@ -117,6 +117,7 @@ def measure(launches: int, ended: int, at_once: int) -> None:
     from grid.models import Environment, Execution, HardwareTier, Project, User
     from grid.models.dataplane import LOCAL
     from grid.queue import admission
+    from grid.queue.launches import why_not_launch
 
     call_command("migrate", verbosity=0)
     history.people()
@@ -132,7 +133,9 @@ def measure(launches: int, ended: int, at_once: int) -> None:
 
     def launch(number: int) -> None:
         owner, project = users[number % USERS], projects[number % USERS]
-        submit(LaunchRequest(owner, project, environment, tier, "workspace"), now=datetime.now(UTC))
+        submit(
+            LaunchRequest(owner, project, environment, tier, "workspace"), gate=why_not_launch, now=datetime.now(UTC)
+        )
 
     for what, numbers in (
         ("launched", range(min(launches, limit))),

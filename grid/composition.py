@@ -3,7 +3,9 @@
 A room below never imports the rooms that add to it: it offers a registry, and this module is the only one that knows both.
 """
 
+from grid.announcements import rules as maintenance
 from grid.clusters.kind import ClusterKind
+from grid.core import reasons
 from grid.executions import kinds, lifecycle, request
 from grid.executions.podkind import PodKind
 from grid.files import stored_remotes
@@ -12,13 +14,16 @@ from grid.jobs.kind import JobKind
 from grid.logs import knowledge
 from grid.models import Kind
 from grid.notifications import outbox
+from grid.projects import departures
+from grid.queue import gate
 from grid.starts import startups
 from grid.usage import usage
+from grid.usage.budgets import rules as budgets
 from grid.workspaces.kind import WorkspaceKind
 
 
 def compose() -> None:
-    """Register what rooms add to executions. Doing it twice changes nothing."""
+    """Register what rooms add to executions and to the words of reasons. Doing it twice changes nothing."""
     kinds.register(WorkspaceKind(Kind.WORKSPACE, FileSaving))
     kinds.register(JobKind(Kind.JOB, FileSaving))
     kinds.register(PodKind(Kind.APP, FileSaving))
@@ -28,3 +33,5 @@ def compose() -> None:
     lifecycle.on_enter(startups.record_start)
     lifecycle.on_enter(outbox.record_state)
     lifecycle.on_slots_freed(usage.end_all)
+    for room in (maintenance, departures, gate, budgets):
+        reasons.register(room.SENTENCES)

@@ -66,6 +66,7 @@ from grid.projects import departures
 from grid.queue import admission
 from grid.queue.expectation import outcomes
 from grid.queue.expectation.observed import Observed
+from grid.queue.launches import why_not_launch
 from grid.runtime import poolsamples
 from grid.runtime.executions import read_rows, read_versions
 from grid.tiers.rushplans import taken_since
@@ -130,7 +131,7 @@ def viewer(user: User) -> Viewer:
 def history(shop: Shop) -> Shop:
     """Two that wait, one that runs with a pod on a node, one that has ended long before LATER, with all that is kept of one."""
     running, *_ = (shop.launch(after=second) for second in range(3))
-    ended = submit(shop.request(), now=NOW, execution_id=ENDED_ID)
+    ended = submit(shop.request(), gate=why_not_launch, now=NOW, execution_id=ENDED_ID)
     Execution.objects.filter(pk=running.pk).update(state=State.RUNNING, slots_reserved_at=NOW)
     Execution.objects.filter(pk=ended.pk).update(state=State.STOPPED, ended_at=NOW, settled_at=NOW)
     pods = {running.pk: None, ended.pk: NOW}
@@ -190,7 +191,7 @@ def launch_into_a_full_queue(shop: Shop) -> None:
 
 def a_job(shop: Shop) -> str:
     """Return the id of a job with a run and a sweep."""
-    id = submit(shop.request(kind="job", environment=shop.job), now=NOW, execution_id="job").pk
+    id = submit(shop.request(kind="job", environment=shop.job), gate=why_not_launch, now=NOW, execution_id="job").pk
     jobs.start_sweep(id, [{"a": "1"}, {"a": "2"}], by="alice", now=NOW)
     return id
 

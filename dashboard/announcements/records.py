@@ -7,8 +7,8 @@ from typing import Any
 from django.db import transaction
 
 from dashboard.announcements.viewmodel import AnnouncementRecord
-from grid.announcements.gate import announced
-from grid.announcements.rules import coming_sentence, in_force, next_one, refused_sentence
+from grid.announcements.rules import coming_sentence, next_one
+from grid.announcements.store import announced
 from grid.audit import entries as audit
 from grid.models import Announcement, AnnouncementReader, AuditEntry, User
 
@@ -36,11 +36,10 @@ def latest_announcements() -> list[AnnouncementRecord]:
     return [_record(row) for row in Announcement.objects.all()[:MOST_LISTED]]
 
 
-def maintenance_for_launch(now: datetime) -> tuple[str, str]:
-    """Return why a launch would be refused now, and from when on it will be; "" for each without maintenance."""
-    known = announced(now)
-    current, coming = in_force(known, now), next_one(known, now)
-    return refused_sentence(current) if current else "", coming_sentence(coming) if coming else ""
+def coming_maintenance(now: datetime) -> str:
+    """Return from when on launches will be refused; "" when no maintenance is announced."""
+    coming = next_one(announced(now), now)
+    return coming_sentence(coming) if coming else ""
 
 
 def hide(announcement_id: str, user_id: int, now: datetime) -> None:

@@ -9,27 +9,27 @@ from decimal import Decimal
 from django.db.models import Count, F, Sum
 from django.utils import timezone
 
-from dashboard.announcements.records import maintenance_for_launch
+from dashboard.announcements.records import coming_maintenance
 from dashboard.executions.forms import LaunchForm
 from dashboard.executions.launch_waits import with_waits
 from dashboard.executions.viewmodels.fit_card import ClusterKnown, FitCard, FitQuestion, TierChoice, fit_card
 from dashboard.executions.viewmodels.launch import Slots, slots
 from dashboard.executions.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
 from dashboard.starts.viewmodels.expected_wait import launch_wait
-from dashboard.starts.wait_records import expected_wait, how_right, read_takeover
-from dashboard.usage.budget_records import left_for_launch
+from dashboard.starts.wait_records import expected_wait, how_right
+from dashboard.usage.budget_records import left_of_budget
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.labels import SIMULATED
 from grid.core.workqueue import in_slices
 from grid.diagnosis.launchfit import LaunchPool, PodPlan
 from grid.diagnosis.poolstates import RoomTally
 from grid.executions import dryrun
-from grid.executions.launchsettings import launch_settings
-from grid.executions.preview import Preview, place_in_queue, pod_plan, with_sidecars
+from grid.executions.preview import Preview, pod_plan, with_sidecars
 from grid.executions.request import draft
 from grid.executions.spec import ExecutionSpec, tier_spec
 from grid.models import Execution, LaunchCheck, User, WaitPrediction
-from grid.queue import snapshot
+from grid.queue.gate import refusal
+from grid.queue.launches import look_ahead
 from grid.runtime import Runtime, get_runtime
 from grid.starts.startuphistory import usual_node_start
 
@@ -129,24 +129,23 @@ def question_of(
     preview = Preview.of(unit)
     pods = preview.pods()
     prices = [row.head_price_per_hour + row.price_per_hour * (row.workers_minimum or 1) for row in unit]
-    queue = place_in_queue(unit)
-    budget, over_budget = left_for_launch(request.project.pk, sum(prices, Decimal(0)), now)
-    full, coming = maintenance_for_launch(now)
-    coming = coming or read_takeover(now)
-    full = full or over_budget or snapshot.why_queue_is_full(unit, launch_settings().queue_limits, read=snapshot.look)
-    waits = queue is not None and not queue.for_good and not full
+    outlook = look_ahead(unit, now)
+    closed, queue = outlook.closed, outlook.place
+    stands_in_line = closed is None and queue is not None and queue.position > 0 and not queue.for_good
     return FitQuestion(
         pods=tuple(pods),
         slots=sum(row.slots for row in unit),
         price=sum(prices, Decimal(0)),
         gpus=request.tier.gpus,
         queue=queue,
-        full=full,
-        expected=launch_wait(expected_wait(list(unit), now), how_right(WaitPrediction.Stage.QUEUED)) if waits else (),
+        full=refusal(closed).message if closed is not None else "",
+        expected=launch_wait(expected_wait(list(unit), now), how_right(WaitPrediction.Stage.QUEUED))
+        if stands_in_line
+        else (),
         needs=tuple(preview.needs()),
         secrets=tuple(one.name for one in preview.specs[0].secrets),
-        budget=budget,
-        coming=coming,
+        budget=left_of_budget(request.project.pk, sum(prices, Decimal(0)), now),
+        coming=coming_maintenance(now),
         beside=preview.beside(),
         price_beside=preview.specs[0].price_beside,
         choices=tuple(_choices(form, pods, running, preview.specs[0])),

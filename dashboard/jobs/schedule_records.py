@@ -7,14 +7,15 @@ from zoneinfo import ZoneInfo
 from django.db.models import Count, Min
 
 from dashboard.jobs.viewmodels.schedules import ScheduleLine, paused_words, schedule_events, schedule_times
-from grid.announcements.gate import current_maintenance
-from grid.announcements.rules import waiting_sentence
+from grid.announcements.rules import reason_of
+from grid.announcements.store import current_maintenance
 from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
 from grid.core.cron import find_zone
 from grid.core.translation import gettext as _
 from grid.jobs.lateness import LateReason, late_words
 from grid.jobs.scheduler import LATE, MINUTE
 from grid.models import Job, Schedule
+from grid.queue.gate import words_of
 
 
 def schedules_of(job_id: str, now: datetime) -> list[ScheduleLine]:
@@ -55,7 +56,7 @@ def _why_it_waits(schedule: Schedule, now: datetime) -> str:
         return ""
     maintenance = current_maintenance(now) if schedule.missed == Schedule.Missed.ONCE else None
     if maintenance is not None:
-        return waiting_sentence(maintenance)
+        return words_of(reason_of(maintenance))
     return _why_it_is_late(schedule, now) if now - schedule.next_at >= LATE else ""
 
 

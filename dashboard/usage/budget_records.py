@@ -7,7 +7,7 @@ from decimal import Decimal
 from dashboard.usage.usage_records import read_everybody
 from dashboard.usage.viewmodels.budgets import BudgetView, PastMonth, budget_view, left_words, past_month
 from grid.models import BudgetMonth, Project
-from grid.usage.budgets.closing import budgets, counted, problems_of_budget
+from grid.usage.budgets.closing import budgets, counted
 from grid.usage.budgets.rules import month_of
 
 _HOUR = 3600
@@ -36,11 +36,9 @@ def costs_by_day(project_id: str, now: datetime) -> dict[date, Decimal]:
     return dict(found)
 
 
-def left_for_launch(project_id: str, price: Decimal, now: datetime) -> tuple[str, str]:
-    """Return what is left for a launch in the project, and why it would be refused; "" for each without a budget or a reason."""
+def left_of_budget(project_id: str, price: Decimal, now: datetime) -> str:
+    """Return what is left for a launch in the project at a price per hour; "" without a budget, and when nothing is."""
     budget = budgets([project_id]).get(project_id)
     if budget is None:
-        return "", ""
-    refusal = "".join(problem.message for problem in problems_of_budget(project_id, now))
-    spent = counted([project_id], now).get(project_id, Decimal(0))
-    return left_words(budget, spent, price, now), refusal
+        return ""
+    return left_words(budget, counted([project_id], now).get(project_id, Decimal(0)), price, now)

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
-from grid.announcements.gate import maintenance_of
 from grid.announcements.rules import Maintenance, told_sentence
+from grid.announcements.store import maintenance_of
 from grid.database.lookingagain import DatabaseTask, look_again
 from grid.models import Announcement, AnnouncementReader, Execution, State, User
 from grid.models.execution import object_name_of

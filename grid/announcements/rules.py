@@ -1,14 +1,16 @@
 """When launches are refused for maintenance, and in which words; pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from grid.core.reasons import Reader, Reason, Sentence
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import as_sentence, listed_up_to, moment_words
 
-MAINTENANCE = "maintenance"  # the reason of what it refuses, and of what waits for its end
+MAINTENANCE = "maintenance"
 _NAMED = 5  # executions in a notification
 
 
@@ -48,22 +50,29 @@ def next_one(known: Iterable[Maintenance], now: datetime) -> Maintenance | None:
     return min(coming, key=lambda one: one.starts_at, default=None)
 
 
-def waiting_sentence(maintenance: Maintenance) -> str:
-    """Return why something queued waits. It is the same at any time, because it is stored with each queued execution."""
-    return _(
-        "Maintenance {until}: {text} It starts by itself afterwards.",
-        until=_until(maintenance),
-        text=as_sentence(maintenance.text),
-    )
+def reason_of(maintenance: Maintenance) -> Reason:
+    """Return the reason of what it refuses, and of what waits for its end."""
+    ends_at = maintenance.ends_at
+    values = {"text": maintenance.text, "until": ends_at.isoformat() if ends_at else None}
+    return Reason(MAINTENANCE, values, ends_at)
 
 
-def refused_sentence(maintenance: Maintenance) -> str:
+def waiting_sentence(values: Mapping[str, Any], reader: Reader) -> str:
+    """Return why something queued waits."""
+    return _("Maintenance {until}: {text} It starts by itself afterwards.", **_texts(values))
+
+
+def refused_sentence(values: Mapping[str, Any]) -> str:
     """Return why a launch is refused, and until when."""
-    return _(
-        "Maintenance {until}: {text} No new launches before it ends.",
-        until=_until(maintenance),
-        text=as_sentence(maintenance.text),
-    )
+    return _("Maintenance {until}: {text} No new launches before it ends.", **_texts(values))
+
+
+SENTENCES: dict[str, Sentence] = {MAINTENANCE: waiting_sentence}
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    ends_at = datetime.fromisoformat(values["until"]) if values["until"] else None
+    return {"until": _until(ends_at), "text": as_sentence(values["text"])}
 
 
 def coming_sentence(maintenance: Maintenance) -> str:
@@ -71,7 +80,7 @@ def coming_sentence(maintenance: Maintenance) -> str:
     return _(
         "No new launches from {start}, {until}: {text}",
         start=moment_words(maintenance.starts_at),
-        until=_until(maintenance),
+        until=_until(maintenance.ends_at),
         text=as_sentence(maintenance.text),
     )
 
@@ -89,9 +98,5 @@ def told_sentence(maintenance: Maintenance, executions: Sequence[str]) -> str:
     return f"{coming_sentence(maintenance)} {continuing}"
 
 
-def _until(maintenance: Maintenance) -> str:
-    return (
-        _("until {until}", until=moment_words(maintenance.ends_at))
-        if maintenance.ends_at
-        else _("until an operator ends it")
-    )
+def _until(ends_at: datetime | None) -> str:
+    return _("until {until}", until=moment_words(ends_at)) if ends_at else _("until an operator ends it")

@@ -44,8 +44,8 @@ _ORDINALS, _ORDINAL = {1: _("{number:,}st"), 2: _("{number:,}nd"), 3: _("{number
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """The place in the queue that the launch would get, with the reason in words and how it would start sooner, if it could; `for_good`
-    when it could never leave the queue."""
+    """The place in the queue that the launch would get, 0 where it would stand aside, with the reason in words and how it would start
+    sooner, if it could; `for_good` when it could never leave the queue."""
 
     position: int
     message: str
@@ -162,7 +162,9 @@ def _queues(queue: QueuePlace, after: Fit, expected: Sequence[str]) -> Fit:
         "not_known": (after.sentence,),
     }.get(after.code, ())
     wait = expected or (_("How long that takes is not known yet."),)
-    headline = _("Queues as {position}", position=ordinal(queue.position))
+    headline = _("Waits in the queue")
+    if queue.position:
+        headline = _("Queues as {position}", position=ordinal(queue.position))
     return Fit("queues", "wait", headline, queue.message, queue.sooner, "you", then=(*wait, *then))
 
 

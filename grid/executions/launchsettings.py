@@ -7,30 +7,22 @@ from django.conf import settings
 from grid.configuration import (
     FRONT_ENABLED,
     FRONT_MAXIMUM_BODY,
-    GLOBAL_QUEUE_LIMIT,
     HOME_VOLUME_SIZE,
     REPOSITORY_SIZE,
     RESULTS_SIZE,
-    WAITING_PER_PERSON,
-    WAITING_PER_PROJECT,
     values_of,
 )
 from grid.executions.front import FrontSpec, IngressSpec, front_port
 from grid.executions.token import workspace_origins
 from grid.models import Execution
-from grid.queue.queuelimit import QueueLimits
-
-_QUEUE_LIMITS = (GLOBAL_QUEUE_LIMIT, WAITING_PER_PERSON, WAITING_PER_PROJECT)
-_NORMAL_LIMITS = QueueLimits(*(setting.default for setting in _QUEUE_LIMITS))
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchSettings:
-    """The size of home volumes that are made now, the queue's limits, whether new programs with a web page have a front, and the bounds of
-    a project's repository and of a job's results in it."""
+    """The size of home volumes that are made now, whether new programs with a web page have a front, and the bounds of a project's
+    repository and of a job's results in it."""
 
     home_gibibytes: int = HOME_VOLUME_SIZE.default
-    queue_limits: QueueLimits = _NORMAL_LIMITS
     has_front: bool = bool(FRONT_ENABLED.default)
     body_mebibytes: int = FRONT_MAXIMUM_BODY.default
     repository_gibibytes: int = REPOSITORY_SIZE.default
@@ -75,7 +67,5 @@ def _ingress_to(execution: Execution) -> IngressSpec | None:
 
 def launch_settings() -> LaunchSettings:
     """Return the values now in force, with one query."""
-    everybody, person, project, home, front, *bounds = values_of(
-        *_QUEUE_LIMITS, HOME_VOLUME_SIZE, FRONT_ENABLED, FRONT_MAXIMUM_BODY, REPOSITORY_SIZE, RESULTS_SIZE
-    )
-    return LaunchSettings(home, QueueLimits(everybody, person, project), bool(front), *bounds)
+    home, front, *bounds = values_of(HOME_VOLUME_SIZE, FRONT_ENABLED, FRONT_MAXIMUM_BODY, REPOSITORY_SIZE, RESULTS_SIZE)
+    return LaunchSettings(home, bool(front), *bounds)

@@ -1,4 +1,4 @@
-"""A launch before it happens: the objects that would be created, the pods that need room, and the place in the queue.
+"""A launch before it happens: the objects that would be created, and the pods that need room.
 
 Nothing here is stored and nothing is asked of Kubernetes. The objects are built from the same rows by the same code as those of a launch;
 only what Kubernetes itself assigns is missing, such as the address of a cluster's head.
@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from grid.core.translation import gettext as _
-from grid.diagnosis.launchfit import PodPlan, QueuePlace
+from grid.diagnosis.launchfit import PodPlan
 from grid.diagnosis.resources import PODS, ResourceAmounts, resource_amounts
 from grid.diagnosis.shortages import PodNeeds
 from grid.executions import manifests
@@ -22,13 +21,6 @@ from grid.executions.spec import ExecutionSpec, TierSpec, parse_spec
 from grid.executions.storage import Storage
 from grid.kube.objects import Toleration
 from grid.models import Execution
-from grid.queue import snapshot
-from grid.queue.quota import admit
-
-_SOONER = {
-    "over_user_slots": _("Stop something that you no longer need, and it starts sooner."),
-    "over_tier_maximum": _("Choose another tier to start sooner."),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +106,3 @@ def pod_needs(tier: TierSpec, count: int = 1) -> PodNeeds:
     """Return `count` pods of the tier, as quotas and limit ranges see them."""
     asked = manifests.requests_and_limits(tier)
     return PodNeeds(tier.name, asked["requests"], asked["limits"], count)
-
-
-def place_in_queue(unit: Sequence[Execution]) -> QueuePlace | None:
-    """Return where the unit would stand in the queue and why; None when it would be admitted at once."""
-    queue = snapshot.look(unit[0].data_plane_id, unit)
-    refused = admit(queue.snapshot).refused.get(unit[0].pk)
-    if refused is None:
-        return None
-    taken = Counter(tier for row in unit for tier in snapshot.tiers_of(row))
-    maxima = queue.snapshot.tier_maximum
-    for_good = refused.code == "larger_than_limit" or any(
-        count > maxima.get(tier, count) for tier, count in taken.items()
-    )
-    sooner = "" if queue.snapshot.slots_per_user == 0 or for_good else _SOONER.get(refused.code, "")
-    return QueuePlace(refused.position, refused.message, sooner, for_good)

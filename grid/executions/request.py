@@ -5,13 +5,12 @@ Validates it, reports all problems, and stores it. Nothing here touches Kubernet
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from django.db import transaction
 
-from grid.announcements.gate import why_closed
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import Pools
@@ -21,12 +20,13 @@ from grid.executions.launchsettings import LaunchSettings, launch_settings
 from grid.models import Execution, State
 from grid.models.environment import Kind
 from grid.models.execution import new_execution_id
-from grid.queue import snapshot
 
 MAXIMUM_TITLE = 120
 _ID_LENGTH = 12
 
 Check = Callable[[LaunchRequest, StoredRows], Iterable[Problem]]
+# Returns why a unit is refused now; [] when it is not.
+LaunchGate = Callable[[Sequence[Execution], datetime], Sequence[Problem]]
 _checks: list[Check] = []
 
 
@@ -44,25 +44,23 @@ def validate(request: LaunchRequest, *, pools: Pools | None = None) -> list[Prob
     return _problems(request, StoredRows(request), pools)
 
 
-def submit(request: LaunchRequest, *, now: datetime, execution_id: str = "", pools: Pools | None = None) -> Execution:
+def submit(
+    request: LaunchRequest, *, gate: LaunchGate, now: datetime, execution_id: str = "", pools: Pools | None = None
+) -> Execution:
     """Store the request as queued, with its cluster if it has one: both or neither. Return the workspace or job of such a pair.
 
-    Raise Rejected with all problems, or when there is maintenance, the project's budget is used up or the queue is full. A
-    caller that may send a request twice gives it an id: the second time raises IntegrityError.
+    Raise Rejected with all problems, or with what closes the `gate` to the unit (`grid.queue.launches.why_not_launch`). A caller that
+    may send a request twice gives it an id: the second time raises IntegrityError.
     """
     with transaction.atomic():
         stored = StoredRows(request)
         problems = _problems(request, stored, pools)
         if problems:
             raise Rejected(problems)
-        central = launch_settings()
-        unit = _unit(request, stored, execution_id or new_execution_id(), now, central)
+        unit = _unit(request, stored, execution_id or new_execution_id(), now, launch_settings())
         first = unit[0]
-        if closed := why_closed(first.project_id, now):
+        if closed := gate(unit, now):
             raise Rejected(closed)
-        full = snapshot.why_queue_is_full(unit, central.queue_limits)
-        if full:
-            raise Rejected([Problem("", full, code="queue_full")])
         kinds.kind_of(request.kind).store(first, request)
         for execution in unit:
             lifecycle.record_request(execution)
@@ -140,5 +138,7 @@ def _wrong_project(request: LaunchRequest, stored: StoredRows) -> Iterator[Probl
     elif stored.project is None:
         # One answer for both cases: a stranger does not learn which projects exist.
         yield Problem(
-            "project", _("Choose a project to which you contribute; this one is archived or not yours."), "project"
+            "project",
+            _("Choose a project to which you contribute; this one is archived or not yours."),
+            "not_contributor",
         )

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from grid.announcements.rules import MAINTENANCE
 from grid.clusters.request import read_cluster_settings
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
@@ -37,12 +36,12 @@ from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSe
 from grid.models.environment import Kind
 from grid.models.execution import ACTIVE_STATES, FINAL_STATES
 from grid.notifications import outbox
-from grid.usage.budgets.closing import CLOSED
+from grid.queue.gate import PASSING
+from grid.queue.launches import why_not_launch
+from grid.usage.budgets.rules import CLOSED
 
 logger = logging.getLogger(__name__)
 
-# A refusal that passes by itself; every other one is a decision of a person.
-PASSING = frozenset({"queue_full", CLOSED, MAINTENANCE})
 REFUSED_SECONDS = 30
 CLOSED_SECONDS = 600  # by a budget, which opens with the next month; whoever raises it does not wait for this
 AT_ONCE = 3  # launches in one transaction, so that others get their turn of the database
@@ -279,7 +278,7 @@ class _Advance:
         id = attempt_id(self._job.pk, run.number, number)
         try:
             request = launch_request(self._job, self._record_of(run), RunAttempt(run, number))
-            execution = submit(request, now=self._now, execution_id=id)
+            execution = submit(request, gate=why_not_launch, now=self._now, execution_id=id)
         except Rejected as refused:
             return self._put_off(run, number, refused.problems)
         self._active.add(run.pk)
@@ -288,7 +287,7 @@ class _Advance:
 
     def _put_off(self, run: JobRun, number: int, problems: Sequence[Problem]) -> WaitStep | EndStep:
         why = " ".join(problem.message for problem in problems)
-        if all(problem.code in PASSING for problem in problems):
+        if all(problem.code in PASSING for problem in problems):  # every other refusal is a decision of a person
             again = _("{why} It is tried again by itself.", why=why)
             wait = CLOSED_SECONDS if any(problem.code == CLOSED for problem in problems) else REFUSED_SECONDS
             self._refused = WaitStep(again, self._now + timedelta(seconds=wait))

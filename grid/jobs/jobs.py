@@ -11,7 +11,6 @@ from datetime import datetime
 import msgspec
 from django.db import transaction
 
-from grid.announcements.gate import why_closed
 from grid.clusters.request import cluster_settings
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
@@ -26,6 +25,7 @@ from grid.jobs.jobsettings import PARAMETERS, RunRecord, read_record, wrong_vari
 from grid.jobs.pinned import pinned_environment
 from grid.jobs.runsteps import EndStep
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Schedule
+from grid.queue.gatefacts import why_closed
 
 MAXIMUM_ROWS = 1000  # of a sweep
 MAXIMUM_SWEEP_BYTES = 5_000_000  # of all its parameters, which one transaction stores

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from django.db import IntegrityError, transaction
 from django.db.models import Count
 
-from grid.announcements.gate import problems_of_maintenance, why_closed
+from grid.announcements.store import current_maintenance
 from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
 from grid.core.backoff import Backoff
 from grid.core.errors import Rejected
@@ -29,10 +29,13 @@ from grid.jobs.jobrows import make_run, record_of
 from grid.jobs.jobruns import advance_all, end_finished
 from grid.jobs.jobs import stop_run
 from grid.jobs.lateness import Lateness, LateReason, late_words, seconds_late
-from grid.jobs.schedules import lock_schedule, may_not_run, note, timetable_of, why_owner_may_not, write_pause
+from grid.jobs.schedules import lock_schedule, may_not_run, note, timetable_of, write_pause
 from grid.jobs.scheduletimes import due_times
 from grid.models import Execution, Job, JobRun, Schedule, State
 from grid.observability import telemetry
+from grid.projects.departures import why_departed
+from grid.queue.gate import words_of
+from grid.queue.gatefacts import why_closed
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +84,7 @@ class ScheduleRun:
 def look_at_due(now: datetime, *, apart: Collection[int] = ()) -> ScheduleLook:
     """Read what is due, without the schedules `apart`."""
     due = Schedule.objects.filter(next_at__lte=now)
-    if problems_of_maintenance(now):
+    if current_maintenance(now) is not None:
         # Those that make up for missed times stay due until it ends; the others say that they skip a time.
         due = due.exclude(missed=Schedule.Missed.ONCE)
     later = Schedule.objects.filter(next_at__gt=now).order_by("next_at", "pk")
@@ -121,9 +124,9 @@ def pause_departed(*, now: datetime) -> int:
     for pk in list(may_not_run().values_list("pk", flat=True)):
         with transaction.atomic():
             found = _lock(pk)
-            why = why_owner_may_not(found[1]) if found and found[0].next_at else ""
-            if found and why:
-                write_pause(found[0], now, why=why)
+            departed = why_departed(found[1].owner, found[1].project) if found and found[0].next_at else None
+            if found and departed is not None:
+                write_pause(found[0], now, why=words_of(departed))
                 count += 1
     return count
 
@@ -180,9 +183,8 @@ class _Decision:
         schedule, now = self._schedule, self._now
         if schedule.next_at is None or schedule.next_at > now:
             return ()  # another controller was faster
-        why = why_owner_may_not(self._job)
-        if why:
-            write_pause(schedule, now, why=why)
+        if (departed := why_departed(self._job.owner, self._job.project)) is not None:
+            write_pause(schedule, now, why=words_of(departed))
             return ()
         if _pause_if_refused(schedule, now):
             return ()

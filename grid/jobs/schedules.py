@@ -19,17 +19,15 @@ from grid.jobs.jobruns import end_run, launch_request
 from grid.jobs.jobs import locked
 from grid.jobs.runsteps import EndStep
 from grid.jobs.scheduletimes import CronTimetable, read_timetable
-from grid.models import Execution, Job, JobRun, Membership, Schedule
+from grid.models import Execution, Job, JobRun, Schedule
 from grid.notifications import outbox
+from grid.projects.departures import has_access
 
 MAXIMUM_SCHEDULES = 10  # of a job
 KEPT_HISTORY = 20  # entries of a schedule
 GONE = "gone"
-_MEMBERSHIPS = Membership.objects.filter(project_id=OuterRef("job__project_id"), user_id=OuterRef("job__owner_id"))
 # The project and the account let the owner launch.
-MAY_RUN = Q(job__owner__is_active=True, job__project__is_archived=False) & Q(
-    Exists(_MEMBERSHIPS.filter(role__in=Membership.CONTRIBUTING))
-)
+MAY_RUN = Q(job__project__is_archived=False) & has_access("job__")
 
 
 class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,21 +125,6 @@ def lock_schedule(schedule_id: int) -> tuple[Schedule, Job]:
 def may_not_run() -> QuerySet[Schedule]:
     """Return the schedules that go on although their owner may not launch in their project."""
     return Schedule.objects.filter(next_at__isnull=False).exclude(MAY_RUN).order_by("next_at", "pk")  # as its index is
-
-
-def why_owner_may_not(job: Job) -> str:
-    """Return why a job's owner may not launch it in its project, as a sentence; "" when that is allowed."""
-    owner, project = job.owner.get_username(), job.project
-    if not job.owner.is_active:
-        return _("The account of {owner} was closed.", owner=owner)
-    if project.is_archived:
-        return _("The project {name} was archived.", name=project.name)
-    membership = Membership.objects.filter(project=project, user=job.owner).first()
-    if membership is None:
-        return _("{owner} has left the project {name}.", owner=owner, name=project.name)
-    if membership.role not in Membership.CONTRIBUTING:
-        return _("{owner} is a viewer of the project {name} now.", owner=owner, name=project.name)
-    return ""
 
 
 def write_pause(schedule: Schedule, now: datetime, *, by: str = "", why: str = "") -> None:

@@ -1,29 +1,79 @@
-"""Stops the executions of people who have left a project, only view it now, or whose account was closed, after a grace time.
+"""Says who may no longer launch in a project, and stops the executions of people who have left it, only view it now, or whose account was
+closed, after a grace time.
 
 The database is asked each time instead of relying on an event, and the execution's row remembers the loss: so nothing is forgotten when the
 controller is away or dies, and a person who is back in time loses nothing. `opening` denies access meanwhile.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q
 
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
+from grid.core.reasons import Reader, Reason, Sentence
 from grid.core.translation import gettext as _
 from grid.core.wording import duration
 from grid.executions.lifecycle import record_change
 from grid.executions.stopping import ACCOUNT_CLOSED, LEFT_PROJECT, ONLY_VIEWS, request_stop
-from grid.models import Execution, Membership, State
+from grid.models import Execution, Membership, Project, State, User
 from grid.models.execution import ACTIVE_STATES
 from grid.notifications.outbox import tell_of_coming_stop
 
 PROJECTS_PATH = "/projects/"  # who has left a project does not see the execution's page any more
 BY = "Compute Grid"  # recorded as the person who requested the stop
 LIVES = Q(state__in=ACTIVE_STATES - {State.STOPPING, State.FINISHING}, stop_requested_at__isnull=True)
-_MEMBERSHIPS = Membership.objects.filter(project_id=OuterRef("project_id"), user_id=OuterRef("owner_id"))
-_HAS_ACCESS = Q(owner__is_active=True) & Q(Exists(_MEMBERSHIPS.filter(role__in=Membership.CONTRIBUTING)))
+INACTIVE, ARCHIVED, NOT_CONTRIBUTOR = "inactive", "archived", "not_contributor"
+
+
+def has_access(path: str = "") -> Q:
+    """Return the condition that the account and the membership of an owner let him launch in a project; `path` leads to the row that has
+    both."""
+    ids = {"project_id": OuterRef(f"{path}project_id"), "user_id": OuterRef(f"{path}owner_id")}
+    memberships = Membership.objects.filter(role__in=Membership.CONTRIBUTING, **ids)
+    return Q(**{f"{path}owner__is_active": True}) & Q(Exists(memberships))
+
+
+def why_departed(owner: User, project: Project) -> Reason | None:
+    """Return why the owner can launch nothing in the project; None when he can. What was launched before goes on in an archived one."""
+    if owner.is_active and project.is_archived:
+        return Reason(ARCHIVED, {"project": project.name})
+    return _departed(owner, project)
+
+
+def departed_owners(data_plane: str) -> dict[tuple[int, str], Reason]:
+    """Return the owners who have departed of what waits in the data plane, each with the project; nearly always none."""
+    rows = Execution.objects.in_data_plane(data_plane).queued().filter(~has_access()).order_by()
+    return {
+        (row.owner_id, row.project_id): reason
+        for row in rows.select_related("owner", "project").only("owner", "project")
+        if (reason := _departed(row.owner, row.project)) is not None
+    }
+
+
+def _departed(owner: User, project: Project) -> Reason | None:
+    if not owner.is_active:
+        return Reason(INACTIVE, {"owner": owner.get_username()})
+    role = Membership.objects.filter(project=project, user=owner).values_list("role", flat=True).first()
+    if role in Membership.CONTRIBUTING:
+        return None
+    names = {"owner": owner.get_username(), "project": project.name}
+    return Reason(NOT_CONTRIBUTOR, {**names, "views": role is not None})
+
+
+def _not_contributor_sentence(values: Mapping[str, Any], reader: Reader) -> str:
+    if values["views"]:
+        return _("{owner} is a viewer of the project {name} now.", owner=values["owner"], name=values["project"])
+    return _("{owner} has left the project {name}.", owner=values["owner"], name=values["project"])
+
+
+SENTENCES: dict[str, Sentence] = {
+    INACTIVE: lambda values, reader: _("The account of {owner} was closed.", owner=values["owner"]),
+    ARCHIVED: lambda values, reader: _("The project {name} was archived.", name=values["project"]),
+    NOT_CONTRIBUTOR: _not_contributor_sentence,
+}
 
 
 def stop_departed(data_plane: str, *, now: datetime, noted_only: bool = False) -> Sequence[str]:
@@ -67,7 +117,7 @@ def _concerned(data_plane: str) -> Iterable[Execution]:
         Execution.objects.in_data_plane(data_plane)
         .unsettled()
         .filter(LIVES)
-        .annotate(has_access=ExpressionWrapper(_HAS_ACCESS, output_field=BooleanField()))
+        .annotate(has_access=ExpressionWrapper(has_access(), output_field=BooleanField()))
     )
     differs = Q(has_access=False) | Q(access_lost_at__isnull=False)
     found = found.filter(differs)
@@ -80,16 +130,14 @@ def _concerned(data_plane: str) -> Iterable[Execution]:
 
 def _is_back(execution: Execution) -> bool:
     """Return True when the owner has access again since all rows were read: stopping many executions takes time."""
-    return Execution.objects.filter(_HAS_ACCESS, pk=execution.pk).exists()
+    return Execution.objects.filter(has_access(), pk=execution.pk).exists()
 
 
 def _reason(execution: Execution) -> str:
     if not execution.owner.is_active:
         return ACCOUNT_CLOSED
-    looks_on = Membership.objects.filter(
-        project=execution.project_id, user=execution.owner_id, role=Membership.Role.VIEWER
-    ).exists()
-    return ONLY_VIEWS if looks_on else LEFT_PROJECT
+    departed = _departed(execution.owner, execution.project)
+    return ONLY_VIEWS if departed is not None and departed.values["views"] else LEFT_PROJECT
 
 
 _LOST = {

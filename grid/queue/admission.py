@@ -4,14 +4,13 @@ Two processes may run this at the same time and no slot is given twice; see `sna
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
 from django.db import transaction
 
-from grid.announcements.gate import current_maintenance, last_end
-from grid.announcements.rules import waiting_sentence
+from grid.announcements.store import last_end
 from grid.configuration import OVER_QUOTA_TIMEOUT, value_of
 from grid.core.translation import gettext as _
 from grid.core.wording import duration
@@ -21,9 +20,10 @@ from grid.models import Execution, LastAdmission, QueueOrder, State
 from grid.models.environment import Kind
 from grid.observability import telemetry
 from grid.queue import quota, snapshot, takeover
-from grid.queue.quota import Decisions, Deferred, QuotaSnapshot
+from grid.queue.gate import CLOCK_STOPS
+from grid.queue.quota import Decisions, Deferred
 from grid.queue.snapshot import Queue, Unit
-from grid.usage.budgets.closing import closed_projects
+from grid.usage.budgets.rules import CLOSED
 
 UNLOCKED_ATTEMPTS = 3
 ADMITTED = Transition(State.DEPLOYING, "admitted", _("Has a slot; creating its objects in the cluster."))
@@ -67,16 +67,16 @@ def admit_next(data_plane: str, *, now: datetime) -> Admission:
     if not Execution.objects.in_data_plane(data_plane).queued().exists():
         return Admission()
     for _attempt in range(UNLOCKED_ATTEMPTS):
-        queue = snapshot.look(data_plane)
-        decisions = quota.admit(_with_gates(queue, now))
+        queue = snapshot.look(data_plane, now=now)
+        decisions = quota.admit(queue.snapshot)
         if not decisions.admitted:
             return Admission((), _refusals(queue, decisions, now))
         with transaction.atomic():
             if snapshot.lock_unchanged(data_plane, queue, decisions.admitted):
                 return _carry_out(queue, decisions, now)
     with transaction.atomic():
-        queue = snapshot.take(data_plane)
-        return _carry_out(queue, quota.admit(_with_gates(queue, now)), now)
+        queue = snapshot.take(data_plane, now=now)
+        return _carry_out(queue, quota.admit(queue.snapshot), now)
 
 
 def _carry_out(queue: Queue, decisions: Decisions, now: datetime) -> Admission:
@@ -96,7 +96,7 @@ def _refusals(queue: Queue, decisions: Decisions, now: datetime) -> list[Admissi
     for id, refused in decisions.refused.items():
         unit = queue.units[id]
         since = _waits_since(unit, queue.orders.get(id), opened_at)
-        is_late = refused.code not in ("held", "maintenance", "taken_over") and now - since > timeout
+        is_late = refused.code not in CLOCK_STOPS and now - since > timeout
         if is_late or any((row.reason, row.message) != (refused.code, refused.message) for row in unit):
             found.append(AdmissionRefusal(unit, refused, is_late, timeout))
     return found
@@ -106,22 +106,6 @@ def write_refusals(refusals: Iterable[AdmissionRefusal], *, now: datetime) -> No
     """Write each in a transaction of its own; what has changed since it was decided about is left as it is."""
     for refusal in refusals:
         _keep_waiting(refusal.unit, refusal.why, refusal.is_late, refusal.timeout, now)
-
-
-def _with_gates(queue: Queue, now: datetime) -> QuotaSnapshot:
-    """Return the snapshot with what keeps units from starting whatever is free: maintenance, an operator
-    who has taken over the queue, and a used up budget of their project."""
-    maintenance = current_maintenance(now)
-    until = waiting_sentence(maintenance) if maintenance is not None else ""
-    taken = takeover.current_takeover(now)
-    by_hand = takeover.waiting_sentence(taken) if taken is not None else ""
-    project_of = {id: unit[0].project_id for id, unit in queue.units.items()}
-    closed = closed_projects(set(project_of.values()), now)
-    waiting = (
-        replace(one, maintenance=until, taken_over=by_hand, over_budget=closed.get(project_of[one.execution_id], ""))
-        for one in queue.snapshot.waiting
-    )
-    return replace(queue.snapshot, waiting=tuple(waiting))
 
 
 def _remember_turns(admitted: Sequence[Execution], now: datetime) -> None:
@@ -170,7 +154,7 @@ def _keep_waiting(unit: Unit, refused: Deferred, is_late: bool, timeout: timedel
 
 def _wrote(row: Execution, refused: Deferred, is_late: bool, timeout: timedelta, now: datetime) -> bool:
     if is_late:
-        if refused.code == "over_budget":
+        if refused.code == CLOSED:
             message = _("It has waited {timeout} and could not start. {why}")
         elif row.kind == Kind.WORKSPACE:
             message = _("No slot became free within {timeout}. Resume it when there is room.")

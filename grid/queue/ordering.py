@@ -19,6 +19,7 @@ from grid.core.wording import one_line
 from grid.executions.lifecycle import record_change
 from grid.models import Execution, QueueOrder, State, User
 from grid.queue import quota, snapshot
+from grid.queue.gate import held, held_words, words_of
 from grid.queue.snapshot import Queue
 
 Move = Literal["front", "back", "before", "turn"]
@@ -45,42 +46,46 @@ class _Decision:
 def hold(execution_id: str, *, by: User, reason: str, now: datetime) -> None:
     """Keep a waiting execution from starting until it is released; all others pass it. Raise Rejected."""
     with transaction.atomic():
-        _hold(*_waiting(execution_id), by, reason, now)
+        _hold(*_waiting(execution_id, now), by, reason, now)
 
 
 def hold_several(execution_ids: Collection[str], *, by: User, reason: str, now: datetime) -> int:
     """Hold each that waits and is not held yet; return how many were held."""
-    return _decide_each(execution_ids, lambda row, queue: _hold(row, queue, by, reason, now))
+    return _decide_each(execution_ids, lambda row, queue: _hold(row, queue, by, reason, now), now)
 
 
 def _hold(row: Execution, queue: Queue, by: User, reason: str, now: datetime) -> None:
     reason = one_line(reason)[:REASON_LONGEST]
     order = queue.orders.get(row.pk) or QueueOrder(execution=row)
     if order.held_at is not None:
-        raise _refused(_("{held} It is held already.", held=snapshot.held_words(order)), "held")
+        raise _refused(_("{held} It is held already.", held=_held_words(order)), "held")
     order.held_at, order.held_by, order.held_reason = now, by.get_username(), reason
     order.save()
-    words = snapshot.held_words(order)
-    columns = {"reason": "held", "message": quota.held_message(words)}
+    hold = held(order.held_by, reason)
+    words, columns = held_words(hold.values), {"reason": hold.code, "message": words_of(hold)}
     _write(row, columns, _Decision("HeldInQueue", words, "waiting", words), by, now)
+
+
+def _held_words(order: QueueOrder) -> str:
+    return held_words(held(order.held_by, order.held_reason).values)
 
 
 def release(execution_id: str, *, by: User, now: datetime) -> None:
     """Let a held execution start when its turn comes. Its wait is counted anew. Raise Rejected."""
     with transaction.atomic():
-        _release(*_waiting(execution_id), by, now)
+        _release(*_waiting(execution_id, now), by, now)
 
 
 def release_several(execution_ids: Collection[str], *, by: User, now: datetime) -> int:
     """Release each that is held; return how many were."""
-    return _decide_each(execution_ids, lambda row, queue: _release(row, queue, by, now))
+    return _decide_each(execution_ids, lambda row, queue: _release(row, queue, by, now), now)
 
 
 def _release(row: Execution, queue: Queue, by: User, now: datetime) -> None:
     order = queue.orders.get(row.pk)
     if order is None or order.held_at is None:
         raise _refused(_("Nobody holds it; it waits for its turn."), "not_held")
-    words = snapshot.held_words(order)
+    words = _held_words(order)
     order.held_at, order.held_by, order.held_reason, order.released_at = None, "", "", now
     order.save()
     sentence = _("Released by {by}; it waits for its turn.", by=by.get_username())
@@ -88,13 +93,13 @@ def _release(row: Execution, queue: Queue, by: User, now: datetime) -> None:
     _write(row, columns, _Decision("ReleasedInQueue", sentence, words, "waiting"), by, now)
 
 
-def _decide_each(execution_ids: Collection[str], decide: Callable[[Execution, Queue], None]) -> int:
+def _decide_each(execution_ids: Collection[str], decide: Callable[[Execution, Queue], None], now: datetime) -> int:
     """Decide about each unit of which one of these is a part, with one snapshot of the queue; return how many decisions were made. A unit
     for which it is refused stays as it is."""
     done = 0
     for data_plane in sorted(set(Execution.objects.filter(pk__in=execution_ids).values_list("data_plane", flat=True))):
         with transaction.atomic():
-            queue = snapshot.take(data_plane)
+            queue = snapshot.take(data_plane, now=now)
             for unit in queue.units.values():
                 if not {row.pk for row in unit}.isdisjoint(execution_ids):
                     with suppress(Rejected), transaction.atomic():
@@ -109,7 +114,7 @@ def move(execution_id: str, where: Move, *, before: str = "", by: User, now: dat
     What was in front of the other one stays in front of both: its order is fixed too.
     """
     with transaction.atomic():
-        row, queue = _waiting(execution_id)
+        row, queue = _waiting(execution_id, now)
         standing = [id for id in quota.order(queue.snapshot) if id != row.pk]
         ranked = _ranked(queue, without=row.pk)
         if where == "before":
@@ -123,10 +128,10 @@ def move(execution_id: str, where: Move, *, before: str = "", by: User, now: dat
         _write(row, {}, _Decision("MovedInQueue", sentence, "", becomes), by, now)
 
 
-def _waiting(execution_id: str) -> tuple[Execution, Queue]:
+def _waiting(execution_id: str, now: datetime) -> tuple[Execution, Queue]:
     """Return the unit's first row and the queue, locked; raise Rejected when it no longer waits."""
     found = Execution.objects.filter(pk=execution_id).values_list("data_plane", flat=True).first()
-    queue = snapshot.take(found) if found is not None else None
+    queue = snapshot.take(found, now=now) if found is not None else None
     head = _head_of(execution_id, queue) if queue is not None else ""
     if queue is None or head not in queue.units:
         state = Execution.objects.filter(pk=execution_id).values_list("state", flat=True).first()

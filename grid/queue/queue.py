@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from grid.core.reasons import Reason
+
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -30,25 +32,12 @@ class QueuedUnit:
     parts: tuple[Part, ...]
     rank: int | None = None  # in front of all that have none; a smaller one is earlier
     back_at: datetime | None = None  # when an operator moved it behind all that waited
-    hold: str = ""  # a sentence that says who holds it; "" when it may start
-    maintenance: str = ""  # a sentence that says until when nothing starts, and why; "" without maintenance
-    taken_over: str = ""  # a sentence that says who decides by hand what starts; "" when nobody does
-    over_budget: str = ""  # a sentence that says which budget is used up; "" when it may start
+    closed: Reason | None = None  # why it cannot start whatever is free, and so lets all others pass
 
     @property
     def execution_id(self) -> str:
         """The id of its first part, which is its name in the queue."""
         return self.parts[0].execution_id
-
-    @property
-    def stands_aside(self) -> bool:
-        """Whether it cannot start whatever is free, and so lets all others pass."""
-        return bool(self.hold or self.maintenance or self.is_passed_over or self.over_budget)
-
-    @property
-    def is_passed_over(self) -> bool:
-        """Whether an operator decides by hand what starts, and nobody has put this in front."""
-        return bool(self.taken_over) and self.rank is None
 
     @property
     def slots(self) -> int:
@@ -74,7 +63,7 @@ def precedences(waiting: Iterable[QueuedUnit]) -> dict[str, Precedence]:
     waiting = list(waiting)
     oldest: dict[str, datetime] = {}
     for one in waiting:
-        if one.rank is None and one.back_at is None and not one.stands_aside:
+        if one.rank is None and one.back_at is None:
             for tier in one.tiers:
                 oldest[tier] = min(one.requested_at, oldest.get(tier, one.requested_at))
 

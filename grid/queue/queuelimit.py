@@ -1,14 +1,14 @@
 """Counts who would wait behind the limit of the queue, without I/O: those whom `grid.queue.quota.admit` would refuse, without a look
 at each of a thousand.
 
-For most users numbers of alike executions tell how many of their line are admitted: none, all, or as many of one size as fit. The others
-are decided one by one: those who stand before a tier with too few places for all, those whose line has several sizes or pairs, and those
-of whom an operator has moved or held something.
+For most users numbers of alike executions tell how many of their line are admitted: none, all, or as many of one size as fit. What the gate
+is closed to stays, and stands in nobody's way. The others are decided one by one: those who stand before a tier with too few places,
+those whose line has several sizes or pairs, and those of whom an operator has moved or held something.
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from grid.queue.queue import NEVER, QueuedUnit
@@ -27,7 +27,7 @@ class QueueLimits:
 @dataclass(frozen=True, slots=True)
 class Batch:
     """So many executions of one user that are alike. `waiting` have a unit of their own, the last of them requested at `latest`; `attached`
-    wait for a workspace or job; `holding` hold slots."""
+    wait for a workspace or job; `holding` hold slots. `is_closed` says that the gate is closed to those that wait."""
 
     user: int
     tiers: tuple[str, ...]
@@ -36,6 +36,7 @@ class Batch:
     attached: int = 0
     holding: int = 0
     latest: datetime = NEVER
+    is_closed: bool = False
 
 
 def others_left(
@@ -49,11 +50,14 @@ def others_left(
 ) -> int | None:
     """Return how many units the next admission leaves waiting beside `launch`, which stands in line with them; None when it admits it.
 
-    `batches` are without `launch`. `moved` are the users in whose line it is not only the time that counts. `one_by_one` returns the
-    snapshot of these users alone, with `launch` if it is of one of them.
+    `batches` are without `launch`. `moved` are the users in whose line it is not only the time that counts, and none of whose batches is
+    called closed. `one_by_one` returns the snapshot of these users alone, with `launch` if it is of one of them.
     """
     places = _free_places(batches, tier_maximum)
-    lines = _hopeful_lines([*batches, *_batches_of(launch)], slots_per_user, places)
+    standing = [replace(batch, waiting=0, attached=0) if batch.is_closed else batch for batch in batches]
+    if launch.closed is None:
+        standing += _batches_of(launch)
+    lines = _hopeful_lines(standing, slots_per_user, places)
     wanted: Counter[str] = Counter()
     for line in lines.values():
         wanted.update(line.wanted)
@@ -61,7 +65,7 @@ def others_left(
     unclear = {
         user for user, line in lines.items() if user in moved or line.admitted is None or contested & line.wanted.keys()
     }
-    own = lines.get(launch.user)
+    own = lines.get(launch.user) if launch.closed is None else None
     if own is not None and launch.user not in unclear and own.may_start(launch):
         if own.admits_all:
             return None

@@ -3,10 +3,8 @@
 Promises: nobody holds more slots than the limit because of a decision made here; no tier runs more executions than its maximum; each user
 is served first in first out, except that a unit that waits only for a full tier lets the user's launches that do without that tier pass;
 users are served in turn; whatever may start does start, unless it is the turn of another user who needs several places of a tier; a
-workspace or job and its cluster start together or not at all; what an operator has moved goes first or last; what an operator holds, and
-what is of a project whose budget is used up, lets all others pass; nothing starts during maintenance, and
-while an operator has taken over the queue only what operators have put in front; every
-refusal says why and what happens next.
+workspace or job and its cluster start together or not at all; what an operator has moved goes first or last; what the gate is closed to
+(`grid.queue.gate`) never starts and lets all others pass; every refusal says why and what happens next.
 """
 
 import heapq
@@ -21,11 +19,10 @@ from grid.core.regexes import Expression, escape
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.queue import queue
+from grid.queue.gate import words_of
 from grid.queue.queue import NEVER, QueuedUnit
 
-Refusal = Literal[
-    "over_user_slots", "over_tier_maximum", "larger_than_limit", "held", "maintenance", "taken_over", "over_budget"
-]
+Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit"]
 _YOUR_SLOTS, _OWNERS_SLOTS = _("You use {held} of {most} slots"), _("{owner} uses {held} of {most} slots")
 _AS_YOUR_SLOTS = Expression(
     "".join(
@@ -85,10 +82,10 @@ class QuotaSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """A refusal for now: `message` is for its user; `position` counts from 1 in the user's or the tier's line, and is 0 of what is
-    held, waits for the end of maintenance, or whose budget is used up."""
+    """A refusal for now: `message` is for its user; `position` counts from 1 in the user's or the tier's line, and is 0 of what the gate
+    is closed to."""
 
-    code: Refusal
+    code: str
     message: str
     position: int
 
@@ -103,9 +100,9 @@ class Decisions:
 
 def admit(snapshot: QuotaSnapshot) -> Decisions:
     """Admit units in turn as long as there is room for them."""
-    room = _Room(snapshot)
-    lines = {user: _Line(room, line) for user, line in queue.lines(snapshot.waiting).items()}
-    before = queue.precedences(snapshot.waiting)
+    room, standing = _Room(snapshot), [one for one in snapshot.waiting if one.closed is None]
+    lines = {user: _Line(room, line) for user, line in queue.lines(standing).items()}
+    before = queue.precedences(standing)
     heap: list[tuple[queue.Precedence, tuple[int, float], datetime, str, int]] = []
     served: dict[tuple[int, str], int] = {}
     admitted: list[str] = []
@@ -130,8 +127,8 @@ def admit(snapshot: QuotaSnapshot) -> Decisions:
 
 
 def order(snapshot: QuotaSnapshot) -> tuple[str, ...]:
-    """Return the ids of the units that do not stand aside, in the order in which they would start if there were room for all of them."""
-    waiting = tuple(one for one in snapshot.waiting if not one.stands_aside)
+    """Return the ids of the units that the gate is open to, in the order in which they would start if there were room for all of them."""
+    waiting = tuple(one for one in snapshot.waiting if one.closed is None)
     tiers = [tier for one in waiting for tier in one.tiers]
     boundless = replace(
         snapshot,
@@ -163,10 +160,6 @@ class _Cause:
 
     code: Refusal
     tier: str = ""
-
-
-_HELD, _MAINTENANCE, _OVER_BUDGET = _Cause("held"), _Cause("maintenance"), _Cause("over_budget")
-_TAKEN_OVER = _Cause("taken_over")
 
 
 class _Room:
@@ -227,9 +220,7 @@ class _Line:
         while self._place < len(self._line):
             one = self._line[self._place]
             never = self._room.too_small_tier(one)
-            if one.stands_aside:
-                self.refused[one.execution_id] = _aside(one)
-            elif one.slots > self._room.most > 0:
+            if one.slots > self._room.most > 0:
                 self.refused[one.execution_id] = _Cause("larger_than_limit")
             elif never:
                 self.refused[one.execution_id] = _Cause("over_tier_maximum", never)
@@ -257,36 +248,17 @@ class _Line:
     def _refuse_rest(self) -> None:
         """Refuse the rest of the line, even units that are small enough: if they passed, a large one could wait for ever."""
         for one in self._line[self._place :]:
-            self.refused[one.execution_id] = _aside(one) if one.stands_aside else _Cause("over_user_slots")
+            self.refused[one.execution_id] = _Cause("over_user_slots")
         self._place = len(self._line)
-
-
-def _aside(one: QueuedUnit) -> _Cause:
-    if one.hold:
-        return _HELD
-    if one.maintenance:
-        return _MAINTENANCE
-    return _TAKEN_OVER if one.is_passed_over else _OVER_BUDGET
-
-
-def _aside_message(one: QueuedUnit) -> str:
-    if one.hold:
-        return held_message(one.hold)
-    return one.maintenance or (one.taken_over if one.is_passed_over else one.over_budget)
-
-
-def held_message(hold: str) -> str:
-    """Return the message of what is held; `hold` is the sentence that says who holds it."""
-    return _("{hold} This starts when an operator releases it, and does not time out before.", hold=hold)
 
 
 def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Deferred]:
     explained = {
-        one.execution_id: Deferred(_aside(one).code, _aside_message(one), 0)
+        one.execution_id: Deferred(one.closed.code, words_of(one.closed), 0)
         for one in snapshot.waiting
-        if refused.get(one.execution_id) in (_HELD, _MAINTENANCE, _TAKEN_OVER, _OVER_BUDGET)
+        if one.closed is not None
     }
-    left = [one for one in snapshot.waiting if one.execution_id in refused.keys() - explained.keys()]
+    left = [one for one in snapshot.waiting if one.execution_id in refused]
     for line in queue.lines(left).values():
         for place, one in enumerate(line, start=1):
             explained[one.execution_id] = _refused(snapshot, room, one, refused[one.execution_id], place)

@@ -10,11 +10,12 @@ from django.db import transaction
 
 from grid.audit.entries import write_entry
 from grid.core.errors import Problem, Rejected
+from grid.core.reasons import Reason
 from grid.core.translation import gettext as _
 from grid.core.wording import as_sentence, moment_words, one_line
 from grid.models import DataPlane, QueueTakeover, User
+from grid.queue.gate import taken_over, takeover_words
 
-TAKEN_OVER = "taken_over"  # the reason of what waits for the end of it
 MINUTES = (15, 30, 60, 120, 240, 480)
 REASON_LONGEST = 200
 
@@ -29,20 +30,14 @@ def last_end(now: datetime) -> datetime | None:
     return ended.order_by("-until_at").values_list("until_at", flat=True).first()
 
 
-def waiting_sentence(takeover: QueueTakeover) -> str:
+def reason_of(takeover: QueueTakeover) -> Reason:
     """Return why something queued waits. It is the same at any time, because it is stored with each queued execution."""
-    return _("{takeover} Afterwards this starts by itself in its turn.", takeover=takeover_sentence(takeover))
+    return taken_over(takeover.actor_name, takeover.until_at, takeover.reason)
 
 
 def takeover_sentence(takeover: QueueTakeover) -> str:
     """Return who has taken over the queue, until when and why."""
-    until = moment_words(takeover.until_at)
-    return _(
-        "{actor} decides by hand what starts, until {until}: {reason}",
-        actor=takeover.actor_name,
-        until=until,
-        reason=as_sentence(takeover.reason),
-    )
+    return takeover_words(reason_of(takeover).values)
 
 
 def take_over(*, by: User, minutes: int, reason: str, now: datetime) -> QueueTakeover:

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef
 
-from grid.announcements.gate import why_closed
 from grid.announcements.rules import MAINTENANCE
 from grid.clusters.request import read_cluster_settings
 from grid.core.errors import Problem, Rejected
@@ -20,7 +19,6 @@ from grid.database.trouble import trouble_of
 from grid.diagnosis.launchfit import Pools
 from grid.environments.revisions import pinned_to
 from grid.executions.launchrequest import LaunchRequest
-from grid.executions.offers import may_launch_in
 from grid.executions.request import submit, validate, wrong_title
 from grid.executions.spec import launched_revision
 from grid.executions.stopping import RESTART, request_stop
@@ -28,12 +26,23 @@ from grid.models import Environment, Execution, HardwareTier, NotificationEvent,
 from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
 from grid.notifications import outbox
+from grid.projects.departures import ARCHIVED, INACTIVE, NOT_CONTRIBUTOR, why_departed
+from grid.queue.gatefacts import why_closed
+from grid.queue.launches import why_not_launch
 
 logger = logging.getLogger(__name__)
 
 ACTIVE, STOPPING, POD_STAYS, DELETED = "active", "stopping", "pod_stays", "deleted"
 ENDED = "ended"
 _BUSY = (ACTIVE, STOPPING, POD_STAYS)
+_DEPARTED = {
+    INACTIVE: _("This account is disabled; ask your admin."),
+    ARCHIVED: _("Its project, {name}, is archived. Its files are kept; ask an admin to restore it."),
+    NOT_CONTRIBUTOR: _(
+        "You are no longer a contributor of its project, {name}. Your files are kept; "
+        "ask the project's owner or an admin to make you a contributor again."
+    ),
+}
 
 
 def why_busy(state: str, *, stop_wanted: bool) -> Problem:
@@ -51,22 +60,10 @@ def why_not_resume(workspace: Workspace) -> Problem | None:
 
 
 def _why_not_launch(workspace: Workspace) -> Problem | None:
-    if not workspace.owner.is_active:
-        return Problem("", _("This account is disabled; ask your admin."), "inactive")
-    if workspace.project.is_archived:
-        sentence = _(
-            "Its project, {name}, is archived. Its files are kept; ask an admin to restore it.",
-            name=workspace.project.name,
-        )
-        return Problem("", sentence, "archived")
-    if not may_launch_in(workspace.owner, workspace.project):
-        sentence = _(
-            "You are no longer a contributor of its project, {name}. Your files are kept; "
-            "ask the project's owner or an admin to make you a contributor again.",
-            name=workspace.project.name,
-        )
-        return Problem("", sentence, "project")
-    return None
+    departed = why_departed(workspace.owner, workspace.project)
+    if departed is None:
+        return None
+    return Problem("", _DEPARTED[departed.code].format(name=workspace.project.name), departed.code)
 
 
 def problems_as_launched(workspace: Workspace, *, pools: Pools | None = None) -> list[Problem]:
@@ -104,7 +101,7 @@ def resume(
         request = _request(workspace, environment, tier, with_cluster=with_cluster)
         if environment.pk == workspace.environment_id and not newest:
             request = replace(request, pinned=pinned_to(environment.pk, workspace.environment_revision))
-        execution = submit(request, now=now, pools=pools)
+        execution = submit(request, gate=why_not_launch, now=now, pools=pools)
         workspace.environment_id, workspace.tier_id, workspace.launched_at = environment.pk, tier.pk, now
         workspace.environment_revision = launched_revision(execution)
         workspace.restart_requested_at, workspace.restart_problem = None, ""

@@ -51,6 +51,7 @@ from grid.models import (
 )
 from grid.notifications.addresses import letter_to_send
 from grid.notifications.letters import CONFIRM_ADDRESS
+from grid.queue.launches import why_not_launch
 from grid.runtime import Runtime
 from tests.access.policy import check_policy, check_unstored
 from tests.access.table import ROLES, Row
@@ -301,7 +302,9 @@ def _run(owner: User, project: Project, commit: str) -> Execution:
     environment = environment or make_environment("script", name="Script", kind="job", port=None)
     tier = HardwareTier.objects.get(pk="small")
     submit(
-        LaunchRequest(owner=owner, project=project, environment=environment, tier=tier, kind="job"), now=timezone.now()
+        LaunchRequest(owner=owner, project=project, environment=environment, tier=tier, kind="job"),
+        gate=why_not_launch,
+        now=timezone.now(),
     )
     execution = Execution.objects.get(owner=owner, run__isnull=False)
     RunFiles.objects.create(execution=execution, results=commit, results_files=1)

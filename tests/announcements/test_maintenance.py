@@ -17,9 +17,9 @@ from grid.announcements.rules import (
     coming_sentence,
     in_force,
     next_one,
+    reason_of,
     refused_sentence,
     told_sentence,
-    waiting_sentence,
 )
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
@@ -32,8 +32,7 @@ from grid.models import Announcement, AnnouncementReader, Execution, Job, JobRun
 from grid.models.dataplane import LOCAL
 from grid.notifications.outbox import tell_of_maintenance
 from grid.queue.admission import admit_waiting
-from grid.queue.queue import Part, QueuedUnit
-from grid.queue.quota import QuotaSnapshot, admit, order
+from grid.queue.gate import words_of
 from grid.workspaces import workspaces
 from tests.controller.world import World, fresh, in_world
 from tests.notifications.test_sender import at_once as directly
@@ -91,8 +90,10 @@ def test_the_next_one_is_the_first_to_start() -> None:
 
 def test_sentences_say_until_when_in_the_operators_words() -> None:
     night = maintenance(9, 21)
-    assert waiting_sentence(night) == "Maintenance until 5 March, 06:00 UTC: Upgrade. It starts by itself afterwards."
-    assert refused_sentence(maintenance(0, None, "Upgrade!")) == (
+    reason = reason_of(night)
+    assert words_of(reason) == "Maintenance until 5 March, 06:00 UTC: Upgrade. It starts by itself afterwards."
+    assert (reason.code, reason.until) == ("maintenance", night.ends_at)
+    assert refused_sentence(reason_of(maintenance(0, None, "Upgrade!")).values) == (
         "Maintenance until an operator ends it: Upgrade! No new launches before it ends."
     )
     assert coming_sentence(night) == "No new launches from 4 March, 18:00 UTC, until 5 March, 06:00 UTC: Upgrade."
@@ -101,27 +102,6 @@ def test_sentences_say_until_when_in_the_operators_words() -> None:
         "Once they have stopped, they cannot be launched again before it ends."
     )
     assert "1 running execution of yours continues: a. Once it has stopped, it cannot" in told_sentence(night, ["a"])
-
-
-def unit(id: str, **aside: Any) -> QueuedUnit:
-    return QueuedUnit(1, NOW, (Part(id, "job", ("small",)),), **aside)
-
-
-def test_nothing_is_admitted_during_maintenance_and_what_is_held_says_so() -> None:
-    units = (
-        unit("a", maintenance="Wait."),
-        unit("b", maintenance="Wait.", over_budget="Used up."),
-        unit("c", maintenance="Wait.", hold="Held by olga."),
-    )
-    snapshot = QuotaSnapshot(units, (), slots_per_user=9)
-    decisions = admit(snapshot)
-    assert decisions.admitted == ()
-    assert {id: (one.code, one.message, one.position) for id, one in decisions.refused.items()} == {
-        "a": ("maintenance", "Wait.", 0),
-        "b": ("maintenance", "Wait.", 0),
-        "c": ("held", "Held by olga. This starts when an operator releases it, and does not time out before.", 0),
-    }
-    assert order(snapshot) == ()
 
 
 # --- Launches ---

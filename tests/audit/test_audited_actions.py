@@ -12,6 +12,7 @@ from dashboard.nodes.overview_records import admin_facts
 from grid.executions.launchrequest import LaunchRequest
 from grid.executions.request import submit
 from grid.models import AppShare, AuditEntry, Execution, Job, Session, User
+from grid.queue.launches import why_not_launch
 from grid.sharing.grants import digest
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier, make_workspace
@@ -146,7 +147,7 @@ def test_settings_of_a_job_are_recorded_when_they_change_and_never_a_variables_v
     project, environment = make_project(people.owner), make_environment("script", name="Script", kind="job", port=None)
     tier = make_tier("small")
     launch = LaunchRequest(owner=people.owner, project=project, environment=environment, tier=tier, kind="job")
-    submit(launch, now=timezone.now())
+    submit(launch, gate=why_not_launch, now=timezone.now())
     job, client = Job.objects.get(), client_of(people.owner)
     fields = {
         "environment": "script",
@@ -201,7 +202,7 @@ def test_runs_of_jobs_and_their_stops_are_recorded(people: People) -> None:
     project, tier = make_project(people.owner), make_tier("small")
     environment = make_environment("script", name="Script", kind="job", port=None)
     launch = LaunchRequest(owner=people.owner, project=project, environment=environment, tier=tier, kind="job")
-    submit(launch, now=timezone.now())
+    submit(launch, gate=why_not_launch, now=timezone.now())
     job, client = Job.objects.get(), client_of(people.owner)
     machine = {"environment": "script", "tier": "small"}
     own = f"/jobs/{job.pk}"

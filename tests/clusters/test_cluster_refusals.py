@@ -13,6 +13,7 @@ from grid.core.errors import Rejected
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, Pools
 from grid.executions.request import submit
 from grid.models import Environment, Execution, HardwareTier
+from grid.queue.launches import why_not_launch
 from tests.clusters.cluster_requests import alone, attached, told
 from tests.support.shop import NOW, Shop
 
@@ -88,7 +89,7 @@ def test_all_problems_of_both_parts_are_told_at_once(shop: Shop) -> None:
         "local_storage",
     ]
     with pytest.raises(Rejected):
-        submit(request, now=NOW)
+        submit(request, gate=why_not_launch, now=NOW)
     assert not Execution.objects.exists()
 
 
@@ -167,7 +168,7 @@ def test_a_tier_that_fits_no_node_of_its_pool_is_refused_when_the_nodes_are_know
     }
     assert [problem.path for problem in validate_cluster(request, pools=small_nodes)] == ["worker_tier"]
     with pytest.raises(Rejected, match="the largest node of the pool"):
-        submit(request, now=NOW, pools=small_nodes)
+        submit(request, gate=why_not_launch, now=NOW, pools=small_nodes)
 
 
 @pytest.mark.parametrize("pools", [{}, {"default": LaunchPool("default", (), 4)}])

@@ -14,6 +14,7 @@ from grid.executions.offers import environments_for, tiers_for
 from grid.executions.request import cluster_id_for, submit
 from grid.executions.spec import ScalingSpec, parse_spec
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry
+from grid.queue.launches import why_not_launch
 from tests.clusters.cluster_requests import alone, attached, told
 from tests.support.frozen import on_tier
 from tests.support.shop import NOW, Shop
@@ -25,7 +26,7 @@ Configure = Callable[[Any, int], None]
 
 
 def test_a_cluster_alone_is_one_queued_row_with_its_frozen_spec(shop: Shop, worker_tier: HardwareTier) -> None:
-    submit(alone(shop, tier=worker_tier, local_storage=" 20Gi "), now=NOW)
+    submit(alone(shop, tier=worker_tier, local_storage=" 20Gi "), gate=why_not_launch, now=NOW)
 
     stored = Execution.objects.get()
     assert (stored.kind, stored.state, stored.slots, stored.attached_to) == ("cluster", "queued", 6, None)
@@ -39,7 +40,7 @@ def test_a_cluster_alone_is_one_queued_row_with_its_frozen_spec(shop: Shop, work
 
 
 def test_a_workspace_and_its_cluster_are_two_rows_that_know_each_other(shop: Shop) -> None:
-    workspace = submit(attached(shop), now=NOW)
+    workspace = submit(attached(shop), gate=why_not_launch, now=NOW)
 
     cluster = Execution.objects.get(attached_to=workspace)
     assert (workspace.slots, cluster.slots, cluster.project_id, cluster.title) == (1, 6, "churn", "Explore")
@@ -51,7 +52,7 @@ def test_a_workspace_and_its_cluster_are_two_rows_that_know_each_other(shop: Sho
 def test_editing_tiers_environments_and_configuration_later_changes_nothing_launched(
     shop: Shop, worker_tier: HardwareTier, configure: Configure
 ) -> None:
-    cluster = submit(alone(shop, head_tier=worker_tier), now=NOW)
+    cluster = submit(alone(shop, head_tier=worker_tier), gate=why_not_launch, now=NOW)
     configure(CLUSTER_SETTINGS["drain_seconds"], 5)
     HardwareTier.objects.update(memory="64Gi")
     Environment.objects.update(frameworks={"dask": "2027.1.0"})
@@ -67,7 +68,7 @@ def test_what_the_admin_says_of_scaling_is_frozen_per_framework(shop: Shop, conf
     configure(CLUSTER_SETTINGS["down_stabilisation_seconds"], 60)
     configure(FRAMEWORK_SETTINGS["ray"]["down_percent"], 10)
 
-    spec = parse_spec(submit(alone(shop, on_demand=True, target_memory=70), now=NOW)).cluster
+    spec = parse_spec(submit(alone(shop, on_demand=True, target_memory=70), gate=why_not_launch, now=NOW)).cluster
     assert spec is not None
     assert spec.drain_seconds == 90
     assert spec.scaling == ScalingSpec(
@@ -83,7 +84,7 @@ def test_what_the_admin_says_of_scaling_is_frozen_per_framework(shop: Shop, conf
 def test_without_autoscaling_there_are_as_many_workers_as_asked_for_always(shop: Shop, configure: Configure) -> None:
     configure(CLUSTER_SETTINGS["autoscaling"], 0)
     request = alone(shop, autoscale=False, workers_minimum=4, workers_maximum=0, target_cpu=900, on_demand=True)
-    execution = submit(request, now=NOW)
+    execution = submit(request, gate=why_not_launch, now=NOW)
 
     spec = parse_spec(execution).cluster
     assert spec is not None
@@ -92,9 +93,9 @@ def test_without_autoscaling_there_are_as_many_workers_as_asked_for_always(shop:
 
 
 def test_one_request_sent_twice_is_written_once_both_rows_of_it(shop: Shop) -> None:
-    workspace = submit(attached(shop), now=NOW, execution_id="abcdefabcdef")
+    workspace = submit(attached(shop), gate=why_not_launch, now=NOW, execution_id="abcdefabcdef")
     with pytest.raises(IntegrityError), transaction.atomic():
-        submit(attached(shop), now=NOW, execution_id="abcdefabcdef")
+        submit(attached(shop), gate=why_not_launch, now=NOW, execution_id="abcdefabcdef")
 
     assert Execution.objects.count() == 2
     assert workspace.attached.get().pk == cluster_id_for("abcdefabcdef") != "abcdefabcdef"
@@ -111,7 +112,7 @@ def test_a_pair_whose_cluster_cannot_be_written_is_not_written_at_all(shop: Shop
         **on_tier(shop.tier),
     )
     with pytest.raises(IntegrityError), transaction.atomic():
-        submit(attached(shop), now=NOW, execution_id="abcdefabcdef")
+        submit(attached(shop), gate=why_not_launch, now=NOW, execution_id="abcdefabcdef")
     assert [one.kind for one in Execution.objects.all()] == ["job"]
     assert not LifecycleEntry.objects.exists()
 

@@ -90,7 +90,7 @@ def test_what_the_form_says_of_places_is_what_the_queue_does(people: People, off
     on_one_tier = ALONE | {"head_tier": "medium"}
     assert "on the tier Medium" not in sent(people.owner, on_one_tier, "/launch/estimate/")[1]
     assert sent(people.owner, on_one_tier)[0] == 302
-    queue = take(LOCAL)
+    queue = take(LOCAL, now=timezone.now())
     assert admit(queue.snapshot).admitted == tuple(queue.units)
     Execution.objects.update(slots_reserved_at=timezone.now())
     assert running_by_tier() == {"medium": 1}

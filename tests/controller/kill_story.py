@@ -30,6 +30,7 @@ from grid.models import (
     Workspace,
 )
 from grid.models.environment import Kind
+from grid.queue.launches import why_not_launch
 from grid.sharing import sharing
 from grid.workspaces import workspaces
 from grid.workspaces.shutdown.keep import keep_longer
@@ -170,7 +171,7 @@ class Story:
         given = {"kind": kind, "environment": environment, "project": project, "tier": tier}
         id = "".join(rng.choices("abcdefghijkmnpqrstuvwxyz23456789", k=10))
         request = self.shop.request(owner=self.shop.people.owner, **(given | changes))
-        return submit(request, now=self.world.now, execution_id=id)
+        return submit(request, gate=why_not_launch, now=self.world.now, execution_id=id)
 
     def workspace(self) -> None:
         self._launch("workspace", Environment.objects.get(pk=self.shop.workspace.pk))

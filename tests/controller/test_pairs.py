@@ -14,6 +14,7 @@ from grid.models import Execution, HardwareTier, LastAdmission, LifecycleEntry, 
 from grid.models.dataplane import LOCAL
 from grid.queue import admission, snapshot
 from grid.queue.admission import admit_waiting
+from grid.queue.launches import why_not_launch
 from tests.support.shop import NOW, Shop
 
 Configure = Callable[[Any, int], None]
@@ -29,7 +30,7 @@ def test_both_are_admitted_at_once_and_told_in_order(shop: Shop) -> None:
     assert admit_waiting(LOCAL, now=NOW) == [workspace.pk, cluster.pk]
     assert states() == {"workspace": "deploying", "cluster": "deploying"}
     assert set(Execution.objects.values_list("slots_reserved_at", flat=True)) == {NOW}
-    (held,) = snapshot.take(LOCAL).snapshot.holding
+    (held,) = snapshot.take(LOCAL, now=NOW).snapshot.holding
     assert (held.tier, held.executions, held.slots) == ("small", 2, 7)
 
 
@@ -51,7 +52,7 @@ def test_without_room_for_both_none_starts_and_both_say_the_same(shop: Shop, con
 def test_a_pair_overtaken_while_it_is_admitted_is_not_admitted_by_half(shop: Shop) -> None:
     """The cluster's row is written by somebody else between reading and writing."""
     shop.launch_with_cluster()
-    (unit,) = snapshot.take(LOCAL).units.values()
+    (unit,) = snapshot.take(LOCAL, now=NOW).units.values()
     Execution.objects.filter(kind="cluster").update(revision=9)
 
     assert admission._reserve(unit, NOW) == ()
@@ -143,7 +144,7 @@ def test_a_job_and_its_cluster_on_tiers_with_a_maximum_take_a_place_on_each(shop
 
     third.refresh_from_db()
     assert third.message.startswith("The tier Limited runs 2 of at most 2 executions at once")
-    holding = {(one.tier, one.executions, one.slots) for one in snapshot.take(LOCAL).snapshot.holding}
+    holding = {(one.tier, one.executions, one.slots) for one in snapshot.take(LOCAL, now=NOW).snapshot.holding}
     assert holding == {("small", 2, 2), ("limited", 1, 6), ("limited", 1, 0), ("head", 1, 4), ("head", 1, 0)}
 
 
@@ -169,7 +170,7 @@ def test_positions_count_a_pair_once(shop: Shop, configure: Configure) -> None:
 def test_a_pair_is_submitted_and_decided_upon_in_few_queries(shop: Shop, django_assert_max_num_queries: Any) -> None:
     request = shop.request(cluster=shop.cluster_request())
     with django_assert_max_num_queries(40):
-        submit(request, now=NOW)
+        submit(request, gate=why_not_launch, now=NOW)
 
 
 def test_an_admission_is_remembered_for_its_user_on_each_of_its_tiers(shop: Shop) -> None:

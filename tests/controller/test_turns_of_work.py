@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -210,10 +210,10 @@ def test_slots_that_were_taken_since_a_decision_are_not_given_again(shop: Shop) 
     first, second = (shop.launch(after=number) for number in range(2))
     look, looks = snapshot.look, 0
 
-    def taken_meanwhile(data_plane: str) -> object:
+    def taken_meanwhile(data_plane: str, *, now: datetime) -> object:
         nonlocal looks
         looks += 1
-        found = look(data_plane)
+        found = look(data_plane, now=now)
         if looks == 1:
             Execution.objects.filter(pk=second.pk).update(state="deploying", slots_reserved_at=NOW)
         return found

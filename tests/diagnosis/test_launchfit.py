@@ -190,6 +190,11 @@ def test_a_queue_comes_first_and_says_what_comes_after_it() -> None:
     assert (for_good.code, for_good.headline) == ("never_fits", "Can never start")
 
 
+def test_launch_that_stands_aside_has_no_place() -> None:
+    answer = fit([plan()], replace(pool(node(3)), queue=QueuePlace(0, "mara decides by hand what starts.")))
+    assert (answer.code, answer.headline) == ("queues", "Waits in the queue")
+
+
 def test_an_unknown_cluster_is_said_to_be_unknown_and_keeps_nobody_from_launching() -> None:
     answer = fit([plan()], LaunchFacts(None))
     assert (answer.code, answer.severity) == ("not_known", "wait")

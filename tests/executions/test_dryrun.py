@@ -13,6 +13,7 @@ from grid.executions.request import draft, submit
 from grid.kube.resources import DEPLOYMENTS, PODS
 from grid.models import CheckOutcome, Execution, LaunchCheck
 from grid.models.dataplane import LOCAL
+from grid.queue.launches import why_not_launch
 from tests.clusters.cluster_requests import alone
 from tests.controller.world import World, in_world
 from tests.support.shop import NOW, Shop
@@ -43,7 +44,7 @@ async def test_the_cluster_confirms_the_very_objects_and_keeps_none(shop: Shop) 
     assert {one.detail for one in world.cluster.requests if one.verb == "create"} == {"dry run"}
     assert world.pods() == []
     assert not Execution.objects.exists()
-    submit(shop.request(), now=NOW, execution_id=ID)
+    submit(shop.request(), gate=why_not_launch, now=NOW, execution_id=ID)
     await world.step(world.controller())
     made = {(one.resource, one.name) for one in world.cluster.requests if one.verb == "create" and not one.detail}
     assert made == tried

@@ -16,6 +16,7 @@ from grid.executions.spec import parse_spec
 from grid.executions.storage import Storage
 from grid.files.filesaving import FileSaving
 from grid.models import Environment, Execution
+from grid.queue.launches import why_not_launch
 from tests.controller.world import World, in_world, states_of
 from tests.support.shop import NOW, Shop
 
@@ -53,11 +54,11 @@ def request_of(shop: Shop, model: ModelKind) -> Any:
 def test_new_kind_validates_its_own_part(request_of: Any) -> None:
     assert validate(request_of()) == []
     with pytest.raises(Rejected, match=r"Name the model\."):
-        submit(request_of(details={}), now=NOW)
+        submit(request_of(details={}), gate=why_not_launch, now=NOW)
 
 
 def test_new_kind_extends_the_spec_and_the_pod(request_of: Any) -> None:
-    execution = submit(request_of(), now=NOW)
+    execution = submit(request_of(), gate=why_not_launch, now=NOW)
     spec = parse_spec(Execution.objects.get(pk=execution.pk))
     assert (spec.kind, spec.details) == ("model", {"model": "churn"})
     preview = Preview.of(draft(request_of(), now=NOW, execution_id="abc"))
@@ -68,7 +69,7 @@ def test_new_kind_extends_the_spec_and_the_pod(request_of: Any) -> None:
 
 @in_world
 async def test_new_kind_is_followed_to_its_end(request_of: Any) -> None:
-    world, execution = World(), submit(request_of(), now=NOW)
+    world, execution = World(), submit(request_of(), gate=why_not_launch, now=NOW)
     controller = world.controller()
     await world.step(controller)
     for _ in range(4):

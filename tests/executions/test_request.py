@@ -16,6 +16,7 @@ from grid.executions.request import submit, validate
 from grid.executions.spec import parse_spec
 from grid.executions.stopping import request_stop
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, QueueOrder, State
+from grid.queue.launches import why_not_launch
 from tests.support.shop import NOW, Shop
 
 Configure = Callable[[Any, int], None]
@@ -26,7 +27,7 @@ def paths(problems: list[Any]) -> list[tuple[str, str]]:
 
 
 def test_a_launch_is_a_queued_row_with_its_first_line_of_history(shop: Shop) -> None:
-    execution = submit(shop.request(title="  Explore "), now=NOW)
+    execution = submit(shop.request(title="  Explore "), gate=why_not_launch, now=NOW)
 
     stored = Execution.objects.get(pk=execution.pk)
     assert (stored.state, stored.title, stored.revision, stored.requested_at) == ("queued", "Explore", 0, NOW)
@@ -46,11 +47,12 @@ def test_a_launch_reads_each_row_that_it_points_to_once(
         "configuration",
         "maintenance",
         "budget of the project",
+        "limits of the queue",
         "length of the queue",
     ]
     written = ["savepoint", "workspace", "execution", "line of history", "savepoint released"]
     with django_assert_num_queries(len(read) + len(written)):
-        submit(shop.request(), now=NOW)
+        submit(shop.request(), gate=why_not_launch, now=NOW)
 
 
 def test_editing_the_tier_and_the_environment_later_changes_nothing_launched(shop: Shop) -> None:
@@ -74,7 +76,7 @@ def test_owner_and_members_launch_and_nobody_else(shop: Shop) -> None:
     assert may_launch_in(people.teammate, shop.project)
     for other in (people.stranger, people.operator, people.admin):
         assert not may_launch_in(other, shop.project)
-        assert paths(validate(shop.request(owner=other))) == [("project", "project")]
+        assert paths(validate(shop.request(owner=other))) == [("project", "not_contributor")]
     assert list(projects_for(people.teammate)) == [shop.project]
 
 
@@ -89,7 +91,7 @@ def test_its_home_its_registry_and_what_browsers_may_do_are_those_of_the_launch(
 ) -> None:
     configure(HOME_VOLUME_SIZE, 7)
     Environment.objects.filter(pk=shop.workspace.pk).update(image_pull_secret="ours", allows_service_workers=True)
-    launched = submit(shop.request(), now=NOW)
+    launched = submit(shop.request(), gate=why_not_launch, now=NOW)
     owner = shop.people.owner.pk
     assert launched.spec["home"] == {"volume_name": f"home-{shop.project.pk}-{owner}", "volume_size": "7Gi"}
     environment = launched.spec["environment"]
@@ -103,11 +105,11 @@ def test_all_problems_are_told_at_once_each_at_its_field(shop: Shop) -> None:
         row.save()
 
     with pytest.raises(Rejected) as refused:
-        submit(shop.request(title="x" * 121), now=NOW)
+        submit(shop.request(title="x" * 121), gate=why_not_launch, now=NOW)
 
     assert paths(list(refused.value.problems)) == [
         ("title", "too_long"),
-        ("project", "project"),
+        ("project", "not_contributor"),
         ("environment", "not_offered"),
         ("tier", "not_offered"),
     ]

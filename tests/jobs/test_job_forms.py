@@ -19,6 +19,7 @@ from grid.executions.launchrequest import JobSettings, LaunchRequest
 from grid.executions.request import submit
 from grid.jobs import jobs
 from grid.models import Execution, Job, JobRun, User
+from grid.queue.launches import why_not_launch
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_project, make_tier
 from tests.shell.browsing import client_of
@@ -37,7 +38,7 @@ def job(people: People) -> Job:
         title="Train",
         job=JobSettings(command="python train.py", at_once=1),
     )
-    submit(request, now=timezone.now())
+    submit(request, gate=why_not_launch, now=timezone.now())
     return Job.objects.get()
 
 
@@ -149,7 +150,7 @@ def test_sweeps_of_a_list_of_jobs_are_counted_in_one_query(people: People, job: 
             title=title,
             job=JobSettings(command="python train.py"),
         )
-        submit(request, now=timezone.now())
+        submit(request, gate=why_not_launch, now=timezone.now())
         sweep(Job.objects.get(title=title), count)
     with CaptureQueriesContext(connection) as of_three:
         cards = jobs_of(people.owner.pk, "", timezone.now()).cards

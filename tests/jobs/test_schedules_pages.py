@@ -18,6 +18,7 @@ from grid.executions.request import submit
 from grid.jobs import schedules
 from grid.jobs.schedules import ScheduleSettings
 from grid.models import Announcement, Job, Membership, Schedule
+from grid.queue.launches import why_not_launch
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_project, make_tier
 from tests.shell.browsing import client_of
@@ -42,7 +43,7 @@ def job(people: People) -> Job:
         title="Train",
         job=JobSettings(command="python train.py"),
     )
-    submit(request, now=timezone.now())
+    submit(request, gate=why_not_launch, now=timezone.now())
     return Job.objects.get()
 
 

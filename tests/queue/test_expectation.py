@@ -67,7 +67,7 @@ def test_what_admission_would_start_now_starts_now(snapshot: QuotaSnapshot) -> N
     if len({one.tiers for one in snapshot.waiting}) <= 1 and all(one.slots == 1 for one in snapshot.waiting):
         assert set(starts) == set(admitted)
     assert all(seconds == 0 for seconds in starts.values())
-    assert not {one.execution_id for one in snapshot.waiting if one.hold} & starts.keys()
+    assert not {one.execution_id for one in snapshot.waiting if one.closed} & starts.keys()
 
 
 @given(moved_snapshots())
@@ -76,7 +76,7 @@ def test_all_that_may_start_does_once_everything_has_ended(snapshot: QuotaSnapsh
     possible = {
         one.execution_id
         for one in snapshot.waiting
-        if not one.hold
+        if not one.closed
         and one.slots <= snapshot.slots_per_user
         and all(one.tiers.count(tier) <= snapshot.tier_maximum.get(tier, 99) for tier in one.tiers)
     }

@@ -17,10 +17,13 @@ from grid.models import Execution, HardwareTier, LastAdmission, State, User
 from grid.models.dataplane import LOCAL
 from grid.queue import admission
 from grid.queue import snapshot as snapshots_of
+from grid.queue.gate import held
+from grid.queue.launches import why_queue_is_full
 from grid.queue.queue import QueuedUnit
 from grid.queue.queuelimit import Batch, QueueLimits, others_left
 from grid.queue.quota import Holding, QuotaSnapshot, admit
-from tests.queue.test_quota import TIERS, pair, snapshots, units, waiting
+from tests.queue.test_queue_order import moved_snapshots
+from tests.queue.test_quota import TIERS, USERS, pair, snapshots, units, waiting
 from tests.support.shop import NOW, Shop
 from tests.test_query_plans import history as history
 from tests.test_query_plans import scans
@@ -28,14 +31,19 @@ from tests.test_query_plans import scans
 Configure = Callable[[Any, int], None]
 
 
-def batches(snapshot: QuotaSnapshot) -> list[Batch]:
-    """As many batches as parts and holders: alike ones may be in one or in several."""
+def batches(snapshot: QuotaSnapshot, moved: Collection[int] = ()) -> list[Batch]:
+    """As many batches as parts and holders: alike ones may be in one or in several. None of a user of whom something was moved is
+    closed."""
     holding = [Batch(held.user, (held.tier,), held.slots, holding=held.executions) for held in snapshot.holding]
     for one in snapshot.waiting:
         first, *clusters = one.parts
-        holding.append(Batch(one.user, first.tiers, first.slots, waiting=1, latest=one.requested_at))
-        holding += [Batch(one.user, part.tiers, part.slots, attached=1) for part in clusters]
+        closed = one.closed is not None and one.user not in moved
+        holding.append(Batch(one.user, first.tiers, first.slots, waiting=1, latest=one.requested_at, is_closed=closed))
+        holding += [Batch(one.user, part.tiers, part.slots, attached=1, is_closed=closed) for part in clusters]
     return holding
+
+
+HELD = held("mara", "")  # as in `moved_snapshots`
 
 
 @dataclass
@@ -52,11 +60,13 @@ class Asked:
         return replace(self.snapshot, waiting=tuple(one for one in everybody if one.user in users))
 
     def answer(self) -> int | None:
+        moved = {one.user for one in self.snapshot.waiting if one.back_at or one.rank is not None or one.closed == HELD}
         return others_left(
             self.launch,
-            batches(self.snapshot),
+            batches(self.snapshot, moved),
             slots_per_user=self.snapshot.slots_per_user,
             tier_maximum=self.snapshot.tier_maximum,
+            moved=moved,
             one_by_one=self.one_by_one,
         )
 
@@ -71,6 +81,23 @@ def by_admission(snapshot: QuotaSnapshot, launch: QueuedUnit) -> int | None:
 def test_numbers_tell_what_admission_decides(most_slots: int, data: st.DataObject) -> None:
     snapshot, launch = data.draw(snapshots(most_slots)), data.draw(units(most_slots))
     assert Asked(snapshot, launch).answer() == by_admission(snapshot, launch)
+
+
+CLOSED = held("olga", "")
+
+
+@given(moved_snapshots(), st.sets(USERS), st.booleans(), st.data())
+def test_numbers_agree_with_admission_whatever_the_gate_closes(
+    snapshot: QuotaSnapshot, closed_users: set[int], is_launch_closed: bool, data: st.DataObject
+) -> None:
+    """Operators have moved and held some units, and the gate is closed to all of some users, as to those of a project."""
+    waiting = tuple(
+        replace(one, closed=one.closed or CLOSED) if one.user in closed_users and one.rank is None else one
+        for one in snapshot.waiting
+    )
+    launch = replace(data.draw(units(4)), closed=CLOSED if is_launch_closed else None)
+    asked = Asked(replace(snapshot, waiting=waiting), launch)
+    assert asked.answer() == by_admission(asked.snapshot, launch)
 
 
 @settings(max_examples=150)
@@ -250,12 +277,12 @@ ENTRIES = st.builds(
 )
 
 
-def all_looked_at(launch: list[Execution], limit: int) -> str:
-    """The decision on everybody in full, as the reason why the queue is full."""
-    decisions = admit(snapshots_of.take(LOCAL, extra=launch).snapshot)
+def all_looked_at(launch: list[Execution], limit: int) -> int | None:
+    """How many wait by the decision on everybody in full; None when the queue is not full."""
+    decisions = admit(snapshots_of.take(LOCAL, extra=launch, now=NOW).snapshot)
     if launch[0].pk in decisions.admitted or len(decisions.refused) <= limit:
-        return ""
-    return f"{len(decisions.refused) - 1} executions wait for a free slot already, and the queue holds {limit}. "
+        return None
+    return len(decisions.refused) - 1
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -286,8 +313,8 @@ def test_the_limit_refuses_as_a_decision_on_all_would(
         LastAdmission.objects.create(user=people[0], tier_id="gpu", at=NOW)
         wanted = replace(launch, state=State.QUEUED, what="pair" if launch.what == "left alone" else launch.what)
         rows = wanted.rows("launch", people, shop)
-        told = snapshots_of.why_queue_is_full(rows, QueueLimits(limit, person=1000, project=1000))
-        assert told.removesuffix("Stop something that you no longer need, or try again later.") == (
-            all_looked_at(rows, limit) if Execution.objects.queued().count() >= limit else ""
+        full = why_queue_is_full(rows, QueueLimits(limit, person=1000, project=1000), NOW)
+        assert (full.values["waiting"] if full is not None else None) == (
+            all_looked_at(rows, limit) if Execution.objects.queued().count() >= limit else None
         )
         transaction.set_rollback(True)

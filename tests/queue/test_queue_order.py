@@ -14,6 +14,7 @@ from grid.models import AuditEntry, ConfigRecord, Execution, LifecycleEntry, Que
 from grid.models.dataplane import LOCAL
 from grid.queue import ordering
 from grid.queue.admission import admit_waiting
+from grid.queue.gate import held
 from grid.queue.queue import Part, QueuedUnit
 from grid.queue.quota import Holding, QuotaSnapshot, admit, order
 from grid.queue.snapshot import take
@@ -32,7 +33,7 @@ def moved_snapshots(draw: st.DrawFn) -> QuotaSnapshot:
             return replace(one, rank=draw(st.integers(1, 5)))
         if how == "back":
             return replace(one, back_at=one.requested_at + timedelta(seconds=draw(st.integers(0, 9))))
-        return replace(one, hold="Held by mara.") if how == "hold" else one
+        return replace(one, closed=held("mara", "")) if how == "hold" else one
 
     return replace(snapshot, waiting=tuple(map(moved, snapshot.waiting)))
 
@@ -53,14 +54,14 @@ def test_nobody_is_lost_or_admitted_twice_or_beyond_a_cap(snapshot: QuotaSnapsho
 def test_what_is_held_never_starts_and_says_who_holds_it(snapshot: QuotaSnapshot) -> None:
     decisions = admit(snapshot)
     for one in snapshot.waiting:
-        if one.hold:
+        if one.closed:
             assert decisions.refused[one.execution_id].code == "held"
             assert "Held by mara." in decisions.refused[one.execution_id].message
 
 
 @given(moved_snapshots())
 def test_holding_changes_nothing_for_the_others_than_that_it_is_not_there(snapshot: QuotaSnapshot) -> None:
-    without = replace(snapshot, waiting=tuple(one for one in snapshot.waiting if not one.hold))
+    without = replace(snapshot, waiting=tuple(one for one in snapshot.waiting if not one.closed))
     assert admit(snapshot).admitted == admit(without).admitted
 
 
@@ -75,7 +76,7 @@ def test_the_order_is_the_same_whatever_order_the_rows_come_in(snapshot: QuotaSn
 
 @given(moved_snapshots())
 def test_the_order_has_everybody_who_may_start_the_front_first(snapshot: QuotaSnapshot) -> None:
-    units = {one.execution_id: one for one in snapshot.waiting if not one.hold}
+    units = {one.execution_id: one for one in snapshot.waiting if not one.closed}
     found = order(snapshot)
     assert sorted(found) == sorted(units)
     ranks = [units[id].rank for id in found if units[id].rank is not None]
@@ -119,7 +120,7 @@ def state_of(execution: Execution) -> tuple[str, str]:
 
 
 def standing() -> list[str]:
-    snapshot = take(LOCAL).snapshot
+    snapshot = take(LOCAL, now=NOW).snapshot
     titles = dict(Execution.objects.values_list("pk", "title"))
     return [titles[id] for id in order(snapshot)]
 

@@ -12,35 +12,44 @@ from grid.models import AuditEntry, ConfigRecord, Execution, QueueTakeover
 from grid.models.dataplane import LOCAL
 from grid.queue import ordering, takeover
 from grid.queue.admission import admit_waiting
-from grid.queue.quota import QuotaSnapshot, admit, order
+from grid.queue.gate import Candidate, GateFacts, taken_over, why_not_start
+from grid.queue.queue import QueuedUnit
+from grid.queue.quota import QuotaSnapshot, admit
 from tests.queue.test_queue_order import moved_snapshots
 from tests.support.shop import NOW, Shop
 
 HOUR = timedelta(hours=1)
 
 
-def taken(shop: Shop, minutes: int = 60) -> QueueTakeover:
+def take_over(shop: Shop, minutes: int = 60) -> QueueTakeover:
     return takeover.take_over(by=shop.people.operator, minutes=minutes, reason="A node\nburns", now=NOW)
 
 
 @given(moved_snapshots())
-def test_only_what_was_put_in_front_starts_and_the_order_afterwards_is_as_before(snapshot: QuotaSnapshot) -> None:
-    by_hand = replace(snapshot, waiting=tuple(replace(one, taken_over="Mara decides.") for one in snapshot.waiting))
+def test_takeover_starts_only_what_was_put_in_front(snapshot: QuotaSnapshot) -> None:
+    facts = GateFacts(takeover=taken_over("mara", NOW + HOUR, "A node burns"))
+
+    def in_taken_over_queue(one: QueuedUnit) -> QueuedUnit:
+        candidate = Candidate(one.user, "churn", one.closed, is_in_front=one.rank is not None)
+        return replace(one, closed=why_not_start(facts, candidate))
+
+    by_hand = replace(snapshot, waiting=tuple(map(in_taken_over_queue, snapshot.waiting)))
     decisions = admit(by_hand)
     units = {one.execution_id: one for one in snapshot.waiting}
     assert all(units[id].rank is not None for id in decisions.admitted)
     for id, refused in decisions.refused.items():
-        if units[id].rank is None and not units[id].stands_aside:
-            assert (refused.code, refused.message, refused.position) == ("taken_over", "Mara decides.", 0)
+        if units[id].rank is None and units[id].closed is None:
+            assert (refused.code, refused.position) == ("taken_over", 0)
+            assert refused.message.startswith(
+                "mara decides by hand what starts, until 4 March, 10:00 UTC: A node burns. "
+            )
     front = tuple(one for one in snapshot.waiting if one.rank is not None)
     assert decisions.admitted == admit(replace(snapshot, waiting=front)).admitted
-    again = replace(by_hand, waiting=tuple(replace(one, taken_over="") for one in by_hand.waiting))
-    assert order(again) == order(snapshot)
 
 
 def test_who_waits_reads_who_decides_until_when_and_why_and_what_is_put_in_front_starts(shop: Shop) -> None:
     first, second = shop.launch(), shop.launch(after=1)
-    taken(shop)
+    take_over(shop)
     assert admit_waiting(LOCAL, now=NOW + timedelta(minutes=1)) == []
     first.refresh_from_db()
     assert first.reason == "taken_over"
@@ -56,7 +65,7 @@ def test_who_waits_reads_who_decides_until_when_and_why_and_what_is_put_in_front
 def test_the_time_does_not_count_towards_the_timeout(shop: Shop) -> None:
     ConfigRecord.objects.create(key=OVER_QUOTA_TIMEOUT.key, value=600)
     waits = shop.launch()
-    taken(shop)
+    take_over(shop)
     admit_waiting(LOCAL, now=NOW + timedelta(minutes=59))
     assert Execution.objects.get(pk=waits.pk).reason == "taken_over"
     assert admit_waiting(LOCAL, now=NOW + HOUR) == [waits.pk]
@@ -68,7 +77,7 @@ def test_one_operator_at_a_time_has_it_and_any_gives_it_back(shop: Shop) -> None
             takeover.take_over(by=shop.people.operator, minutes=minutes, reason=reason, now=NOW)
     with pytest.raises(Rejected, match="Nobody has taken over"):
         takeover.give_back(by=shop.people.admin, now=NOW)
-    taken(shop)
+    take_over(shop)
     with pytest.raises(Rejected, match=f"{shop.people.operator.username} has taken over the queue until"):
         takeover.take_over(by=shop.people.admin, minutes=60, reason="Mine", now=NOW + timedelta(minutes=1))
     takeover.give_back(by=shop.people.admin, now=NOW + timedelta(minutes=5))

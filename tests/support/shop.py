@@ -10,6 +10,7 @@ import pytest
 from grid.executions.launchrequest import ClusterRequest, LaunchRequest
 from grid.executions.request import submit
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, User
+from grid.queue.launches import why_not_launch
 from tests.conftest import People
 
 NOW = datetime(2026, 3, 4, 9, 0, 0, tzinfo=UTC)
@@ -65,7 +66,7 @@ class Shop:
 
     def launch(self, owner: User | None = None, *, after: float = 0, **changes: Any) -> Execution:
         request = self.request(owner=owner or self.people.owner, **changes)
-        return submit(request, now=NOW + timedelta(seconds=after))
+        return submit(request, gate=why_not_launch, now=NOW + timedelta(seconds=after))
 
 
 @pytest.fixture

@@ -5,20 +5,19 @@ from decimal import Decimal
 
 import pytest
 
-from grid.queue.queue import Part, QueuedUnit
-from grid.queue.quota import QuotaSnapshot, admit, order
+from grid.queue.gate import words_of
 from grid.usage.budgets.rules import (
     Budget,
     beginning,
-    closed_sentence,
     coming_stop_sentence,
     month_of,
     next_month,
     pace_began,
+    reason_of,
+    refused_sentence,
     spent_by_end,
     stop_sentence,
     used_up_at,
-    waiting_sentence,
     warning_sentence,
 )
 
@@ -54,15 +53,17 @@ def test_line_is_reached_by_the_cent(spent: str, is_near: bool, is_closed: bool)
 
 
 def test_refusal_says_how_much_of_what_until_when_and_who_can_act() -> None:
-    assert closed_sentence(CHURN, Decimal("100.404"), MARCH, owner="alice") == (
+    assert refused_sentence(reason_of(CHURN, Decimal("100.404"), MARCH, owner="alice").values) == (
         "The project Churn has spent $100.40 of its $100.00 for March. Nothing new starts in it before 1 April (UTC), unless an admin "
         "raises the budget; its owner, alice, can ask for that."
     )
     early = Budget("churn", "Churn", Decimal(100), 50, 90)
-    assert "has spent $91.00 of its $100.00 for March and has reached its stop line at $90.00." in closed_sentence(
-        early, Decimal(91), MARCH, owner=""
+    reason = reason_of(early, Decimal(91), MARCH, owner="")
+    assert (reason.code, reason.until) == ("over_budget", beginning(next_month(MARCH)))
+    assert "has spent $91.00 of its $100.00 for March and has reached its stop line at $90.00." in (
+        refused_sentence(reason.values)
     )
-    assert waiting_sentence(early, MARCH, owner="") == (
+    assert words_of(reason) == (
         "The project Churn has reached the stop line of its budget for March, $90.00. Nothing new starts in it before 1 April (UTC), "
         "unless an admin raises the budget."
     )
@@ -95,28 +96,3 @@ def test_course_is_unknown_in_the_first_hours_and_while_nothing_is_spent() -> No
     assert spent_by_end(Decimal(90), Decimal(90), early) is None
     assert used_up_at(CHURN, Decimal(90), Decimal(0), TENTH) is None
     assert used_up_at(CHURN, Decimal(100), Decimal(9), TENTH) is None, "it is used up already"
-
-
-def waiting(id: str, *, user: int = 1, over_budget: str = "", hold: str = "") -> QueuedUnit:
-    return QueuedUnit(user, TENTH, (Part(id, "job", ("small",)),), over_budget=over_budget, hold=hold)
-
-
-def test_used_up_budget_keeps_a_unit_back_and_lets_all_others_pass() -> None:
-    units = (waiting("a", over_budget="Used up."), waiting("b"), waiting("c", user=2))
-    snapshot = QuotaSnapshot(units, (), slots_per_user=1, tier_maximum={"small": 2})
-    decisions = admit(snapshot)
-    assert set(decisions.admitted) == {"b", "c"}
-    kept = decisions.refused["a"]
-    assert (kept.code, kept.message, kept.position) == ("over_budget", "Used up.", 0)
-    assert order(snapshot) == decisions.admitted
-    behind = QuotaSnapshot((*units, waiting("d"), waiting("e", over_budget="Used up.")), (), slots_per_user=1)
-    assert {id: one.code for id, one in admit(behind).refused.items()} == {
-        "a": "over_budget",
-        "d": "over_user_slots",
-        "e": "over_budget",
-    }
-
-
-def test_operators_hold_is_told_before_the_budget() -> None:
-    snapshot = QuotaSnapshot((waiting("a", over_budget="Used up.", hold="Held by olga."),), (), slots_per_user=1)
-    assert admit(snapshot).refused["a"].code == "held"

@@ -37,6 +37,7 @@ from grid.executions.preview import pod_plan
 from grid.executions.request import submit
 from grid.executions.spec import tier_spec
 from grid.models import AuditEntry, Execution, HardwareTier, Job, User, Workspace
+from grid.queue.launches import why_not_launch
 from grid.runtime import get_runtime
 
 _ORDER = [kind for kind in KINDS if kind in LAUNCHABLE_KINDS]
@@ -100,7 +101,7 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
             for section in form.sections:
                 if url := section.launch(asked, id=wanted, now=now, pools=form.pools):
                     return redirect(url)
-            execution = submit(asked, now=now, execution_id=wanted, pools=form.pools)
+            execution = submit(asked, gate=why_not_launch, now=now, execution_id=wanted, pools=form.pools)
             write_launched(form.user, execution)
         return redirect("execution", id=execution.pk)
     except Rejected as refused:

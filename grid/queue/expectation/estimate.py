@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import inf
 
+from grid.announcements.rules import MAINTENANCE
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.queue import quota
@@ -12,7 +13,9 @@ from grid.queue.expectation.basis import HIGH, LOW, WaitEstimate, WaitFacts, Wor
 from grid.queue.expectation.curve import Curve
 from grid.queue.expectation.simulation import Simulation
 from grid.queue.expectation.starting import USUAL_START, RoomRuns, after_room, queued_curve, start_curve, start_estimate
+from grid.queue.gate import HELD, TAKEN_OVER, held_words, words_of
 from grid.queue.queue import QueuedUnit
+from grid.usage.budgets.rules import CLOSED
 
 # A queue spreads further than its runs: who comes later, and takes a turn before it, is in none of them.
 QUEUE_LOW, QUEUE_HIGH = 0.03, 0.97
@@ -29,6 +32,14 @@ _OWNERS_END = _(
 _TIERS_END = _(
     "Executions on its tier usually end after another {rest}; launches like this one usually start within {time}."
 )
+
+_CLOSED = {
+    HELD: _("Not known: it starts only after an operator releases it."),
+    MAINTENANCE: _("Not known: it starts only when maintenance ends."),
+    TAKEN_OVER: _("Not known: an operator decides what starts."),
+    CLOSED: _("Not known: it starts only when its project may spend again."),
+}
+_DEPARTED = _("Not known: it starts only when its owner may launch in its project again.")
 
 
 def estimates(facts: WaitFacts) -> dict[str, WaitEstimate]:
@@ -99,25 +110,9 @@ def _of_unit(
     left: _UsualRest,
     position: int,
 ) -> WaitEstimate:
-    if refused is not None and refused.code == "held":
-        return WaitEstimate(
-            None, why=_("Not known: it starts only after an operator releases it. {hold}", hold=one.hold)
-        )
-    if refused is not None and refused.code == "maintenance":
-        return WaitEstimate(
-            None, why=_("Not known: it starts only when maintenance ends. {maintenance}", maintenance=one.maintenance)
-        )
-    if refused is not None and refused.code == "taken_over":
-        return WaitEstimate(
-            None, why=_("Not known: an operator decides what starts. {taken_over}", taken_over=one.taken_over)
-        )
-    if refused is not None and refused.code == "over_budget":
-        return WaitEstimate(
-            None,
-            why=_(
-                "Not known: it starts only when its project may spend again. {over_budget}", over_budget=one.over_budget
-            ),
-        )
+    if one.closed is not None:
+        why = held_words(one.closed.values) if one.closed.code == HELD else words_of(one.closed)
+        return WaitEstimate(None, why=f"{_CLOSED.get(one.closed.code, _DEPARTED)} {why}")
     if refused is not None and _never_starts(facts.snapshot, one):
         return WaitEstimate(None, why=_("It cannot start as it is: {why}", why=refused.message), position=position)
     if refused is not None and all(one.execution_id not in run for run in runs):

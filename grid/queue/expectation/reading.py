@@ -25,7 +25,7 @@ def read_facts(
 ) -> WaitFacts:
     """Return the facts of a data plane; `launch` is one unit that is not stored, as if it were requested now. `observed` is what the
     cluster shows of those that start."""
-    queue = snapshot.look(data_plane, launch)
+    queue = snapshot.look(data_plane, launch, now=now)
     executions = Execution.objects.in_data_plane(data_plane)
     active = list(executions.unsettled().order_by().values(*COLUMNS, *START_COLUMNS, STOPS_AT))
     active += [{name: getattr(row, name) for name in COLUMNS} for row in launch]

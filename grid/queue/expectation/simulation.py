@@ -33,7 +33,7 @@ class Simulation:
     def __init__(
         self, snapshot: QuotaSnapshot, holders: Sequence[tuple[float, Holder]], holds: Callable[[QueuedUnit], float]
     ) -> None:
-        waiting = [one for one in snapshot.waiting if not one.stands_aside]
+        waiting = [one for one in snapshot.waiting if one.closed is None]
         self._snapshot = snapshot
         self._holds = holds
         self._before = queue.precedences(waiting)

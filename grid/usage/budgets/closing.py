@@ -4,11 +4,9 @@ from collections.abc import Collection
 from datetime import datetime
 from decimal import Decimal
 
-from grid.core.errors import Problem
+from grid.core.reasons import Reason
 from grid.models import BudgetMonth, Membership, ProjectBudget
-from grid.usage.budgets.rules import Budget, closed_sentence, month_of, waiting_sentence
-
-CLOSED = "over_budget"
+from grid.usage.budgets.rules import Budget, month_of, reason_of
 
 
 def budgets(projects: Collection[str] | None = None) -> dict[str, Budget]:
@@ -37,29 +35,13 @@ def counted(projects: Collection[str], now: datetime) -> dict[str, Decimal]:
     return dict(rows.values_list("project_id", "spent"))
 
 
-def closed_projects(projects: Collection[str], now: datetime) -> dict[str, str]:
-    """Return those of the projects whose stop line is reached, each with the sentence that says so to what waits."""
-    return {
-        budget.project_id: waiting_sentence(budget, month_of(now), owner=owner)
-        for budget, _, owner in _closed(projects, now)
-    }
-
-
-def problems_of_budget(project_id: str, now: datetime) -> list[Problem]:
-    """Return why nothing new may be launched in the project now; [] when it may."""
-    return [
-        Problem("", closed_sentence(budget, spent, month_of(now), owner=owner), CLOSED)
-        for budget, spent, owner in _closed([project_id], now)
-    ]
-
-
-def _closed(projects: Collection[str], now: datetime) -> list[tuple[Budget, Decimal, str]]:
-    """Return the budgets whose stop line is reached, each with what was spent and who owns the project."""
-    found = budgets(projects)
-    spent = counted(found, now) if found else {}
-    closed = [id for id, budget in found.items() if id in spent and budget.is_closed(spent[id])]
+def closed_projects(projects: Collection[str], now: datetime) -> dict[str, Reason]:
+    """Return those of the projects whose stop line is reached, each with the reason why nothing starts in it."""
+    amounts = budgets(projects)
+    spent = counted(amounts, now) if amounts else {}
+    closed = [id for id, budget in amounts.items() if id in spent and budget.is_closed(spent[id])]
     if not closed:
-        return []
+        return {}
     owners = Membership.objects.filter(project__in=closed, role=Membership.Role.OWNER).order_by()
     names = dict(owners.values_list("project_id", "user__username"))
-    return [(found[id], spent[id], names.get(id, "")) for id in closed]
+    return {id: reason_of(amounts[id], spent[id], month_of(now), owner=names.get(id, "")) for id in closed}

@@ -3,13 +3,17 @@
 Months are those of UTC, as everything of usage is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from typing import Any
 
+from grid.core.reasons import Reader, Reason, Sentence
 from grid.core.translation import gettext as _
 from grid.core.wording import day_words, duration, money, month_name
 
+CLOSED = "over_budget"  # the reason of what a used up budget refuses or keeps waiting
 GRACE = timedelta(minutes=10)  # from the warning until what runs is stopped, if that was chosen
 PACE_DAYS = 7  # what was spent in these last days, today among them, says how it goes on
 SHORTEST_PACE = timedelta(hours=6)  # of a month that has just begun, less than this says nothing
@@ -55,21 +59,39 @@ def next_month(month: date) -> date:
     return (month + timedelta(days=31)).replace(day=1)
 
 
-def closed_sentence(budget: Budget, spent: Decimal, month: date, *, owner: str) -> str:
+def reason_of(budget: Budget, spent: Decimal, month: date, *, owner: str) -> Reason:
+    """Return the reason why nothing starts in the project of a budget whose stop line is reached; `owner` is the project's, who can act."""
+    values = {
+        "project": budget.project,
+        "amount": str(budget.amount),
+        "line": str(budget.stop_line),
+        "spent": str(spent),
+        "month": month.isoformat(),
+        "owner": owner,
+    }
+    return Reason(CLOSED, values, beginning(next_month(month)))
+
+
+def refused_sentence(values: Mapping[str, Any]) -> str:
     """Return why a launch is refused: what was spent of what, until when, and who can act."""
-    return f"{_spent(budget, spent, month)}. {_until(month, owner)}"
+    month = date.fromisoformat(values["month"])
+    amount, line, spent = (Decimal(values[name]) for name in ("amount", "line", "spent"))
+    return f"{_spent_words(values['project'], month, amount, line, spent)}. {_until(month, values['owner'])}"
 
 
-def waiting_sentence(budget: Budget, month: date, *, owner: str) -> str:
-    """Return why something waits. It names no sum that grows, because it is stored with all that waits."""
-    line = money(budget.stop_line)
+def waiting_sentence(values: Mapping[str, Any], reader: Reader) -> str:
+    """Return why something waits. It names no sum that grows, because all that waits would be written again with each."""
+    month = date.fromisoformat(values["month"])
     return _(
         "The project {project} has reached the stop line of its budget for {month}, {line}. {until}",
-        project=budget.project,
+        project=values["project"],
         month=month_name(month),
-        line=line,
-        until=_until(month, owner),
+        line=money(Decimal(values["line"])),
+        until=_until(month, values["owner"]),
     )
+
+
+SENTENCES: dict[str, Sentence] = {CLOSED: waiting_sentence}
 
 
 def warning_sentence(budget: Budget, spent: Decimal, month: date) -> str:
@@ -127,17 +149,17 @@ def pace_began(now: datetime) -> datetime:
 
 
 def _spent(budget: Budget, spent: Decimal, month: date) -> str:
+    return _spent_words(budget.project, month, budget.amount, budget.stop_line, spent)
+
+
+def _spent_words(project: str, month: date, amount: Decimal, line: Decimal, spent: Decimal) -> str:
     sentence = _("The project {project} has spent {spent} of its {amount} for {month}")
-    if budget.stop_percent < 100 and budget.is_closed(spent):
+    if line < amount and spent >= line:
         sentence = _(
             "The project {project} has spent {spent} of its {amount} for {month} and has reached its stop line at {line}"
         )
     return sentence.format(
-        project=budget.project,
-        spent=money(spent),
-        amount=money(budget.amount),
-        month=month_name(month),
-        line=money(budget.stop_line),
+        project=project, spent=money(spent), amount=money(amount), month=month_name(month), line=money(line)
     )
 
 

@@ -115,14 +115,17 @@ def _others_left(launch: Sequence[Execution], now: datetime, read: Callable[...,
     projects = {launch[0].project_id, *queued.values_list("project_id", flat=True).distinct()}
     facts = facts_of_queue(data_plane, projects, now)
     unit = snapshot.queued_unit(tuple(launch), facts)
-    moved_units = list(QueueOrder.objects.values_list("pk", flat=True))
-    moved = set(queued.filter(pk__in=moved_units).values_list("owner_id", flat=True))
+    orders = dict(QueueOrder.objects.values_list("pk", "back_at"))
+    moved = set(queued.filter(pk__in=list(orders)).values_list("owner_id", flat=True))
+    back = [id for id, back_at in orders.items() if back_at is not None]
+    moved_back = queued.filter(Q(pk__in=back) | Q(attached_to__in=back)).values_list("head_tier_id", "tier_id")
     return others_left(
         unit,
         list(_batches(data_plane, facts, moved)),
         slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
         tier_maximum={tier: most for tier, (most, _name) in snapshot.tier_maxima().items()},
         moved=moved,
+        behind={tier for pair in moved_back for tier in pair if tier},
         one_by_one=lambda users: read(data_plane, launch if unit.user in users else (), now=now, users=users).snapshot,
     )
 

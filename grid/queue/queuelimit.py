@@ -46,12 +46,14 @@ def others_left(
     slots_per_user: int,
     tier_maximum: Mapping[str, int],
     moved: Collection[int] = (),
+    behind: Collection[str] = (),
     one_by_one: Callable[[Collection[int]], QuotaSnapshot],
 ) -> int | None:
     """Return how many units the next admission leaves waiting beside `launch`, which stands in line with them; None when it admits it.
 
     `batches` are without `launch`. `moved` are the users in whose line it is not only the time that counts, and none of whose batches is
-    called closed. `one_by_one` returns the snapshot of these users alone, with `launch` if it is of one of them.
+    called closed. `behind` are the tiers of what was moved to the back: whether it still stands there depends on all who wait for one of
+    them. `one_by_one` returns the snapshot of these users alone, with `launch` if it is of one of them.
     """
     places = _free_places(batches, tier_maximum)
     standing = [replace(batch, waiting=0, attached=0) if batch.is_closed else batch for batch in batches]
@@ -64,6 +66,9 @@ def others_left(
     contested = {tier for tier, free in places.items() if wanted[tier] > free}
     unclear = {
         user for user, line in lines.items() if user in moved or line.admitted is None or contested & line.wanted.keys()
+    }
+    unclear |= {
+        batch.user for batch in standing if batch.waiting + batch.attached and not {*behind}.isdisjoint(batch.tiers)
     }
     own = lines.get(launch.user) if launch.closed is None else None
     if own is not None and launch.user not in unclear and own.may_start(launch):

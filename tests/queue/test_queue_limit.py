@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 
 from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
-from grid.models import Execution, HardwareTier, LastAdmission, State, User
+from grid.models import (
+    BudgetMonth,
+    Execution,
+    HardwareTier,
+    LastAdmission,
+    Project,
+    ProjectBudget,
+    QueueOrder,
+    QueueTakeover,
+    State,
+    User,
+)
 from grid.models.dataplane import LOCAL
 from grid.queue import admission
 from grid.queue import snapshot as snapshots_of
@@ -22,6 +33,7 @@ from grid.queue.launches import why_queue_is_full
 from grid.queue.queue import QueuedUnit
 from grid.queue.queuelimit import Batch, QueueLimits, others_left
 from grid.queue.quota import Holding, QuotaSnapshot, admit
+from grid.usage.budgets.rules import month_of
 from tests.queue.test_queue_order import moved_snapshots
 from tests.queue.test_quota import TIERS, USERS, pair, snapshots, units, waiting
 from tests.support.shop import NOW, Shop
@@ -67,6 +79,7 @@ class Asked:
             slots_per_user=self.snapshot.slots_per_user,
             tier_maximum=self.snapshot.tier_maximum,
             moved=moved,
+            behind={tier for one in self.snapshot.waiting if one.back_at for tier in one.tiers},
             one_by_one=self.one_by_one,
         )
 
@@ -122,6 +135,15 @@ def test_numbers_tell_it_where_no_execution_is_a_cluster(
 
 
 EASY_TO_MISS = {
+    "one at the back stays there for one of somebody else": (
+        (
+            replace(waiting("back", 1, slots=2), back_at=NOW + timedelta(seconds=5)),
+            waiting("large-1", 1, "large", slots=2, after=1),
+            waiting("large-2", 1, "large", slots=2, after=2),
+            waiting("older", 2, after=3),
+        ),
+        waiting("launch", 3, "full", after=9),
+    ),
     "the cluster of a pair competes for the last place": (
         (pair("p", 1, cluster_tiers=("gpu",), slots=1), waiting("g", 2, "gpu", after=1)),
         waiting("launch", 3, "full", after=2),
@@ -277,6 +299,13 @@ ENTRIES = st.builds(
 )
 
 
+ORDERS: dict[str, dict[str, Any]] = {
+    "front": {"rank": 1},
+    "back": {"back_at": NOW + timedelta(seconds=5)},
+    "hold": {"held_at": NOW},
+}
+
+
 def all_looked_at(launch: list[Execution], limit: int) -> int | None:
     """How many wait by the decision on everybody in full; None when the queue is not full."""
     decisions = admit(snapshots_of.take(LOCAL, extra=launch, now=NOW).snapshot)
@@ -292,6 +321,9 @@ def all_looked_at(launch: list[Execution], limit: int) -> int | None:
     maxima=st.dictionaries(st.sampled_from(TIERS), st.integers(1, 5), max_size=3),
     slots_per_user=st.integers(0, 8),
     limit=st.integers(0, 4),
+    moved=st.dictionaries(st.integers(0, 13), st.sampled_from([*ORDERS]), max_size=3),
+    is_taken_over=st.booleans(),
+    is_used_up=st.booleans(),
 )
 def test_the_limit_refuses_as_a_decision_on_all_would(
     shop: Shop,
@@ -301,16 +333,32 @@ def test_the_limit_refuses_as_a_decision_on_all_would(
     maxima: dict[str, int],
     slots_per_user: int,
     limit: int,
+    moved: dict[int, str],
+    is_taken_over: bool,
+    is_used_up: bool,
 ) -> None:
     people = [shop.people.owner, shop.people.teammate, shop.people.stranger]
     with transaction.atomic():
+        shop.project.members.add(shop.people.stranger, through_defaults={"role": "contributor"})
         configure(MAXIMUM_EXECUTIONS_PER_USER, slots_per_user)
         for id in TIERS:
             HardwareTier.objects.update_or_create(
                 id=id, defaults={"name": id, "node_pool": "p", "cores": "1", "memory": "1Gi", "maximum_simultaneous": maxima.get(id)}
             )  # fmt: skip
-        Execution.objects.bulk_create(row for at, one in enumerate(entries) for row in one.rows(f"e{at}", people, shop))
+        stored = [row for at, one in enumerate(entries) for row in one.rows(f"e{at}", people, shop)]
+        if is_used_up:
+            other = Project.objects.start(id="other", name="Other", owner=people[1])
+            ProjectBudget.objects.create(project=other, amount=1)
+            BudgetMonth.objects.create(project=other, month=month_of(NOW), spent=2, counted_at=NOW)
+            for row in stored:
+                row.project = other if row.owner == people[1] else row.project
+        Execution.objects.bulk_create(stored)
         LastAdmission.objects.create(user=people[0], tier_id="gpu", at=NOW)
+        for at, how in moved.items():
+            if at < len(entries):
+                QueueOrder.objects.create(execution_id=f"e{at}", **ORDERS[how])
+        if is_taken_over:
+            QueueTakeover.objects.create(actor_name="mara", reason="x", from_at=NOW, until_at=NOW + timedelta(hours=1))
         wanted = replace(launch, state=State.QUEUED, what="pair" if launch.what == "left alone" else launch.what)
         rows = wanted.rows("launch", people, shop)
         full = why_queue_is_full(rows, QueueLimits(limit, person=1000, project=1000), NOW)

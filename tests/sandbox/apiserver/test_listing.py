@@ -1,4 +1,4 @@
-"""Lists in pages show one moment, and say so when they cannot any more."""
+"""Lists in pages and other forms, beside what `tests/contract/test_listing.py` promises of any server."""
 
 import asyncio
 from typing import Any
@@ -18,29 +18,6 @@ async def fill(api: Api, *names: str) -> None:
 
 def names(body: Any) -> list[str]:
     return [each["metadata"]["name"] for each in body["items"] if each["metadata"]["name"] != "kube-root-ca.crt"]
-
-
-async def test_pages_show_the_moment_of_the_first_one(api: Api) -> None:
-    await fill(api, "a", "b", "c", "d")
-    first = (await api.ask("GET", f"{MAPS}?limit=2")).body
-    await api.ask("DELETE", f"{MAPS}/c")
-    await fill(api, "bb")
-    second = (await api.ask("GET", f"{MAPS}?limit=9&continue={first['metadata']['continue']}")).body
-    assert names(first) + names(second) == ["a", "b", "c", "d"]
-    assert first["metadata"]["resourceVersion"] == second["metadata"]["resourceVersion"]
-    assert first["metadata"]["remainingItemCount"] == 3
-    assert "continue" not in second["metadata"]
-
-
-async def test_an_expired_token_comes_with_a_fresh_one_for_the_rest(api: Api) -> None:
-    await fill(api, "a", "b", "c")
-    first = (await api.ask("GET", f"{MAPS}?limit=1")).body
-    await fill(api, "d")
-    api.server.store.compact(everything=True)
-    expired = await api.ask("GET", f"{MAPS}?limit=1&continue={first['metadata']['continue']}")
-    assert (expired.status, expired.body["reason"]) == (410, "Expired")
-    rest = (await api.ask("GET", f"{MAPS}?continue={expired.body['metadata']['continue']}")).body
-    assert names(rest) == ["b", "c", "d"]
 
 
 @pytest.mark.parametrize("token", ["abc", "%00", quote("ä"), "eyJ2IjoidjkiLCJydiI6MX0", "eyJydiI6LTV9", "W10"])
@@ -67,13 +44,6 @@ async def test_lists_across_namespaces_are_paged_too(api: Api) -> None:
         query = f"?limit=2&continue={token}" if token else ""
     assert seen == sorted(set(seen))
     assert {"kube-public/a", "kube-public/b", "default/kube-root-ca.crt"} <= set(seen)
-
-
-async def test_items_do_not_repeat_the_kind(api: Api) -> None:
-    await fill(api, "a")
-    body = (await api.ask("GET", MAPS)).body
-    assert body["kind"] == "ConfigMapList"
-    assert all("kind" not in each and "apiVersion" not in each for each in body["items"])
 
 
 async def test_lists_can_be_had_as_yaml_and_as_tables(api: Api) -> None:

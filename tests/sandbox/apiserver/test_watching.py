@@ -1,4 +1,4 @@
-"""Watches see every change once, in order, and end in ways that clients understand."""
+"""How watches end and are asked for, beside what `tests/contract/test_watch.py` promises of any server."""
 
 import asyncio
 import json
@@ -6,7 +6,6 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.store import ObjectStore
 from grid.sandbox.apiserver.watching import Interest, Watch
-from tests.sandbox.apiserver.conftest import MERGE, Api
+from tests.sandbox.apiserver.conftest import Api
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -22,16 +21,6 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 class Events:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
-
-    async def next(self) -> Any:
-        async with asyncio.timeout(60):
-            return json.loads(await self._response.content.readline())
-
-    async def next_change(self) -> tuple[str, str]:
-        while True:
-            event = await self.next()
-            if event["type"] != "BOOKMARK":
-                return event["type"], event["object"]["metadata"]["name"]
 
     async def ended(self) -> bool:
         async with asyncio.timeout(60):
@@ -44,58 +33,6 @@ async def watching(api: Api, query: str, path: str = MAPS) -> AsyncIterator[Even
     async with api.session.get(f"{api.url}{path}?watch=1&{query}", headers=headers) as response:
         assert response.status == 200
         yield Events(response)
-
-
-async def test_a_watch_goes_on_from_a_version_without_a_gap(api: Api) -> None:
-    version = api.server.store.version
-    await api.config_map("a")
-    async with watching(api, f"resourceVersion={version}") as events:
-        assert await events.next_change() == ("ADDED", "a")
-        await api.ask("PATCH", f"{MAPS}/a", {"data": {"k": "2"}}, media=MERGE)
-        await api.ask("DELETE", f"{MAPS}/a")
-        assert await events.next_change() == ("MODIFIED", "a")
-        assert await events.next_change() == ("DELETED", "a")
-
-
-async def test_a_watch_without_a_version_begins_with_everything(api: Api) -> None:
-    await api.config_map("a")
-    async with watching(api, "") as events:
-        assert [await events.next_change() for _ in range(2)] == [("ADDED", "a"), ("ADDED", "kube-root-ca.crt")]
-
-
-async def test_leaving_the_selection_is_a_deletion_with_the_last_matching_state(api: Api) -> None:
-    await api.config_map("a", labels={"w": "yes"})
-    version = api.server.store.version
-    async with watching(api, f"resourceVersion={version}&labelSelector=w%3Dyes") as events:
-        await api.ask("PATCH", f"{MAPS}/a", {"metadata": {"labels": {"w": "no"}}}, media=MERGE)
-        event = await events.next()
-    assert event["type"] == "DELETED"
-    assert event["object"]["metadata"]["labels"] == {"w": "yes"}
-    assert int(event["object"]["metadata"]["resourceVersion"]) > version
-
-
-async def test_bookmarks_tell_the_version_while_nothing_happens(api: Api) -> None:
-    await api.config_map("a")
-    async with watching(api, f"resourceVersion={api.server.store.version}&allowWatchBookmarks=true") as events:
-        event = await events.next()
-    assert event["type"] == "BOOKMARK"
-    assert event["object"]["metadata"]["resourceVersion"] == str(api.server.store.version)
-    assert event["object"]["kind"] == "ConfigMap"
-
-
-async def test_a_version_that_is_forgotten_is_one_error_event(api: Api) -> None:
-    version = api.server.store.version
-    await api.config_map("a")
-    api.server.store.forget("configmaps", api.server.store.version)
-    async with watching(api, f"resourceVersion={version}") as events:
-        event = await events.next()
-        assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
-        assert await events.ended()
-
-
-async def test_a_watch_ends_after_its_time(api: Api) -> None:
-    async with watching(api, f"resourceVersion={api.server.store.version}&timeoutSeconds=1") as events:
-        assert await events.ended()
 
 
 async def test_a_watch_from_before_a_restart_has_to_start_again(tmp_path: Path) -> None:
@@ -133,20 +70,6 @@ async def test_a_client_that_does_not_read_is_cut_off() -> None:
     assert watch.overflowed
     watch.close()
     store.close()
-
-
-async def test_many_watchers_see_the_same_changes(api: Api) -> None:
-    version = api.server.store.version
-
-    async def count(wanted: int) -> list[str]:
-        async with watching(api, f"resourceVersion={version}") as events:
-            return [(await events.next_change())[1] for _ in range(wanted)]
-
-    watchers = [asyncio.create_task(count(50)) for _ in range(20)]
-    await asyncio.gather(*(api.config_map(f"m{number}") for number in range(50)))
-    seen = await asyncio.gather(*watchers)
-    assert all(each == seen[0] for each in seen)
-    assert len(set(seen[0])) == 50
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def slow(run: Run, units: Iterable[str], ends: Iterable[str] = (ENDS[1],), lengt
 def load_all() -> None:
     """Import the modules that make expressions."""
     for file in sources():
-        if re.search(r"\bgrid\.regexes import|\bRuleTable\(", file.read_text()):
+        if re.search(r"\bgrid\.core\.regexes import|\bRuleTable\(", file.read_text()):
             import_module(module_of(file))
 
 

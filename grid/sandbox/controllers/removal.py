@@ -7,7 +7,6 @@ budget refuses for too long) is called off, and the node takes pods again.
 import contextlib
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from grid.core.errors import Conflict, GridError, NotFound
@@ -43,11 +42,6 @@ _LONGEST_GRACE_SECONDS = 600.0
 
 class CalledOff(Exception):
     """The node stays; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class _StillThere:
-    pods: Sequence[Object]
 
 
 class NodeRemoval:

@@ -4,10 +4,11 @@ It is counted in memory since the process began, and `grid.runtime.metrics` serv
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cache
 from http import HTTPStatus
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
 
 MOST_REASONS = 200  # entries of the knowledge base are reasons too
 MOST_ROUTES = 500  # there are as many as URL patterns; only a bug would make more
@@ -133,6 +134,25 @@ DUE_WORK_LATE = Gauge(
     registry=REGISTRY,
 )
 
+_periodic = Summary(
+    "compute_grid_periodic_task_seconds",
+    "Runs of a periodic task of this process, failed ones among them, and how long they took.",
+    ["task"],
+    registry=REGISTRY,
+)
+_periodic_failures = Counter(
+    "compute_grid_periodic_task_failures",
+    "Runs of a periodic task of this process that failed.",
+    ["task"],
+    registry=REGISTRY,
+)
+_periodic_success = Gauge(
+    "compute_grid_periodic_task_last_success_timestamp_seconds",
+    "When a periodic task of this process last succeeded; absent before, and where it does not run.",
+    ["task"],
+    registry=REGISTRY,
+)
+
 _reasons: set[str] = set()
 _routes: set[str] = set()
 
@@ -214,6 +234,23 @@ def listed_again(cache: str, reason: str) -> None:
 def watches_of(cache: str) -> Gauge:
     """Return the gauge of the cache's open watches."""
     return _watches.labels(cache)
+
+
+def periodic_succeeded(task: str, seconds: float, now: datetime) -> None:
+    """Count a run of a periodic task."""
+    _periodic.labels(task).observe(seconds)
+    _periodic_success.labels(task).set(now.timestamp())
+
+
+def periodic_failed(task: str, seconds: float) -> None:
+    """Count a run of a periodic task that failed."""
+    _periodic.labels(task).observe(seconds)
+    _periodic_failures.labels(task).inc()
+
+
+def forget_periodic(task: str) -> None:
+    """Drop when a periodic task last succeeded, as it ends: a process that no longer leads is not late."""
+    _periodic_success.remove(task)
 
 
 # Looking a child up by its labels takes as long as observing.

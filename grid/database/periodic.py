@@ -1,0 +1,179 @@
+"""Periodic tasks: what a process does again and again, declared as data by its room, and run and recorded in one place.
+
+The controller's list is `grid.controller.periodictasks`, a web process's `grid.runtime.periodictasks`. Doing a task twice has to change
+nothing: for a moment two controllers may lead.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+
+from grid.core.backoff import Backoff
+from grid.core.errors import GridError
+from grid.core.wording import one_line
+from grid.database.trouble import TroubleLog, trouble_of
+from grid.observability import telemetry
+
+logger = logging.getLogger(__name__)
+
+LONGEST_BACKOFF_SECONDS = 15.0
+_LONGEST_ERROR = 300
+
+
+class RunsIn(StrEnum):
+    """Where a task runs."""
+
+    LEADER = "leader"
+    EVERY_PROCESS = "every process"
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicTask:
+    """A periodic task; all times are in seconds. Its name labels its metrics and is shown on *Platform health*.
+
+    `run_once` is awaited again `interval` after it has returned, less up to a tenth so that tasks do not keep in step; or after the number
+    that it returned; or `rest` times as long as it took, when that is longer. When it raises, it is tried again after `retry` (the
+    interval, when None) or a growing delay, whichever is longer. It first runs `first_after` the start, once `ready` has returned.
+    `woken_by` ends a pause; it is cleared before each run. `within` is entered before the first run, and left when the task ends.
+    """
+
+    name: str
+    interval: float
+    run_once: Callable[[], Awaitable[float | None]]
+    where: RunsIn = RunsIn.LEADER
+    first_after: float = 0.0
+    ready: Callable[[], Awaitable[None]] | None = None
+    retry: float | None = None
+    rest: float = 0.0
+    woken_by: asyncio.Event | None = None
+    within: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
+
+
+class TaskRecord(msgspec.Struct, frozen=True):
+    """How a task went since its process, or the term of leadership, began.
+
+    `due_at` is None while it runs, and while it waits until it may run first; `seconds` is what the last run took. `error` and
+    `failing_since` are of the failures in a row, "" and None without any.
+    """
+
+    name: str
+    interval: float
+    where: RunsIn = RunsIn.LEADER
+    started_at: datetime | None = None
+    succeeded_at: datetime | None = None
+    due_at: datetime | None = None
+    seconds: float | None = None
+    failures: int = 0
+    failures_in_a_row: int = 0
+    failing_since: datetime | None = None
+    error: str = ""
+
+    @property
+    def is_running(self) -> bool:
+        return self.started_at is not None and self.due_at is None
+
+
+class PeriodicRunner:
+    """Runs periodic tasks, each in a task of its own, so that one that waits or fails holds up no other, and records how they go."""
+
+    def __init__(self, troubles: TroubleLog, *, clock: Callable[[], datetime], rng: random.Random) -> None:
+        self._troubles = troubles
+        self._clock = clock
+        self._rng = rng
+        self._records: dict[str, TaskRecord] = {}
+
+    @property
+    def records(self) -> Sequence[TaskRecord]:
+        return tuple(self._records.values())
+
+    async def run(self, tasks: Sequence[PeriodicTask]) -> None:
+        """Run the tasks until cancelled. Raise ValueError when two have the same name."""
+        self._records = {task.name: TaskRecord(task.name, task.interval, task.where) for task in tasks}
+        if len(self._records) < len(tasks):
+            raise ValueError(f"two periodic tasks have the same name: {sorted(task.name for task in tasks)}")
+        async with asyncio.TaskGroup() as group:
+            for task in tasks:
+                group.create_task(self._repeat(task), name=f"periodic {task.name}")
+
+    async def _repeat(self, task: PeriodicTask) -> None:
+        backoff = Backoff(longest=LONGEST_BACKOFF_SECONDS, rng=self._rng)
+        try:
+            async with task.within():
+                if task.ready is not None:
+                    await task.ready()
+                await self._pause(task, task.first_after)
+                while True:
+                    await self._pause(task, await self._run(task, backoff))
+        finally:
+            telemetry.forget_periodic(task.name)
+
+    async def _run(self, task: PeriodicTask, backoff: Backoff) -> float:
+        """Run the task once, and return the seconds until it is due again."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        if task.woken_by is not None:
+            task.woken_by.clear()
+        self._change(task, started_at=self._clock(), due_at=None)
+        try:
+            pause = await task.run_once()
+        except Exception as error:
+            self._failed(task, error, loop.time() - began)
+            return max(task.interval if task.retry is None else task.retry, backoff.next())
+        backoff.reset()
+        seconds = loop.time() - began
+        self._succeeded(task, seconds)
+        return max(task.interval * self._rng.uniform(0.9, 1.0) if pause is None else pause, task.rest * seconds)
+
+    async def _pause(self, task: PeriodicTask, seconds: float) -> None:
+        self._change(task, due_at=self._clock() + timedelta(seconds=seconds))
+        if task.woken_by is None:
+            await asyncio.sleep(seconds)
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await task.woken_by.wait()
+
+    def _succeeded(self, task: PeriodicTask, seconds: float) -> None:
+        failures, now = self._records[task.name].failures_in_a_row, self._clock()
+        self._change(task, succeeded_at=now, seconds=seconds, failures_in_a_row=0, failing_since=None, error="")
+        telemetry.periodic_succeeded(task.name, seconds, now)
+        self._troubles.tell_if_over()
+        if failures:
+            logger.info("periodic task works again task=%s failures=%d", task.name, failures)
+
+    def _failed(self, task: PeriodicTask, error: Exception, seconds: float) -> None:
+        record, text = self._records[task.name], _text_of(error)
+        self._change(
+            task,
+            seconds=seconds,
+            failures=record.failures + 1,
+            failures_in_a_row=record.failures_in_a_row + 1,
+            failing_since=record.failing_since or self._clock(),
+            error=text,
+        )
+        telemetry.periodic_failed(task.name, seconds)
+        if self._troubles.are_why(error):
+            return
+        is_known, is_bug = text == record.error, not isinstance(error, GridError)
+        level = logging.DEBUG if is_known else logging.ERROR if is_bug else logging.WARNING
+        logger.log(level, "periodic task failed task=%s reason=%s", task.name, text, exc_info=error if is_bug else None)
+
+    def _change(self, task: PeriodicTask, **fields: object) -> None:
+        self._records[task.name] = msgspec.structs.replace(self._records[task.name], **fields)
+
+
+def _text_of(error: Exception) -> str:
+    """Return one line about the error: an unexpected one is named, because its own text may say little."""
+    trouble = trouble_of(error)
+    if trouble is not None:
+        return trouble.value
+    text = str(error) if isinstance(error, GridError) else f"{type(error).__name__}: {error}"
+    return one_line(text)[:_LONGEST_ERROR]

@@ -1,0 +1,232 @@
+"""Periodic tasks run at their intervals, are tried again with a growing delay, and what became of them is recorded; in virtual time."""
+
+import asyncio
+import contextlib
+import logging
+import random
+import sqlite3
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError
+
+from grid.core.errors import ClusterUnavailable
+from grid.database.periodic import PeriodicRunner, PeriodicTask, RunsIn, TaskRecord
+from grid.database.trouble import TroubleLog
+from grid.observability import telemetry
+from tests.support.shop import NOW
+from tests.support.virtual import cancelled, loop_time, passes, virtual_time
+
+
+class Work:
+    """Notes when it is run; a run takes so long, and raises or returns what comes next of `ends`."""
+
+    def __init__(self, *ends: Exception | float | None, takes: float = 0.0) -> None:
+        self.began_at: list[float] = []
+        self._ends = list(ends)
+        self._takes = takes
+
+    async def run_once(self) -> float | None:
+        self.began_at.append(loop_time())
+        await asyncio.sleep(self._takes)
+        end = self._ends.pop(0) if self._ends else None
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    @property
+    def pauses(self) -> list[float]:
+        """From the end of each run to the beginning of the next, in seconds."""
+        return [later - earlier - self._takes for earlier, later in zip(self.began_at, self.began_at[1:], strict=False)]
+
+
+def new_runner() -> PeriodicRunner:
+    began = loop_time()
+    return PeriodicRunner(
+        TroubleLog(loop_time), clock=lambda: NOW + timedelta(seconds=loop_time() - began), rng=random.Random(1)
+    )
+
+
+async def record_after(seconds: float, *tasks: PeriodicTask) -> TaskRecord:
+    """Run the tasks for so long; return the record of the first."""
+    runner = new_runner()
+    running = asyncio.create_task(runner.run(tasks))
+    await passes(seconds)
+    first = runner.records[0]
+    await cancelled(running)
+    return first
+
+
+def sample(name: str, task: str) -> float | None:
+    return telemetry.REGISTRY.get_sample_value(f"compute_grid_periodic_task_{name}", {"task": task})
+
+
+@virtual_time
+async def test_task_runs_at_its_interval_less_jitter() -> None:
+    work = Work(takes=1.0)
+    record = await record_after(100.0, PeriodicTask("sweep", 10.0, work.run_once))
+    assert all(9.0 <= pause <= 10.0 for pause in work.pauses) and len(set(work.pauses)) > 5
+    assert (record.name, record.interval, record.where, record.seconds) == ("sweep", 10.0, RunsIn.LEADER, 1.0)
+    assert record.started_at == NOW + timedelta(seconds=work.began_at[-1] - work.began_at[0])
+    assert record.failures == 0 and record.error == ""
+
+
+@virtual_time
+async def test_returned_seconds_replace_the_interval() -> None:
+    work = Work(0.0, 25.0, None)
+    await record_after(60.0, PeriodicTask("due work", 5.0, work.run_once))
+    assert work.pauses[:2] == [0.0, 25.0] and 4.5 <= work.pauses[2] <= 5.0
+
+
+@virtual_time
+async def test_first_run_waits_until_it_is_ready() -> None:
+    work, is_ready, began = Work(), asyncio.Event(), loop_time()
+
+    async def ready() -> None:
+        await is_ready.wait()
+
+    runner = new_runner()
+    task = PeriodicTask("budgets", 60.0, work.run_once, first_after=7.0, ready=ready)
+    running = asyncio.create_task(runner.run([task]))
+    await passes(100.0)
+    assert work.began_at == [] and runner.records[0].due_at is None and not runner.records[0].is_running
+    is_ready.set()
+    await passes(1.0)
+    assert runner.records[0].due_at == NOW + timedelta(seconds=107)
+    await passes(10.0)
+    assert work.began_at == [began + 107.0]
+    await cancelled(running)
+
+
+@virtual_time
+async def test_long_runs_rest_in_proportion() -> None:
+    work = Work(takes=20.0)
+    await record_after(200.0, PeriodicTask("logs", 5.0, work.run_once, rest=2.0))
+    assert set(work.pauses) == {40.0}
+
+
+@virtual_time
+async def test_failures_back_off_with_jitter() -> None:
+    work = Work(*(ClusterUnavailable("gone") for _ in range(9)))
+    await record_after(120.0, PeriodicTask("nodes", 1.0, work.run_once))
+    assert work.pauses[0] == 1.0 < work.pauses[3] < work.pauses[5]
+    assert min(work.pauses[5:9]) >= 7.5 and max(work.pauses[5:9]) <= 15.0 and len(set(work.pauses[5:9])) == 4
+    assert work.pauses[9] <= 1.0  # it works again
+
+
+@virtual_time
+async def test_retry_replaces_the_interval_after_failure() -> None:
+    work = Work(OSError("gone"), None)
+    await record_after(4000.0, PeriodicTask("clean-up", 3600.0, work.run_once, retry=300.0))
+    assert work.pauses[0] == 300.0 and work.pauses[1] > 3000.0
+
+
+@virtual_time
+async def test_event_ends_a_pause() -> None:
+    work, event, began = Work(), asyncio.Event(), loop_time()
+    running = asyncio.create_task(new_runner().run([PeriodicTask("mail", 60.0, work.run_once, woken_by=event)]))
+    await passes(3.0)
+    event.set()
+    await passes(1.0)
+    assert work.began_at == [began, began + 3.0] and not event.is_set()
+    await passes(60.0)
+    assert len(work.began_at) == 3
+    await cancelled(running)
+
+
+@virtual_time
+async def test_failures_are_recorded_until_the_task_succeeds() -> None:
+    work = Work(None, ClusterUnavailable("first"), ClusterUnavailable("second"))
+    runner = new_runner()
+    running = asyncio.create_task(runner.run([PeriodicTask("drains", 10.0, work.run_once)]))
+    await passes(25.0)
+    failing = runner.records[0]
+    assert (failing.failures, failing.failures_in_a_row, failing.error) == (2, 2, "second")
+    assert failing.succeeded_at == NOW and failing.failing_since is not None
+    assert NOW + timedelta(seconds=9) <= failing.failing_since <= NOW + timedelta(seconds=10)
+    await passes(15.0)
+    well = runner.records[0]
+    assert (well.failures, well.failures_in_a_row, well.error, well.failing_since) == (2, 0, "", None)
+    await cancelled(running)
+
+
+@virtual_time
+async def test_run_that_hangs_is_recorded_as_running_and_delays_no_other() -> None:
+    hanging, other = Work(takes=1e6), Work()
+    tasks = PeriodicTask("hangs", 1.0, hanging.run_once), PeriodicTask("other", 1.0, other.run_once)
+    record = await record_after(30.0, *tasks)
+    assert record.is_running and record.started_at == NOW and record.succeeded_at is None
+    assert len(other.began_at) >= 30
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "text"),
+    [
+        (ClusterUnavailable("no answer"), "WARNING", "no answer"),
+        (ValueError("a bug\nof ours"), "ERROR", "ValueError: a bug of ours"),
+    ],
+)
+def test_failure_is_logged_once_and_its_end_too(
+    error: Exception, level: str, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    @virtual_time
+    async def fails_three_times() -> None:
+        await record_after(10.0, PeriodicTask("odd", 1.0, Work(error, error, error).run_once))
+
+    caplog.set_level(logging.INFO, "grid.database.periodic")
+    fails_three_times()
+    messages = [(one.levelname, one.getMessage()) for one in caplog.records]
+    assert messages == [
+        (level, f"periodic task failed task=odd reason={text}"),
+        ("INFO", "periodic task works again task=odd failures=3"),
+    ]
+
+
+@virtual_time
+async def test_trouble_with_the_database_is_recorded_in_its_words() -> None:
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorname = "SQLITE_FULL"
+    error = OperationalError("database or disk is full")
+    error.__cause__ = full
+    record = await record_after(0.5, PeriodicTask("seals", 1.0, Work(error).run_once))
+    assert record.error.startswith("The disk of the database is full")
+
+
+@virtual_time
+async def test_context_is_left_when_the_task_ends() -> None:
+    events: list[str] = []
+
+    @contextlib.asynccontextmanager
+    async def within() -> AsyncIterator[None]:
+        events.append("entered")
+        try:
+            yield
+        finally:
+            events.append("left")
+
+    async def run_once() -> None:
+        events.append("run")
+
+    await record_after(5.0, PeriodicTask("session", 10.0, run_once, within=within))
+    assert events == ["entered", "run", "left"]
+
+
+@virtual_time
+async def test_metrics_count_runs_and_failures_of_each_task() -> None:
+    runner = new_runner()
+    work = Work(None, ClusterUnavailable("gone"), takes=2.0)
+    running = asyncio.create_task(runner.run([PeriodicTask("metered", 10.0, work.run_once)]))
+    await passes(14.5)
+    assert (sample("seconds_count", "metered"), sample("seconds_sum", "metered")) == (2.0, 4.0)
+    assert sample("failures_total", "metered") == 1.0
+    assert sample("last_success_timestamp_seconds", "metered") == NOW.timestamp() + 2.0
+    await cancelled(running)
+    assert sample("last_success_timestamp_seconds", "metered") is None
+
+
+@virtual_time
+async def test_two_tasks_of_one_name_are_refused() -> None:
+    task = PeriodicTask("twice", 1.0, Work().run_once)
+    with pytest.raises(ValueError, match="same name"):
+        await new_runner().run([task, task])

@@ -9,7 +9,6 @@ for long enough for Prometheus to repeat it, is over.
 """
 
 import logging
-import random
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -18,9 +17,8 @@ from django.conf import settings
 from django.db.models import Q
 
 from grid.alerts.alertmanager import AlertmanagerGone, AlertmanagerRefused, KnownSilence
-from grid.database.lookingagain import look_again
+from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
-from grid.database.trouble import TroubleLog
 from grid.models import Alert, AlertSilence
 
 logger = logging.getLogger(__name__)
@@ -98,33 +96,20 @@ def note_known(fingerprints: frozenset[str], missing: dict[int, datetime], now: 
 
 
 class SilencePasser:
-    """Looks again and again; `run` until cancelled. Without an Alertmanager's address it does nothing."""
+    """Passes silences on, and takes in those of Alertmanager."""
 
-    def __init__(
-        self,
-        alertmanager: AlertmanagerApi | None,
-        database: Database,
-        clock: Callable[[], datetime],
-        troubles: TroubleLog,
-        rng: random.Random,
-    ) -> None:
+    def __init__(self, alertmanager: AlertmanagerApi, database: Database, clock: Callable[[], datetime]) -> None:
         self._alertmanager = alertmanager
         self._database = database
         self._clock = clock
-        self._troubles = troubles
-        self._rng = rng
         self._missing: dict[int, datetime] = {}
-        self._is_gone = False
 
-    async def run(self) -> None:
-        if self._alertmanager is not None:
-            await look_again(
-                self.look, LOOK_SECONDS, self._troubles, self._rng, failure="silences not passed on to Alertmanager"
-            )
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("silences", LOOK_SECONDS, self.run_once)
 
-    async def look(self) -> None:
+    async def run_once(self) -> None:
+        """Compare both sides once. Raise what Alertmanager says when it does not answer, or does not take it."""
         manager = self._alertmanager
-        assert manager is not None
         # While it does not answer, nothing is missing.
         missing, self._missing = self._missing, {}
         rows = await self._database(silences_to_pass, self._clock())
@@ -132,14 +117,8 @@ class SilencePasser:
             await self._pass_all(manager, rows)
         except (AlertmanagerGone, AlertmanagerRefused) as gone:
             await self._database(note_gone, [one.pk for one in rows], str(gone)[:_PROBLEM])
-            self._say(gone)
-            return
-        try:
-            known = await manager.fingerprints()
-        except (AlertmanagerGone, AlertmanagerRefused) as gone:
-            self._say(gone)
-            return
-        self._is_gone = False
+            raise
+        known = await manager.fingerprints()
         self._missing = await self._database(note_known, known, missing, self._clock())
 
     async def _pass_all(self, manager: AlertmanagerApi, rows: Sequence[AlertSilence]) -> None:
@@ -182,8 +161,3 @@ class SilencePasser:
             await self._database(note_length, row.pk, row.until_at, known.ends_at)
         elif row.alertmanager_problem:
             await self._database(note, row.pk, alertmanager_problem="")
-
-    def _say(self, why: Exception) -> None:
-        if not self._is_gone:
-            logger.warning("silences are not passed on to Alertmanager reason=%s", why)
-        self._is_gone = True

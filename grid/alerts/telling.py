@@ -5,7 +5,7 @@ than once a minute, because a broken node or a lost network makes many alerts fi
 of its notifications: two controllers at once, or one that is killed half-way, tell nothing twice and lose nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -16,7 +16,8 @@ from grid.alerts.silences import silence_of, silences_in_force
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import as_sentence, listed, listed_up_to, one_line
-from grid.database.lookingagain import DatabaseTask, look_again
+from grid.database.periodic import PeriodicTask
+from grid.database.seam import Database
 from grid.models import Alert, User
 from grid.notifications.outbox import tell_of_alerts
 
@@ -105,17 +106,20 @@ def _untold(now: datetime, *, for_update: bool = False) -> tuple[list[Alert], li
     return firing, over, quiet
 
 
-class AlertTeller(DatabaseTask):
-    """Looks again and again; `run` until cancelled."""
+class AlertTeller:
+    """Notifies operators of what it found in an earlier run."""
 
-    _is_waiting = False
-    _told_at: datetime | None = None
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._clock = clock
+        self._is_waiting = False
+        self._told_at: datetime | None = None
 
-    async def run(self) -> None:
-        await look_again(self.look, LOOK_SECONDS, self._troubles, self._rng, failure="operators not told of alerts")
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("alert notices", LOOK_SECONDS, self.run_once)
 
-    async def look(self) -> None:
-        """Tell what was there at the look before, with what has come since, unless something was told within the last minute."""
+    async def run_once(self) -> None:
+        """Tell what was there at the run before, with what has come since, unless something was told within the last minute."""
         now = self._clock()
         if not self._is_waiting:
             self._is_waiting = await self._database(is_anything_untold, now)

@@ -5,13 +5,15 @@ notification: two controllers at once, or one that is killed half-way, notify no
 """
 
 from collections import defaultdict
+from collections.abc import Callable
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
 from grid.announcements.rules import Maintenance, told_sentence
 from grid.announcements.store import maintenance_of
-from grid.database.lookingagain import DatabaseTask, look_again
+from grid.database.periodic import PeriodicTask
+from grid.database.seam import Database
 from grid.models import Announcement, AnnouncementReader, Execution, State, User
 from grid.models.execution import object_name_of
 from grid.notifications.outbox import tell_of_maintenance
@@ -60,13 +62,10 @@ def _running_by_owner() -> dict[int, list[str]]:
     return found
 
 
-class MaintenanceKeeper(DatabaseTask):
-    """Looks again and again; `run` until cancelled."""
+def periodic(database: Database, clock: Callable[[], datetime]) -> PeriodicTask:
+    """Return the task that notifies owners of a maintenance that comes near."""
 
-    async def run(self) -> None:
-        await look_again(
-            self.look, LOOK_SECONDS, self._troubles, self._rng, failure="owners not notified of maintenance"
-        )
+    async def run_once() -> None:
+        await database(tell_owners, now=clock())
 
-    async def look(self) -> None:
-        await self._database(tell_owners, now=self._clock())
+    return PeriodicTask("maintenance notices", LOOK_SECONDS, run_once)

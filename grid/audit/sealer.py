@@ -2,14 +2,12 @@
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable
 from datetime import datetime
 
 from grid.audit import sealing as auditsealing
-from grid.database.lookingagain import look_again
+from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
-from grid.database.trouble import TroubleLog
 
 logger = logging.getLogger(__name__)
 
@@ -17,24 +15,18 @@ PERIOD_SECONDS = 10.0
 PAUSE_SECONDS = 0.1  # for other writers
 
 
-class AuditSealer:
-    """Seals what is not sealed yet; `run` until cancelled."""
+def periodic(database: Database, clock: Callable[[], datetime]) -> PeriodicTask:
+    """Return the task that seals all entries that are not sealed yet, a batch in a transaction.
 
-    def __init__(self, database: Database, clock: Callable[[], datetime], troubles: TroubleLog) -> None:
-        self._database = database
-        self._clock = clock
-        self._troubles = troubles
+    The link that is logged is for keeping elsewhere: with it `verify_audit --link` finds that somebody wrote the whole chain anew.
+    """
 
-    async def run(self, rng: random.Random) -> None:
-        await look_again(self.once, PERIOD_SECONDS, self._troubles, rng, failure="audit log not sealed")
-
-    async def once(self) -> int:
-        """Seal all entries, a batch in a transaction, and return their number. The link that is logged is for keeping elsewhere: with
-        it `verify_audit --link` finds that somebody wrote the whole chain anew."""
+    async def run_once() -> None:
         total = 0
-        while sealed := await self._database(auditsealing.seal, self._clock()):
+        while sealed := await database(auditsealing.seal, clock()):
             total += sealed
             await asyncio.sleep(PAUSE_SECONDS)
         if total:
-            logger.info("audit log sealed entries=%d link=%s", total, await self._database(auditsealing.head))
-        return total
+            logger.info("audit log sealed entries=%d link=%s", total, await database(auditsealing.head))
+
+    return PeriodicTask("audit sealing", PERIOD_SECONDS, run_once)

@@ -11,7 +11,8 @@ the first failure and the recovery are logged; the next visit tries again.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Sequence, Set
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -22,10 +23,10 @@ from grid.clusters.frameworks import framework
 from grid.clusters.frameworks.base import ClusterReport, FrameworkAdapter, FrameworkSilent, WorkerPod
 from grid.clusters.progress import ObservedCluster, is_up
 from grid.clusters.samples import TakenSample
-from grid.core.backoff import Backoff
 from grid.core.errors import Conflict, GridError, NotFound
 from grid.core.labels import KEYS
 from grid.core.translation import gettext as _
+from grid.database.periodic import PeriodicTask
 from grid.database.trouble import TroubleLog
 from grid.executions import ledger
 from grid.executions.caches import execution_of
@@ -91,7 +92,7 @@ def new_session() -> aiohttp.ClientSession:
 
 
 class FrameworkPoller:
-    """Polls the frameworks; `run` until cancelled."""
+    """Polls the frameworks."""
 
     def __init__(
         self,
@@ -107,29 +108,27 @@ class FrameworkPoller:
         self._session = session
         self._visits: dict[str, _Visits] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
-        self._failing = False
+        self._visiting: tuple[asyncio.TaskGroup, aiohttp.ClientSession] | None = None
         self._troubles = TroubleLog(context.monotonic)
         self._taken: list[TakenSample] = []  # since the last round
         context.pods.subscribe(self._pod_changed)
 
-    async def run(self) -> None:
-        """Poll until cancelled, through outages of the database and of the cluster."""
-        backoff = Backoff(longest=30.0, rng=self._rng)
+    def periodic(self) -> PeriodicTask:
+        # Three rounds are at most SAMPLE_SECONDS: the runner makes no pause longer than the interval.
+        return PeriodicTask("framework polls", PERIOD_SECONDS, self.run_once, within=self._visits_under_way)
+
+    @asynccontextmanager
+    async def _visits_under_way(self) -> AsyncIterator[None]:
         async with self._session() as http, asyncio.TaskGroup() as tasks:
-            while True:
-                pause = PERIOD_SECONDS * self._rng.uniform(0.9, 1.0)  # so that three rounds are at most SAMPLE_SECONDS
-                try:
-                    for place, due in groupby(await self._round(), key=lambda visit: visit[1].place):
-                        tasks.create_task(self._visit_together(tasks, http, place, tuple(due)))
-                    backoff.reset()
-                    self._failing = False
-                    self._troubles.tell_if_over()
-                except Exception:
-                    level = logging.DEBUG if self._failing else logging.ERROR
-                    logger.log(level, "running clusters cannot be read, trying again", exc_info=True)
-                    self._failing = True
-                    pause = max(pause, backoff.next())
-                await asyncio.sleep(pause)
+            self._visiting = tasks, http
+            yield
+
+    async def run_once(self) -> None:
+        """Begin the visits of a round."""
+        assert self._visiting is not None, "runs within its context"
+        tasks, http = self._visiting
+        for place, due in groupby(await self._round(), key=lambda visit: visit[1].place):
+            tasks.create_task(self._visit_together(tasks, http, place, tuple(due)))
 
     # --- Rounds ---
 

@@ -9,7 +9,8 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +19,7 @@ import aiohttp
 from grid.core.errors import GridError, NotAllowed, NotFound
 from grid.core.labels import MANAGED_BY, MANAGER
 from grid.core.translation import gettext as _
+from grid.database.periodic import PeriodicTask
 from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.resources import API_SERVICES, CLUSTER_ROLES
@@ -27,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 NAME = f"{VERSION}.{GROUP}"
 LOOK_SECONDS = 10.0
+OFF_SECONDS = 86_400.0  # while no external metrics are served, and so none of ours is registered
 PATIENCE = 3  # consecutive checks without an answer
 REST_SECONDS = 300.0  # before a registration is tried again that the API server could not use
 ANSWER_SECONDS = 5.0
@@ -100,7 +103,7 @@ def decide(found: RawObject | None, wanted: RawObject, *, failures: int, rests: 
 
 
 class Registration:
-    """Keeps the registration; `run` while this process leads. `ask` returns why the web processes do not answer, "" when they do."""
+    """Keeps the registration while this process leads. `ask` returns why the web processes do not answer, "" when they do."""
 
     def __init__(
         self,
@@ -111,7 +114,6 @@ class Registration:
         *,
         is_on: bool,
         monotonic: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Build it; `is_on` tells whether external metrics are served at all. If not, our registration is only removed."""
         self._api = api
@@ -120,37 +122,39 @@ class Registration:
         self._ask = ask
         self._is_on = is_on
         self._monotonic = monotonic
-        self._sleep = sleep
         self._failures = 0
         self._rests_until = float("-inf")
         self._told = ""
 
-    async def run(self) -> None:
-        """Check until cancelled, then remove the registration, which nobody checks any more; the next leader registers again.
+    def periodic(self) -> PeriodicTask:
+        """Return the task. When it ends it removes the registration, which nobody checks any more; the next leader registers again."""
+        return PeriodicTask("external metrics", LOOK_SECONDS, self.run_once, within=self._checked)
 
-        When no metrics are served, return once a former registration is gone.
-        """
+    @asynccontextmanager
+    async def _checked(self) -> AsyncIterator[None]:
         try:
-            while True:
-                try:
-                    await self.look()
-                    if not self._is_on:
-                        return
-                except NotAllowed as error:
-                    if not self._is_on:
-                        return  # without the right it cannot have been registered either
-                    self._tell(f"external metrics cannot be registered, apply deploy/external-metrics.yaml: {error}")
-                except GridError as error:
-                    logger.debug("the registration of external metrics cannot be looked at reason=%s", error)
-                except Exception:
-                    logger.exception("the registration of external metrics cannot be looked at")
-                await self._sleep(LOOK_SECONDS)
+            yield
         finally:
             if self._is_on:
                 await self._say_goodbye()
 
-    async def look(self) -> None:
-        """Check once and act on the result. Raise GridError."""
+    async def run_once(self) -> float | None:
+        """Check once and act on the result. Without metrics to serve, return a long pause once a former registration is gone. Raise
+        GridError."""
+        try:
+            await self._check()
+        except NotAllowed as error:
+            if self._is_on:
+                raise NotAllowed(
+                    _(
+                        "External metrics cannot be registered: apply deploy/external-metrics.yaml again. {error}",
+                        error=error,
+                    )
+                ) from error
+            logger.debug("without the right to read it, it was never registered")
+        return None if self._is_on else OFF_SECONDS
+
+    async def _check(self) -> None:
         found, wanted = await self._found(), api_service(self._service, self._authority)
         if found is not None and not is_ours(found, wanted):
             if self._is_on:

@@ -17,23 +17,27 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from grid.clusters import attached
+from grid.clusters.framework_poller import FrameworkPoller
 from grid.clusters.frameworks import framework
 from grid.clusters.frameworks.base import FrameworkAdapter
 from grid.controller import downtime, pollreads
 from grid.controller.downtime import Downtime, Outage
 from grid.controller.firstround import FirstRound
-from grid.controller.leadertasks import LeaderTasks
+from grid.controller.periodictasks import TermInputs, periodic_tasks
 from grid.core.backoff import Backoff
 from grid.core.errors import GridError
 from grid.core.labels import MANAGED_BY, MANAGER
 from grid.core.workqueue import WorkQueue
 from grid.database.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
+from grid.database.periodic import PeriodicRunner, PeriodicTask
 from grid.database.seam import Databases
 from grid.database.threads import background
 from grid.database.trouble import TroubleLog
 from grid.executions import apply, ledger
 from grid.executions.caches import AutoscalerCache, EventCache, PodCache, execution_of
 from grid.executions.context import Context, LaunchTarget
+from grid.executions.dryrun import DryRuns
+from grid.executions.policykeeper import PolicyKeeper
 from grid.executions.reconcile import Reconciler
 from grid.files import stored_remotes
 from grid.jobs import jobruns
@@ -48,6 +52,7 @@ from grid.kube.store import HasMetadata, Store
 from grid.observability import logcontext, tracing
 from grid.projects import departures
 from grid.queue.waitreasons import WaitReasonWriter
+from grid.sharing.portsharing import StoredPorts
 from grid.starts.startups import StartUps
 from grid.tiers import pooltemplates
 from grid.usage.usagerecorder import UsageRecorder
@@ -128,16 +133,36 @@ class Controller:
         self.runs = RunMover(context, self._troubles, self._rng, self._admit_soon)
         self.waits = WaitReasonWriter(context, self._troubles, self._rng)
         self.first_round = FirstRound(self._knows_all, self._known.keys(), self._enqueue)
-        self.tasks = LeaderTasks(context, self._troubles, rng=self._rng, framework_of=framework_of)
+        self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
+        self.dry_runs = DryRuns(context, rng=self._rng)
+        self.periodic = PeriodicRunner(self._troubles, clock=clock, rng=self._rng)
 
     def listen_to(self, feed: ChangeFeed) -> FeedSubscriber:
         """Subscribe to the feed of writes, before `run`. Without a feed, and while it is lost, the database is polled each second."""
         self._listener = FeedSubscriber(feed, self._take_news, rng=self._rng)
         return self._listener
 
-    async def run(self) -> None:
+    def periodic_tasks(self, inputs: TermInputs) -> list[PeriodicTask]:
+        """Return all periodic tasks of the term; the first ones work with what the loops below use, too."""
+        return [
+            PeriodicTask("pod audit", AUDIT_SECONDS, self.audit, first_after=AUDIT_SECONDS),
+            self.metrics.periodic(),
+            self.framework_poller.periodic(),
+            *periodic_tasks(
+                self._context,
+                inputs,
+                troubles=self._troubles,
+                rng=self._rng,
+                first_round=self.first_round,
+                records=lambda: self.periodic.records,
+            ),
+        ]
+
+    async def run(self, inputs: TermInputs | None = None) -> None:
         """Watch, poll the database, and work, until cancelled."""
-        hub, namespace = Hub(), self._target.namespace
+        hub, namespace, context = Hub(), self._target.namespace, self._context
+        ports = StoredPorts(context.due_work, context.clock)
+        policies = PolicyKeeper(context.api, namespace, self._target.network, rng=self._rng, ports=ports)
 
         def follow(feed: ListWatch[K], store: Store[K]) -> Reflector[K]:
             return Reflector(self._api, feed, store, hub, clock=self._monotonic, rng=self._rng)
@@ -151,17 +176,19 @@ class Controller:
                 )
                 if self._listener is not None:
                     group.create_task(self._listener.run())
-                for loop in (self._poll_for_ever, self._audit_for_ever, self._go_round_for_ever):
-                    group.create_task(loop())
-                group.create_task(self.metrics.run())
+                group.create_task(self._poll_for_ever())
+                group.create_task(self._go_round_for_ever())
+                group.create_task(self.first_round.run())
                 group.create_task(self.runs.run())
                 group.create_task(self.waits.run())
-                self.tasks.start(group, self.first_round, period=lambda: self._period)
+                group.create_task(self.dry_runs.run(lambda: self._period))
+                group.create_task(policies.run())
+                group.create_task(self.periodic.run(self.periodic_tasks(inputs or TermInputs())))
                 for _ in range(WORKERS):
                     group.create_task(self._work_for_ever())
         finally:
             self._queue.close()
-            await self._context.nodes.close()
+            await context.nodes.close()
 
     async def poll(self) -> None:
         """Poll the database once: stop clusters whose parent has ended and what belongs to people who have left, enqueue rows written
@@ -358,23 +385,13 @@ class Controller:
     def _take_news(self, news: Collection[Change]) -> None:
         others = [change for change in news if not change.check and not change.is_for_pages]
         if any(change.check for change in news) or EVERYTHING in news:
-            self.tasks.dry_runs.wake()
+            self.dry_runs.wake()
         if not others:
             return
         self._news.update(others)
         if len(self._news) > MOST_BY_ID:
             self._news = {EVERYTHING}
         self._has_news.set()
-
-    async def _audit_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(AUDIT_SECONDS)
-            try:
-                await self.audit()
-            except GridError as error:
-                logger.debug("pods not audited reason=%s", error)
-            except Exception:
-                logger.exception("pods not audited")
 
     async def _go_round_for_ever(self) -> None:
         while True:

@@ -1,8 +1,8 @@
 """The leader's hourly clean-up: expired sessions, wrong passwords that no longer count, grants that nobody can use any more, and whatever
 is older than `retention` keeps it.
 
-It works in small batches with a pause after each, so that nobody waits for the database. A failed chore is logged and retried soon; the
-other chores still run, and running any of them twice changes nothing.
+It works in small batches with a pause after each, so that nobody waits for the database. When a chore fails, the others still run, and
+all are tried again soon; running any of them twice changes nothing.
 """
 
 import asyncio
@@ -15,6 +15,10 @@ from django.db.models import Exists, OuterRef, Q
 from grid.accounts import lockouts, sessions
 from grid.configuration import GRANT_RETENTION, value_of
 from grid.controller import retention
+from grid.core.errors import GridError
+from grid.core.translation import gettext as _
+from grid.core.wording import listed
+from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.executions import dryrun
 from grid.models import Session, WorkspaceGrant
@@ -76,43 +80,39 @@ CHORES: Mapping[str, Chore] = {
 }
 
 
-class Housekeeping:
-    """Runs the chores; `run` until cancelled."""
+class ChoresFailed(GridError):
+    """Some chores failed; the log says why."""
 
-    def __init__(
-        self, database: Database, clock: Callable[[], datetime], *, chores: Mapping[str, Chore] = CHORES
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._chores = chores
 
-    async def run(self) -> None:
-        await asyncio.sleep(FIRST_SECONDS)
-        while True:
-            all_done = await self.once()
-            await asyncio.sleep(PERIOD_SECONDS if all_done else RETRY_SECONDS)
+def periodic(
+    database: Database, clock: Callable[[], datetime], *, chores: Mapping[str, Chore] = CHORES
+) -> PeriodicTask:
+    """Return the task that runs the chores."""
 
-    async def once(self) -> bool:
-        """Run one batch of each chore in turn, so that a backlog of one delays no other; return True when every chore was done."""
-        totals, left, all_done = dict.fromkeys(self._chores, 0), list(self._chores), True
-        while left:
-            for name in tuple(left):
-                cleared = await self._batch(name)
-                if cleared:
-                    totals[name] += cleared
-                    await asyncio.sleep(PAUSE_SECONDS)
-                else:
-                    left.remove(name)
-                    all_done &= cleared is not None
-        for name, total in totals.items():
-            if total:
-                logger.info("cleared away %s=%d", name, total)
-        return all_done
+    async def run_once() -> None:
+        await run_chores(database, clock, chores)
 
-    async def _batch(self, name: str) -> int | None:
-        """Return how many rows one batch deleted; None when it failed."""
-        try:
-            return await self._database(self._chores[name], self._clock(), BATCH)
-        except Exception:
-            logger.exception("not cleared away, again in %.0f s: %s", RETRY_SECONDS, name)
-            return None
+    return PeriodicTask("clean-up", PERIOD_SECONDS, run_once, first_after=FIRST_SECONDS, retry=RETRY_SECONDS)
+
+
+async def run_chores(database: Database, clock: Callable[[], datetime], chores: Mapping[str, Chore]) -> None:
+    """Run one batch of each chore in turn, so that a backlog of one delays no other, until there is nothing left. Raise ChoresFailed."""
+    totals, left, failed = dict.fromkeys(chores, 0), list(chores), list[str]()
+    while left:
+        for name in tuple(left):
+            try:
+                cleared = await database(chores[name], clock(), BATCH)
+            except Exception:
+                logger.exception("not cleared away, again in %.0f s: %s", RETRY_SECONDS, name)
+                failed.append(name)
+                cleared = 0
+            if cleared:
+                totals[name] += cleared
+                await asyncio.sleep(PAUSE_SECONDS)
+            else:
+                left.remove(name)
+    for name, total in totals.items():
+        if total:
+            logger.info("cleared away %s=%d", name, total)
+    if failed:
+        raise ChoresFailed(_("Not cleared away: {chores}.", chores=listed(failed)))

@@ -1,97 +1,99 @@
-"""What the leader does beside reconciling, each in a task of its own: one that waits or fails holds up no other."""
+"""The one list of what the leader does again and again; each room declares its own tasks (`grid.database.periodic`).
 
-import asyncio
+Not in it is what is no periodic work, and what `Controller.run` starts beside it: watches, the poll, which the change feed wakes, and what
+is woken by the poll or by a request (`RunMover`, `WaitReasonWriter`, `DryRuns`, `PolicyKeeper`, the workers of the queue).
+"""
+
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from grid.audit.sealer import AuditSealer
-from grid.clusters.framework_poller import FrameworkPoller
-from grid.clusters.frameworks.base import FrameworkAdapter
-from grid.controller import telling
+from django.conf import settings
+
+from grid.alerts.alertmanager import Alertmanager
+from grid.alerts.passing import SilencePasser
+from grid.alerts.telling import AlertTeller
+from grid.announcements import keeper as maintenance
+from grid.audit import sealer
+from grid.clusters.registration import Registration
+from grid.controller import housekeeping
 from grid.controller.firstround import FirstRound
-from grid.controller.housekeeping import Housekeeping
+from grid.database.periodic import PeriodicTask, TaskRecord
 from grid.database.trouble import TroubleLog
-from grid.environments.packagechecks import package_checks
-from grid.environments.revisionbuilds import revision_builds
+from grid.environments.packagechecks import PackageChecks
+from grid.environments.packageindex import PackageIndex
+from grid.environments.revisionbuilds import RevisionBuilds
 from grid.executions.context import Context
-from grid.executions.dryrun import DryRuns
-from grid.executions.policykeeper import PolicyKeeper
+from grid.jobs.deadlines import DeadlineWatch
 from grid.jobs.scheduler import JobScheduler
 from grid.logs.logshipping.shipper import LogShipper, PostsLines
 from grid.metrics.cpuwindow import PodUsageSource
 from grid.nodes.nodekeeper import NodeKeeper
+from grid.notifications.sender import Sender
 from grid.platformhealth.apichecks.keeper import ApiCheckKeeper
 from grid.platformhealth.keeper import PlatformKeeper
 from grid.platformhealth.reading import Watched
+from grid.queue import queuewatch
 from grid.queue.waitkeeper import WaitKeeper
-from grid.sharing.portsharing import StoredPorts
 from grid.tiers.placeholders import PlaceholderKeeper
+from grid.usage.budgets.keeper import BudgetKeeper
 from grid.usage.peaks import PeakKeeper
+from grid.workspaces.shutdown.observer import PodObserver
+from grid.workspaces.shutdown.watch import ShutdownWatch
 
 
-class LeaderTasks:
-    """The tasks of one term of leadership; `start` them in a group that ends with it."""
+@dataclass(frozen=True, slots=True)
+class TermInputs:
+    """What a term of leadership is given from outside. A task whose input is None is left out."""
 
-    def __init__(
-        self,
-        context: Context,
-        troubles: TroubleLog,
-        *,
-        rng: random.Random,
-        framework_of: Callable[[str], FrameworkAdapter],
-    ) -> None:
-        self._context = context
-        self._troubles = troubles
-        self._rng = rng
-        self._peaks: PeakKeeper | None = None
-        self._platform: PlatformKeeper | None = None
-        self._shipper: LogShipper | None = None
-        self.framework_poller = FrameworkPoller(context, rng=rng, framework_of=framework_of)
-        self.wait_keeper = WaitKeeper(context, troubles)
-        self.placeholders = PlaceholderKeeper(context, troubles, rng)
-        self.dry_runs = DryRuns(context, rng=rng)
+    usage: PodUsageSource | None = None
+    platform: Watched | None = None
+    log_receiver: PostsLines | None = None
+    registration: Registration | None = None
 
-    def measure_with(self, usage: PodUsageSource) -> None:
-        """Keep the executions' peak use and average CPU, once started. Without a source none is kept."""
-        context = self._context
-        source, namespace = context.cpu.around(usage), context.target.namespace
-        self._peaks = PeakKeeper(
-            source, context.pods, context.due_work, namespace, monotonic=context.monotonic, rng=self._rng
-        )
 
-    def look_after(self, platform: Watched) -> None:
-        """Look after the platform's health, once started."""
-        self._platform = PlatformKeeper(self._context, platform, self._troubles)
-
-    def ship_logs(self, receiver: PostsLines) -> None:
-        """Send executions' logs to the receiver, once started. Without one they stay here."""
-        self._context.shipping = self._shipper = LogShipper(self._context, receiver, rng=self._rng)
-
-    def start(self, group: asyncio.TaskGroup, first_round: FirstRound, *, period: Callable[[], float]) -> None:
-        """Start all of them; `period` is how often the dry runs look for themselves, in seconds."""
-        context, troubles, rng = self._context, self._troubles, self._rng
-        database, clock, target = context.due_work, context.clock, context.target
-        ports = StoredPorts(database, clock)
-        loops = [
-            self.wait_keeper.run(),
-            self.framework_poller.run(),
-            Housekeeping(database, clock).run(),
-            AuditSealer(database, clock, troubles).run(rng),
-            JobScheduler(database, clock, troubles, rng).run(after=first_round.run),
-            telling.run(context, troubles, rng, known=first_round.over),
-            PolicyKeeper(context.api, target.namespace, target.network, rng=rng, ports=ports).run(),
-            revision_builds(context, troubles, rng).run(),
-            package_checks(database, clock, troubles).run(),
-            NodeKeeper(context.api, database, clock, troubles).run(rng),
-            ApiCheckKeeper(context.api, database, target, troubles, clock=clock, monotonic=context.monotonic).run(rng),
-            self.placeholders.run(),
-            self.dry_runs.run(period),
-        ]
-        if self._peaks is not None:
-            loops.append(self._peaks.run())
-        if self._platform is not None:
-            loops.append(self._platform.run(rng))
-        if self._shipper is not None:
-            loops.append(self._shipper.run())
-        for loop in loops:
-            group.create_task(loop)
+def periodic_tasks(
+    context: Context,
+    inputs: TermInputs,
+    *,
+    troubles: TroubleLog,
+    rng: random.Random,
+    first_round: FirstRound,
+    records: Callable[[], Sequence[TaskRecord]],
+) -> list[PeriodicTask]:
+    """Return the tasks of one term of leadership; `records` says how all of the leader's go."""
+    api, database, clock, target = context.api, context.due_work, context.clock, context.target
+    tasks = [
+        housekeeping.periodic(database, clock),
+        sealer.periodic(database, clock),
+        maintenance.periodic(database, clock),
+        queuewatch.periodic(context),
+        JobScheduler(database, clock).periodic(after=first_round.over),
+        BudgetKeeper(database, clock).periodic(after=first_round.over),
+        DeadlineWatch(context.pods.values, database, clock).periodic(),
+        ShutdownWatch(target.data_plane, database, clock, PodObserver(context)).periodic(),
+        AlertTeller(database, clock).periodic(),
+        Sender(database, clock, troubles, rng).periodic(),
+        RevisionBuilds(context, troubles).periodic(),
+        NodeKeeper(api, database, clock).periodic(),
+        ApiCheckKeeper(api, database, target, clock=clock, monotonic=context.monotonic).periodic(),
+        PlaceholderKeeper(context).periodic(),
+        WaitKeeper(context).periodic(),
+    ]
+    if settings.ALERTMANAGER_URL:
+        tasks.append(SilencePasser(Alertmanager(settings.ALERTMANAGER_URL), database, clock).periodic())
+    if settings.PACKAGE_ADVISORIES:
+        index = PackageIndex(settings.PACKAGE_ADVISORIES)
+        tasks.append(PackageChecks(database, clock, troubles, index).periodic())
+    if inputs.usage is not None:
+        source = context.cpu.around(inputs.usage)
+        peaks = PeakKeeper(source, context.pods, database, target.namespace, monotonic=context.monotonic)
+        tasks.append(peaks.periodic())
+    if inputs.platform is not None:
+        tasks.append(PlatformKeeper(context, inputs.platform, records).periodic())
+    if inputs.log_receiver is not None:
+        context.shipping = shipper = LogShipper(context, inputs.log_receiver, rng=rng)
+        tasks.append(shipper.periodic())
+    if inputs.registration is not None:
+        tasks.append(inputs.registration.periodic())
+    return tasks

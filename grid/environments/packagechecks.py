@@ -3,17 +3,16 @@
 The leading controller does it, one revision after another; no page waits for it. What the index said last is kept while it does not answer.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
-from django.conf import settings
 from django.db.models import F, Q
 
 from grid.core.translation import gettext as _
+from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
 from grid.database.turns import PersonTurns, first_of_each
@@ -67,10 +66,10 @@ def record_unchecked(revision: int, why: str, now: datetime) -> None:
 
 
 class PackageChecks:
-    """Checks what is due; `run` until cancelled. Without an index nothing is ever asked."""
+    """Checks what is due."""
 
     def __init__(
-        self, database: Database, clock: Callable[[], datetime], troubles: TroubleLog, index: PackageIndex | None
+        self, database: Database, clock: Callable[[], datetime], troubles: TroubleLog, index: PackageIndex
     ) -> None:
         self._database = database
         self._clock = clock
@@ -78,27 +77,20 @@ class PackageChecks:
         self._index = index
         self._turns = PersonTurns[str]()
 
-    async def run(self) -> None:
-        while self._index is not None:
-            pause = LOOK_SECONDS
-            try:
-                pause = await self.look(self._index)
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("packages of revisions not checked")
-            await asyncio.sleep(pause)
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("package checks", LOOK_SECONDS, self.run_once)
 
-    async def look(self, index: PackageIndex) -> float:
+    async def run_once(self) -> float | None:
         """Check one revision, if one is due; return how long to pause."""
         now = self._clock()
         due = await self._database(next_due, now, self._turns)
         if due is None:
-            return LOOK_SECONDS
+            return None
         try:
             if not due.packages:
                 await self._database(record_unchecked, due.revision, NOTHING_KNOWN, now)
                 return PAUSE_SECONDS
-            report = await index.report(due.packages, now)
+            report = await self._index.report(due.packages, now)
             await self._database(record_report, due.revision, report)
         except NotChecked as why:
             logger.info("packages of a revision not checked reason=%s", why)
@@ -106,14 +98,8 @@ class PackageChecks:
             return AWAY_SECONDS
         except Exception as error:
             if self._troubles.are_why(error):
-                return LOOK_SECONDS
+                raise
             # Noted, or it would stay the one that has waited longest, and no other would ever be checked.
             logger.exception("packages of a revision not checked revision=%s", due.revision)
             await self._database(record_unchecked, due.revision, UNEXPECTED, now)
         return PAUSE_SECONDS
-
-
-def package_checks(database: Database, clock: Callable[[], datetime], troubles: TroubleLog) -> PackageChecks:
-    """Return the checks of this installation, by the index in its settings."""
-    index = PackageIndex(settings.PACKAGE_ADVISORIES) if settings.PACKAGE_ADVISORIES else None
-    return PackageChecks(database, clock, troubles, index)

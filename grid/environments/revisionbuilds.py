@@ -4,16 +4,14 @@ The row is the request, and asking the builder again is harmless: so what a cont
 again. `Builder` is the seam to what builds: the embedded cluster, or a Job of a rootless builder (`jobbuilder`).
 """
 
-import asyncio
 import logging
-import random
 from typing import Protocol
 
 import msgspec
 
-from grid.core.backoff import Backoff
-from grid.core.errors import GridError, NotAllowed, NotFound, Rejected
+from grid.core.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, Rejected
 from grid.core.translation import gettext as _
+from grid.database.periodic import PeriodicTask
 from grid.database.trouble import TroubleLog
 from grid.database.turns import PersonTurns
 from grid.environments.jobbuilder import installed_builder
@@ -58,45 +56,22 @@ class EmbeddedBuilder:
         return msgspec.convert(await self._api.ask_sandbox("POST", "builds", order), BuildProgress)
 
 
-def revision_builds(context: Context, troubles: TroubleLog, rng: random.Random) -> "RevisionBuilds":
-    """Return the builds of this installation: by the builder that is set, else by the embedded cluster."""
-    return RevisionBuilds(context, troubles, rng, installed_builder(context.api))
-
-
 class RevisionBuilds:
-    """Follows all builds; `run` until cancelled."""
+    """Follows all builds, by default with the builder that is set, or else the embedded cluster."""
 
-    def __init__(
-        self, context: Context, troubles: TroubleLog, rng: random.Random, builder: Builder | None = None
-    ) -> None:
+    def __init__(self, context: Context, troubles: TroubleLog, builder: Builder | None = None) -> None:
         self._context = context
         self._troubles = troubles
-        self._rng = rng
-        self._builder = builder or EmbeddedBuilder(context.api)
-        self._has_builds = False
+        self._builder = builder or installed_builder(context.api) or EmbeddedBuilder(context.api)
         self._turns = PersonTurns[str]()
 
-    async def run(self) -> None:
-        backoff = Backoff(longest=30.0, rng=self._rng)
-        while True:
-            pause = IDLE_SECONDS
-            try:
-                if await self.look():
-                    backoff.reset()
-                    pause = LOOK_SECONDS if self._has_builds else IDLE_SECONDS
-                else:
-                    pause = max(pause, backoff.next())
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("revisions of environments not built")
-                pause = max(pause, backoff.next())
-            await asyncio.sleep(pause)
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("environment builds", IDLE_SECONDS, self.run_once)
 
-    async def look(self) -> bool:
-        """Ask once about each build; return False when the builder did not answer."""
+    async def run_once(self) -> float | None:
+        """Ask once about each build, and return when to ask again. Raise ClusterUnavailable when the builder did not answer of each."""
         answers = True
         found = await self._context.due_work(to_build)
-        self._has_builds = bool(found)
         for _person, revision in self._turns.each((one.made_by, one) for one in found):
             try:
                 answers &= await self._follow(revision)
@@ -104,7 +79,9 @@ class RevisionBuilds:
                 answers = False
                 if not self._troubles.are_why(error):
                     logger.exception("environment=%s revision=%d not built", revision.environment_id, revision.number)
-        return answers
+        if not answers:
+            raise ClusterUnavailable(_NOT_ANSWERING)
+        return LOOK_SECONDS if found else None
 
     async def _follow(self, revision: EnvironmentRevision) -> bool:
         context = self._context

@@ -1,6 +1,5 @@
 """Tells owners of jobs whose timeout is about to end them. Kubernetes counts it from the pod's start, so the pods are looked at."""
 
-import random
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,9 +8,8 @@ from django.db import transaction
 
 from grid.core.translation import gettext as _
 from grid.core.wording import duration, exact_duration
-from grid.database.lookingagain import look_again
+from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
-from grid.database.trouble import TroubleLog
 from grid.executions.caches import execution_of
 from grid.kube.objects import Pod
 from grid.models import Execution, StopWarning
@@ -66,28 +64,19 @@ def _sentence(deadline: Deadline, now: datetime) -> str:
 
 
 class DeadlineWatch:
-    """Looks at the pods now and then; `run` until cancelled."""
+    """Looks at the pods now and then."""
 
-    def __init__(
-        self,
-        pods: Callable[[], Collection[Pod]],
-        database: Database,
-        clock: Callable[[], datetime],
-        troubles: TroubleLog,
-        rng: random.Random,
-    ) -> None:
+    def __init__(self, pods: Callable[[], Collection[Pod]], database: Database, clock: Callable[[], datetime]) -> None:
         self._pods = pods
         self._database = database
         self._clock = clock
-        self._troubles = troubles
-        self._rng = rng
         self._told: frozenset[str] = frozenset()
 
-    async def run(self) -> None:
-        await look_again(self.look, LOOK_SECONDS, self._troubles, self._rng, failure="coming ends of timeouts not told")
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("timeout warnings", LOOK_SECONDS, self.run_once)
 
-    async def look(self) -> None:
-        """Tell of the deadlines that have come near since the last look."""
+    async def run_once(self) -> None:
+        """Tell of the deadlines that have come near since the last run."""
         now = self._clock()
         coming = coming_deadlines(self._pods(), now)
         news = {id: deadline for id, deadline in coming.items() if id not in self._told}

@@ -1,12 +1,10 @@
-"""Runs the jobs whose schedules are due. `JobScheduler` wakes at the next time that is due, and looks every few seconds for new ones.
+"""Runs the jobs whose schedules are due. `JobScheduler` runs at the next time that is due, and every few seconds for new ones.
 
 Several controllers may do this at once: a due time is decided under the lock of its job, in the transaction that moves the schedule on, and
 the database takes one run for each. A process that ends between two steps loses nothing: the run is stored, and the next poll moves it on.
 """
 
-import asyncio
 import logging
-import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +16,11 @@ from django.db.models import Count
 
 from grid.announcements.store import current_maintenance
 from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
-from grid.core.backoff import Backoff
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
-from grid.database.lookingagain import DatabaseTask
+from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
-from grid.database.trouble import TroubleLog, trouble_of
+from grid.database.trouble import trouble_of
 from grid.database.turns import PersonTurns, RateLimit, first_of_each
 from grid.jobs.jobrows import make_run, record_of
 from grid.jobs.jobruns import advance_all, end_finished
@@ -280,13 +277,12 @@ class _Decision:
         return f"{moment.astimezone(ZoneInfo(self._schedule.time_zone)):%-d %b %H:%M}"
 
 
-class JobScheduler(DatabaseTask):
-    """Runs what is due, in turn by the owners of jobs; `run` until cancelled."""
+class JobScheduler:
+    """Runs what is due, in turn by the owners of jobs."""
 
-    def __init__(
-        self, database: Database, clock: Callable[[], datetime], troubles: TroubleLog, rng: random.Random
-    ) -> None:
-        super().__init__(database, clock, troubles, rng)
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._clock = clock
         self._looked_at: datetime | None = None  # at who may not launch any more
         self._turns = PersonTurns[int]()
         self._asked = RateLimit[int](MINUTE)
@@ -294,22 +290,13 @@ class JobScheduler(DatabaseTask):
         self._most_a_minute = 0
         self._put_off: dict[int, datetime] = {}  # schedules that were looked at and are still due, until when
 
-    async def run(self, *, after: Callable[[], Awaitable[None]]) -> None:
-        """Look for ever, `after` what ended while nobody led is known: a schedule would skip its time for a run that has ended."""
-        backoff = Backoff(rng=self._rng)
-        await after()
-        while True:
-            try:
-                pause = await self.look()
-                backoff.reset()
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("schedules not looked at")
-                pause = max(LOOK_SECONDS, backoff.next())
-            await asyncio.sleep(pause)
+    def periodic(self, *, after: Callable[[], Awaitable[None]]) -> PeriodicTask:
+        """Return the task. It begins `after` what ended while nobody led is known: a schedule would skip its time for a run that has
+        ended."""
+        return PeriodicTask("schedules", LOOK_SECONDS, self.run_once, ready=after)
 
-    async def look(self) -> float:
-        """Run some of what is due, and return the seconds until the next look."""
+    async def run_once(self) -> float:
+        """Run some of what is due, and return the seconds until the next run."""
         now = self._clock()
         if self._looked_at is None or (now - self._looked_at).total_seconds() >= DEPARTED_SECONDS:
             self._looked_at = now

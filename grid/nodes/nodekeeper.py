@@ -5,7 +5,6 @@ Each step reads the node as it is and the open tasks as they are stored, so doin
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable
 from datetime import datetime
 
@@ -13,9 +12,8 @@ import msgspec
 
 from grid.core.errors import Conflict, GridError, NotAllowed, NotFound, Rejected
 from grid.core.translation import gettext as _
-from grid.database.lookingagain import look_again
+from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
-from grid.database.trouble import TroubleLog
 from grid.kube.api import KubeApi
 from grid.kube.objects import Node, RawObject
 from grid.kube.resources import NODES
@@ -31,19 +29,18 @@ NO_RIGHT = _("The controller has no right to change nodes or to evict pods: appl
 
 
 class NodeKeeper:
-    """Carries out open tasks; `run` until cancelled."""
+    """Carries out open tasks."""
 
-    def __init__(self, api: KubeApi, database: Database, clock: Callable[[], datetime], troubles: TroubleLog) -> None:
+    def __init__(self, api: KubeApi, database: Database, clock: Callable[[], datetime]) -> None:
         self._api = api
         self._database = database
         self._clock = clock
-        self._troubles = troubles
         self._evictor = Evictor(api, clock)
 
-    async def run(self, rng: random.Random) -> None:
-        await look_again(self.look, LOOK_SECONDS, self._troubles, rng, failure="requests about nodes not carried out")
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("node tasks", LOOK_SECONDS, self.run_once)
 
-    async def look(self) -> None:
+    async def run_once(self) -> None:
         """Take one step of each open task; what stands in the way of one is told on its node's page."""
         taken = await asyncio.gather(
             *map(self._take, await self._database(nodetasks.open_tasks)), return_exceptions=True

@@ -4,6 +4,7 @@ anything. Several messages are under way at once, one of a person's through each
 
 import asyncio
 import contextlib
+import functools
 import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -15,6 +16,7 @@ from django.conf import settings
 
 from grid.core.backoff import Backoff
 from grid.core.translation import gettext as _
+from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.database.trouble import TroubleLog
 from grid.database.turns import PersonTurns
@@ -50,7 +52,7 @@ class PostsOut(Protocol):
 
 
 class Sender:
-    """Sends what is due; `run` until cancelled."""
+    """Sends what is due; `aclose` it afterwards."""
 
     def __init__(
         self,
@@ -72,28 +74,13 @@ class Sender:
         self._turns = {channel: PersonTurns[int]() for channel in ROOM}
         self._has_ended = asyncio.Event()
 
-    async def run(self) -> None:
-        backoff = Backoff(rng=self._rng)
-        try:
-            while True:
-                self._has_ended.clear()
-                pause = LOOK_SECONDS
-                try:
-                    await self.look()
-                    backoff.reset()
-                except Exception as error:
-                    if not self._troubles.are_why(error):
-                        logger.exception("notifications not sent")
-                    pause = max(LOOK_SECONDS, backoff.next())
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._has_ended.wait()
-                await asyncio.sleep(PAUSE_SECONDS)
-        finally:
-            await self.close()
+    def periodic(self) -> PeriodicTask:
+        """Return the task, which also runs as soon as there is room again."""
+        within = functools.partial(contextlib.aclosing, self)
+        return PeriodicTask("notifications", LOOK_SECONDS, self.run_once, woken_by=self._has_ended, within=within)
 
-    async def look(self) -> None:
-        """Begin to send what is due and has room."""
+    async def run_once(self) -> None:
+        """Begin to send what is due and has room, and let others have the database."""
         for channel, room in ROOM.items():
             busy = self._busy(channel)
             if len(busy) >= room:
@@ -103,12 +90,13 @@ class Sender:
             )
             for parcel in found:
                 self._under_way[channel, parcel.user_id] = asyncio.create_task(self._deliver(parcel))
+        await asyncio.sleep(PAUSE_SECONDS)
 
     async def settle(self) -> None:
         """Wait for what is under way."""
         await asyncio.gather(*self._under_way.values())
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Leave what is under way to the next sender."""
         for task in self._under_way.values():
             task.cancel()

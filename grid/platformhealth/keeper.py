@@ -2,15 +2,13 @@
 
 import asyncio
 import os
-import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from grid.database.lookingagain import look_again
-from grid.database.trouble import TroubleLog
+from grid.database.periodic import PeriodicTask, TaskRecord
 from grid.executions.context import Context
 from grid.executions.networkpolicy import SYSTEM_NAMESPACE
 from grid.platformhealth import lights, records
@@ -22,18 +20,18 @@ _CLUSTER_NAME = "kubernetes.default.svc"
 
 
 class PlatformKeeper:
-    """Looks and records; `run` until cancelled."""
+    """Looks and records. `records` says how the leader's periodic tasks go, this one among them."""
 
-    def __init__(self, context: Context, watched: Watched, troubles: TroubleLog) -> None:
+    def __init__(self, context: Context, watched: Watched, records: Callable[[], Sequence[TaskRecord]]) -> None:
         self._context = context
-        self._troubles = troubles
+        self._records = records
         self._versions = VersionReader(context.api, monotonic=context.monotonic)
         self._reader = PlatformReader(context.api, watched, clock=context.clock, monotonic=context.monotonic)
 
-    async def run(self, rng: random.Random) -> None:
-        await look_again(self.look, LOOK_SECONDS, self._troubles, rng, failure="platform health not looked at")
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("platform health", LOOK_SECONDS, self.run_once)
 
-    async def look(self) -> None:
+    async def run_once(self) -> None:
         context = self._context
         found = await self._reader.look(context.events.values())
         versions = await self._versions.lines()

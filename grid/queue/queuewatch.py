@@ -4,7 +4,6 @@ A rule that does not flood anybody: of each person the first in the queue only, 
 and of a sweep its first run. What nobody chose to be told costs one query.
 """
 
-import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,8 +13,7 @@ from django.db.models import Q
 
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-from grid.database.lookingagain import look_again
-from grid.database.trouble import TroubleLog
+from grid.database.periodic import PeriodicTask
 from grid.executions.context import Context
 from grid.models import Execution, NotificationChoice, NotificationEvent, QueueNotice
 from grid.notifications import outbox
@@ -129,16 +127,10 @@ def _tell(news: QueueNews, now: datetime) -> bool:
         return is_new
 
 
-class QueueWatch:
-    """Looks at the queue again and again; `run` until cancelled."""
+def periodic(context: Context) -> PeriodicTask:
+    """Return the task that tells owners how their launches stand in the queue."""
 
-    def __init__(self, context: Context, troubles: TroubleLog, rng: random.Random) -> None:
-        self._context = context
-        self._troubles = troubles
-        self._rng = rng
+    async def run_once() -> None:
+        await context.due_work(tell_queue, context.target.data_plane, now=context.clock())
 
-    async def run(self) -> None:
-        await look_again(self.look, LOOK_SECONDS, self._troubles, self._rng, failure="the queue was not told of")
-
-    async def look(self) -> None:
-        await self._context.due_work(tell_queue, self._context.target.data_plane, now=self._context.clock())
+    return PeriodicTask("queue notices", LOOK_SECONDS, run_once)

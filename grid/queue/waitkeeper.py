@@ -4,14 +4,12 @@ The controller has no cache of nodes. They are listed for pods that wait for roo
 once a minute. So a wait for room is measured from that moment.
 """
 
-import asyncio
-import logging
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from grid.core.labels import APP_COMPONENT, WORKER
 from grid.core.workqueue import in_slices
-from grid.database.trouble import TroubleLog
+from grid.database.periodic import PeriodicTask
 from grid.diagnosis.diagnosis import since
 from grid.diagnosis.held import is_unplaced
 from grid.diagnosis.placement import Surroundings
@@ -24,8 +22,6 @@ from grid.queue.expectation.observed import Observed, OnNode
 from grid.queue.expectation.outcomes import keep_predictions
 from grid.queue.expectation.room import RoomFacts, RoomSeeker
 
-logger = logging.getLogger(__name__)
-
 KEEP_SECONDS = 10.0
 LIST_SECONDS = 60.0  # between two lists of the nodes
 JUDGED_AT_ONCE = 5  # pods, each of which is held against all nodes: some 10 ms of the loop with 1,000
@@ -33,24 +29,17 @@ _SETTLED = timedelta(seconds=10)  # the autoscaler looks every 10 s by default: 
 
 
 class WaitKeeper:
-    """Part of one term of leadership; `run` until cancelled."""
+    """Part of one term of leadership."""
 
-    def __init__(self, context: Context, troubles: TroubleLog) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._troubles = troubles
         self._judged: Collection[str] = ()
         self._lists_from = 0.0
 
-    async def run(self) -> None:
-        while True:
-            await asyncio.sleep(KEEP_SECONDS)
-            try:
-                await self.keep()
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("expected waits not stored")
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("expected waits", KEEP_SECONDS, self.run_once, first_after=KEEP_SECONDS)
 
-    async def keep(self) -> None:
+    async def run_once(self) -> None:
         """Store what is expected now of those of whom nothing is stored yet, and what came of the others."""
         context = self._context
         plane, observed = context.target.data_plane, await self.observed()

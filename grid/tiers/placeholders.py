@@ -9,10 +9,8 @@ Its name is a hash of all that it is. So two controllers make no more than one o
 wanted any more, or otherwise, is known by its name. A deadline ends it even when no controller lives to do so.
 """
 
-import asyncio
 import hashlib
 import logging
-import random
 from datetime import datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,7 +19,6 @@ import msgspec
 from django.conf import settings
 
 from grid.configuration import WARM_PLACES, value_of
-from grid.core.backoff import Backoff
 from grid.core.errors import ClusterUnavailable, Conflict, GridError, NotAllowed, NotFound
 from grid.core.labels import (
     APP_COMPONENT,
@@ -35,7 +32,7 @@ from grid.core.labels import (
     WARM_UNTIL,
 )
 from grid.core.translation import gettext as _
-from grid.database.trouble import TroubleLog
+from grid.database.periodic import PeriodicTask
 from grid.diagnosis.requests import has_ended
 from grid.executions.apply import list_all
 from grid.executions.context import Context
@@ -131,31 +128,15 @@ def manifest(one: WantedPlaceholder, *, image: str, now: datetime) -> RawObject:
 
 
 class PlaceholderKeeper:
-    """Part of one term of leadership; `run` until cancelled."""
+    """Part of one term of leadership."""
 
-    def __init__(self, context: Context, troubles: TroubleLog, rng: random.Random) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._troubles = troubles
-        self._backoff = Backoff(longest=60.0, rng=rng)
-        self._told = ""
 
-    async def run(self) -> None:
-        while True:
-            pause = PERIOD_SECONDS
-            try:
-                await self.keep()
-                self._backoff.reset()
-                self._told = ""
-            except GridError as error:
-                self._tell(f"placeholders cannot be kept, trying again reason={error}")
-                pause += self._backoff.next()
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("placeholders cannot be kept, trying again")
-                pause += self._backoff.next()
-            await asyncio.sleep(pause)
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("placeholders", PERIOD_SECONDS, self.run_once)
 
-    async def keep(self) -> None:
+    async def run_once(self) -> None:
         """Create the placeholders that are missing, and delete the others. Raise the API server's errors. What it refuses of a tier or plan
         is raised once the others have been tried; the rest of the same, maybe a thousand, is not tried in vain."""
         context, now = self._context, self._context.clock()
@@ -214,9 +195,3 @@ class PlaceholderKeeper:
                     placeholder_class=PLACEHOLDER_CLASS,
                 )
             ) from error
-
-    def _tell(self, sentence: str) -> None:
-        """Log the sentence unless it was the last one logged."""
-        if sentence != self._told:
-            logger.warning("%s", sentence)
-        self._told = sentence

@@ -4,19 +4,15 @@ Only the leader does this, so there is one writer. Its values are whole (not wha
 goes on from what is stored. While there are no measurements nothing is written, and everything else works.
 """
 
-import asyncio
-import logging
-import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from django.db import transaction
 
-from grid.core.errors import GridError
 from grid.core.labels import APP_COMPONENT
+from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
-from grid.database.trouble import TroubleLog
 from grid.executions.caches import PodCache, execution_of
 from grid.kube.objects import Pod
 from grid.metrics.cpuwindow import PodUsageSource
@@ -25,8 +21,6 @@ from grid.metrics.sources import NoMetrics
 from grid.metrics.usage import Usage
 from grid.models import Execution, PeakUse
 from grid.models.environment import Kind
-
-logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 15.0
 WRITE_SECONDS = 60.0  # at the earliest after the last write of an execution
@@ -113,7 +107,7 @@ class _Followed:
 
 
 class PeakKeeper:
-    """Follows the executions' pods during one term of leadership; `run` until cancelled."""
+    """Follows the executions' pods during one term of leadership."""
 
     def __init__(
         self,
@@ -123,39 +117,27 @@ class PeakKeeper:
         namespace: str,
         *,
         monotonic: Callable[[], float] = time.monotonic,
-        rng: random.Random | None = None,
     ) -> None:
         self._source = source
         self._pods = pods
         self._database = database
         self._namespace = namespace
         self._monotonic = monotonic
-        self._rng = rng or random.Random()
-        self._troubles = TroubleLog(monotonic)
         self._followed: dict[str, _Followed] = {}
-        self._period = PERIOD_SECONDS
 
-    async def run(self) -> None:
-        while True:
-            await asyncio.sleep(self._period * self._rng.uniform(0.9, 1.1))
-            await self.once()
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("peak use", PERIOD_SECONDS, self.run_once, first_after=PERIOD_SECONDS)
 
-    async def once(self) -> None:
-        """Measure, and write what is due. A failure is logged, and what was measured is kept for the next time."""
+    async def run_once(self) -> float | None:
+        """Measure, and write what is due; return when to ask again a cluster without metrics. After a failure, what was measured is kept
+        for the next time."""
         try:
             self._take(await self._source.measure_pods(self._namespace))
-            self._period = PERIOD_SECONDS
-        except GridError as error:
-            self._period = ABSENT_PERIOD if isinstance(error, NoMetrics) else PERIOD_SECONDS
-            logger.debug("no usage of executions measured reason=%s", error)
-        except Exception:
-            logger.exception("measuring the executions' usage failed")
-        try:
+        except NoMetrics:
+            return ABSENT_PERIOD
+        finally:
             await self._write_due()
-            self._troubles.tell_if_over()
-        except Exception as error:
-            if not self._troubles.are_why(error):
-                logger.exception("peaks of use not written")
+        return None
 
     def _take(self, measured: Mapping[str, Usage]) -> None:
         for key, usage in measured.items():

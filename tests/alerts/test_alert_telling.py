@@ -1,6 +1,5 @@
 """Operators are told of alerts by the channels that they chose: once when one fires, once when it is over, of many in one message."""
 
-import random
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, cast
@@ -11,7 +10,6 @@ from pytest_django.fixtures import Settings
 from grid.alerts import telling
 from grid.alerts.telling import AlertTeller, is_anything_untold, tell_operators
 from grid.alerts.webhook import HeardAlert, keep
-from grid.database.trouble import TroubleLog
 from grid.models import Alert, AlertSilence, Delivery, Notification, NotificationChoice
 from tests.conftest import People
 from tests.support.shop import NOW
@@ -118,9 +116,9 @@ async def test_a_flood_is_waited_for_and_the_next_message_comes_a_minute_later_a
         calls.append(f"{function.__name__} {(now - NOW).seconds}")
         return cast("T", True)
 
-    teller = AlertTeller(database, lambda: now, TroubleLog(lambda: 0.0), random.Random(1))
+    teller = AlertTeller(database, lambda: now)
     for _ in range(10):
-        await teller.look()
+        await teller.run_once()
         now += 10 * SECOND
     assert calls == [
         "is_anything_untold 0",

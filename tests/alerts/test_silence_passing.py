@@ -1,6 +1,6 @@
 """Silences reach Alertmanager however long it is away, once, and what it says of them and of alerts holds here."""
 
-import random
+import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
@@ -13,7 +13,6 @@ from pytest_django.fixtures import Settings
 
 from grid.alerts.alertmanager import Alertmanager, AlertmanagerGone, AlertmanagerRefused, KnownSilence, _State
 from grid.alerts.passing import ELSEWHERE, MISSING, SilencePasser
-from grid.database.trouble import TroubleLog
 from grid.models import Alert, AlertSilence
 from tests.support.shop import NOW
 
@@ -65,14 +64,14 @@ class Stage:
 
     def __init__(self) -> None:
         self.manager, self.now = FakeAlertmanager(), NOW
-        troubles = TroubleLog(lambda: 0.0)
-        self.passer = SilencePasser(self.manager, self._run, lambda: self.now, troubles, random.Random(1))
+        self.passer = SilencePasser(self.manager, self._run, lambda: self.now)
 
     async def _run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await sync_to_async(work)(*args, **kwargs)
 
     async def look(self, silence: AlertSilence) -> AlertSilence:
-        await self.passer.look()
+        with contextlib.suppress(AlertmanagerGone, AlertmanagerRefused):
+            await self.passer.run_once()
         await silence.arefresh_from_db()
         return silence
 
@@ -152,13 +151,13 @@ async def test_what_alertmanager_no_longer_knows_for_long_is_over() -> None:
     stage = Stage()
     alert = await Alert.objects.acreate(fingerprint="f1", name="Slow", started_at=NOW, heard_at=NOW - HOUR)
     stage.manager.known = frozenset({"f1"})
-    await stage.passer.look()
+    await stage.passer.run_once()
     await alert.arefresh_from_db()
     assert alert.heard_at == NOW
     stage.manager.known = frozenset()
     for moves, is_over in ((HOUR, False), (MISSING / 2, False), (MISSING / 2, True)):
         stage.now += moves
-        await stage.passer.look()
+        await stage.passer.run_once()
         await alert.arefresh_from_db()
         assert (alert.ended_at is not None) is is_over
 
@@ -166,12 +165,12 @@ async def test_what_alertmanager_no_longer_knows_for_long_is_over() -> None:
 async def test_while_alertmanager_is_away_nothing_is_missing() -> None:
     stage, row = Stage(), await silence()
     alert = await Alert.objects.acreate(fingerprint="f1", name="Slow", started_at=NOW, heard_at=NOW - HOUR)
-    await stage.passer.look()
+    await stage.passer.run_once()
     stage.manager.broken = AlertmanagerGone("Alertmanager is away.")
     await stage.look(row)
     stage.manager.broken = None
     stage.now += MISSING
-    await stage.passer.look()
+    await stage.passer.run_once()
     await alert.arefresh_from_db()
     assert alert.ended_at is None, "Prometheus has not had the time to tell it again"
 

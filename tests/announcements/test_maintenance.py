@@ -1,7 +1,6 @@
 """Maintenance: from a time on nothing new is launched; queued executions wait for its end, and owners of running ones are notified."""
 
 import asyncio
-import random
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from django.db import DatabaseError
 
 from grid.announcements import keeper
-from grid.announcements.keeper import MaintenanceKeeper, tell_owners
+from grid.announcements.keeper import periodic, tell_owners
 from grid.announcements.rules import (
     Maintenance,
     coming_sentence,
@@ -23,7 +22,6 @@ from grid.announcements.rules import (
 )
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
-from grid.database.trouble import TroubleLog
 from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobs, schedules
 from grid.jobs.jobruns import advance_all, jobs_due
@@ -38,9 +36,9 @@ from tests.controller.world import World, fresh, in_world
 from tests.notifications.test_sender import at_once as directly
 from tests.queue.test_at_once import at_once
 from tests.support.database import database_on_file
+from tests.support.periodic import repeat
 from tests.support.schedules import run_due
 from tests.support.shop import NOW, Shop
-from tests.support.virtual import loop_time
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 Configure = Callable[[Any, int], None]
@@ -319,7 +317,7 @@ async def test_keeper_survives_a_failing_database_and_tells_later(shop: Shop) ->
             raise failures.pop()
         return await directly(work, *args, **kwargs)
 
-    task = asyncio.create_task(MaintenanceKeeper(database, lambda: NOW, TroubleLog(loop_time), random.Random(0)).run())
+    task = asyncio.create_task(repeat(periodic(database, lambda: NOW)))
     await asyncio.sleep(70)
     task.cancel()
     assert [name for name, _ in told()] == ["alice"]

@@ -14,9 +14,8 @@ from django.db import connection, transaction
 
 from grid.audit import sealing as auditsealing
 from grid.audit.chain import ChainBroken, Link
-from grid.audit.sealer import AuditSealer
+from grid.audit.sealer import periodic
 from grid.audit.sealing import drop_sealed, head, seal, unsealed_count, verify
-from grid.database.trouble import TroubleLog
 from grid.models import AuditChain, AuditEntry
 from tests.support.database import database_on_file
 
@@ -219,10 +218,10 @@ def test_the_controller_seals_all_in_small_batches_and_logs_the_head(
     async def directly(work: Callable[..., Any], /, *args: Any) -> Any:
         return await sync_to_async(work)(*args)
 
-    sealer = AuditSealer(cast(Any, directly), lambda: NOW, TroubleLog(monotonic=lambda: 0.0))
+    seal_once = async_to_sync(periodic(cast(Any, directly), lambda: NOW).run_once)
     with caplog.at_level("INFO"):
-        assert async_to_sync(sealer.once)() == 5
-        assert async_to_sync(sealer.once)() == 0
+        seal_once()
+        seal_once()
     assert [record.getMessage() for record in caplog.records] == [f"audit log sealed entries=5 link={head()}"]
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from grid.database.trouble import TroubleLog
 from grid.kube.resources import DISRUPTION_BUDGETS, PODS
 from grid.models import NodeTask
 from grid.nodes.nodekeeper import NodeKeeper
@@ -24,7 +23,7 @@ async def busy_node(stage: Stage) -> None:
     await executing.put(stage, id=ID, state="running", title="Churn by month")
     await scenes.put_pod(stage, name="web-1", node="node-a", phase="Running", ready=True, labels={"app": "web"})
     await allow(stage, 0)
-    _keepers[:] = [NodeKeeper(stage.cluster, _database, lambda: datetime.now(UTC), TroubleLog(lambda: 0.0))]
+    _keepers[:] = [NodeKeeper(stage.cluster, _database, lambda: datetime.now(UTC))]
 
 
 async def allow(stage: Stage, disruptions: int) -> None:
@@ -36,7 +35,7 @@ async def allow(stage: Stage, disruptions: int) -> None:
 
 async def carry_out(stage: Stage) -> None:
     """As the controller does every two seconds."""
-    await _keepers[0].look()
+    await _keepers[0].run_once()
 
 
 async def end_evicted(stage: Stage) -> None:

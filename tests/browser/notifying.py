@@ -24,6 +24,7 @@ from grid.runtime.written import notified
 from tests.browser.server import Stage
 from tests.support.certificates import certificate
 from tests.support.http_server import serving
+from tests.support.periodic import repeat
 
 LONG = (
     "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; launch it again. " * 3
@@ -82,7 +83,7 @@ async def sending(stage: Stage) -> str:
     sender = Sender(
         background.run, timezone.now, troubles, random.Random(), poster=lambda: Poster(loopback, tls=tls.client)
     )
-    task = asyncio.create_task(sender.run())
+    task = asyncio.create_task(repeat(sender.periodic()))
     _SENDING.callback(task.cancel)
     return server.url.replace("127.0.0.1", "localhost")
 

@@ -25,6 +25,7 @@ from grid.metrics.demand import read_demand
 from grid.models import ClusterSample, Execution
 from tests.clusters.test_cluster_life import to_running
 from tests.controller.world import World, fresh, in_world
+from tests.support.periodic import repeat
 from tests.support.shop import Shop
 from tests.support.virtual import cancelled, loop_time, passes
 
@@ -81,7 +82,7 @@ async def asking(world: World, controller: Controller, *, every: int = 1) -> Asy
                 world.now += timedelta(seconds=1)
                 await asyncio.sleep(1)
 
-    tasks = [asyncio.create_task(controller.tasks.framework_poller.run()), asyncio.create_task(refresh())]
+    tasks = [asyncio.create_task(repeat(controller.framework_poller.periodic())), asyncio.create_task(refresh())]
     try:
         yield
     finally:
@@ -289,7 +290,7 @@ async def test_a_new_leader_takes_no_sample_before_it_knows_its_pods(shop: Shop)
     await running_clusters(world, framework, execution)
     chosen: Any = lambda name: framework  # noqa: E731
     successor = world.controller(monotonic=loop_time, framework_of=chosen)
-    task = asyncio.create_task(successor.tasks.framework_poller.run())
+    task = asyncio.create_task(repeat(successor.framework_poller.periodic()))
     await passes(30)
     assert not ClusterSample.objects.filter(execution=execution).exists()
     world.refresh(successor)

@@ -13,6 +13,7 @@ from aiohttp import web
 from grid.clusters.registration import (
     LOOK_SECONDS,
     NAME,
+    OFF_SECONDS,
     OWNER,
     PATIENCE,
     REST_SECONDS,
@@ -25,6 +26,7 @@ from grid.kube.resources import API_SERVICES, CLUSTER_ROLES
 from grid.metrics.external import Authority, ServiceReference
 from tests.contract.aggregated import hang_up
 from tests.support.cluster import FakeCluster
+from tests.support.periodic import repeat
 from tests.support.virtual import cancelled, loop_time, passes, virtual_time
 
 SERVICE = ServiceReference("demand", "compute-grid-system", 443)
@@ -62,7 +64,7 @@ class Place:
 
     async def looks(self, times: int) -> None:
         for _ in range(times):
-            await self.registration.look()
+            await self.registration.run_once()
 
 
 async def test_it_is_registered_when_the_web_processes_answer() -> None:
@@ -158,7 +160,7 @@ async def test_it_belongs_to_the_role_that_allows_it_so_that_it_goes_with_it() -
 @virtual_time
 async def test_it_goes_with_the_leader_that_looks_after_it() -> None:
     place = Place()
-    task = asyncio.create_task(place.registration.run())
+    task = asyncio.create_task(repeat(place.registration.periodic()))
     await passes(1)
     assert place.is_registered()
     await cancelled(task)
@@ -169,18 +171,17 @@ async def test_it_goes_with_the_leader_that_looks_after_it() -> None:
 async def test_where_it_is_switched_off_it_is_taken_away_and_not_looked_at_again() -> None:
     place = Place(is_on=False)
     place.put()
-    await place.registration.run()
+    assert await place.registration.run_once() == OFF_SECONDS
     assert not place.is_registered()
     place.cluster.forbidden[API_SERVICES] = "apiservices is forbidden"
-    await Place(is_on=False).registration.run()
-    await place.registration.run()
+    assert await place.registration.run_once() == OFF_SECONDS
 
 
 @virtual_time
 async def test_an_outage_of_the_cluster_and_a_missing_right_are_outlived(caplog: pytest.LogCaptureFixture) -> None:
     place = Place()
     place.cluster.available = False
-    task = asyncio.create_task(place.registration.run())
+    task = asyncio.create_task(repeat(place.registration.periodic()))
     await passes(5 * LOOK_SECONDS)
     place.cluster.available = True
     place.cluster.forbidden[API_SERVICES] = "apiservices is forbidden"

@@ -31,7 +31,8 @@ from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import PODS
 from grid.models import EnvironmentRevision
 from grid.models.dataplane import LOCAL
-from grid.queue.queuewatch import QueueWatch
+from grid.queue import queuewatch
+from grid.tiers.placeholders import PlaceholderKeeper
 from grid.usage.budgets.keeper import BudgetKeeper
 from grid.workspaces.shutdown.records import WatchedRun
 from grid.workspaces.shutdown.rules import Look, LookOutcome
@@ -273,17 +274,16 @@ class Process:
     def __init__(self, world: KillWorld, crash: Crash, away: Downtime | None) -> None:
         self.world, self.crash = world, crash
         self.controller: Controller = world.controller(crash, monotonic=loop_time, away=away)
-        context, troubles, rng = self.controller._context, TroubleLog(loop_time), world.rng
+        context, troubles = self.controller._context, TroubleLog(loop_time)
         database, clock = context.database, context.clock
-        shutdown = ShutdownWatch(LOCAL, database, clock, troubles, rng, world.eyes)
         self._looks: tuple[Callable[[], Awaitable[object]], ...] = (
-            JobScheduler(database, clock, troubles, rng).look,
-            RevisionBuilds(context, troubles, rng, world.builder).look,
-            shutdown.look,
-            BudgetKeeper(database, clock, troubles, rng).look,
-            DeadlineWatch(self.controller.pods.values, database, clock, troubles, rng).look,
-            QueueWatch(context, troubles, rng).look,
-            self.controller.tasks.placeholders.keep,
+            JobScheduler(database, clock).run_once,
+            RevisionBuilds(context, troubles, world.builder).run_once,
+            ShutdownWatch(LOCAL, database, clock, world.eyes).run_once,
+            BudgetKeeper(database, clock).run_once,
+            DeadlineWatch(self.controller.pods.values, database, clock).run_once,
+            queuewatch.periodic(context).run_once,
+            PlaceholderKeeper(context).run_once,
             self.controller.audit,
         )
         self._is_new = True

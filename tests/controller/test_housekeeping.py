@@ -13,12 +13,14 @@ from grid.controller.housekeeping import (
     PERIOD_SECONDS,
     RETRY_SECONDS,
     Chore,
-    Housekeeping,
+    periodic,
     purge_grants,
+    run_chores,
 )
 from grid.models import Execution, Session, State, User, WorkspaceGrant
 from tests.controller.world import World, in_world
 from tests.platformhealth.test_running import running
+from tests.support.periodic import repeat
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import cancelled, passes, virtual_time
 
@@ -107,7 +109,7 @@ async def test_all_is_cleared_in_batches_each_hour() -> None:
         batches.append(cleared)
         return cleared
 
-    task = asyncio.create_task(Housekeeping(at_once, lambda: NOW, chores={"things": chore}).run())
+    task = asyncio.create_task(repeat(periodic(at_once, lambda: NOW, chores={"things": chore})))
     await passes(FIRST_SECONDS + 1)
     assert batches == [BATCH, BATCH, 1, 0]
     left[0] = 1
@@ -127,9 +129,7 @@ async def test_a_backlog_of_one_chore_keeps_no_other_waiting() -> None:
 
         return clear
 
-    assert await Housekeeping(
-        at_once, lambda: NOW, chores={"long": chore("long", 3), "short": chore("short", 1)}
-    ).once()
+    await run_chores(at_once, lambda: NOW, {"long": chore("long", 3), "short": chore("short", 1)})
     assert done == ["long", "short", "long", "short", "long", "long"]
 
 
@@ -145,7 +145,7 @@ async def test_a_failure_is_logged_stops_no_other_chore_and_is_tried_again(caplo
         tried.append("fine")
         return 0
 
-    task = asyncio.create_task(Housekeeping(at_once, lambda: NOW, chores={"first": broken, "second": fine}).run())
+    task = asyncio.create_task(repeat(periodic(at_once, lambda: NOW, chores={"first": broken, "second": fine})))
     await passes(FIRST_SECONDS + 1)
     assert tried == ["broken", "fine"]
     assert "not cleared away, again in 300 s: first" in caplog.text

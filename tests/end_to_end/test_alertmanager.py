@@ -169,6 +169,7 @@ from datetime import timedelta
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.utils import timezone
+from grid.database.periodic import PeriodicRunner
 from grid.database.trouble import TroubleLog
 from grid.alerts import passing
 from grid.alerts.alertmanager import Alertmanager
@@ -176,7 +177,9 @@ passing.LOOK_SECONDS, passing.MISSING = 0.2, timedelta(seconds=1)
 async def database(work, /, *args, **kwargs):
     return await sync_to_async(work)(*args, **kwargs)
 manager = Alertmanager(settings.ALERTMANAGER_URL)
-asyncio.run(passing.SilencePasser(manager, database, timezone.now, TroubleLog(lambda: 0.0), random.Random()).run())
+passer = passing.SilencePasser(manager, database, timezone.now)
+runner = PeriodicRunner(TroubleLog(lambda: 0.0), clock=timezone.now, rng=random.Random())
+asyncio.run(runner.run([passer.periodic()]))
 """
 
 

@@ -14,7 +14,6 @@ from grid.database.trouble import TroubleLog
 from grid.environments import revisions
 from grid.environments.packagechecks import (
     AWAY_SECONDS,
-    LOOK_SECONDS,
     PAUSE_SECONDS,
     UNEXPECTED,
     PackageChecks,
@@ -254,13 +253,12 @@ async def directly(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -
 async def test_the_last_answer_is_kept_while_the_index_is_away() -> None:
     revision = await sync_to_async(build_one)()
     pypi, hour = Pypi(jinja2=release(OLD)), [NOW]
-    checks = PackageChecks(directly, lambda: hour[0], TroubleLog(lambda: 0.0), None)
     async with serving(pypi) as server:
-        index = PackageIndex(server.url)
-        assert await checks.look(index) == PAUSE_SECONDS
-        assert await checks.look(index) == LOOK_SECONDS
+        checks = PackageChecks(directly, lambda: hour[0], TroubleLog(lambda: 0.0), PackageIndex(server.url))
+        assert await checks.run_once() == PAUSE_SECONDS
+        assert await checks.run_once() is None
         pypi.status, hour[0] = 500, NOW + timedelta(days=2)
-        assert await checks.look(index) == AWAY_SECONDS
+        assert await checks.run_once() == AWAY_SECONDS
     await sync_to_async(revision.refresh_from_db)()
     assert revision.packages_report is not None
     assert revision.packages_report["marks"][0]["package"]["name"] == "jinja2"
@@ -275,20 +273,9 @@ class Faulty(PackageIndex):
 @pytest.mark.django_db(transaction=True)
 async def test_a_revision_that_cannot_be_checked_keeps_no_other_waiting(caplog: pytest.LogCaptureFixture) -> None:
     revision = await sync_to_async(build_one)()
-    checks = PackageChecks(directly, lambda: NOW, TroubleLog(lambda: 0.0), None)
-    assert await checks.look(Faulty("http://x")) == PAUSE_SECONDS
-    assert await checks.look(Faulty("http://x")) == LOOK_SECONDS
+    checks = PackageChecks(directly, lambda: NOW, TroubleLog(lambda: 0.0), Faulty("http://x"))
+    assert await checks.run_once() == PAUSE_SECONDS
+    assert await checks.run_once() is None
     await sync_to_async(revision.refresh_from_db)()
     assert revision.packages_unchecked == UNEXPECTED
     assert "a bug" in caplog.text
-
-
-async def test_without_an_index_nothing_is_asked() -> None:
-    asked = []
-
-    async def database(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        asked.append(work)
-        return await directly(work, *args, **kwargs)
-
-    await PackageChecks(database, lambda: NOW, TroubleLog(lambda: 0.0), None).run()
-    assert asked == []

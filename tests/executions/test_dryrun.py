@@ -29,7 +29,7 @@ def asked(shop: Shop, request: LaunchRequest | None = None, id: str = ID, after:
 
 
 async def answered(world: World) -> LaunchCheck:
-    await world.controller().tasks.dry_runs.answer_all()
+    await world.controller().dry_runs.answer_all()
     return LaunchCheck.objects.get(pk=ID)
 
 
@@ -104,7 +104,7 @@ async def test_what_became_too_late_while_others_were_tried_is_not_tried(
         return await quick(*args, **more)
 
     monkeypatch.setattr(dryrun, "dry_run", slow)
-    await world.controller().tasks.dry_runs.answer_all()
+    await world.controller().dry_runs.answer_all()
     assert LaunchCheck.objects.filter(answered_at=None).count() == 1
 
 

@@ -1,13 +1,11 @@
 """Whoever set a long timeout is told shortly before it ends the job, once, whoever looks and however often."""
 
-import random
 from datetime import timedelta
 
 import msgspec
 import pytest
 
 from grid.core.labels import KEYS
-from grid.database.trouble import TroubleLog
 from grid.executions.stopping import request_stop
 from grid.jobs.deadlines import Deadline, DeadlineWatch, coming_deadlines, tell_deadlines
 from grid.kube.objects import Metadata, Pod, PodSpec, PodStatus
@@ -15,7 +13,6 @@ from grid.models import Execution, Notification, State
 from tests.controller.world import in_world
 from tests.notifications.test_sender import at_once
 from tests.support.shop import NOW, Shop
-from tests.support.virtual import loop_time
 
 MINUTE = timedelta(minutes=1)
 TWO_HOURS = 7200
@@ -91,14 +88,13 @@ async def test_the_database_is_asked_when_one_comes_near_and_not_again(running: 
         return await at_once(work, *args, **kwargs)  # type: ignore[arg-type]
 
     pods: list[Pod] = []
-    troubles = TroubleLog(loop_time)
-    watch = DeadlineWatch(lambda: pods, database, lambda: NOW, troubles, random.Random(1))  # type: ignore[arg-type]
-    await watch.look()
+    watch = DeadlineWatch(lambda: pods, database, lambda: NOW)  # type: ignore[arg-type]
+    await watch.run_once()
     assert asked == []
     pods.append(pod(running.pk))
-    await watch.look()
-    await watch.look()
+    await watch.run_once()
+    await watch.run_once()
     assert asked == [tell_deadlines]
-    other = DeadlineWatch(lambda: pods, database, lambda: NOW, troubles, random.Random(1))  # type: ignore[arg-type]
-    await other.look()
+    other = DeadlineWatch(lambda: pods, database, lambda: NOW)  # type: ignore[arg-type]
+    await other.run_once()
     assert Notification.objects.count() == 1, "another controller tells it no second time"

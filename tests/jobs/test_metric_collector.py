@@ -23,6 +23,7 @@ from grid.jobs.runmetrics.store import MOST_NAMES
 from grid.models import Execution, LifecycleEntry, MetricReading, RunMetric, UsageInterval
 from tests.controller.world import World, fresh, in_world, to_running
 from tests.support.builders import NAMESPACE
+from tests.support.periodic import repeat
 from tests.support.shop import Shop
 from tests.support.virtual import cancelled, loop_time, until
 
@@ -43,7 +44,7 @@ class Scene:
     async def begin(self) -> None:
         await to_running(self.world, self.controller)
         self.world.refresh(self.controller)
-        await self.controller.metrics.once()  # which sees the pod for the first time
+        await self.controller.metrics.run_once()  # which sees the pod for the first time
 
     def writes(self, *lines: dict[str, Any] | str, second: int | None = None) -> None:
         texts = []
@@ -57,7 +58,7 @@ class Scene:
     async def looks(self, *, after: float = 2 * PERIOD_SECONDS) -> None:
         """The collector's turn."""
         self.seconds += after
-        await self.controller.metrics.once()
+        await self.controller.metrics.run_once()
 
     async def ends(self, code: int = 0) -> None:
         self.world.finish(self.world.pod_of(self.execution), code)
@@ -134,7 +135,7 @@ async def test_two_controllers_at_once_store_each_value_once(shop: Shop) -> None
     scene.writes(line(2))
     await scene.looks()
     scene.writes(line(3))
-    await old.metrics.once()  # deposed, it believes that it has read up to 1
+    await old.metrics.run_once()  # deposed, it believes that it has read up to 1
     await scene.looks()
     assert scene.values() == [1, 2, 3]
 
@@ -307,8 +308,8 @@ async def test_a_turn_that_fails_is_followed_by_the_next(shop: Shop, monkeypatch
         turns.append(loop_time())
         raise KeyError("a bug")
 
-    monkeypatch.setattr(metrics, "once", fails)
-    task = asyncio.create_task(metrics.run())
+    monkeypatch.setattr(metrics, "run_once", fails)
+    task = asyncio.create_task(repeat(metrics.periodic()))
     await until(lambda: len(turns) == 2, within=3 * collector.TICK_SECONDS)
     await cancelled(task)
 

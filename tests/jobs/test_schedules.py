@@ -16,6 +16,7 @@ from grid.jobs.schedules import MAXIMUM_SCHEDULES, ScheduleSettings
 from grid.models import Execution, Job, JobRun, Membership, Schedule, State
 from tests.conftest import People
 from tests.controller.world import in_world
+from tests.support.periodic import repeat
 from tests.support.schedules import job_scheduler, run_due
 from tests.support.shop import NOW, Shop
 
@@ -298,7 +299,7 @@ async def test_a_schedule_that_fails_keeps_no_other_waiting(job: Job, monkeypatc
         return schedules.lock_schedule(pk)
 
     monkeypatch.setattr(scheduler, "lock_schedule", fails)
-    await job_scheduler(lambda: NOW + HOUR).look()
+    await job_scheduler(lambda: NOW + HOUR).run_once()
     assert len(runs(right)) == 1 and fresh(wrong).next_at == NOW + HOUR
 
 
@@ -321,7 +322,7 @@ async def test_the_scheduler_wakes_at_the_time_that_is_due(job: Job) -> None:
     async def at_once() -> None:
         return
 
-    task = asyncio.create_task(job_scheduler(clock).run(after=at_once))
+    task = asyncio.create_task(repeat(job_scheduler(clock).periodic(after=at_once)))
     await asyncio.sleep(66)
     task.cancel()
     made = JobRun.objects.filter(schedule=schedule).order_by("number")

@@ -45,7 +45,7 @@ def runs_of(user: User) -> int:
 
 @in_world
 async def test_another_persons_schedule_is_launched_in_the_first_look(others: Schedule, people: People) -> None:
-    assert await job_scheduler(lambda: DUE + timedelta(seconds=2)).look() == 0
+    assert await job_scheduler(lambda: DUE + timedelta(seconds=2)).run_once() == 0
     run = JobRun.objects.get(schedule=others)
     assert run.attempts.count() == 1
     assert runs_of(people.owner) == OF_EACH
@@ -62,11 +62,11 @@ async def test_all_of_a_flood_is_served_up_to_its_limit_of_a_minute(others: Sche
     ConfigRecord.objects.create(key=SCHEDULED_RUNS_PER_MINUTE.key, value="12")
     now = DUE + timedelta(seconds=2)
     scheduler = job_scheduler(lambda: now)
-    while await scheduler.look() == 0:
+    while await scheduler.run_once() == 0:
         pass
     assert (runs_of(people.owner), runs_of(people.teammate)) == (12, 1)
     now += MINUTE
-    while await scheduler.look() == 0:
+    while await scheduler.run_once() == 0:
         pass
     assert runs_of(people.owner) == 24
     second = JobRun.objects.filter(job__owner=people.owner, requested_at=now).earliest("pk").schedule

@@ -27,6 +27,7 @@ from grid.platformhealth import lights
 from tests.controller.world import World, fresh, in_world, to_running
 from tests.support.builders import NAMESPACE, container_status
 from tests.support.http_server import serving
+from tests.support.periodic import repeat
 from tests.support.shop import Shop
 from tests.support.virtual import cancelled, passes, until
 
@@ -82,7 +83,7 @@ class Scene:
         )
 
     async def begin(self) -> "asyncio.Task[None]":
-        return asyncio.create_task(self.shipper.run())
+        return asyncio.create_task(repeat(self.shipper.periodic()))
 
     def row(self) -> ShippedLog:
         return ShippedLog.objects.get(pk=self.execution.pk)
@@ -365,7 +366,7 @@ async def test_a_real_receiver_that_comes_up_late_gets_each_line_of_a_real_shipp
         shipper = LogShipper(controller._context, receiver, rng=random.Random(1))
         source = LineSource("abc", "job", "p", "alice", NAMESPACE, "job-abc", "run")
         shipper._put(Portion(source, tuple(LoggedLine("2026-02-02T10:00:00.000000001", t) for t in "abcd"), START))
-        task = asyncio.create_task(shipper.run())
+        task = asyncio.create_task(repeat(shipper.periodic()))
         async with asyncio.timeout(30):
             await all_there.wait()
         await cancelled(task)

@@ -7,7 +7,6 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 
 from grid.core.errors import ClusterUnavailable
-from grid.database.trouble import TroubleLog
 from grid.kube.objects import Node, RawObject
 from grid.kube.resources import DISRUPTION_BUDGETS, NODES, PODS
 from grid.models import AuditEntry, NodeTask
@@ -44,14 +43,14 @@ class Place:
         self.next_controller()
 
     def next_controller(self) -> None:
-        self.keeper = NodeKeeper(self.cluster, database, lambda: self.now, TroubleLog(lambda: 0.0))
+        self.keeper = NodeKeeper(self.cluster, database, lambda: self.now)
 
     def ask(self, action: str = "drain") -> NodeTask:
         return ask(decode(self.node(), Node), action, by=self.operator, reason="New kernel", now=self.now)
 
     def look(self, after: float = 2) -> NodeTask:
         self.now += timedelta(seconds=after)
-        async_to_sync(self.keeper.look)()
+        async_to_sync(self.keeper.run_once)()
         return NodeTask.objects.filter(action="drain").get()
 
     def node(self) -> RawObject:

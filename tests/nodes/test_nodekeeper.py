@@ -8,7 +8,6 @@ from asgiref.sync import async_to_sync, sync_to_async
 
 from grid.core.errors import ClusterUnavailable, Conflict, NotAllowed, Problem, Rejected
 from grid.core.labels import CORDON_REASON, CORDONED_AT, CORDONED_BY
-from grid.database.trouble import TroubleLog
 from grid.kube.objects import Node, RawObject
 from grid.kube.resources import NODES
 from grid.models import AuditEntry, NodeTask
@@ -28,11 +27,11 @@ async def database(work: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def keeper(cluster: FakeCluster) -> NodeKeeper:
-    return NodeKeeper(cluster, database, lambda: NOW, TroubleLog(lambda: 0.0))
+    return NodeKeeper(cluster, database, lambda: NOW)
 
 
 def look(cluster: FakeCluster) -> None:
-    async_to_sync(keeper(cluster).look)()
+    async_to_sync(keeper(cluster).run_once)()
 
 
 @pytest.fixture

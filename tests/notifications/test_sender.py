@@ -21,6 +21,7 @@ from grid.notifications.sender import Sender
 from tests.controller.world import World, in_world
 from tests.notifications.test_deliveries import EMAIL, ada, eve, mail_server, waiting
 from tests.platformhealth.test_running import running
+from tests.support.periodic import repeat
 from tests.support.shop import NOW
 from tests.support.virtual import cancelled, loop_time, passes, until
 
@@ -82,7 +83,7 @@ async def test_a_server_that_is_slow_delays_nobody_else(ada: User, eve: User) ->
         waiting(eve)
         waiting(ada)
     waiting(ada, EMAIL)
-    task = asyncio.create_task(sender(outside).run())
+    task = asyncio.create_task(repeat(sender(outside).periodic()))
     await until(lambda: not Delivery.objects.filter(user=ada, next_try_at__isnull=False).exists(), within=2)
     await until(lambda: left() == 0, within=60)
     await cancelled(task)
@@ -96,7 +97,7 @@ async def test_a_server_that_fails_is_asked_again_later_and_later(ada: User) -> 
     outside = Outside()
     outside.answers["https://example.com/hook"] = SendResult("It answered with status 500.")
     waiting(ada)
-    task = asyncio.create_task(sender(outside).run())
+    task = asyncio.create_task(repeat(sender(outside).periodic()))
     await passes(8 * 60)
     await cancelled(task)
     times = [at for at, _, _ in outside.seen]
@@ -112,10 +113,10 @@ async def test_what_nobody_thought_of_is_a_failure_like_any_other(ada: User) -> 
     outside.answers["https://example.com/hook"] = ZeroDivisionError()
     waiting(ada)
     one = sender(outside)
-    await one.look()
+    await one.run_once()
     await one.settle()
     assert Delivery.objects.get().error == "It could not be sent (ZeroDivisionError)."
-    await one.close()
+    await one.aclose()
 
 
 @in_world
@@ -124,9 +125,9 @@ async def test_a_webhook_is_not_called_where_an_admin_lets_nothing_through(ada: 
     WebhookTarget.objects.update(url="https://93.184.216.34/")
     waiting(ada)
     one = Sender(at_once, clock, TroubleLog(loop_time), random.Random(1))
-    await one.look()
+    await one.run_once()
     await one.settle()
-    await one.close()
+    await one.aclose()
     assert "93.184.216.34 leads to a private or excepted address" in Delivery.objects.get().error
 
 
@@ -136,11 +137,11 @@ async def test_killed_between_sending_and_recording_it_is_sent_again_under_the_s
     waiting(ada)
     first = sender(outside)
     outside.takes["https://example.com/hook"] = 1
-    await first.look()
+    await first.run_once()
     await passes(0.5)
-    await first.close()
+    await first.aclose()
     assert left() == 1
-    task = asyncio.create_task(sender(outside).run())
+    task = asyncio.create_task(repeat(sender(outside).periodic()))
     await passes(LEASE.total_seconds() - 10)
     assert len(outside.seen) == 1, "the first might still be at it"
     await until(lambda: left() == 0, within=20)
@@ -160,7 +161,7 @@ async def test_while_the_database_is_away_what_was_sent_is_not_sent_again(ada: U
 
     waiting(ada)
     is_away = True
-    task = asyncio.create_task(sender(outside, database).run())
+    task = asyncio.create_task(repeat(sender(outside, database).periodic()))
     await passes(60)
     assert left() == 1
     is_away = False
@@ -179,7 +180,7 @@ async def test_a_database_that_is_away_ends_nothing(ada: User) -> None:
         return work(*args, **kwargs)
 
     waiting(ada)
-    task = asyncio.create_task(sender(outside, database).run())
+    task = asyncio.create_task(repeat(sender(outside, database).periodic()))
     await passes(60)
     is_away = False
     await until(lambda: left() == 0, within=60)
@@ -193,7 +194,7 @@ async def test_two_senders_send_it_once(ada: User, eve: User) -> None:
         waiting(ada)
         waiting(eve)
         waiting(eve, EMAIL)
-    tasks = [asyncio.create_task(sender(outside).run()) for _ in range(2)]
+    tasks = [asyncio.create_task(repeat(sender(outside).periodic())) for _ in range(2)]
     await until(lambda: left() == 0, within=120)
     for task in tasks:
         await cancelled(task)
@@ -204,7 +205,7 @@ async def test_two_senders_send_it_once(ada: User, eve: User) -> None:
 @in_world
 async def test_a_test_is_sent_within_seconds(ada: User, settings: Settings) -> None:
     outside = Outside()
-    task = asyncio.create_task(sender(outside).run())
+    task = asyncio.create_task(repeat(sender(outside).periodic()))
     await passes(5)
     asked: Callable[[], Awaitable[int]] = lambda: at_once(ask_for_test, ada, EMAIL, now=clock())  # noqa: E731
     id = await asked()

@@ -13,7 +13,6 @@ from django.conf import settings
 
 from grid.core.errors import ClusterUnavailable, NotAllowed, Problem, Rejected
 from grid.core.labels import API_CHECK
-from grid.database.trouble import TroubleLog
 from grid.executions.context import LaunchTarget
 from grid.kube.resources import ACCESS_REVIEWS, CONFIG_MAPS, LEASES, NAMESPACES, PODS, SECRETS
 from grid.models import ApiCheckRun, AuditEntry
@@ -43,12 +42,11 @@ def look(cluster: FakeCluster, checks: Sequence[ApiCheck] = NO_CONTROLLERS) -> N
         cluster,
         database,
         target,
-        TroubleLog(lambda: 0.0),
         clock=lambda: NOW,
         monotonic=lambda: 0.0,
         checks=checks,
     )
-    async_to_sync(look_once.look)()
+    async_to_sync(look_once.run_once)()
 
 
 def ask(people: People, *, is_shared: bool = False) -> ApiCheckRun:

@@ -17,7 +17,7 @@ from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import Execution, StartUp, WaitPrediction
 from grid.queue import waitkeeper
 from grid.queue.expectation import observing
-from grid.queue.waitkeeper import LIST_SECONDS
+from grid.queue.waitkeeper import LIST_SECONDS, WaitKeeper
 from tests.controller.test_controller import Configure
 from tests.controller.world import World, in_world
 from tests.queue.test_expectation import ended
@@ -72,10 +72,11 @@ async def test_a_wait_for_room_is_predicted_from_what_holds_the_node(shop: Shop)
     ended_on_nodes(shop)
     world = World(now=NOW)
     controller = world.controller()
+    keeper = WaitKeeper(controller._context)
     runs, waits = await one_runs_and_one_waits(shop, world, controller)
     world.passes(12)
     world.refresh(controller)
-    await controller.tasks.wait_keeper.keep()
+    await keeper.run_once()
     reserved = Execution.objects.get(pk=runs.pk).slots_reserved_at
     assert reserved is not None
     left = 600 - (world.now - reserved).total_seconds()
@@ -87,12 +88,13 @@ async def test_the_nodes_are_listed_once_for_the_same_pods_and_at_most_once_a_mi
     ended_on_nodes(shop)
     world, seconds = World(now=NOW), [0.0]
     controller = world.controller(monotonic=lambda: seconds[0])
+    keeper = WaitKeeper(controller._context)
     await one_runs_and_one_waits(shop, world, controller)
 
     async def sees_room() -> bool:
         world.passes(12)
         world.refresh(controller)
-        return bool((await controller.tasks.wait_keeper.observed()).room.seekers)
+        return bool((await keeper.observed()).room.seekers)
 
     assert [await sees_room(), await sees_room()] == [True, False]
     another = shop.launch(after=2)
@@ -108,6 +110,7 @@ async def test_a_list_that_takes_long_is_used_when_it_is_there(shop: Shop) -> No
     ended_on_nodes(shop)
     world = World(now=NOW)
     controller = world.controller(monotonic=lambda: asyncio.get_running_loop().time())
+    keeper = WaitKeeper(controller._context)
     await one_runs_and_one_waits(shop, world, controller)
     world.passes(12)
     world.refresh(controller)
@@ -115,7 +118,7 @@ async def test_a_list_that_takes_long_is_used_when_it_is_there(shop: Shop) -> No
     seen = []
     for _ in range(4):
         await asyncio.sleep(waitkeeper.KEEP_SECONDS)
-        seen.append(len((await controller.tasks.wait_keeper.observed()).room.seekers))
+        seen.append(len((await keeper.observed()).room.seekers))
     assert seen.count(1) == 1
     assert seen[0] == 0, "it is not waited for"
     assert world.cluster.count("list", NODES) == 1
@@ -129,6 +132,7 @@ async def test_only_the_first_in_line_are_held_against_the_nodes_and_others_run_
     monkeypatch.setattr(observing, "MOST_SEEKERS", 12)
     world, turns, judged = World(now=NOW), [0], list[int]()
     controller = world.controller()
+    keeper = WaitKeeper(controller._context)
     world.cluster.put(NODES, node("node-1", cpu="1500m"))
     waiting = [shop.launch(after=second) for second in range(14)]
     await world.step(controller)
@@ -148,7 +152,7 @@ async def test_only_the_first_in_line_are_held_against_the_nodes_and_others_run_
     world.passes(12)
     world.refresh(controller)
     others = asyncio.create_task(others_run())
-    await controller.tasks.wait_keeper.observed()
+    await keeper.observed()
     others.cancel()
     assert len(judged) == 12
     assert max(Counter(judged).values()) == waitkeeper.JUDGED_AT_ONCE
@@ -162,6 +166,7 @@ async def test_a_list_judges_only_pods_that_are_older_and_whose_rules_it_can_che
     monkeypatch.setattr(around, "MOST_PODS", -1)
     world, judged, seconds = World(now=NOW), list[str](), [0.0]
     controller = world.controller(monotonic=lambda: seconds[0])
+    keeper = WaitKeeper(controller._context)
     world.cluster.put(NODES, node("node-1", cpu="1500m"))
     early, apart, late = (shop.launch(after=second) for second in range(3))
     await world.step(controller)
@@ -176,14 +181,14 @@ async def test_a_list_judges_only_pods_that_are_older_and_whose_rules_it_can_che
     monkeypatch.setattr(waitkeeper, "outlook_of", judge)
     world.passes(12)
     world.refresh(controller)
-    await controller.tasks.wait_keeper.observed()
+    await keeper.observed()
     assert judged == [early.pk]
     world.passes(1)
     refused(world, late)
     world.passes(LIST_SECONDS)
     seconds[0] = LIST_SECONDS + 1
     world.refresh(controller)
-    await controller.tasks.wait_keeper.observed()
+    await keeper.observed()
     assert sorted(judged) == sorted([early.pk, early.pk, late.pk])
 
 
@@ -192,6 +197,7 @@ async def test_a_pull_under_way_is_predicted_by_the_size_and_pace_of_the_last_on
     ended_on_nodes(shop)
     world, one = World(now=NOW), shop.launch()
     controller = world.controller()
+    keeper = WaitKeeper(controller._context)
     await world.step(controller)
     pod = world.pod_of(one)
     world.schedule(pod)
@@ -202,8 +208,8 @@ async def test_a_pull_under_way_is_predicted_by_the_size_and_pace_of_the_last_on
     assert Execution.objects.get(pk=one.pk).state == "preparing"
     world.passes(5)
     world.refresh(controller)
-    await controller.tasks.wait_keeper.keep()
+    await keeper.run_once()
     assert predicted(one) == {"preparing": 15 + 10}
     Execution.objects.filter(pk=one.pk).update(state="running", started_at=world.now + timedelta(seconds=24))
-    await controller.tasks.wait_keeper.keep()
+    await keeper.run_once()
     assert WaitPrediction.objects.get(execution=one).actual == 24

@@ -6,13 +6,11 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
 from grid.core.labels import NODE_POOL
-from grid.database.trouble import TroubleLog
 from grid.executions.caches import AutoscalerCache, EventCache, PodCache
 from grid.executions.context import Context, LaunchTarget
 from grid.executions.spec import TierSpec
@@ -81,7 +79,7 @@ async def test_a_launch_takes_the_place_of_a_placeholder_at_once(kubeconfig: Pat
         remote_files=lambda spec: {},
         node_templates=dict,
     )
-    keeper = PlaceholderKeeper(context, TroubleLog(time.monotonic), Random(1))
+    keeper = PlaceholderKeeper(context)
     async with Client.from_kubeconfig(kubeconfig) as client:
 
         async def running(start: str) -> dict[str, str]:
@@ -99,7 +97,7 @@ async def test_a_launch_takes_the_place_of_a_placeholder_at_once(kubeconfig: Pat
         async def launched() -> bool:
             return bool(await running("launch"))
 
-        await with_retry(keeper.keep)
+        await with_retry(keeper.run_once)
         await eventually(both_warm, "the autoscaler starts a node for the placeholders")
         nodes = set((await running("warm-small-")).values())
         asks = pod("launch", {**container(), "resources": {"requests": {"cpu": "1500m", "memory": "1Gi"}}})
@@ -109,7 +107,7 @@ async def test_a_launch_takes_the_place_of_a_placeholder_at_once(kubeconfig: Pat
         assert set((await running("launch")).values()) == nodes
         assert len(await running("warm-small-")) == 1
         asked.clear()
-        await keeper.keep()
+        await keeper.run_once()
         await eventually(lambda: _none(client), "no placeholder is left")
     await api.close()
 

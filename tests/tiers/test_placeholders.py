@@ -13,7 +13,7 @@ from grid.diagnosis.room import NodeRoom
 from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import PODS, PRIORITY_CLASSES, Resource
 from grid.models import HardwareTier, UsageInterval
-from grid.tiers.placeholders import CLASS, PRIORITY
+from grid.tiers.placeholders import CLASS, PRIORITY, PlaceholderKeeper
 from tests.controller.test_controller import Configure
 from tests.controller.world import World, in_world
 from tests.support.builders import decode
@@ -41,8 +41,8 @@ def names(world: World) -> set[str]:
 @in_world
 async def test_in_its_hours_a_tier_has_its_placeholders_and_outside_none(warm: HardwareTier) -> None:
     world = World()
-    keeper = world.controller().tasks.placeholders
-    await keeper.keep()
+    keeper = PlaceholderKeeper(world.controller()._context)
+    await keeper.run_once()
     first, second = world.pods()
     assert first["spec"]["priorityClassName"] == PLACEHOLDER_CLASS
     assert first["spec"]["containers"][0]["resources"]["requests"]["memory"] == "4Gi"
@@ -51,23 +51,23 @@ async def test_in_its_hours_a_tier_has_its_placeholders_and_outside_none(warm: H
     assert KEYS.execution not in first["metadata"]["labels"]
     assert KEYS.user not in first["metadata"]["labels"]
     world.passes(7190)
-    await keeper.keep()
+    await keeper.run_once()
     assert world.pods() == [first, second], "until the last minute"
     world.passes(20)
-    await keeper.keep()
+    await keeper.run_once()
     assert not world.pods()
 
 
 @in_world
 async def test_one_that_gave_way_or_ended_is_made_again(warm: HardwareTier) -> None:
     world = World()
-    keeper = world.controller().tasks.placeholders
-    await keeper.keep()
+    keeper = PlaceholderKeeper(world.controller()._context)
+    await keeper.run_once()
     gone, ended = world.pods()
     world.cluster.remove(PODS, gone["metadata"]["name"], namespace=gone["metadata"]["namespace"])
     world.cluster.put(PODS, ended | {"status": {"phase": "Failed"}})
-    await keeper.keep()
-    await keeper.keep()
+    await keeper.run_once()
+    await keeper.run_once()
     assert names(world) == {gone["metadata"]["name"], ended["metadata"]["name"]}
     assert {pod["status"]["phase"] for pod in world.pods()} == {"Pending"}
 
@@ -76,7 +76,7 @@ async def test_one_that_gave_way_or_ended_is_made_again(warm: HardwareTier) -> N
 @in_world
 async def test_what_is_not_wanted_any_more_goes(warm: HardwareTier, configure: Configure, how: str) -> None:
     world = World()
-    await world.controller().tasks.placeholders.keep()
+    await PlaceholderKeeper(world.controller()._context).run_once()
     before = names(world)
     changes: dict[str, dict[str, Any]] = {
         "archived": {"is_archived": True},
@@ -86,7 +86,7 @@ async def test_what_is_not_wanted_any_more_goes(warm: HardwareTier, configure: C
     HardwareTier.objects.filter(pk=warm.pk).update(**changes.get(how, {}))
     if how in ("off", "less"):
         configure(WARM_PLACES, 0 if how == "off" else 1)
-    await world.controller().tasks.placeholders.keep()
+    await PlaceholderKeeper(world.controller()._context).run_once()
     left = {"archived": 0, "none": 0, "off": 0, "less": 1, "otherwise": 2}[how]
     assert len(names(world)) == left
     assert (names(world) <= before) == (how != "otherwise")
@@ -95,8 +95,8 @@ async def test_what_is_not_wanted_any_more_goes(warm: HardwareTier, configure: C
 @in_world
 async def test_two_controllers_and_one_that_died_half_way_make_no_more_than_is_wanted(warm: HardwareTier) -> None:
     world = World()
-    one, other = world.controller().tasks.placeholders, world.controller().tasks.placeholders
-    await one.keep()
+    one, other = PlaceholderKeeper(world.controller()._context), PlaceholderKeeper(world.controller()._context)
+    await one.run_once()
     half = world.pods()[0]["metadata"]
     world.cluster.remove(PODS, half["name"], namespace=half["namespace"])
     sees = world.cluster.list_page
@@ -105,7 +105,7 @@ async def test_two_controllers_and_one_that_died_half_way_make_no_more_than_is_w
         return b'{"items": []}' if resource == PODS else await sees(resource, **options)
 
     world.cluster.list_page = nothing  # type: ignore[method-assign]
-    await other.keep()
+    await other.run_once()
     assert len(world.pods()) == 2
 
 
@@ -114,8 +114,8 @@ async def test_the_priority_class_is_made_where_it_may_be(warm: HardwareTier) ->
     world = World()
     missing = NotAllowed("pods is forbidden: no PriorityClass with name compute-grid-placeholder was found")
     world.cluster.fail_next(missing, verb="create")
-    keeper = world.controller().tasks.placeholders
-    await keeper.keep()
+    keeper = PlaceholderKeeper(world.controller()._context)
+    await keeper.run_once()
     (found,) = world.cluster.objects(PRIORITY_CLASSES)
     assert found["value"] == CLASS["value"] == PRIORITY < 0
     assert len(world.pods()) == 2
@@ -123,11 +123,11 @@ async def test_the_priority_class_is_made_where_it_may_be(warm: HardwareTier) ->
         world.cluster.remove(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"])
     world.cluster.fail_next(missing, times=2, verb="create")
     with pytest.raises(NotAllowed, match=r"apply deploy/access\.yaml again"):
-        await keeper.keep()
+        await keeper.run_once()
     world.cluster.fail_next(ClusterUnavailable("away"))
     with pytest.raises(ClusterUnavailable):
-        await keeper.keep()
-    await keeper.keep()
+        await keeper.run_once()
+    await keeper.run_once()
     assert len(world.pods()) == 2
 
 
@@ -136,7 +136,7 @@ async def test_what_the_server_refuses_of_a_tier_keeps_no_other_tier_from_being_
     warm: HardwareTier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()
-    keeper, create = world.controller().tasks.placeholders, world.cluster.create
+    keeper, create = PlaceholderKeeper(world.controller()._context), world.cluster.create
     refused: list[str] = []
 
     async def choosy(resource: Resource, body: RawObject, **options: Any) -> RawObject:
@@ -149,7 +149,7 @@ async def test_what_the_server_refuses_of_a_tier_keeps_no_other_tier_from_being_
     warm.pk, warm.name = "zebra", "Zebra"
     warm.save()
     with pytest.raises(NotAllowed, match="maximum memory"):
-        await keeper.keep()
+        await keeper.run_once()
     assert [pod["metadata"]["labels"][KEYS.tier] for pod in world.pods()] == ["zebra", "zebra"]
     assert len(refused) == 1, "the second of the tier would be refused as well"
 
@@ -158,12 +158,12 @@ async def test_what_the_server_refuses_of_a_tier_keeps_no_other_tier_from_being_
 async def test_the_controller_takes_no_placeholder_for_an_execution(warm: HardwareTier, shop: Shop) -> None:
     world = World()
     controller = world.controller()
-    await controller.tasks.placeholders.keep()
+    await PlaceholderKeeper(controller._context).run_once()
     execution = shop.launch()
     await world.step(controller)
     await controller.audit()
     await world.step(controller)
-    await controller.tasks.placeholders.keep()
+    await PlaceholderKeeper(controller._context).run_once()
     assert len(world.pods()) == 3
     assert world.pod_of(execution)
     assert not UsageInterval.objects.exists()

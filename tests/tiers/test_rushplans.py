@@ -12,6 +12,7 @@ from grid.diagnosis.resources import requested_amounts
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.models import Environment, HardwareTier, Project, RushPlan
+from grid.tiers.placeholders import PlaceholderKeeper
 from grid.tiers.rushplans import plan_hours, plan_id
 from tests.controller.test_controller import Configure
 from tests.controller.world import World, in_world
@@ -54,12 +55,12 @@ def placeholders(world: World) -> list[Any]:
 async def test_places_come_early_pull_the_image_and_go_at_the_end(plan: RushPlan) -> None:
     Environment.objects.filter(pk=plan.environment_id).update(image_pull_secret="registry")
     world = World()
-    keeper = world.controller().tasks.placeholders
+    keeper = PlaceholderKeeper(world.controller()._context)
     world.passes(40 * 60 - 1)
-    await keeper.keep()
+    await keeper.run_once()
     assert not world.pods(), "not before the minute at which they have to begin"
     world.passes(1)
-    await keeper.keep()
+    await keeper.run_once()
     pods = placeholders(world)
     assert len(pods) == 3
     spec, meta = pods[0]["spec"], pods[0]["metadata"]
@@ -70,7 +71,7 @@ async def test_places_come_early_pull_the_image_and_go_at_the_end(plan: RushPlan
     assert meta["annotations"][RUSH_PLAN] == plan.pk
     assert spec["activeDeadlineSeconds"] >= (EARLY + HOURS * 60) * 60, "and ends without a controller, soon after"
     world.passes((EARLY + HOURS * 60) * 60)
-    await keeper.keep()
+    await keeper.run_once()
     assert not world.pods()
 
 
@@ -78,21 +79,21 @@ async def test_places_come_early_pull_the_image_and_go_at_the_end(plan: RushPlan
 async def test_launches_take_places_that_are_not_made_again_until_they_end(plan: RushPlan, shop: Shop) -> None:
     world = World()
     controller = world.controller()
-    keeper = controller.tasks.placeholders
+    keeper = PlaceholderKeeper(controller._context)
     shop.launch()
     await world.step(controller)
     world.passes(40 * 60)
-    await keeper.keep()
+    await keeper.run_once()
     assert len(placeholders(world)) == 3, "who came before has a place of no plan"
     execution = shop.launch(after=40 * 60)
     await world.step(controller)
     gone = placeholders(world)[0]["metadata"]
     world.cluster.remove(PODS, gone["name"], namespace=gone["namespace"])
-    await keeper.keep()
-    await keeper.keep()
+    await keeper.run_once()
+    await keeper.run_once()
     assert len(placeholders(world)) == 2
     type(execution).objects.filter(pk=execution.pk).update(slots_freed_at=world.now)
-    await keeper.keep()
+    await keeper.run_once()
     assert len(placeholders(world)) == 3
 
 
@@ -101,15 +102,15 @@ async def test_two_controllers_and_one_restarted_half_way_make_each_place_once(p
     make_plan(shop, environment=shop.job, places=2)
     world = World()
     world.passes(45 * 60)
-    one, other = world.controller().tasks.placeholders, world.controller().tasks.placeholders
-    await one.keep()
+    one, other = PlaceholderKeeper(world.controller()._context), PlaceholderKeeper(world.controller()._context)
+    await one.run_once()
     names = {pod["metadata"]["name"] for pod in world.pods()}
     assert len(names) == 5, "two plans of a tier keep apart"
     for pod in world.pods()[::2]:
         world.cluster.remove(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"])
     world.passes(60)
-    await other.keep()
-    await one.keep()
+    await other.run_once()
+    await one.run_once()
     assert {pod["metadata"]["name"] for pod in world.pods()} == names
 
 
@@ -121,7 +122,7 @@ async def test_a_launch_takes_a_place_of_one_of_two_plans(plan: RushPlan, shop: 
     world.passes(45 * 60)
     shop.launch(after=45 * 60)
     await world.step(controller)
-    await controller.tasks.placeholders.keep()
+    await PlaceholderKeeper(controller._context).run_once()
     assert len(placeholders(world)) == 4
 
 
@@ -130,15 +131,15 @@ async def test_a_launch_takes_a_place_of_one_of_two_plans(plan: RushPlan, shop: 
 async def test_places_go_with_their_plan(plan: RushPlan, configure: Configure, how: str) -> None:
     world = World()
     world.passes(45 * 60)
-    keeper = world.controller().tasks.placeholders
-    await keeper.keep()
+    keeper = PlaceholderKeeper(world.controller()._context)
+    await keeper.run_once()
     if how == "removed":
         plan.delete()
     elif how == "off":
         configure(WARM_PLACES, 0)
     else:
         HardwareTier.objects.update(is_archived=True)
-    await keeper.keep()
+    await keeper.run_once()
     assert not world.pods()
 
 
@@ -147,7 +148,7 @@ async def test_of_an_archived_environment_no_image_is_pulled(plan: RushPlan) -> 
     Environment.objects.update(is_archived=True)
     world = World()
     world.passes(45 * 60)
-    await world.controller().tasks.placeholders.keep()
+    await PlaceholderKeeper(world.controller()._context).run_once()
     assert ["initContainers" in pod["spec"] for pod in world.pods()] == [False] * 3
 
 
@@ -162,7 +163,7 @@ async def test_a_place_has_room_for_what_stands_beside_a_program(
     world = World()
     controller = world.controller()
     world.passes(45 * 60)
-    await controller.tasks.placeholders.keep()
+    await PlaceholderKeeper(controller._context).run_once()
     (place,) = [decode(pod, Pod) for pod in placeholders(world)]
     execution = shop.launch(after=45 * 60)
     await world.step(controller)

@@ -1,6 +1,5 @@
 """Budgets of projects: what is refused and waits, who is told, and what is stopped."""
 
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import pytest
 
 from grid.core.errors import Rejected
-from grid.database.trouble import TroubleLog
 from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobs, schedules
 from grid.jobs.jobruns import advance_all, jobs_due
@@ -33,7 +31,6 @@ from tests.queue.test_at_once import at_once
 from tests.support.database import database_on_file
 from tests.support.schedules import run_due
 from tests.support.shop import NOW, Shop
-from tests.support.virtual import loop_time
 from tests.usage.budgeting import APRIL, HOUR, MINUTE, budget, messages, spend, told
 
 # --- What is refused, and what waits ---
@@ -319,13 +316,13 @@ def test_choice_to_stop_what_runs_is_told_ten_minutes_before_also_when_the_line_
 async def test_keeper_counts_again_and_again(shop: Shop) -> None:
     budget(shop)
     moment = [NOW]
-    keeper = BudgetKeeper(directly, lambda: moment[0], TroubleLog(loop_time), random.Random(0))
-    await keeper.look()
+    keeper = BudgetKeeper(directly, lambda: moment[0])
+    await keeper.run_once()
     spend(shop, "85")
-    await keeper.look()
+    await keeper.run_once()
     assert len(told()) == 2
     moment[0] = APRIL
-    await keeper.look()
+    await keeper.run_once()
     assert BudgetMonth.objects.count() == 2
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from grid.configuration import LIFETIME_EXTENSION, PROJECT_LIFETIME_BOUND, WORKSPACE_IDLE, WORKSPACE_LIFETIME
 from grid.controller.controller import Controller
 from grid.core.errors import Rejected
-from grid.database.trouble import TroubleLog
 from grid.models import AuditEntry, Execution, LifecycleEntry, Notification, StopPlan
 from grid.models.dataplane import LOCAL
 from grid.workspaces.shutdown.keep import keep_longer
@@ -23,7 +21,6 @@ from tests.controller.world import Killed, World, fresh, in_world, states_of, to
 from tests.notifications.test_sender import at_once as in_line
 from tests.queue.test_at_once import at_once, on_file
 from tests.support.shop import NOW, Shop
-from tests.support.virtual import loop_time
 
 __all__ = ["on_file"]  # a fixture
 
@@ -56,14 +53,13 @@ class Scene:
     eyes: Eyes = field(default_factory=Eyes)
 
     def watch(self, database: Any = in_line) -> ShutdownWatch:
-        troubles = TroubleLog(loop_time)
-        return ShutdownWatch(LOCAL, database, lambda: self.world.now, troubles, Random(1), self.eyes)
+        return ShutdownWatch(LOCAL, database, lambda: self.world.now, self.eyes)
 
     async def minutes(self, count: int) -> None:
         watch = self.watch()
         for _ in range(count):
             self.world.passes(60)
-            await watch.look()
+            await watch.run_once()
 
 
 def settle(runs: Sequence[WatchedRun], now: datetime) -> list[bool]:
@@ -280,7 +276,7 @@ async def test_a_controller_killed_anywhere_announces_once_and_stops_in_time(
     for _ in range(70):
         at.world.passes(60)
         try:
-            await at.watch(database).look()
+            await at.watch(database).run_once()
         except Killed:
             continue
     assert len(told()) == 1

@@ -15,7 +15,7 @@ from typing import cast
 
 from grid.core.errors import ClusterUnavailable, GridError
 from grid.core.labels import APP_COMPONENT
-from grid.database.lookingagain import take_turns
+from grid.database.periodic import PeriodicTask
 from grid.database.trouble import TroubleLog, trouble_of
 from grid.executions.caches import execution_of
 from grid.executions.context import Context
@@ -52,7 +52,7 @@ class _Followed:
 
 
 class MetricCollector(ReconcileObserver):
-    """Follows the pods of jobs during one term of leadership; `run` until cancelled."""
+    """Follows the pods of jobs during one term of leadership."""
 
     def __init__(self, context: Context, *, rng: random.Random | None = None) -> None:
         self._context = context
@@ -60,10 +60,10 @@ class MetricCollector(ReconcileObserver):
         self._rng = rng or random.Random()
         self._followed: dict[str, _Followed] = {}
 
-    async def run(self) -> None:
-        await take_turns(self.once, TICK_SECONDS, REST, self._troubles, failure="metrics not read")
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("run metrics", TICK_SECONDS, self.run_once, first_after=TICK_SECONDS, rest=REST)
 
-    async def once(self) -> None:
+    async def run_once(self) -> None:
         """Read the logs that are due. A failure is logged, and the log is read again later."""
         running = {execution_of(pod): pod for pod in self._context.pods.values() if _runs_a_job(pod)}
         for id in self._followed.keys() - running.keys():

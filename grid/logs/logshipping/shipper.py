@@ -13,14 +13,14 @@ import logging
 import random
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, cast
 
 from grid.core.backoff import Backoff
 from grid.core.errors import GridError
-from grid.database.lookingagain import take_turns
+from grid.database.periodic import PeriodicTask
 from grid.database.trouble import TroubleLog
 from grid.executions.caches import execution_of
 from grid.executions.context import Context
@@ -76,7 +76,7 @@ class _ReadLog:
 
 
 class LogShipper:
-    """Follows the logs of executions during one term of leadership; `run` until cancelled."""
+    """Follows the logs of executions during one term of leadership."""
 
     def __init__(
         self,
@@ -106,12 +106,18 @@ class LogShipper:
         waiting = self._buffer.line_count + self._in_flight
         return LogShipping(self._receiver.name, waiting, self._lost, self._lost_at, self._why, self._failing_since)
 
-    async def run(self) -> None:
+    def periodic(self) -> PeriodicTask:
+        """Return the task that reads; what was read is sent meanwhile, as it comes."""
+        return PeriodicTask(
+            "log shipping", TICK_SECONDS, self.read, first_after=TICK_SECONDS, rest=REST, within=self._sending
+        )
+
+    @asynccontextmanager
+    async def _sending(self) -> AsyncGenerator[None]:
         try:
             async with asyncio.TaskGroup() as group:
-                failure = "logs not read for the log receiver"
-                group.create_task(take_turns(self.read, TICK_SECONDS, REST, self._troubles, failure=failure))
                 group.create_task(self._send_for_ever())
+                yield
         finally:
             if unsent := self._buffer.line_count + self._in_flight:
                 logger.warning("lines of logs were not sent lines=%d; those of running pods are read again", unsent)

@@ -20,6 +20,7 @@ from django.db import connection
 from grid.clusters.registration import Registration, ask_servers
 from grid.controller.controller import Controller
 from grid.controller.leader import LEASE, Election
+from grid.controller.periodictasks import TermInputs
 from grid.core.backoff import Backoff
 from grid.core.egress import read_egress
 from grid.core.errors import GridError, NotAllowed
@@ -155,16 +156,16 @@ async def _serve_data_plane(target: LaunchTarget, threads: ControllerThreads, le
 
 
 async def _lead(controller: Controller, api: HttpKubeApi, namespace: str) -> None:
-    controller.tasks.measure_with(usage_source_of(api))
-    controller.tasks.look_after(watched(namespace))
-    if (receiver := configured()) is not None:
-        controller.tasks.ship_logs(LogReceiver(receiver))
-    feed = feed_of(period=CONTROLLER_PERIOD_SECONDS)
+    receiver, feed = configured(), feed_of(period=CONTROLLER_PERIOD_SECONDS)
     if feed is not None:
         controller.listen_to(feed)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(controller.run())
-        tasks.create_task(_registration(api).run())
+    inputs = TermInputs(
+        usage=usage_source_of(api),
+        platform=watched(namespace),
+        log_receiver=LogReceiver(receiver) if receiver is not None else None,
+        registration=_registration(api),
+    )
+    await controller.run(inputs)
 
 
 def _registration(api: HttpKubeApi) -> Registration:

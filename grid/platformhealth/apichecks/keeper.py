@@ -3,15 +3,13 @@
 import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from grid.core.errors import Conflict, GridError, NotAllowed, Rejected
 from grid.core.translation import gettext as _
-from grid.database.lookingagain import look_again
+from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
-from grid.database.trouble import TroubleLog
 from grid.executions.context import LaunchTarget
 from grid.kube.api import KubeApi
 from grid.kube.errors import answer_of
@@ -32,14 +30,13 @@ STOPPED = _("The controller, or its database, stopped while it ran. Run the chec
 
 
 class ApiCheckKeeper:
-    """Takes one request after the other; `run` until cancelled. What is begun when it looks was begun by another, which has stopped."""
+    """Takes one request after the other. What is begun when it looks was begun by another, which has stopped."""
 
     def __init__(
         self,
         api: KubeApi,
         database: Database,
         target: LaunchTarget,
-        troubles: TroubleLog,
         *,
         clock: Callable[[], datetime],
         monotonic: Callable[[], float],
@@ -49,16 +46,15 @@ class ApiCheckKeeper:
         self._database = database
         self._data_plane = target.data_plane
         self._namespace = target.namespace
-        self._troubles = troubles
         self._clock = clock
         self._monotonic = monotonic
         self._checks = checks
         self._has_swept = False
 
-    async def run(self, rng: random.Random) -> None:
-        await look_again(self.look, LOOK_SECONDS, self._troubles, rng, failure="checks of the API not carried out")
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("API checks", LOOK_SECONDS, self.run_once)
 
-    async def look(self) -> None:
+    async def run_once(self) -> None:
         if not self._has_swept:
             await self._sweep()
             self._has_swept = True

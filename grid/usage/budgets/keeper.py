@@ -12,7 +12,8 @@ from decimal import ROUND_DOWN, Decimal
 from django.db import transaction
 from django.db.models import QuerySet
 
-from grid.database.lookingagain import DatabaseTask, look_again
+from grid.database.periodic import PeriodicTask
+from grid.database.seam import Database
 from grid.executions.stopping import OVER_BUDGET, request_stop
 from grid.models import BudgetMonth, Execution, JobRun, ProjectBudget, State
 from grid.notifications.outbox import tell_of_budget, tell_of_coming_stop
@@ -150,15 +151,17 @@ def _month(row: BudgetMonth) -> QuerySet[BudgetMonth]:
     return BudgetMonth.objects.filter(project=row.project_id, month=row.month)
 
 
-class BudgetKeeper(DatabaseTask):
-    """Counts again and again; `run` until cancelled."""
+class BudgetKeeper:
+    """Counts what projects spend."""
 
-    _settled: SettledSpending | None = None
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._clock = clock
+        self._settled: SettledSpending | None = None
 
-    async def run(self, *, after: Callable[[], Awaitable[None]]) -> None:
-        """Count for ever, `after` what ended while nobody led is known: until then it counts as running."""
-        await after()
-        await look_again(self.look, LOOK_SECONDS, self._troubles, self._rng, failure="budgets not counted")
+    def periodic(self, *, after: Callable[[], Awaitable[None]]) -> PeriodicTask:
+        """Return the task. It begins `after` what ended while nobody led is known: until then that counts as running."""
+        return PeriodicTask("budgets", LOOK_SECONDS, self.run_once, ready=after)
 
-    async def look(self) -> None:
+    async def run_once(self) -> None:
         self._settled = await self._database(count, self._settled, now=self._clock())

@@ -1,14 +1,12 @@
 """Looks each minute at what limits hold for, and announces and makes stops; a task of its own, so that no round waits for it."""
 
-import asyncio
 import logging
-import random
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
-from grid.database.trouble import TroubleLog
 from grid.workspaces.shutdown.records import WatchedRun, carry_out, store_looks, watched
 from grid.workspaces.shutdown.rules import LOOK, LookOutcome, Stop, decide
 
@@ -24,34 +22,18 @@ class Observer(Protocol):
 
 
 class ShutdownWatch:
-    """Announces and makes the stops of a data plane during one term of leadership; `run` until cancelled."""
+    """Announces and makes the stops of a data plane during one term of leadership."""
 
-    def __init__(
-        self,
-        data_plane: str,
-        database: Database,
-        clock: Callable[[], datetime],
-        troubles: TroubleLog,
-        rng: random.Random,
-        observer: Observer,
-    ) -> None:
+    def __init__(self, data_plane: str, database: Database, clock: Callable[[], datetime], observer: Observer) -> None:
         self._data_plane = data_plane
         self._database = database
         self._clock = clock
-        self._troubles = troubles
-        self._rng = rng
         self._observer = observer
 
-    async def run(self) -> None:
-        while True:
-            try:
-                await self.look()
-            except Exception as error:
-                if not self._troubles.are_why(error):
-                    logger.exception("idleness and lifetimes not looked at")
-            await asyncio.sleep(LOOK.total_seconds() * self._rng.uniform(0.9, 1.0))
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("idle shutdown", LOOK.total_seconds(), self.run_once)
 
-    async def look(self) -> None:
+    async def run_once(self) -> None:
         """Look once at all that a limit holds for, and do what is due."""
         runs = await self._database(watched, self._data_plane)
         if not runs:

@@ -16,6 +16,7 @@ from dashboard.platformhealth.viewmodels.platform_page import (
     headline,
     light_parts,
     platform_fragments,
+    task_lines,
     workload_lines,
 )
 from dashboard.shell.access import Viewer, may_observe
@@ -23,8 +24,10 @@ from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
 from grid.core.translation import gettext as _
 from grid.database import threads as database
+from grid.database.periodic import TaskRecord
 from grid.kube.hub import Topic
 from grid.models.dataplane import LOCAL
+from grid.platformhealth.taskhealth import light
 from grid.runtime import Runtime
 
 
@@ -49,7 +52,7 @@ class PlatformHealthPage(LivePage[None, Sequence[Fragment]]):
             controller_part(runtime.controller_away(), is_known=runtime.knows_controller),
             caches_part(runtime.caches()),
         )
-        return await database.pages.run(_read, own, timezone.now())
+        return await database.pages.run(_read, own, runtime.periodic.records, timezone.now())
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: None, facts: Sequence[Fragment]) -> Collection[Topic]:
         return ()
@@ -63,13 +66,15 @@ class PlatformHealthPage(LivePage[None, Sequence[Fragment]]):
 PLATFORM_HEALTH = PlatformHealthPage()
 
 
-def _read(own: tuple[HealthPart, ...], now: datetime) -> Sequence[Fragment]:
+def _read(own: tuple[HealthPart, ...], own_tasks: Sequence[TaskRecord], now: datetime) -> Sequence[Fragment]:
     problems = database_problems()
     try:
         stored, frameworks = read_health(LOCAL, now), framework_lines(now)
     except DatabaseError:
         stored, frameworks = StoredHealth(None, (), (), (), ()), ()
-    parts = all_parts((*own, database_part(problems, None)), light_parts(stored.lights, stored.checked_at, now))
+    seen_here = (*own, database_part(problems, None), *light_parts([light(own_tasks, now)], now, now))
+    parts = all_parts(seen_here, light_parts(stored.lights, stored.checked_at, now))
     workloads = WorkloadsView(workload_lines(stored.workloads, now), stored.troubles, stored.checked_at)
     versions = (*stored.versions, *frameworks)
-    return platform_fragments(LightsView(headline(parts), parts), stored.incidents, workloads, versions)
+    tasks = (*task_lines(stored.tasks, stored.checked_at or now), *task_lines(own_tasks, now))
+    return platform_fragments(LightsView(headline(parts), parts), stored.incidents, workloads, versions, tasks)

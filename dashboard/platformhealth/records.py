@@ -14,6 +14,7 @@ from grid.clusters.frameworkversions import environment_lines
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.database import writing
+from grid.database.periodic import TaskRecord
 from grid.environments.declaredversions import declared_by
 from grid.models import Environment, Execution, PlatformIncident, PlatformReport
 from grid.platformhealth.facts import Light, Workload
@@ -34,6 +35,7 @@ class StoredHealth:
     troubles: tuple[str, ...]
     incidents: Sequence[PlatformIncident]
     versions: tuple[VersionLine, ...] = ()
+    tasks: tuple[TaskRecord, ...] = ()
 
 
 def read_health(data_plane: str, now: datetime) -> StoredHealth:
@@ -51,6 +53,7 @@ def read_health(data_plane: str, now: datetime) -> StoredHealth:
         tuple(report.troubles),
         incidents,
         msgspec.convert(report.versions, tuple[VersionLine, ...]),
+        msgspec.convert(report.tasks, tuple[TaskRecord, ...]),
     )
 
 

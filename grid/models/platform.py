@@ -14,6 +14,9 @@ class PlatformReport(models.Model):
     workloads = models.JSONField(default=list)
     troubles = models.JSONField(default=list, help_text="Sentences that say what could not be read.")
     versions = models.JSONField(default=list)
+    tasks = models.JSONField(
+        default=list, help_text="Periodic tasks, in the form of `grid.database.periodic.TaskRecord`."
+    )
 
     def __str__(self) -> str:
         return self.data_plane

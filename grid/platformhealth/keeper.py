@@ -11,7 +11,7 @@ from django.conf import settings
 from grid.database.periodic import PeriodicTask, TaskRecord
 from grid.executions.context import Context
 from grid.executions.networkpolicy import SYSTEM_NAMESPACE
-from grid.platformhealth import lights, records
+from grid.platformhealth import lights, records, taskhealth
 from grid.platformhealth.reading import PlatformReader, Watched, nothing_wrong
 from grid.platformhealth.served_versions import VersionReader
 
@@ -38,9 +38,10 @@ class PlatformKeeper:
         began = context.monotonic()
         await context.database(records.ping)
         light = lights.database(context.monotonic() - began)
-        now, shipping = context.clock(), context.shipping
-        ours = (light, lights.log_receiver(shipping.state if shipping is not None else None, now))
-        await context.database(records.record, context.target.data_plane, found, ours, now, versions)
+        now, shipping, tasks = context.clock(), context.shipping, self._records()
+        receiver = lights.log_receiver(shipping.state if shipping is not None else None, now)
+        ours = (light, receiver, taskhealth.light(tasks, now))
+        await context.database(records.record, context.target.data_plane, found, ours, now, versions, tasks)
 
 
 def watched(namespace: str) -> Watched:

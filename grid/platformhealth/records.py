@@ -7,6 +7,7 @@ import msgspec
 from django.db import transaction
 
 from grid.core.translation import gettext as _
+from grid.database.periodic import TaskRecord
 from grid.models import PlatformIncident, PlatformReport
 from grid.platformhealth.facts import Light
 from grid.platformhealth.incidents import UNATTENDED, Streak, judge
@@ -22,9 +23,14 @@ def ping() -> None:
 
 
 def record(
-    data_plane: str, look: PlatformLook, ours: Sequence[Light], now: datetime, versions: Sequence[VersionLine] = ()
+    data_plane: str,
+    look: PlatformLook,
+    ours: Sequence[Light],
+    now: datetime,
+    versions: Sequence[VersionLine] = (),
+    tasks: Sequence[TaskRecord] = (),
 ) -> None:
-    """Store the look, with the lights of what the controller itself asks.
+    """Store the look, with the lights of what the controller itself asks, and how its periodic tasks go.
 
     Two controllers at once store one after the other, and begin each incident once."""
     lights = (*look.lights, *ours)
@@ -40,6 +46,7 @@ def record(
         report.workloads = msgspec.to_builtins(look.workloads)
         report.troubles = list(look.troubles)
         report.versions = msgspec.to_builtins(versions)
+        report.tasks = msgspec.to_builtins(tasks)
         report.save()
 
 

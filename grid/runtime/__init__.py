@@ -6,6 +6,7 @@ report their freshness. Views and pages call `get_runtime()`.
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from django.conf import settings
 from grid.core.errors import GridError, NotAllowed, NotFound
 from grid.database import threads as database
 from grid.database.changefeed import ChangeFeed, feed_of
+from grid.database.periodic import PeriodicRunner
+from grid.database.trouble import TroubleLog
 from grid.dataplanes import api_of, data_planes
 from grid.diagnosis.room import NodeRoom
 from grid.diagnosis.shortages import NamespaceLimits
@@ -33,9 +36,9 @@ from grid.metrics.external import Authority, ServiceReference
 from grid.metrics.sources import MetricsApi, Prometheus, UsageSource, WithFallback
 from grid.metrics.usage import UsageStore
 from grid.models.dataplane import LOCAL
-from grid.runtime import frontproxy, knowledge
+from grid.runtime import frontproxy
 from grid.runtime.caches import DataPlaneCaches, Life, followers, new_caches
-from grid.runtime.contention import ContentionNotices, ContentionWatch
+from grid.runtime.contention import ContentionWatch
 from grid.runtime.controllerlease import ControllerAway
 from grid.runtime.demand import DemandServer
 from grid.runtime.executions import ActiveExecutions
@@ -44,10 +47,9 @@ from grid.runtime.frontproxy import front_proxy_of
 from grid.runtime.garbage import set_aside
 from grid.runtime.loopwatch import LoopWatch
 from grid.runtime.metrics import CacheCollector, MetricsEndpoint, loop_gauge
-from grid.runtime.poolsamples import PoolSampler
+from grid.runtime.periodictasks import periodic_tasks
 from grid.runtime.pooltemplates import PoolTemplates
 from grid.runtime.roomchanges import RoomChanges
-from grid.runtime.verbose import VerbosityFollower, reading
 from grid.runtime.volumelists import VolumeLists
 
 logger = logging.getLogger(__name__)
@@ -69,6 +71,7 @@ class Runtime:
     data_planes: Mapping[str, DataPlaneCaches]
     executions: ActiveExecutions
     hub: Hub
+    periodic: PeriodicRunner
     clock: Callable[[], datetime] = _now
     monotonic: Callable[[], float] = field(default=time.monotonic)
     has_sandbox: bool = False  # True once the embedded cluster itself has answered
@@ -171,6 +174,7 @@ def new_runtime(
         data_planes={id: new_caches(api, hub, monotonic=monotonic) for id, api in apis.items()},
         executions=ActiveExecutions(hub, clock=clock, feed=feed),
         hub=hub,
+        periodic=PeriodicRunner(TroubleLog(monotonic), clock=clock, rng=random.Random()),
         clock=clock,
         monotonic=monotonic,
     )
@@ -213,12 +217,7 @@ async def start_runtime() -> Runtime:
     runtime = new_runtime(apis, feed=feed_of())
     servers: list[DemandServer | MetricsEndpoint] = []
     lives = lives_of(runtime, usage_source_of)
-    local = runtime.data_planes[LOCAL]
-    lives["pool samples"] = PoolSampler(local, clock=time.time, monotonic=runtime.monotonic).run
-    lives["contention notices"] = ContentionNotices(local.contention, runtime.executions).run
-    lives["pool templates"] = local.templates.run
-    lives["verbose logs"] = VerbosityFollower("web", reading(database.background.run)).run
-    lives["knowledge"] = partial(knowledge.follow, runtime.monotonic)
+    lives["periodic tasks"] = partial(runtime.periodic.run, periodic_tasks(runtime))
     lives["garbage"] = partial(set_aside, lambda: runtime.freshness().synced)
     if settings.DEMAND_PORT:
         demand, demand_lives = _demand_of(runtime)

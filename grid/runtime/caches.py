@@ -144,7 +144,7 @@ def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> Dat
         contention=ContentionWatch(pods, nodes, usage, hub.publish, execution_of=id_of),
         controller=controller,
         limits=NamespaceLimitsReader(api, settings.GRID_NAMESPACE, monotonic=monotonic),
-        templates=PoolTemplates(hub, monotonic=monotonic),
+        templates=PoolTemplates(hub),
     )
 
 

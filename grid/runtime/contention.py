@@ -7,13 +7,12 @@ of measurements. Owners are told through the database, which keeps two processes
 import asyncio
 import logging
 import random
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from grid.database.periodic import PeriodicTask, RunsIn
 from grid.database.threads import background
-from grid.database.trouble import TroubleLog
 from grid.diagnosis.requests import has_ended
 from grid.diagnosis.resources import resource_amount
 from grid.kube.hub import NAME, Topic
@@ -181,7 +180,7 @@ def _gets(pod: PodCpu) -> tuple[float, str]:
 
 
 class ContentionNotices:
-    """Tells the owners of executions that get too little CPU for some minutes; `run` until cancelled."""
+    """Tells the owners of executions that get too little CPU for some minutes."""
 
     def __init__(
         self,
@@ -190,37 +189,28 @@ class ContentionNotices:
         *,
         run: Run = background.run,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        monotonic: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        rng: random.Random | None = None,
     ) -> None:
         self._watch = watch
         self._executions = executions
         self._run = run
         self._clock = clock
-        self._sleep = sleep
-        self._rng = rng or random.Random()
-        self._troubles = TroubleLog(monotonic)
         self._told: set[str] = set()
 
-    async def run(self) -> None:
-        while True:
-            await self._sleep(LOOK_SECONDS * self._rng.uniform(0.5, 1.5))
-            await self.once()
+    def periodic(self) -> PeriodicTask:
+        # Drawn, so that the processes, which all tell the same, do not do so at the same time.
+        first_after = random.uniform(0, LOOK_SECONDS)
+        return PeriodicTask(
+            "contention notices", LOOK_SECONDS, self.run_once, RunsIn.EVERY_PROCESS, first_after=first_after
+        )
 
-    async def once(self) -> None:
-        """Tell what is new. A failure is logged, and tried again next time."""
+    async def run_once(self) -> None:
+        """Tell what is new."""
         self._told = {id for id in self._told if self._executions.get(id) is not None}
         due = self._due()
         if not due:
             return
-        try:
-            await self._run(tell_owners, due, now=self._clock())
-            self._told |= due.keys()
-            self._troubles.tell_if_over()
-        except Exception as error:
-            if not self._troubles.are_why(error):
-                logger.exception("owners were not told that their executions get too little CPU")
+        await self._run(tell_owners, due, now=self._clock())
+        self._told |= due.keys()
 
     def _due(self) -> dict[str, str]:
         """Return the sentence for the owner of each running execution that was not told yet, by its id."""

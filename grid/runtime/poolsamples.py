@@ -21,8 +21,8 @@ from django.db import transaction
 from django.db.models import Count, Min
 
 from grid.core.labels import SIMULATED
+from grid.database.periodic import PeriodicTask, RunsIn
 from grid.database.threads import background
-from grid.database.trouble import TroubleLog
 from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
 from grid.diagnosis.requests import Amounts, amounts
 from grid.kube.objects import Node, is_ready
@@ -138,7 +138,7 @@ def store(minute: int, tallies: Mapping[str, PoolTally]) -> None:
 
 
 class PoolSampler:
-    """Takes the samples of one data plane; `run` until cancelled."""
+    """Takes the samples of one data plane."""
 
     def __init__(
         self,
@@ -147,7 +147,6 @@ class PoolSampler:
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         run: Run = background.run,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
         """Build it; `clock` returns the seconds since 1970."""
@@ -155,33 +154,28 @@ class PoolSampler:
         self._clock = clock
         self._monotonic = monotonic
         self._run = run
-        self._sleep = sleep
         self._rng = rng or random.Random()
-        self._troubles = TroubleLog(monotonic)
 
-    async def run(self) -> None:
-        while True:
-            into = self._clock() % 60
-            await self._sleep(60 - into + self._rng.uniform(0, LATEST_SECOND))
-            await self.once()
+    def periodic(self) -> PeriodicTask:
+        first_after = self._until_next_minute()
+        return PeriodicTask("pool samples", 60.0, self.run_once, RunsIn.EVERY_PROCESS, first_after=first_after)
 
-    async def once(self) -> None:
-        """Write this minute's samples, unless another process has, or the caches do not follow the cluster. A failure is logged: the next
-        minute comes."""
+    def _until_next_minute(self) -> float:
+        """Return the seconds until a moment early in the next minute; drawn, so that the first of the processes takes its samples."""
+        return 60 - self._clock() % 60 + self._rng.uniform(0, LATEST_SECOND)
+
+    async def run_once(self) -> float:
+        """Write this minute's samples, unless another process has, or the caches do not follow the cluster; return when the next minute
+        comes."""
         minute = int(self._clock() // 60)
         if not self._follows():
             logger.debug("no sample of the pools: the cluster is not followed")
-            return
-        try:
-            if not await self._run(is_taken, minute):
-                now = datetime.fromtimestamp(self._clock(), UTC)
-                tallies, templates = await self._look(now)
-                await self._run(store, minute, tallies)
-                await self._run(remember, templates, now)
-            self._troubles.tell_if_over()
-        except Exception as error:
-            if not self._troubles.are_why(error):
-                logger.exception("the pools' samples of this minute are lost")
+        elif not await self._run(is_taken, minute):
+            now = datetime.fromtimestamp(self._clock(), UTC)
+            tallies, templates = await self._look(now)
+            await self._run(store, minute, tallies)
+            await self._run(remember, templates, now)
+        return self._until_next_minute()
 
     def _follows(self) -> bool:
         now = self._monotonic()

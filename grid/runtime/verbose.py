@@ -1,11 +1,13 @@
-"""Looks every few seconds whether this process is to log more. While the database does not answer, what was known ends in its time."""
+"""Reads every few seconds whether this process is to log more. While the database does not answer, what was known ends in its time."""
 
-import asyncio
 import logging
+import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+from grid.database.periodic import PeriodicRunner, PeriodicTask, RunsIn
 from grid.database.trouble import TroubleLog
 from grid.logs.verboselogging import VerboseTimes, times_of
 from grid.observability import verbosity
@@ -18,31 +20,36 @@ Read = Callable[[str, datetime], Awaitable[VerboseTimes]]
 
 
 class VerbosityFollower:
-    """Follows it for one process of a component; `run` until cancelled."""
+    """Follows it for one process of a component."""
 
     def __init__(self, component: str, read: Read, *, clock: Callable[[], float] = time.time) -> None:
         self._component = component
         self._read = read
         self._clock = clock
         self._times = VerboseTimes()
-        self._troubles = TroubleLog(time.monotonic)
 
     async def run(self) -> None:
+        """Follow it until cancelled, in a process that has no other periodic tasks."""
+        runner = PeriodicRunner(TroubleLog(time.monotonic), clock=lambda: datetime.now(UTC), rng=random.Random())
+        await runner.run([self.periodic()])
+
+    def periodic(self) -> PeriodicTask:
+        return PeriodicTask("verbose logs", PERIOD_SECONDS, self.run_once, RunsIn.EVERY_PROCESS, within=self._following)
+
+    @asynccontextmanager
+    async def _following(self) -> AsyncIterator[None]:
         try:
-            while True:
-                await self.look()
-                await asyncio.sleep(PERIOD_SECONDS)
+            yield
         finally:
             verbosity.apply(0.0, {}, now=self._clock())
 
-    async def look(self) -> None:
+    async def run_once(self) -> None:
+        """Read it and apply it; what cannot be read stays as it was, until its time is over."""
         known = self._times
         try:
             self._times = await self._read(self._component, datetime.fromtimestamp(self._clock(), UTC))
-        except Exception as error:
-            if not self._troubles.are_why(error):
-                logger.exception("whether to log more is not known")
-        verbosity.apply(self._times.until, self._times.executions, now=self._clock())
+        finally:
+            verbosity.apply(self._times.until, self._times.executions, now=self._clock())
         if known != self._times:
             executions = ",".join(self._times.executions) or "none"
             is_all = self._times.until > self._clock()

@@ -1,14 +1,12 @@
 """The samples of node pools: what one says, that a minute has one writer, what is kept, and that a lost one ends nothing."""
 
 import asyncio
-import logging
 import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import OperationalError
 
 from grid.core.labels import NODE_POOL
 from grid.diagnosis.requests import Amounts
@@ -23,6 +21,7 @@ from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
 from tests.support import builders
 from tests.support.cluster import FakeCluster
+from tests.support.periodic import repeat
 from tests.support.runtime import runtime_of
 from tests.support.virtual import cancelled, virtual_time
 
@@ -53,7 +52,7 @@ def sampler(cluster: FakeCluster, minute: int = MINUTE, *, runtime: Runtime | No
 
 def take(*samplers: PoolSampler) -> None:
     for one in samplers:
-        async_to_sync(one.once)()
+        async_to_sync(one.run_once)()
 
 
 @pytest.mark.django_db
@@ -131,23 +130,6 @@ def test_what_does_not_follow_the_cluster_writes_nothing(cluster: FakeCluster, l
     assert PoolSample.objects.exists() is (late == 0)
 
 
-def test_a_database_that_is_away_is_said_and_the_next_minute_comes(
-    cluster: FakeCluster, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def away(work: Callable[..., object], *args: object) -> object:
-        raise OperationalError("the disk is gone") from _error("SQLITE_IOERR")
-
-    with caplog.at_level(logging.ERROR):
-        take(sampler(cluster, run=away))
-    assert "The database does not answer" in caplog.text
-
-
-def _error(name: str) -> Exception:
-    error = Exception(name)
-    error.sqlite_errorname = name  # type: ignore[attr-defined]
-    return error
-
-
 @virtual_time
 async def test_it_comes_once_a_minute_at_no_fixed_second(cluster: FakeCluster) -> None:
     came: list[float] = []
@@ -161,7 +143,7 @@ async def test_it_comes_once_a_minute_at_no_fixed_second(cluster: FakeCluster) -
     one = PoolSampler(
         runtime.data_planes[LOCAL], clock=loop.time, monotonic=runtime.monotonic, run=note, rng=random.Random(7)
     )
-    task = asyncio.create_task(one.run())
+    task = asyncio.create_task(repeat(one.periodic()))
     await asyncio.sleep(600)
     await cancelled(task)
     assert len({int(at // 60) for at in came}) == len(came)

@@ -13,6 +13,7 @@ from asgiref.sync import async_to_sync
 from django.db import OperationalError
 
 from grid.core.labels import NODE_POOL, SIMULATED
+from grid.database.periodic import PeriodicTask
 from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
 from grid.kube.hub import Hub
 from grid.kube.objects import Node
@@ -30,6 +31,7 @@ from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.cluster import FakeCluster
 from tests.support.database import database_on_file
+from tests.support.periodic import repeat
 from tests.support.runtime import fill, runtime_of
 from tests.support.virtual import cancelled, virtual_time
 
@@ -47,11 +49,11 @@ def a_template(cpu: str = "8", at: datetime = MOMENT) -> NodeTemplate:
 def sample(cluster: FakeCluster, minute: int = MINUTE) -> None:
     runtime = runtime_of(cluster)
     sampler = PoolSampler(runtime.data_planes[LOCAL], clock=lambda: minute * 60.0 + 12, monotonic=runtime.monotonic)
-    async_to_sync(sampler.once)()
+    async_to_sync(sampler.run_once)()
 
 
 def reader() -> PoolTemplates:
-    return PoolTemplates(Hub(), monotonic=lambda: 0.0)
+    return PoolTemplates(Hub())
 
 
 @pytest.fixture
@@ -147,17 +149,17 @@ def test_a_hostile_group_of_the_autoscaler_costs_neither_the_sample_nor_the_memo
 @pytest.mark.django_db
 def test_each_process_reads_what_another_has_written_and_counts_changes(cluster: FakeCluster) -> None:
     mine = reader()
-    async_to_sync(mine.once)()
+    async_to_sync(mine.run_once)()
     assert (mine.version, mine.get("default")) == (0, None)
     sample(cluster)
-    async_to_sync(mine.once)()
-    async_to_sync(mine.once)()
+    async_to_sync(mine.run_once)()
+    async_to_sync(mine.run_once)()
     found = mine.get("default")
     assert found is not None
     assert (mine.version, found.shape.free["cpu"]) == (1, 7500)
     assert (mine.nodes, mine.own) == ({"default": found.node}, {"default": {"cpu": 500, "pods": 1}})
     PoolTemplate.objects.all().delete()
-    async_to_sync(mine.once)()
+    async_to_sync(mine.run_once)()
     assert (mine.version, mine.get("default"), mine.nodes) == (2, None, {})
 
 
@@ -167,7 +169,7 @@ def test_a_row_that_cannot_be_read_costs_only_itself(caplog: pytest.LogCaptureFi
     PoolTemplate.objects.filter(pool="other").update(node={"labels": 7})
     mine = reader()
     with caplog.at_level(logging.WARNING):
-        async_to_sync(mine.once)()
+        async_to_sync(mine.run_once)()
     assert (list(mine.nodes), "pool='other'" in caplog.text) == (["gpu"], True)
 
 
@@ -184,13 +186,15 @@ async def test_it_reads_at_start_and_once_a_minute_and_a_failure_forgets_nothing
         node = {"labels": {}, "taints": [], "allocatable": {"cpu": "8"}}
         return [("gpu", node, {}, MOMENT)]
 
-    mine = PoolTemplates(hub, monotonic=loop.time)
+    mine = PoolTemplates(hub)
     with hub.subscribe([TOPIC]) as heard:
-        task = asyncio.create_task(mine.run(run=answer))
-        await asyncio.sleep(PERIOD_SECONDS * 3.5)
+        task = asyncio.create_task(
+            repeat(PeriodicTask("templates", PERIOD_SECONDS, partial(mine.run_once, run=answer)))
+        )
+        await asyncio.sleep(PERIOD_SECONDS * 3.1)
         await cancelled(task)
         assert heard.taken() == {TOPIC}
-    assert came == [0.0, 60.0, 120.0, 180.0]
+    assert len(came) == 4
     assert (mine.version, list(mine.nodes)) == (1, ["gpu"])
 
 

@@ -1,10 +1,12 @@
 """A report of the platform's health with something of everything, as the controller stores it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 from django.utils import timezone
+from msgspec.structs import replace
 
+from grid.database.periodic import TaskRecord
 from grid.models import ApiCheckRun, Environment
 from grid.platformhealth.apicheckresults import ApiCheckResult
 from grid.platformhealth.facts import Light, PlatformPod, Workload
@@ -26,12 +28,29 @@ VERSIONS = (VersionLine("policy/v1 x", "problem", "Not served: x.", "https://kub
 WELL = Light("database", "Database", "ok", "It answered within 3 ms.")
 
 
+def tasks_at(now: datetime) -> tuple[TaskRecord, ...]:
+    """Return a task in each state: well, failing for long, failing since a moment, hanging, and not begun."""
+
+    def ago(seconds: float) -> datetime:
+        return now - timedelta(seconds=seconds)
+
+    well = TaskRecord("budgets", 60.0, started_at=ago(20), succeeded_at=ago(19), due_at=ago(-40), seconds=0.25)
+    failing = TaskRecord("silences", 10.0, started_at=ago(5), due_at=ago(-5), seconds=3.0, failures=41)
+    return (
+        well,
+        replace(failing, failures_in_a_row=40, failing_since=ago(600), error="<Alertmanager> does not answer"),
+        replace(failing, name="node tasks", failures_in_a_row=1, failing_since=ago(5), error="Refused"),
+        replace(well, name="clean-up", interval=3600.0, started_at=ago(6000), due_at=None),
+        TaskRecord("schedules", 5.0),
+    )
+
+
 def store(*lights: Light, minutes_ago: float = 0.0) -> None:
     """Store two looks in a row, so that what is bad is an incident."""
     at = timezone.now() - timedelta(minutes=minutes_ago)
     for look in range(2):
         found = PlatformLook(lights, WORKLOADS, ("Namespace ingress-nginx is not shown: no right.",))
-        record("local", found, [WELL], at - timedelta(seconds=30 * (1 - look)), VERSIONS)
+        record("local", found, [WELL], at - timedelta(seconds=30 * (1 - look)), VERSIONS, tasks_at(at))
 
 
 API_CHECKS = (

@@ -1,4 +1,4 @@
-"""The page of the platform's health: lights, incidents of the last 30 days, and the platform's own workloads; pure."""
+"""The page of the platform's health: lights, incidents of the last 30 days, workloads and periodic tasks; pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,16 @@ from dashboard.platformhealth.viewmodels.platform_health import HealthPart
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
-from grid.core.wording import listed, plural
+from grid.core.wording import exact_duration, listed, plural
+from grid.database.periodic import RunsIn, TaskRecord
 from grid.platformhealth.facts import Light, PlatformPod, Workload
+from grid.platformhealth.taskhealth import task_state
 from grid.platformhealth.versions import VersionLine
 
 OLD = timedelta(minutes=2)  # of a report; the controller looks twice a minute
 LATELY = timedelta(hours=1)
 SHOWN_DAYS = 30
+_RUNS_IN = {RunsIn.LEADER: _("Leading controller"), RunsIn.EVERY_PROCESS: _("This web process")}
 _NEVER = _("Not known: no controller has looked yet. It looks within half a minute of its start.")
 
 
@@ -62,6 +65,20 @@ class WorkloadsView:
     lines: tuple[WorkloadLine, ...]
     troubles: tuple[str, ...]
     checked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicTaskLine:
+    """A periodic task; `started_at` and `took` are of its last run, None and "" before the first has ended."""
+
+    name: str
+    runs_in: str
+    status: StatusLine
+    sentence: str
+    every: str
+    started_at: datetime | None
+    took: str
+    failures: int
 
 
 class IncidentLike(Protocol):
@@ -145,11 +162,32 @@ def _line(workload: Workload, now: datetime) -> WorkloadLine:
     )
 
 
+def task_lines(tasks: Iterable[TaskRecord], read_at: datetime) -> tuple[PeriodicTaskLine, ...]:
+    """Return them as they were when they were read, with the worst first."""
+    judged = [(task, task_state(task, read_at)) for task in tasks]
+    ranks = ("problem", "wait", "neutral", "ok")
+    judged.sort(key=lambda one: (ranks.index(one[1].severity), one[0].name.lower()))
+    return tuple(
+        PeriodicTaskLine(
+            name=task.name,
+            runs_in=_RUNS_IN[task.where],
+            status=StatusLine(state.severity, state.word),
+            sentence=state.sentence,
+            every=exact_duration(round(task.interval)),
+            started_at=task.started_at,
+            took="" if task.seconds is None else f"{task.seconds:,.2f} s",
+            failures=task.failures,
+        )
+        for task, state in judged
+    )
+
+
 def platform_fragments(
     lights: LightsView,
     incidents: Iterable[IncidentLike],
     workloads: WorkloadsView,
     versions: tuple[VersionLine, ...],
+    tasks: tuple[PeriodicTaskLine, ...],
 ) -> list[Fragment]:
     known = tuple(IncidentLine(one.name, one.sentence, one.at, one.ended_at) for one in incidents)
     return [
@@ -157,5 +195,6 @@ def platform_fragments(
         Fragment("platform-lights", "platformhealth/fragments/platform_lights.html", lights),
         Fragment("platform-incidents", "platformhealth/fragments/platform_incidents.html", IncidentsView(known)),
         Fragment("platform-workloads", "platformhealth/fragments/platform_workloads.html", workloads),
+        Fragment("platform-tasks", "platformhealth/fragments/platform_tasks.html", tasks),
         Fragment("platform-versions", "platformhealth/fragments/platform_versions.html", versions),
     ]

@@ -5,6 +5,7 @@ So do the recipes of CONTRIBUTING.md.
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,15 @@ def test_a_file_of_an_answer_is_there(path: str) -> None:
 @pytest.mark.parametrize(("path", "names"), sorted(set(_NAMED.findall(_BY_HAND))))
 def test_a_name_of_an_answer_is_in_its_file(path: str, names: str) -> None:
     assert set(re.findall(r"\w+", names)) <= _defined(ROOT / path)
+
+
+def test_layers_of_architecture_are_those_of_pyproject() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [re.findall(r"\w+", layer) for layer in contracts[0]["layers"]]
+    drawn = re.search(r"^    asgi.*?\n\n", (ROOT / "docs/architecture.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert drawn
+    places = [min(re.findall(r"\w+", drawn[0]).index(room) for room in layer) for layer in layers]
+    assert places == sorted(places)
 
 
 def _defined(module: Path) -> set[str]:

@@ -57,14 +57,14 @@ class EvictedData(Slim, frozen=True, kw_only=True):
 @dataclass(frozen=True, slots=True)
 class DrainedPod:
     """One pod of the node. `why` says why it stays or what becomes of it; `comes_back` is False for a pod that no controller creates
-    again; `lost` names its emptyDir volumes on disk; `forbids` says which budget forbids its eviction now, "" for none."""
+    again; `lost` names its emptyDir volumes on disk; `forbids` says which budget forbids its eviction now, None for none."""
 
     pod: Pod
     fate: Fate
     why: str
     comes_back: bool = True
     lost: tuple[str, ...] = ()
-    forbids: str = ""
+    forbids: str | None = None
 
 
 def is_evicted(pod: Pod) -> bool:
@@ -117,12 +117,12 @@ def _controller(pod: Pod) -> str:
     return next((owner.kind for owner in pod.metadata.owner_references if owner.controller), "")
 
 
-def forbidding(pod: Pod, budgets: Sequence[DisruptionBudget]) -> str:
-    """Return a sentence with the budget that forbids the pod's eviction now; "" when none does. A pod that waits to start is evicted in
+def forbidding(pod: Pod, budgets: Sequence[DisruptionBudget]) -> str | None:
+    """Return a sentence with the budget that forbids the pod's eviction now; None when none does. A pod that waits to start is evicted in
     any case."""
     meta = pod.metadata
     if pod.status.phase == "Pending" or meta.deletion_timestamp is not None:
-        return ""
+        return None
     found = [
         one
         for one in budgets
@@ -141,4 +141,4 @@ def forbidding(pod: Pod, budgets: Sequence[DisruptionBudget]) -> str:
                 healthy_pods=plural(status.desired_healthy, "healthy pod", "healthy pods"),
                 current_healthy=status.current_healthy,
             )
-    return ""
+    return None

@@ -59,15 +59,15 @@ class Mark:
         return f"{self.key}={self.value}" if self.adds else self.key
 
 
-def refusal(mark: Mark, node: Node) -> str:
-    """Return why the mark is refused; "" when it is not."""
+def refusal(mark: Mark, node: Node) -> str | None:
+    """Return why the mark is refused; None when it is not."""
     if mark.action not in ACTIONS or (mark.is_taint and mark.effect not in EFFECTS):
         return _("Choose what to add or remove.")
     return _bad_name(mark) or whose_mark(mark.key) or _changes_nothing(mark, node)
 
 
-def whose_mark(key: str) -> str:
-    """Return a sentence about who else keeps the marks of this key; "" when operators may change them."""
+def whose_mark(key: str) -> str | None:
+    """Return a sentence about who else keeps the marks of this key; None when operators may change them."""
     domain = key.rpartition("/")[0]
     if any(domain == one or domain.endswith(f".{one}") for one in _KUBERNETES):
         if key == "node.kubernetes.io/unschedulable":
@@ -80,10 +80,10 @@ def whose_mark(key: str) -> str:
         return _("The node autoscaler keeps this mark for the nodes that it removes, so it is not changed by hand.")
     if key == SIMULATED:
         return _("This label tells the embedded cluster which nodes are real, so it is not changed by hand.")
-    return ""
+    return None
 
 
-def _bad_name(mark: Mark) -> str:
+def _bad_name(mark: Mark) -> str | None:
     domain, slash, name = mark.key.rpartition("/")
     if slash and (len(domain) > _DOMAIN_LONGEST or not _DOMAIN.fullmatch(domain)):
         return _("Before the slash, a key has a domain name in small letters, such as example.com/team.")
@@ -95,12 +95,12 @@ def _bad_name(mark: Mark) -> str:
         return _(
             "A value has up to 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit."
         )
-    return ""
+    return None
 
 
-def _changes_nothing(mark: Mark, node: Node) -> str:
+def _changes_nothing(mark: Mark, node: Node) -> str | None:
     if with_mark(node, mark) != node:
-        return ""
+        return None
     if mark.is_taint:
         return _("The node has this taint already.") if mark.adds else _("The node has no such taint.")
     return _("The node has this label already.") if mark.adds else _("The node has no such label.")

@@ -56,8 +56,10 @@ def scale_down(
     return ScaleDown("unneeded", _("Lightly used; the autoscaler has not marked it yet."))
 
 
-def kept_because(node: Node, pods: Sequence[Pod], *, group: NodeGroup, group_size: int, rules: ScaleDownRules) -> str:
-    """Return a sentence with the first reason why the node is kept; "" when there is none."""
+def kept_because(
+    node: Node, pods: Sequence[Pod], *, group: NodeGroup, group_size: int, rules: ScaleDownRules
+) -> str | None:
+    """Return a sentence with the first reason why the node is kept; None when there is none."""
     if node.metadata.annotations.get(SCALE_DOWN_DISABLED, "").lower() == "true":
         return _("Kept: its annotation scale-down-disabled forbids its removal.")
     if not is_ready(node) or any(taint.key == _NOT_READY for taint in node.spec.taints):
@@ -76,7 +78,7 @@ def kept_because(node: Node, pods: Sequence[Pod], *, group: NodeGroup, group_siz
     for pod in running:
         if reason := _unmovable_because(pod):
             return _("Kept: pod {name} cannot be moved: {reason}.", name=pod.metadata.name, reason=reason)
-    return ""
+    return None
 
 
 def busiest(requested: Amounts, allocatable: Amounts) -> tuple[str, float]:
@@ -88,18 +90,18 @@ def busiest(requested: Amounts, allocatable: Amounts) -> tuple[str, float]:
     return ("CPU", cpu) if cpu >= memory else (_("memory"), memory)
 
 
-def _unmovable_because(pod: Pod) -> str:
+def _unmovable_because(pod: Pod) -> str | None:
     safe = pod.metadata.annotations.get(SAFE_TO_EVICT, "").lower()
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
     if is_own(pod) or safe == "true":
-        return ""
+        return None
     if safe == "false":
         return _("its annotation safe-to-evict is false")
     if owner is None or owner.kind not in _MOVABLE_OWNERS:
         return _("no controller would create it again elsewhere")
     if pod.metadata.namespace == "kube-system":
         return _("it is a pod of kube-system")
-    return ""
+    return None
 
 
 def _moment(mark: Taint) -> datetime | None:

@@ -39,7 +39,7 @@ class PlannedRow:
     whose: Whose
     follows: str
     lost: str = ""
-    forbids: str = ""
+    forbids: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,20 +39,20 @@ _VERBS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class MarkLine:
-    """A taint or label that the node has; `kept_by` says why it cannot be changed here, "" when it can."""
+    """A taint or label that the node has; `kept_by` says why it cannot be changed here, None when it can."""
 
     text: str
     remove: Mark
-    kept_by: str
+    kept_by: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class MarkPreview:
-    """What a change would do; `refusal` says why it is refused, "" when it is not."""
+    """What a change would do; `refusal` says why it is refused, None when it is not."""
 
     mark: Mark
     verb: str
-    refusal: str = ""
+    refusal: str | None = None
     sentences: Sequence[str] = ()
     evicted: Sequence[PlannedRow] = ()
 
@@ -96,13 +96,13 @@ def mark_preview(mark: Mark, facts: MarkFacts, *, pool_label: str) -> MarkPrevie
         *_taint_sentences(mark, facts, evicted, page.summary if others else ""),
         *_label_sentences(mark, facts, pool_label),
     ]
-    return MarkPreview(mark, verb, "", (*told, *_tier_sentences(facts)), page.evicted)
+    return MarkPreview(mark, verb, None, (*told, *_tier_sentences(facts)), page.evicted)
 
 
-def _around_budgets(evicted: Sequence[Eviction], facts: MarkFacts) -> str:
+def _around_budgets(evicted: Sequence[Eviction], facts: MarkFacts) -> str | None:
     """Return why the pods must not be evicted by a taint: Kubernetes asks no disruption budget then."""
     if not evicted:
-        return ""
+        return None
     if facts.unread:
         return _(
             "It would evict pods, and whether disruption budgets protect them could not be read. {unread}",
@@ -110,7 +110,7 @@ def _around_budgets(evicted: Sequence[Eviction], facts: MarkFacts) -> str:
         )
     names = budgets_of((one.pod for one in evicted), facts.budgets)
     if not names:
-        return ""
+        return None
     return _(
         "A NoExecute taint evicts pods without asking their disruption budgets ({named}). "
         "Drain the node first, which respects them, and then add the taint.",

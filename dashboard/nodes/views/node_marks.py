@@ -35,7 +35,8 @@ _LONGEST = 400  # beyond any key or value; such a text is refused with a sentenc
 async def node_mark(request: HttpRequest, name: str) -> HttpResponse:
     """Show the node's taints and labels; with one to add or remove, what that would do; have it done."""
     node = await node_for_operators(request, name)
-    mark, problem = _mark(request), ""
+    mark = _mark(request)
+    problem: str | None = None
     preview = None
     if mark is not None:
         preview = mark_preview(mark, await _facts(get_runtime(), node, mark), pool_label=settings.NODE_POOL_LABEL)
@@ -72,8 +73,8 @@ def _mark(request: HttpRequest) -> Mark | None:
     return Mark(action[:10], key, value, effect if action in ("taint", "untaint") else "")
 
 
-async def _ask(request: HttpRequest, node: Node, mark: Mark) -> str:
-    """Record the request and return "", or why it is refused."""
+async def _ask(request: HttpRequest, node: Node, mark: Mark) -> str | None:
+    """Record the request and return None, or why it is refused."""
     user = await request.auser()
     assert isinstance(user, User)
     reason, looked_at = request.POST.get("reason", ""), request.POST.get("looked_at", "")
@@ -91,7 +92,7 @@ async def _ask(request: HttpRequest, node: Node, mark: Mark) -> str:
         if mark.adds
         else _("{mark} is being removed from {node}.", **named),
     )
-    return ""
+    return None
 
 
 async def _facts(runtime: Runtime, node: Node, mark: Mark) -> MarkFacts:

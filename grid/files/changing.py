@@ -41,7 +41,7 @@ def delete(repository: Repository, path: str, *, shown: str, author: str) -> str
 
 def move(repository: Repository, path: str, target: str, *, shown: str, author: str) -> str:
     """Commit that the file or folder has another path, and return the commit. Raise as `delete` does."""
-    if problem := problem_of_folder(target) or ("" if target else _("A name cannot be empty.")):
+    if problem := problem_of_folder(target) or (None if target else _("A name cannot be empty.")):
         raise UploadRefused(problem)
     if target == path:
         raise UploadRefused(_("That is its path already. Name another."))

@@ -52,8 +52,8 @@ class Known:
     id: str
 
 
-def problem_of_name(name: str) -> str:
-    """Return why a file or folder cannot have this name, as a sentence; "" when it can."""
+def problem_of_name(name: str) -> str | None:
+    """Return why a file or folder cannot have this name, as a sentence; None when it can."""
     shown = name[:60].encode(errors="replace").decode() + ("…" if len(name) > 60 else "")
     if not name.strip():
         return _("A name cannot be empty.")
@@ -67,19 +67,19 @@ def problem_of_name(name: str) -> str:
         return _("“{shown}” is a name that Git keeps for itself.", shown=shown)
     if len(name.encode()) > LONGEST_NAME:
         return _("“{shown}” is too long: a name has at most {most} bytes.", shown=shown, most=LONGEST_NAME)
-    return ""
+    return None
 
 
-def problem_of_folder(path: str) -> str:
-    """Return why files cannot be put into this folder, below the root, as a sentence; "" when they can, and for the root itself."""
+def problem_of_folder(path: str) -> str | None:
+    """Return why files cannot be put into this folder, below the root, as a sentence; None when they can, and for the root itself."""
     if not path:
-        return ""
+        return None
     if path.startswith("/") or len(path) > LONGEST_PATH:
         return _(
             "Name a folder below the project's files, such as data/raw, with at most {most} characters.",
             most=LONGEST_PATH,
         )
-    return next((problem for part in path.split("/") if (problem := problem_of_name(part))), "")
+    return next((problem for part in path.split("/") if (problem := problem_of_name(part))), None)
 
 
 def is_gits(name: str) -> bool:

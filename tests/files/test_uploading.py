@@ -23,7 +23,7 @@ def text(repository: Repository, path: str) -> str | None:
     "name", ["a.csv", ".gitignore", "a b", "Ünï.txt", "..a", "x" * 200, "-rf", "*", "می‌روم.txt", "👩‍🔬.png"]
 )
 def test_a_usual_name_is_taken(name: str) -> None:
-    assert problem_of_name(name) == ""
+    assert problem_of_name(name) is None
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_usual_name_is_taken(name: str) -> None:
 )
 def test_a_hostile_name_is_refused_with_a_sentence(name: str) -> None:
     problem = problem_of_name(name)
-    assert problem.endswith((".", ".”")) and problem.encode()
+    assert problem and problem.endswith((".", ".”")) and problem.encode()
 
 
 @pytest.mark.parametrize("path", ["/etc", "../x", "a/../b", "a//b", "a/.git/hooks", "a/", "x/" * 501 + "x"])

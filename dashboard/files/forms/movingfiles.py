@@ -17,6 +17,6 @@ class MoveForm(forms.Form):
 
     def clean_target(self) -> str:
         target: str = self.cleaned_data["target"].removesuffix("/")
-        if problem := problem_of_folder(target) or ("" if target else _("A name cannot be empty.")):
+        if problem := problem_of_folder(target) or (None if target else _("A name cannot be empty.")):
             raise forms.ValidationError(problem)
         return target

@@ -12,6 +12,7 @@ from django.test import AsyncClient, Client
 from pytest_django.fixtures import Settings
 
 from dashboard.files.viewmodels.files import SHOWN_BYTES
+from dashboard.files.views import files
 from grid.files import git
 from grid.files.git import AnswerTooLong, GitBusy
 from grid.files.repositories import Repository
@@ -138,17 +139,20 @@ def test_an_image_is_shown_in_the_place_of_a_picture(owner: Client, run: Run) ->
     assert f'src="{FILES}download/?at={commit}&amp;path=plot.png"' in shown
 
 
-def test_the_history_is_paged_and_leads_to_each_commit(owner: Client, run: Run) -> None:
-    first = ""
-    for number in range(52):
+def test_the_history_is_paged_and_leads_to_each_commit(
+    owner: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_COMMITS", 3)
+    commits = []
+    for number in range(5):
         (run.work / "a").write_text(str(number))
-        first = first or run.save()["ended"]
-        last = run.save()["ended"]
+        commits.append(run.save()["ended"])
+    first, *_, last = commits
     page = text(owner, f"{FILES}history/?path=a")
     assert f"at={last}" in page
     assert f"at={first}" not in page
-    assert "skip=50" in page
-    assert f"at={first}" in text(owner, f"{FILES}history/?path=a&skip=50")
+    assert "skip=3" in page
+    assert f"at={first}" in text(owner, f"{FILES}history/?path=a&skip=3")
     assert ">0<" in text(owner, f"{FILES}?at={first}&path=a")
     assert owner.get(f"{FILES}history/?skip=-1").status_code == 200
 

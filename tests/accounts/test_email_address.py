@@ -16,7 +16,7 @@ from grid.notifications.deliveries import record_result, take_due
 from grid.notifications.letters import SENT, SendResult
 from grid.notifications.mail import send
 from tests.conftest import People
-from tests.notifications.test_notifications_pages import logged_in
+from tests.shell.browsing import client_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime", "mail_server")]
 OLD, NEW = "alice@old.example", "alice@new.example"
@@ -31,7 +31,7 @@ def mail_server(settings: Settings) -> None:
 @pytest.fixture
 def alice(people: People) -> Client:
     User.objects.filter(pk=people.owner.pk).update(email=OLD)
-    return logged_in(people.owner)
+    return client_of(people.owner)
 
 
 def ask(client: Client, address: str = NEW) -> str:
@@ -103,7 +103,7 @@ def test_two_confirmations_at_once_use_the_address_once(people: People, alice: C
 def test_only_the_person_who_asked_can_confirm(people: People, alice: Client) -> None:
     ask(alice)
     link = link_in(letters()[NEW])
-    stranger = logged_in(people.stranger)
+    stranger = client_of(people.stranger)
     stranger.get(link)
     for answer in (stranger.get(CONFIRM), stranger.post(CONFIRM)):
         assert answer.status_code == 403

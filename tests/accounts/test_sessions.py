@@ -20,16 +20,11 @@ from grid.asgi import dashboard
 from grid.edge.bodies import BodyRefused
 from grid.models import Session, User
 from tests.conftest import People
+from tests.shell.browsing import client_of
 from tests.support.settings import change
 
 IDLE, ABSOLUTE = timedelta(hours=12), timedelta(days=7)
 SECOND = timedelta(seconds=1)
-
-
-def log_in(user: User, **extra: Any) -> Client:
-    client = Client(**extra)
-    client.force_login(user)
-    return client
 
 
 def cookie(client: Client) -> str:
@@ -55,7 +50,7 @@ def is_logged_in(client: Client) -> bool:
 
 @pytest.fixture
 def session(people: People) -> Client:
-    return log_in(people.owner)
+    return client_of(people.owner)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +96,7 @@ def test_reading_a_session_is_no_use_of_it(session: Client) -> None:
 
 
 def test_touching_counts_for_all_keys_given(session: Client, people: People) -> None:
-    other = log_in(people.teammate)
+    other = client_of(people.teammate)
     for client in (session, other):
         age(client, seen=timedelta(hours=1))
     now = timezone.now()
@@ -112,8 +107,8 @@ def test_touching_counts_for_all_keys_given(session: Client, people: People) -> 
 def test_many_sessions_are_checked_in_two_queries(
     people: People, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    clients = [log_in(user) for user in (people.owner, people.teammate, people.owner)]
-    ended = log_in(people.stranger)
+    clients = [client_of(user) for user in (people.owner, people.teammate, people.owner)]
+    ended = client_of(people.stranger)
     ended.logout()
     keys = [key_of(client) for client in clients]
     with django_assert_num_queries(2):
@@ -125,7 +120,7 @@ def test_many_sessions_are_checked_in_two_queries(
 
 
 def test_a_closed_account_and_a_changed_password_end_every_session(session: Client, people: People) -> None:
-    other = log_in(people.teammate)
+    other = client_of(people.teammate)
     people.owner.set_password("another password")
     people.owner.save()
     people.teammate.is_active = False
@@ -136,7 +131,7 @@ def test_a_closed_account_and_a_changed_password_end_every_session(session: Clie
 def test_a_demo_accounts_session_ends_with_demo_mode(people: People, settings: Settings) -> None:
     settings.DEMO = True
     people.owner.groups.add(Group.objects.create(name=DEMO_GROUP))
-    session = log_in(people.owner)
+    session = client_of(people.owner)
     assert valid_users([key_of(session)])
     settings.DEMO = False
     assert not valid_users([key_of(session)])
@@ -212,7 +207,7 @@ def test_address_and_browser_are_kept_cleaned_and_cut(people: People) -> None:
 
 
 def test_purging_takes_what_has_ended_and_nothing_else(session: Client, people: People) -> None:
-    old, idle = log_in(people.owner), log_in(people.owner)
+    old, idle = client_of(people.owner), client_of(people.owner)
     age(old, created=ABSOLUTE)
     age(idle, seen=IDLE)
     assert purge(timezone.now()) == 2

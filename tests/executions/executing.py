@@ -9,12 +9,16 @@ from dashboard import composition as composition
 from dashboard.executions.viewmodels.execution import ExecutionRecord, LifecycleLine
 from grid.core.labels import KEYS
 from grid.kube.objects import RawObject
+from grid.kube.resources import PODS
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project, State, User, Workspace
 from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow, read_rows
+from tests.conftest import People
 from tests.support import builders
 from tests.support.builders import MOMENT
+from tests.support.cluster import FakeCluster
 from tests.support.frozen import on_tier
+from tests.support.runtime import fill
 
 ROW = ExecutionRow(
     id="e1",
@@ -123,6 +127,16 @@ def make_execution(owner: User, project: Project, *, state: State = State.RUNNIN
     }
     execution = Execution.objects.create(owner=owner, project=project, state=state, **values)
     LifecycleEntry.objects.create(execution=execution, at=MOMENT, to_state=state, reason=str(state))
+    return execution
+
+
+def make_running(people: People, cluster: FakeCluster, runtime: Runtime, **fields: Any) -> Execution:
+    """The owner's, in a project with the teammate, with its pod on a node, as pages read it."""
+    project = make_project(people.owner, people.teammate)
+    execution = make_execution(people.owner, project, started_at=MOMENT, node_name="node-a", **fields)
+    cluster.put(PODS, pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", ready=True))
+    fill(runtime, cluster)
+    read_executions(runtime)
     return execution
 
 

@@ -8,7 +8,7 @@ from grid.configuration import NAMESPACE
 from grid.models import ConfigRecord, Project, User
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_project, make_tier
-from tests.shell.browsing import client_of
+from tests.shell.browsing import client_of, page_at
 
 CLUSTER = {
     "framework": "dask",
@@ -45,9 +45,7 @@ def offer_clusters(people: People) -> Project:
 
 
 def page(user: User, query: str = "") -> str:
-    answer = client_of(user).get(f"/launch/{query}")
-    assert answer.status_code == 200
-    return str(answer.content.decode())
+    return page_at(user, f"/launch/{query}")
 
 
 def sent(user: User, fields: dict[str, str], path: str = "/launch/") -> tuple[int, str]:

@@ -13,7 +13,7 @@ from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import Execution, ExecutionLog, LifecycleEntry, State
 from grid.runtime import Runtime
 from tests.conftest import People
-from tests.executions.executing import make_execution, make_project, pod_of, read_executions
+from tests.executions.executing import make_execution, make_project, make_running, pod_of, read_executions
 from tests.shell.browsing import client_of, downloaded
 from tests.shell.browsing import execution_page as text
 from tests.shell.live import changed, connected
@@ -28,13 +28,8 @@ PATHS = ("", "log/", "lifecycle/", "stop/")
 
 @pytest.fixture
 def running(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution:
-    """The owner's, in a project with the teammate, with its pod on a node."""
-    project = make_project(people.owner, people.teammate)
-    execution = make_execution(people.owner, project, started_at=MOMENT, node_name="node-a")
-    cluster.put(PODS, pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", ready=True))
+    execution = make_running(people, cluster, runtime)
     cluster.set_log(execution.object_name, ["hello", "<script>alert(1)</script>"], namespace=NAMESPACE, container="run")
-    fill(runtime, cluster)
-    read_executions(runtime)
     return execution
 
 

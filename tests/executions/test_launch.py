@@ -13,10 +13,11 @@ from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, 
 from grid.core.labels import SIMULATED
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
 from grid.kube.resources import NODES, PODS
-from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, User, Workspace
+from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, Workspace
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier
+from tests.executions.launching import page
 from tests.shell.browsing import client_of
 from tests.support import builders
 from tests.support.cluster import FakeCluster
@@ -34,12 +35,6 @@ def offered(people: People) -> Project:
         "gpu", name="GPU", cores="3500m", memory="12Gi", gpus=1, cost_per_hour=Decimal("0.53"), node_pool="default-gpu"
     )
     return make_project(people.owner, people.teammate)
-
-
-def page(user: User, query: str = "") -> str:
-    answer = client_of(user).get(f"/launch/{query}")
-    assert answer.status_code == 200
-    return str(answer.content.decode())
 
 
 def filled(**changed: str) -> dict[str, str]:

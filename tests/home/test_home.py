@@ -11,7 +11,14 @@ from grid.models import Execution, State
 from grid.runtime import Runtime
 from tests.clusters.clustering import head_pod, make_cluster
 from tests.conftest import People
-from tests.executions.executing import make_execution, make_project, make_workspace, pod_of, read_executions
+from tests.executions.executing import (
+    make_execution,
+    make_project,
+    make_running,
+    make_workspace,
+    pod_of,
+    read_executions,
+)
 from tests.shell.live import connected
 from tests.support import builders
 from tests.support.builders import MOMENT, container_status
@@ -59,14 +66,7 @@ def test_a_cluster_whose_head_crashes_has_a_problem_in_both_lists(
 
 
 async def test_home_follows_the_pods_of_what_one_runs(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
-    def running() -> Execution:
-        execution = make_execution(people.owner, make_project(people.owner), started_at=MOMENT)
-        cluster.put(PODS, pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", ready=True))
-        fill(runtime, cluster)
-        read_executions(runtime)
-        return execution
-
-    execution = await sync_to_async(running)()
+    execution = await sync_to_async(make_running)(people, cluster, runtime)
     async with connected("/live/home/", people.owner) as socket:
         assert CRASHES not in await socket.message()
         cluster.put(PODS, crashing(execution))

@@ -2,29 +2,20 @@
 
 import pytest
 
-from grid.kube.resources import PODS
 from grid.models import Execution, State, User
 from grid.runtime import Runtime
 from tests.conftest import People
-from tests.executions.executing import make_execution, make_project, pod_of, read_executions
+from tests.executions.executing import make_running
 from tests.shell.browsing import client_of
-from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import write_frozen
-from tests.support.runtime import fill
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
 def job(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution:
-    """The owner's, in a project with the teammate, while it runs."""
-    project = make_project(people.owner, people.teammate)
-    execution = make_execution(people.owner, project, kind="job", started_at=MOMENT, node_name="node-a")
-    cluster.put(PODS, pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", ready=True))
-    fill(runtime, cluster)
-    read_executions(runtime)
-    return execution
+    return make_running(people, cluster, runtime, kind="job")
 
 
 def offers(job: Execution, person: User) -> bool:

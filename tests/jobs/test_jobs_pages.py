@@ -21,7 +21,7 @@ from grid.runtime import Runtime
 from grid.runtime.written import jobs_of, roles_in, runs_of_job
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_project, make_tier
-from tests.shell.browsing import client_of
+from tests.shell.browsing import client_of, page_at
 from tests.shell.live import connected
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
@@ -52,9 +52,7 @@ def post(user: User, path: str, fields: dict[str, Any]) -> tuple[int, str, str]:
 
 
 def page(user: User, path: str) -> str:
-    answer = client_of(user).get(path)
-    assert answer.status_code == 200, path
-    return html.unescape(answer.content.decode())
+    return html.unescape(page_at(user, path))
 
 
 def launched(people: People, **fields: str) -> Job:

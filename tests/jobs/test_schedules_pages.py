@@ -21,7 +21,7 @@ from grid.models import Announcement, Job, Membership, Schedule
 from grid.queue.launches import why_not_launch
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_project, make_tier
-from tests.shell.browsing import client_of
+from tests.shell.browsing import client_of, page_at
 from tests.support.builders import MOMENT
 from tests.support.schedules import run_due
 
@@ -53,9 +53,7 @@ def post(people: People, path: str, fields: dict[str, Any] | None = None) -> tup
 
 
 def page(people: People, path: str, *, user: str = "owner") -> str:
-    answer = client_of(getattr(people, user)).get(path)
-    assert answer.status_code == 200, path
-    return answer.content.decode()
+    return page_at(getattr(people, user), path)
 
 
 def saved(job: Job, **changes: str) -> Schedule:

@@ -16,7 +16,7 @@ from grid.models import Execution, ExecutionLog, ShippedLog, State
 from grid.runtime import Runtime
 from tests.clusters.clustering import head_pod, make_cluster, worker_pod
 from tests.conftest import People
-from tests.executions.executing import make_execution, make_project, pod_of, read_executions
+from tests.executions.executing import make_project, make_running, pod_of, read_executions
 from tests.shell.browsing import client_of, downloaded
 from tests.shell.browsing import execution_page as text
 from tests.support import builders
@@ -32,12 +32,7 @@ HOSTILE = "</code><script>alert(1)</script>\x1b[31m<img src=x onerror=alert(1)>\
 
 @pytest.fixture
 def running(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution:
-    project = make_project(people.owner, people.teammate)
-    execution = make_execution(people.owner, project, started_at=MOMENT, node_name="node-a")
-    cluster.put(PODS, pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", ready=True))
-    fill(runtime, cluster)
-    read_executions(runtime)
-    return execution
+    return make_running(people, cluster, runtime)
 
 
 @pytest.fixture

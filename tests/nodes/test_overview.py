@@ -32,7 +32,7 @@ from tests.executions.executing import (
     pod_of,
     read_executions,
 )
-from tests.shell.browsing import client_of
+from tests.shell.browsing import client_of, page_at
 from tests.shell.live import Clock, connected
 from tests.support import builders
 from tests.support.builders import MOMENT
@@ -44,9 +44,7 @@ STATUS = "nodeGroups: [{name: default, health: {cloudProviderTarget: 3, minSize:
 
 
 def page_of(user: User) -> str:
-    answer = client_of(user).get(PATH)
-    assert answer.status_code == 200
-    return answer.text
+    return page_at(user, PATH)
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ from grid.models import AuditEntry, Delivery, NotificationChoice, WebhookTarget
 from grid.notifications import channels
 from grid.notifications.channels import set_target
 from tests.conftest import People
-from tests.notifications.test_notifications_pages import logged_in, page
+from tests.notifications.test_notifications_pages import page
+from tests.shell.browsing import client_of
 from tests.support.builders import MOMENT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
@@ -65,7 +66,7 @@ def test_only_what_is_set_up_can_be_chosen_and_the_page_says_what_is_missing(
 
 def test_what_is_chosen_of_a_channel_outlives_the_time_in_which_it_cannot_be_chosen(people: People) -> None:
     set_target(people.owner, URL)
-    client = logged_in(people.owner)
+    client = client_of(people.owner)
     client.post("/account/notifications/", {"choice": ["failed-in_page", "failed-webhook", "failed-email"]})
     chosen = NotificationChoice.objects.get(event="failed")
     assert (chosen.in_page, chosen.email, chosen.webhook) == (True, True, True), "e-mail is the default, and no column"
@@ -76,7 +77,7 @@ def test_what_is_chosen_of_a_channel_outlives_the_time_in_which_it_cannot_be_cho
 
 
 def test_the_secret_of_a_webhook_is_shown_once_and_belongs_to_its_owner(people: People) -> None:
-    client = logged_in(people.owner)
+    client = client_of(people.owner)
     answer = client.post(WEBHOOK, {"url": URL})
     assert answer["Cache-Control"].count("no-store") == 1
     target = WebhookTarget.objects.get()
@@ -86,7 +87,7 @@ def test_the_secret_of_a_webhook_is_shown_once_and_belongs_to_its_owner(people: 
     for path in (ACCOUNT, WEBHOOK):
         assert secret not in page(people.owner, path)
         assert URL not in page(people.teammate, path)
-    logged_in(people.teammate).post("/account/webhook/remove/")
+    client_of(people.teammate).post("/account/webhook/remove/")
     assert WebhookTarget.objects.exists()
     client.post("/account/webhook/remove/")
     assert not WebhookTarget.objects.exists()
@@ -96,7 +97,7 @@ def test_the_secret_of_a_webhook_is_shown_once_and_belongs_to_its_owner(people: 
     "url", ["", "http://example.com/", "https://127.0.0.1/", "x" * 3000, "https://example.com/\x00"]
 )
 def test_an_address_that_cannot_be_used_is_refused_at_its_field(people: People, url: str) -> None:
-    answer = logged_in(people.owner).post(WEBHOOK, {"url": url})
+    answer = client_of(people.owner).post(WEBHOOK, {"url": url})
     assert answer.status_code == 422
     assert "field-error" in answer.content.decode()
     assert not WebhookTarget.objects.exists()
@@ -104,21 +105,21 @@ def test_an_address_that_cannot_be_used_is_refused_at_its_field(people: People, 
 
 def test_a_hostile_address_stays_text(people: People) -> None:
     hostile = 'https://example.com/"><script>alert(1)</script>'
-    shown = logged_in(people.owner).post(WEBHOOK, {"url": hostile}).content.decode()
+    shown = client_of(people.owner).post(WEBHOOK, {"url": hostile}).content.decode()
     shown += page(people.owner, ACCOUNT) + page(people.owner, WEBHOOK)
     assert "<script>alert" not in shown
 
 
 @pytest.mark.parametrize("channel", ["", "email", "webhook", "in_page", "x\x00"])
 def test_what_is_not_set_up_is_not_tested(people: People, channel: str) -> None:
-    assert "This channel is not set up for you." in said(logged_in(people.owner), channel)
+    assert "This channel is not set up for you." in said(client_of(people.owner), channel)
     assert not Delivery.objects.exists()
 
 
 def test_a_test_that_no_controller_sends_says_so(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "WAIT_SECONDS", 0.1)
     set_target(people.owner, URL)
-    shown = said(logged_in(people.owner), "webhook")
+    shown = said(client_of(people.owner), "webhook")
     assert "The test was not sent within 0 seconds. Either no controller runs" in shown
     assert "The latest waits to be sent." in shown
     assert Delivery.objects.get().payload["event"] == "test"
@@ -144,7 +145,7 @@ def test_a_test_says_what_happened(
         return id
 
     monkeypatch.setattr(channels, "ask_for_test", ask_and_send)
-    assert sentence in said(logged_in(people.owner), "email")
+    assert sentence in said(client_of(people.owner), "email")
 
 
 @pytest.mark.parametrize(
@@ -183,9 +184,9 @@ def test_of_a_test_that_takes_long_each_possible_reason_is_named() -> None:
 def test_only_those_who_operate_can_choose_to_be_told_of_alerts(people: People) -> None:
     assert 'value="alert-in_page"' in page(people.operator, "/account/")
     assert 'value="alert-in_page"' not in page(people.owner, "/account/")
-    logged_in(people.owner).post("/account/notifications/", {"choice": []})
+    client_of(people.owner).post("/account/notifications/", {"choice": []})
     assert not NotificationChoice.objects.filter(event="alert").exists()
-    logged_in(people.operator).post("/account/notifications/", {"choice": []})
+    client_of(people.operator).post("/account/notifications/", {"choice": []})
     assert not NotificationChoice.objects.get(event="alert").in_page
 
 
@@ -193,7 +194,7 @@ def test_webhook_changes_and_tests_leave_entries_with_the_host_alone(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "WAIT_SECONDS", 0.1)
-    client = logged_in(people.owner)
+    client = client_of(people.owner)
     AuditEntry.objects.all().delete()
     for url in (
         "https://hooks.example.org/T0/hush",
@@ -218,7 +219,7 @@ def test_webhook_changes_and_tests_leave_entries_with_the_host_alone(
 
 
 def test_choices_of_notifications_leave_an_entry_of_what_changes(people: People) -> None:
-    client = logged_in(people.owner)
+    client = client_of(people.owner)
     AuditEntry.objects.all().delete()
     chosen = ["failed-in_page", "started-in_page"]
     for _ in range(2):

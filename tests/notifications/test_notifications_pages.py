@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.test import Client
 
 from dashboard.notifications.pages import notified as pages
 from dashboard.notifications.pages.notifications import PAGE_LENGTH
@@ -16,6 +15,7 @@ from grid.models import Notification, NotificationChoice, User
 from grid.runtime import Runtime
 from grid.runtime.written import notified
 from tests.conftest import People
+from tests.shell.browsing import client_of
 from tests.shell.live import changed, connected
 from tests.support.builders import MOMENT
 
@@ -29,14 +29,8 @@ def tell(user: User, title: str = "Train", *, minutes: int = 0, **columns: Any) 
     return Notification.objects.create(user=user, title=title, at=MOMENT + timedelta(minutes=minutes), **columns)
 
 
-def logged_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 def page(user: User, path: str = LIST) -> str:
-    return logged_in(user).get(path).content.decode()
+    return client_of(user).get(path).content.decode()
 
 
 def unread(user: User) -> int:
@@ -63,7 +57,7 @@ def test_a_hostile_title_stays_text(people: People) -> None:
 
 def test_one_and_all_are_marked_as_read(people: People) -> None:
     first, _, _ = (tell(people.owner) for _ in range(3))
-    client = logged_in(people.owner)
+    client = client_of(people.owner)
     client.post(READ, {"notification": first.pk})
     assert unread(people.owner) == 2
     client.post(READ, {"notification": "all"})
@@ -74,15 +68,15 @@ def test_one_and_all_are_marked_as_read(people: People) -> None:
 @pytest.mark.parametrize("sent", ["", "-1", "x", "²", "9" * 30])
 def test_a_senseless_id_changes_nothing(people: People, sent: str) -> None:
     tell(people.owner)
-    assert logged_in(people.owner).post(READ, {"notification": sent}).status_code == 302
+    assert client_of(people.owner).post(READ, {"notification": sent}).status_code == 302
     assert unread(people.owner) == 1
 
 
 def test_nobody_marks_anothers_as_read(people: People) -> None:
     told = tell(people.owner)
     for other in (people.teammate, people.stranger, people.operator, people.admin):
-        logged_in(other).post(READ, {"notification": told.pk})
-        logged_in(other).post(READ, {"notification": "all"})
+        client_of(other).post(READ, {"notification": told.pk})
+        client_of(other).post(READ, {"notification": "all"})
     assert unread(people.owner) == 1
 
 
@@ -117,7 +111,7 @@ def test_the_account_shows_the_choices_and_stores_them(people: People) -> None:
     shown = page(people.owner, "/account/")
     assert box.format(*failed, " checked") in shown
     assert box.format(*started, "") in shown
-    logged_in(people.owner).post(CHOICES, {"choice": ["started-in_page", "no-such"]})
+    client_of(people.owner).post(CHOICES, {"choice": ["started-in_page", "no-such"]})
     shown = page(people.owner, "/account/")
     assert box.format(*failed, "") in shown
     assert box.format(*started, " checked") in shown

@@ -21,7 +21,7 @@ from grid.models import Execution, State, User
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project, make_tier, make_workspace, read_executions
-from tests.shell.browsing import client_of
+from tests.shell.browsing import client_of, page_at
 from tests.support.builders import MOMENT, node
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
@@ -32,9 +32,7 @@ ENDED: dict[str, Any] = {"state": State.FAILED, "ended_at": MOMENT, "settled_at"
 
 
 def page(user: User, text: str = "", **query: str) -> str:
-    answer = client_of(user).get("/palette/", {"q": text, **query})
-    assert answer.status_code == 200
-    return str(answer.content.decode())
+    return page_at(user, "/palette/", q=text, **query)
 
 
 def options(user: User, text: str = "") -> list[str]:

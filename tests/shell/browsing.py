@@ -16,10 +16,14 @@ def client_of(user: User, **options: Any) -> Client:
     return client
 
 
-def execution_page(user: User, execution: Execution, rest: str = "") -> str:
-    answer = client_of(user).get(f"/executions/{execution.pk}/{rest}")
-    assert answer.status_code == 200
+def page_at(user: User, path: str, **query: str) -> str:
+    answer = client_of(user).get(path, query or None)
+    assert answer.status_code == 200, path
     return str(answer.content.decode())
+
+
+def execution_page(user: User, execution: Execution, rest: str = "") -> str:
+    return page_at(user, f"/executions/{execution.pk}/{rest}")
 
 
 def downloaded(user: User, path: str) -> tuple[Any, bytes]:

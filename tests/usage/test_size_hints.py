@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from dashboard.usage.size_records import LOOKED_AT, last_runs
 from grid.kube.resources import NODES
@@ -12,6 +11,7 @@ from grid.models import Execution, HardwareTier, PeakUse, Project, State
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier
+from tests.shell.browsing import page_at
 from tests.support import builders
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
@@ -50,11 +50,7 @@ def ended(people: People, project: Project, *, memory: float = 3.0, minute: int 
 
 
 def page(user: Any, path: str) -> str:
-    client = Client()
-    client.force_login(user)
-    answer = client.get(path)
-    assert answer.status_code == 200
-    return " ".join(answer.content.decode().split())
+    return " ".join(page_at(user, path).split())
 
 
 def test_the_launch_form_tells_of_a_smaller_tier_that_would_do(people: People, project: Project) -> None:

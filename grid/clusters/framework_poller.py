@@ -92,7 +92,7 @@ def new_session() -> aiohttp.ClientSession:
 
 
 class FrameworkPoller:
-    """Polls the frameworks."""
+    """Polls the frameworks; `reporting` are the clusters whose framework has answered when it was asked last."""
 
     def __init__(
         self,
@@ -106,6 +106,7 @@ class FrameworkPoller:
         self._rng = rng
         self._framework_of = framework_of
         self._session = session
+        self.reporting = set[str]()
         self._visits: dict[str, _Visits] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
         self._visiting: tuple[asyncio.TaskGroup, aiohttp.ClientSession] | None = None
@@ -178,7 +179,7 @@ class FrameworkPoller:
         now = self._context.monotonic()
         for id in self._visits.keys() - running:
             del self._visits[id]
-            self._context.reporting.discard(id)
+            self.reporting.discard(id)
         for one in changed:
             known = self._visits.get(one.id)
             if known is None:
@@ -250,9 +251,9 @@ class FrameworkPoller:
             visits.silences = visits.silences + 1 if failure else 0
             seen = self._seen(id, visits)
         if report is not None:
-            self._context.reporting.add(id)
+            self.reporting.add(id)
         elif is_asked:
-            self._context.reporting.discard(id)
+            self.reporting.discard(id)
         # Until something changes; its row may have done so meanwhile.
         visits.is_at_rest = report is not None and visits.spec is spec and _is_at_rest(report, seen, spec)
         # The sample needs no cluster and comes first, so that an outage of the cluster leaves no gap in the chart.

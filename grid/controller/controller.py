@@ -14,19 +14,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from grid.clusters import attached
 from grid.clusters.framework_poller import FrameworkPoller
 from grid.clusters.frameworks import framework
 from grid.clusters.frameworks.base import FrameworkAdapter
-from grid.controller import downtime, pollreads
-from grid.controller.downtime import Downtime, Outage
+from grid.controller import pollreads
+from grid.controller.downtime import Downtime, DowntimeLog
 from grid.controller.firstround import FirstRound
-from grid.controller.periodictasks import TermInputs, periodic_tasks
+from grid.controller.periodictasks import SharedParts, TermInputs, periodic_tasks
+from grid.controller.watches import SELECTOR, watches
 from grid.core.backoff import Backoff
 from grid.core.errors import GridError
-from grid.core.labels import MANAGED_BY, MANAGER
 from grid.core.workqueue import WorkQueue
 from grid.database.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
 from grid.database.periodic import PeriodicRunner, PeriodicTask
@@ -44,11 +44,8 @@ from grid.jobs import jobruns
 from grid.jobs.runmetrics.collector import MetricCollector
 from grid.jobs.runmover import RunMover
 from grid.kube.api import KubeApi
-from grid.kube.hub import Hub
-from grid.kube.objects import Autoscaler, Event, Pod
-from grid.kube.reflector import ListWatch, Reflector
-from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
-from grid.kube.store import HasMetadata, Store
+from grid.logs.logshipping.shipper import LogShipper
+from grid.metrics.cpuwindow import CpuWindow
 from grid.observability import logcontext, tracing
 from grid.projects import departures
 from grid.queue.waitreasons import WaitReasonWriter
@@ -59,8 +56,6 @@ from grid.usage.usagerecorder import UsageRecorder
 
 logger = logging.getLogger(__name__)
 
-K = TypeVar("K", bound=HasMetadata)
-SELECTOR = f"{MANAGED_BY}={MANAGER}"
 POLL_SECONDS = 1.0
 OVERDUE_SECONDS = 5.0  # between two calls of `poll_overdue` while the feed works
 TOLD_SECONDS = 60.0  # between two polls of everything while the feed works: it can lose a change without knowing
@@ -108,9 +103,8 @@ class Controller:
         self._news: set[Change] = set()
         self._has_news = asyncio.Event()
         self._listener: FeedSubscriber | None = None
-        self._outage = Outage()
         self._troubles = TroubleLog(monotonic)
-        self._untold = [away] if away is not None and away.is_long_enough else []
+        self._downtimes = DowntimeLog(away)
         self.pods = PodCache(self._enqueue, clock)
         self.events = EventCache(self._enqueue)
         self.autoscalers = AutoscalerCache(self._enqueue)
@@ -143,37 +137,32 @@ class Controller:
         return self._listener
 
     def periodic_tasks(self, inputs: TermInputs) -> list[PeriodicTask]:
-        """Return all periodic tasks of the term; the first ones work with what the loops below use, too."""
-        return [
-            PeriodicTask("pod audit", AUDIT_SECONDS, self.audit, first_after=AUDIT_SECONDS),
-            self.metrics.periodic(),
-            self.framework_poller.periodic(),
-            *periodic_tasks(
-                self._context,
-                inputs,
-                troubles=self._troubles,
-                rng=self._rng,
-                first_round=self.first_round,
-                records=lambda: self.periodic.records,
-            ),
-        ]
+        """Return all periodic tasks of the term."""
+        shipper = None
+        if inputs.log_receiver is not None:
+            shipper = LogShipper(self._context, inputs.log_receiver, rng=self._rng)
+            self._reconciler.add_observer(shipper)
+        others = periodic_tasks(
+            self._context,
+            inputs,
+            troubles=self._troubles,
+            rng=self._rng,
+            first_round=self.first_round,
+            shared=SharedParts(self.framework_poller, self.metrics, CpuWindow(self._monotonic), shipper),
+            records=lambda: self.periodic.records,
+        )
+        return [PeriodicTask("pod audit", AUDIT_SECONDS, self.audit, first_after=AUDIT_SECONDS), *others]
 
     async def run(self, inputs: TermInputs | None = None) -> None:
         """Watch, poll the database, and work, until cancelled."""
-        hub, namespace, context = Hub(), self._target.namespace, self._context
+        context, namespace = self._context, self._target.namespace
         ports = StoredPorts(context.due_work, context.clock)
         policies = PolicyKeeper(context.api, namespace, self._target.network, rng=self._rng, ports=ports)
 
-        def follow(feed: ListWatch[K], store: Store[K]) -> Reflector[K]:
-            return Reflector(self._api, feed, store, hub, clock=self._monotonic, rng=self._rng)
-
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(follow(ListWatch(PODS, Pod, namespace, SELECTOR), self.pods).run())
-                group.create_task(follow(ListWatch(EVENTS, Event, namespace), self.events).run())
-                group.create_task(
-                    follow(ListWatch(AUTOSCALERS, Autoscaler, namespace, SELECTOR), self.autoscalers).run()
-                )
+                for watch in watches(context, clock=self._monotonic, rng=self._rng):
+                    group.create_task(watch)
                 if self._listener is not None:
                     group.create_task(self._listener.run())
                 group.create_task(self._poll_for_ever())
@@ -217,7 +206,7 @@ class Controller:
             self._queue.add(id)
         await self._admit()
         self._notice_outage()
-        await self._record_downtime()
+        await self._downtimes.record(lambda entry: self._database(ledger.note_for_all, self._data_plane, entry))
 
     async def poll_told(self, changes: Collection[Change]) -> None:
         """Poll, like `poll`, only the rows that the feed reported, and the executions that they may concern."""
@@ -329,14 +318,7 @@ class Controller:
         return self._is_polled and self.pods.freshness(self._monotonic()).synced
 
     def _notice_outage(self) -> None:
-        over = self._outage.ended(self.pods.freshness(self._monotonic()), self._clock())
-        if over is not None and over.is_long_enough:
-            self._untold.append(over)
-
-    async def _record_downtime(self) -> None:
-        while self._untold:
-            await self._database(ledger.note_for_all, self._data_plane, downtime.history_entry(self._untold[0]))
-            del self._untold[0]
+        self._downtimes.notice(self.pods.freshness(self._monotonic()), self._clock())
 
     # --- Loops ---
 

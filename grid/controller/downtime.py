@@ -3,6 +3,7 @@
 Running programs are not affected; what waits, scales, drains or ends continues afterwards.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -51,6 +52,26 @@ class Outage:
             found, self._since = Downtime("cluster", self._since, now), None
             return found
         return None
+
+
+class DowntimeLog:
+    """The downtimes of one term that are still to be recorded; `away` is the time for which nobody led before it."""
+
+    def __init__(self, away: Downtime | None) -> None:
+        self._outage = Outage()
+        self._unrecorded = [away] if away is not None and away.is_long_enough else []
+
+    def notice(self, freshness: Freshness, now: datetime) -> None:
+        """Notice an outage of the cluster that is over; called about once a second."""
+        over = self._outage.ended(freshness, now)
+        if over is not None and over.is_long_enough:
+            self._unrecorded.append(over)
+
+    async def record(self, write: Callable[[EventRecord], Awaitable[object]]) -> None:
+        """Write what is not recorded yet; what fails is written by the next call."""
+        while self._unrecorded:
+            await write(history_entry(self._unrecorded[0]))
+            del self._unrecorded[0]
 
 
 def history_entry(downtime: Downtime) -> EventRecord:

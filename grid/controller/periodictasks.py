@@ -15,6 +15,7 @@ from grid.alerts.passing import SilencePasser
 from grid.alerts.telling import AlertTeller
 from grid.announcements import keeper as maintenance
 from grid.audit import sealer
+from grid.clusters.framework_poller import FrameworkPoller
 from grid.clusters.registration import Registration
 from grid.controller import housekeeping
 from grid.controller.firstround import FirstRound
@@ -25,9 +26,10 @@ from grid.environments.packageindex import PackageIndex
 from grid.environments.revisionbuilds import RevisionBuilds
 from grid.executions.context import Context
 from grid.jobs.deadlines import DeadlineWatch
+from grid.jobs.runmetrics.collector import MetricCollector
 from grid.jobs.scheduler import JobScheduler
 from grid.logs.logshipping.shipper import LogShipper, PostsLines
-from grid.metrics.cpuwindow import PodUsageSource
+from grid.metrics.cpuwindow import CpuWindow, PodUsageSource
 from grid.nodes.nodekeeper import NodeKeeper
 from grid.notifications.sender import Sender
 from grid.platformhealth.apichecks.keeper import ApiCheckKeeper
@@ -52,6 +54,16 @@ class TermInputs:
     registration: Registration | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SharedParts:
+    """What several tasks, or a task and a loop of the controller, work with. `shipper` is None where logs stay here."""
+
+    poller: FrameworkPoller
+    metrics: MetricCollector
+    cpu: CpuWindow
+    shipper: LogShipper | None
+
+
 def periodic_tasks(
     context: Context,
     inputs: TermInputs,
@@ -59,11 +71,14 @@ def periodic_tasks(
     troubles: TroubleLog,
     rng: random.Random,
     first_round: FirstRound,
+    shared: SharedParts,
     records: Callable[[], Sequence[TaskRecord]],
 ) -> list[PeriodicTask]:
     """Return the tasks of one term of leadership; `records` says how all of the leader's go."""
     api, database, clock, target = context.api, context.due_work, context.clock, context.target
     tasks = [
+        shared.metrics.periodic(),
+        shared.poller.periodic(),
         housekeeping.periodic(database, clock),
         sealer.periodic(database, clock),
         maintenance.periodic(database, clock),
@@ -71,7 +86,9 @@ def periodic_tasks(
         JobScheduler(database, clock).periodic(after=first_round.over),
         BudgetKeeper(database, clock).periodic(after=first_round.over),
         DeadlineWatch(context.pods.values, database, clock).periodic(),
-        ShutdownWatch(target.data_plane, database, clock, PodObserver(context)).periodic(),
+        ShutdownWatch(
+            target.data_plane, database, clock, PodObserver(context, cpu=shared.cpu, reporting=shared.poller.reporting)
+        ).periodic(),
         AlertTeller(database, clock).periodic(),
         Sender(database, clock, troubles, rng).periodic(),
         RevisionBuilds(context, troubles).periodic(),
@@ -86,14 +103,13 @@ def periodic_tasks(
         index = PackageIndex(settings.PACKAGE_ADVISORIES)
         tasks.append(PackageChecks(database, clock, troubles, index).periodic())
     if inputs.usage is not None:
-        source = context.cpu.around(inputs.usage)
+        source = shared.cpu.around(inputs.usage)
         peaks = PeakKeeper(source, context.pods, database, target.namespace, monotonic=context.monotonic)
         tasks.append(peaks.periodic())
     if inputs.platform is not None:
-        tasks.append(PlatformKeeper(context, inputs.platform, records).periodic())
-    if inputs.log_receiver is not None:
-        context.shipping = shipper = LogShipper(context, inputs.log_receiver, rng=rng)
-        tasks.append(shipper.periodic())
+        tasks.append(PlatformKeeper(context, inputs.platform, records, shared.shipper).periodic())
+    if shared.shipper is not None:
+        tasks.append(shared.shipper.periodic())
     if inputs.registration is not None:
         tasks.append(inputs.registration.periodic())
     return tasks

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Protocol
 
 from grid.core.errors import GridError
 from grid.database.seam import Database
@@ -22,23 +21,10 @@ from grid.executions.spec import ExecutionSpec
 from grid.executions.storage import Storage
 from grid.kube.api import KubeApi
 from grid.kube.objects import Pod
-from grid.metrics.cpuwindow import CpuWindow
 from grid.models import State
-from grid.platformhealth.facts import LogShipping
 from grid.secrets import storedsecrets
 
 logger = logging.getLogger(__name__)
-
-
-class ShipsLogs(Protocol):
-    """Sends executions' logs to the log receiver, as `grid.logs.logshipping` does."""
-
-    @property
-    def state(self) -> LogShipping: ...
-
-    async def read_to_end(self, pod: Pod) -> None:
-        """Read what is left of the log of a pod that is to go. Never raises, and never waits for the receiver."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +48,8 @@ class NotYet(GridError):
 class Context:
     """The context of one term of leadership. `database` and `due_work` are of its `Databases`. `invalidated` are executions whose cached
     pods have turned out wrong; `limits` are the timeouts of states in seconds, as the controller has read them last, and without any
-    nothing times out yet; `reporting` are clusters whose framework has answered when it was asked last; `shipping` is None where logs
-    stay here. `remote_files` reads what an execution's remote repository asks for, and `node_templates` what new nodes of pools look
-    like, from the database."""
+    nothing times out yet. `remote_files` reads what an execution's remote repository asks for, and `node_templates` what new nodes of
+    pools look like, from the database."""
 
     api: KubeApi
     database: Database
@@ -77,12 +62,9 @@ class Context:
     monotonic: Callable[[], float]
     invalidated: set[str] = field(default_factory=set)
     limits: Mapping[State, int] = field(default_factory=dict)
-    reporting: set[str] = field(default_factory=set)
-    shipping: ShipsLogs | None = None
     remote_files: Callable[[ExecutionSpec], Mapping[str, str]] = field(kw_only=True)
     node_templates: Callable[[], Mapping[str, NodeTemplate]] = field(kw_only=True)
     nodes: NodesAround = field(init=False)
-    cpu: CpuWindow = field(init=False)
 
     def __post_init__(self) -> None:
         self.nodes = NodesAround(
@@ -93,7 +75,6 @@ class Context:
             clock=self.clock,
             monotonic=self.monotonic,
         )
-        self.cpu = CpuWindow(self.monotonic)
 
     @property
     def namespace(self) -> str:

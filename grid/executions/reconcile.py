@@ -6,7 +6,7 @@ state of database and cluster. The strategy of its kind knows the objects of an 
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -85,10 +85,10 @@ class Objects(Protocol):
 class Reconciler:
     """Reconciles executions. `reconcile` is called by one worker at a time for one execution."""
 
-    def __init__(self, context: Context, observers: Sequence[ReconcileObserver] = ()) -> None:
+    def __init__(self, context: Context, observers: Iterable[ReconcileObserver] = ()) -> None:
         self._context = context
         self._database = context.database
-        self._observers = observers
+        self._observers = [*observers]
         self._strategies = {kind.name: kind.strategy(context) for kind in all_kinds()}
         self._noted: dict[str, dict[str, int]] = {}
         self._exits: dict[str, dict[str, Any]] = {}  # what the last pods of executions that are stopping have told
@@ -129,6 +129,9 @@ class Reconciler:
         if row.state == State.DEPLOYING and row.reason != CREATED:
             return await self._create(row)
         return await self._follow(row)
+
+    def add_observer(self, observer: ReconcileObserver) -> None:
+        self._observers.append(observer)
 
     def invalidate(self, execution_id: str) -> None:
         """Mark the execution's cached pods as wrong: the next reconcile reads them from the cluster."""
@@ -222,8 +225,6 @@ class Reconciler:
         if change.state in (State.STOPPING, State.FINISHING, State.ERROR) and pod is not None and pod.spec.node_name:
             for observer in self._observers:
                 await observer.pod_ends(row, pod)
-            if self._context.shipping is not None:
-                await self._context.shipping.read_to_end(pod)
             log = await end_of_log(self._context.api, pod, CONTAINER)
             if log:
                 # In a thread: searching 64 KiB for dozens of patterns takes milliseconds.

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -12,6 +12,7 @@ from grid.database.periodic import PeriodicTask, TaskRecord
 from grid.executions.context import Context
 from grid.executions.networkpolicy import SYSTEM_NAMESPACE
 from grid.platformhealth import lights, records, taskhealth
+from grid.platformhealth.facts import LogShipping
 from grid.platformhealth.reading import PlatformReader, Watched, nothing_wrong
 from grid.platformhealth.served_versions import VersionReader
 
@@ -19,12 +20,27 @@ LOOK_SECONDS = 30.0
 _CLUSTER_NAME = "kubernetes.default.svc"
 
 
-class PlatformKeeper:
-    """Looks and records. `records` says how the leader's periodic tasks go, this one among them."""
+class ShipsLogs(Protocol):
+    """Sends executions' logs to the log receiver, as `grid.logs.logshipping` does."""
 
-    def __init__(self, context: Context, watched: Watched, records: Callable[[], Sequence[TaskRecord]]) -> None:
+    @property
+    def state(self) -> LogShipping: ...
+
+
+class PlatformKeeper:
+    """Looks and records. `records` says how the leader's periodic tasks go, this one among them, and `shipping` sends
+    executions' logs; it is None where they stay here."""
+
+    def __init__(
+        self,
+        context: Context,
+        watched: Watched,
+        records: Callable[[], Sequence[TaskRecord]],
+        shipping: ShipsLogs | None = None,
+    ) -> None:
         self._context = context
         self._records = records
+        self._shipping = shipping
         self._versions = VersionReader(context.api, monotonic=context.monotonic)
         self._reader = PlatformReader(context.api, watched, clock=context.clock, monotonic=context.monotonic)
 
@@ -38,8 +54,8 @@ class PlatformKeeper:
         began = context.monotonic()
         await context.database(records.ping)
         light = lights.database(context.monotonic() - began)
-        now, shipping, tasks = context.clock(), context.shipping, self._records()
-        receiver = lights.log_receiver(shipping.state if shipping is not None else None, now)
+        now, tasks = context.clock(), self._records()
+        receiver = lights.log_receiver(self._shipping.state if self._shipping is not None else None, now)
         ours = (light, receiver, taskhealth.light(tasks, now))
         await context.database(records.record, context.target.data_plane, found, ours, now, versions, tasks)
 

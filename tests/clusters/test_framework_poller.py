@@ -187,7 +187,7 @@ async def test_who_watches_idleness_is_told_which_heads_answer(shop: Shop) -> No
     world, framework = World(), FakeFramework()
     well, silent = shop.launch_cluster(), shop.launch_cluster(after=1)
     controller = await running_clusters(world, framework, well, silent)
-    reporting = controller._context.reporting
+    reporting = controller.framework_poller.reporting
     async with asking(world, controller):
         assert reporting == set()
         await passes(30)

@@ -13,6 +13,10 @@ from aiohttp import web
 
 from grid.controller.controller import Controller
 from grid.core.errors import ClusterUnavailable
+from grid.executions import ledger
+from grid.executions.caches import execution_of
+from grid.executions.ledger import LedgerRecord
+from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.logs.logplace import START, LogPlace
 from grid.logs.logshipping import shipper as shipper_module
@@ -67,7 +71,10 @@ class Scene:
         self.controller: Controller = self.world.controller(monotonic=loop.time)
         context = self.controller._context
         self.shipper = LogShipper(context, self.receiver, rng=random.Random(1), buffer_bytes=buffer_bytes)
-        context.shipping = self.shipper
+        self.controller._reconciler.add_observer(self.shipper)
+
+    async def reads_to_end(self, pod: Pod) -> None:
+        await self.shipper.pod_ends(cast(LedgerRecord, ledger.read(execution_of(pod))), pod)
 
     async def runs(self) -> None:
         await to_running(self.world, self.controller)
@@ -157,7 +164,7 @@ async def test_at_the_end_of_a_cluster_the_logs_of_all_its_pods_are_read(shop: S
     scene.world.cluster.set_log("worker-1", lines, namespace=NAMESPACE, container="run")
     scene.world.refresh(scene.controller)
     scene.writes("of the head")
-    await scene.shipper.read_to_end(next(iter(scene.controller.pods.values())))
+    await scene.reads_to_end(next(iter(scene.controller.pods.values())))
     assert scene.shipper.state.waiting_lines == 2
 
 
@@ -169,7 +176,7 @@ async def test_lines_that_come_within_a_second_are_one_request_and_one_note(shop
     pod = next(iter(scene.controller.pods.values()))
     for number in range(10):
         scene.writes(str(number))
-        await scene.shipper.read_to_end(pod)
+        await scene.reads_to_end(pod)
         await asyncio.sleep(0.1)
     await until(lambda: scene.receiver.taken == [str(number) for number in range(10)])
     assert scene.receiver.asked <= 2
@@ -187,7 +194,7 @@ async def test_a_flood_of_empty_lines_is_sent_in_requests_within_bounds(
         yield b"2026-02-02T10:00:00.000000000Z \n" * 40_000
 
     monkeypatch.setattr(scene.controller._context.api, "logs", flood)
-    await scene.shipper.read_to_end(next(iter(scene.controller.pods.values())))
+    await scene.reads_to_end(next(iter(scene.controller.pods.values())))
     task = await scene.begin()
     await until(lambda: len(scene.receiver.taken) == 40_000)
     assert scene.receiver.largest < 2 * BATCH_BYTES
@@ -266,7 +273,7 @@ async def test_lines_of_pods_that_end_make_room_for_newer_ones_and_are_counted(s
     pod = next(iter(scene.controller.pods.values()))
     for number in range(4):
         scene.writes(*(f"{number}-{count}" for count in range(5)))
-        await scene.shipper.read_to_end(pod)
+        await scene.reads_to_end(pod)
     state = scene.shipper.state
     assert (state.lost, state.waiting_lines) == (5, 15)
     counted = telemetry.REGISTRY.get_sample_value("compute_grid_log_lines_total", {"result": "dropped"})

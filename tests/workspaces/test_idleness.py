@@ -171,9 +171,7 @@ LIMITS = StopLimits(60 * MINUTE, None, 30 * MINUTE, 60 * MINUTE, 60 * MINUTE)
 def context_of(*pods: Pod) -> Context:
     controller = World().controller()
     become(controller.pods, pods)
-    context: Context = controller._context
-    context.cpu.add({one.metadata.key: 2 for one in pods})
-    return context
+    return controller._context
 
 
 def pod_at(address: str, *, id: str = "abc", component: str = "workspace", **annotations: str) -> Pod:
@@ -191,13 +189,14 @@ def run_at(url: str, **fields: Any) -> WatchedRun:
 
 async def look_at(run: WatchedRun, *pods: Pod, reporting: Collection[str] = ("clu",)) -> LookOutcome:
     context = context_of(*pods)
-    context.reporting.update(reporting)
+    cpu = CpuWindow(lambda: 0.0)
+    cpu.add({one.metadata.key: 2 for one in pods})
 
     async def database(work: Callable[..., Any], /, *args: Any) -> int:
         return 1  # the CPU limit
 
     context.database = database  # type: ignore[assignment]
-    return (await PodObserver(context).look([run], NOW))[run.id]
+    return (await PodObserver(context, cpu=cpu, reporting=reporting).look([run], NOW))[run.id]
 
 
 async def jupyter(request: web.Request) -> web.StreamResponse:

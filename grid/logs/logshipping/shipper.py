@@ -24,8 +24,10 @@ from grid.database.periodic import PeriodicTask
 from grid.database.trouble import TroubleLog
 from grid.executions.caches import execution_of
 from grid.executions.context import Context
+from grid.executions.ledger import LedgerRecord
 from grid.executions.logend import LOG_SECONDS
 from grid.executions.manifests import CONTAINER
+from grid.executions.observer import ReconcileObserver
 from grid.kube.objects import Pod
 from grid.logs.logplace import START, LogPlace
 from grid.logs.logshipping import store
@@ -75,7 +77,7 @@ class _ReadLog:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # each line is read by one reader
 
 
-class LogShipper:
+class LogShipper(ReconcileObserver):
     """Follows the logs of executions during one term of leadership."""
 
     def __init__(
@@ -150,10 +152,10 @@ class LogShipper:
 
         await asyncio.gather(*(read(pod) for pod in due))
 
-    async def read_to_end(self, pod: Pod) -> None:
+    async def pod_ends(self, row: LedgerRecord, pod: Pod) -> None:
         """Read what is left of the logs of an execution that is to go: of `pod`, and of a cluster's others. Nothing that fails here, and
         no kubelet that hangs, keeps it from ending."""
-        around = (*self._context.pods.by("execution", execution_of(pod)), pod)
+        around = (*self._context.pods.by("execution", row.id), pod)
         pods = [one for one in {one.metadata.uid: one for one in around}.values() if has_run(one)]
         turn = asyncio.Semaphore(AT_ONCE)
 

@@ -5,7 +5,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -22,6 +22,7 @@ from grid.core.translation import gettext as _
 from grid.executions.context import Context
 from grid.executions.front import OPEN_HEADER, TOKEN_HEADER, TOKEN_SECONDS, USE_PATH, token
 from grid.kube.objects import Pod, is_ready
+from grid.metrics.cpuwindow import CpuWindow
 from grid.models import Kind
 from grid.workspaces.shutdown.evidence import Evidence, JupyterState, judge
 from grid.workspaces.shutdown.records import WatchedRun
@@ -44,10 +45,12 @@ class FrontUse:
 
 
 class PodObserver:
-    """Looks at executions' pods."""
+    """Looks at executions' pods. `reporting` are the clusters whose framework has answered when it was asked last."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, cpu: CpuWindow, reporting: Collection[str]) -> None:
         self._context = context
+        self._cpu = cpu
+        self._reporting = reporting
 
     async def look(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
         limit = await self._context.database(value_of, IDLE_CPU)
@@ -72,7 +75,7 @@ class PodObserver:
         front = await self._front(http, run, pod, now)
         jupyter, is_silent = await self._jupyter(http, run, pod)
         return Evidence(
-            cpu_millicores=self._context.cpu.mean(pods[0].metadata.key) if pods else None,
+            cpu_millicores=self._cpu.mean(pods[0].metadata.key) if pods else None,
             jupyter=jupyter,
             is_silent=is_silent,
             busy_workers=self._busy_workers(run),
@@ -114,7 +117,7 @@ class PodObserver:
             for pod in self._context.pods.by("execution", id):
                 if pod.metadata.labels.get(APP_COMPONENT) != WORKER or not is_ready(pod):
                     continue
-                tasks = _tasks(pod) if id in self._context.reporting else None
+                tasks = _tasks(pod) if id in self._reporting else None
                 if tasks is None:
                     return None
                 busy += bool(tasks)

@@ -134,7 +134,7 @@ def work() -> Mapping[str, Callable[[], object]]:
     from grid.projects import departures
     from grid.queue import snapshot
     from grid.queue.launches import why_not_launch
-    from grid.runtime.executions import read_rows, read_versions
+    from grid.runtime.executionrows import read_rows, read_versions
 
     owner, project = User.objects.get(username="user-7"), Project.objects.get(pk="p7")
     launch = LaunchRequest(owner, project, Environment.objects.get(), HardwareTier.objects.get(pk="t0"), "workspace")

@@ -26,7 +26,7 @@ def measure(ended: int, active: int) -> None:
     from dashboard.palette.palette import PaletteCaches, find
     from dashboard.shell.access import Role, Viewer
     from grid.models import User
-    from grid.runtime.executions import read_rows
+    from grid.runtime.executionrows import read_rows
 
     people()
     executions(0, active, is_ended=False)

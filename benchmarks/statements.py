@@ -33,7 +33,7 @@ def measure(ended: int, active: int) -> None:
     from django.db import connection
 
     from grid.runtime import using_runtime
-    from grid.runtime.executions import read_rows
+    from grid.runtime.executionrows import read_rows
     from tests.support.cluster import FakeCluster
     from tests.support.runtime import runtime_of
 

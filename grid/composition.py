@@ -4,9 +4,11 @@ A room below never imports the rooms that add to it: it offers a registry, and t
 """
 
 from grid.announcements import rules as maintenance
+from grid.clusters import reasons as cluster_reasons
 from grid.clusters.kind import ClusterKind
 from grid.core import reasons
 from grid.executions import kinds, lifecycle, request
+from grid.executions import reasons as execution_reasons
 from grid.executions.podkind import PodKind
 from grid.files import stored_remotes
 from grid.files.filesaving import FileSaving
@@ -15,11 +17,15 @@ from grid.logs import knowledge
 from grid.models import Kind
 from grid.notifications import outbox
 from grid.projects import departures
+from grid.projects import reasons as project_reasons
 from grid.queue import gate
+from grid.queue import reasons as queue_reasons
+from grid.sharing import reasons as sharing_reasons
 from grid.starts import startups
 from grid.usage import usage
 from grid.usage.budgets import rules as budgets
 from grid.workspaces.kind import WorkspaceKind
+from grid.workspaces.shutdown import words as shutdown_words
 
 
 def compose() -> None:
@@ -33,5 +39,16 @@ def compose() -> None:
     lifecycle.on_enter(startups.record_start)
     lifecycle.on_enter(outbox.record_state)
     lifecycle.on_slots_freed(usage.end_all)
-    for room in (maintenance, departures, gate, budgets):
-        reasons.register(room.SENTENCES)
+    for words in (
+        budgets,
+        cluster_reasons,
+        departures,
+        execution_reasons,
+        gate,
+        maintenance,
+        project_reasons,
+        queue_reasons,
+        sharing_reasons,
+        shutdown_words,
+    ):
+        reasons.register(words.SENTENCES)

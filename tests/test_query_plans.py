@@ -68,7 +68,7 @@ from grid.queue.expectation import outcomes
 from grid.queue.expectation.observed import Observed
 from grid.queue.launches import why_not_launch
 from grid.runtime import poolsamples
-from grid.runtime.executions import read_rows, read_versions
+from grid.runtime.executionrows import read_rows, read_versions
 from grid.tiers.rushplans import taken_since
 from grid.usage import peaks, usage
 from grid.usage.intervals import Changes, Interval

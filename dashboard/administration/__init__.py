@@ -1,5 +1,5 @@
 """Editing what admins decide: tiers, environments, projects and the knowledge base, by the same views and forms.
 
-It owns the list, form, archive and undo pages, the base form and `EditedKind`. The room of what is edited has its `EditedKind` in `edited`,
-with the form, and with what it adds to the pages; it owns its tables and words.
+It owns the list, form, archive and undo pages, the base form and `EditedKind`. The room of what is edited has its `EditedKind`,
+with the form and with what it adds to the pages; it owns its tables and words.
 """

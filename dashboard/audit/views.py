@@ -15,7 +15,7 @@ from dashboard.announcements.forms import AnnouncementForm
 from dashboard.audit.records import read_audit, urls_of
 from dashboard.audit.viewmodel import KINDS, AuditView, audit_head, audit_lines, audit_rows, sealing_sentence
 from dashboard.environments.edited import ENVIRONMENTS
-from dashboard.logs.edited import KNOWLEDGE
+from dashboard.logs.views.knowledge import KNOWLEDGE
 from dashboard.projects.views import HISTORY_LABELS as PROJECT_LABELS
 from dashboard.shell.access import may_read_audit, viewer_of
 from dashboard.shell.exports import note_export

@@ -4,6 +4,7 @@ from django.urls import reverse
 
 from dashboard.executions.viewmodels.run_place import RunPlace, SiblingAttempt
 from grid.core.errors import Rejected
+from grid.core.reasons import Reader
 from grid.diagnosis.exits import code_words
 from grid.jobs.jobsettings import read_record
 from grid.models import Execution
@@ -19,7 +20,9 @@ def run_place(execution: Execution) -> RunPlace | None:
     except Rejected:
         most = execution.attempt
     rows = Execution.objects.filter(run=run).exclude(pk=execution.pk).order_by("run", "attempt")
-    others = tuple(SiblingAttempt(*values) for values in rows.values_list("pk", "attempt", "state", "message"))
+    reader = Reader(execution.owner.get_username(), is_owner=False)
+    columns = rows.only("attempt", "state", "reason", "reason_values", "message")
+    others = tuple(SiblingAttempt(one.pk, one.attempt, one.state, one.words(reader)) for one in columns)
     job = run.job
     is_there = job.deleted_at is None
     return RunPlace(

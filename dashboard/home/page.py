@@ -25,7 +25,8 @@ from grid.database import threads as database
 from grid.kube.events import topic_about
 from grid.kube.hub import Topic
 from grid.runtime import Runtime
-from grid.runtime.executions import OWNER, TOPIC, ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
+from grid.runtime.executions import OWNER, TOPIC
 from grid.runtime.starts import STARTING
 
 READ_SECONDS = 10.0  # renaming or deleting a workspace writes no execution
@@ -79,7 +80,11 @@ class HomePage(LivePage[None, HomeRecords]):
 
         def status(row: ExecutionRow) -> tuple[StatusLine, str]:
             group = group_of(row, pods_of(runtime, row.id), keys) if row.state in ACTIVE_STATES else None
-            return state_status(row.state, message=row.message) if group is None else group_status(runtime, group, now)
+            return (
+                state_status(row.state, message=row.words(to_owner=True))
+                if group is None
+                else group_status(runtime, group, now)
+            )
 
         mine = list(runtime.executions.of_owner(viewer.id))
         side = my_side(mine, maximum=records.maximum_slots, launches=records.launches, projects=records.projects)

@@ -16,6 +16,7 @@ from dashboard.jobs.schedule_records import next_runs
 from dashboard.jobs.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
 from dashboard.usage.viewmodels.prices import Spending
 from grid.core.errors import Rejected
+from grid.core.reasons import Reader
 from grid.core.wording import money
 from grid.jobs.jobsettings import RunRecord, read_record, settings_of
 from grid.models import Execution, Job, JobRun, Membership, RunSettings, UsageInterval
@@ -61,7 +62,7 @@ def jobs_of(owner_id: int, before: str, now: datetime) -> JobsPage:
     shown = found[:JOBS_PER_PAGE]
     latest = JobRun.objects.filter(Q(*(Q(job=job, number=job.runs_made) for job in shown), _connector=Q.OR))
     runs = {run.job_id: run for run in latest} if shown else {}
-    by_job = _lines(runs.values(), now, with_metrics=False)
+    by_job = _lines(runs.values(), now, owner_id, with_metrics=False)
     coming = next_runs(job.pk for job in shown)
     sweeps = _sweeps((run.job_id, run.sweep) for run in runs.values() if run.sweep)
     cards = []
@@ -73,11 +74,13 @@ def jobs_of(owner_id: int, before: str, now: datetime) -> JobsPage:
     return JobsPage(cards, shown[-1].pk if len(found) > JOBS_PER_PAGE else "")
 
 
-def ranked_runs_of(job_id: str, *, sweep: str, metric: str, order: str, start: int, now: datetime) -> RunsPage:
+def ranked_runs_of(
+    job_id: str, *, sweep: str, metric: str, order: str, start: int, reader_id: int, now: datetime
+) -> RunsPage:
     """Return a page of a sweep's runs by the last value of a metric, from the place `start` on, which is also how `older` counts."""
     numbers = ranked_runs(job_id, sweep, metric, order)
     shown = numbers[start : start + RUNS_PER_PAGE]
-    runs = _lines(JobRun.objects.filter(job=job_id, number__in=shown), now)
+    runs = _lines(JobRun.objects.filter(job=job_id, number__in=shown), now, reader_id)
     lines = sorted(runs.values(), key=lambda line: shown.index(line.number))
     end = start + RUNS_PER_PAGE
     return RunsPage(lines, end if end < len(numbers) else 0, _measured(lines))
@@ -87,7 +90,7 @@ def _measured(lines: Iterable[RunLine | SweepLine]) -> list[str]:
     return list(dict.fromkeys(name for line in lines if isinstance(line, RunLine) for name in line.metrics))
 
 
-def runs_of(job_id: str, *, sweep: str, before: int, now: datetime) -> RunsPage:
+def runs_of(job_id: str, *, sweep: str, before: int, now: datetime, reader_id: int = 0) -> RunsPage:
     """Return a page of a job's runs, or of one sweep's, that follows the run with the number `before`."""
     rows = JobRun.objects.filter(job=job_id).order_by("-number")
     if before:
@@ -96,7 +99,7 @@ def runs_of(job_id: str, *, sweep: str, before: int, now: datetime) -> RunsPage:
     found = list(rows[: RUNS_PER_PAGE + 1])
     shown = found[:RUNS_PER_PAGE]
     sweeps = {} if sweep else _sweeps((job_id, run.sweep) for run in shown if run.sweep)
-    runs = _lines((run for run in shown if (job_id, run.sweep) not in sweeps), now)
+    runs = _lines((run for run in shown if (job_id, run.sweep) not in sweeps), now, reader_id)
     lines = [sweeps.get((job_id, run.sweep)) or runs[run.pk] for run in shown]
     return RunsPage(lines, shown[-1].number if len(found) > RUNS_PER_PAGE else 0, _measured(lines))
 
@@ -108,10 +111,10 @@ def _has_earlier_of_sweep() -> Exists:
     )
 
 
-def read_run(job_id: str, number: int, now: datetime) -> RunLine | None:
-    """Return one run with all its attempts."""
+def read_run(job_id: str, number: int, now: datetime, *, reader_id: int = 0) -> RunLine | None:
+    """Return one run with all its attempts, whose causes are worded for a user."""
     run = JobRun.objects.select_related("after__job").filter(job=job_id, number=number).first()
-    return _lines([run], now, all_attempts=True)[run.pk] if run else None
+    return _lines([run], now, reader_id, all_attempts=True)[run.pk] if run else None
 
 
 def read_sweep(job_id: str, sweep: str) -> SweepLine | None:
@@ -163,15 +166,17 @@ def _sweeps(of: Iterable[tuple[str, str]]) -> dict[tuple[str, str], SweepLine]:
 
 
 def _lines(
-    runs: Iterable[JobRun], now: datetime, *, all_attempts: bool = False, with_metrics: bool = True
+    runs: Iterable[JobRun], now: datetime, reader_id: int, *, all_attempts: bool = False, with_metrics: bool = True
 ) -> dict[int, RunLine]:
-    """Return a line for each run, by its key."""
+    """Return a line for each run, by its key, worded for the user `reader_id`."""
     found = {run.pk: run for run in runs}
     attempts: dict[int, list[AttemptLine]] = defaultdict(list)
     rows = Execution.objects.filter(run__in=found).order_by("run", "attempt")
-    columns = ("run_id", "pk", "attempt", "state", "message", "started_at", "ended_at", "exit_code")
-    for run_id, *values in rows.values_list(*columns):
-        attempts[run_id].append(AttemptLine(*values))
+    columns = ("run", "attempt", "state", "reason", "reason_values", "message", "started_at", "ended_at", "exit_code")
+    for one in rows.select_related("owner").only(*columns, "owner__username"):
+        words = one.words(Reader(one.owner.get_username(), one.owner_id == reader_id))
+        line = AttemptLine(one.pk, one.attempt, one.state, words, one.started_at, one.ended_at, one.exit_code)
+        attempts[one.run_id or 0].append(line)
     costs = _costs(found, now)
     latest = {pk: lines[-1].execution_id for pk, lines in attempts.items()}
     measured = last_values(latest.values()) if with_metrics else {}

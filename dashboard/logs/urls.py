@@ -3,8 +3,8 @@
 from django.urls import URLPattern
 
 from dashboard.administration.urls import catalogue
-from dashboard.logs.edited import KNOWLEDGE
 from dashboard.logs.views import knowledge, verbose_logs
+from dashboard.logs.views.knowledge import KNOWLEDGE
 from dashboard.shell.routes import path
 
 urlpatterns: list[URLPattern] = [

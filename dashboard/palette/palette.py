@@ -37,7 +37,7 @@ from grid.core.translation import ngettext
 from grid.kube.objects import Node
 from grid.models import Environment, Execution, HardwareTier, Job, Membership, Project, SavedView, State, Workspace
 from grid.runtime import Runtime
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 _Row = TypeVar("_Row", bound=Model)
 _Catalogued = TypeVar("_Catalogued", HardwareTier, Environment)

@@ -6,9 +6,10 @@ from functools import partial
 from dashboard.shell.pages.periodic import PeriodicRead
 from dashboard.starts.viewmodels.expected_wait import WaitLine, wait_line, wait_note
 from dashboard.starts.wait_records import WaitsRead, read_expectations
+from grid.core.reasons import ANYBODY, Reader
 from grid.database import threads as database
 from grid.runtime import Runtime
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 from grid.runtime.starts import STARTING, observed_starts
 
 SECONDS = 5.0
@@ -30,13 +31,13 @@ class ExpectedWaits:
         """Have it computed again when it is old, and wait for nothing: for pages that can do without."""
         self.latest = self._read_in(runtime).begin(SECONDS)
 
-    def line(self, execution_id: str, state: str, now: datetime) -> WaitLine | None:
+    def line(self, execution_id: str, state: str, now: datetime, reader: Reader = ANYBODY) -> WaitLine | None:
         """Return what was expected of an execution when `value` was last asked; None when it was not computed, and of one that neither
         waits nor starts."""
         if self.latest is None or execution_id not in self.latest.estimates or state not in STARTING:
             return None
         found, passed = self.latest.estimates[execution_id], (now - self.latest.at).total_seconds()
-        return wait_line(found, passed, self.latest.how_right(execution_id, state))
+        return wait_line(found, passed, self.latest.how_right(execution_id, state), reader=reader)
 
     def note(self, row: ExecutionRow | None) -> str:
         """Return what was expected of an execution in a few words that change seldom; "" of one that is not starting, or when nothing is

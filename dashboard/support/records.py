@@ -17,6 +17,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from dashboard.executions.records import visible_executions
+from dashboard.executions.viewmodels.execution import ExecutionRecord
 from dashboard.jobs.metric_records import read_metrics
 from dashboard.jobs.ran_with_records import ran_with
 from dashboard.jobs.viewmodels.ran_with import record_json
@@ -25,6 +26,7 @@ from dashboard.platformhealth.records import read_health
 from dashboard.shell.access import Viewer
 from dashboard.shell.viewmodels.format import spreadsheet_text
 from grid.configuration import overrides
+from grid.core.reasons import Reader, words_of
 from grid.core.translation import gettext as _
 from grid.executions.spec import ExecutionSpec, parse_spec
 from grid.executions.token import access_token, front_key
@@ -33,7 +35,6 @@ from grid.kube.objects import Event
 from grid.kube.redaction import HIDDEN, Redactor
 from grid.models import ClusterSample, Execution, LifecycleEntry, PoolSample, State
 from grid.models.dataplane import LOCAL
-from grid.queue.quota import about_owner
 from grid.secrets import storedsecrets
 
 _QUEUED, _FAILED, _SAMPLES = 500, 200, 10_000  # rows at most
@@ -150,10 +151,11 @@ def checks_text() -> str:
 def queue_text(viewer: Viewer) -> str:
     """Return who waits, as far as the page of the queue shows it to the viewer, and why in that page's words."""
     rows = visible_executions(viewer).filter(settled_at=None, state=State.QUEUED).order_by("requested_at")
-    columns = ("pk", "kind", "owner__username", "project_id", "tier_id", "requested_at", "reason", "message")
+    columns = ("pk", "kind", "owner__username", "project_id", "tier_id", "requested_at", "reason")
+    causes = rows.values_list(*columns, "reason_values", "message")[:_QUEUED]
     return _table(
         ("execution", "kind", "owner", "project", "tier", "requested_at", "reason", "message"),
-        ((*row[:-1], about_owner(row[-1], row[2])) for row in rows.values_list(*columns)[:_QUEUED]),
+        ((*row, words_of(row[-1], values, text, Reader(row[2], is_owner=False))) for *row, values, text in causes),
     )
 
 
@@ -170,12 +172,13 @@ def _failed(viewer: Viewer) -> QuerySet[Execution]:
     return rows.order_by("-ended_at", "-pk")[:_FAILED]
 
 
-def kept_lifecycle(execution_id: str) -> str:
+def kept_lifecycle(record: ExecutionRecord) -> str:
     """Return every entry of the history, with Kubernetes' own words."""
-    rows = LifecycleEntry.objects.filter(execution=execution_id).order_by("at", "pk")
+    rows = LifecycleEntry.objects.filter(execution=record.id).order_by("at", "pk")
+    reader = record.reader(is_owner=False)
     return _table(
         ("at", "to_state", "reason", "actor", "message"),
-        rows.values_list("at", "to_state", "reason", "actor", "message"),
+        ((one.at, one.to_state, one.reason, one.actor, one.words(reader)) for one in rows),
     )
 
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord
+from grid.core.reasons import ANYBODY, Reader
 from grid.models import Execution, Membership, Workspace
 
 PER_PAGE = 24
 EXECUTIONS_PER_PAGE = 20
 
+_LATEST = ("state", "state_since", "reason", "reason_values", "message", "settled_at")
 _NEWEST_EXECUTION = Execution.objects.filter(workspace=OuterRef("pk")).order_by("-requested_at", "-pk").values("pk")[:1]
 
 
@@ -24,7 +26,7 @@ class WorkspacesPage:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceExecutionsPage:
-    rows: Sequence[Execution]
+    rows: Sequence[tuple[Execution, str]]  # with the cause in words
     older: str = ""
 
 
@@ -52,7 +54,7 @@ def page_of(owner_id: int, before: str) -> WorkspacesPage:
     return WorkspacesPage(found[:PER_PAGE], found[PER_PAGE - 1].id if len(found) > PER_PAGE else "")
 
 
-def executions_of(workspace_id: str, before: str) -> WorkspaceExecutionsPage:
+def executions_of(workspace_id: str, before: str, reader: Reader = ANYBODY) -> WorkspaceExecutionsPage:
     """Return a page of a workspace's executions, newest first, that follows the execution with the id `before`."""
     rows = Execution.objects.filter(workspace=workspace_id)
     last = rows.filter(pk=before).first() if before else None
@@ -61,7 +63,8 @@ def executions_of(workspace_id: str, before: str) -> WorkspaceExecutionsPage:
     ordered = rows.order_by("-requested_at", "-pk").select_related("tier", "environment").defer("spec")
     found = list(ordered[: EXECUTIONS_PER_PAGE + 1])
     return WorkspaceExecutionsPage(
-        found[:EXECUTIONS_PER_PAGE], found[EXECUTIONS_PER_PAGE - 1].pk if len(found) > EXECUTIONS_PER_PAGE else ""
+        [(row, row.words(reader)) for row in found[:EXECUTIONS_PER_PAGE]],
+        found[EXECUTIONS_PER_PAGE - 1].pk if len(found) > EXECUTIONS_PER_PAGE else "",
     )
 
 
@@ -86,9 +89,7 @@ def _own(rows: Iterable[Workspace], owner_id: int) -> Sequence[WorkspaceRecord]:
 
 def _records(rows: Sequence[Workspace], roles: Mapping[str, Mapping[int, str]]) -> Sequence[WorkspaceRecord]:
     newest = {row.pk: getattr(row, "newest") for row in rows}  # noqa: B009 - annotated
-    executions = Execution.objects.only("state", "state_since", "message", "settled_at").in_bulk(
-        [pk for pk in newest.values() if pk]
-    )
+    executions = Execution.objects.only(*_LATEST).in_bulk([pk for pk in newest.values() if pk])
     return [_record(row, roles.get(row.project_id, {}), executions.get(newest[row.pk])) for row in rows]
 
 
@@ -106,7 +107,7 @@ def _record(row: Workspace, roles: Mapping[int, str], execution: Execution | Non
         tier_name=row.tier.name,
         created_at=row.created_at,
         launched_at=row.launched_at,
-        latest=_execution(execution) if execution is not None else None,
+        latest=_execution(execution, row.owner.get_username()) if execution is not None else None,
         environment_id=row.environment_id,
         revision=row.environment_revision,
         tier_id=row.tier_id,
@@ -115,11 +116,11 @@ def _record(row: Workspace, roles: Mapping[int, str], execution: Execution | Non
     )
 
 
-def _execution(execution: Execution) -> WorkspaceExecution:
+def _execution(execution: Execution, owner: str) -> WorkspaceExecution:
     return WorkspaceExecution(
         execution.pk,
         execution.state,
         execution.state_since,
-        execution.message,
+        execution.words(Reader(owner, is_owner=True)),  # only its owner's pages show it
         is_settled=execution.settled_at is not None,
     )

@@ -5,16 +5,15 @@ from datetime import datetime
 
 from django.db.models import Q
 
+from grid.core.reasons import ANYBODY
 from grid.core.translation import gettext as _
 from grid.executions.ledger import EventRecord, LedgerRecord
-from grid.executions.stopping import request_stop
+from grid.executions.stopping import PARENTS, request_stop
 from grid.models import Execution, State
 from grid.models.environment import Kind
 from grid.models.execution import ACTIVE_STATES, FINAL_STATES
 
 _ENDING = (State.STOPPING, State.FINISHING, *FINAL_STATES)
-# What it belongs to, by what is recorded as the person who requested the stop.
-PARENTS = {f"its {kind.value}": kind for kind in Kind}
 
 
 def stop_with_parents(data_plane: str, *, now: datetime) -> Sequence[str]:
@@ -58,7 +57,7 @@ def goes_on_alone(cluster: LedgerRecord, parent: LedgerRecord, *, now: datetime)
         message, level = (
             _(
                 "Its cluster has failed, and it continues without a cluster. The cluster: {message} {again}",
-                message=cluster.message,
+                message=cluster.words(ANYBODY),
                 again=again,
             ),
             "Warning",

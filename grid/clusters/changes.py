@@ -13,6 +13,7 @@ from django.db.models import Sum
 from grid.clusters.request import beyond_limit, beyond_slots, wrong_counts
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
 from grid.core.errors import Problem, Rejected
+from grid.core.reasons import Reason
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.executions import lifecycle
@@ -39,11 +40,9 @@ def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: da
             if problems:
                 raise Rejected(problems)
             columns = {"workers_minimum": minimum, "workers_maximum": maximum, "slots": wanted}
-            before = _words(cluster.workers_minimum, cluster.workers_maximum)
-            message = _(
-                "{by} changed it from {before} to {after}.", by=by, before=before, after=_words(minimum, maximum)
-            )
-            if lifecycle.record_change(row, columns, reason="Resized", message=message, by=by, now=now):
+            before = [cluster.workers_minimum, cluster.workers_maximum]
+            cause = Reason("Resized", {"by": by, "before": before, "after": [minimum, maximum]})
+            if lifecycle.record_change(row, columns, cause, by=by, now=now):
                 break
     execution.refresh_from_db()
 
@@ -62,10 +61,7 @@ def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
                     [Problem("", _("Its head is not running yet, so there is nothing to restart."), "too_early")]
                 )
             columns = {"restart_requested_at": now}
-            message = _(
-                "{by} restarted the head; what its memory held is lost, and the workers join the new one.", by=by
-            )
-            if lifecycle.record_change(row, columns, reason="HeadRestarted", message=message, by=by, now=now):
+            if lifecycle.record_change(row, columns, Reason("HeadRestarted", {"by": by}), by=by, now=now):
                 break
     execution.refresh_from_db()
 
@@ -132,11 +128,3 @@ def _without_room(row: Execution, wanted: int) -> list[Problem]:
         workers=plural(most, "worker", "workers"),
     )
     return [Problem("workers_maximum", sentence, "slots")]
-
-
-def _words(minimum: int, maximum: int) -> str:
-    return (
-        plural(minimum, "worker", "workers")
-        if minimum == maximum
-        else _("{minimum} to {maximum} workers", minimum=minimum, maximum=maximum)
-    )

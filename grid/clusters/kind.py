@@ -7,7 +7,6 @@ from grid.clusters.frameworks import framework
 from grid.clusters.reconcile import Clusters
 from grid.clusters.request import cluster_spec, validate_cluster
 from grid.core.errors import Problem
-from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import Pools
 from grid.executions.context import Context
 from grid.executions.kinds import ExecutionKind
@@ -37,7 +36,7 @@ class ClusterKind(ExecutionKind):
         execution.tier_id = cluster.tier.pk
         execution.head_tier_id = cluster.head_tier.pk
         execution.slots = cluster.slots
-        execution.message = _("Waiting for {slots} free slots.", slots=cluster.slots)
+        execution.reason_values = {"slots": cluster.slots}
         spec = cluster_spec(cluster, attached_to=execution.attached_to_id or "")
         serialize_spec(execution, central=central, secrets=stored.secrets, cluster=spec)
 

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from grid.clusters.manifests import head_name, worker_name
+from grid.clusters.reasons import HEAD_DOWN, HEAD_READY, NO_WORKER
 from grid.core.labels import APP_COMPONENT, HEAD, WORKER
 from grid.core.translation import gettext as _
-from grid.core.wording import duration
 from grid.diagnosis.placement import Surroundings
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.refusals import explain_refusal
@@ -24,13 +24,7 @@ from grid.executions.lifecycle import Transition
 from grid.kube.objects import Event, Pod, is_ready
 from grid.models import State
 
-READY = ("ready", "")
-HEAD_READY = ("head_ready", _("The head is ready; it waits for the first worker."))
-HEAD_DOWN = (
-    "head_down",
-    _("The head does not answer now; a new one starts by itself. What the old one held in memory is lost."),
-)
-NO_WORKER = ("no_worker_ready", _("No worker is ready now; new ones start by themselves."))
+READY = "ready"
 _ATTEMPTS = ("FailedCreate", "ReplicaSetCreateError")
 
 
@@ -75,15 +69,15 @@ def next_change(
         return Transition(
             State.PREPARING,
             "scheduled",
-            _("Node {node} is preparing the head: image, start.", node=head.spec.node_name),
+            values={"node": head.spec.node_name, "kind": row.kind},
         )
     if row.state == State.PREPARING and seen.head_is_ready and seen.ready_workers:
-        return Transition(State.RUNNING, *READY)
+        return Transition(State.RUNNING, READY)
     return _too_long(row, seen, timeouts, now)
 
 
-def standing(row: LedgerRecord, seen: ObservedCluster) -> tuple[str, str] | None:
-    """Return reason and message while the state stays; None to leave them as they are."""
+def standing(row: LedgerRecord, seen: ObservedCluster) -> str | None:
+    """Return the reason while the state stays; None to leave them as they are."""
     if row.state == State.PREPARING:
         return HEAD_READY if seen.head_is_ready else None
     if row.state != State.RUNNING:
@@ -144,16 +138,12 @@ def _too_long(
     limit = timeouts.get(row.state)
     if limit is None or now - row.state_since <= timedelta(seconds=limit):
         return None
-    code = f"{row.state.value}_timeout"
-    if row.state == State.DEPLOYING:
-        message, why = _("No node took the head within {limit}. Last known: {why}"), explain_head(row, seen, now)
-    elif not seen.head_is_ready:
-        message, why = _("The head was not ready within {limit}. Last known: {why}"), explain_head(row, seen, now)
+    if row.state == State.DEPLOYING or not seen.head_is_ready:
+        of, why = "head", explain_head(row, seen, now)
     else:
-        message = _("The head is ready, but no worker was within {limit}. Last known: {why}")
-        why = explain_first_worker(row, seen, now)
-    message = message.format(limit=duration(timedelta(seconds=limit)), why=why)
-    return Transition(State.ERROR, code, message, level="Warning")
+        of, why = "worker", explain_first_worker(row, seen, now)
+    values = {"of": of, "seconds": limit, "last_known": why}
+    return Transition(State.ERROR, f"{row.state.value}_timeout", level="Warning", values=values)
 
 
 def _not_made(seen: ObservedCluster, name: str, *, refused: str, refused_so: str, missing: str) -> str:

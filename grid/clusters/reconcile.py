@@ -13,13 +13,11 @@ from grid.clusters import attached, incidents, objects, progress, slots, status
 from grid.clusters.changes import slots_to_keep
 from grid.clusters.drift import DriftRepair
 from grid.clusters.progress import ObservedCluster
-from grid.core.translation import gettext as _
 from grid.executions import apply, ledger
 from grid.executions.context import Context
 from grid.executions.ledger import EventRecord, LedgerRecord
 from grid.executions.progress import Finding, waits_for_a_node
 from grid.executions.spec import ExecutionSpec, parse_spec
-from grid.executions.stopping import because
 from grid.kube.objects import Pod
 from grid.models import State
 
@@ -44,7 +42,7 @@ class Clusters:
     async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         address = await self._drift.create(row, parse_spec(row))
         return {
-            "message": _("Its objects are created; looking for nodes."),
+            "reason_values": {"kind": row.kind},
             "status": status.with_changes(row.status, head_address=address),
         }
 
@@ -81,22 +79,6 @@ class Clusters:
 
     def is_seen(self, row: LedgerRecord) -> bool:
         return any(cache.by("execution", row.id) for cache in (self._context.pods, self._context.autoscalers))
-
-    def stopping(self, row: LedgerRecord) -> str:
-        parent = attached.PARENTS.get(row.stop_wanted_by)
-        if parent is not None:
-            return _("Its {kind} ends, and it ends with it.", kind=parent.label.lower())
-        return _(
-            "{by} requested the stop{because}; head and workers are ended.",
-            by=row.stop_wanted_by,
-            because=because(row.stop_reason),
-        )
-
-    def stopped(self, row: LedgerRecord) -> str:
-        parent, why = attached.PARENTS.get(row.stop_wanted_by), because(row.stop_reason)
-        if parent is not None:
-            return _("Stopped with its {kind}{because}.", kind=parent.label.lower(), because=why)
-        return _("Stopped by {by}{because}.", by=row.stop_wanted_by, because=why)
 
     def exit_columns(self, pod: Pod) -> Mapping[str, Any]:
         """Return none: how its head ended says little about a cluster."""
@@ -143,8 +125,8 @@ class Clusters:
         """Write the head's address and uid, and what the cluster waits for. Return True when anything was written."""
         columns: dict[str, Any] = {}
         standing = progress.standing(row, seen)
-        if standing is not None and standing != (row.reason, row.message):
-            columns |= {"reason": standing[0], "message": standing[1]}
+        if standing is not None and standing != row.reason:
+            columns |= {"reason": standing, "reason_values": {}}
         known, head = status.read(row.status), seen.head
         changes = {} if address == known.head_address else {"head_address": address}
         if row.state == State.RUNNING and head is not None and seen.head_is_ready:

@@ -1,14 +1,17 @@
 """Reasons as a code and values, worded when somebody reads them.
 
 What is stored and compared is `Reason`: programs use its code, and people get the sentence that the room of that code has registered, made
-for the reader: the owner ("You use 9 of 9 slots"), or another ("alice uses 9 of 9 slots").
+for the reader: the owner ("You use 9 of 9 slots"), or another ("alice uses 9 of 9 slots"). A cause that is quoted, such as Kubernetes' own
+words, or that was stored before causes had values, is a text without values, and everybody reads the text.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
-Value = str | int | float | bool | None
+Value = str | int | float | bool | list[Any] | None
+Values = Mapping[str, Any]  # with a `Value` for each name; sentences know which
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +26,14 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who reads a sentence; `owner` is the user name of whom it is about."""
+    """Who reads a sentence; `owner` is the user name of whom it is about, "" where the reader has no need of it."""
 
     owner: str
     is_owner: bool
 
 
-Sentence = Callable[[Mapping[str, Value], Reader], str]
+ANYBODY = Reader("", is_owner=False)
+Sentence = Callable[[Values, Reader], str]
 
 _SENTENCES: dict[str, Sentence] = {}
 
@@ -41,9 +45,10 @@ def register(sentences: Mapping[str, Sentence]) -> None:
     _SENTENCES.update(sentences)
 
 
-def is_known(code: str) -> bool:
-    """Return whether a room has registered a sentence for the code."""
-    return code in _SENTENCES
+def words_of(code: str, values: Values | None, text: str, reader: Reader) -> str:
+    """Return a stored cause for its reader: the sentence of its code; `text` where there are no values, or no sentence any more."""
+    sentence = None if values is None else _SENTENCES.get(code)
+    return text if sentence is None or values is None else sentence(values, reader)
 
 
 def sentence_of(reason: Reason, reader: Reader) -> str:

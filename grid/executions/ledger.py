@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Count, Min, Q, QuerySet
 
 from grid.configuration import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT, all_values
+from grid.core.reasons import Reader, Values, words_of
 from grid.diagnosis.logfindings import findings
 from grid.executions import lifecycle
 from grid.executions.lifecycle import Transition
@@ -52,6 +53,15 @@ class LedgerRecord:
     attached_to: str = ""
     node_name: str = ""
     stop_reason: str = ""
+    reason_values: Values | None = None
+
+    @property
+    def cause(self) -> list[Any]:
+        """Its code, values and text, as `words_of` reads them."""
+        return [self.reason, self.reason_values, self.message]
+
+    def words(self, reader: Reader) -> str:
+        return words_of(self.reason, self.reason_values, self.message, reader)
 
     @property
     def is_final(self) -> bool:
@@ -184,6 +194,7 @@ def _row(found: Execution | None) -> LedgerRecord | None:
         attached_to=found.attached_to_id or "",
         node_name=found.node_name,
         stop_reason=found.stop_reason,
+        reason_values=found.reason_values,
     )
 
 

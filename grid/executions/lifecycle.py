@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, Value, When
 
+from grid.core.reasons import ANYBODY, Reader, Reason, Values, words_of
 from grid.diagnosis.logfindings import LogFinding
 from grid.models import Execution, LifecycleEntry, StartUp, State, User
 from grid.models.execution import FINAL_STATES
@@ -25,13 +26,17 @@ H = TypeVar("H")
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A new state with its cause; `fields` are further columns to write with it."""
+    """A new state with its cause: the code with the values of its sentence, or a text that is quoted as `message`."""
 
     state: State
     reason: str
-    message: str
+    message: str = ""
     actor: str = ""
     level: str = "Normal"
+    values: Values | None = None
+
+    def words(self, reader: Reader) -> str:
+        return words_of(self.reason, self.values, self.message, reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,7 @@ def record_request(execution: Execution) -> None:
         at=execution.requested_at,
         to_state=execution.state,
         reason=execution.reason,
+        reason_values=execution.reason_values,
         message=execution.message,
         actor=execution.owner.get_username(),
     )
@@ -113,11 +119,13 @@ def enter(
         "state": change.state,
         "state_since": now,
         "reason": change.reason[:_REASON_LENGTH],
+        "reason_values": change.values,
         "message": change.message,
         **(fields or {}),
     }
     if change.state in FINAL_STATES:
         columns["ended_at"] = now
+        columns["message"] = change.words(ANYBODY)  # the history is searched for it
     with transaction.atomic():
         if not update(execution_id, columns, revision=revision, now=now):
             return False
@@ -128,6 +136,7 @@ def enter(
             to_state=change.state,
             level=change.level,
             reason=change.reason[:_REASON_LENGTH],
+            reason_values=change.values,
             message=change.message,
             actor=change.actor,
         )
@@ -143,6 +152,8 @@ def update(execution_id: str, columns: Mapping[str, Any], *, revision: int, now:
     rows = Execution.objects.filter(pk=execution_id, revision=revision)
     # `update` skips `auto_now`, and pages find changed rows by this time.
     written = {**columns, **_settlement(columns, now), "updated_at": now}
+    if "reason" in columns:  # what belongs to the cause of before goes with it
+        written = {"reason_values": None, "message": "", **written}
     with transaction.atomic():
         if rows.update(**written, revision=F("revision") + 1) != 1:
             return False
@@ -165,9 +176,7 @@ def _settlement(columns: Mapping[str, Any], now: datetime) -> dict[str, Case | V
     return {"settled_at": Case(When(is_over, then=Value(now)), default=Value(None), output_field=DateTimeField())}
 
 
-def record_change(
-    row: Execution, columns: dict[str, Any], *, reason: str, message: str, by: str, now: datetime
-) -> bool:
+def record_change(row: Execution, columns: dict[str, Any], cause: Reason, *, by: str, now: datetime) -> bool:
     """Write the columns with an entry in the history; return False without writing when the row was written meanwhile."""
     with transaction.atomic():
         if not update(row.pk, columns, revision=row.revision, now=now):
@@ -177,8 +186,8 @@ def record_change(
             at=now,
             source=LifecycleEntry.Source.CHANGE,
             event_uid=f"change-{row.revision}",
-            reason=reason,
-            message=message,
+            reason=cause.code,
+            reason_values=cause.values,
             actor=by,
         )
     return True

@@ -13,8 +13,6 @@ from typing import Any
 
 import msgspec
 
-from grid.core.translation import gettext as _
-from grid.core.wording import again, duration
 from grid.diagnosis.beside import programs
 from grid.diagnosis.held import is_unplaced
 from grid.diagnosis.placement import Surroundings
@@ -30,11 +28,7 @@ CREATED = "created"  # reason of a deploying execution whose objects were all cr
 COMPLETED = "completed"
 IMAGE_ID_LENGTH = 500
 _BY_USER_CODE = frozenset({COMPLETED, "deadline", "exit_code", "out_of_memory", "storage_limit"})
-_TOO_LONG = {
-    State.DEPLOYING: ("deploying_timeout", _("No node took it within {limit}. Last known: {why} {next_step}")),
-    State.PREPARING: ("preparing_timeout", _("Not ready within {limit}. Last known: {why} {next_step}")),
-}
-_TIMEOUTS = frozenset(reason for reason, _ in _TOO_LONG.values())
+_TIMEOUTS = {State.DEPLOYING: "deploying_timeout", State.PREPARING: "preparing_timeout"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,51 +56,32 @@ def next_change(
     """Return the next state of an execution whose objects were created, or None to go on waiting."""
     pod = seen.pod
     if pod is None:
-        return Transition(
-            State.ERROR,
-            "pod_gone",
-            _(
-                "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; {again}.",
-                again=again(row.kind),
-            ),
-            level="Warning",
-        )
+        return Transition(State.ERROR, "pod_gone", level="Warning", values={"kind": row.kind})
     if row.state == State.DEPLOYING and pod.spec.node_name:
-        return Transition(
-            State.PREPARING,
-            "scheduled",
-            _("Node {node} is preparing it: volumes, image, start.", node=pod.spec.node_name),
-        )
+        return Transition(State.PREPARING, "scheduled", values={"node": pod.spec.node_name, "kind": row.kind})
     why = explain_pod(pod, seen.events, now=now, around=seen.around)
     if pod.status.phase in ("Succeeded", "Failed") or has_ended_before_its_pod(pod):
         return _ended(row, why)
     if pod.metadata.deletion_timestamp is not None:
-        return Transition(
-            State.ERROR,
-            "pod_deleted",
-            _(
-                "Its pod was deleted{because}. The project's files are kept; {again}.",
-                because=_because(pod),
-                again=again(row.kind),
-            ),
-            level="Warning",
-        )
+        values = {"cause": _cause_of(pod), "kind": row.kind}
+        return Transition(State.ERROR, "pod_deleted", level="Warning", values=values)
     if row.state == State.PREPARING and why.code == FILES_MISSING:
         return Transition(State.ERROR, why.code, f"{why.sentence} {why.next_step}", level="Warning")
     if row.state == State.PREPARING and is_ready(pod):
-        return Transition(State.RUNNING, "ready", "")
+        return Transition(State.RUNNING, "ready")
     return _too_long(row, why, timeouts, now)
 
 
 def waits_for_a_node(change: Transition | None, pod: Pod) -> bool:
     """Return whether the change is a timeout that tells of a pod without a node: its message is to say what keeps it off the nodes."""
-    return change is not None and change.reason in _TIMEOUTS and is_unplaced(pod)
+    return change is not None and change.reason in _TIMEOUTS.values() and is_unplaced(pod)
 
 
 def outcome(row: LedgerRecord) -> Transition:
     """Return how a finishing execution has ended; its reason was recorded when the program ended."""
     state = State.SUCCEEDED if row.reason == COMPLETED else State.FAILED
-    return Transition(state, row.reason, row.message, level="Normal" if state == State.SUCCEEDED else "Warning")
+    level = "Normal" if state == State.SUCCEEDED else "Warning"
+    return Transition(state, row.reason, row.message, level=level, values=row.reason_values)
 
 
 def explained_by_log(change: Transition, pod: Pod, log: str, *, now: datetime) -> Transition:
@@ -156,7 +131,7 @@ def _ended(row: LedgerRecord, why: Diagnosis) -> Transition:
     if why.code not in _BY_USER_CODE:
         return Transition(State.ERROR, why.code, message, level="Warning")
     if row.state == State.PREPARING:
-        return Transition(State.RUNNING, "ran", _("It ran."))
+        return Transition(State.RUNNING, "ran", values={})
     level = "Normal" if why.code == COMPLETED else "Warning"
     return Transition(State.FINISHING, why.code, message, level=level)
 
@@ -165,12 +140,10 @@ def _too_long(row: LedgerRecord, why: Diagnosis, timeouts: Mapping[State, int], 
     limit = timeouts.get(row.state)
     if limit is None or now - row.state_since <= timedelta(seconds=limit):
         return None
-    code, sentence = _TOO_LONG[row.state]
-    limit_words = duration(timedelta(seconds=limit))
-    message = sentence.format(limit=limit_words, why=why.sentence, next_step=why.next_step).strip()
-    return Transition(State.ERROR, code, message, level="Warning")
+    values = {"of": "", "seconds": limit, "last_known": f"{why.sentence} {why.next_step}".strip()}
+    return Transition(State.ERROR, _TIMEOUTS[row.state], level="Warning", values=values)
 
 
-def _because(pod: Pod) -> str:
+def _cause_of(pod: Pod) -> str:
     found = true_condition(pod, "DisruptionTarget")
-    return f" ({found.message or found.reason})" if found else ""
+    return (found.message or found.reason) if found else ""

@@ -24,7 +24,8 @@ from grid.executions.logend import end_of_log
 from grid.executions.manifests import CONTAINER
 from grid.executions.observer import ReconcileObserver
 from grid.executions.progress import CREATED, Finding
-from grid.executions.runs import AwaitsCluster, ClusterFailed
+from grid.executions.runs import AWAITS_CLUSTER, AwaitsCluster, ClusterFailed
+from grid.executions.stopping import stop_cause
 from grid.kube.objects import Event, Pod
 from grid.models import StartUp, State
 from grid.secrets.storedsecrets import SecretMissing
@@ -35,7 +36,7 @@ logger = logging.getLogger(__name__)
 ENDING_LOOK_SECONDS = 5.0
 RETRY_SECONDS = 10.0
 NOT_YET_SECONDS = 1.0
-AWAITS_CLUSTER = "awaits_cluster"  # the cluster's timeouts count meanwhile, not this execution's
+NOT_ALLOWED = "not_allowed"
 
 
 class Objects(Protocol):
@@ -59,14 +60,6 @@ class Objects(Protocol):
 
     def is_seen(self, row: LedgerRecord) -> bool:
         """Return True when the caches show any of its objects."""
-        ...
-
-    def stopping(self, row: LedgerRecord) -> str:
-        """Return the sentence for a requested stop."""
-        ...
-
-    def stopped(self, row: LedgerRecord) -> str:
-        """Return the sentence for its end."""
         ...
 
     def exit_columns(self, pod: Pod) -> Mapping[str, Any]:
@@ -122,9 +115,8 @@ class Reconciler:
             return await self._end(row)
         objects = self._objects(row)
         if row.stop_wanted:
-            change = Transition(
-                State.STOPPING, row.stop_reason or "stop_requested", objects.stopping(row), actor=row.stop_wanted_by
-            )
+            cause = stop_cause("asked", by=row.stop_wanted_by, reason=row.stop_reason, kind=row.kind)
+            change = Transition(State.STOPPING, cause.code, actor=row.stop_wanted_by, values=cause.values)
             return await self._enter(row, change, await objects.main_pod(row))
         if row.state == State.DEPLOYING and row.reason != CREATED:
             return await self._create(row)
@@ -159,21 +151,17 @@ class Reconciler:
         try:
             columns = await self._objects(row).create(row)
         except AwaitsCluster as error:
-            return await self._try_again(row, AWAITS_CLUSTER, str(error), NOT_YET_SECONDS)
+            return await self._try_again(row, [AWAITS_CLUSTER, error.cause.values, ""], NOT_YET_SECONDS)
         except NotYet as error:
-            return await self._try_again(row, "waiting", str(error), NOT_YET_SECONDS)
+            return await self._try_again(row, ["waiting", None, str(error)], NOT_YET_SECONDS)
         except ClusterFailed as error:
-            change = Transition(
-                State.ERROR, "cluster_failed", _("{error} Launch both again.", error=error), level="Warning"
-            )
+            change = Transition(State.ERROR, error.cause.code, level="Warning", values=error.cause.values)
             return await self._enter(row, change, None)
         except SecretMissing as error:
             change = Transition(State.ERROR, "secret_missing", str(error), level="Warning")
             return await self._enter(row, change, None)
         except (ValueError, Rejected, apply.NameTaken) as error:
-            change = Transition(
-                State.ERROR, "not_created", _("The cluster rejected it: {error}", error=error), level="Warning"
-            )
+            change = Transition(State.ERROR, "not_created", level="Warning", values={"error": str(error)})
             return await self._enter(row, change, None)
         except NotAllowed as error:
             # Perhaps a quota of the namespace that is exhausted for the moment.
@@ -183,9 +171,9 @@ class Reconciler:
                 if known
                 else _("The cluster does not allow it: {error}", error=error)
             )
-            if row.message != message:
+            if row.reason != NOT_ALLOWED:
                 logger.warning("not allowed to create execution=%s reason=%s", row.id, error)
-            return await self._try_again(row, "not_allowed", message, RETRY_SECONDS)
+            return await self._try_again(row, [NOT_ALLOWED, None, message], RETRY_SECONDS)
         except NotFound:
             await apply.ensure_namespace(self._context.api, self._context.namespace)
             return 1.0
@@ -194,16 +182,17 @@ class Reconciler:
         await self._database(ledger.update, row, written, now=now)
         return 0.0
 
-    async def _try_again(self, row: LedgerRecord, reason: str, message: str, seconds: float) -> float:
-        """Record why the execution waits and return the seconds until the next try, or give up after the timeout; while it waits for its
-        cluster, the cluster's timeouts count."""
+    async def _try_again(self, row: LedgerRecord, cause: list[Any], seconds: float) -> float:
+        """Record why the execution waits (a code with its values and text) and return the seconds until the next try, or give up after the
+        timeout; while it waits for its cluster, the cluster's timeouts count."""
         seconds_allowed, now = self._context.limits.get(State.DEPLOYING), self._context.clock()
         limit = timedelta.max if seconds_allowed is None else timedelta(seconds=seconds_allowed)
+        reason, values, text = cause
         if AWAITS_CLUSTER not in (reason, row.reason) and now - row.state_since > limit:
-            message = _("Gave up after {limit}. Last known: {message}", limit=duration(limit), message=message)
-            return await self._enter(row, Transition(State.ERROR, reason, message, level="Warning"), None)
-        if (row.reason, row.message) != (reason, message):
-            columns = {"reason": reason, "message": message, **_clock(row, reason, now)}
+            text = _("Gave up after {limit}. Last known: {message}", limit=duration(limit), message=text)
+            return await self._enter(row, Transition(State.ERROR, reason, text, level="Warning"), None)
+        if row.cause != cause:
+            columns = {"reason": reason, "reason_values": values, "message": text, **_clock(row, reason, now)}
             await self._database(ledger.update, row, columns, now=now)
         return seconds
 
@@ -240,8 +229,8 @@ class Reconciler:
         if row.state == State.FINISHING:
             change = progress.outcome(row)
         else:
-            message = _("{sentence} The project's files are kept.", sentence=self._objects(row).stopped(row))
-            change = Transition(State.STOPPED, row.stop_reason or "stopped", message, actor=row.stop_wanted_by)
+            cause = stop_cause("ended", by=row.stop_wanted_by, reason=row.stop_reason, kind=row.kind)
+            change = Transition(State.STOPPED, cause.code, actor=row.stop_wanted_by, values=cause.values)
         now = self._context.clock()
         fields = {"slots_freed_at": now} if row.holds_slots else {}
         await self._write(row, change, now, fields | self._exits.pop(row.id, {}))

@@ -104,7 +104,7 @@ def _execution(request: LaunchRequest, stored: StoredRows, id: str, now: datetim
         state_since=now,
         requested_at=now,
         reason="requested",
-        message=_("Waiting for a free slot."),
+        reason_values={},
     )
 
 

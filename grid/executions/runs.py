@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from grid.core.errors import GridError
-from grid.core.translation import gettext as _
+from grid.core.reasons import Reason
 from grid.executions import apply, ingress, ledger, manifests, progress, restarts
 from grid.executions.context import Context, NotYet
 from grid.executions.kinds import NO_VARIABLES, kind_of
@@ -19,17 +19,26 @@ from grid.executions.ledger import LedgerRecord
 from grid.executions.manifests import Manifest
 from grid.executions.progress import Finding, ObservedPod
 from grid.executions.spec import parse_spec
-from grid.executions.stopping import because
 from grid.kube.objects import Pod
 from grid.models import Kind, State
 
+AWAITS_CLUSTER = "awaits_cluster"  # the cluster's timeouts count meanwhile, not this execution's
+
 
 class AwaitsCluster(NotYet):
-    """Its cluster is being deployed, which takes as long as the cluster's own timeouts allow."""
+    """Its cluster is being deployed, which takes as long as the cluster's own timeouts allow; without one only its address is missing."""
+
+    def __init__(self, cluster: LedgerRecord | None = None) -> None:
+        self.cause = Reason(AWAITS_CLUSTER, {"cluster": cluster.cause if cluster is not None else None})
+        super().__init__(AWAITS_CLUSTER)
 
 
 class ClusterFailed(GridError):
     """The job needs its cluster, which has failed."""
+
+    def __init__(self, cluster: LedgerRecord) -> None:
+        self.cause = Reason("cluster_failed", {"cluster": cluster.cause})
+        super().__init__(self.cause.code)
 
 
 class FileSaver(Protocol):
@@ -85,7 +94,7 @@ class Runs:
             namespace=context.namespace,
             has_sidecars=has_sidecars,
         )
-        return {"message": _("Its objects are created; looking for a node.")}
+        return {"reason_values": {"kind": row.kind}}
 
     async def follow(self, row: LedgerRecord) -> Finding:
         context, name = self._context, row.object_name
@@ -112,16 +121,6 @@ class Runs:
     def is_seen(self, row: LedgerRecord) -> bool:
         return bool(self._context.pods.by("execution", row.id))
 
-    def stopping(self, row: LedgerRecord) -> str:
-        return _(
-            "{by} requested the stop{because}; the program is given time to close its files.",
-            by=row.stop_wanted_by,
-            because=because(row.stop_reason),
-        )
-
-    def stopped(self, row: LedgerRecord) -> str:
-        return _("Stopped by {by}{because}.", by=row.stop_wanted_by, because=because(row.stop_reason))
-
     def forget(self, execution_id: str) -> None:
         """Drop what is remembered of an execution that is settled."""
         self._noted.pop(execution_id, None)
@@ -147,22 +146,12 @@ class Runs:
         if cluster is None:
             return NO_VARIABLES
         if is_job and cluster.state == State.ERROR:
-            raise ClusterFailed(
-                _(
-                    "It was not started, because its cluster did not come up. The cluster: {message}",
-                    message=cluster.message,
-                )
-            )
+            raise ClusterFailed(cluster)
         if cluster.is_final or cluster.stop_wanted or cluster.state == State.STOPPING:
             return NO_VARIABLES
         if is_job and cluster.state != State.RUNNING:
-            raise AwaitsCluster(
-                _(
-                    "Waiting for its cluster; it starts by itself when the cluster runs. The cluster: {message}",
-                    message=cluster.message,
-                )
-            )
+            raise AwaitsCluster(cluster)
         variables = kind_of(cluster.kind).client_variables(parse_spec(cluster), cluster.status)
         if variables is None:
-            raise AwaitsCluster(_("Waiting for its cluster's address; it starts by itself."))
+            raise AwaitsCluster()
         return variables

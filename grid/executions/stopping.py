@@ -5,35 +5,33 @@ The controller ends running ones, and also a cluster when its workspace or job h
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from django.db import transaction
 from django.db.models import Q
 
-from grid.core.translation import gettext as _
+from grid.core.reasons import Reason
 from grid.executions import lifecycle
 from grid.executions.lifecycle import Transition, record_change
 from grid.models import Execution, State
+from grid.models.environment import Kind
 
 LEFT_PROJECT, ONLY_VIEWS, ACCOUNT_CLOSED = "left_project", "only_views", "account_closed"
-REPLACED, OVER_BUDGET = "replaced", "over_budget"
+REPLACED, BUDGET_USED_UP = "replaced", "budget_used_up"
 IDLE, LIFETIME = "idle", "lifetime"
 RESTART = "restart"
-_WHY = {
-    LEFT_PROJECT: _("its owner has left the project"),
-    ONLY_VIEWS: _("its owner is only a viewer of the project now"),
-    ACCOUNT_CLOSED: _("its owner's account was closed"),
-    OVER_BUDGET: _("the budget of its project is used up"),
-    REPLACED: _("the next run of its schedule replaces it"),
-    IDLE: _("nobody used it for too long"),
-    LIFETIME: _("its maximum lifetime is over"),
-    RESTART: _("it is restarted"),
-}
+REQUESTED, STOPPED = "stop_requested", "stopped"  # by a person
+# What a cluster belongs to, by what is recorded as the person who requested its stop.
+PARENTS = {f"its {kind.value}": kind for kind in Kind}
 
 
-def because(reason: str) -> str:
-    """Return the reason as text to append to who requested the stop; "" when that was a person, who needs no reason."""
-    return _(", because {why}", why=_WHY[reason]) if reason in _WHY else ""
+def stop_cause(
+    step: Literal["queued", "asked", "ended"], *, by: str, reason: str, kind: str, with_: str = ""
+) -> Reason:
+    """Return the cause of a stop that takes this step; `with_` is the kind of what it is stopped with, if it is another execution, and
+    `reason` is as of `request_stop`."""
+    code = reason or (REQUESTED if step == "asked" else STOPPED)
+    return Reason(code, {"step": step, "by": by, "why": reason, "kind": kind, "with": with_ or PARENTS.get(by, "")})
 
 
 def request_stop(execution: Execution, *, by: str, now: datetime, reason: str = "") -> None:
@@ -73,20 +71,13 @@ def _waiting_unit(execution: Execution) -> dict[str, Execution]:
 def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]) -> bool:
     now, by, reason = asked.values()
     for row in unit.values():
-        if row.pk == stopped:
-            message = _("Stopped by {by} before it started{because}.", by=by, because=because(reason))
-        elif row.attached_to_id == stopped:
-            message = _(
-                "Stopped with the {kind} that it belongs to, by {by}, before it started{because}.",
-                kind=unit[stopped].get_kind_display().lower(),
-                by=by,
-                because=because(reason),
-            )
-        else:
+        if row.pk != stopped and row.attached_to_id != stopped:
             if not _go_on_alone(row, by, now):
                 return False
             continue
-        change = Transition(State.STOPPED, reason or "stopped", message, actor=by)
+        with_ = "" if row.pk == stopped else unit[stopped].kind
+        cause = stop_cause("queued", by=by, reason=reason, kind=row.kind, with_=with_)
+        change = Transition(State.STOPPED, cause.code, actor=by, values=cause.values)
         entered = lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, fields=asked)
         if not entered:
             return False
@@ -94,5 +85,4 @@ def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]
 
 
 def _go_on_alone(row: Execution, by: str, now: datetime) -> bool:
-    message = _("{by} stopped its cluster before it started; this continues without a cluster.", by=by)
-    return record_change(row, {}, reason="WithoutCluster", message=message, by=by, now=now)
+    return record_change(row, {}, Reason("WithoutCluster", {"by": by}), by=by, now=now)

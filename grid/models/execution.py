@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models.base import ModelBase
 from django.utils import timezone
 
+from grid.core.reasons import ANYBODY, Reader, words_of
 from grid.core.translation import gettext as _
 from grid.models.dataplane import DataPlane
 from grid.models.environment import Environment, Framework, Kind
@@ -203,7 +204,12 @@ class Execution(models.Model):
     state = models.CharField(max_length=20, choices=State.choices, default=State.QUEUED)
     state_since = models.DateTimeField(default=timezone.now)
     reason = models.CharField(max_length=60, blank=True, help_text="Code of the latest cause, for machines.")
-    message = models.TextField(blank=True, help_text="The latest cause as a sentence.")
+    reason_values = models.JSONField(
+        null=True, blank=True, help_text="What the sentence of `reason` needs: grid.core.reasons. None of a text."
+    )
+    message = models.TextField(
+        blank=True, help_text="The latest cause as a text, where it is quoted; once ended, always, for the search."
+    )
 
     requested_at = models.DateTimeField(default=timezone.now)
     slots_reserved_at = models.DateTimeField(null=True, blank=True)
@@ -317,6 +323,10 @@ class Execution(models.Model):
     def object_name(self) -> str:
         return object_name_of(self.kind, self.id)
 
+    def words(self, reader: Reader) -> str:
+        """Return the latest cause for its reader."""
+        return words_of(self.reason, self.reason_values, self.message, reader)
+
     @property
     def is_final(self) -> bool:
         return self.state in FINAL_STATES
@@ -361,6 +371,7 @@ class LifecycleEntry(models.Model):
     event_uid = models.CharField(max_length=64, blank=True)
     level = models.CharField(max_length=10, default="Normal")
     reason = models.CharField(max_length=80)
+    reason_values = models.JSONField(null=True, blank=True, help_text="As of an execution.")
     message = models.TextField(blank=True)
     count = models.PositiveIntegerField(default=1)
     actor = models.CharField(max_length=150, blank=True)
@@ -381,4 +392,7 @@ class LifecycleEntry(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.reason}: {self.message}"
+        return f"{self.reason}: {self.words(ANYBODY)}"
+
+    def words(self, reader: Reader) -> str:
+        return words_of(self.reason, self.reason_values, self.message, reader)

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.db.models import Count, Q
 
+from grid.core.reasons import Reader
 from grid.core.translation import gettext as _
 from grid.executions.lifecycle import Entered
 from grid.models import (
@@ -64,7 +65,7 @@ def record_state(entered: Entered) -> None:
         return
     event = event_of(change.state, actor=change.actor, owner=owner, is_attached=attached_to is not None)
     if event is not None:
-        record(execution_id, event, sentence_of(event, change.message), now=entered.now)
+        record(execution_id, event, sentence_of(event, change.words(Reader(owner, is_owner=True))), now=entered.now)
 
 
 def record_run(run: JobRun, outcome: str, why: str, *, actor: str, now: datetime) -> None:

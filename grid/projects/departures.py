@@ -13,9 +13,8 @@ from django.db import transaction
 from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q
 
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
-from grid.core.reasons import Reader, Reason, Sentence
+from grid.core.reasons import ANYBODY, Reader, Reason, Sentence, Value, sentence_of
 from grid.core.translation import gettext as _
-from grid.core.wording import duration
 from grid.executions.lifecycle import record_change
 from grid.executions.stopping import ACCOUNT_CLOSED, LEFT_PROJECT, ONLY_VIEWS, request_stop
 from grid.models import Execution, Membership, Project, State, User
@@ -89,7 +88,8 @@ def stop_departed(data_plane: str, *, now: datetime, noted_only: bool = False) -
     stopped = []
     for execution in _concerned(data_plane):
         if getattr(execution, "has_access"):  # noqa: B009 - annotated, so the type does not know it
-            record_change(execution, {"access_lost_at": None}, **_back(execution), by="", now=now)
+            back = Reason("AccessRegained", _of(execution))
+            record_change(execution, {"access_lost_at": None}, back, by="", now=now)
             continue
         limit = timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT))
         is_due = execution.state == State.QUEUED or now - (execution.access_lost_at or now) >= limit
@@ -104,12 +104,13 @@ def stop_departed(data_plane: str, *, now: datetime, noted_only: bool = False) -
 
 def _record_loss(execution: Execution, limit: timedelta, now: datetime) -> None:
     """Write the loss, and tell the owner of the coming stop in the same transaction; once, as the execution's revision says."""
-    lost, reason = _lost(execution, limit), _reason(execution)
+    reason = _reason(execution)
+    lost = Reason("AccessLost", {**_of(execution), "why": reason, "seconds": limit.total_seconds()})
     with transaction.atomic():
-        is_written = record_change(execution, {"access_lost_at": now}, **lost, by="", now=now)
+        is_written = record_change(execution, {"access_lost_at": now}, lost, by="", now=now)
         if is_written and execution.attached_to_id is None:
             path = PROJECTS_PATH if reason == LEFT_PROJECT else ""
-            tell_of_coming_stop(execution.pk, lost["message"], now=now, path=path)
+            tell_of_coming_stop(execution.pk, sentence_of(lost, ANYBODY), now=now, path=path)
 
 
 def _concerned(data_plane: str) -> Iterable[Execution]:
@@ -140,24 +141,5 @@ def _reason(execution: Execution) -> str:
     return ONLY_VIEWS if departed is not None and departed.values["views"] else LEFT_PROJECT
 
 
-_LOST = {
-    LEFT_PROJECT: _("{name} has left the project {project}. It is stopped in {limit}, unless {name} is back by then."),
-    ONLY_VIEWS: _(
-        "{name} is a viewer of the project {project} now. It is stopped in {limit}, unless that is undone by then."
-    ),
-    ACCOUNT_CLOSED: _("The account of {name} was closed. It is stopped in {limit}, unless that is undone by then."),
-}
-
-
-def _lost(execution: Execution, limit: timedelta) -> dict[str, str]:
-    name, project = execution.owner.get_username(), execution.project.name
-    sentence = _LOST[_reason(execution)].format(name=name, project=project, limit=duration(limit))
-    return {"reason": "AccessLost", "message": sentence}
-
-
-def _back(execution: Execution) -> dict[str, str]:
-    name, project = execution.owner.get_username(), execution.project.name
-    return {
-        "reason": "AccessRegained",
-        "message": _("{name} has access to the project {project} again; it continues.", name=name, project=project),
-    }
+def _of(execution: Execution) -> dict[str, Value]:
+    return {"name": execution.owner.get_username(), "project": execution.project.name}

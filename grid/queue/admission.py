@@ -12,21 +12,18 @@ from django.db import transaction
 
 from grid.announcements.store import last_end
 from grid.configuration import OVER_QUOTA_TIMEOUT, value_of
-from grid.core.translation import gettext as _
-from grid.core.wording import duration
 from grid.executions import lifecycle
 from grid.executions.lifecycle import Transition
 from grid.models import Execution, LastAdmission, QueueOrder, State
-from grid.models.environment import Kind
 from grid.observability import telemetry
 from grid.queue import quota, snapshot, takeover
 from grid.queue.gate import CLOCK_STOPS
 from grid.queue.quota import Decisions, Deferred
 from grid.queue.snapshot import Queue, Unit
-from grid.usage.budgets.rules import CLOSED
 
 UNLOCKED_ATTEMPTS = 3
-ADMITTED = Transition(State.DEPLOYING, "admitted", _("Has a slot; creating its objects in the cluster."))
+_CAUSE = ("reason", "reason_values", "message")
+ADMITTED = Transition(State.DEPLOYING, "admitted", values={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +85,8 @@ def _carry_out(queue: Queue, decisions: Decisions, now: datetime) -> Admission:
 
 
 def _refusals(queue: Queue, decisions: Decisions, now: datetime) -> list[AdmissionRefusal]:
-    """Return what is to be written: an execution that has waited too long ends as an error, the others get a message with the reason and
-    their place in the queue, if it is another one."""
+    """Return what is to be written: an execution that has waited too long ends as an error, the others get the reason with their place in
+    the queue, if it is another one."""
     timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
     opened_at = max(filter(None, (last_end(now), takeover.last_end(now))), default=None)
     found = []
@@ -97,7 +94,7 @@ def _refusals(queue: Queue, decisions: Decisions, now: datetime) -> list[Admissi
         unit = queue.units[id]
         since = _waits_since(unit, queue.orders.get(id), opened_at)
         is_late = refused.code not in CLOCK_STOPS and now - since > timeout
-        if is_late or any((row.reason, row.message) != (refused.code, refused.message) for row in unit):
+        if is_late or not all(_is_written(row, refused) for row in unit):
             found.append(AdmissionRefusal(unit, refused, is_late, timeout))
     return found
 
@@ -154,19 +151,17 @@ def _keep_waiting(unit: Unit, refused: Deferred, is_late: bool, timeout: timedel
 
 def _wrote(row: Execution, refused: Deferred, is_late: bool, timeout: timedelta, now: datetime) -> bool:
     if is_late:
-        if refused.code == CLOSED:
-            message = _("It has waited {timeout} and could not start. {why}")
-        elif row.kind == Kind.WORKSPACE:
-            message = _("No slot became free within {timeout}. Resume it when there is room.")
-        else:
-            message = _("No slot became free within {timeout}. Launch it again when there is room.")
-        message = message.format(timeout=duration(timeout), why=refused.message)
-        change = Transition(State.ERROR, "over_quota_timeout", message, level="Warning")
+        waited = {"seconds": timeout.total_seconds(), "kind": row.kind, "for": refused.stored}
+        change = Transition(State.ERROR, "over_quota_timeout", level="Warning", values=waited)
         transaction.on_commit(partial(telemetry.asked_for_slots, "timed_out"))
         return lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now)
-    if (row.reason, row.message) == (refused.code, refused.message):
+    if _is_written(row, refused):
         return True
     if row.reason != refused.code:  # else it only moved in the queue
         transaction.on_commit(partial(telemetry.asked_for_slots, "deferred"))
-    columns = {"reason": refused.code, "message": refused.message}
+    columns = dict(zip(_CAUSE, refused.stored, strict=True))
     return lifecycle.update(row.pk, columns, revision=row.revision, now=now)
+
+
+def _is_written(row: Execution, refused: Deferred) -> bool:
+    return [row.reason, row.reason_values, row.message] == refused.stored

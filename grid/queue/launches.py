@@ -20,7 +20,7 @@ from grid.configuration import (
     values_of,
 )
 from grid.core.errors import Problem
-from grid.core.reasons import Reason
+from grid.core.reasons import Reader, Reason
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import QueuePlace
 from grid.models import Execution, QueueOrder, State
@@ -70,7 +70,7 @@ def _place(queue: Queue, unit: Sequence[Execution]) -> QueuePlace | None:
     is_beyond_tier = any(count > maxima.get(tier, count) for tier, count in taken.items())
     for_good = refused.position > 0 and (refused.code == "larger_than_limit" or is_beyond_tier)
     sooner = "" if queue.snapshot.slots_per_user == 0 or for_good else _SOONER.get(refused.code, "")
-    return QueuePlace(refused.position, refused.message, sooner, for_good)
+    return QueuePlace(refused.position, refused.words(Reader("", is_owner=True)), sooner, for_good)
 
 
 def _why_full(unit: Sequence[Execution], now: datetime, read: Callable[..., Queue]) -> Reason | None:

@@ -14,31 +14,24 @@ from django.db import transaction
 
 from grid.audit.entries import write_entry
 from grid.core.errors import Problem, Rejected
+from grid.core.reasons import Reason
 from grid.core.translation import gettext as _
 from grid.core.wording import one_line
 from grid.executions.lifecycle import record_change
 from grid.models import Execution, QueueOrder, State, User
 from grid.queue import quota, snapshot
-from grid.queue.gate import held, held_words, words_of
+from grid.queue.gate import held, held_words
 from grid.queue.snapshot import Queue
 
 Move = Literal["front", "back", "before", "turn"]
 REASON_LONGEST = 200
-# For the owner, who may not know the other executions.
-_MOVED: dict[Move, str] = {
-    "front": _("{by} moved it to the front of the queue."),
-    "before": _("{by} moved it forward in the queue."),
-    "back": _("{by} moved it to the back of the queue."),
-    "turn": _("{by} let it wait for its turn again."),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """One change of the queue's order: the sentence for the history, and the old and new value for the audit log."""
+    """One change of the queue's order: the cause for the history, and the old and new value for the audit log."""
 
-    code: str
-    sentence: str
+    cause: Reason
     was: str
     becomes: str
 
@@ -62,8 +55,9 @@ def _hold(row: Execution, queue: Queue, by: User, reason: str, now: datetime) ->
     order.held_at, order.held_by, order.held_reason = now, by.get_username(), reason
     order.save()
     hold = held(order.held_by, reason)
-    words, columns = held_words(hold.values), {"reason": hold.code, "message": words_of(hold)}
-    _write(row, columns, _Decision("HeldInQueue", words, "waiting", words), by, now)
+    columns = {"reason": hold.code, "reason_values": dict(hold.values), "message": ""}
+    cause = Reason("HeldInQueue", {"by": order.held_by, "why": reason.rstrip(".")})
+    _write(row, columns, _Decision(cause, "waiting", held_words(hold.values)), by, now)
 
 
 def _held_words(order: QueueOrder) -> str:
@@ -88,9 +82,9 @@ def _release(row: Execution, queue: Queue, by: User, now: datetime) -> None:
     words = _held_words(order)
     order.held_at, order.held_by, order.held_reason, order.released_at = None, "", "", now
     order.save()
-    sentence = _("Released by {by}; it waits for its turn.", by=by.get_username())
-    columns = {"reason": "released", "message": sentence}
-    _write(row, columns, _Decision("ReleasedInQueue", sentence, words, "waiting"), by, now)
+    values = {"by": by.get_username()}
+    columns = {"reason": "released", "reason_values": values}
+    _write(row, columns, _Decision(Reason("ReleasedInQueue", values), words, "waiting"), by, now)
 
 
 def _decide_each(execution_ids: Collection[str], decide: Callable[[Execution, Queue], None], now: datetime) -> int:
@@ -123,9 +117,9 @@ def move(execution_id: str, where: Move, *, before: str = "", by: User, now: dat
             pinned = [row.pk, *ranked] if where == "front" else ranked
         back_at = now if where == "back" else None
         _store(queue, pinned, moved=row.pk, back_at=back_at)
-        sentence = _MOVED[where].format(by=by.get_username())
+        cause = Reason("MovedInQueue", {"by": by.get_username(), "where": where})
         becomes = f"{where} {before}" if where == "before" else where
-        _write(row, {}, _Decision("MovedInQueue", sentence, "", becomes), by, now)
+        _write(row, {}, _Decision(cause, "", becomes), by, now)
 
 
 def _waiting(execution_id: str, now: datetime) -> tuple[Execution, Queue]:
@@ -185,7 +179,7 @@ def _before(other: str, moved: str, ranked: Sequence[str], standing: Sequence[st
 
 
 def _write(row: Execution, columns: dict[str, Any], decision: _Decision, by: User, now: datetime) -> None:
-    if not record_change(row, columns, reason=decision.code, message=decision.sentence, by=by.get_username(), now=now):
+    if not record_change(row, columns, decision.cause, by=by.get_username(), now=now):
         raise _refused(_("It was changed at the same moment; look again."), "changed")
     write_entry(by, row, {"queue": [decision.was, decision.becomes]}, at=now)
 

@@ -12,31 +12,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from string import Formatter
-from typing import Literal
+from typing import Any, Literal
 
-from grid.core.regexes import Expression, escape
-from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
+from grid.core.reasons import Reader, Reason, Value, sentence_of
 from grid.queue import queue
-from grid.queue.gate import words_of
 from grid.queue.queue import NEVER, QueuedUnit
 
 Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit"]
-_YOUR_SLOTS, _OWNERS_SLOTS = _("You use {held} of {most} slots"), _("{owner} uses {held} of {most} slots")
-_AS_YOUR_SLOTS = Expression(
-    "".join(
-        escape(text) + (rf"(?P<{field}>\d+)" if field else "") for text, field, *_more in Formatter().parse(_YOUR_SLOTS)
-    )
-)
-_LESS_CLUSTER = _("Give the cluster fewer workers, or ask your admin for more slots.")
-_LESS = _("Stop it and launch a smaller one, or ask your admin for more slots.")
-_PARTS = {
-    "workspace": _("the workspace"),
-    "job": _("the job"),
-    "app": _("the app"),
-    "cluster": _("the cluster"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +64,22 @@ class QuotaSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """A refusal for now: `message` is for its user; `position` counts from 1 in the user's or the tier's line, and is 0 of what the gate
-    is closed to."""
+    """A refusal for now: `position` counts from 1 in the user's or the tier's line, and is 0 of what the gate is closed to."""
 
-    code: str
-    message: str
+    reason: Reason
     position: int
+
+    @property
+    def code(self) -> str:
+        return self.reason.code
+
+    @property
+    def stored(self) -> list[Any]:
+        """Its code, values and text, as `words_of` reads them."""
+        return [self.code, dict(self.reason.values), ""]
+
+    def words(self, reader: Reader) -> str:
+        return sentence_of(self.reason, reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +245,7 @@ class _Line:
 
 
 def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Deferred]:
-    explained = {
-        one.execution_id: Deferred(one.closed.code, words_of(one.closed), 0)
-        for one in snapshot.waiting
-        if one.closed is not None
-    }
+    explained = {one.execution_id: Deferred(one.closed, 0) for one in snapshot.waiting if one.closed is not None}
     left = [one for one in snapshot.waiting if one.execution_id in refused]
     for line in queue.lines(left).values():
         for place, one in enumerate(line, start=1):
@@ -271,79 +259,21 @@ def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]
 
 def _refused(snapshot: QuotaSnapshot, room: _Room, one: QueuedUnit, cause: _Cause, position: int) -> Deferred:
     most = snapshot.slots_per_user
+    parts = [[part.kind, part.slots] for part in one.parts]
+    values: dict[str, Value]
     if cause.code == "larger_than_limit":
-        message = _(
-            "This takes {slots} slots{parts}, and one user may hold {most}. {smaller}",
-            slots=one.slots,
-            parts=_breakdown(one),
-            most=most,
-            smaller=_LESS_CLUSTER if any(part.kind == "cluster" for part in one.parts) else _LESS,
-        )
+        values = {"slots": one.slots, "parts": parts, "most": most}
     elif cause.code == "over_tier_maximum":
-        message = _(
-            "{tier} Position {position}.",
-            tier=_full_tier_words(snapshot, room, one, cause.tier),
-            position=position,
-        )
+        values = {
+            "tier": snapshot.tier_names.get(cause.tier, cause.tier),
+            "held": room.tier(cause.tier).held,
+            "maximum": snapshot.tier_maximum[cause.tier],
+            "parts": [part.kind for part in one.parts for tier in part.tiers if tier == cause.tier],
+            "position": position,
+        }
     elif most == 0:
-        message = _(
-            "Launching is switched off: your admin has set the slots per user to 0. This waits until that changes."
-        )
+        values = {"most": 0}
     else:
-        message = _(
-            "{you_use}; this starts by itself when {wanted}. Position {position}.",
-            you_use=_YOUR_SLOTS.format(held=room.user(one.user).held, most=most),
-            wanted=ngettext("one is free", "{count} are free", one.slots) + _breakdown(one),
-            position=position,
-        )
-    return Deferred(cause.code, message, position)
-
-
-def about_owner(message: str, owner: str) -> str:
-    """Return the message of a refusal, which speaks to its user, as it is told to others; other messages stay as they are."""
-    if yours := _AS_YOUR_SLOTS.match(message):
-        return _OWNERS_SLOTS.format(owner=owner, **yours.groupdict()) + message[yours.end() :]
-    # What can be done is its user's to do.
-    return message.removesuffix(f" {_LESS_CLUSTER}").removesuffix(f" {_LESS}")
-
-
-def _full_tier_words(snapshot: QuotaSnapshot, room: _Room, one: QueuedUnit, tier: str) -> str:
-    maximum, wanted = snapshot.tier_maximum[tier], one.tiers.count(tier)
-    name = snapshot.tier_names.get(tier, tier)
-    if wanted > maximum:
-        return _(
-            "This takes {wanted} places on the tier {name}{parts}, which runs at most {maximum} executions at once. "
-            "Stop it and launch it with other tiers.",
-            wanted=wanted,
-            name=name,
-            parts=_places(one, tier),
-            maximum=maximum,
-        )
-    if wanted == 1:
-        sentence = _(
-            "The tier {name} runs {held} of at most {maximum} executions at once; "
-            "this starts by itself when one of them ends."
-        )
-        return sentence.format(name=name, held=room.tier(tier).held, maximum=maximum)
-    return _(
-        "The tier {name} runs {held} of at most {maximum} executions at once, and this takes {wanted} places{parts}; "
-        "it starts by itself when enough of them end.",
-        name=name,
-        held=room.tier(tier).held,
-        maximum=maximum,
-        wanted=wanted,
-        parts=_places(one, tier),
-    )
-
-
-def _breakdown(one: QueuedUnit) -> str:
-    """Return the slots of each part of a pair, "" for a single execution."""
-    if len(one.parts) == 1:
-        return ""
-    parts = (_("{slots} for {part}", slots=part.slots, part=_PARTS[part.kind]) for part in one.parts)
-    return f" ({_(' and ').join(parts)})"
-
-
-def _places(one: QueuedUnit, tier: str) -> str:
-    kinds = [part.kind for part in one.parts for found in part.tiers if found == tier]
-    return f" ({_(' and ').join(_('one for {part}', part=_PARTS[kind]) for kind in kinds)})"
+        held = room.user(one.user).held
+        values = {"held": held, "most": most, "slots": one.slots, "parts": parts, "position": position}
+    return Deferred(Reason(cause.code, values), position)

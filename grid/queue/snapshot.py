@@ -21,7 +21,7 @@ Unit = tuple[Execution, ...]
 # The columns that a decision reads and writes; a queue may be long, and rows are wide.
 _COLUMNS = (
     *("kind", "owner_id", "tier_id", "head_tier_id", "attached_to_id", "slots", "requested_at", "project_id"),
-    *("revision", "state", "state_since", "reason", "message"),
+    *("revision", "state", "state_since", "reason", "reason_values", "message"),
 )
 _ON_ANOTHER_HEAD_TIER = Q(head_tier__isnull=False) & ~Q(head_tier=F("tier"))
 

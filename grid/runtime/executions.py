@@ -9,26 +9,21 @@ import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
-
-from django.db.models import Count, F, Max, Q, Sum
 
 from grid.core.workqueue import in_slices
 from grid.database import threads as database
 from grid.database.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
 from grid.kube.hub import NAME, Hub
-from grid.models import Execution, Membership
-from grid.models.execution import ExecutionQuerySet, object_name_of
+from grid.runtime.executionrows import ExecutionRow, SnapshotVersions, read_rows, read_versions
 from grid.runtime.written import publish_written
 
 logger = logging.getLogger(__name__)
 
 TOPIC = "executions"
 OWNER = "owner"  # name of the index by owner
-KEPT_AFTER_END = timedelta(hours=1)
 PERIOD = 1.0  # between two comparisons while a page is open and no feed works
 IDLE_PERIOD = 10.0  # while no page is open, and while a feed works
 WHOLE_PERIOD = 30.0  # names can change without the execution's row being written
@@ -40,45 +35,8 @@ MOST_BY_ID = 500  # above this number all rows are compared instead
 PUT_AT_ONCE = 500  # rows, 4 ms
 COMPARED_AT_ONCE = 2_000  # versions, 2 to 6 ms
 
-Version = tuple[int, datetime]  # differs after each write of an execution
 _Value = TypeVar("_Value")
 Ask = Callable[[Callable[[datetime], Any], datetime], Awaitable[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionRow:
-    """One execution as lists show it, with the facts that decide who may see it."""
-
-    id: str
-    kind: str
-    title: str
-    owner_username: str
-    owner_id: int
-    project_id: str
-    project_name: str
-    project_roles: Mapping[int, str]  # by the member's id; never modified
-    tier_id: str
-    tier_name: str
-    environment_name: str
-    state: str
-    state_since: datetime
-    reason: str
-    message: str
-    requested_at: datetime
-    started_at: datetime | None
-    object_name: str
-    ended_at: datetime | None = None
-    slots: int = 1
-    head_tier_name: str = ""  # of a cluster; `tier` is its workers'
-    framework: str = ""  # of a cluster
-    attached_to: str = ""  # of a cluster: the workspace or job that it belongs to
-    workspace_id: str = ""  # the workspace that this execution runs, "" for none
-    is_settled: bool = True  # ended, and its pod is confirmed gone
-    version: Version | None = field(default=None, compare=False)
-
-    @property
-    def project_member_ids(self) -> Collection[int]:
-        return self.project_roles.keys()
 
 
 async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:
@@ -93,14 +51,6 @@ async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:
 
 
 RowListener = Callable[[ExecutionRow | None, ExecutionRow | None], None]
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotVersions:
-    """The state that is compared to find out what was written."""
-
-    versions: Mapping[str, Version]  # of all executions that are shown
-    roles: object  # differs when anybody joined or left a project, or changed roles
 
 
 class ActiveExecutions:
@@ -340,61 +290,3 @@ def _take_out(index: dict[_Value, dict[str, ExecutionRow]], value: _Value, id: s
         return False
     del index[value]
     return True
-
-
-_COLUMNS = (
-    *("id", "kind", "title", "owner_id", "project_id", "tier_id", "state", "state_since", "reason", "message"),
-    *("requested_at", "started_at", "ended_at", "slots", "framework", "attached_to_id", "workspace_id"),
-    *("settled_at", "revision", "updated_at"),
-)
-_NAMES = {f"{one}_name": F(f"{one}__name") for one in ("project", "tier", "head_tier", "environment")}
-
-
-def _shown(now: datetime) -> tuple[ExecutionQuerySet, ExecutionQuerySet]:
-    """Return the unsettled executions and the settled ones that ended recently: two querysets, because each has an index and their union
-    has none."""
-    lately = Execution.objects.filter(settled_at__isnull=False, ended_at__gt=now - KEPT_AFTER_END)
-    return Execution.objects.unsettled(), lately
-
-
-def read_versions(now: datetime) -> SnapshotVersions:
-    """Read the marks in three cheap queries, of indexes and a few columns."""
-    versions = {
-        id: (revision, updated_at)
-        for rows in _shown(now)
-        for id, revision, updated_at in rows.order_by().values_list("pk", "revision", "updated_at")
-    }
-    # Joining, leaving and changing roles each change one of these; two people who swap roles in one statement would not.
-    sums = {role: Sum("pk", filter=Q(role=role)) for role in Membership.Role.values}
-    roles = Membership.objects.aggregate(Count("pk"), Max("pk"), **sums)
-    return SnapshotVersions(versions, tuple(roles.values()))
-
-
-def read_rows(now: datetime, *, ids: Collection[str] | None = None) -> list[ExecutionRow]:
-    """Return the rows of all shown executions, or of those with these ids, in three queries."""
-    shown = _shown(now) if ids is None else [rows.filter(pk__in=ids) for rows in _shown(now)]
-    # Values only: models of an execution and all that it refers to would take five times as long.
-    found = [row for rows in shown for row in rows.values(*_COLUMNS, **_NAMES, owner_username=F("owner__username"))]
-    roles = _roles({row["project_id"] for row in found})
-    return [_row(row, roles[row["project_id"]]) for row in found]
-
-
-def _roles(project_ids: Collection[str]) -> Mapping[str, Mapping[int, str]]:
-    found: dict[str, dict[int, str]] = {id: {} for id in project_ids}
-    rows = Membership.objects.filter(project_id__in=project_ids).values_list("project_id", "user_id", "role")
-    for project, user, role in rows:
-        found[project][user] = role
-    return found
-
-
-def _row(read: dict[str, Any], roles: Mapping[int, str]) -> ExecutionRow:
-    return ExecutionRow(
-        project_roles=roles,
-        object_name=object_name_of(read["kind"], read["id"]),
-        head_tier_name=read.pop("head_tier_name") or "",
-        attached_to=read.pop("attached_to_id") or "",
-        workspace_id=read.pop("workspace_id") or "",
-        is_settled=read.pop("settled_at") is not None,
-        version=(read.pop("revision"), read.pop("updated_at")),
-        **read,  # what is left goes in as it was read
-    )

@@ -24,6 +24,7 @@ from grid.accounts.sessions import stored_key, valid_users
 from grid.clusters.frameworks import framework
 from grid.configuration import GRANT_LONGEST_DAYS
 from grid.core.labels import HEAD
+from grid.core.reasons import Reader
 from grid.executions.spec import base_url
 from grid.models import Execution, PortShare, State, User, WorkspaceGrant
 from grid.models.environment import Kind
@@ -101,7 +102,7 @@ def exchange_ticket(place_id: str, ticket: str, opener: str, *, now: datetime) -
 def passages(keys: Collection[Key]) -> dict[Key, Passage]:
     """Return the passages that these secrets open, in a handful of queries; a key that is absent opens nothing (any more)."""
     wanted, secrets_by_hash = set(keys), {_hash(secret): secret for _, secret in keys}
-    grants = WorkspaceGrant.objects.select_related("execution", "port_share")
+    grants = WorkspaceGrant.objects.select_related("execution__owner", "port_share")
     found = {
         (_place(grant), secrets_by_hash[str(grant.secret_hash)]): grant
         for grant in grants.filter(secret_hash__in=secrets_by_hash)
@@ -139,11 +140,12 @@ def _passage(grant: WorkspaceGrant) -> Passage:
     execution = grant.execution
     if execution.is_final:
         return Passage(execution.pk, execution.state, "", 0, has_ended=True)
+    reader = Reader(execution.owner.get_username(), grant.user_id == execution.owner_id)
     if grant.port_share is not None:
         return Passage(
             execution_id=execution.pk,
             state=execution.state,
-            message=execution.message,
+            message=execution.words(reader),
             port=grant.port_share.port,
             strips_prefix=True,
             session_key=grant.session_key,
@@ -154,7 +156,7 @@ def _passage(grant: WorkspaceGrant) -> Passage:
     return Passage(
         execution_id=execution.pk,
         state=execution.state,
-        message=execution.message,
+        message=execution.words(reader),
         port=web.port,
         base_url=base_url(str(execution.spec.get("address", ""))),
         component=web.component,

@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from grid.audit.entries import write_entry
 from grid.core.errors import Problem, Rejected
+from grid.core.reasons import Reason, Value
 from grid.core.translation import gettext as _
 from grid.core.wording import listed
 from grid.database.seam import Database
@@ -108,14 +109,8 @@ def share_port(
             if problem is not None:
                 raise Rejected([problem])
             names = listed(sorted(user.get_username() for user in members))
-            message = _(
-                "{by} shared its port {port} ({name}) with {names}.",
-                by=by.get_username(),
-                port=port,
-                name=name,
-                names=names,
-            )
-            if not record_change(execution, {}, reason="Shared", message=message, by=by.get_username(), now=now):
+            values: dict[str, Value] = {"by": by.get_username(), "port": port, "name": name, "names": names}
+            if not record_change(execution, {}, Reason("Shared", values), by=by.get_username(), now=now):
                 continue  # the controller has written the row meanwhile
             ends_at = now + timedelta(hours=hours) if hours else None
             share = PortShare.objects.create(execution=execution, port=port, name=name, created_at=now, ends_at=ends_at)
@@ -136,10 +131,8 @@ def unshare_port(share: PortShare, *, by: User, now: datetime) -> None:
             found = PortShare.objects.filter(pk=share.pk).first()
             if found is None:
                 return
-            message = _(
-                "{by} stopped sharing its port {port} ({name}).", by=by.get_username(), port=share.port, name=share.name
-            )
-            if not record_change(execution, {}, reason="Shared", message=message, by=by.get_username(), now=now):
+            values: dict[str, Value] = {"by": by.get_username(), "port": share.port, "name": share.name, "names": ""}
+            if not record_change(execution, {}, Reason("Shared", values), by=by.get_username(), now=now):
                 continue
             names = listed(sorted(user.get_username() for user in found.members.all()))
             write_entry(

@@ -9,8 +9,8 @@ from datetime import datetime
 from django.db import transaction
 
 from grid.core.errors import Problem, Rejected
+from grid.core.reasons import Reason
 from grid.core.translation import gettext as _
-from grid.core.wording import listed
 from grid.executions.lifecycle import record_change
 from grid.models import AppShare, Execution, Membership, User
 from grid.models.environment import Kind
@@ -43,14 +43,11 @@ def _shared(execution_id: str, chosen: set[int], by: str, now: datetime) -> bool
         gone, added = sorted(before.keys() - chosen), sorted(chosen - before.keys())
         if not gone and not added:
             return True
-        sentence = _("{by} shared it with {added} and stopped sharing it with {gone}.")
-        if not gone:
-            sentence = _("{by} shared it with {added}.")
-        elif not added:
-            sentence = _("{by} stopped sharing it with {gone}.")
-        names = {"added": sorted(offered[pk] for pk in added), "gone": sorted(before[pk] for pk in gone)}
-        message = sentence.format(by=by, **{which: listed(some) for which, some in names.items() if some})
-        if not record_change(execution, {}, reason="Shared", message=message, by=by, now=now):
+        names = {
+            "added": sorted(offered[pk] for pk in added),
+            "gone": sorted(before[pk] for pk in gone),
+        }
+        if not record_change(execution, {}, Reason("Shared", {"by": by, **names}), by=by, now=now):
             return False
         shares.filter(user__in=gone).delete()
         AppShare.objects.bulk_create(AppShare(execution=execution, user_id=pk, created_at=now) for pk in added)

@@ -37,6 +37,7 @@ from tests.notifications.test_sender import at_once as directly
 from tests.queue.test_at_once import at_once
 from tests.support.database import database_on_file
 from tests.support.periodic import repeat
+from tests.support.reading import OWNER
 from tests.support.schedules import run_due
 from tests.support.shop import NOW, Shop
 
@@ -136,7 +137,8 @@ def test_queued_executions_wait_and_start_by_themselves_at_the_end(shop: Shop) -
     row.refresh_from_db()
     assert (row.state, row.reason) == (State.QUEUED, "maintenance")
     assert (
-        row.message == "Maintenance until 5 March, 15:00 UTC: Kubernetes is upgraded. It starts by itself afterwards."
+        row.words(OWNER)
+        == "Maintenance until 5 March, 15:00 UTC: Kubernetes is upgraded. It starts by itself afterwards."
     )
     written = row.revision
     assert admit_waiting(LOCAL, now=NOW + 29 * HOUR) == [], "it does not time out meanwhile"
@@ -165,7 +167,7 @@ async def test_controller_keeps_a_launch_waiting_through_maintenance_and_starts_
     controller = world.controller()
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("queued", "maintenance")
-    assert execution.message.startswith("Maintenance until an operator ends it: Kubernetes is upgraded.")
+    assert execution.words(OWNER).startswith("Maintenance until an operator ends it: Kubernetes is upgraded.")
     Announcement.objects.filter(pk=row.pk).update(until_at=world.now)
     await world.step(controller)
     assert fresh(execution).state != "queued"

@@ -23,7 +23,7 @@ from grid.models import (
     User,
     Workspace,
 )
-from grid.runtime.executions import read_rows
+from grid.runtime.executionrows import read_rows
 from tests.browser.server import Stage
 from tests.shell.filling import slow_filling
 from tests.support import builders, platform

@@ -19,6 +19,7 @@ from grid.models import (
 )
 from tests.browser.server import Stage
 from tests.support.frozen import on_tier
+from tests.support.reading import OWNER
 
 
 async def nothing_known(stage: Stage) -> None:
@@ -54,7 +55,9 @@ def _fail(log: str) -> str:
         settled_at=now,
         **on_tier(tier),
     )
-    LifecycleEntry.objects.create(execution=job, at=now, to_state="failed", reason="exit_code", message=job.message)
+    LifecycleEntry.objects.create(
+        execution=job, at=now, to_state="failed", reason="exit_code", message=job.words(OWNER)
+    )
     ExecutionLog.objects.create(execution=job, text=log, at=now)
     knowledge.record(job.pk, found, now)
     return job.pk

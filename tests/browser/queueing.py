@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 
 from dashboard.starts import expected
 from grid.models import ConfigRecord, Execution, HardwareTier
-from grid.runtime.executions import read_rows
+from grid.runtime.executionrows import read_rows
 from tests.browser import executing
 from tests.browser.server import Stage
 

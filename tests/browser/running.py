@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from grid.jobs.jobruns import advance_all
 from grid.models import Execution
-from grid.runtime.executions import read_rows
+from grid.runtime.executionrows import read_rows
 from grid.runtime.written import runs_of_job
 from tests.browser.server import Stage
 

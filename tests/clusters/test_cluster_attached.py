@@ -14,6 +14,7 @@ from grid.models import Execution
 from tests.clusters.test_cluster_life import Configure, left, notes, the, to_end
 from tests.controller.world import World, fresh, in_world, states_of
 from tests.support.builders import NAMESPACE
+from tests.support.reading import OWNER
 from tests.support.shop import Shop
 from tests.support.virtual import loop_time, passes
 
@@ -52,7 +53,7 @@ async def test_the_workspace_waits_for_the_address_and_says_so(shop: Shop) -> No
     await world.step(controller)
     assert world.cluster.count("create", PODS) == 0
     assert fresh(workspace).state == "deploying"
-    assert fresh(workspace).message == "Waiting for its cluster's address; it starts by itself."
+    assert fresh(workspace).words(OWNER) == "Waiting for its cluster's address; it starts by itself."
     await passes(3)
     await both_running(world, controller, workspace, cluster)
 
@@ -68,8 +69,8 @@ async def test_a_job_starts_when_its_cluster_runs_and_says_what_it_waits_for(sho
         await passes(3)
     assert fresh(cluster).state in ("deploying", "preparing")
     assert (fresh(job).state, world.cluster.count("create", PODS)) == ("deploying", 0)
-    assert fresh(job).message.startswith("Waiting for its cluster; it starts by itself when the cluster runs.")
-    assert fresh(cluster).message in fresh(job).message
+    assert fresh(job).words(OWNER).startswith("Waiting for its cluster; it starts by itself when the cluster runs.")
+    assert fresh(cluster).words(OWNER) in fresh(job).words(OWNER)
     await both_running(world, controller, job, cluster)
     assert states_of(job)[-1] == "running"
 
@@ -83,7 +84,7 @@ async def test_an_address_that_never_comes_ends_the_cluster_and_the_workspace_go
     controller = world.controller()
     world.cluster.gives_addresses = False
     await world.step(controller)
-    assert fresh(cluster).message == "Waiting for the address of its head, which the cluster assigns."
+    assert fresh(cluster).words(OWNER) == "Waiting for the address of its head, which the cluster assigns."
     configure(DEPLOYING_TIMEOUT, 90)
     world.passes(91)
     for _ in range(4):
@@ -92,13 +93,13 @@ async def test_an_address_that_never_comes_ends_the_cluster_and_the_workspace_go
         world.behave()
     await world.step(controller)
     assert (fresh(cluster).state, cluster.reason) == ("error", "waiting")
-    assert fresh(cluster).message == (
+    assert fresh(cluster).words(OWNER) == (
         "Gave up after 90 seconds. Last known: Waiting for the address of its head, which the cluster assigns."
     )
     assert fresh(workspace).state == "running"
     (line,) = notes(workspace, "WithoutCluster")
-    assert line.message.startswith(
-        f"Its cluster has failed, and it continues without a cluster. The cluster: {cluster.message}"
+    assert line.words(OWNER).startswith(
+        f"Its cluster has failed, and it continues without a cluster. The cluster: {cluster.words(OWNER)}"
     )
     request_stop(workspace, by="alice", now=world.now)
     await to_end(world, controller, workspace)
@@ -120,7 +121,7 @@ async def test_the_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Sho
     assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
     assert "DASK_SCHEDULER_ADDRESS" not in variables(world.pod_of(workspace))
     (line,) = notes(workspace, "WithoutCluster")
-    assert line.message == "alice stopped its cluster; it continues without a cluster."
+    assert line.words(OWNER) == "alice stopped its cluster; it continues without a cluster."
 
 
 @in_world
@@ -133,7 +134,7 @@ async def test_a_cluster_is_stopped_alone_and_the_workspace_goes_on(shop: Shop) 
     await to_end(world, controller, cluster)
     assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
     (line,) = notes(workspace, "WithoutCluster")
-    assert (line.message, line.level) == ("alice stopped its cluster; it continues without a cluster.", "Normal")
+    assert (line.words(OWNER), line.level) == ("alice stopped its cluster; it continues without a cluster.", "Normal")
 
 
 async def pair_of_a_job(world: World, shop: Shop) -> tuple[Execution, Execution, Any]:
@@ -165,10 +166,10 @@ async def test_a_job_whose_cluster_failed_ends_with_the_clusters_reason_and_star
     await rounds(world, controller, 4)
     assert (fresh(cluster).state, cluster.reason) == ("error", "deploying_timeout")
     assert (fresh(job).state, job.reason) == ("error", "cluster_failed")
-    assert job.message.startswith(
+    assert job.words(OWNER).startswith(
         "It was not started, because its cluster did not come up. The cluster: No node took the head"
     )
-    assert job.message.endswith(" Launch both again.")
+    assert job.words(OWNER).endswith(" Launch both again.")
     assert world.cluster.count("create", PODS) == 0
     assert notes(job, "WithoutCluster") == []
     for one in (job, cluster):
@@ -194,7 +195,7 @@ async def test_a_workspace_goes_on_without_a_cluster_that_failed_and_says_why(sh
     await rounds(world, world.controller(), 3)
     assert (fresh(workspace).state, fresh(cluster).state) == ("running", "error")
     (line,) = notes(workspace, "WithoutCluster")
-    assert line.message.startswith(
+    assert line.words(OWNER).startswith(
         "Its cluster has failed, and it continues without a cluster. The cluster: No node took the head"
     )
     assert (line.level, line.source) == ("Warning", "kubernetes")
@@ -208,7 +209,7 @@ async def test_a_job_whose_cluster_is_stopped_on_purpose_starts_without_it_and_s
     await rounds(world, controller, 2)
     assert "DASK_SCHEDULER_ADDRESS" not in variables(world.pod_of(job))
     (line,) = notes(job, "WithoutCluster")
-    assert line.message == "alice stopped its cluster; it continues without a cluster."
+    assert line.words(OWNER) == "alice stopped its cluster; it continues without a cluster."
 
 
 @in_world
@@ -226,7 +227,7 @@ async def test_a_job_waits_as_long_as_its_cluster_takes_and_its_own_clock_starts
     world.passes(250)
     await rounds(world, controller, 2)
     assert (fresh(cluster).state, fresh(job).state) == ("preparing", "deploying")
-    assert job.message.startswith("Waiting for its cluster; it starts by itself when the cluster runs.")
+    assert job.words(OWNER).startswith("Waiting for its cluster; it starts by itself when the cluster runs.")
     for pod in world.members(cluster, "head") + world.workers_of(cluster):
         world.start(pod)
     await rounds(world, controller, 3)
@@ -283,7 +284,7 @@ def test_the_cluster_ends_with_its_workspace(shop: Shop, configure: Configure, h
         await to_end(world, controller, workspace)
         await to_end(world, controller, cluster)
         assert (fresh(cluster).state, cluster.stop_requested_by) == ("stopped", "its workspace")
-        assert cluster.message.startswith("Stopped with its workspace.")
+        assert cluster.words(OWNER).startswith("Stopped with its workspace.")
         assert states_of(cluster)[-2:] == ["stopping", "stopped"]
         assert left(world) == []
 

@@ -16,6 +16,7 @@ from grid.models import Execution, LifecycleEntry
 from grid.models.dataplane import LOCAL
 from grid.queue.admission import admit_waiting
 from tests.support.frozen import write_frozen
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 Configure = Callable[[Any, int], None]
@@ -52,7 +53,7 @@ def test_a_cluster_grows_when_there_is_room(running: Execution) -> None:
     spec = cluster_of(running)
     assert (spec.workers_minimum, spec.workers_maximum, running.slots, running.revision) == (4, 10, 11, 2)
     line = LifecycleEntry.objects.get(execution=running, source="change")
-    assert (line.reason, line.actor, line.message) == (
+    assert (line.reason, line.actor, line.words(OWNER)) == (
         "Resized",
         "alice",
         "alice changed it from 2 to 5 workers to 4 to 10 workers.",
@@ -125,7 +126,7 @@ def test_a_fixed_cluster_keeps_one_number(shop: Shop) -> None:
     resize(execution, minimum=4, maximum=4, by="alice", now=NOW)
     assert (cluster_of(execution).workers_minimum, execution.slots) == (4, 5)
     line = execution.lifecycle.get(source="change")
-    assert line.message == "alice changed it from 3 workers to 4 workers."
+    assert line.words(OWNER) == "alice changed it from 3 workers to 4 workers."
 
 
 def test_the_same_size_again_writes_nothing(running: Execution) -> None:
@@ -186,7 +187,7 @@ def test_a_restart_of_the_head_is_a_wish_with_its_time_and_survives_a_resize(run
     assert running.restart_requested_at == NOW
     lines = LifecycleEntry.objects.filter(execution=running, source="change").order_by("id")
     assert [line.reason for line in lines] == ["HeadRestarted", "Resized"]
-    assert lines[0].message.startswith("alice restarted the head; what its memory held is lost")
+    assert lines[0].words(OWNER).startswith("alice restarted the head; what its memory held is lost")
 
 
 def test_a_head_that_does_not_run_yet_is_not_restarted(shop: Shop) -> None:

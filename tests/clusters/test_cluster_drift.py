@@ -25,6 +25,7 @@ from grid.models import Execution
 from tests.clusters.test_cluster_life import left, notes, running_cluster, the, to_end, to_running
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, pod
+from tests.support.reading import OWNER
 from tests.support.shop import Shop
 from tests.support.virtual import loop_time, passes
 
@@ -182,8 +183,8 @@ async def test_a_new_head_is_made_once_for_each_wish(shop: Shop) -> None:
     assert fresh(execution).state == "running"
     assert status.read(execution.status).head_pod == second
     (line,) = notes(execution, "head_replaced")
-    assert "A new head answers on node node-1" in line.message
-    assert "are lost" in line.message
+    assert "A new head answers on node node-1" in line.words(OWNER)
+    assert "are lost" in line.words(OWNER)
 
     world.passes(60)
     restart_head(execution, by="alice", now=world.now)
@@ -232,7 +233,7 @@ def test_what_somebody_deletes_is_made_again_and_told(shop: Shop, kind: Any, suf
             world.behave()
         assert the(world, kind, name)["spec"] == before["spec"], "a Service has its old address"
         (line,) = notes(execution, "made_again")
-        assert (line.message, line.level) == (
+        assert (line.words(OWNER), line.level) == (
             f"{kind.kind} {name} had been deleted; it was created again.",
             "Warning",
         )
@@ -300,7 +301,7 @@ async def test_what_cannot_be_made_again_is_told(shop: Shop) -> None:
         await world.step(controller)
         await passes(30)
     (line,) = notes(execution, "not_made_again")
-    assert "does not allow creating it again: exceeded quota" in line.message
+    assert "does not allow creating it again: exceeded quota" in line.words(OWNER)
     assert len(notes(execution, "made_again")) == 1
 
 

@@ -12,6 +12,7 @@ from grid.models import LifecycleEntry
 from tests.clusters.test_cluster_life import notes, running_cluster, to_running
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, condition, container_status, decode, event, stamp
+from tests.support.reading import OWNER
 from tests.support.shop import Shop
 
 
@@ -31,20 +32,20 @@ async def test_a_head_killed_for_memory_is_told_with_what_was_lost_and_the_clust
     killed_for_memory(world, world.head_of(execution), ready=False)
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("running", "head_down")
-    assert "What the old one held in memory is lost." in execution.message
+    assert "What the old one held in memory is lost." in execution.words(OWNER)
     (line,) = notes(execution, "head_out_of_memory")
-    assert line.message.startswith("The head: The program used more memory than its limit of 4 GiB and was ended.")
-    assert "Running tasks and results that were kept in memory are lost; reconnect" in line.message
+    assert line.words(OWNER).startswith("The head: The program used more memory than its limit of 4 GiB and was ended.")
+    assert "Running tasks and results that were kept in memory are lost; reconnect" in line.words(OWNER)
     assert (line.level, line.at, line.count) == ("Warning", world.now, 1)
 
     for _ in range(2):
         killed_for_memory(world, world.head_of(execution), restarts=3)
         await world.step(controller)
         controller = world.controller()
-    assert (fresh(execution).reason, execution.message) == ("ready", "")
+    assert (fresh(execution).reason, execution.words(OWNER)) == ("ready", "")
     (line,) = notes(execution, "head_out_of_memory")
     assert line.count == 3
-    assert "It was started again 3 times in all." in line.message, "and not: out of memory three times"
+    assert "It was started again 3 times in all." in line.words(OWNER), "and not: out of memory three times"
 
 
 @in_world
@@ -67,11 +68,11 @@ async def test_workers_that_are_killed_or_lose_their_node_are_told_once_each(sho
         controller = world.controller()
     (line,) = notes(execution, "worker_out_of_memory")
     assert line.object == f"Pod/{first['metadata']['name']}"
-    assert "results that it held are computed again" in line.message
+    assert "results that it held are computed again" in line.words(OWNER)
     lost = notes(execution, "worker_lost")
     assert len(lost) == 2
-    assert any("was evicted from node node-1: node is gone." in one.message for one in lost)
-    assert any("ran short of memory" in one.message for one in lost)
+    assert any("was evicted from node node-1: node is gone." in one.words(OWNER) for one in lost)
+    assert any("ran short of memory" in one.words(OWNER) for one in lost)
     assert fresh(execution).state == "running"
 
 
@@ -102,7 +103,7 @@ async def test_a_head_that_vanishes_with_its_node_is_replaced_and_told(shop: Sho
         await world.step(controller)
     assert (fresh(execution).reason, execution.node_name) == ("ready", "node-7")
     (line,) = notes(execution, "head_replaced")
-    assert "A new head answers on node node-7." in line.message
+    assert "A new head answers on node node-7." in line.words(OWNER)
 
 
 @in_world
@@ -128,7 +129,7 @@ async def test_rescales_and_pods_events_are_kept_with_the_cluster(shop: Shop) ->
     world.says(world.workers_of(execution)[0], "Pulled", "image is there")
     await world.step(controller)
     (line,) = notes(execution, "SuccessfulRescale")
-    assert (line.message, line.object) == (size, f"HorizontalPodAutoscaler/cluster-{execution.pk}-worker")
+    assert (line.words(OWNER), line.object) == (size, f"HorizontalPodAutoscaler/cluster-{execution.pk}-worker")
     assert len(notes(execution, "Pulled")) == 1
 
 

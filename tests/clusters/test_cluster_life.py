@@ -25,6 +25,7 @@ from grid.kube.resources import (
 from grid.models import Execution, LifecycleEntry
 from tests.controller.world import World, fresh, in_world, states_of
 from tests.support.builders import NAMESPACE
+from tests.support.reading import OWNER
 from tests.support.shop import Shop
 from tests.support.virtual import passes
 
@@ -49,7 +50,7 @@ async def to_running(world: World, controller: Any, execution: Execution) -> Non
         if fresh(execution).state == "running":
             return
         world.behave()
-    raise AssertionError(f"not running: {states_of(execution)} {execution.message}")
+    raise AssertionError(f"not running: {states_of(execution)} {execution.words(OWNER)}")
 
 
 async def running_cluster(shop: Shop, **settings: Any) -> tuple[World, Controller, Execution]:
@@ -67,7 +68,7 @@ async def to_end(world: World, controller: Any, execution: Execution) -> None:
             return
         world.behave()
         await passes(6)
-    raise AssertionError(f"not ended: {states_of(execution)} {execution.message}")
+    raise AssertionError(f"not ended: {states_of(execution)} {execution.words(OWNER)}")
 
 
 def left(world: World) -> list[RawObject]:
@@ -97,7 +98,7 @@ async def test_a_cluster_comes_up_and_stops_and_nothing_is_left(shop: Shop) -> N
 
     await to_running(world, controller, execution)
     assert states_of(execution) == UP
-    assert (execution.node_name, execution.started_at, execution.message) == ("node-1", world.now, "")
+    assert (execution.node_name, execution.started_at, execution.words(OWNER)) == ("node-1", world.now, "")
     assert (len(world.pods()), execution.slots) == (3, 6)
 
     world.cluster.set_log(
@@ -111,7 +112,7 @@ async def test_a_cluster_comes_up_and_stops_and_nothing_is_left(shop: Shop) -> N
     await to_end(world, controller, execution)
     assert states_of(execution) == [*UP, "stopping", "stopped"]
     assert (execution.slots_freed_at, execution.log.text) == (world.now, "head says\n")
-    assert "bob" in execution.message
+    assert "bob" in execution.words(OWNER)
     assert left(world) == []
     assert [claim["metadata"]["name"] for claim in world.cluster.objects(VOLUME_CLAIMS)] == ["project-churn"]
 
@@ -126,11 +127,11 @@ async def test_a_head_without_workers_waits_for_the_first_and_says_so(shop: Shop
     world.schedule(head)
     await world.step(controller)
     assert (fresh(execution).state, execution.node_name) == ("preparing", "node-1")
-    assert "is preparing the head" in execution.message
+    assert "is preparing the head" in execution.words(OWNER)
     world.start(world.head_of(execution))
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("preparing", "head_ready")
-    assert "waits for the first worker" in execution.message
+    assert "waits for the first worker" in execution.words(OWNER)
     world.schedule(world.workers_of(execution)[0], "node-2")
     world.start(world.workers_of(execution)[0])
     await world.step(controller)
@@ -172,7 +173,7 @@ async def test_the_timeouts_say_what_the_head_or_the_first_worker_waited_for(sho
         world.passes(91)
         await to_end(world, controller, execution)
         assert (fresh(execution).state, execution.reason) == ("error", reason), stage
-        assert words in execution.message
+        assert words in execution.words(OWNER)
         assert left(world) == []
 
 
@@ -191,7 +192,7 @@ async def test_a_used_up_quota_of_the_namespace_is_waited_for(shop: Shop) -> Non
     controller = world.controller()
     world.cluster.fail_next(NotAllowed("exceeded quota: services"), verb="create")
     await world.step(controller)
-    assert (fresh(execution).state, execution.message) == (
+    assert (fresh(execution).state, execution.words(OWNER)) == (
         "deploying",
         "The cluster does not allow it: exceeded quota: services",
     )

@@ -17,6 +17,7 @@ from grid.models import Environment, Execution, HardwareTier, LifecycleEntry
 from grid.queue.launches import why_not_launch
 from tests.clusters.cluster_requests import alone, attached, told
 from tests.support.frozen import on_tier
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 Configure = Callable[[Any, int], None]
@@ -36,7 +37,7 @@ def test_a_cluster_alone_is_one_queued_row_with_its_frozen_spec(shop: Shop, work
     assert (spec.cluster.framework, spec.cluster.version, spec.cluster.attached_to) == ("dask", "2026.8.0", "")
     assert (spec.tier.id, spec.cluster.head_tier.id, spec.cluster.local_storage) == ("worker", "small", "20Gi")
     assert spec.cluster.scaling == ScalingSpec(target_cpu=80, target_memory=0)
-    assert LifecycleEntry.objects.get(execution=stored).message == "Waiting for 6 free slots."
+    assert LifecycleEntry.objects.get(execution=stored).words(OWNER) == "Waiting for 6 free slots."
 
 
 def test_a_workspace_and_its_cluster_are_two_rows_that_know_each_other(shop: Shop) -> None:

@@ -35,6 +35,7 @@ from grid.sharing import sharing
 from grid.workspaces import workspaces
 from grid.workspaces.shutdown.keep import keep_longer
 from tests.controller.kill_world import KillWorld, Replicas
+from tests.support.reading import OWNER
 from tests.support.shop import Shop
 from tests.support.virtual import passes
 from tests.usage.budgeting import budget
@@ -151,7 +152,7 @@ class Story:
             await self.round(all_of_it=True)
             if number > 3 and is_so():
                 return
-        left = [(one.object_name, one.state, one.reason, one.message) for one in _unsettled()]
+        left = [(one.object_name, one.state, one.reason, one.words(OWNER)) for one in _unsettled()]
         raise AssertionError(f"does not come to rest: {left}; {self.told}")
 
     # --- Launches ---

@@ -10,6 +10,7 @@ from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
 from grid.models import LifecycleEntry
 from tests.controller.world import World, fresh, in_world, running, states_of, to_running
 from tests.support.builders import NAMESPACE
+from tests.support.reading import OWNER
 from tests.support.shop import Shop
 from tests.support.virtual import passes
 
@@ -39,7 +40,7 @@ async def test_a_workspace_comes_up_and_stops_and_its_files_stay(shop: Shop) -> 
     await world.step(controller)
     assert states_of(execution)[-2:] == ["stopping", "stopped"]
     assert fresh(execution).slots_freed_at == world.now
-    assert "bob" in execution.message
+    assert "bob" in execution.words(OWNER)
     assert [len(world.cluster.objects(kind)) for kind in (PODS, CONFIG_MAPS, SECRETS)] == [0, 0, 0]
     volumes = sorted(claim["metadata"]["name"] for claim in world.cluster.objects(VOLUME_CLAIMS))
     assert volumes == [f"home-churn-{execution.owner_id}", "project-churn"]
@@ -77,7 +78,7 @@ async def test_a_job_that_fails_says_how(shop: Shop) -> None:
     await world.step(controller)
     await until_gone(world, controller)
     assert (fresh(execution).state, execution.reason) == ("failed", "out_of_memory")
-    assert "its limit of 4 GiB" in execution.message
+    assert "its limit of 4 GiB" in execution.words(OWNER)
 
 
 @in_world
@@ -130,8 +131,8 @@ async def test_over_quota_waits_with_a_sentence_and_starts_by_itself(shop: Shop,
     await to_running(world, controller)
     assert (fresh(first).state, fresh(second).state) == ("running", "queued")
     assert second.reason == "over_user_slots"
-    assert second.message == "You use 1 of 1 slots; this starts by itself when one is free. Position 1."
-    assert "Position 2." in fresh(third).message
+    assert second.words(OWNER) == "You use 1 of 1 slots; this starts by itself when one is free. Position 1."
+    assert "Position 2." in fresh(third).words(OWNER)
 
     request_stop(first, by="alice", now=world.now)
     await world.step(controller)
@@ -140,7 +141,7 @@ async def test_over_quota_waits_with_a_sentence_and_starts_by_itself(shop: Shop,
     await world.step(controller)
     await world.step(controller)
     assert (fresh(first).state, fresh(second).state, fresh(third).state) == ("stopped", "deploying", "queued")
-    assert "Position 1." in third.message
+    assert "Position 1." in third.words(OWNER)
 
 
 @in_world
@@ -188,7 +189,7 @@ async def test_the_three_timeouts_end_it_as_an_error_and_clean_up(shop: Shop, co
         world.behave()
         await world.step(controller)
         assert (fresh(execution).state, execution.reason) == ("error", reason)
-        assert words in execution.message
+        assert words in execution.words(OWNER)
         assert world.pods() == []
         assert bool(execution.slots_reserved_at) == bool(execution.slots_freed_at)
         assert LifecycleEntry.objects.get(execution=execution, to_state="error").level == "Warning"
@@ -211,4 +212,4 @@ async def test_kubernetes_events_are_kept_in_the_history_once_with_their_count(s
         ("TriggeredScaleUp", 1, "Normal"),
     ]
     assert entries[0].object == f"Pod/{execution.object_name}"
-    assert entries[1].message == "hostile text"
+    assert entries[1].words(OWNER) == "hostile text"

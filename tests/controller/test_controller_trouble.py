@@ -8,6 +8,7 @@ from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
 from grid.models import Execution, UsageInterval
 from tests.controller.world import World, fresh, in_world, running, states_of, to_running
 from tests.support.builders import NAMESPACE, condition, config_map, container_status
+from tests.support.reading import OWNER
 from tests.support.runtime import become
 from tests.support.shop import Shop
 from tests.support.virtual import passes
@@ -41,8 +42,8 @@ async def test_an_eviction_is_told_with_its_reason_and_the_slot_waits_for_the_po
     await world.cluster.delete(PODS, execution.object_name, namespace=NAMESPACE)
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("error", "pod_deleted")
-    assert "(node is drained)" in execution.message
-    assert execution.message.endswith("files are kept; resume it.")
+    assert "(node is drained)" in execution.words(OWNER)
+    assert execution.words(OWNER).endswith("files are kept; resume it.")
     assert execution.slots_freed_at is None
     world.behave()
     await world.step(controller)
@@ -73,7 +74,7 @@ async def test_an_object_of_somebody_else_is_left_alone(shop: Shop) -> None:
     world.cluster.put(CONFIG_MAPS, config_map(execution.object_name, {"theirs": "yes"}))
     await world.step(world.controller())
     assert (fresh(execution).state, execution.reason) == ("error", "not_created")
-    assert "belongs to something else" in execution.message
+    assert "belongs to something else" in execution.words(OWNER)
     assert world.cluster.objects(CONFIG_MAPS)[0]["data"] == {"theirs": "yes"}
     assert execution.slots_freed_at is not None
 
@@ -85,7 +86,7 @@ async def test_what_the_cluster_rejects_is_an_error_with_its_words(shop: Shop) -
     world.cluster.fail_next(Rejected([Problem("spec.containers[0].image", "Required value")]), verb="create")
     await world.step(world.controller())
     assert (fresh(execution).state, execution.reason) == ("error", "not_created")
-    assert "spec.containers[0].image: Required value" in execution.message
+    assert "spec.containers[0].image: Required value" in execution.words(OWNER)
 
 
 @in_world
@@ -96,7 +97,7 @@ async def test_a_used_up_quota_of_the_namespace_is_waited_for(shop: Shop) -> Non
     said = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
     world.cluster.fail_next(NotAllowed(said), verb="create")
     await world.step(controller)
-    assert (fresh(execution).state, execution.message) == (
+    assert (fresh(execution).state, execution.words(OWNER)) == (
         "deploying",
         (
             "The quota “team” of the namespace has too little left: 10 of 10 pods are in use and this takes 1 pod."

@@ -15,6 +15,7 @@ from grid.models.dataplane import LOCAL
 from grid.queue import admission, snapshot
 from grid.queue.admission import admit_waiting
 from grid.queue.launches import why_not_launch
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 Configure = Callable[[Any, int], None]
@@ -45,8 +46,8 @@ def test_without_room_for_both_none_starts_and_both_say_the_same(shop: Shop, con
     message = "You use 1 of 7 slots; this starts by itself when 7 are free (1 for the workspace and 6 for the cluster). Position 1."
     for row in (workspace, cluster):
         row.refresh_from_db()
-        assert (row.state, row.reason, row.message) == ("queued", "over_user_slots", message)
-    assert "Position 2." in Execution.objects.latest("requested_at").message
+        assert (row.state, row.reason, row.words(OWNER)) == ("queued", "over_user_slots", message)
+    assert "Position 2." in Execution.objects.latest("requested_at").words(OWNER)
 
 
 def test_a_pair_overtaken_while_it_is_admitted_is_not_admitted_by_half(shop: Shop) -> None:
@@ -95,7 +96,7 @@ def test_stopping_a_waiting_workspace_stops_its_cluster_too(shop: Shop) -> None:
 
     assert states() == {"workspace": "stopped", "cluster": "stopped"}
     cluster.refresh_from_db()
-    assert cluster.message == "Stopped with the workspace that it belongs to, by alice, before it started."
+    assert cluster.words(OWNER) == "Stopped with the workspace that it belongs to, by alice, before it started."
     assert (cluster.ended_at, cluster.stop_requested_by) == (NOW, "alice")
     assert admit_waiting(LOCAL, now=NOW) == []
 
@@ -107,7 +108,7 @@ def test_stopping_a_waiting_cluster_lets_its_workspace_go_on_without(shop: Shop)
     assert states() == {"workspace": "queued", "cluster": "stopped"}
     workspace.refresh_from_db()
     line = workspace.lifecycle.get(source="change")
-    assert (line.reason, line.message) == (
+    assert (line.reason, line.words(OWNER)) == (
         "WithoutCluster",
         "alice stopped its cluster before it started; this continues without a cluster.",
     )
@@ -143,7 +144,7 @@ def test_a_job_and_its_cluster_on_tiers_with_a_maximum_take_a_place_on_each(shop
     assert len(admit_waiting(LOCAL, now=NOW)) == 4
 
     third.refresh_from_db()
-    assert third.message.startswith("The tier Limited runs 2 of at most 2 executions at once")
+    assert third.words(OWNER).startswith("The tier Limited runs 2 of at most 2 executions at once")
     holding = {(one.tier, one.executions, one.slots) for one in snapshot.take(LOCAL, now=NOW).snapshot.holding}
     assert holding == {("small", 2, 2), ("limited", 1, 6), ("limited", 1, 0), ("head", 1, 4), ("head", 1, 0)}
 
@@ -164,7 +165,7 @@ def test_positions_count_a_pair_once(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 7)
     assert len(admit_waiting(LOCAL, now=NOW)) == 2
     waiting = Execution.objects.filter(state="queued", kind="workspace").order_by("requested_at")
-    assert [row.message[-11:] for row in waiting] == ["Position 1.", "Position 2."]
+    assert [row.words(OWNER)[-11:] for row in waiting] == ["Position 1.", "Position 2."]
 
 
 def test_a_pair_is_submitted_and_decided_upon_in_few_queries(shop: Shop, django_assert_max_num_queries: Any) -> None:

@@ -199,9 +199,9 @@ def test_why_others_wait_is_written_apart_from_the_admission(shop: Shop) -> None
     found = admission.admit_next(LOCAL, now=NOW)
     assert (list(found.admitted), len(found.refusals)) == ([first.pk], 3)
     waiting = Execution.objects.filter(pk__in=[one.pk for one in others])
-    assert set(waiting.values_list("message", flat=True)) == {"Waiting for a free slot."}
+    assert set(waiting.values_list("reason", flat=True)) == {"requested"}
     admission.write_refusals(found.refusals, now=NOW)
-    assert all(waiting.exclude(reason="requested").values_list("message", flat=True)) and waiting.count() == 3
+    assert all(waiting.exclude(reason="requested").values_list("reason_values", flat=True)) and waiting.count() == 3
     assert admission.admit_next(LOCAL, now=NOW).refusals == []
 
 

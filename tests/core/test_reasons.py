@@ -1,15 +1,13 @@
 """Reasons as code and values, worded for their reader."""
 
-from collections.abc import Mapping
-
 import pytest
 
-from grid.core.reasons import Reader, Reason, Value, is_known, register, sentence_of
+from grid.core.reasons import ANYBODY, Reader, Reason, Values, register, sentence_of, words_of
 
 OWNER, OTHER = Reader("alice", is_owner=True), Reader("alice", is_owner=False)
 
 
-def _use(values: Mapping[str, Value], reader: Reader) -> str:
+def _use(values: Values, reader: Reader) -> str:
     return f"{'You use' if reader.is_owner else f'{reader.owner} uses'} {values['held']} slots"
 
 
@@ -26,7 +24,13 @@ def test_second_sentence_of_a_code_is_refused() -> None:
         register({"test_twice": lambda values, reader: ""})
 
 
+def test_text_without_values_is_read_as_it_is() -> None:
+    register({"test_text": _use})
+    assert words_of("test_text", None, "An old row.", OTHER) == "An old row."
+    assert words_of("test_text", {"held": 2}, "", OTHER) == "alice uses 2 slots"
+    assert words_of("test_unknown", {"held": 2}, "Of before.", ANYBODY) == "Of before."
+
+
 def test_unknown_code_has_no_sentence() -> None:
-    assert not is_known("test_unknown")
     with pytest.raises(KeyError):
         sentence_of(Reason("test_unknown"), OWNER)

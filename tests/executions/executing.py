@@ -12,7 +12,7 @@ from grid.kube.objects import RawObject
 from grid.kube.resources import PODS
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project, State, User, Workspace
 from grid.runtime import Runtime
-from grid.runtime.executions import ExecutionRow, read_rows
+from grid.runtime.executionrows import ExecutionRow, read_rows
 from tests.conftest import People
 from tests.support import builders
 from tests.support.builders import MOMENT

@@ -16,7 +16,7 @@ from grid.core.labels import Keys
 from grid.diagnosis.pods import Diagnosis
 from grid.kube.objects import Pod
 from grid.metrics.usage import Usage
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 
 @dataclass(frozen=True)

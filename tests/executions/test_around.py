@@ -21,6 +21,7 @@ from tests.controller.test_controller import Configure
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, condition, config_map, decode, event, node, pod, stamp
 from tests.support.cluster import FakeCluster
+from tests.support.reading import OWNER
 from tests.support.runtime import runtime_of
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import virtual_time
@@ -72,10 +73,10 @@ async def test_nodes_that_are_too_small_are_named_with_what_they_have(shop: Shop
     execution = await given_up(shop, configure, world)
     assert (
         "No node took it within 90 seconds. Last known: No node of the pool default is large enough"
-        in execution.message
+        in execution.words(OWNER)
     )
-    assert "the largest has 0.5 cores" in execution.message
-    assert "tell your admin that this one fits no node." in execution.message
+    assert "the largest has 0.5 cores" in execution.words(OWNER)
+    assert "tell your admin that this one fits no node." in execution.words(OWNER)
 
 
 @in_world
@@ -93,7 +94,7 @@ async def test_a_claim_without_a_volume_is_told_with_what_kubernetes_said_of_it(
     forbid_to_list(STORAGE_CLASSES, world)
     world.passes(91)
     await world.step(controller)
-    assert "has no volume: there is no storage class fast." in fresh(execution).message.replace("have", "has")
+    assert "has no volume: there is no storage class fast." in fresh(execution).words(OWNER).replace("have", "has")
 
 
 @in_world
@@ -149,10 +150,9 @@ async def test_a_cluster_whose_head_or_first_worker_got_no_node_says_so(shop: Sh
             unscheduled(world, one)
         world.passes(91)
         await world.step(controller)
-        assert (
-            f"{words} within 90 seconds. Last known: Node n1 of the pool default is cordoned"
-            in fresh(execution).message
-        )
+        assert f"{words} within 90 seconds. Last known: Node n1 of the pool default is cordoned" in fresh(
+            execution
+        ).words(OWNER)
 
 
 def small_node_of(pool: str) -> NodeTemplate:
@@ -181,7 +181,7 @@ async def test_a_pool_at_zero_is_told_by_its_remembered_nodes_with_the_words_of_
     page = runtime.explainer.explain(waits, names_others=False, now=world.now)
     await world.step(controller)
     assert page.sentence == "There is no node of the pool default, and a new one would be too small."
-    assert f"Last known: {page.sentence} {page.next_step}" in fresh(execution).message
+    assert f"Last known: {page.sentence} {page.next_step}" in fresh(execution).words(OWNER)
 
 
 # --- The list

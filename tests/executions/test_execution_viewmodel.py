@@ -34,7 +34,7 @@ from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.startup import Phase
 from grid.kube.objects import Event, Node, Pod, RawObject
 from grid.models import Membership
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 from tests.executions.executing import RECORD, ROW, entered, pod_of
 from tests.executions.execution_listing import execution_rows
 from tests.executions.test_executions_viewmodel import BAD, source

@@ -21,7 +21,7 @@ from grid.core.labels import APP_COMPONENT, KEYS
 from grid.diagnosis.pods import Diagnosis
 from grid.kube.objects import Pod, RawObject
 from grid.metrics.usage import Usage
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 from tests.executions.executing import ROW, pod_of
 from tests.executions.execution_listing import Source, execution_rows
 from tests.support import builders

@@ -13,6 +13,7 @@ from grid.models import Execution, LifecycleEntry, RunFiles
 from tests.controller.world import World, fresh, in_world
 from tests.files.test_files_in_git import OTHER, SAVED, prepared, runs
 from tests.support.builders import condition, container_status, stamp
+from tests.support.reading import OWNER
 from tests.support.shop import Shop
 
 WAITS = {"waiting": {"reason": "PodInitializing"}}
@@ -187,5 +188,5 @@ async def test_a_job_whose_files_cannot_be_fetched_ends_with_a_sentence(
     kubelet.reports("Failed", prepare=ended(code, {"code": code, "problem": problem}))
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("error", reason)
-    assert problem in execution.message
-    assert step in execution.message
+    assert problem in execution.words(OWNER)
+    assert step in execution.words(OWNER)

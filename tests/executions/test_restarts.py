@@ -12,6 +12,7 @@ from grid.models import Execution
 from tests.clusters.test_cluster_life import notes
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import condition, container_status, stamp
+from tests.support.reading import OWNER
 from tests.support.shop import Shop
 
 
@@ -44,7 +45,9 @@ async def test_a_kill_for_memory_is_in_the_history_once_with_its_count(shop: Sho
         await world.step(controller)
     assert fresh(execution).state == "running"
     (line,) = notes(execution, "out_of_memory")
-    assert line.message.startswith("The program used more memory than its limit of 4 GiB and was ended. It is started")
+    assert line.words(OWNER).startswith(
+        "The program used more memory than its limit of 4 GiB and was ended. It is started"
+    )
     assert (line.level, line.at, line.count) == ("Warning", world.now, 1)
 
     ended(world, execution, restarts=3, exitCode=137, reason="OOMKilled")
@@ -52,7 +55,7 @@ async def test_a_kill_for_memory_is_in_the_history_once_with_its_count(shop: Sho
         await world.step(each)
     (line,) = notes(execution, "out_of_memory")
     assert line.count == 3
-    assert "It was started again 3 times in all." in line.message
+    assert "It was started again 3 times in all." in line.words(OWNER)
 
 
 @in_world
@@ -83,6 +86,6 @@ def test_another_bad_end_is_told_too_and_a_good_one_is_not(shop: Shop, end: dict
         await world.step(controller)
         lines = notes(execution, "restarted")
         assert len(lines) == told
-        assert all("exit code 1" in line.message for line in lines)
+        assert all("exit code 1" in line.words(OWNER) for line in lines)
 
     tell()

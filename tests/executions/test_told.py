@@ -19,6 +19,7 @@ from grid.models import Execution, Membership
 from grid.queue import admission
 from tests.controller.world import World, fresh, in_world
 from tests.support.changefeed import ScriptedFeed
+from tests.support.reading import OWNER
 from tests.support.shop import Shop
 from tests.support.virtual import cancelled, loop_time, passes
 
@@ -243,4 +244,4 @@ async def test_a_watch_that_breaks_for_a_moment_is_no_outage(shop: Shop) -> None
             controller.pods.mark_heard(loop_time())
             world.now += timedelta(seconds=1)
             await passes(0.9)
-    assert not [one for one in execution.lifecycle.all() if "did not answer" in one.message]
+    assert not [one for one in execution.lifecycle.all() if "did not answer" in one.words(OWNER)]

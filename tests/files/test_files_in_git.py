@@ -23,6 +23,7 @@ from grid.models import ConfigRecord, Execution, JobRun, LifecycleEntry, Notific
 from tests.controller.world import World, fresh, in_world, states_of
 from tests.executions.test_manifests import spec
 from tests.support.builders import condition, container_status, stamp
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 COMMIT, OTHER = "a" * 40, "b" * 40
@@ -220,7 +221,7 @@ async def test_a_job_finishes_when_its_program_ends_and_succeeds_when_its_files_
     files = RunFiles.objects.get(execution=execution)
     assert (files.began, files.ended, files.branch, files.problem) == (COMMIT, OTHER, "main", "")
     told = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
-    assert told.message == "The project's files are saved: commit bbbbbbbb on main."
+    assert told.words(OWNER) == "The project's files are saved: commit bbbbbbbb on main."
 
 
 @in_world
@@ -279,9 +280,9 @@ async def test_what_could_not_be_pushed_is_told(shop: Shop) -> None:
     await world.step(controller)
     assert fresh(execution).state == "succeeded"
     told = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
-    assert (told.level, "push them again" in told.message) == ("Warning", True)
+    assert (told.level, "push them again" in told.words(OWNER)) == ("Warning", True)
     notice = Notification.objects.get(event="files_not_saved")
-    assert (notice.user.username, notice.sentence) == (execution.owner.username, told.message)
+    assert (notice.user.username, notice.sentence) == (execution.owner.username, told.words(OWNER))
     assert RunFiles.objects.get().kept == "repository"
 
 
@@ -291,7 +292,7 @@ async def test_saving_that_was_cut_short_is_told(shop: Shop) -> None:
     kubelet.reports({"state": _ended(137)}, _ended(0), "Succeeded", started=False)
     await world.step(controller)
     told = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
-    assert (told.level, told.message.partition(".")[0]) == ("Warning", "Saving its files was cut short")
+    assert (told.level, told.words(OWNER).partition(".")[0]) == ("Warning", "Saving its files was cut short")
     assert RunFiles.objects.get().problem == "Saving its files was cut short"
     assert Notification.objects.filter(event="files_not_saved").count() == 1
 
@@ -333,7 +334,7 @@ async def test_files_that_are_in_no_commit_are_a_warning(shop: Shop) -> None:
     await world.step(controller)
     told = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
     assert told.level == "Warning"
-    assert told.message.endswith(f"2 files could not be saved and are not in it: {names}.")
+    assert told.words(OWNER).endswith(f"2 files could not be saved and are not in it: {names}.")
     assert (RunFiles.objects.get().kept, RunFiles.objects.get().left_out_names) == ("home", names)
 
 
@@ -349,7 +350,7 @@ async def test_results_are_recorded_and_what_is_not_kept_is_a_warning(shop: Shop
     assert (files.results, files.results_files, files.results_bytes) == (OTHER, 3, 70)
     assert (files.results_problem, files.results_kept) == ("1 files are not kept", "home")
     entry = LifecycleEntry.objects.get(reason="FilesSaved")
-    assert entry.message.endswith("Results: 3 files. 1 files are not kept.")
+    assert entry.words(OWNER).endswith("Results: 3 files. 1 files are not kept.")
     assert entry.level == "Warning"
 
 
@@ -359,7 +360,7 @@ async def test_a_branch_that_does_not_exist_ends_it_with_a_sentence(shop: Shop) 
     kubelet.cannot_fetch({"code": 3, "problem": "The project's repository has no branch other."})
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("error", "files_missing")
-    assert execution.message == "The project's repository has no branch other. Choose another branch or commit."
+    assert execution.words(OWNER) == "The project's repository has no branch other. Choose another branch or commit."
 
 
 @in_world

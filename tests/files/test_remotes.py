@@ -23,6 +23,7 @@ from grid.secrets.storedsecrets import SecretMissing
 from tests.controller.world import World, fresh, in_world
 from tests.executions.test_manifests import spec
 from tests.files.test_files_in_git import FILES
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 TOKEN = "tok3n-of-the-tests"
@@ -160,7 +161,7 @@ async def test_what_was_launched_with_one_url_never_gets_the_secret_of_another(s
     put(shop, url="https://elsewhere.example.com/a", secret="another")
     await world.step(world.controller())
     assert fresh(execution).state == "error"
-    assert "changed after the launch" in fresh(execution).message
+    assert "changed after the launch" in fresh(execution).words(OWNER)
 
 
 def test_a_resumed_workspace_begins_where_it_left_this_repository_or_else_at_its_branch(shop: Shop) -> None:

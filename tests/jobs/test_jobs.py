@@ -21,6 +21,7 @@ from grid.kube.resources import PODS, SECRETS
 from grid.models import Execution, HardwareTier, Job, JobRun, State
 from tests.controller.world import Fault, Killed, World, in_world, to_running
 from tests.support.builders import NAMESPACE
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 LATER = NOW + timedelta(hours=2)
@@ -394,4 +395,4 @@ def test_a_job_that_kubernetes_ended_at_its_deadline_failed_by_its_own_timeout(s
     too_long()
     execution.refresh_from_db()
     assert execution.state == State.FAILED
-    assert execution.message.startswith("It ran longer than its timeout of 2 h.")
+    assert execution.words(OWNER).startswith("It ran longer than its timeout of 2 h.")

@@ -13,6 +13,7 @@ from grid.logs import knowledge
 from grid.models import Execution, KnowledgeEntry, LogOccurrence
 from tests.controller.world import World, fresh, in_world, states_of, to_running
 from tests.support.builders import NAMESPACE
+from tests.support.reading import OWNER
 from tests.support.shop import Shop
 
 NO_MODULE = "ModuleNotFoundError: No module named 'polars'"
@@ -45,7 +46,7 @@ def occurrences(execution: Execution) -> list[tuple[str, str, str]]:
 async def test_a_failed_job_says_what_its_log_says_and_the_finding_is_kept(shop: Shop) -> None:
     failed = await a_job_that_ends(shop, ["epoch 1", NO_MODULE, *["bye"] * 100])
     assert (failed.state, failed.reason) == ("failed", "exit_code")
-    assert failed.message == (
+    assert failed.words(OWNER) == (
         "The program ended with an error: exit code 1. Python module polars is not installed. "
         "Install it with pip, or choose an environment that has it."
     )
@@ -57,7 +58,7 @@ async def test_a_failed_job_says_what_its_log_says_and_the_finding_is_kept(shop:
 async def test_an_admins_entry_explains_a_line_that_nobody_else_knows(shop: Shop) -> None:
     own_entry()
     failed = await a_job_that_ends(shop, ["fatal: LIC-17"])
-    assert failed.message.endswith("exit code 1. The licences of product 17 are in use. Wait for one.")
+    assert failed.words(OWNER).endswith("exit code 1. The licences of product 17 are in use. Wait for one.")
     assert occurrences(failed) == [("licence", "The licences of product 17 are in use.", "fatal: LIC-17")]
 
 
@@ -66,7 +67,7 @@ async def test_an_entry_that_is_switched_off_explains_nothing(shop: Shop) -> Non
     own_entry(is_archived=True)
     KnowledgeEntry.objects.create(id="grid.python-module", is_archived=True)
     failed = await a_job_that_ends(shop, ["LIC-17", NO_MODULE])
-    assert failed.message.endswith("exit code 1. See the end of the log.")
+    assert failed.words(OWNER).endswith("exit code 1. See the end of the log.")
     assert occurrences(failed) == []
 
 
@@ -81,8 +82,8 @@ async def test_a_job_that_ends_well_has_no_cause_to_find(shop: Shop) -> None:
 @in_world
 async def test_what_the_exit_code_says_better_stays_and_the_finding_is_still_kept(shop: Shop) -> None:
     failed = await a_job_that_ends(shop, ["Connection refused", "sh: 1: trian: not found"], exit_code=127)
-    assert "exit code 127, the command trian was not found." in failed.message
-    assert "refused" not in failed.message
+    assert "exit code 127, the command trian was not found." in failed.words(OWNER)
+    assert "refused" not in failed.words(OWNER)
     assert [entry for entry, *_ in occurrences(failed)] == ["grid.refused"]
 
 

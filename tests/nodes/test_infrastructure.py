@@ -19,7 +19,7 @@ from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.models import ConfigRecord
 from grid.nodes.scaledown import ScaleDown
 from grid.runtime import Runtime
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 from tests.conftest import People
 from tests.executions.executing import ROW
 from tests.nodes.node_listing import rows_of_nodes

@@ -15,6 +15,7 @@ from grid.executions.stopping import request_stop
 from grid.models import ConfigRecord, Execution, Notification, NotificationChoice, NotificationEvent, State
 from grid.notifications import outbox
 from grid.notifications.events import ChosenChannels, default_channels, event_of, sentence_of
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 FAILED = Transition(State.FAILED, "exit_code", "It ended with exit code 1. Look at its log.", level="Warning")
@@ -43,7 +44,7 @@ def test_a_failure_is_told_to_its_owner_with_the_sentence_of_its_page(shop: Shop
     execution.refresh_from_db()
     told = Notification.objects.get()
     assert (told.user, told.event, told.title) == (shop.people.owner, "failed", "Train <b>")
-    assert told.sentence == execution.message == FAILED.message
+    assert told.sentence == execution.words(OWNER) == FAILED.message
     assert (told.path, told.at, told.read_at) == (f"/executions/{execution.pk}/", NOW, None)
 
 

@@ -21,6 +21,7 @@ from grid.models import ConfigRecord, Execution, State
 from grid.models.dataplane import LOCAL
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import cancelled, loop_time, passes, until
 
@@ -168,7 +169,7 @@ async def test_a_limit_that_is_raised_lets_those_in_who_wait(shop: Shop) -> None
     async with running(world):
         execution = shop.launch()
         await until(lambda: fresh(execution).reason == "over_user_slots", within=2)
-        assert "switched off" in execution.message
+        assert "switched off" in execution.words(OWNER)
         ConfigRecord.objects.update(value="1")
         await until(lambda: in_state(execution, "deploying"), within=2)
 

@@ -19,6 +19,7 @@ from tests.clusters.test_cluster_attached import both_running
 from tests.clusters.test_cluster_life import left, notes, to_end
 from tests.controller.world import Killed, World, fresh, in_world, states_of, to_running
 from tests.platformhealth.test_running import comes_up, in_state, running
+from tests.support.reading import OWNER
 from tests.support.shop import Shop
 from tests.support.virtual import until
 
@@ -59,7 +60,9 @@ async def test_what_the_leaver_runs_ends_after_ten_minutes_with_the_reason(shop:
     noticed = world.now
     assert (fresh(theirs).state, theirs.access_lost_at) == ("running", noticed)
     (line,) = notes(theirs, "AccessLost")
-    assert line.message == "bob has left the project Churn. It is stopped in 10 minutes, unless bob is back by then."
+    assert (
+        line.words(OWNER) == "bob has left the project Churn. It is stopped in 10 minutes, unless bob is back by then."
+    )
     world.passes(599)
     await world.step(controller)
     assert fresh(theirs).stop_requested_at is None
@@ -129,7 +132,7 @@ async def test_who_is_back_in_time_loses_nothing_and_leaves_anew_with_the_whole_
         await world.step(controller)
         assert fresh(theirs).access_lost_at is None
     assert (theirs.state, theirs.stop_requested_at) == ("running", None)
-    assert [one.message for one in notes(theirs, "AccessRegained")] == [
+    assert [one.words(OWNER) for one in notes(theirs, "AccessRegained")] == [
         "bob has access to the project Churn again; it continues."
     ] * 2
 
@@ -175,7 +178,7 @@ async def test_what_waits_in_the_queue_ends_at_once_and_is_never_started(shop: S
     leave(shop)
     await world.step(world.controller())
     assert (states_of(workspace), states_of(cluster)) == (["queued", "stopped"], ["queued", "stopped"])
-    assert fresh(workspace).message == (
+    assert fresh(workspace).words(OWNER) == (
         "Stopped by Compute Grid before it started, because its owner has left the project."
     )
     assert fresh(cluster).reason == "left_project"
@@ -197,7 +200,7 @@ async def test_an_attached_cluster_ends_with_its_workspace_and_a_lone_one_by_its
     for one in (workspace, attached, lone):
         await to_end(world, controller, one)
     assert (fresh(workspace).reason, fresh(lone).reason) == ("left_project", "left_project")
-    assert fresh(attached).message.startswith("Stopped with its workspace.")
+    assert fresh(attached).words(OWNER).startswith("Stopped with its workspace.")
     assert notes(workspace, "WithoutCluster") == []
     assert left(world) == []
 
@@ -211,13 +214,16 @@ async def test_a_closed_account_ends_its_executions_and_a_reopened_one_keeps_the
     close_account(shop.people.teammate)
     await world.step(controller)
     (line,) = notes(lost, "AccessLost")
-    assert line.message == "The account of bob was closed. It is stopped in 10 minutes, unless that is undone by then."
+    assert (
+        line.words(OWNER)
+        == "The account of bob was closed. It is stopped in 10 minutes, unless that is undone by then."
+    )
     User.objects.filter(pk=shop.people.owner.pk).update(is_active=True)
     world.passes(600)
     await world.step(controller)
     assert (fresh(kept).state, fresh(lost).state) == ("running", "stopping")
     assert lost.reason == "account_closed"
-    assert lost.message.startswith("Compute Grid requested the stop, because its owner's account was closed;")
+    assert lost.words(OWNER).startswith("Compute Grid requested the stop, because its owner's account was closed;")
 
 
 @in_world
@@ -228,7 +234,7 @@ async def test_contributor_who_becomes_a_viewer_is_stopped_after_the_time(shop: 
     Membership.objects.filter(user=shop.people.teammate).update(role="viewer")
     await world.step(controller)
     (line,) = notes(theirs, "AccessLost")
-    assert line.message.startswith("bob is a viewer of the project Churn now. It is stopped in 10 minutes")
+    assert line.words(OWNER).startswith("bob is a viewer of the project Churn now. It is stopped in 10 minutes")
     world.passes(600)
     await world.step(controller)
     assert fresh(theirs).state == "stopping"

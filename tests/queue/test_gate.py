@@ -40,6 +40,7 @@ from grid.queue.queue import Part, QueuedUnit
 from grid.queue.quota import QuotaSnapshot, admit, order
 from grid.usage.budgets.rules import CLOSED, month_of
 from grid.workspaces import workspaces
+from tests.support.reading import OWNER
 from tests.support.schedules import run_due
 from tests.support.shop import NOW, Shop
 
@@ -96,7 +97,7 @@ def test_closed_unit_lets_others_pass_without_a_position() -> None:
         "d": ("over_user_slots", 1),
         "e": (HELD, 0),
     }
-    assert decisions.refused["e"].message == (
+    assert decisions.refused["e"].words(OWNER) == (
         "Held by olga: Not now. This starts when an operator releases it, and does not time out before."
     )
     assert set(order(queue)) == {"b", "c", "d"}
@@ -194,7 +195,7 @@ def test_all_who_ask_get_the_same_decision(
     assert queued.closed.code == kept_by
     assert admit_waiting(LOCAL, now=NOW) == []
     waits.refresh_from_db()
-    assert (waits.reason, waits.message) == (kept_by, words_of(queued.closed))
+    assert (waits.reason, waits.words(OWNER)) == (kept_by, words_of(queued.closed))
 
     stopped = Workspace.objects.get(pk=stopped.pk)
     departed = why_departed(stopped.owner, stopped.project)

@@ -19,6 +19,7 @@ from grid.queue.queue import Part, QueuedUnit
 from grid.queue.quota import Holding, QuotaSnapshot, admit, order
 from grid.queue.snapshot import take
 from tests.queue.test_quota import Held, snapshots, waiting
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 
@@ -56,7 +57,7 @@ def test_what_is_held_never_starts_and_says_who_holds_it(snapshot: QuotaSnapshot
     for one in snapshot.waiting:
         if one.closed:
             assert decisions.refused[one.execution_id].code == "held"
-            assert "Held by mara." in decisions.refused[one.execution_id].message
+            assert "Held by mara." in decisions.refused[one.execution_id].words(OWNER)
 
 
 @given(moved_snapshots())
@@ -116,7 +117,7 @@ def full(shop: Shop) -> Shop:
 
 def state_of(execution: Execution) -> tuple[str, str]:
     execution.refresh_from_db()
-    return execution.state, execution.message
+    return execution.state, execution.words(OWNER)
 
 
 def standing() -> list[str]:

@@ -73,7 +73,10 @@ def test_an_execution_that_was_admitted_meanwhile_is_left_alone_with_a_message(
 def test_only_the_owner_reads_of_what_you_use(page: str, people: People, runtime: Runtime) -> None:
     project = make_project(people.owner, people.teammate)
     said = "You use 25 of 25 slots; this starts by itself when one is free. Position 1."
-    row = make_execution(people.owner, project, state=State.QUEUED, reason="over_user_slots", message=said)
+    values = {"held": 25, "most": 25, "slots": 1, "parts": [["workspace", 1]], "position": 1}
+    row = make_execution(
+        people.owner, project, state=State.QUEUED, reason="over_user_slots", reason_values=values, message=""
+    )
     read_executions(runtime)
     path = page.format(id=row.pk)
     assert said in client_of(people.owner).get(path).text
@@ -103,8 +106,16 @@ def test_an_expected_wait_is_said_in_few_words() -> None:
 def test_the_queue_looks_as_stored() -> None:
     known = WaitEstimate(240.0, 120.0, 540.0, "1 execution before it.", 2)
     unknown = WaitEstimate(None, why="Not known yet: too few launches like this one have started.", position=1)
-    waiting = replace(ROW, state="queued", title="<b>Mine</b>", message="You use 25 of 25 slots.")
-    held = replace(waiting, id="e2", title="Held", reason="held", message="Held by olga: The licence server is down.")
+    values = {"held": 25, "most": 25, "slots": 1, "parts": [["workspace", 1]], "position": 1}
+    waiting = replace(ROW, state="queued", title="<b>Mine</b>", reason="over_user_slots", reason_values=values)
+    held = replace(
+        waiting,
+        id="e2",
+        title="Held",
+        reason="held",
+        reason_values=None,
+        message="Held by olga: The licence server is down.",
+    )
     rows = [
         queue_row(waiting, unknown, 0.0, viewer_id=1, may_order=False),
         queue_row(replace(waiting, id="e3"), known, 0.0, viewer_id=9, may_order=True),

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grid.core.reasons import Reader
 from grid.queue.queue import Part, QueuedUnit, lines
-from grid.queue.quota import Allowance, Holding, QuotaSnapshot, about_owner, admit
+from grid.queue.quota import Allowance, Holding, QuotaSnapshot, admit
 from tests.support.shop import NOW
 
 TIERS = ("small", "large", "gpu")
+OWNER, OTHER = Reader("ada", is_owner=True), Reader("ada", is_owner=False)
 
 
 def waiting(id: str, user: int = 1, tier: str = "small", *, slots: int = 1, after: float = 0) -> QueuedUnit:
@@ -31,7 +33,7 @@ def pair(
 
 
 def messages(snapshot: QuotaSnapshot) -> list[str]:
-    return [refused.message for refused in admit(snapshot).refused.values()]
+    return [refused.words(OWNER) for refused in admit(snapshot).refused.values()]
 
 
 USERS = st.integers(1, 4)
@@ -94,7 +96,7 @@ def test_everybody_is_either_admitted_once_or_told_why_not(snapshot: QuotaSnapsh
     decisions = admit(snapshot)
     everybody = sorted(one.execution_id for one in snapshot.waiting)
     assert sorted([*decisions.admitted, *decisions.refused]) == everybody
-    assert all(refused.message.endswith(".") for refused in decisions.refused.values())
+    assert all(refused.words(OWNER).endswith(".") for refused in decisions.refused.values())
 
 
 @given(snapshots())
@@ -210,7 +212,7 @@ def test_a_large_one_at_the_head_is_not_passed_by_small_ones_of_its_user() -> No
     )
     decisions = admit(snapshot)
     assert decisions.admitted == ()
-    assert "when 4 are free. Position 1." in decisions.refused["cluster"].message
+    assert "when 4 are free. Position 1." in decisions.refused["cluster"].words(OWNER)
 
 
 def test_what_can_never_fit_says_so_and_blocks_nobody() -> None:
@@ -220,26 +222,24 @@ def test_what_can_never_fit_says_so_and_blocks_nobody() -> None:
     decisions = admit(snapshot)
     assert decisions.admitted == ("tiny",)
     assert decisions.refused["huge"].code == "larger_than_limit"
-    assert "This takes 30 slots, and one user may hold 25." in decisions.refused["huge"].message
+    assert "This takes 30 slots, and one user may hold 25." in decisions.refused["huge"].words(OWNER)
 
 
 @pytest.mark.parametrize("limit", [1, 2])
 def test_more_than_the_limit_is_refused_for_good_however_small_the_limit_is(limit: int) -> None:
     refused = admit(QuotaSnapshot((waiting("e", slots=limit + 1),), (), slots_per_user=limit)).refused["e"]
     assert refused.code == "larger_than_limit"
-    assert refused.message == (
+    assert refused.words(OWNER) == (
         f"This takes {limit + 1} slots, and one user may hold {limit}. Stop it and launch a smaller one, "
         "or ask your admin for more slots."
     )
-    assert about_owner(refused.message, "ada") == f"This takes {limit + 1} slots, and one user may hold {limit}."
+    assert refused.words(OTHER) == f"This takes {limit + 1} slots, and one user may hold {limit}."
 
 
-def test_others_are_told_what_the_owner_uses_and_everything_else_as_it_is() -> None:
+def test_refusal_tells_others_what_the_owner_uses() -> None:
     snapshot = QuotaSnapshot((waiting("e"),), (Holding(1, "small", 2, 2),), slots_per_user=2)
-    [message] = messages(snapshot)
-    assert message.startswith("You use 2 of 2 slots;")
-    assert about_owner(message, "ada") == "ada uses 2 of 2 slots; this starts by itself when one is free. Position 1."
-    assert about_owner("Held by olga: You use it.", "ada") == "Held by olga: You use it."
+    [refused] = admit(snapshot).refused.values()
+    assert refused.words(OTHER) == "ada uses 2 of 2 slots; this starts by itself when one is free. Position 1."
 
 
 def test_a_tiers_executions_count_together_whoever_holds_them() -> None:
@@ -272,7 +272,7 @@ def test_before_a_full_tier_one_stands_among_those_who_wait_for_it_and_who_was_s
     refused = admit(snapshot).refused
     positions = {id: why.position for id, why in refused.items()}
     assert positions == {"gpu-never": 1, "gpu-long-ago": 2, "gpu-lately": 3, "gpu-never-second": 4, "large": 1}
-    assert refused["gpu-lately"].message.endswith(" Position 3.")
+    assert refused["gpu-lately"].words(OWNER).endswith(" Position 3.")
 
 
 def test_the_sentence_counts_slots_and_places_in_ones_own_line() -> None:
@@ -300,7 +300,7 @@ def test_a_pair_waits_as_one_and_is_told_the_slots_of_both() -> None:
     )
     decisions = admit(snapshot)
     assert decisions.admitted == ()
-    assert decisions.refused["w"].message == (
+    assert decisions.refused["w"].words(OWNER) == (
         "You use 21 of 25 slots; this starts by itself when 5 are free (1 for the workspace and 4 for the cluster). Position 1."
     )
     assert decisions.refused["tiny"].position == 2

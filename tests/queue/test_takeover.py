@@ -16,6 +16,7 @@ from grid.queue.gate import Candidate, GateFacts, taken_over, why_not_start
 from grid.queue.queue import QueuedUnit
 from grid.queue.quota import QuotaSnapshot, admit
 from tests.queue.test_queue_order import moved_snapshots
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 HOUR = timedelta(hours=1)
@@ -40,7 +41,7 @@ def test_takeover_starts_only_what_was_put_in_front(snapshot: QuotaSnapshot) -> 
     for id, refused in decisions.refused.items():
         if units[id].rank is None and units[id].closed is None:
             assert (refused.code, refused.position) == ("taken_over", 0)
-            assert refused.message.startswith(
+            assert refused.words(OWNER).startswith(
                 "mara decides by hand what starts, until 4 March, 10:00 UTC: A node burns. "
             )
     front = tuple(one for one in snapshot.waiting if one.rank is not None)
@@ -53,7 +54,7 @@ def test_who_waits_reads_who_decides_until_when_and_why_and_what_is_put_in_front
     assert admit_waiting(LOCAL, now=NOW + timedelta(minutes=1)) == []
     first.refresh_from_db()
     assert first.reason == "taken_over"
-    assert first.message == (
+    assert first.words(OWNER) == (
         f"{shop.people.operator.username} decides by hand what starts, until 4 March, 10:00 UTC: A node burns. "
         "Afterwards this starts by itself in its turn."
     )

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from grid.database.changefeed import EVERYTHING, Change
 from grid.kube.hub import Hub
-from grid.runtime.executions import PUT_AT_ONCE, TOPIC, ActiveExecutions, ExecutionRow, SnapshotVersions, read_versions
+from grid.runtime.executionrows import ExecutionRow, SnapshotVersions, read_versions
+from grid.runtime.executions import PUT_AT_ONCE, TOPIC, ActiveExecutions
 from tests.executions.executing import ROW
 from tests.support.changefeed import ScriptedFeed
 from tests.support.virtual import cancelled, passes, virtual_time

@@ -14,7 +14,8 @@ from django.test.utils import CaptureQueriesContext
 
 from grid.kube.hub import Hub
 from grid.models import Environment, Execution, HardwareTier, Project, State
-from grid.runtime.executions import ActiveExecutions, SnapshotVersions, read_rows, read_versions
+from grid.runtime.executionrows import SnapshotVersions, read_rows, read_versions
+from grid.runtime.executions import ActiveExecutions
 from tests.conftest import People
 from tests.support.frozen import on_tier
 

@@ -17,6 +17,7 @@ from tests.clusters.test_cluster_life import notes, running_cluster
 from tests.controller.world import World, fresh, in_world
 from tests.jobs.test_jobs import ended, launched
 from tests.support.builders import NAMESPACE
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 VALUE = "correct horse battery staple"
@@ -79,7 +80,7 @@ async def test_an_execution_whose_secret_was_deleted_while_it_waited_ends_with_a
     storedsecrets.delete(secret, by=shop.people.owner)
     await world.step(world.controller())
     assert (fresh(execution).state, execution.reason) == ("error", "secret_missing")
-    assert execution.message == "Its secret DB_PASSWORD was deleted after the launch. Launch again without it."
+    assert execution.words(OWNER) == "Its secret DB_PASSWORD was deleted after the launch. Launch again without it."
     assert not world.pods() and execution.slots_freed_at is not None
 
 

@@ -9,6 +9,7 @@ from grid.models import AppShare, Execution, Membership, User
 from grid.sharing.opening import may_open, openable
 from grid.sharing.sharing import share
 from tests.support.frozen import write_frozen
+from tests.support.reading import words_of_each
 from tests.support.shop import NOW, Shop
 
 
@@ -81,7 +82,7 @@ def test_an_app_is_shared_once_with_each_and_the_history_says_who_came_and_went(
     share(app.pk, [shop.people.teammate], by="alice", now=NOW)
     share(app.pk, [], by="alice", now=NOW)
     teammate = shop.people.teammate.get_username()
-    told = app.lifecycle.filter(reason="Shared").values_list("message", flat=True)
+    told = words_of_each(app.lifecycle.filter(reason="Shared"))
     assert list(told) == [f"alice shared it with {teammate}.", f"alice stopped sharing it with {teammate}."]
 
 

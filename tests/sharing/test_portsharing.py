@@ -30,6 +30,7 @@ from tests.sharing.test_grants import log_in
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import write_frozen
+from tests.support.reading import words_of_each
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import passes, virtual_time
 
@@ -140,7 +141,7 @@ def test_the_history_and_the_audit_log_say_who_shared_what_and_took_it_back(
     unshare_port(shared, by=owner, now=NOW)
     unshare_port(shared, by=owner, now=NOW)
     name = owner.get_username()
-    told = list(workspace.lifecycle.filter(reason="Shared").values_list("message", flat=True))
+    told = words_of_each(workspace.lifecycle.filter(reason="Shared"))
     assert told == [
         f"{name} shared its port 8501 (Sales) with {mate}.",
         f"{name} stopped sharing its port 8501 (Sales).",

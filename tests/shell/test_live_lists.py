@@ -25,7 +25,7 @@ from grid.kube.hub import Subscription
 from grid.kube.objects import Node, Pod
 from grid.models.dataplane import LOCAL
 from grid.runtime import new_runtime
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 from tests.executions.executing import ROW, pod_of
 from tests.shell.live import Clock
 from tests.shell.live_changes import ALICE, BOB, OPERATOR, apply, look, rules

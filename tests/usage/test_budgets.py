@@ -29,6 +29,7 @@ from tests.controller.world import in_world
 from tests.notifications.test_sender import at_once as directly
 from tests.queue.test_at_once import at_once
 from tests.support.database import database_on_file
+from tests.support.reading import OWNER
 from tests.support.schedules import run_due
 from tests.support.shop import NOW, Shop
 from tests.usage.budgeting import APRIL, HOUR, MINUTE, budget, messages, spend, told
@@ -87,7 +88,9 @@ def test_what_waits_when_the_line_is_crossed_goes_on_waiting_and_starts_by_itsel
     assert admit_waiting(LOCAL, now=NOW) == [other.pk], "it lets others pass"
     waits.refresh_from_db()
     assert (waits.state, waits.reason) == (State.QUEUED, "over_budget")
-    assert waits.message.startswith("The project Churn has reached the stop line of its budget for March, $100.00.")
+    assert waits.words(OWNER).startswith(
+        "The project Churn has reached the stop line of its budget for March, $100.00."
+    )
     written = waits.revision
     spend(shop, "0.01")
     count(None, now=NOW + MINUTE)
@@ -118,7 +121,7 @@ def test_what_waits_too_long_ends_with_the_budgets_sentence(shop: Shop) -> None:
     admit_waiting(LOCAL, now=NOW + 25 * HOUR)
     waits.refresh_from_db()
     assert (waits.state, waits.reason) == (State.ERROR, "over_quota_timeout")
-    assert waits.message.startswith("It has waited 24 hours and could not start. The project Churn has reached")
+    assert waits.words(OWNER).startswith("It has waited 24 hours and could not start. The project Churn has reached")
 
 
 @pytest.fixture
@@ -274,7 +277,7 @@ def test_what_runs_is_stopped_ten_minutes_after_its_owner_was_told(shop: Shop) -
     count(None, now=NOW + 10 * MINUTE)
     for row in (runs, waits, other):
         row.refresh_from_db()
-    assert (runs.stop_requested_by, runs.stop_reason) == ("Compute Grid", "over_budget")
+    assert (runs.stop_requested_by, runs.stop_reason) == ("Compute Grid", "budget_used_up")
     assert waits.state == State.QUEUED
     assert other.stop_requested_at is None
 

@@ -20,6 +20,7 @@ from grid.workspaces.shutdown.watch import ShutdownWatch
 from tests.controller.world import Killed, World, fresh, in_world, states_of, to_running
 from tests.notifications.test_sender import at_once as in_line
 from tests.queue.test_at_once import at_once, on_file
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 __all__ = ["on_file"]  # a fixture
@@ -121,7 +122,7 @@ async def test_an_idle_workspace_is_announced_with_its_evidence_and_stopped(shop
     await at.world.step(at.controller)
     assert states_of(at.execution)[-2:] == ["stopping", "stopped"]
     assert (
-        fresh(at.execution).message
+        fresh(at.execution).words(OWNER)
         == "Stopped by Compute Grid, because nobody used it for too long. The project's files are kept."
     )
     assert reasons(at.execution) == ["StopAnnounced", "StoppedByRule"]

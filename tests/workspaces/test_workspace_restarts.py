@@ -10,6 +10,7 @@ from grid.models import Execution, HardwareTier, Membership, Notification, State
 from grid.usage.budgets.keeper import count
 from grid.workspaces.workspaces import cancel_restart, delete, request_restart, resume, resume_restarted
 from tests.controller.world import fresh, in_world, running, states_of, to_running
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 from tests.usage.budgeting import budget, spend
 
@@ -40,7 +41,7 @@ async def test_the_controller_resumes_it_when_its_pod_is_gone_whoever_watches(sh
         world.behave()
     second = Execution.objects.exclude(pk=first.pk).get()
     assert (states_of(first)[-1], second.workspace_id) == ("stopped", first.workspace_id)
-    assert "because it is restarted" in fresh(first).message
+    assert "because it is restarted" in fresh(first).words(OWNER)
     await to_running(world, controller)
     assert fresh(second).state == State.RUNNING
     assert Workspace.objects.get().restart_requested_at is None

@@ -22,6 +22,7 @@ from dashboard.shell.viewmodels.charts import (
     ChartScale,
     chart_values,
 )
+from grid.core.reasons import ANYBODY
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
@@ -215,7 +216,7 @@ def _told(line: LifecycleLine) -> _Told | None:
     """Parse a line of history; None when it is not about the number of workers."""
     if line.reason == _RESCALE_REASON and (found := _RESCALE.search(line.message)):
         return _Told(line.at, int(found[1]), cause_in_words(found[2].strip()), line.count > 1)
-    return _Told(line.at, None, line.message, False) if line.reason == _RESIZED else None
+    return _Told(line.at, None, line.words(ANYBODY), False) if line.reason == _RESIZED else None
 
 
 def _spread(samples: Sequence[SamplePoint], count: int) -> list[SamplePoint]:

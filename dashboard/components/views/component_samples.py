@@ -24,7 +24,7 @@ from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, TierPromise, pha
 from grid.kube.limits import QuotaStatus, ResourceQuota
 from grid.kube.objects import Metadata
 from grid.queue.expectation.basis import WaitEstimate
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 from grid.tiers.rightsize import SizedTier, SmallerTier
 from grid.tiers.tierdoctor import TierRequest
 

@@ -29,7 +29,6 @@ from dashboard.executions.viewmodels.execution_actions import actions
 from dashboard.executions.viewmodels.leaving import leaving
 from dashboard.executions.viewmodels.run_files import run_files
 from dashboard.executions.viewmodels.timeline import timeline
-from dashboard.executions.viewmodels.told import message_of
 from dashboard.shell.access import Viewer, may_observe, may_operate, may_see_execution
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.events import history
@@ -37,6 +36,7 @@ from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import state_status
 from dashboard.starts.expected import EXPECTED
+from dashboard.starts.viewmodels.expected_wait import WaitLine
 from dashboard.starts.viewmodels.startup import StartMeasures, of_phases, waterfall
 from dashboard.usage.viewmodels.contention import short_of_cpu
 from dashboard.usage.viewmodels.sizehints import size_note
@@ -50,7 +50,8 @@ from grid.kube.objects import Event, Pod, is_ready
 from grid.runtime import Runtime
 from grid.runtime.contention import EXECUTION as SHORT_OF_CPU
 from grid.runtime.contention import TOPIC as CONTENTION
-from grid.runtime.executions import OWNER, ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
+from grid.runtime.executions import OWNER
 from grid.runtime.executions import TOPIC as EXECUTIONS
 from grid.runtime.starts import STARTING
 
@@ -166,7 +167,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
 def present_head(runtime: Runtime, record: ExecutionRecord, viewer: Person, now: datetime) -> Head:
     """Return what the page says first: the state and its cause, for who takes the history with them."""
     shown = _present(runtime, record, _pods(runtime, record), viewer, now)
-    return head_of(record, shown.diagnosis, viewer, EXPECTED.line(record.id, record.state, now))
+    return head_of(record, shown.diagnosis, viewer, _expected(record, viewer, now))
 
 
 def execution_fragments(
@@ -179,7 +180,7 @@ def execution_fragments(
     links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in shown.pods]
     events = _events(runtime, record, pods)
     found = [
-        head(record, shown.diagnosis, viewer, EXPECTED.line(record.id, record.state, now)),
+        head(record, shown.diagnosis, viewer, _expected(record, viewer, now)),
         leaving(record, viewer),
         *face_of(record.kind).fragments(record, viewer),
         actions(record, viewer, is_ready=shown.pod is not None and is_ready(shown.pod)),
@@ -195,10 +196,14 @@ def execution_fragments(
         found.append(_companion(runtime, record.companion, now, to_owner=viewer.is_owner))
     if view.tab == "":
         assigned = "" if record.has_members else node or record.node_name
-        found += timeline(record, events, shown.nodes, assigned_node=assigned)
+        found += timeline(record, events, shown.nodes, assigned_node=assigned, to_owner=viewer.is_owner)
     elif view.tab == "events":
         found += history(events)
     return found
+
+
+def _expected(record: ExecutionRecord, viewer: Person, now: datetime) -> WaitLine | None:
+    return EXPECTED.line(record.id, record.state, now, record.reader(is_owner=viewer.is_owner))
 
 
 def _pods(runtime: Runtime, record: ExecutionRecord) -> list[Pod]:
@@ -220,7 +225,7 @@ def _companion(runtime: Runtime, other: Companion, now: datetime, *, to_owner: b
     """Return the companion's card in its present state."""
     row = runtime.executions.get(other.id)
     state = row.state if row else other.state
-    status, _advice = state_status(state, message=message_of(row, to_owner=to_owner))
+    status, _advice = state_status(state, message=row.words(to_owner=to_owner) if row else "")
     sentence, kind = status.note, other.kind_record.words or KINDS.get(other.kind, other.kind)
     summary = face_of(other.kind).summary(runtime, other, now) if state in POD_STATES else None
     if summary is not None:

@@ -23,7 +23,8 @@ from grid.kube.hub import Topic
 from grid.kube.objects import Event, Pod
 from grid.runtime import Runtime
 from grid.runtime.caches import id_of
-from grid.runtime.executions import TOPIC, ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
+from grid.runtime.executions import TOPIC
 from grid.runtime.roomchanges import room_topic
 
 _NO_ROWS = PageRows()

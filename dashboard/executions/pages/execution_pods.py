@@ -9,7 +9,7 @@ from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Pod
 from grid.runtime import Runtime
 from grid.runtime.caches import id_of
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 # In which the pods tell the condition.
 POD_STATES = frozenset({"deploying", "preparing", "running"})

@@ -35,7 +35,7 @@ MOST_VARIANTS = 16  # of a group's rows: parts that different filters leave of i
 GOOD_FOR = timedelta(seconds=5)  # for texts that mention a waiting time
 
 
-class Reader(IntEnum):
+class RowReader(IntEnum):
     """For whom rows are put into words."""
 
     OBSERVER, OWNER, MEMBER = range(3)
@@ -103,7 +103,7 @@ class ExecutionRows:
         # By the group's key, then by whom they are for and the ids of the entries.
         self._groups: dict[str, dict[tuple[int, ...], Rows]] = {}
         # By execution, then by the pod's name and whom the row is for.
-        self._known: dict[str, dict[tuple[str, Reader], _Known]] = {}
+        self._known: dict[str, dict[tuple[str, RowReader], _Known]] = {}
 
     def of_page(self, groups: Sequence[Group], known: PageRows, *, viewer_id: int | None, now: datetime) -> PageRows:
         """Return the rows of a page's groups. `known` is what was returned for the page before, or empty."""
@@ -146,7 +146,7 @@ class ExecutionRows:
             if last is not None and (last.used, last.trouble, last.wait) == (used, trouble, wait):
                 found.insert(0, last.fragments[0])
             else:
-                found.insert(0, head_fragment(group, used, trouble, to_owner=reader is Reader.OWNER, wait=wait))
+                found.insert(0, head_fragment(group, used, trouble, to_owner=reader is RowReader.OWNER, wait=wait))
         good_for = GOOD_FOR if any(one.changes_with_time for one in known) else FOR_EVER
         if len(of_execution) >= MOST_VARIANTS:
             of_execution.clear()  # of lists that nobody looks at any more, nearly always
@@ -178,7 +178,7 @@ class ExecutionRows:
     def forget(self, execution_id: str, pod_name: str) -> None:
         """Drop the pod's row, because an event about it came or went."""
         if (known := self._known.get(execution_id)) is not None:
-            for reader in Reader:
+            for reader in RowReader:
                 known.pop((pod_name, reader), None)
 
     def forget_unless_in(self, old: Group | None, new: Group | None) -> None:
@@ -200,8 +200,8 @@ class ExecutionRows:
         self,
         entry: Entry,
         last: _Known | None,
-        known: dict[tuple[str, Reader], _Known],
-        reader: Reader,
+        known: dict[tuple[str, RowReader], _Known],
+        reader: RowReader,
         now: datetime,
     ) -> _Known:
         version = self._usage.version
@@ -222,7 +222,7 @@ class ExecutionRows:
             and (not last.changes_with_time or timedelta() <= now - last.made_at < GOOD_FOR)
         ):
             return last
-        sees_all, to_owner = reader is Reader.OBSERVER, reader is Reader.OWNER
+        sees_all, to_owner = reader is RowReader.OBSERVER, reader is RowReader.OWNER
         status = entry_status(self._runtime, entry, now, sees_all=sees_all, to_owner=to_owner)
         status = with_note(status[0], wait), status[1]
         if last is not None and last.usage == usage and entry.differs_in_status_alone(last.entry):
@@ -241,11 +241,11 @@ def is_starting(group: Group) -> bool:
     return group.head.state in STARTING
 
 
-def _reader(group: Group, viewer_id: int | None) -> Reader:
+def _reader(group: Group, viewer_id: int | None) -> RowReader:
     if viewer_id is None:
-        return Reader.OBSERVER
+        return RowReader.OBSERVER
     row = group.head.row
-    return Reader.OWNER if row is not None and row.owner_id == viewer_id else Reader.MEMBER
+    return RowReader.OWNER if row is not None and row.owner_id == viewer_id else RowReader.MEMBER
 
 
 def group_status(runtime: Runtime, group: Group, now: datetime) -> Status:

@@ -17,7 +17,7 @@ from dashboard.shell.viewmodels.live import Fragment
 from dashboard.starts.expected import EXPECTED
 from grid.kube.hub import Topic
 from grid.runtime import Runtime
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 QUIET_SECONDS = 20.0  # less than a list is kept without a request
 

@@ -24,11 +24,11 @@ from dashboard.starts.viewmodels.expected_wait import WaitLine
 from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart
 from dashboard.usage.viewmodels.prices import Spending
 from dashboard.usage.viewmodels.sizehints import SizeFacts
+from grid.core.reasons import Reader, Values, words_of
 from grid.core.translation import gettext as _
 from grid.core.wording import money
 from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.pods import Diagnosis
-from grid.queue.quota import about_owner
 
 _WAY = ("queued", "deploying", "preparing", "running")
 _ENDINGS = ("finishing", "stopping", "succeeded", "stopped", "failed", "error")
@@ -50,6 +50,10 @@ class LifecycleLine:
     count: int
     actor: str
     event_uid: str
+    reason_values: Values | None = None
+
+    def words(self, reader: Reader) -> str:
+        return words_of(self.reason, self.reason_values, self.message, reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,8 @@ class ExecutionRecord:
     findings: tuple[LogFinding, ...] = ()  # what is known about its kept log
     start: StartMeasures | None = None  # once it ran, or ended before
     usual_start: UsualStart = field(default_factory=UsualStart)
+    reason: str = ""
+    reason_values: Values | None = None
 
     @property
     def project_member_ids(self) -> Collection[int]:
@@ -161,6 +167,13 @@ class ExecutionRecord:
     @property
     def is_final(self) -> bool:
         return self.state in ENDED_STATES
+
+    def reader(self, *, is_owner: bool) -> Reader:
+        return Reader(self.owner_username, is_owner)
+
+    def words(self, *, to_owner: bool) -> str:
+        """Return the latest cause for its owner, or for others."""
+        return words_of(self.reason, self.reason_values, self.message, self.reader(is_owner=to_owner))
 
     @property
     def stopping_words(self) -> str:
@@ -270,8 +283,7 @@ def head(
 def head_of(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person, wait: WaitLine | None = None) -> Head:
     """Return the state and its cause. `diagnosis` is that of the pod, if there is one; for a cluster, `cluster_diagnosis` of its pods."""
     current = None if record.is_final else diagnosis
-    message = record.message if viewer.is_owner else about_owner(record.message, record.owner_username)
-    status, advice = state_status(record.state, message=message, diagnosis=current)
+    status, advice = state_status(record.state, message=record.words(to_owner=viewer.is_owner), diagnosis=current)
     since = record.state_since
     if record.has_members and current is not None and record.state == "running":
         status = StatusLine(status.severity, status.word, current.sentence)

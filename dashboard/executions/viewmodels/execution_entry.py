@@ -9,7 +9,7 @@ from grid.core.labels import APP_COMPONENT, HEAD, WORKER, Keys
 from grid.core.translation import gettext as _
 from grid.diagnosis.requests import Amounts, has_ended, pod_requests
 from grid.kube.objects import Pod, is_ready
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 _PARTS = {HEAD: _("Head"), WORKER: _("Worker")}
 PARTS_IN_NAMES = {HEAD: _("head"), WORKER: _("worker")}

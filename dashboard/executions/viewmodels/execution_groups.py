@@ -11,7 +11,7 @@ from dashboard.shell.viewmodels.states import ENDED_STATES
 from grid.core.labels import Keys
 from grid.diagnosis.requests import has_ended
 from grid.kube.objects import Pod
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 _NAME, _IS_HEAD = attrgetter("pod_name"), attrgetter("is_head")
 

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from dashboard.executions.viewmodels.execution_entry import Entry
 from dashboard.executions.viewmodels.execution_groups import Group
-from dashboard.executions.viewmodels.told import message_of
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.kinds import KINDS
@@ -57,7 +56,7 @@ class ExecutionLine(ViewModel, frozen=True, gc=False):
 
 def status_of(entry: Entry, diagnosis: Diagnosis | None, *, to_owner: bool = False) -> Status:
     """Return the state in a word with its cause in a sentence, and what to do next. `diagnosis` is that of the entry's pod."""
-    message = "" if entry.is_member else message_of(entry.row, to_owner=to_owner)
+    message = "" if entry.is_member or entry.row is None else entry.row.words(to_owner=to_owner)
     return state_status(entry.state, message=message, diagnosis=diagnosis)
 
 
@@ -163,7 +162,7 @@ def cluster_status(group: Group, trouble: Status | None, *, to_owner: bool = Fal
     """Return a cluster's own status: its state, and how many of its workers run; the head is mentioned while it does not run. `trouble` is
     the status of the head's pod when that has a problem."""
     row, state = group.head.row, group.head.state
-    status, _advice = state_status(state, message=message_of(row, to_owner=to_owner))
+    status, _advice = state_status(state, message=row.words(to_owner=to_owner) if row else "")
     heads = [one for one in group.entries if one.is_head]
     running = [one for one in group.entries if one.pod_state == "running"]
     head_runs, others = any(one.is_head for one in running), len(group.entries) - len(heads)

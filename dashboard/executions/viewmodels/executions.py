@@ -16,7 +16,7 @@ from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.window import OrderedWindow, Page
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 ROWS_PER_PAGE = 200
 PAGING = "executions-paging"

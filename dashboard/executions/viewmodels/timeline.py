@@ -13,6 +13,7 @@ from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import state_word
 from dashboard.starts.viewmodels.startup import start_text
+from grid.core.reasons import Reader
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.kube.objects import Event, Node, true_condition
@@ -129,12 +130,17 @@ _Placed = tuple[str, str, TimelineItem]
 
 
 def timeline(
-    record: ExecutionRecord, events: Sequence[Event], nodes: Iterable[Node], *, assigned_node: str
+    record: ExecutionRecord,
+    events: Sequence[Event],
+    nodes: Iterable[Node],
+    *,
+    assigned_node: str,
+    to_owner: bool = False,
 ) -> list[Fragment]:
     """Return the items of the region "timeline", newest first. `nodes` are the nodes of the execution's pool."""
-    seen = {event.metadata.uid for event in events}
+    seen, reader = {event.metadata.uid for event in events}, record.reader(is_owner=to_owner)
     items: list[_Placed] = [
-        (_line_id(line), line.to_state or line.reason, _stored(line))
+        (_line_id(line), line.to_state or line.reason, _stored(line, reader))
         for line in record.lifecycle
         if not line.event_uid or line.event_uid not in seen
     ]
@@ -200,7 +206,9 @@ def _when(placed: _Placed) -> tuple[datetime, int, datetime, str]:
     return at.replace(microsecond=0), _PLACES.get(step, len(_COURSE)), at, id
 
 
-def lifecycle_text(record: ExecutionRecord, *, may_read: bool = True, present: Head | None = None) -> str:
+def lifecycle_text(
+    record: ExecutionRecord, *, to_owner: bool = False, may_read: bool = True, present: Head | None = None
+) -> str:
     """Return the stored history as text, oldest first, for download; with what was found in the log for those who may read it."""
     lines = [
         _(
@@ -211,11 +219,12 @@ def lifecycle_text(record: ExecutionRecord, *, may_read: bool = True, present: H
             tier=record.tier_name,
         ),
     ]
+    reader = record.reader(is_owner=to_owner)
     for line in record.lifecycle:
         what = state_word(line.to_state) if line.to_state else line.about
         times = _(" ({count} times)", count=_times(line)) if _times(line) > 1 else ""
         actor = _(" by {actor}", actor=line.actor) if line.actor else ""
-        lines.append(f"{_utc(line.at)}  {line.level:<7}  {what}: {line.reason}{actor}: {line.message}{times}")
+        lines.append(f"{_utc(line.at)}  {line.level:<7}  {what}: {line.reason}{actor}: {line.words(reader)}{times}")
     lines += [f"# {start_text(record.start)}"] if record.start is not None else []
     lines += [
         _("# Found in its log: {meaning} {cure} | {line}", meaning=one.meaning, cure=one.cure, line=one.line)
@@ -259,15 +268,15 @@ def _in_words(item: TimelineItem) -> TimelineItem:
     return item if item.reason.islower() else replace(item, is_raw=True)
 
 
-def _stored(line: LifecycleLine) -> TimelineItem:
+def _stored(line: LifecycleLine, reader: Reader) -> TimelineItem:
     if line.to_state:
         mark = "problem" if line.to_state in ("failed", "error") else "ok" if line.to_state == "running" else ""
-        return TimelineItem(line.at, mark, state_word(line.to_state), line.message, actor=line.actor)
+        return TimelineItem(line.at, mark, state_word(line.to_state), line.words(reader), actor=line.actor)
     item = TimelineItem(
         line.at,
         _mark(line.level != "Normal", line.reason),
         _HEADLINES.get(line.reason, line.reason),
-        line.message,
+        line.words(reader),
         reason=line.reason,
         about=line.about,
         times=_times(line),

@@ -130,7 +130,7 @@ async def execution_lifecycle(request: HttpRequest, id: str) -> HttpResponse:
     viewer, record = await seen(request, id)
     reader, runtime = person(viewer, record), get_runtime()
     present = present_head(runtime, record, reader, runtime.clock())
-    text = lifecycle_text(record, may_read=reader.may_read, present=present)
+    text = lifecycle_text(record, to_owner=reader.is_owner, may_read=reader.may_read, present=present)
     name = f"{record.object_name}-lifecycle.log"
     await sync_to_async(note_export_of)(request, id, name)
     return _text_file(text, name)

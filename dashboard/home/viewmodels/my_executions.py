@@ -9,7 +9,7 @@ from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import ACTIVE_STATES, StatusLine
 from dashboard.workspaces.viewmodels.workspaces import MyExecution, WorkspaceRecord, fitting_button, workspace_card
 from grid.core.translation import gettext as _
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 SHOWN = 8
 

@@ -8,7 +8,7 @@ from dashboard.executions.viewmodels.launch import Slots, slots
 from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import ACTIVE_STATES
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 
 class Launch(NamedTuple):

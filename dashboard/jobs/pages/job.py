@@ -62,17 +62,23 @@ class JobFacts:
     schedules: Sequence[ScheduleLine]
 
 
-def _read(view: JobRunsView, now: datetime) -> JobFacts | None:
+def _read(view: JobRunsView, reader_id: int, now: datetime) -> JobFacts | None:
     record = read_job(view.id) if view.id else None
     if record is None:
         return None
     sweep = read_sweep(view.id, view.sweep) if view.sweep else None
     if view.sweep and view.metric and view.order:
         runs = ranked_runs_of(
-            view.id, sweep=view.sweep, metric=view.metric, order=view.order, start=view.before, now=now
+            view.id,
+            sweep=view.sweep,
+            metric=view.metric,
+            order=view.order,
+            start=view.before,
+            reader_id=reader_id,
+            now=now,
         )
     else:
-        runs = runs_of(view.id, sweep=view.sweep, before=view.before, now=now)
+        runs = runs_of(view.id, sweep=view.sweep, before=view.before, reader_id=reader_id, now=now)
     return JobFacts(record, runs, sweep, () if sweep else schedules_of(view.id, now))
 
 
@@ -113,7 +119,7 @@ class JobPage(LivePage[JobRunsView, JobFacts | None]):
         return viewer
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> JobFacts | None:
-        facts = await database.pages.run(_read, view, runtime.clock())
+        facts = await database.pages.run(_read, view, viewer.id, runtime.clock())
         self._remember(view.id, facts.record if facts else None)
         return facts
 

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.administration.views.administration import catalogue_archive, catalogue_edit
 from dashboard.administration.views.edited_kinds import EditedKind
+from dashboard.logs.forms import KnowledgeForm
 from dashboard.logs.records import COUNTED, newest_occurrences, read_knowledge
 from dashboard.shell.access import admin_required, may_administer, may_observe
 from grid.core.translation import gettext as _
@@ -19,6 +20,18 @@ from grid.executions.logend import LOG_BYTES
 from grid.logs import knowledge
 from grid.models import KnowledgeEntry
 from grid.runtime import get_runtime
+
+KNOWLEDGE = EditedKind(
+    "knowledge",
+    "knowledge-entry",
+    _("Knowledge base"),
+    KnowledgeEntry,
+    KnowledgeForm,
+    _("Known lines in the logs of failed programs: what they mean, and the usual cure."),
+    _("New entry"),
+    _("Archive the entry {name}?"),
+    while_archived=_("no log is searched for it"),
+)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

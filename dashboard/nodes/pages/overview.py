@@ -58,7 +58,8 @@ from grid.database import threads as database
 from grid.kube.hub import Topic
 from grid.runtime import Runtime
 from grid.runtime.contention import TOPIC as CONTENTION
-from grid.runtime.executions import TOPIC, ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
+from grid.runtime.executions import TOPIC
 
 # How old what is read from the database may be, in seconds.
 DATABASE_SECONDS, ADMIN_SECONDS, ENVIRONMENTS_SECONDS = 5.0, 15.0, 60.0

@@ -9,7 +9,7 @@ from grid.core.translation import ngettext
 from grid.core.wording import plural
 from grid.nodes.drain import DrainedPod
 from grid.nodes.draining import Progress
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 _KINDS: Mapping[str, str] = {
     "workspace": _(

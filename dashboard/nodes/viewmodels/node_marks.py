@@ -26,7 +26,7 @@ from grid.nodes.nodemarks import (
     whose_mark,
     with_mark,
 )
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 _NAMED = 5
 _VERBS: Mapping[str, str] = {

@@ -8,7 +8,6 @@ from typing import Literal
 from dashboard.executions.viewmodels.execution_entry import Entry
 from dashboard.executions.viewmodels.execution_groups import Group
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
-from dashboard.executions.viewmodels.told import message_of
 from dashboard.nodes.viewmodels.node_cells import REGION, CellMap, density, states_words
 from dashboard.nodes.viewmodels.pools import PoolSums
 from dashboard.shell.viewmodels.element_ids import element_id
@@ -20,7 +19,7 @@ from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
 from grid.kube.pools import NodeGroup
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 WORST_SHOWN = 5
 FAILED_SHOWN = 3
@@ -118,7 +117,7 @@ def _kind(head: Entry) -> str:
 
 
 def failed_line(row: ExecutionRow) -> WorkLine:
-    status, _advice = state_status(row.state, message=message_of(row, to_owner=False))
+    status, _advice = state_status(row.state, message=row.words(to_owner=False))
     return WorkLine(
         execution_id=row.id,
         pod_namespace="",
@@ -141,7 +140,7 @@ def work_lines(region: str, lines: Iterable[WorkLine]) -> list[Fragment]:
 
 def queue_reason(row: ExecutionRow) -> str:
     """Return why an execution is queued, in words that are the same for many."""
-    return _QUEUE_REASONS.get(row.reason, row.message)
+    return _QUEUE_REASONS.get(row.reason) or row.words(to_owner=False)
 
 
 def waiting(

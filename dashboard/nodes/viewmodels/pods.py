@@ -18,7 +18,7 @@ from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import pod_requests
 from grid.kube.objects import ContainerStatus, Pod
 from grid.metrics.usage import Usage
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,8 @@ def _failures_of_pod(runtime: Runtime, namespace: str, name: str) -> Sequence[Fa
 def _failures_of_execution(runtime: Runtime, record: ExecutionRecord) -> Sequence[FailureMoment]:
     found = failures_of(pods_of(runtime, record.id), partial(_link_in_execution, record.id))
     if record.ended_at is not None and record.state in _FAILED:
-        words = _("It ended: {said}", said=record.message) if record.message else _("It ended with an error.")
+        said = record.words(to_owner=False)
+        words = _("It ended: {said}", said=said) if said else _("It ended with an error.")
         found.append(FailureMoment(record.ended_at, words[:300], _execution_url(record.id)))
     return newest(found)
 

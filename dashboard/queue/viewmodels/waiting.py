@@ -3,17 +3,17 @@
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
-from dashboard.executions.viewmodels.told import message_of
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.kinds import kind_name
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from dashboard.starts.viewmodels.expected_wait import WaitLine, wait_line
+from grid.core.reasons import Reader
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import plural
 from grid.queue.expectation.basis import WaitEstimate
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 REGION = "queue"
 
@@ -49,15 +49,16 @@ def queue_row(
     row: ExecutionRow, estimate: WaitEstimate | None, passed: float, *, viewer_id: int, may_order: bool
 ) -> QueueRow:
     is_own = row.owner_id == viewer_id
+    reader = Reader(row.owner_username, is_own)
     return QueueRow(
         execution_id=row.id,
         position=f"{estimate.position:,}" if estimate is not None and estimate.position else "–",
         name=row.title or row.object_name,
         about=f"{kind_name(row.kind)}, {row.tier_name}, {plural(row.slots, 'slot', 'slots')}",
         owner=_("you") if is_own else row.owner_username,
-        reason=message_of(row, to_owner=is_own),
+        reason=row.words(to_owner=is_own),
         since=row.requested_at,
-        expected=_ASIDE.get(row.reason) or (wait_line(estimate, passed, in_column=True) or _COMPUTING),
+        expected=_ASIDE.get(row.reason) or wait_line(estimate, passed, reader=reader, in_column=True) or _COMPUTING,
         may_order=may_order,
     )
 

@@ -19,7 +19,6 @@ from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.models import Execution, State, User
 from grid.queue import ordering
-from grid.queue.quota import about_owner
 from grid.runtime import get_runtime
 
 _OTHERS = 200  # that are offered to put it before
@@ -71,8 +70,8 @@ async def _page(request: HttpRequest, record: ExecutionRecord, problem: str) -> 
         "record": record,
         "problem": problem,
         "is_waiting": await sync_to_async(_waits)(record.id),
-        "waits_for": about_owner(record.message, record.owner_username),
-        "held": row.message if row is not None and row.reason == "held" else "",
+        "waits_for": record.words(to_owner=False),
+        "held": row.words(to_owner=False) if row is not None and row.reason == "held" else "",
         "others": [(one.id, f"{one.title or one.object_name} ({one.owner_username})") for one in others[:_OTHERS]],
         "longest": ordering.REASON_LONGEST,
     }

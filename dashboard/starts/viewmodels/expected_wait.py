@@ -5,6 +5,7 @@ from dataclasses import replace
 from dashboard.shell.viewmodels.format import brief_duration, span
 from dashboard.shell.viewmodels.live import ViewModel
 from dashboard.shell.viewmodels.states import StatusLine
+from grid.core.reasons import ANYBODY, Reader, sentence_of
 from grid.core.translation import gettext as _
 from grid.queue.expectation.basis import WaitEstimate
 
@@ -32,7 +33,12 @@ def left(estimate: WaitEstimate, passed: float) -> WaitEstimate:
 
 
 def wait_line(
-    estimate: WaitEstimate | None, passed: float, how_right: str = "", *, in_column: bool = False
+    estimate: WaitEstimate | None,
+    passed: float,
+    how_right: str = "",
+    *,
+    reader: Reader = ANYBODY,
+    in_column: bool = False,
 ) -> WaitLine | None:
     """Return what is expected, such as "Expected to start in about 4 min (2 min to 9 min)"; None when nothing was computed yet.
 
@@ -40,6 +46,8 @@ def wait_line(
     """
     if estimate is None:
         return None
+    if estimate.refusal is not None:
+        return WaitLine(_("It cannot start as it is: {why}", why=sentence_of(estimate.refusal, reader)), "")
     if estimate.expected is None:
         return WaitLine(estimate.why.replace(_("Not known"), _("When it starts is not known"), 1), "")
     now = left(estimate, passed)
@@ -62,7 +70,7 @@ def wait_line(
 
 def launch_wait(estimate: WaitEstimate | None, how_right: str = "") -> tuple[str, ...]:
     """Return sentences about how long a launch would wait in the queue; () when nothing was computed."""
-    line = wait_line(estimate, 0.0)
+    line = wait_line(estimate, 0.0, reader=Reader("", is_owner=True))
     if line is None or estimate is None:
         return ()
     if estimate.expected is None:

@@ -128,8 +128,8 @@ async def execution_support(request: HttpRequest, id: str) -> HttpResponse:
     )
     head = present_head(runtime, record, who, now)
     ours = (
-        ("history.txt", _("what happened"), _text(lifecycle_text(record, may_read=True, present=head))),
-        ("history.csv", _("every entry as it is stored"), sync_to_async(support_records.kept_lifecycle)(id)),
+        ("history.txt", _("what happened"), _text(lifecycle_text(record, to_owner=who.is_owner, present=head))),
+        ("history.csv", _("every entry as it is stored"), sync_to_async(support_records.kept_lifecycle)(record)),
         ("record.json", _("what it was launched with"), sync_to_async(support_records.record_text)(id)),
         ("metrics.csv", _("what its program has measured"), sync_to_async(support_records.run_metrics_text)(id)),
         ("workers.csv", _("a cluster's workers over time"), sync_to_async(support_records.cluster_samples_text)(id)),

@@ -9,7 +9,7 @@ from dashboard.shell.viewmodels.sizes import cores_words
 from dashboard.shell.viewmodels.states import Severity
 from grid.core.translation import gettext as _
 from grid.nodes.contention import Contention, PodCpu, for_operators, for_owner
-from grid.runtime.executions import ExecutionRow
+from grid.runtime.executionrows import ExecutionRow
 
 PODS_SHOWN = 8
 NODES_SHOWN = 3

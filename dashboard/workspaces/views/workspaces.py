@@ -28,6 +28,7 @@ from dashboard.workspaces.workspace_records import executions_of, page_of, read_
 from grid.audit.entries import write_entry
 from grid.clusters.request import read_cluster_settings, stored_settings
 from grid.core.errors import Problem, Rejected
+from grid.core.reasons import Reader
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools
@@ -109,12 +110,13 @@ def workspace_delete(request: HttpRequest, id: str) -> HttpResponse:
 
 def _page(request: HttpRequest, record: WorkspaceRecord, form: RenameForm | None = None) -> HttpResponse:
     is_mine = may_manage_workspace(request.user, record)
+    reader = Reader(record.owner_username, is_owner=record.owner_id == request.user.pk)
     context = {
         "record": record,
         "card": workspace_card(record) if is_mine else None,
         "is_mine": is_mine,
         "rename": form or RenameForm(initial={"title": record.title}),
-        "executions": executions_of(record.id, id_in(request.GET, "before")),
+        "executions": executions_of(record.id, id_in(request.GET, "before"), reader),
         "now": timezone.now(),
     }
     return render(request, "workspaces/workspace.html", context, status=422 if form else 200)

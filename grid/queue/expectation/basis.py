@@ -6,6 +6,7 @@ from datetime import timedelta
 from math import inf
 from zlib import crc32
 
+from grid.core.reasons import Reason
 from grid.core.translation import gettext as _
 from grid.core.wording import duration
 from grid.queue.expectation.curve import Curve
@@ -42,13 +43,14 @@ class Work:
 class WaitEstimate:
     """The seconds until it runs, with the range in which four of five should fall; `expected` is None when it is not known, `high` when
     it may take for ever. `why` says what it is based on, or why it is not known. `position` counts from 1 in the whole queue; 0 when
-    it does not wait, or is held."""
+    it does not wait, or is held; `refusal` is why it cannot start as it is."""
 
     expected: float | None
     low: float = 0.0
     high: float | None = None
     why: str = ""
     position: int = 0
+    refusal: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)

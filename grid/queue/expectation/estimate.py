@@ -114,7 +114,7 @@ def _of_unit(
         why = held_words(one.closed.values) if one.closed.code == HELD else words_of(one.closed)
         return WaitEstimate(None, why=f"{_CLOSED.get(one.closed.code, _DEPARTED)} {why}")
     if refused is not None and _never_starts(facts.snapshot, one):
-        return WaitEstimate(None, why=_("It cannot start as it is: {why}", why=refused.message), position=position)
+        return WaitEstimate(None, position=position, refusal=refused.reason)
     if refused is not None and all(one.execution_id not in run for run in runs):
         return WaitEstimate(None, why=_why_not(facts, left.holders), position=position)
     first = facts.works[one.execution_id]

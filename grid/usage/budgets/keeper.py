@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
-from grid.executions.stopping import OVER_BUDGET, request_stop
+from grid.executions.stopping import BUDGET_USED_UP, request_stop
 from grid.models import BudgetMonth, Execution, JobRun, ProjectBudget, State
 from grid.notifications.outbox import tell_of_budget, tell_of_coming_stop
 from grid.projects.departures import BY, LIVES
@@ -131,7 +131,7 @@ def _stop_running(budget: Budget, now: datetime) -> None:
         with transaction.atomic():
             if not _is_current(budget):
                 return
-            request_stop(execution, by=BY, reason=OVER_BUDGET, now=now)
+            request_stop(execution, by=BY, reason=BUDGET_USED_UP, now=now)
         logger.info("execution=%s ends, the budget of its project is used up", execution.pk)
 
 

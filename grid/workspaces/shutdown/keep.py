@@ -6,6 +6,7 @@ from django.db import transaction
 
 from grid.audit.entries import write_entry
 from grid.core.errors import Problem, Rejected
+from grid.core.reasons import Reason
 from grid.core.translation import gettext as _
 from grid.executions.lifecycle import record_change
 from grid.executions.stopping import IDLE
@@ -61,10 +62,8 @@ def _already(row: Execution, stops_at: datetime) -> Problem:
 
 def _write(row: Execution, stop: PlannedStop, until: datetime, by: User, now: datetime) -> bool:
     name = by.get_username()
-    message = _(
-        "{name} keeps it until {until:%H:%M} UTC instead of {at:%H:%M} UTC.", name=name, until=until, at=stop.at
-    )
-    if not record_change(row, {}, reason="KeptLonger", message=message, by=name, now=now):
+    cause = Reason("KeptLonger", {"by": name, "until": until.isoformat(), "instead_of": stop.at.isoformat()})
+    if not record_change(row, {}, cause, by=name, now=now):
         return False
     field = "kept_idle_until" if stop.cause == IDLE else "kept_lifetime_until"
     StopPlan.objects.filter(execution=row).update(**{field: until, "cause": "", "stops_at": None})

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max, Q, QuerySet
 
+from grid.core.reasons import ANYBODY, sentence_of
 from grid.executions import lifecycle
 from grid.executions.lifecycle import record_change
 from grid.executions.spec import base_url
@@ -21,7 +22,7 @@ from grid.notifications.outbox import tell_of_coming_stop
 from grid.projects.departures import BY
 from grid.workspaces.shutdown.limits import KINDS, OwnLimits, StopLimits, limits_of, values_in_force
 from grid.workspaces.shutdown.rules import Announce, Life, LookOutcome, PlannedStop, Stop, Withdraw, last_active
-from grid.workspaces.shutdown.words import announcement, stop_sentence
+from grid.workspaces.shutdown.words import announcement, stop_reason
 
 _LIVES = Q(kind__in=KINDS, state=State.RUNNING, stop_requested_at__isnull=True, started_at__isnull=False)
 _EVIDENCE_LENGTH = 300
@@ -91,14 +92,14 @@ def carry_out(run: WatchedRun, decision: Announce | Withdraw | Stop, now: dateti
             return False
         if isinstance(decision, Stop):
             cause = decision.stop.cause
-            sentence = stop_sentence(cause, run.limits, idle=idle, evidence=run.evidence)
-            record_change(row, {}, reason="StoppedByRule", message=sentence, by="", now=now)
+            why = stop_reason(cause, run.limits, idle=idle, evidence=run.evidence)
+            record_change(row, {}, why, by="", now=now)
             request_stop(row, by=BY, reason=cause, now=now)
         elif isinstance(decision, Announce):
-            sentence = announcement(decision.stop, run.limits, idle=idle, evidence=run.evidence, now=now)
+            why = announcement(decision.stop, run.limits, idle=idle, evidence=run.evidence, now=now)
             _announce(run.id, decision.stop)
-            record_change(row, {}, reason="StopAnnounced", message=sentence, by="", now=now)
-            tell_of_coming_stop(run.id, sentence, now=now)
+            record_change(row, {}, why, by="", now=now)
+            tell_of_coming_stop(run.id, sentence_of(why, ANYBODY), now=now)
         else:
             _announce(run.id, None)
             lifecycle.update(run.id, {}, revision=run.revision, now=now)  # so that its page is read again

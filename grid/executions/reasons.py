@@ -1,0 +1,151 @@
+"""What an execution does, waits for, and why it ended, in words; what is quoted from Kubernetes or from a diagnosis is text."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from grid.core.reasons import Reader, Sentence, Values, words_of
+from grid.core.translation import gettext as _
+from grid.core.wording import again, duration
+from grid.executions.stopping import (
+    ACCOUNT_CLOSED,
+    BUDGET_USED_UP,
+    IDLE,
+    LEFT_PROJECT,
+    LIFETIME,
+    ONLY_VIEWS,
+    REPLACED,
+    REQUESTED,
+    RESTART,
+    STOPPED,
+)
+from grid.models.environment import Kind
+
+_WHY_STOPPED = {
+    LEFT_PROJECT: _("its owner has left the project"),
+    ONLY_VIEWS: _("its owner is only a viewer of the project now"),
+    ACCOUNT_CLOSED: _("its owner's account was closed"),
+    BUDGET_USED_UP: _("the budget of its project is used up"),
+    REPLACED: _("the next run of its schedule replaces it"),
+    IDLE: _("nobody used it for too long"),
+    LIFETIME: _("its maximum lifetime is over"),
+    RESTART: _("it is restarted"),
+}
+# By the value `of`: the whole of it, or the part of a cluster that was waited for.
+_DEPLOYING_TIMEOUT = {
+    "": _("No node took it within {limit}. Last known: {why}"),
+    "head": _("No node took the head within {limit}. Last known: {why}"),
+}
+_PREPARING_TIMEOUT = {
+    "": _("Not ready within {limit}. Last known: {why}"),
+    "head": _("The head was not ready within {limit}. Last known: {why}"),
+    "worker": _("The head is ready, but no worker was within {limit}. Last known: {why}"),
+}
+
+
+def _requested(values: Values, reader: Reader) -> str:
+    slots = values.get("slots")
+    return _("Waiting for {slots} free slots.", slots=slots) if slots else _("Waiting for a free slot.")
+
+
+def _created(values: Values, reader: Reader) -> str:
+    if values["kind"] == Kind.CLUSTER:
+        return _("Its objects are created; looking for nodes.")
+    return _("Its objects are created; looking for a node.")
+
+
+def _scheduled(values: Values, reader: Reader) -> str:
+    if values["kind"] == Kind.CLUSTER:
+        return _("Node {node} is preparing the head: image, start.", node=values["node"])
+    return _("Node {node} is preparing it: volumes, image, start.", node=values["node"])
+
+
+def _awaits_cluster(values: Values, reader: Reader) -> str:
+    if values["cluster"] is None:
+        return _("Waiting for its cluster's address; it starts by itself.")
+    return _(
+        "Waiting for its cluster; it starts by itself when the cluster runs. The cluster: {message}",
+        message=_of_cluster(values, reader),
+    )
+
+
+def _cluster_failed(values: Values, reader: Reader) -> str:
+    return _(
+        "It was not started, because its cluster did not come up. The cluster: {message} Launch both again.",
+        message=_of_cluster(values, reader),
+    )
+
+
+def _of_cluster(values: Values, reader: Reader) -> str:
+    code, cluster_values, text = values["cluster"]
+    return words_of(code, cluster_values, text, reader)
+
+
+def _pod_gone(values: Values, reader: Reader) -> str:
+    return _(
+        "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; {again}.",
+        again=again(values["kind"]),
+    )
+
+
+def _pod_deleted(values: Values, reader: Reader) -> str:
+    return _(
+        "Its pod was deleted{because}. The project's files are kept; {again}.",
+        because=f" ({values['cause']})" if values["cause"] else "",
+        again=again(values["kind"]),
+    )
+
+
+def _timeout(sentences: Mapping[str, str]) -> Sentence:
+    def sentence(values: Values, reader: Reader) -> str:
+        return sentences[values["of"]].format(
+            limit=duration(timedelta(seconds=values["seconds"])), why=values["last_known"]
+        )
+
+    return sentence
+
+
+def _stop(values: Values, reader: Reader) -> str:
+    """Word a stop: when it is asked for, and at its end. Nobody needs to be told why a person stops something."""
+    by, step, parent = values["by"], values["step"], values["with"]
+    why = _(", because {why}", why=_WHY_STOPPED[values["why"]]) if values["why"] else ""
+    whole = Kind(parent).label.lower() if parent else ""
+    if step == "queued" and parent:
+        return _(
+            "Stopped with the {kind} that it belongs to, by {by}, before it started{because}.",
+            kind=whole,
+            by=by,
+            because=why,
+        )
+    if step == "queued":
+        return _("Stopped by {by} before it started{because}.", by=by, because=why)
+    if step == "ended":
+        sentence = (
+            _("Stopped with its {kind}{because}.", kind=whole, because=why)
+            if parent
+            else _("Stopped by {by}{because}.", by=by, because=why)
+        )
+        return _("{sentence} The project's files are kept.", sentence=sentence)
+    if parent:
+        return _("Its {kind} ends, and it ends with it.", kind=whole)
+    if values["kind"] == Kind.CLUSTER:
+        return _("{by} requested the stop{because}; head and workers are ended.", by=by, because=why)
+    return _("{by} requested the stop{because}; the program is given time to close its files.", by=by, because=why)
+
+
+SENTENCES: dict[str, Sentence] = {
+    "requested": _requested,
+    "created": _created,
+    "scheduled": _scheduled,
+    "awaits_cluster": _awaits_cluster,
+    "cluster_failed": _cluster_failed,
+    "not_created": lambda values, reader: _("The cluster rejected it: {error}", error=values["error"]),
+    "ran": lambda values, reader: _("It ran."),
+    "pod_gone": _pod_gone,
+    "pod_deleted": _pod_deleted,
+    "deploying_timeout": _timeout(_DEPLOYING_TIMEOUT),
+    "preparing_timeout": _timeout(_PREPARING_TIMEOUT),
+    **dict.fromkeys((REQUESTED, STOPPED, *_WHY_STOPPED), _stop),
+    "WithoutCluster": lambda values, reader: _(
+        "{by} stopped its cluster before it started; this continues without a cluster.", by=values["by"]
+    ),
+}

@@ -21,6 +21,7 @@ from dashboard.logs.viewmodels.ansi import ansi_html, last_state, plain
 from dashboard.logs.viewmodels.log_level import level_of
 from dashboard.logs.viewmodels.log_lines import parse_cursor
 from dashboard.palette.viewmodel import PaletteQuery
+from grid.core.gitnames import is_revision
 from grid.core.labels import label_value
 from grid.core.logstamps import stamped
 from grid.core.regexes import EXPRESSIONS, Expression, RepeatedExpression
@@ -32,7 +33,6 @@ from grid.diagnosis.remotetroubles import explain, is_about_host_key, scrubbed
 from grid.diagnosis.scheduling import counted_reasons
 from grid.edge.logs import _fields
 from grid.environments.buildjobs import last_error
-from grid.files.repositories import is_revision
 from grid.kube.redaction import Redactor
 from grid.models import fields
 from grid.sandbox.apiserver.selectors import parse_labels

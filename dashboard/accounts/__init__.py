@@ -3,3 +3,5 @@
 It owns the forms for passwords and invitations, the confirmation of an e-mail address, and the words of locks, roles and sessions.
 Others may import `records` and the words of people and memberships; what a person may see is in `dashboard.shell.access`.
 """
+
+PUBLIC = ("records", "urls", "viewmodels.memberships", "views.account", "views.people")

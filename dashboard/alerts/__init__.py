@@ -3,3 +3,5 @@ operate.
 
 It owns the address that an Alertmanager posts to, and shows the steps of `docs/alerts.md`. The frame imports `page` for its line.
 """
+
+PUBLIC = ("page", "urls")

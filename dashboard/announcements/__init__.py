@@ -3,3 +3,5 @@
 It owns reading them for all open pages of a process together, because they begin and end by the clock. Others import `page` and
 `records`.
 """
+
+PUBLIC = ("forms", "page", "records", "urls")

@@ -3,3 +3,5 @@
 It owns the estimate of a cluster before its launch, and what is lost when its head is restarted. `kind` is the cluster's face on the
 pages that all executions have.
 """
+
+PUBLIC = ("kind", "page", "urls")

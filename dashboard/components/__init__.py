@@ -2,3 +2,5 @@
 
 It composes samples from all rooms, and exists with GRID_DEMO only. No room imports it.
 """
+
+PUBLIC = ("urls",)

@@ -3,3 +3,5 @@
 It owns what a change would do at once, in words, before it is made (`setting_effects` reads, `viewmodels.consequences` says it). No
 other room imports it; the settings themselves are in `grid.configuration`.
 """
+
+PUBLIC = ("urls",)

@@ -2,3 +2,5 @@
 
 It owns nothing that is stored, and exists with GRID_DEMO only. No room imports it.
 """
+
+PUBLIC = ("urls",)

@@ -3,3 +3,5 @@
 It owns the words of revisions and of what a package index knows against them, and `edited`, which is what admins edit. Others may import
 `records`; which revision is current is decided in `grid.environments`.
 """
+
+PUBLIC = ("edited", "urls")

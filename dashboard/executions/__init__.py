@@ -4,3 +4,35 @@ It owns the card that says before a launch what it takes and costs, the words of
 execution. It knows no kind: `kinds` has the registered faces, and `launch_sections` what they add to the launch form. Others may import
 these, `records`, `viewmodels.execution`, `viewmodels.node_reasons`, `viewmodels.executions_view` and the lists in `pages`.
 """
+
+PUBLIC = (
+    "forms",
+    "history",
+    "kinds",
+    "launch_facts",
+    "launch_sections",
+    "pages.execution",
+    "pages.execution_lists",
+    "pages.execution_pods",
+    "pages.execution_rows",
+    "pages.executions",
+    "records",
+    "stoppable",
+    "urls",
+    "viewmodels.execution",
+    "viewmodels.execution_entry",
+    "viewmodels.execution_groups",
+    "viewmodels.executions_view",
+    "viewmodels.fit_card",
+    "viewmodels.kind_record",
+    "viewmodels.launch",
+    "viewmodels.launch_check",
+    "viewmodels.leaving",
+    "viewmodels.manifest",
+    "viewmodels.node_reasons",
+    "viewmodels.stopping",
+    "viewmodels.timeline",
+    "views.executions",
+    "views.launch",
+    "views.stopping",
+)

@@ -3,3 +3,5 @@
 It owns how a file or a notebook is shown without running anything of it. Others may import `viewmodels`, and the part of the project's
 form that says where files are kept (`forms.projectfiles`).
 """
+
+PUBLIC = ("forms.projectfiles", "urls", "viewmodels.files")

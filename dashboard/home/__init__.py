@@ -2,3 +2,5 @@
 
 It owns nothing that is stored; it composes what other rooms read. Others may import the words of the first steps.
 """
+
+PUBLIC = ("page", "urls", "viewmodels.first_steps")

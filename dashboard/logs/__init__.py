@@ -3,3 +3,16 @@
 It owns escaping and colouring lines (`viewmodels.ansi`), paging through a log, and the form of a knowledge entry. Others import the
 log's view-models and `views.log_reading`.
 """
+
+PUBLIC = (
+    "records",
+    "urls",
+    "viewmodels.ansi",
+    "viewmodels.knowledge",
+    "viewmodels.log",
+    "viewmodels.log_lines",
+    "viewmodels.shown_findings",
+    "views.knowledge",
+    "views.log_reading",
+    "views.logs",
+)

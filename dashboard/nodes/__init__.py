@@ -2,3 +2,17 @@
 
 It owns the words of a node's state, drains, marks and limits of pools, and the charts of use. Others import `viewmodels.nodes`.
 """
+
+PUBLIC = (
+    "pages.infrastructure",
+    "pages.node",
+    "pages.overview",
+    "pages.pod",
+    "pages.use_history",
+    "urls",
+    "viewmodels.infrastructure",
+    "viewmodels.misconfigured",
+    "viewmodels.nodes",
+    "viewmodels.use_history",
+    "views.use_history",
+)

@@ -3,3 +3,12 @@
 It owns the webhook's form and the topics by which each open page follows its person. Others import `pages.notified` and, for the
 account page, `notification_channels` and `records`.
 """
+
+PUBLIC = (
+    "notification_channels",
+    "pages.notifications",
+    "pages.notified",
+    "records",
+    "urls",
+    "viewmodels.notifications",
+)

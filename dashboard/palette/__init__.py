@@ -3,3 +3,5 @@
 It owns the ranking, and searches copies of the caches in a thread. It composes other rooms, and only the component page imports it; the
 frame reaches it by its URL.
 """
+
+PUBLIC = ("urls", "viewmodel")

@@ -3,3 +3,5 @@
 It owns changing a person's role in a project, and `edited`, which is what admins edit. Files, secrets and budgets of a project have pages
 in their own rooms; others may import `forms`.
 """
+
+PUBLIC = ("urls", "views")

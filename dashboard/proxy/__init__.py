@@ -4,3 +4,5 @@ It runs as a process of its own (`grid.proxy_asgi`). The upstream is user code, 
 (`grid.core.origins`), and every request must carry a grant (`grid.sharing.grants`). Any other request gets the same 403, whether or not the
 execution exists.
 """
+
+PUBLIC = ("app", "gate", "measured", "own_cookies")

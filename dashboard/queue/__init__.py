@@ -2,3 +2,5 @@
 
 What is expected of each that waits comes from `dashboard.starts`.
 """
+
+PUBLIC = ("pages.queue", "urls", "viewmodels.waiting")

@@ -3,3 +3,5 @@
 It owns reading how levels stood, once for everybody and beside the pages. No other room imports it; the levels are defined in
 `grid.servicelevels`.
 """
+
+PUBLIC = ("urls",)

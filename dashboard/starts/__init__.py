@@ -3,3 +3,5 @@
 It owns the bars of one start, the table and charts by tier, environment, pool or image, and the expected waits, computed once for all
 pages of a process. Others import `startup_records`, `wait_records`, `expected`, `viewmodels.startup` and `viewmodels.expected_wait`.
 """
+
+PUBLIC = ("expected", "startup_records", "urls", "viewmodels.expected_wait", "viewmodels.startup", "wait_records")

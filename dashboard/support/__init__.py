@@ -3,3 +3,5 @@
 It composes what other rooms show, each with the permission and the words of its page and with secrets taken out. No other room imports
 it.
 """
+
+PUBLIC = ("urls",)

@@ -6,4 +6,6 @@ and `lockouts`; what a person may do is decided in `dashboard.shell.access` and 
 
 from grid.accounts.backend import AccountBackend
 
+PUBLIC = ("backend", "lockouts", "sessions")
+
 __all__ = ["AccountBackend"]  # people's sessions name it so

@@ -4,3 +4,5 @@
 `passing` keeps both of one mind, and `telling` notifies operators. Others import `webhook` and `silences`; our own alert rules are in
 `grid.servicelevels`.
 """
+
+PUBLIC = ("alertmanager", "passing", "silences", "telling", "webhook")

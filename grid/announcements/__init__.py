@@ -3,3 +3,5 @@
 It owns when launches are refused and in which words (`rules`), and telling the owners of running executions once each. Others read
 `store`; who launches asks `grid.queue.gatefacts`, and the table of announcements is in `grid.models`.
 """
+
+PUBLIC = ("keeper", "rules", "store")

@@ -4,3 +4,17 @@ It owns the two-step manifests of head and workers, growing, shrinking and repai
 each of the `frameworks` needs. Others import `request`, `status` and `frameworks.framework`; it runs as one strategy of
 `grid.executions.reconcile`.
 """
+
+PUBLIC = (
+    "attached",
+    "changes",
+    "framework_poller",
+    "frameworks",
+    "frameworks.answers",
+    "frameworks.base",
+    "frameworkversions",
+    "kind",
+    "reasons",
+    "registration",
+    "request",
+)

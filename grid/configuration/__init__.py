@@ -36,3 +36,5 @@ from grid.configuration.store import (
     values_of as values_of,
     values_with as values_with,
 )
+
+PUBLIC = ("setting",)

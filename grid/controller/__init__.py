@@ -3,3 +3,5 @@
 It composes the rooms below: it reconciles executions, and runs their periodic tasks (`periodictasks`). Its
 command starts it; others may ask `leader` who leads and `retention` what is kept. A room's own periodic work is in that room.
 """
+
+PUBLIC = ("controller", "leader", "periodictasks", "retention")

@@ -3,3 +3,5 @@
 Nothing here knows Django, Kubernetes or the database, and nothing here does I/O beyond reading a file of settings or texts. Everybody
 may import all of it; it imports no other room.
 """
+
+PUBLIC = ("*",)

@@ -4,3 +4,5 @@ It owns how queries are kept off the event loop (`threads`), how processes learn
 is encrypted at rest, and how the leader asks (`seam`), how periodic tasks run (`periodic`), and turns. Others may import all of it;
 the tables themselves are in `grid.models`.
 """
+
+PUBLIC = ("changefeed", "encryption", "periodic", "seam", "threads", "triggers", "trouble", "turns", "writing")

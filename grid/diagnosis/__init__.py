@@ -4,3 +4,38 @@ It owns the reading of pods, events, scheduler messages, exit codes, lines of lo
 each node (`placement`), what a new node of a pool will look like, and how long each step of a start took. It knows no framework and asks
 nobody; others hand it objects and import `diagnosis`, `requests`, `launchfit`, `shortages`, `logfindings` and `describe`.
 """
+
+PUBLIC = (
+    "autoscalers",
+    "beside",
+    "clusters",
+    "containers",
+    "describe",
+    "diagnosis",
+    "exits",
+    "held",
+    "imagepull",
+    "launchfit",
+    "logfindings",
+    "logpatterns",
+    "nodeimages",
+    "nodeshapes",
+    "nodetemplates",
+    "placement",
+    "placement.obstacles",
+    "placement.outlook",
+    "placement.volumes",
+    "places",
+    "pods",
+    "poolstates",
+    "refusals",
+    "remotetroubles",
+    "requests",
+    "resources",
+    "room",
+    "run_report",
+    "selectors",
+    "shortages",
+    "startup",
+    "startupevents",
+)

@@ -4,3 +4,17 @@
 ASGI application and bounds bodies, requests and websockets; `hosts.OwnHosts` lets in requests that name an allowed host and origin;
 `outward` is the way out, to the addresses that may be called. Nothing here knows the database.
 """
+
+PUBLIC = (
+    "addresses",
+    "bodies",
+    "hosts",
+    "limits",
+    "loopback",
+    "outward",
+    "refusals",
+    "requestids",
+    "server",
+    "slow",
+    "textwork",
+)

@@ -3,3 +3,5 @@
 It owns the current revision of an environment, the build Jobs with what their builder says, and the daily check of the package index.
 Others import `revisions`; builds and checks are run by the controller.
 """
+
+PUBLIC = ("declaredversions", "jobbuilder", "packagechecks", "packageindex", "revisionbuilds", "revisions")

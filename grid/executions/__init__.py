@@ -4,3 +4,38 @@ It owns the spec that is frozen at launch, the manifests made of it, with what J
 them, and every change of state (`lifecycle`). Others import `spec`, `request`, `stopping` and `context`; the kinds of execution
 (workspaces, jobs, clusters) have rooms of their own above.
 """
+
+PUBLIC = (
+    "apply",
+    "caches",
+    "context",
+    "dryrun",
+    "front",
+    "ingress",
+    "kinds",
+    "launchrequest",
+    "launchsettings",
+    "ledger",
+    "lifecycle",
+    "listening",
+    "logend",
+    "manifests",
+    "networkpolicy",
+    "observer",
+    "offers",
+    "ordinarysidecars",
+    "podkind",
+    "policykeeper",
+    "preview",
+    "prices",
+    "progress",
+    "reasons",
+    "reconcile",
+    "request",
+    "runpod",
+    "spec",
+    "stopping",
+    "storage",
+    "token",
+    "variables",
+)

@@ -13,3 +13,5 @@ filesaving      the controller's part: whether files can be kept, and what the e
 Others import `repositories` and `stored_remotes`; what git, ssh and the executor say in words is `grid.diagnosis`'s; nothing imports
 `executor` but what ships it.
 """
+
+PUBLIC = ("changing", "filesaving", "git", "remotes", "repositories", "stored_remotes", "uploading")

@@ -19,8 +19,6 @@ from grid.files.git import GitFailed
 logger = logging.getLogger(__name__)
 
 _LONGEST_LIST = 8 * 2**20
-_BRANCH = Expression(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
-_NOT_IN_A_BRANCH, _NOT_AT_ITS_END = ("..", "//", "/.", ".lock/"), (".lock", ".", "/")
 _BUNDLE = Expression(r"([a-z]+-[a-z0-9]{1,32})\.bundle")
 _BUNDLE_SECONDS = 300.0
 
@@ -54,12 +52,6 @@ class Commit:
     @property
     def short(self) -> str:
         return self.id[:8]
-
-
-def is_revision(text: str) -> bool:
-    """Return whether the text can name a branch or a commit."""
-    is_plain = _BRANCH.fullmatch(text) and not text.endswith(_NOT_AT_ITS_END)
-    return bool(is_plain) and not any(part in text for part in _NOT_IN_A_BRANCH)
 
 
 def is_path(text: str) -> bool:

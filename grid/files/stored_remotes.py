@@ -16,14 +16,14 @@ from django.db import transaction
 from grid.audit.entries import write_entry
 from grid.core.egress import may_be_called, read_blocks
 from grid.core.errors import Problem, Rejected
-from grid.core.gitnames import COMMIT, MAIN
+from grid.core.gitnames import COMMIT, MAIN, is_revision
 from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable, decrypt, encrypt, encrypt_again
 from grid.executions.launchrequest import LaunchRequest, StoredRows
 from grid.executions.spec import ExecutionSpec
 from grid.files.remotes import HostKey, Remote, RemoteCredentials, RemoteFailed
 from grid.files.remoteurls import RemoteUrl, parse
-from grid.files.repositories import Repository, is_revision
+from grid.files.repositories import Repository
 from grid.models import Kind, Project, RemoteRepository, User
 from grid.secrets.storedsecrets import SecretMissing
 

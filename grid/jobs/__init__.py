@@ -4,3 +4,20 @@ It owns how an open run moves on (`runsteps` decides, `jobruns` does), when a sc
 reading of metrics from logs in `runmetrics`. Others import `jobs`, `schedules` and `jobsettings`; the attempts of a run are executions
 like any other.
 """
+
+PUBLIC = (
+    "cronwords",
+    "deadlines",
+    "jobrows",
+    "jobruns",
+    "jobs",
+    "jobsettings",
+    "kind",
+    "lateness",
+    "runmetrics.collector",
+    "runmetrics.lines",
+    "runmover",
+    "scheduler",
+    "schedules",
+    "scheduletimes",
+)

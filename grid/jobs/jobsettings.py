@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from grid.core.errors import Problem, Rejected
+from grid.core.gitnames import is_revision
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import exact_duration, listed
 from grid.executions.launchrequest import DEFAULTS, JobSettings
 from grid.executions.spec import EnvironmentSpec
-from grid.files.repositories import is_revision
 from grid.models import Job
 from grid.models.environment import VARIABLE_NAME
 from grid.models.variables import TAKEN_NAMES, TAKEN_PREFIX, is_taken

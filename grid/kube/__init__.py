@@ -4,3 +4,24 @@ It owns the connection and its credentials, the slim typed objects, and the way 
 those who wait (`hub`). It alone imports the official client, and knows no Django. Others ask through `api.KubeApi`, name things by
 `resources`, and read `objects` and stores.
 """
+
+PUBLIC = (
+    "api",
+    "constraints",
+    "credentials",
+    "errors",
+    "events",
+    "http",
+    "hub",
+    "limits",
+    "listing",
+    "objects",
+    "pools",
+    "redaction",
+    "reflector",
+    "resources",
+    "slim",
+    "store",
+    "transport",
+    "wholelist",
+)

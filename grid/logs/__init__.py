@@ -3,3 +3,5 @@
 It owns the shipping to a receiver (`logshipping`), the knowledge base that admins edit, and the verbose logs of
 our own processes. Others import `logplace` and `knowledge`; what a line says in words is `grid.diagnosis`'s.
 """
+
+PUBLIC = ("knowledge", "logplace", "logshipping.receiver", "logshipping.shipper", "verboselogging")

@@ -52,6 +52,8 @@ from grid.models.verboselogging import VerboseLogging
 from grid.models.waiting import QueueOrder, WaitPrediction
 from grid.models.workspace import Workspace
 
+PUBLIC = ("*",)
+
 __all__ = [
     "Alert",
     "AlertSilence",

@@ -5,3 +5,5 @@
 `channels` says where a person can be told, and stores the target of a webhook. Others import `outbox` to tell somebody something, and
 `channels`, `addresses` and `events` for people's choices.
 """
+
+PUBLIC = ("addresses", "channels", "deliveries", "events", "letters", "outbox", "owner_messages", "sender")

@@ -3,3 +3,14 @@
 It owns one bounded look at the cluster twice a minute, the pure rules that judge it, and in `apichecks` the trial of everything that we
 need of an API server, in a scratch namespace. Others read `facts`, `lights` and `records`; only the leading controller looks.
 """
+
+PUBLIC = (
+    "apicheckresults",
+    "apichecks.apicheckruns",
+    "apichecks.keeper",
+    "facts",
+    "keeper",
+    "reading",
+    "taskhealth",
+    "versions",
+)

@@ -3,3 +3,5 @@
 It owns the grace time after which such executions are stopped; others import `departures`, to do so and to say so. The tables of
 projects and memberships are in `grid.models`; a project's files, secrets and budget have rooms of their own.
 """
+
+PUBLIC = ("departures", "reasons")

@@ -4,3 +4,24 @@ It owns the gate, which says whether something may start whatever is free, the q
 admission that writes their answer, what operators decide about the order, and the estimate of waits in `expectation`. Who launches asks
 `launches` or `gatefacts`; others may read `quota`, `snapshot` and the expected waits; only admission starts anything.
 """
+
+PUBLIC = (
+    "admission",
+    "expectation.accuracy",
+    "expectation.basis",
+    "expectation.estimate",
+    "expectation.observed",
+    "expectation.observing",
+    "expectation.outcomes",
+    "expectation.reading",
+    "expectation.room",
+    "gate",
+    "gatefacts",
+    "launches",
+    "ordering",
+    "queuewatch",
+    "reasons",
+    "takeover",
+    "waitkeeper",
+    "waitreasons",
+)

@@ -52,6 +52,22 @@ from grid.runtime.pooltemplates import PoolTemplates
 from grid.runtime.roomchanges import RoomChanges
 from grid.runtime.volumelists import VolumeLists
 
+PUBLIC = (
+    "caches",
+    "contention",
+    "controllerlease",
+    "executionrows",
+    "executions",
+    "lifespan",
+    "loopwatch",
+    "metrics",
+    "poolshapes",
+    "roomchanges",
+    "starts",
+    "verbose",
+    "written",
+)
+
 logger = logging.getLogger(__name__)
 
 RESTART_SECONDS = 5.0

@@ -3,3 +3,15 @@
 It is a program of its own that the rest reaches over HTTP only, as it reaches any cluster. It imports `grid.core`, and in its `client`
 `grid.kube`; only the command that starts it imports it.
 """
+
+PUBLIC = (
+    "cluster",
+    "controllers.autoscaler",
+    "controllers.scaling.model",
+    "keptfiles",
+    "kubelet",
+    "needs",
+    "pools",
+    "population",
+    "prometheus",
+)

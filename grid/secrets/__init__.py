@@ -3,3 +3,5 @@
 It owns their encryption at rest and hands their values out for one purpose only: the objects of an execution. Others import
 `storedsecrets`; no page ever shows a value.
 """
+
+PUBLIC = ("storedsecrets",)

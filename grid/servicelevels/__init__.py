@@ -4,6 +4,8 @@ that are made from both; pure."""
 from grid.servicelevels.levels import LEVELS, LevelTarget, ServiceLevel, default_targets, duration_words
 from grid.servicelevels.status import LevelDay, LevelStatus, status_of
 
+PUBLIC = ("files", "levels")
+
 __all__ = [
     "LEVELS",
     "LevelDay",

@@ -3,3 +3,5 @@
 It owns the one-time tickets and the grants that they are exchanged for, and the decision in `opening`, which the proxy asks again every
 second. Others import `opening`, `grants` and `portsharing`; what a person may do on pages is not decided here.
 """
+
+PUBLIC = ("grants", "opening", "portsharing", "reasons", "sharing")

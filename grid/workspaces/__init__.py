@@ -3,3 +3,15 @@
 It owns the settings and files that a workspace keeps from run to run, and the rules of idle time and lifetime in `shutdown`, which hold
 for apps too. Others import `workspaces` and what `shutdown` says of an execution; stopping itself is in `grid.executions`.
 """
+
+PUBLIC = (
+    "kind",
+    "shutdown.keep",
+    "shutdown.limits",
+    "shutdown.observer",
+    "shutdown.records",
+    "shutdown.rules",
+    "shutdown.watch",
+    "shutdown.words",
+    "workspaces",
+)

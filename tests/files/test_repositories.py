@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from grid.core.gitnames import is_revision
 from grid.files import git
 from grid.files.git import GitBusy, GitFailed
-from grid.files.repositories import Repositories, Repository, is_path, is_revision
+from grid.files.repositories import Repositories, Repository, is_path
 from tests.files.conftest import Runs, see_end_of
 
 

@@ -179,11 +179,8 @@ class ExecutionRecord:
     def stopping_words(self) -> str:
         if self.is_restarting:
             return _("Restarting: it is launched again as soon as its pod is gone.")
-        return (
-            _("Stop requested by {username}.", username=self.stop_requested_by)
-            if self.stop_requested_by
-            else _("It is stopping.")
-        )
+        by = self.stop_requested_by
+        return _("Stop requested by {username}.", username=by) if by else _("It is stopping.")
 
 
 @dataclass(frozen=True, slots=True)

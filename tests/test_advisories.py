@@ -78,7 +78,7 @@ def test_withdrawn_advisory_has_no_facts() -> None:
     assert list(advisories.facts_of({**LEAK, "withdrawn": "2026-11-01T00:00:00Z"})) == []
 
 
-def test_update_keeps_one_entry_of_an_alias_and_what_was_accepted(tmp_path: Path) -> None:
+def test_update_keeps_one_entry_per_alias_and_the_accepted(tmp_path: Path) -> None:
     same = {**LEAK, "id": "GHSA-aaaa", "aliases": ["CVE-2026-1", "PYSEC-2026-1"]}
     before = known(accept("2027-01-01"))
     content = advisories.updated(before, [LEAK, same], ["some-package"], source="osv.dev", as_of="d", updated="d")
@@ -114,7 +114,7 @@ def test_packages_that_pypi_does_not_answer_for_are_counted() -> None:
     ]
 
 
-def test_sbom_has_each_locked_package_and_script_with_its_licence() -> None:
+def test_sbom_has_each_locked_package_with_its_licence() -> None:
     bom = sbom()
     assert invalid(json.dumps(bom)) == ""
     assert invalid(json.dumps({**bom, "components": [{"type": "library"}]})) != ""

@@ -59,7 +59,7 @@ def test_proxies_are_named_by_address(settings: Settings, proxies: list[str], ex
     assert [message.id for message in trusted_proxies(None)] == expected
 
 
-def test_one_origin_for_all_executions_is_warned_of_with_its_risk(settings: Settings) -> None:
+def test_shared_origin_of_executions_is_warned_of(settings: Settings) -> None:
     settings.DASHBOARD_ORIGIN, settings.WORKSPACE_ORIGIN = "https://grid.example.org", "https://work.example.net"
     settings.WORKSPACE_PATHS = True
     (message,) = origins(None)
@@ -67,14 +67,14 @@ def test_one_origin_for_all_executions_is_warned_of_with_its_risk(settings: Sett
     assert "terminals of every other" in message.msg
 
 
-def test_a_mistake_in_what_executions_may_reach_is_an_error_with_a_sentence(settings: Settings) -> None:
+def test_mistake_in_egress_is_an_error_with_a_sentence(settings: Settings) -> None:
     settings.EGRESS, settings.STORAGE_EGRESS, settings.EGRESS_EXCEPT = ["10.0.0.0/8"], ["10.0.0.5"], ["x"]
     found = egress(None)
     assert [message.id for message in found] == ["grid.E003"] * 3
     assert "GRID_EGRESS names “10.0.0.0/8”" in found[0].msg
 
 
-def test_mail_and_webhooks_that_cannot_be_meant_are_errors_with_a_sentence(settings: Settings) -> None:
+def test_impossible_mail_and_webhook_settings_are_errors(settings: Settings) -> None:
     assert notifications(None) == []
     settings.WEBHOOK_PRIVATE, settings.EMAIL_TLS = ["10.0.0.0/8", "10.0.0.1/8"], "yes"
     settings.EMAIL_HOST, settings.DEFAULT_FROM_EMAIL = "mail.example.com", ""
@@ -94,7 +94,7 @@ def test_mail_and_webhooks_that_cannot_be_meant_are_errors_with_a_sentence(setti
         ("buildah", "https://registry.example.com/grid", ["grid.E051"]),
     ],
 )
-def test_a_builder_of_images_that_cannot_be_meant_is_an_error(
+def test_impossible_image_builder_is_an_error(
     settings: Settings, builder: str, repository: str, found: list[str]
 ) -> None:
     assert tuple(BUILDERS) == _BUILDERS
@@ -111,9 +111,7 @@ def test_a_builder_of_images_that_cannot_be_meant_is_an_error(
         ("https://s3cret@[x", ["grid.E052"]),
     ],
 )
-def test_credentials_in_the_address_of_the_package_index_are_refused(
-    settings: Settings, index: str, found: list[str]
-) -> None:
+def test_credentials_in_the_package_index_are_refused(settings: Settings, index: str, found: list[str]) -> None:
     settings.PACKAGE_INDEX = index
     messages = builds(None)
     assert [message.id for message in messages] == found
@@ -144,7 +142,7 @@ def test_the_settings_that_deploy_names_are_without_fault(settings: Settings) ->
         ("demand:443", ["grid.E025"]),
     ],
 )
-def test_the_service_of_the_external_metrics_is_named_with_its_namespace_and_port(
+def test_metrics_service_is_named_with_namespace_and_port(
     settings: Settings, service: str, expected: list[str]
 ) -> None:
     settings.DEMAND_SERVICE = service
@@ -152,7 +150,7 @@ def test_the_service_of_the_external_metrics_is_named_with_its_namespace_and_por
 
 
 @pytest.mark.django_db
-def test_a_stored_secret_that_cannot_be_read_is_told_with_the_key_that_is_missing(settings: Settings) -> None:
+def test_unreadable_secret_is_told_with_its_missing_key(settings: Settings) -> None:
     assert stored_secrets(None, ["default"]) == []
     first, new = "first" * 8, "new" * 11
     settings.SECRET_KEY, settings.ENCRYPTION_KEYS = first, [first]
@@ -172,7 +170,7 @@ def test_a_stored_secret_that_cannot_be_read_is_told_with_the_key_that_is_missin
 
 
 @pytest.mark.django_db
-def test_the_secret_of_a_webhook_that_cannot_be_read_is_told_too(settings: Settings) -> None:
+def test_unreadable_webhook_secret_is_told_too(settings: Settings) -> None:
     first, new = "first" * 8, "new" * 11
     settings.SECRET_KEY, settings.ENCRYPTION_KEYS = first, [first]
     owner = User.objects.create_user(username="alice")
@@ -214,9 +212,7 @@ def test_an_ingress_that_would_lead_nowhere_is_refused() -> None:
         ("https://loki.example.com", "https://[{execution}", ["grid.E073"]),
     ],
 )
-def test_a_log_receiver_that_gets_nothing_or_tells_its_credential_is_said(
-    settings: Settings, url: str, link: str, expected: list[str]
-) -> None:
+def test_useless_or_leaking_log_receiver_is_told(settings: Settings, url: str, link: str, expected: list[str]) -> None:
     settings.LOG_RECEIVER_URL, settings.LOG_LINK = url, link
     settings.LOG_RECEIVER_AUTHORIZATION = "Bearer hush"
     found = log_receiver(None)

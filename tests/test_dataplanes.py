@@ -27,7 +27,7 @@ REFUSAL = (
 
 
 @pytest.mark.django_db
-def test_a_migrated_database_has_the_data_plane_of_this_cluster() -> None:
+def test_migrated_database_has_the_data_plane_of_this_cluster() -> None:
     assert list(DataPlane.objects.values_list("id", "name")) == [(LOCAL, "This cluster")]
     assert data_planes() == [LOCAL]
 
@@ -47,7 +47,7 @@ def test_another_migration_leaves_its_name_as_it_is() -> None:
 
 
 @pytest.mark.django_db
-def test_a_second_data_plane_is_refused_with_what_to_do() -> None:
+def test_second_data_plane_is_refused_with_the_remedy() -> None:
     DataPlane.objects.create(id="west", name="West")
     with pytest.raises(UnsupportedDataPlanes) as refused:
         data_planes()
@@ -55,13 +55,13 @@ def test_a_second_data_plane_is_refused_with_what_to_do() -> None:
 
 
 @pytest.mark.django_db
-def test_between_the_table_and_its_first_row_it_is_there_already() -> None:
+def test_data_plane_is_assumed_before_its_first_row() -> None:
     DataPlane.objects.all().delete()
     assert data_planes() == [LOCAL]
 
 
 @pytest.mark.django_db
-def test_while_the_database_does_not_answer_it_is_taken_to_have_that_of_this_cluster(
+def test_data_plane_is_assumed_while_database_is_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def away(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -71,7 +71,7 @@ def test_while_the_database_does_not_answer_it_is_taken_to_have_that_of_this_clu
     assert data_planes() == [LOCAL]
 
 
-def test_no_client_is_made_for_a_data_plane_that_no_setting_reaches() -> None:
+def test_unreachable_data_plane_gets_no_client() -> None:
     with pytest.raises(UnsupportedDataPlanes, match="No setting says how to reach the data plane “west”"):
         api_of("west")
 

@@ -56,12 +56,12 @@ def settings_of(deployment: str, applied: Mapping[tuple[str, str], Any]) -> dict
 
 
 @pytest.mark.parametrize("deployment", ["web", "controller"])
-def test_growth_for_waiting_tasks_is_not_offered_where_its_file_is_not_applied(deployment: str) -> None:
+def test_growth_on_demand_is_absent_without_its_file(deployment: str) -> None:
     assert "GRID_DEMAND_PORT" not in settings_of(deployment, objects("compute-grid.yaml"))
 
 
 @pytest.mark.parametrize("deployment", ["web", "controller"])
-def test_one_file_has_the_web_processes_serve_waiting_tasks_and_tells_the_controller_where(deployment: str) -> None:
+def test_demand_file_serves_tasks_and_tells_the_controller(deployment: str) -> None:
     applied = objects("compute-grid.yaml", OPTIONAL)
     settings = settings_of(deployment, applied)
     (port,) = applied["Service", "demand"]["spec"]["ports"]
@@ -126,7 +126,7 @@ def test_the_controller_may_make_and_find_whatever_it_makes() -> None:
             assert may("controller", verb, resource.group, resource.plural), f"{verb} {resource.plural}"
 
 
-def test_the_builds_file_lets_the_controller_do_what_a_build_needs_and_no_more() -> None:
+def test_builds_file_allows_the_controller_only_what_builds_need() -> None:
     role = objects("builds.yaml")["Role", "compute-grid-controller"]
     assert role["metadata"]["namespace"] == BUILD_NAMESPACE
     allowed = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
@@ -134,7 +134,7 @@ def test_the_builds_file_lets_the_controller_do_what_a_build_needs_and_no_more()
     assert allowed == {*made, ("pods", "list"), ("pods/log", "get")}
 
 
-def test_the_controller_may_list_what_the_message_of_an_execution_without_a_node_tells() -> None:
+def test_controller_may_list_what_missing_node_messages_tell() -> None:
     for resource in (NODES, PODS, VOLUMES, STORAGE_CLASSES):
         assert may("controller", "list", resource.group, resource.plural, namespace=""), resource.plural
     assert may("controller", "list", "", VOLUME_CLAIMS.plural)
@@ -142,7 +142,7 @@ def test_the_controller_may_list_what_the_message_of_an_execution_without_a_node
     assert not may("controller", "get", "", CONFIG_MAPS.plural, "another", namespace=AUTOSCALER_NAMESPACE)
 
 
-def test_the_controller_may_hold_up_the_end_of_what_owns_its_objects() -> None:
+def test_controller_may_block_the_deletion_of_owners() -> None:
     """Where OwnerReferencesPermissionEnforcement is on, `blockOwnerDeletion` needs update on the owner's finalizers."""
     owners = {
         (owner["apiVersion"], owner["kind"])
@@ -154,14 +154,14 @@ def test_the_controller_may_hold_up_the_end_of_what_owns_its_objects() -> None:
     assert may("controller", "update", CONFIG_MAPS.group, f"{CONFIG_MAPS.plural}/finalizers")
 
 
-def test_the_controller_may_bring_back_its_own_network_policies_and_change_no_other() -> None:
+def test_controller_may_restore_only_its_own_network_policies() -> None:
     for manifest in build_for_all("n", []):
         assert may("controller", "update", "networking.k8s.io", "networkpolicies", manifest.name)
     assert not may("controller", "update", "networking.k8s.io", "networkpolicies", "shut")
     assert not may("controller", "delete", "networking.k8s.io", "networkpolicies", "shut")
 
 
-def test_the_controller_may_ask_where_the_api_server_is_and_nothing_else_of_that_namespace() -> None:
+def test_controller_may_read_only_the_api_server_address() -> None:
     assert rules("controller", "default") == [
         {
             "apiGroups": ["discovery.k8s.io"],
@@ -178,27 +178,27 @@ def test_the_proxy_may_find_executions_pods_and_nothing_else() -> None:
     assert [rules("proxy", elsewhere) for elsewhere in ("", "default", "kube-system", "kube-node-lease")] == [[]] * 4
 
 
-def test_the_web_process_may_see_whether_a_controller_works_and_not_lead_in_its_place() -> None:
+def test_web_process_may_see_the_lease_but_not_lead() -> None:
     assert may("web", "get", LEASES.group, LEASES.plural, LEASE)
     assert not may("web", "get", LEASES.group, LEASES.plural, "somebody-elses")
     assert not may("web", "update", LEASES.group, LEASES.plural, LEASE)
 
 
-def test_the_web_process_may_see_what_limits_the_namespace_and_change_none_of_it() -> None:
+def test_web_process_may_see_namespace_limits_but_change_none() -> None:
     for resource in (RESOURCE_QUOTAS, LIMIT_RANGES):
         assert may("web", "list", resource.group, resource.plural)
         for verb in ("create", "update", "patch", "delete"):
             assert not may("web", verb, resource.group, resource.plural)
 
 
-def test_the_web_process_may_list_what_volumes_lists_and_look_into_no_other_namespace() -> None:
+def test_web_process_may_list_volumes_in_no_other_namespace() -> None:
     assert may("web", "list", VOLUME_CLAIMS.group, VOLUME_CLAIMS.plural)
     assert may("web", "list", VOLUMES.group, VOLUMES.plural, namespace="")
     assert may("web", "list", STORAGE_CLASSES.group, STORAGE_CLASSES.plural, namespace="")
     assert not may("web", "list", VOLUME_CLAIMS.group, VOLUME_CLAIMS.plural, namespace="")
 
 
-def test_the_controller_may_cordon_nodes_and_evict_pods_and_change_nothing_else_of_the_cluster() -> None:
+def test_controller_may_only_cordon_and_evict_in_cluster() -> None:
     assert may("controller", "patch", NODES.group, NODES.plural, namespace="")
     assert may("controller", "create", PODS.group, f"{PODS.plural}/eviction", namespace="")
     found = {(of, verb) for rule in rules("controller", "") for of in rule["resources"] for verb in rule["verbs"]}
@@ -206,12 +206,12 @@ def test_the_controller_may_cordon_nodes_and_evict_pods_and_change_nothing_else_
     assert changing == {(NODES.plural, "patch"), (f"{PODS.plural}/eviction", "create")}
 
 
-def test_the_web_process_may_list_the_budgets_that_a_drain_will_meet() -> None:
+def test_web_process_may_list_disruption_budgets() -> None:
     assert may("web", "list", DISRUPTION_BUDGETS.group, DISRUPTION_BUDGETS.plural, namespace="")
 
 
 @pytest.mark.parametrize("account", ["web", "proxy"])
-def test_what_people_reach_may_change_nothing(account: str) -> None:
+def test_exposed_processes_may_change_nothing(account: str) -> None:
     for namespace in ("", "compute-grid", "kube-system", "kube-node-lease", "default"):
         for rule in rules(account, namespace):
             assert set(rule["verbs"]) <= {"get", "list", "watch"}
@@ -222,7 +222,7 @@ def test_what_people_reach_may_change_nothing(account: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["web", "proxy"])
-def test_what_people_reach_has_several_processes_behind_a_service(name: str) -> None:
+def test_exposed_processes_have_replicas_behind_a_service(name: str) -> None:
     applied = objects("compute-grid.yaml", "access.yaml")
     deployment, service = applied["Deployment", name], applied["Service", name]
     labels = deployment["spec"]["template"]["metadata"]["labels"]
@@ -240,7 +240,7 @@ def test_what_people_reach_has_several_processes_behind_a_service(name: str) -> 
     assert container["lifecycle"]["preStop"]
 
 
-def test_dashboard_and_workspaces_are_led_to_their_own_processes_and_have_certificates() -> None:
+def test_dashboard_and_workspaces_have_own_routes_and_certificates() -> None:
     settings = objects("compute-grid.yaml")["ConfigMap", "settings"]["data"]
     host = {
         name: settings[name].removeprefix("https://") for name in ("GRID_DASHBOARD_ORIGIN", "GRID_WORKSPACE_ORIGIN")
@@ -257,7 +257,7 @@ def test_dashboard_and_workspaces_are_led_to_their_own_processes_and_have_certif
     assert host["GRID_DASHBOARD_ORIGIN"] in settings["GRID_ALLOWED_HOSTS"].split(",")
 
 
-def test_the_image_is_built_from_a_base_that_is_named_by_its_digest() -> None:
+def test_image_is_built_from_a_base_pinned_by_digest() -> None:
     bases = re.findall(r"^FROM (.*)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
     assert bases
     assert all(re.fullmatch(r"python:3\.11\.\d+-slim-\w+@sha256:[0-9a-f]{64}", base) for base in bases)
@@ -269,22 +269,22 @@ def test_both_namespaces_are_shut_before_anything_runs() -> None:
     assert {one["metadata"]["namespace"] for one in shut} == {"compute-grid", "compute-grid-system"}
 
 
-def test_no_file_registers_an_api_of_the_cluster_because_one_that_does_not_answer_stops_it() -> None:
+def test_manifests_register_no_api_of_the_cluster() -> None:
     assert not [kind for kind, _ in objects(*(file.name for file in DEPLOY.glob("*.yaml"))) if kind == "APIService"]
 
 
-def test_the_controller_may_register_this_one_api_and_no_other() -> None:
+def test_controller_may_register_this_api_only() -> None:
     rules = objects(OPTIONAL)["ClusterRole", OWNER]["rules"]
     named = [rule for rule in rules if rule["verbs"] != ["create"]]
     assert {name for rule in named for name in rule["resourceNames"]} == {NAME, OWNER}
     assert [rule["resources"] for rule in rules if rule["verbs"] == ["create"]] == [["apiservices"]]
 
 
-def test_the_class_of_placeholders_is_the_one_that_the_controller_names() -> None:
+def test_placeholder_class_is_the_one_of_the_controller() -> None:
     assert objects("access.yaml")["PriorityClass", CLASS["metadata"]["name"]] == CLASS
 
 
-def test_the_controller_reads_what_the_platform_health_is_made_of_and_changes_none_of_it() -> None:
+def test_controller_reads_platform_parts_and_changes_none() -> None:
     for namespace in ("kube-system", "compute-grid-system"):
         for resource in ("deployments", "daemonsets"):
             assert may("controller", "list", "apps", resource, namespace=namespace)

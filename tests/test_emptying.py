@@ -17,7 +17,7 @@ def rows() -> dict[str, int]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_is_emptied_as_django_does_it(shop: Shop) -> None:
+def test_database_is_emptied_as_django_does(shop: Shop) -> None:
     shop.launch_with_cluster()
     assert Execution.objects.count() == 2
     permissions = set(Permission.objects.values_list("content_type__model", "codename"))

@@ -34,7 +34,7 @@ def test_an_open_socket_is_found() -> None:
     left.close()
 
 
-def test_what_is_collected_unclosed_warns_in_the_test_that_left_it() -> None:
+def test_unclosed_object_warns_in_its_own_test() -> None:
     seen: list[object] = []
 
     class Unclosed:
@@ -49,7 +49,7 @@ def test_what_is_collected_unclosed_warns_in_the_test_that_left_it() -> None:
     assert seen
 
 
-async def test_a_task_that_goes_on_is_found_and_one_that_is_ending_is_not() -> None:
+async def test_remaining_task_is_found_and_ending_one_is_not() -> None:
     ending = asyncio.create_task(asyncio.sleep(600))
     ending.cancel()
     await no_task_is_left()

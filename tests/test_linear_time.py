@@ -188,11 +188,11 @@ def test_each_expression_takes_linear_time_on_hostile_text() -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_each_reader_of_text_takes_linear_time_on_hostile_text(name: str) -> None:
+def test_text_readers_take_linear_time_on_hostile_text(name: str) -> None:
     assert slow(READERS[name], CLASSES, ENDS) == []
 
 
-def test_the_validators_of_django_take_linear_time_on_hostile_text() -> None:
+def test_django_validators_take_linear_time_on_hostile_text() -> None:
     """Migrations name them, so they stay Python's."""
     patterns = [re.compile(one.regex).pattern for one in vars(fields).values() if isinstance(one, RegexValidator)]
     assert len(patterns) > 3
@@ -235,7 +235,7 @@ NAMED = r"[\w.-]*(?:password|passwd|pwd|secret|token|credential|api[_-]?key|acce
     ],
     ids=["ansi", "named", "token", "remote"],
 )
-def test_an_expression_of_pythons_that_stopped_a_process_is_told(pattern: str, unit: str, length: int) -> None:
+def test_known_catastrophic_python_expression_is_told(pattern: str, unit: str, length: int) -> None:
     assert unit in (*CLASSES, *units_of(pattern))
     assert is_told(re.compile(pattern).search, unit, length)
 
@@ -245,7 +245,7 @@ def is_told(run: Run, unit: str, length: int) -> bool:
     return any(not is_linear(run, unit, ENDS[1], length) for _ in range(5))
 
 
-def test_an_expression_that_looks_far_ahead_again_and_again_is_told() -> None:
+def test_expression_that_looks_ahead_repeatedly_is_told() -> None:
     """RE2 alone is no cure: each search is linear, all of them together are not."""
     expression = RepeatedExpression("a.*b|a")
     EXPRESSIONS.remove(expression)

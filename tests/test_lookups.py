@@ -9,7 +9,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("number", [10**19, -(10**19), int("9" * 400)])
-def test_a_number_that_no_row_can_have_is_in_no_row(number: int) -> None:
+def test_impossible_number_is_in_no_row(number: int) -> None:
     user = User.objects.create_user("alice")
     assert list(User.objects.filter(pk__in=[number, user.pk])) == [user]
     assert not User.objects.filter(pk__in=[number]).exists()

@@ -71,7 +71,7 @@ def test_cookies_are_bound_to_this_host_and_to_https(browser: Client) -> None:
     assert browser.cookies["__Host-grid_session"]["httponly"]
 
 
-def test_a_cookie_that_a_sibling_host_could_set_is_not_believed(browser: Client) -> None:
+def test_cookie_of_a_sibling_host_is_not_believed(browser: Client) -> None:
     """Browsers take `grid_session` for the parent domain from any of its hosts, but nothing named `__Host-`."""
     browser.post("/login/", {"username": "alice", "password": "alice-password"})
     stolen = browser.cookies["__Host-grid_session"].value
@@ -114,7 +114,7 @@ def test_how_long_is_a_setting(monkeypatch: pytest.MonkeyPatch, production: dict
 _OF_DJANGO = ("server_side_binding", "prepare_threshold")
 
 
-def test_a_database_server_that_vanishes_is_noticed_and_the_address_may_say_how_soon(
+def test_vanished_database_server_is_noticed_within_configured_time(
     monkeypatch: pytest.MonkeyPatch, production: dict[str, Any]
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgres://grid:secret@db.example.com/grid?connect_timeout=20")

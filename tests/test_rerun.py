@@ -55,7 +55,7 @@ def test_many_failures_get_no_second_try() -> None:
     assert exit_code(FAILED, dict.fromkeys(map(str, range(LIMIT + 1)), "log"), never) == FAILED
 
 
-def test_one_broken_test_among_flaky_ones_fails_the_run() -> None:
+def test_broken_test_among_flaky_ones_fails_the_run() -> None:
     assert exit_code(FAILED, {"a": "", "b": "", "c": ""}, lambda node: node != "b") == FAILED
     assert exit_code(FAILED, {"a": "", "b": "", "c": ""}, lambda _: True) == 0
 

@@ -83,7 +83,7 @@ def untranslated(source: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
-def test_what_a_script_says_is_in_the_catalogue(path: Path) -> None:
+def test_script_texts_are_in_the_catalogue(path: Path) -> None:
     assert list(untranslated(path.read_text())) == []
 
 

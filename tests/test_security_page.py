@@ -10,7 +10,7 @@ _NAMED = sorted(set(re.findall(r"(?:tests|docs)/[\w/]+\.(?:py|md)(?:::\w+)?", (R
 
 
 @pytest.mark.parametrize("named", _NAMED)
-def test_what_the_page_names_is_there(named: str) -> None:
+def test_tests_named_on_the_page_exist(named: str) -> None:
     path, _, name = named.partition("::")
     assert f"def {name}(" in (ROOT / path).read_text() if name else (ROOT / path).is_file()
 

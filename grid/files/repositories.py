@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from grid.core.gitnames import COMMIT, MAIN, repository_name
+from grid.core.gitnames import COMMIT, MAIN, is_revision, repository_name
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.files import git

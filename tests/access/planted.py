@@ -191,7 +191,9 @@ def _launch(world: World) -> tuple[Execution, Execution, Execution]:
     run = jobs.start(job.pk, by="owner", now=now, parameters={"RATE": PARAMETER})
     failed = Execution.objects.get(run__job=job, run__number=1)
     message = f"Its program ended with 1: {SALT} {TYPED} {PROJECTS} {OWN} {REMOTE_TOKEN} {access_token(failed.pk)}"
-    Execution.objects.filter(pk=failed.pk).update(state=State.FAILED, message=message, ended_at=now, settled_at=now)
+    Execution.objects.filter(pk=failed.pk).update(
+        state=State.FAILED, message=message, reason_values=None, ended_at=now, settled_at=now
+    )
     ExecutionLog.objects.create(execution=failed, text=f"it begins\n{message}\n")
     failed.lifecycle.create(at=now, to_state=State.FAILED, reason="failed", message=message)
     return workspace, Execution.objects.get(run=run), Execution.objects.get(pk=failed.pk)

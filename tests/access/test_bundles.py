@@ -102,7 +102,7 @@ def test_no_file_of_a_bundle_has_a_secret(role: str, planted: Planted) -> None:
     assert found == []
 
 
-def test_an_admins_bundles_have_everything_in_the_words_of_the_pages(planted: Planted) -> None:
+def test_bundles_of_admin_have_all_sections_worded_like_pages(planted: Planted) -> None:
     bundles = bundles_of(planted, "admin")
     assert len(bundles) == 7
     platform, run = bundles[PLATFORM], bundles[f"/executions/{planted.run.pk}/support/"]
@@ -136,7 +136,7 @@ def _page_of(path: str, name: str) -> str | None:
     return page and page.format(id=path.split("/")[2], pod=name.rpartition("/")[0].replace("pods/", f"{NAMESPACE}/"))
 
 
-def test_what_an_operator_may_not_see_is_listed_with_who_may_add_it(planted: Planted) -> None:
+def test_bundle_lists_what_operator_lacks_and_who_adds_it(planted: Planted) -> None:
     page = planted.world.client("operator").get(PLATFORM).content.decode()
     files = bundles_of(planted, "operator")[PLATFORM]
     assert not {"audit.csv", "configuration.txt", "checks.txt"} & set(files)

@@ -49,7 +49,7 @@ def short_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(urls, f"handler{code}", refuse, raising=False)
 
 
-def test_every_address_has_a_row_and_every_row_an_address() -> None:
+def test_every_address_has_a_row_and_vice_versa() -> None:
     assert set(routes()) - DJANGOS - REPLACED == set(METHODS)
 
 
@@ -72,7 +72,7 @@ def test_every_address_is_asked_where_somebody_gets_it() -> None:
     assert {address for address, given in answers.items() if given <= REFUSALS} == set(NOBODY)
 
 
-def test_nothing_is_said_twice() -> None:
+def test_access_rows_are_unique() -> None:
     assert [name for name, times in Counter(map(str, ROWS)).items() if times > 1] == []
 
 
@@ -83,7 +83,7 @@ def test_each_role_gets_its_answer(row: Row, world: World, short_refusals: None)
 
 
 @pytest.mark.parametrize(("code", "title"), [("403", "No access"), ("404", "Page not found")])
-def test_a_refusal_is_a_page_for_each_role_that_meets_one(code: str, title: str, world: World) -> None:
+def test_refusal_is_a_page_for_each_role_met(code: str, title: str, world: World) -> None:
     pages = [row for row in HTTP if row.method == "GET"]
     met = {role: next((row for row in pages if row.answers[role] == code), None) for role in ROLES}
     assert {role for role, row in met.items() if row} >= {"owner", "member", "viewer", "operator", "auditor"}

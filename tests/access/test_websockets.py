@@ -15,7 +15,7 @@ from tests.support.cluster import FakeCluster
 SOCKETS = [row for row in ROWS if row.method == "WS" and not row.route.startswith(PROXY)]
 
 
-def test_every_websocket_has_a_row_and_every_row_a_websocket() -> None:
+def test_every_websocket_has_a_row_and_vice_versa() -> None:
     assert set(LIVE_PAGES) == {row.route for row in SOCKETS}
 
 

@@ -40,7 +40,7 @@ def change_password(client: Client, old: str, new: str = NEW, again: str = "") -
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_the_pages_of_ones_account_are_for_everybody_logged_in(people: People, path: str) -> None:
+def test_account_pages_are_for_everybody_logged_in(people: People, path: str) -> None:
     assert Client().get(path)["Location"] == f"/login/?next={path}"
     for user in (people.owner, people.teammate, people.stranger, people.operator, people.admin):
         assert log_in(user).get(path).status_code == 200
@@ -51,7 +51,7 @@ def test_nobody_changes_anything_without_logging_in(people: People, path: str) -
     assert Client().post(path)["Location"] == f"/login/?next={path}"
 
 
-def test_the_list_says_browser_and_address_of_ones_own_sessions_only(people: People) -> None:
+def test_session_list_shows_only_own_browsers_and_addresses(people: People) -> None:
     log_in(people.stranger, address="10.9.9.9")
     log_in(people.owner, address="10.0.0.2", agent="curl/8.5.0 <script>")
     page = log_in(people.owner).get("/account/").content.decode()
@@ -64,7 +64,7 @@ def test_the_list_says_browser_and_address_of_ones_own_sessions_only(people: Peo
     assert "<script>" not in page.replace("<script ", "")
 
 
-def test_the_page_says_who_one_is_and_in_which_projects(people: People) -> None:
+def test_account_page_shows_role_and_projects(people: People) -> None:
     make_project(people.owner, people.operator)
     page = log_in(people.operator).get("/account/").content.decode()
     assert "Operator: also stops and changes everybody&#x27;s executions" in page
@@ -73,7 +73,7 @@ def test_the_page_says_who_one_is_and_in_which_projects(people: People) -> None:
     assert "You are in no project." in log_in(people.stranger).get("/account/").content.decode()
 
 
-def test_the_profile_is_changed_by_its_owner_and_the_change_is_recorded(people: People) -> None:
+def test_profile_is_changed_by_its_owner_and_audited(people: People) -> None:
     client = log_in(people.owner)
     values = {"name": "  Alice   B. <Liddell> ", "email": "alice@example.org"}
     page = client.post("/account/", values, follow=True).content.decode()
@@ -108,7 +108,7 @@ def test_a_wrong_profile_is_refused_at_its_field(people: People, values: dict[st
     assert not AuditEntry.objects.filter(object_type="user").exists()
 
 
-def test_a_display_name_of_two_parts_is_kept_until_it_is_changed(people: People) -> None:
+def test_display_name_of_two_parts_stays_until_changed(people: People) -> None:
     User.objects.filter(pk=people.owner.pk).update(first_name="Alice", last_name="Liddell")
     client = log_in(people.owner)
     assert 'value="Alice Liddell"' in client.get("/account/").content.decode()
@@ -175,7 +175,7 @@ def test_the_rules_are_shown_and_hold(people: People, new: str, sentence: str) -
     assert User.objects.get(username="alice-alice-alice").check_password("alice-password")
 
 
-def test_a_wrong_old_password_counts_like_one_at_the_login_page(people: People, settings: Settings) -> None:
+def test_wrong_old_password_counts_like_a_failed_login(people: People, settings: Settings) -> None:
     client = log_in(people.owner)
     statuses = [change_password(client, "wrong").status_code for _ in range(10)]
     assert statuses == [200] * 9 + [429]
@@ -201,7 +201,7 @@ def test_the_admins_own_pages_for_passwords_lead_to_ours(people: People) -> None
 
 
 @pytest.mark.parametrize("role", ["owner", "operator"])
-def test_who_may_not_use_the_admin_is_told_so_and_not_sent_round(people: People, role: str) -> None:
+def test_person_without_admin_rights_gets_403_without_redirect_loop(people: People, role: str) -> None:
     answer = log_in(getattr(people, role)).get("/admin/", follow=True)
     assert (answer.status_code, answer.redirect_chain) == (403, [("/admin/login/?next=/admin/", 302)])
 
@@ -230,12 +230,12 @@ def test_the_login_page_leads_no_further_than_here(people: People) -> None:
         ("", "Unknown browser"),
     ],
 )
-def test_a_browser_is_named_as_far_as_it_says_who_it_is(agent: str, words: str) -> None:
+def test_browser_is_named_from_its_user_agent(agent: str, words: str) -> None:
     assert browser_words(agent) == words
 
 
 @pytest.mark.parametrize(("who", "first"), [("owner", "/"), ("operator", "/overview/"), ("admin", "/overview/")])
-def test_whoever_watches_the_cluster_sees_it_first(people: People, who: str, first: str) -> None:
+def test_people_watching_the_cluster_see_it_first_after_login(people: People, who: str, first: str) -> None:
     name = getattr(people, who).username
     sent = {"username": name, "password": f"{name}-password"}
     assert Client().post("/login/", sent)["Location"] == first

@@ -42,9 +42,7 @@ def test_a_demo_login_needs_loopback_on_both_sides(
     assert (user == demo_user) is allowed
 
 
-def test_outside_demo_mode_a_demo_account_neither_logs_in_nor_stays_logged_in(
-    demo_user: User, settings: Settings
-) -> None:
+def test_demo_account_is_unusable_outside_demo_mode(demo_user: User, settings: Settings) -> None:
     settings.DEMO = False
     local = request(client="127.0.0.1", server="127.0.0.1")
     assert authenticate(local, username="scientist", password="printed") is None

@@ -117,14 +117,14 @@ def test_only_the_person_who_asked_can_confirm(people: People, alice: Client) ->
 
 
 @pytest.mark.parametrize("path", ["", "0" * 64 + "/", "x/"])
-def test_link_that_nobody_sent_is_gone_and_leaves_no_session(people: People, alice: Client, path: str) -> None:
+def test_unsent_email_link_is_gone_and_leaves_no_session(people: People, alice: Client, path: str) -> None:
     visitor = Client()
     for id in (people.owner.pk, 9**9, 10**40):
         assert visitor.get(f"/account/email/{id}/{path or '-/'}").status_code == 410
     assert not visitor.cookies
 
 
-def test_a_newer_link_a_cancellation_and_three_days_end_a_link(people: People, alice: Client) -> None:
+def test_email_link_ends_by_newer_link_cancellation_or_age(people: People, alice: Client) -> None:
     ask(alice)
     first = link_in(letters()[NEW])
     alice.post("/account/email/send-again/")
@@ -149,7 +149,7 @@ def test_a_letter_of_a_cancelled_change_is_not_sent(people: People, alice: Clien
     assert set(letters()) == {OLD}
 
 
-def test_a_closed_account_and_a_new_password_end_a_link(people: People, alice: Client) -> None:
+def test_email_link_ends_with_closed_account_or_new_password(people: People, alice: Client) -> None:
     ask(alice)
     link = link_in(letters()[NEW])
     User.objects.filter(pk=people.owner.pk).update(is_active=False)
@@ -162,7 +162,7 @@ def test_a_closed_account_and_a_new_password_end_a_link(people: People, alice: C
     assert not EmailChange.objects.exists()
 
 
-def test_an_address_of_another_account_is_answered_like_any_other(people: People, alice: Client) -> None:
+def test_address_of_another_account_is_answered_like_any_other(people: People, alice: Client) -> None:
     """Addresses are not unique: nobody learns from an answer, or from its letters, whether one is known here."""
     User.objects.filter(pk=people.stranger.pk).update(email=NEW)
     known, sent = ask(alice), letters()
@@ -195,7 +195,7 @@ def test_a_removed_address_is_gone_at_once_and_told(people: People, alice: Clien
     assert "Your e-mail address was removed" in letters()[OLD].subject
 
 
-def test_without_a_mail_server_an_address_is_stored_as_typed(people: People, alice: Client, settings: Settings) -> None:
+def test_address_is_stored_as_typed_without_mail_server(people: People, alice: Client, settings: Settings) -> None:
     settings.EMAIL_HOST = ""
     page = alice.get("/account/").content.decode()
     assert "This installation sends no e-mail, so it is stored as you type it." in page
@@ -204,7 +204,7 @@ def test_without_a_mail_server_an_address_is_stored_as_typed(people: People, ali
     assert not Delivery.objects.exists()
 
 
-def test_a_server_that_refuses_a_letter_delays_no_other_and_the_page_says_why(people: People, alice: Client) -> None:
+def test_refused_letter_delays_no_other_and_is_explained(people: People, alice: Client) -> None:
     ask(alice)
     kept = {"event": "failed", "title": "Train", "sentence": "", "path": "/", "execution": "", "kind": "", "at": ""}
     sent, now = [], timezone.now()
@@ -219,7 +219,7 @@ def test_a_server_that_refuses_a_letter_delays_no_other_and_the_page_says_why(pe
     assert "The mail server refused it for now." in alice.get("/account/").content.decode()
 
 
-def test_an_address_that_an_admin_types_is_confirmed_by_its_owner(people: People, alice: Client, admin: Client) -> None:
+def test_address_typed_by_admin_is_confirmed_by_its_owner(people: People, alice: Client, admin: Client) -> None:
     form = {"username": "alice", "email": NEW, "is_active": "on", "is_staff": "on"}
     form |= {"date_joined_0": "2026-03-04", "date_joined_1": "09:00:00"}
     assert admin.post(f"/admin/grid/user/{people.owner.pk}/change/", form).status_code == 302

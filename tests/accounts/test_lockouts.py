@@ -59,7 +59,7 @@ def later(by: timedelta) -> None:
         type(one).objects.filter(pk=one.pk).update(attempt_time=one.attempt_time - by)
 
 
-def test_after_too_many_wrong_passwords_the_right_one_does_not_work_either(few: People) -> None:
+def test_locked_name_refuses_even_the_right_password(few: People) -> None:
     assert guess("alice", 4) == [200, 200, 429, 429]
     answer = log_in("alice", address=ELSEWHERE)
     assert answer.status_code == 429
@@ -88,7 +88,7 @@ def test_the_person_still_gets_in_from_another_address(few: People) -> None:
     assert log_in("alice").status_code == 302
 
 
-def test_a_lock_ends_by_itself_and_further_guesses_do_not_prolong_it(few: People) -> None:
+def test_lock_expires_despite_further_guesses(few: People) -> None:
     guess("alice", 3)
     later(COOL_OFF - timedelta(minutes=1))
     assert guess("alice", 2) == [429, 429]
@@ -102,7 +102,7 @@ def test_old_failures_do_not_count(few: People) -> None:
     assert guess("alice", 1) == [200]
 
 
-def test_many_names_from_one_address_lock_the_address_for_everybody(few: People) -> None:
+def test_address_with_many_names_is_locked_for_everybody(few: People) -> None:
     for number in range(6):
         log_in(f"name-{number}", "wrong", address=ELSEWHERE)
     answer = log_in("bob", address=ELSEWHERE)
@@ -111,7 +111,7 @@ def test_many_names_from_one_address_lock_the_address_for_everybody(few: People)
     assert log_in("bob").status_code == 302
 
 
-def test_many_addresses_lock_a_name_but_not_where_its_owner_logs_in(few: People) -> None:
+def test_name_guessed_from_everywhere_is_locked_except_at_home(few: People) -> None:
     assert log_in("alice").status_code == 302
     for number in range(3):
         guess("alice", 2, address=f"198.51.100.{number}")
@@ -125,7 +125,7 @@ def test_many_addresses_lock_a_name_but_not_where_its_owner_logs_in(few: People)
     assert locked(log_in("alice")), "that login is too long ago"
 
 
-def test_an_attackers_own_account_does_not_set_his_address_back(few: People) -> None:
+def test_own_account_of_attacker_does_not_reset_his_address(few: People) -> None:
     guess("alice", 2)
     guess("bob", 2)
     assert log_in("charlie", address=ELSEWHERE).status_code == 302
@@ -138,7 +138,7 @@ def test_a_right_password_forgets_that_names_failures_there(few: People) -> None
     assert guess("alice", 2, address=HOME) == [200, 200]
 
 
-def test_a_limit_from_the_central_configuration_is_in_force_at_once(people: People) -> None:
+def test_limit_from_central_configuration_applies_at_once(people: People) -> None:
     guess("alice", 4)
     assert not locked(log_in("bob", "wrong", address=ELSEWHERE))
     change(centralconfig.LOGIN_FAILURES_AT_ADDRESS.key, "4", actor=people.admin)
@@ -188,7 +188,7 @@ def test_each_answer_costs_one_hash_whatever_the_name_is(everybody: list[str], s
         assert hashing.CountingHasher.count == before + 1, name
 
 
-def test_who_is_locked_out_costs_no_hash(few: People, settings: Settings) -> None:
+def test_locked_out_login_costs_no_hash(few: People, settings: Settings) -> None:
     guess("alice", 3)
     guess("nobody", 3, address="203.0.113.10")
     settings.PASSWORD_HASHERS = [hashing.PATH]
@@ -256,7 +256,7 @@ def test_purging_takes_what_counts_no_more(few: People) -> None:
     assert purge(now + timedelta(days=91), 10) == 1
 
 
-def test_nothing_of_a_password_is_kept_and_one_row_a_name_and_address(few: People) -> None:
+def test_failure_row_keeps_no_password_and_counts_by_address(few: People) -> None:
     for agent in ("one", "another"):
         Client(REMOTE_ADDR=HOME, HTTP_USER_AGENT=agent).post("/login/", {"username": "alice", "password": "S3cret"})
     (kept,) = AccessAttempt.objects.values()

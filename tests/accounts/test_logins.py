@@ -37,7 +37,7 @@ def test_only_admins_see_and_end_locks(locked: Client, people: People, role: str
     assert "/logins/" not in client.get("/account/").content.decode()
 
 
-def test_an_admin_unlocks_with_one_button_and_it_is_recorded(locked: Client, admin: Client) -> None:
+def test_admin_unlocks_with_one_button_and_is_audited(locked: Client, admin: Client) -> None:
     page = admin.get("/logins/").content.decode()
     assert f"alice at {ADDRESS}" in page
     assert "10 wrong passwords" in page
@@ -59,12 +59,12 @@ def test_an_admin_unlocks_with_one_button_and_it_is_recorded(locked: Client, adm
         ({**LOCK, "address": "here"}, 400),
     ],
 )
-def test_what_is_no_lock_unlocks_nothing(locked: Client, admin: Client, typed: dict[str, str], status: int) -> None:
+def test_absent_lock_unlocks_nothing(locked: Client, admin: Client, typed: dict[str, str], status: int) -> None:
     assert admin.post("/logins/unlock/", typed).status_code == status
     assert log_in(locked) == 429
 
 
-def test_a_name_that_is_no_account_is_shown_as_text(people: People, admin: Client) -> None:
+def test_unknown_login_name_is_shown_as_text(people: People, admin: Client) -> None:
     for _ in range(10):
         Client().post("/login/", {"username": "<script>alert(1)</script>", "password": "wrong"})
     page = admin.get("/logins/").content.decode()
@@ -72,7 +72,7 @@ def test_a_name_that_is_no_account_is_shown_as_text(people: People, admin: Clien
 
 
 @pytest.mark.parametrize("path", ["/login/", "/account/password/"])
-def test_when_too_many_passwords_wait_the_answer_is_503_with_what_to_do(people: People, path: str) -> None:
+def test_full_hashing_queue_answers_503_with_advice(people: People, path: str) -> None:
     client = client_of(people.owner) if path != "/login/" else Client()
     address = "127.0.0.1"
     with hashing_queue.turn(address):

@@ -70,7 +70,7 @@ def test_an_invited_person_joins_and_is_logged_in(admin: Client) -> None:
     ]
 
 
-def test_the_token_leaves_the_address_before_a_page_is_shown(admin: Client) -> None:
+def test_invite_token_leaves_the_address_before_a_page_shows(admin: Client) -> None:
     link, browser = invite(admin), Client()
     answer = browser.get(link)
     token = link.strip("/").split("/")[-1]
@@ -95,7 +95,7 @@ def test_a_link_works_once(admin: Client) -> None:
     assert User.objects.get(username="nina").check_password(PASSWORD)
 
 
-def test_a_link_used_while_another_password_is_hashed_changes_nothing(admin: Client) -> None:
+def test_link_used_during_another_hashing_changes_nothing(admin: Client) -> None:
     link = invite(admin)
     token = link.strip("/").split("/")[-1]
     slow = User.objects.get(username="nina")
@@ -131,7 +131,7 @@ def test_a_weak_password_is_refused_at_its_field(admin: Client) -> None:
     assert join(browser, link) == 302
 
 
-def test_a_reset_ends_all_sessions_when_it_is_used_and_nothing_before(admin: Client, people: People) -> None:
+def test_password_reset_ends_all_sessions_only_when_used(admin: Client, people: People) -> None:
     there = client_of(people.owner)
     link = link_in(admin.post(f"/people/{people.owner.pk}/link/").content.decode())
     assert there.get("/account/").status_code == 200
@@ -148,7 +148,7 @@ def test_a_reset_ends_all_sessions_when_it_is_used_and_nothing_before(admin: Cli
     "name",
     ["", " ", "a b", "<script>", "x" * 151, "nul\0", "../admin", "new\nline", "rtl\u202e", "ALICE", "dash;drop"],
 )
-def test_a_name_that_is_none_is_refused_at_its_field(admin: Client, people: People, name: str) -> None:
+def test_invalid_user_name_is_refused_at_its_field(admin: Client, people: People, name: str) -> None:
     before = User.objects.count()
     User.objects.filter(pk=people.owner.pk).update(username="alice")
     answer = admin.post("/people/invite/", {"username": name, "role": "practitioner"})
@@ -175,7 +175,7 @@ def test_a_person_has_the_chosen_role_and_no_other(admin: Client, people: People
     assert history(user) == changed
 
 
-def test_a_deactivated_person_is_logged_out_and_what_is_theirs_is_kept(admin: Client, people: People) -> None:
+def test_deactivated_person_is_logged_out_and_keeps_ownership(admin: Client, people: People) -> None:
     there = client_of(people.owner)
     make_execution(people.owner, make_project(people.owner))
     link = link_in(admin.post(f"/people/{people.owner.pk}/link/").content.decode())
@@ -206,7 +206,7 @@ def test_nobody_demotes_or_deactivates_oneself(admin: Client, people: People) ->
     assert history(people.admin) == []
 
 
-def test_whoever_was_demoted_meanwhile_changes_nothing(people: People) -> None:
+def test_demoted_admin_changes_nothing_in_a_pending_request(people: People) -> None:
     other = User.objects.create_superuser("other")
     accounts.change_role(other.pk, Role.PRACTITIONER, actor=people.admin)
     # The second request was let in before, and waited for the first.
@@ -234,12 +234,12 @@ def test_sessions_are_ended_one_or_all(admin: Client, people: People) -> None:
     ]
 
 
-def test_an_admin_who_ends_all_own_sessions_logs_in_again(admin: Client, people: People) -> None:
+def test_admin_who_ends_own_sessions_logs_in_again(admin: Client, people: People) -> None:
     assert admin.post(f"/people/{people.admin.pk}/sessions/end/").status_code == 302
     assert admin.get("/people/").status_code == 302
 
 
-def test_who_is_logged_in_as_somebody_else_becomes_the_invited_person(admin: Client, people: People) -> None:
+def test_logged_in_person_becomes_the_invited_person(admin: Client, people: People) -> None:
     link = invite(admin)
     assert join(admin, link) == 302
     assert admin.get("/people/").status_code == 403, "nina is no admin"
@@ -267,7 +267,7 @@ def test_a_password_waits_in_the_queue(admin: Client, monkeypatch: pytest.Monkey
     assert join(browser, link) == 302, "the link was not used up"
 
 
-def test_thousands_of_people_are_listed_in_pages_with_few_queries(
+def test_thousands_of_people_are_paged_with_few_queries(
     admin: Client, people: People, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     User.objects.bulk_create(User(username=f"user-{number:04}", password="!x") for number in range(2000))

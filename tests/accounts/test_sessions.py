@@ -78,7 +78,7 @@ def test_a_changed_limit_is_in_force_at_once(session: Client, people: People) ->
     assert not is_logged_in(session)
 
 
-def test_each_page_keeps_a_session_from_being_idle_with_one_write_a_minute(session: Client) -> None:
+def test_page_views_keep_session_alive_with_rare_writes(session: Client) -> None:
     age(session, seen=timedelta(seconds=30))
     before = Session.objects.get().seen_at
     session.get("/projects/")
@@ -119,7 +119,7 @@ def test_many_sessions_are_checked_in_two_queries(
         assert valid_users([]) == {}
 
 
-def test_a_closed_account_and_a_changed_password_end_every_session(session: Client, people: People) -> None:
+def test_closed_account_and_changed_password_end_all_sessions(session: Client, people: People) -> None:
     other = client_of(people.teammate)
     people.owner.set_password("another password")
     people.owner.save()
@@ -138,7 +138,7 @@ def test_a_demo_accounts_session_ends_with_demo_mode(people: People, settings: S
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_an_upload_is_let_in_only_with_a_session_in_which_somebody_is_logged_in(
+async def test_upload_needs_a_session_with_a_logged_in_user(
     session: Client, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await holds(cookie(session))
@@ -149,7 +149,7 @@ async def test_an_upload_is_let_in_only_with_a_session_in_which_somebody_is_logg
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_an_upload_with_a_made_up_cookie_is_refused_before_it_arrives(people: People) -> None:
+async def test_upload_with_made_up_cookie_is_refused_before_arrival(people: People) -> None:
     headers = {"cookie": f"{django_settings.SESSION_COOKIE_NAME}=made-up", "content-length": "20000"}
     sent: list[Any] = []
 
@@ -180,7 +180,7 @@ def test_a_session_of_nobody_is_not_logged_in(db: None) -> None:
     assert valid_users([stored_key(key)]) == {}
 
 
-def test_the_table_holds_nothing_that_can_be_sent_as_a_cookie(session: Client) -> None:
+def test_session_table_holds_nothing_usable_as_a_cookie(session: Client) -> None:
     kept = Session.objects.get()
     assert cookie(session) not in (kept.pk, kept.session_data)
     thief = Client()
@@ -188,7 +188,7 @@ def test_the_table_holds_nothing_that_can_be_sent_as_a_cookie(session: Client) -
     assert not is_logged_in(thief)
 
 
-def test_an_ended_session_is_not_brought_back_by_a_request_that_was_under_way(session: Client) -> None:
+def test_ended_session_is_not_revived_by_a_running_request(session: Client) -> None:
     store = SessionStore(cookie(session))
     store["late"] = True
     session.logout()

@@ -52,18 +52,18 @@ def test_an_environment_keeps_its_command_line_by_line(admin: Client) -> None:
         *(("readiness_path", "/a/.."), ("readiness_path", "/" + 200 * "x")),
     ],
 )
-def test_a_wrong_entry_of_an_environment_is_said_at_its_field(admin: Client, field: str, value: str) -> None:
+def test_wrong_environment_entry_is_reported_at_its_field(admin: Client, field: str, value: str) -> None:
     entries = {"id": "lab", "name": "Lab", "kind": "workspace", "image": "lab:1", "port": "8888", field: value}
     assert field in admin.post("/environments/new/", entries).context["form"].errors
 
 
-def test_what_is_not_opened_in_the_browser_has_no_paths(admin: Client) -> None:
+def test_environment_without_browser_access_has_no_paths(admin: Client) -> None:
     entries = {"id": "x", "name": "X", "kind": "job", "image": "x:1", "start_path": "/lab", "readiness_path": "/api"}
     errors = admin.post("/environments/new/", entries).context["form"].errors
     assert {"start_path", "readiness_path"} <= errors.keys()
 
 
-def test_an_environment_for_clusters_needs_its_frameworks_but_no_port_and_no_command(admin: Client) -> None:
+def test_cluster_environment_needs_frameworks_but_no_port_or_command(admin: Client) -> None:
     entries = {**CLUSTER_ENVIRONMENT, "frameworks": "Dask 2026.8.0\n ray==2.60.0 \n"}
     assert admin.post("/environments/new/", entries).status_code == 302
     assert Environment.objects.get().frameworks == {"dask": "2026.8.0", "ray": "2.60.0"}
@@ -131,7 +131,7 @@ def test_a_member_of_no_possible_number_is_refused(admin: Client, people: People
     assert answer.context["form"].errors["contributors"]
 
 
-def test_projects_with_more_members_than_a_statement_has_conditions_are_listed(admin: Client, people: People) -> None:
+def test_projects_with_more_members_than_query_parameters_are_listed(admin: Client, people: People) -> None:
     members = User.objects.bulk_create(User(username=f"user-{number}") for number in range(1001))
     make_project(people.owner, *members)
     assert "user-1000" in admin.get("/projects/").content.decode()
@@ -160,7 +160,7 @@ def test_change_of_roles_is_recorded_and_undone(admin: Client, people: People) -
     assert project.people() == {"owner": "alice", "contributors": ["bob"], "viewers": []}
 
 
-def test_change_of_a_secret_is_shown_and_cannot_be_undone(admin: Client, people: People) -> None:
+def test_secret_change_is_shown_and_cannot_be_undone(admin: Client, people: People) -> None:
     project = make_project(people.owner)
     given: dict[str, Any] = {
         "owner": None,
@@ -180,7 +180,7 @@ def test_change_of_a_secret_is_shown_and_cannot_be_undone(admin: Client, people:
     assert AuditEntry.objects.count() == 1
 
 
-def test_undoing_a_change_of_roles_leaves_what_others_were_given_since(admin: Client, people: People) -> None:
+def test_undoing_role_changes_keeps_roles_given_since(admin: Client, people: People) -> None:
     project = make_project(people.owner)
     values = {"name": project.name, "owner": people.owner.pk, "volume_size": "10Gi"}
     for contributors in ([people.teammate.pk], [people.teammate.pk, people.stranger.pk]):
@@ -193,9 +193,7 @@ def test_undoing_a_change_of_roles_leaves_what_others_were_given_since(admin: Cl
 
 
 @pytest.mark.parametrize(("removed_from", "now"), [("contributors", "viewers"), ("viewers", "contributors")])
-def test_undoing_a_removal_does_not_overrule_a_role_given_since(
-    admin: Client, people: People, removed_from: str, now: str
-) -> None:
+def test_undoing_a_removal_keeps_a_role_given_since(admin: Client, people: People, removed_from: str, now: str) -> None:
     project = make_project(people.owner)
     values = {"name": project.name, "owner": people.owner.pk, "volume_size": "10Gi"}
     for chosen in ({removed_from: [people.teammate.pk]}, {}, {now: [people.teammate.pk]}):
@@ -207,7 +205,7 @@ def test_undoing_a_removal_does_not_overrule_a_role_given_since(
     assert project.people()[now] == ["bob"]
 
 
-def test_undoing_gives_no_role_to_who_has_the_name_of_somebody_before(admin: Client, people: People) -> None:
+def test_undoing_gives_no_role_to_a_namesake_account(admin: Client, people: People) -> None:
     project = make_project(people.owner, people.teammate)
     version = admin.get("/projects/churn/").context["version"]
     entries = {"name": project.name, "owner": people.owner.pk, "volume_size": "10Gi", "version": version}
@@ -220,7 +218,7 @@ def test_undoing_gives_no_role_to_who_has_the_name_of_somebody_before(admin: Cli
     assert project.people()["contributors"] == []
 
 
-def test_of_two_who_make_a_project_of_one_id_the_second_overwrites_nothing(people: People) -> None:
+def test_second_project_of_the_same_id_overwrites_nothing(people: People) -> None:
     entries = {"id": "churn", "name": "Second", "owner": people.stranger.pk, "volume_size": "10Gi"}
     second = ProjectForm(entries)
     assert second.is_valid()
@@ -235,9 +233,7 @@ def test_of_two_who_make_a_project_of_one_id_the_second_overwrites_nothing(peopl
     assert (first.name, first.people()["owner"]) == ("Customer churn", "alice")
 
 
-def test_a_refused_new_default_tier_leaves_the_default_where_it_was(
-    people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_default_tier_leaves_the_default_unchanged(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     """The id was taken after it was looked for, as when two admins make one at the same time."""
     values = {"name": "Small", "node_pool": "default", "cores": "1", "memory": "4Gi"}
     HardwareTier.objects.create(id="small", is_default=True, **values)
@@ -256,7 +252,7 @@ def test_a_refused_new_default_tier_leaves_the_default_where_it_was(
     assert not AuditEntry.objects.exists()
 
 
-def test_closed_accounts_keep_their_roles_when_a_project_is_edited(admin: Client, people: People) -> None:
+def test_closed_accounts_keep_roles_when_project_is_edited(admin: Client, people: People) -> None:
     project = make_project(people.owner, people.teammate)
     project.members.add(people.stranger, through_defaults={"role": "viewer"})
     User.objects.filter(pk__in=[people.owner.pk, people.teammate.pk, people.stranger.pk]).update(is_active=False)
@@ -295,7 +291,7 @@ def test_an_owner_is_no_viewer(admin: Client, people: People) -> None:
     assert answer.context["form"].errors["viewers"] == ["alice is the owner, and cannot be a viewer as well."]
 
 
-def test_what_was_saved_between_the_check_and_the_writing_is_not_overwritten(people: People) -> None:
+def test_save_between_check_and_write_is_not_overwritten(people: People) -> None:
     """Two admins press Save at the same time; the second finds that his page is of before the first's."""
     project = make_project(people.owner)
     shown = _version(project)

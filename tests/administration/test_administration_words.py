@@ -44,7 +44,7 @@ class Entry:
         return self.action.title()
 
 
-def test_a_tier_is_told_with_units_and_memory_per_core() -> None:
+def test_tier_words_have_units_and_memory_per_core() -> None:
     words = tier_words(Tier(gpus=2, shared_memory="2Gi"))
     assert (words.cores, words.memory, words.per_core) == ("3.5 cores", "14 GiB", "4 GiB")
     assert (words.gpus, words.shared_memory, words.price) == ("2 GPUs", "2 GiB", "$0.19 an hour")
@@ -64,11 +64,11 @@ def test_a_tier_is_told_with_units_and_memory_per_core() -> None:
         ),
     ],
 )
-def test_what_a_tier_may_use_is_a_sentence(changed: dict[str, Any], sentence: str) -> None:
+def test_tier_limits_are_worded_as_a_sentence(changed: dict[str, Any], sentence: str) -> None:
     assert tier_words(replace(Tier(), **changed)).limits == sentence
 
 
-def test_a_stored_quantity_that_cannot_be_read_spoils_only_its_own_words() -> None:
+def test_unreadable_stored_quantity_spoils_only_its_own_words() -> None:
     words = tier_words(Tier(cores="many"))
     assert (words.cores, words.memory, words.per_core) == ("many", "14 GiB", "")
 
@@ -105,7 +105,7 @@ def test_a_pool_is_told_by_its_largest_node(nodes: list[dict[str, str]], maximum
     assert pool.size == words
 
 
-def test_a_pool_at_zero_is_told_by_its_node_as_last_seen() -> None:
+def test_empty_pool_is_described_by_its_last_seen_node() -> None:
     seen = NodeShape({"cpu": 8000, "memory": 32 * 2**30, "amd.com/gpu": 1}, {}, (), 0, 0)
     pools = [PoolShapes("p", (), maximum, seen, "24 November 2026") for maximum in (2, 0)]
     assert [one.size for one in pool_words(pools)] == [
@@ -124,7 +124,7 @@ def test_a_pool_at_zero_is_told_by_its_node_as_last_seen() -> None:
         (0, "seconds", "0 seconds"),
     ],
 )
-def test_an_amount_of_seconds_is_also_told_in_larger_units(value: int, unit: str, words: str) -> None:
+def test_amount_of_seconds_is_also_worded_in_larger_units(value: int, unit: str, words: str) -> None:
     assert amount(value, unit) == words
     assert number(value, unit) == words.replace(f" {unit}", "")
 
@@ -150,6 +150,6 @@ def test_a_change_is_told_as_its_reader_would(name: str, values: list[Any], chan
     assert line.can_be_taken_back
 
 
-def test_a_creation_cannot_be_taken_back_and_tells_no_fields() -> None:
+def test_creation_cannot_be_undone_and_lists_no_fields() -> None:
     [line] = history_lines([Entry({"name": [None, "Small"]}, action="created")], {}, is_reversible=True)
     assert (line.changes, line.can_be_taken_back) == ((), False)

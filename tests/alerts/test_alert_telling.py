@@ -37,9 +37,7 @@ def told() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.django_db
-def test_those_who_operate_are_told_once_that_an_alert_fires_and_once_that_it_is_over(
-    people: People, settings: Settings
-) -> None:
+def test_operators_are_notified_once_of_firing_and_end(people: People, settings: Settings) -> None:
     settings.EMAIL_HOST, settings.DEFAULT_FROM_EMAIL = "mail.example.com", "grid@example.com"
     people.operator.email = "olga@example.com"
     people.operator.save()
@@ -72,7 +70,7 @@ def test_thirty_alerts_at_once_are_one_message(people: People) -> None:
 
 
 @pytest.mark.django_db
-def test_who_wants_none_gets_none(people: People) -> None:
+def test_operator_who_chose_none_is_not_notified(people: People) -> None:
     off = {"in_page": False, "email": False, "webhook": False}
     NotificationChoice.objects.create(user=people.operator, event="alert", **off)
     hear()
@@ -81,7 +79,7 @@ def test_who_wants_none_gets_none(people: People) -> None:
 
 
 @pytest.mark.django_db
-def test_what_is_silenced_is_told_when_the_silence_ends_and_not_at_all_when_it_is_over_by_then(people: People) -> None:
+def test_silenced_alert_is_notified_after_silence_unless_already_over(people: People) -> None:
     hear(0)
     hear(1)
     matchers = {"alertname": "NodeNotReady"}
@@ -96,9 +94,7 @@ def test_what_is_silenced_is_told_when_the_silence_ends_and_not_at_all_when_it_i
 
 
 @pytest.mark.django_db
-def test_what_ended_before_anybody_was_told_takes_no_place_of_what_fires_later(
-    people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unnotified_ended_alert_takes_no_slot_of_later_ones(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telling, "MOST", 2)
     for number in range(2):
         hear(number)
@@ -109,7 +105,7 @@ def test_what_ended_before_anybody_was_told_takes_no_place_of_what_fires_later(
     assert not is_anything_untold(NOW)
 
 
-async def test_a_flood_is_waited_for_and_the_next_message_comes_a_minute_later_at_the_earliest() -> None:
+async def test_alert_flood_is_batched_with_a_minute_between_messages() -> None:
     now, calls = NOW, list[str]()
 
     async def database(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

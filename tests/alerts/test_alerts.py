@@ -57,7 +57,7 @@ def listens(settings: Any) -> None:
     settings.ALERTS_TOKEN = TOKEN
 
 
-def test_nobody_is_listened_to_without_a_token_and_nobody_with_another(settings: Any) -> None:
+def test_receiver_is_closed_without_token_and_refuses_wrong_ones(settings: Any) -> None:
     assert post(told()).status_code == 404
     settings.ALERTS_TOKEN = TOKEN
     for wrong in ("", "another", TOKEN + "x", "é"):
@@ -74,14 +74,14 @@ def test_nobody_is_listened_to_without_a_token_and_nobody_with_another(settings:
         json.dumps({"version": "4", "alerts": [json.loads(told())["alerts"][0]] * 501}).encode(),
     ],
 )  # fmt: skip
-def test_what_is_no_post_of_an_alertmanager_is_refused_with_a_sentence(listens: None, body: bytes) -> None:
+def test_invalid_post_to_receiver_is_refused_with_a_sentence(listens: None, body: bytes) -> None:
     answer = post(body)
     assert answer.status_code == 400
     assert answer.json()["error"].endswith((".", "500."))
     assert not Alert.objects.exists()
 
 
-def test_an_alert_is_kept_once_and_what_is_said_last_is_so(listens: None) -> None:
+def test_alert_is_stored_once_with_its_latest_status(listens: None) -> None:
     for status in ("firing", "firing", "resolved", "firing", "resolved"):
         assert post(told(status)).json() == {"alerts": 1}
     alert = Alert.objects.get()
@@ -97,7 +97,7 @@ def test_an_alert_is_kept_once_and_what_is_said_last_is_so(listens: None) -> Non
     assert Alert.objects.count() == 2
 
 
-def test_what_is_hostile_in_it_is_bounded_and_harmless(listens: None, people: People) -> None:
+def test_hostile_alert_is_bounded_and_harmless(listens: None, people: People) -> None:
     evil = {
         "alertname": "<script>alert(1)</script>\0",
         "node": "../../x",
@@ -115,7 +115,7 @@ def test_what_is_hostile_in_it_is_bounded_and_harmless(listens: None, people: Pe
     assert "/nodes/.." not in page
 
 
-def test_the_page_shows_what_fires_with_steps_and_the_place_and_what_is_over(listens: None, people: People) -> None:
+def test_page_shows_firing_alerts_with_steps_and_ended_ones(listens: None, people: People) -> None:
     now = timezone.now().replace(microsecond=0)
     keep(read_post(told(started=now, labels={**LABELS, "namespace": "compute-grid", "pod": "workspace-a"})), now)
     keep(read_post(told(started=AT, fingerprint="f2", labels={"alertname": "Old", "severity": "ticket"})), AT)
@@ -130,7 +130,7 @@ def test_the_page_shows_what_fires_with_steps_and_the_place_and_what_is_over(lis
         assert client_of(person).get("/alerts/").status_code == status
 
 
-def test_what_somebody_is_needed_for_is_first_and_what_is_not_shown_is_said(
+def test_most_urgent_alerts_are_first_and_rest_is_counted(
     listens: None, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "MOST_FIRING", 2)
@@ -164,7 +164,7 @@ def test_the_table(listens: None) -> None:
         assert_golden(f"alerts-{title}", render_to_string("alerts/fragments/alert_table.html", context))
 
 
-def test_what_is_over_is_read_page_by_page(listens: None, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_alerts_are_paged(listens: None, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "PER_PAGE", 2)
     for number in range(5):
         keep(
@@ -191,9 +191,7 @@ def test_each_section_is_a_page_of_steps(people: People) -> None:
     assert client_of(people.operator).get("/alerts/steps/no-such/").status_code == 404
 
 
-def test_steps_that_could_not_be_read_once_are_read_again(
-    people: People, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_unreadable_steps_are_read_again(people: People, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(views, "_RUNBOOKS", tmp_path / "alerts.md")
     client = client_of(people.operator)
     assert client.get("/alerts/steps/slow/").status_code == 404
@@ -229,7 +227,7 @@ def test_old_alerts_go_with_the_incidents(listens: None) -> None:
     assert not Alert.objects.exists()
 
 
-def test_a_severity_that_nobody_knows_is_shown_as_it_is() -> None:
+def test_unknown_severity_is_shown_as_is() -> None:
     alert = Alert(name="x", severity="none", labels={"node": "node-a"}, annotations={}, started_at=AT, heard_at=AT)
     line = alert_line(alert, AT)
     assert (line.status.word, line.places) == ("none", (AlertPlace("node", "node-a"),))
@@ -242,7 +240,7 @@ def critical(id: str = "f1", **changes: Any) -> None:
     keep(read_post(told(fingerprint=id, **changes)), timezone.now())
 
 
-def test_a_critical_alert_is_a_line_on_every_page_of_those_who_operate_and_of_nobody_else(people: People) -> None:
+def test_critical_alert_is_on_every_page_of_operators_only(people: People) -> None:
     critical()
     critical("f2", labels={"alertname": "Slow", "severity": "ticket"})
     page = client_of(people.operator).get("/help/").content.decode()
@@ -274,7 +272,7 @@ def test_the_line_is_gone_when_the_alert_is(gone: str, people: People) -> None:
         assert "Silenced by olga until" in client_of(people.operator).get("/alerts/").content.decode()
 
 
-def test_of_many_critical_alerts_the_line_says_how_many_more_there_are() -> None:
+def test_critical_line_counts_further_alerts() -> None:
     for number in range(5):
         critical(f"f{number}")
     shown = critical_fragment(records.critical_alerts(timezone.now())).context
@@ -282,9 +280,7 @@ def test_of_many_critical_alerts_the_line_says_how_many_more_there_are() -> None
     assert (len(shown.lines), shown.more) == (3, 2)
 
 
-async def test_open_pages_show_a_critical_alert_and_its_end_by_themselves(
-    people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_open_pages_show_a_critical_alert_and_its_end(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("LOOK_SECONDS", 0.0), ("SPREAD_SECONDS", 0.02), ("KEPT_SECONDS", 0.0)):
         monkeypatch.setattr(pages, name, seconds)
     monkeypatch.setattr(ALERTS.__class__, "tick_seconds", 0.05)

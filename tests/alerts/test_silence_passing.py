@@ -82,7 +82,7 @@ async def silence() -> AlertSilence:
     )
 
 
-async def test_a_silence_is_passed_on_once_alertmanager_answers_and_is_ended_there_too() -> None:
+async def test_silence_is_synchronised_with_alertmanager_and_ended_there() -> None:
     stage, row = Stage(), await silence()
     stage.manager.broken = AlertmanagerGone("Alertmanager is away.")
     assert (await stage.look(row)).alertmanager_problem == "Alertmanager is away."
@@ -103,7 +103,7 @@ async def test_a_silence_is_passed_on_once_alertmanager_answers_and_is_ended_the
     assert stage.manager.held["id-0"].is_over
 
 
-async def test_a_silence_that_ends_before_its_answer_has_come_does_not_outlive_that_in_alertmanager(
+async def test_silence_ended_before_its_answer_ends_in_alertmanager_too(
     settings: Settings,
 ) -> None:
     stage, row = Stage(), await silence()
@@ -123,7 +123,7 @@ async def test_a_silence_that_ends_before_its_answer_has_come_does_not_outlive_t
     assert not stage.manager.held["id-9"].is_over, "another installation's, with the same number and reason"
 
 
-async def test_a_silence_that_was_ended_by_a_clock_ahead_of_the_controllers_stays_ended() -> None:
+async def test_silence_ended_by_a_fast_clock_stays_ended() -> None:
     stage, row = Stage(), await silence()
     await stage.look(row)
     ahead = stage.now + timedelta(seconds=5)
@@ -133,7 +133,7 @@ async def test_a_silence_that_was_ended_by_a_clock_ahead_of_the_controllers_stay
     assert [one.is_over for one in stage.manager.held.values()] == [True]
 
 
-async def test_what_is_done_to_a_silence_in_alertmanager_holds_here() -> None:
+async def test_changes_of_silence_in_alertmanager_hold_here() -> None:
     stage, row = Stage(), await silence()
     await stage.look(row)
     stage.manager.change("id-0", ends_at=NOW + 3 * HOUR)
@@ -147,7 +147,7 @@ async def test_what_is_done_to_a_silence_in_alertmanager_holds_here() -> None:
     assert (row.until_at, row.ended_by_name, row.alertmanager_id) == (NOW, ELSEWHERE, "")
 
 
-async def test_what_alertmanager_no_longer_knows_for_long_is_over() -> None:
+async def test_alert_unknown_to_alertmanager_for_long_is_over() -> None:
     stage = Stage()
     alert = await Alert.objects.acreate(fingerprint="f1", name="Slow", started_at=NOW, heard_at=NOW - HOUR)
     stage.manager.known = frozenset({"f1"})
@@ -215,7 +215,7 @@ async def test_each_wrong_answer_is_a_sentence(
     assert sentence in str(raised.value)
 
 
-async def test_an_alertmanager_that_is_away_or_has_a_wrong_address_is_a_sentence_without_the_address() -> None:
+async def test_unreachable_alertmanager_is_reported_without_its_address() -> None:
     for url in ("http://user:secret@127.0.0.1:9", "http://[", "nowhere"):
         with pytest.raises(AlertmanagerGone, match="cannot be reached") as raised:
             await Alertmanager(url).fingerprints()

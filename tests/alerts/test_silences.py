@@ -37,7 +37,7 @@ def page_of(user: User) -> str:
     return " ".join(client_of(user).get("/alerts/").content.decode().split())
 
 
-def test_an_operator_silences_an_alert_and_ends_it_and_both_are_audited(people: People) -> None:
+def test_operator_silences_alert_and_ends_it_with_audit_entries(people: People) -> None:
     alert, other = fires(node="node-<b>"), fires("Other")
     assert "Silence<span" in page_of(people.operator)
     form = client_of(people.operator).get(f"/alerts/{alert.pk}/silence/").content.decode()
@@ -61,7 +61,7 @@ def test_an_operator_silences_an_alert_and_ends_it_and_both_are_audited(people: 
     assert "Silences</h2>" not in page_of(people.operator)
 
 
-def test_whoever_only_observes_reads_silences_and_can_do_nothing(people: People) -> None:
+def test_observer_reads_silences_and_changes_nothing(people: People) -> None:
     alert = fires()
     silence(alert, people.operator)
     auditor = User.objects.create_user(username="audrey")
@@ -92,7 +92,7 @@ def test_a_refusal_says_why_and_keeps_what_was_typed(people: People, fields: dic
     assert not AlertSilence.objects.exists()
 
 
-def test_what_is_over_or_silenced_already_or_has_no_whole_labels_is_not_silenced(people: People) -> None:
+def test_ended_or_silenced_or_unlabelled_alert_is_not_silenced(people: People) -> None:
     alert = fires()
     silence(alert, people.operator)
     assert "Silenced by olga-operator until" in silence(alert, people.admin).content.decode()

@@ -56,7 +56,7 @@ def publish(client: Client, text: str = "The registry is slow.", **fields: Any) 
 # --- When, and to whom ---
 
 
-def test_announcement_is_shown_from_its_start_until_before_its_end() -> None:
+def test_announcement_is_shown_from_start_until_before_end() -> None:
     one = record(until_at=MOMENT + HOUR)
     assert shown_ids(one, at=MOMENT - timedelta(seconds=1)) == []
     assert shown_ids(one, at=MOMENT) == ["a"]
@@ -64,13 +64,13 @@ def test_announcement_is_shown_from_its_start_until_before_its_end() -> None:
     assert shown_ids(record(), at=MOMENT + 9000 * HOUR) == ["a"], "without an end it stays until somebody ends it"
 
 
-def test_warnings_come_first_and_what_somebody_has_hidden_is_left_out_for_that_person_alone() -> None:
+def test_warnings_come_first_and_hidden_ones_vanish_per_person() -> None:
     records = record("a"), record("b", severity="warning"), record("c", hidden_by=frozenset({1}))
     assert shown_ids(*records, user=1) == ["b", "a"]
     assert shown_ids(*records, user=2) == ["b", "a", "c"]
 
 
-def test_list_has_what_is_shown_first_then_what_comes_and_what_has_ended_cannot_be_changed() -> None:
+def test_list_orders_shown_future_and_ended_and_locks_ended() -> None:
     ended, later = record("old", until_at=MOMENT), record("later", from_at=MOMENT + HOUR)
     rows = announcement_rows([ended, later, record("now")], MOMENT)
     assert [(row.id, row.word, row.may_change) for row in rows] == [
@@ -83,7 +83,7 @@ def test_list_has_what_is_shown_first_then_what_comes_and_what_has_ended_cannot_
 # --- Writing ---
 
 
-def test_what_an_operator_publishes_is_on_everybodys_pages_as_text(operator: User, people: People) -> None:
+def test_announcement_of_operator_is_escaped_on_every_page(operator: User, people: People) -> None:
     assert publish(client_of(operator), HOSTILE, severity="warning") == 302
     for user in (people.owner, people.teammate, people.stranger, operator):
         page = text_of(user)
@@ -111,14 +111,14 @@ def test_what_an_operator_publishes_is_on_everybodys_pages_as_text(operator: Use
         ({"until_at": "2999-01-01T00:00", "no_launches_from": "2999-01-01T00:00"}, "before the announcement ends"),
     ],
 )
-def test_what_cannot_be_published_says_why_at_its_field(operator: User, fields: dict[str, str], why: str) -> None:
+def test_invalid_announcement_is_explained_at_its_field(operator: User, fields: dict[str, str], why: str) -> None:
     answer = client_of(operator).post(NEW, {"text": "Slow.", "severity": "info"} | fields)
     assert answer.status_code == 400
     assert why in answer.content.decode()
     assert not Announcement.objects.exists()
 
 
-def test_edit_and_end_are_audited_once_and_what_has_ended_is_seen_by_nobody(operator: User, people: People) -> None:
+def test_edit_and_end_are_audited_and_ended_one_vanishes(operator: User, people: People) -> None:
     client = client_of(operator)
     publish(client)
     row = Announcement.objects.get()
@@ -138,7 +138,7 @@ def test_edit_and_end_are_audited_once_and_what_has_ended_is_seen_by_nobody(oper
     assert row.text == "The registry is slow again."
 
 
-def test_announcement_that_is_ended_before_its_time_is_never_shown(operator: User) -> None:
+def test_announcement_ended_before_its_start_is_never_shown(operator: User) -> None:
     client = client_of(operator)
     publish(client, from_at="2999-01-01T00:00")
     client.post(f"/announcements/{Announcement.objects.get().pk}/end/")
@@ -147,7 +147,7 @@ def test_announcement_that_is_ended_before_its_time_is_never_shown(operator: Use
     assert row.from_at == row.until_at <= timezone.now()
 
 
-def test_each_person_hides_an_announcement_alone_and_for_its_life(operator: User, people: People) -> None:
+def test_person_hides_announcement_alone_and_for_its_life(operator: User, people: People) -> None:
     publish(client_of(operator))
     row = Announcement.objects.get()
     answer = client_of(people.owner).post("/announcements/hide/", {"announcement": row.pk, "next": "/help/"})
@@ -162,7 +162,7 @@ def test_each_person_hides_an_announcement_alone_and_for_its_life(operator: User
 # --- Maintenance ---
 
 
-def test_launch_card_says_from_when_on_and_then_why_nothing_is_launched(operator: User, people: People) -> None:
+def test_launch_card_announces_maintenance_and_then_refuses_launches(operator: User, people: People) -> None:
     offer_clusters(people)
     client, posted = (
         client_of(people.owner),
@@ -185,7 +185,7 @@ def test_launch_card_says_from_when_on_and_then_why_nothing_is_launched(operator
     assert not Execution.objects.exists()
 
 
-def test_changed_times_of_maintenance_are_told_again_and_changed_words_are_not(operator: User, people: People) -> None:
+def test_changed_maintenance_times_notify_again_and_changed_words_not(operator: User, people: People) -> None:
     client = client_of(operator)
     publish(client, "Upgrade", from_at="2999-01-01T00:00", no_launches_from="2999-01-01T18:00")
     row = Announcement.objects.get()
@@ -201,7 +201,7 @@ def test_changed_times_of_maintenance_are_told_again_and_changed_words_are_not(o
 # --- Open pages ---
 
 
-async def test_page_that_is_open_shows_an_announcement_and_its_end_by_itself(
+async def test_open_page_shows_announcement_and_its_end(
     runtime: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(announced, "LOOK_SECONDS", 0.0)

@@ -72,7 +72,7 @@ def test_maintenance_holds_from_its_start_until_before_its_end() -> None:
     assert in_force([maintenance(1, None)], NOW + 9000 * HOUR) is not None
 
 
-def test_of_two_at_once_the_one_that_ends_last_counts() -> None:
+def test_overlapping_maintenance_that_ends_last_counts() -> None:
     short, longer, endless = maintenance(0, 1), maintenance(0, 2), maintenance(0, None)
     for several in ((short, longer), (longer, short)):
         assert in_force(several, NOW) == longer
@@ -107,7 +107,7 @@ def test_sentences_say_until_when_in_the_operators_words() -> None:
 
 
 @pytest.mark.django_db
-def test_launches_of_everybody_are_refused_in_the_operators_words_until_it_ends(shop: Shop) -> None:
+def test_launches_are_refused_in_maintenance_with_operator_text(shop: Shop) -> None:
     announce(start=1)
     shop.launch()
     for launch in (shop.launch, shop.launch_cluster, shop.launch_with_cluster):
@@ -130,7 +130,7 @@ def test_announcement_that_says_nothing_of_launches_refuses_none(shop: Shop) -> 
 
 
 @pytest.mark.django_db
-def test_queued_executions_wait_and_start_by_themselves_at_the_end(shop: Shop) -> None:
+def test_queued_executions_wait_and_start_after_maintenance(shop: Shop) -> None:
     row = shop.launch()
     announce(end=30)
     assert admit_waiting(LOCAL, now=NOW) == []
@@ -148,7 +148,7 @@ def test_queued_executions_wait_and_start_by_themselves_at_the_end(shop: Shop) -
 
 
 @pytest.mark.django_db
-def test_time_in_maintenance_does_not_count_as_waiting_for_a_slot(shop: Shop, configure: Configure) -> None:
+def test_maintenance_time_does_not_count_as_waiting(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 1)
     first, second = shop.launch(), shop.launch(after=1)
     announce(end=30)
@@ -160,7 +160,7 @@ def test_time_in_maintenance_does_not_count_as_waiting_for_a_slot(shop: Shop, co
 
 
 @in_world
-async def test_controller_keeps_a_launch_waiting_through_maintenance_and_starts_it_afterwards(shop: Shop) -> None:
+async def test_controller_holds_launch_in_maintenance_and_starts_it_afterwards(shop: Shop) -> None:
     world = World()
     execution = shop.launch()
     row = announce(start=-1, end=None)
@@ -182,12 +182,14 @@ def job(shop: Shop) -> Job:
 
 
 def end(job: Job) -> None:
-    Execution.objects.filter(run__job=job).update(state=State.SUCCEEDED, message="Over.", ended_at=NOW, settled_at=NOW)
+    Execution.objects.filter(run__job=job).update(
+        state=State.SUCCEEDED, message="Over.", reason_values=None, ended_at=NOW, settled_at=NOW
+    )
     advance_all([job.pk], now=NOW)
 
 
 @pytest.mark.django_db
-def test_runs_are_refused_and_those_of_an_earlier_sweep_wait_for_the_end(shop: Shop, job: Job) -> None:
+def test_runs_are_refused_and_earlier_sweep_waits_for_end(shop: Shop, job: Job) -> None:
     Job.objects.update(at_once=1)
     jobs.start_sweep(job.pk, [{"x": "1"}, {"x": "2"}], by="alice", now=NOW)
     announce()
@@ -230,7 +232,7 @@ def test_schedules_follow_their_choice_about_missed_times(
 
 
 @pytest.mark.django_db
-def test_workspace_that_is_being_restarted_when_it_begins_is_resumed_afterwards(shop: Shop) -> None:
+def test_workspace_in_restart_resumes_after_maintenance(shop: Shop) -> None:
     row = shop.launch()
     assert row.workspace_id
     Execution.objects.filter(pk=row.pk).update(state=State.RUNNING)
@@ -251,7 +253,7 @@ def running(shop: Shop, owner: User | None = None, title: str = "Explore", *, af
 
 
 @pytest.mark.django_db
-def test_each_owner_of_running_executions_is_told_once_while_it_is_announced(shop: Shop) -> None:
+def test_owner_of_running_executions_is_notified_once(shop: Shop) -> None:
     running(shop)
     running(shop, title="Train", after=-3600)
     shop.launch(shop.people.teammate, after=-7200)
@@ -270,9 +272,7 @@ def test_each_owner_of_running_executions_is_told_once_while_it_is_announced(sho
 
 
 @pytest.mark.django_db
-def test_controller_killed_half_way_tells_the_rest_and_nobody_twice(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_controller_notifies_the_rest_and_nobody_twice(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     running(shop)
     running(shop, shop.people.teammate)
     announce()

@@ -52,7 +52,7 @@ def test_only_admins_and_auditors_read_it(people: People, role: str) -> None:
     assert 'href="/audit-log/"' not in client.get("/account/").content.decode()
 
 
-def test_an_entry_is_shown_in_the_words_of_the_objects_own_history(admin: Client) -> None:
+def test_entry_is_shown_in_words_of_object_history(admin: Client) -> None:
     write(actor_name="<b>eve", object_name="")
     write(object_type="environment", object_id="py", object_name="Python", action="created")
     page = admin.get("/audit-log/").content.decode()
@@ -64,9 +64,7 @@ def test_an_entry_is_shown_in_the_words_of_the_objects_own_history(admin: Client
     assert "All entries are sealed." in admin.get("/audit-log/").content.decode()
 
 
-def test_an_object_is_linked_where_it_exists_and_the_viewer_may_open_it(
-    admin: Client, auditor: Client, people: People
-) -> None:
+def test_object_is_linked_where_it_exists_and_is_accessible(admin: Client, auditor: Client, people: People) -> None:
     project = make_project(people.owner)
     for id in (project.pk, "gone"):
         write(object_type="project", object_id=id, object_name=f"Project {id}")
@@ -152,7 +150,7 @@ def test_page_after_page_has_each_match_once_in_order(many: list[AuditEntry], qu
         assert [row.pk for row in walked(view, **bounds)] == expected
 
 
-def test_a_page_that_has_not_searched_all_says_how_far(
+def test_unfinished_search_shows_how_far_it_got(
     admin: Client, many: list[AuditEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = {"who": "ada", "text": "nothing like it"}

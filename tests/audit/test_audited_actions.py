@@ -34,7 +34,7 @@ def attempt(name: str, password: str) -> int:
     return status
 
 
-def test_logins_and_wrong_passwords_are_recorded_and_unknown_names_are_not_kept(people: People) -> None:
+def test_logins_are_audited_without_unknown_names(people: People) -> None:
     assert attempt("alice", "wrong") == 200
     assert attempt("hunter2-typed-in-the-wrong-field", "x") == 200
     assert attempt("alice", "alice-password") == 302
@@ -79,7 +79,7 @@ def test_an_own_password_and_ended_sessions_are_recorded(people: People) -> None
     assert list(changes) == [{"sessions": ["1 open", "ended"]}, {"password": ["old", "changed"]}]
 
 
-def test_a_launch_with_its_cluster_is_recorded_once_and_a_refused_one_is_not(people: People) -> None:
+def test_launch_with_cluster_is_audited_once_and_refusal_not(people: People) -> None:
     offer_clusters(people)
     client = client_of(people.owner)
     assert client.post("/launch/", ATTACHED | {"tier": "no-such", "token": "t0"}).status_code == 422
@@ -103,7 +103,7 @@ def app(people: People) -> Execution:
     return make_execution(people.owner, project, kind="app", slots_reserved_at=timezone.now(), spec={"port": 8888})
 
 
-def test_who_opens_what_is_somebody_elses_is_recorded(people: People, app: Execution) -> None:
+def test_opening_app_of_somebody_else_is_audited(people: People, app: Execution) -> None:
     AppShare.objects.create(execution=app, user=people.teammate)
     path = f"/executions/{app.pk}/opening/?opener={digest('kept')}"
     for person in (people.owner, people.stranger, people.teammate):
@@ -143,7 +143,7 @@ def test_a_logout_is_recorded_on_both_sites(people: People, admin: Client) -> No
     ]
 
 
-def test_settings_of_a_job_are_recorded_when_they_change_and_never_a_variables_value(people: People) -> None:
+def test_job_setting_changes_are_audited_without_variable_values(people: People) -> None:
     project, environment = make_project(people.owner), make_environment("script", name="Script", kind="job", port=None)
     tier = make_tier("small")
     launch = LaunchRequest(owner=people.owner, project=project, environment=environment, tier=tier, kind="job")
@@ -224,7 +224,7 @@ def test_runs_of_jobs_and_their_stops_are_recorded(people: People) -> None:
     ]
 
 
-def test_what_djangos_own_admin_changes_is_recorded_without_passwords(people: People, admin: Client) -> None:
+def test_changes_in_django_admin_are_audited_without_passwords(people: People, admin: Client) -> None:
     password = "a new and long password"
     new = {"username": "eve", "usable_password": "true", "password1": password, "password2": password}
     assert admin.post("/admin/grid/user/add/", new).status_code == 302

@@ -49,7 +49,7 @@ def broken(*links: Link) -> str:
 
 
 @pytest.mark.django_db
-def test_entries_are_sealed_in_the_order_of_their_ids_and_late_ones_afterwards() -> None:
+def test_entries_are_sealed_by_id_and_late_ones_afterwards() -> None:
     first, late, second = write(3)
     AuditEntry.objects.filter(pk=late.pk).delete()  # its transaction has not ended
     assert (seal(NOW), seal(NOW), unsealed_count()) == (2, 0, 0)
@@ -155,7 +155,7 @@ def test_the_command_names_what_is_wrong(
 
 
 @pytest.mark.django_db
-def test_a_chain_that_was_written_anew_is_found_by_a_link_kept_elsewhere() -> None:
+def test_rewritten_chain_is_detected_by_a_link_kept_elsewhere() -> None:
     rows = sealed(3)
     kept = head()
     assert "none changed" in verified(kept)
@@ -175,7 +175,7 @@ def test_a_chain_that_was_written_anew_is_found_by_a_link_kept_elsewhere() -> No
 
 
 @pytest.mark.django_db
-def test_what_retention_has_deleted_leaves_an_anchor() -> None:
+def test_retention_leaves_an_anchor_for_the_chain() -> None:
     write(2, object_name="old")
     AuditEntry.objects.update(at=NOW - timedelta(days=9))
     sealed(2)
@@ -208,7 +208,7 @@ def test_retention_may_overtake_who_verifies(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.django_db
-def test_the_controller_seals_all_in_small_batches_and_logs_the_head(
+def test_controller_seals_in_small_batches_and_logs_the_head(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("grid.audit.sealer.PAUSE_SECONDS", 0.0)

@@ -113,7 +113,9 @@ async def enter(stage: Stage, id: str, state: str, message: str = "") -> None:
 
     def write() -> None:
         started = {"started_at": now} if state == "running" else {}
-        Execution.objects.filter(pk=id).update(state=state, state_since=now, message=message, updated_at=now, **started)
+        Execution.objects.filter(pk=id).update(
+            state=state, state_since=now, message=message, reason_values=None, updated_at=now, **started
+        )
         LifecycleEntry.objects.create(execution_id=id, at=now, to_state=state, reason=state, message=message)
 
     await sync_to_async(write)()

@@ -52,4 +52,4 @@ def _launches() -> None:
     executing._make(_RUNNING, owner="bob", state="running", minutes=10, slots_reserved_at=held, started_at=held)
     executing._make(OURS, owner="alice", state="queued", minutes=5, title="Ours")
     executing._make(THEIRS, owner="bob", state="queued", minutes=4, title="Theirs", project="vision")
-    Execution.objects.queued().update(message="The tier Small is full.")
+    Execution.objects.queued().update(message="The tier Small is full.", reason_values=None)

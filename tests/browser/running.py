@@ -21,6 +21,6 @@ async def begin_run(stage: Stage, job: str, number: int) -> None:
 async def end_run(stage: Stage, job: str, number: int, state: str = "succeeded", message: str = "") -> None:
     now = timezone.now()
     rows = Execution.objects.filter(run__job=job, run__number=number)
-    await rows.aupdate(state=state, message=message, ended_at=now, settled_at=now, updated_at=now)
+    await rows.aupdate(state=state, message=message, reason_values=None, ended_at=now, settled_at=now, updated_at=now)
     await sync_to_async(advance_all)({job}, now=now)
     stage.runtime.hub.publish(runs_of_job(job))

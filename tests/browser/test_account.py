@@ -16,7 +16,7 @@ def catalogues(stage: StageProcess) -> None:
     stage.play(administering.catalogues)
 
 
-def test_a_session_ended_elsewhere_says_so_on_its_open_page(visit: Visit) -> None:
+def test_open_page_says_that_its_session_ended_elsewhere(visit: Visit) -> None:
     there = visit("bob", "/executions/")
     expect(there.locator("#freshness")).to_contain_text("Live")
     here = visit("bob", "/account/")
@@ -27,7 +27,7 @@ def test_a_session_ended_elsewhere_says_so_on_its_open_page(visit: Visit) -> Non
     expect(there.locator("h1")).to_have_text("Log in")
 
 
-def test_a_password_that_breaks_the_rules_is_refused_at_its_field(visit: Visit) -> None:
+def test_password_against_the_rules_is_refused_at_its_field(visit: Visit) -> None:
     page = visit("charlie", "/account/")
     page.get_by_role("link", name="Change password").press("Enter")
     page.get_by_label("Old password").fill("charlie-password")
@@ -46,9 +46,7 @@ def lock_out(page: Page) -> None:
 
 
 @WIDE_AND_PHONE
-def test_no_page_of_ones_account_has_a_fault_to_the_eye(
-    visit: Visit, forgiven: list[str], width: int, scheme: str
-) -> None:
+def test_account_pages_have_no_visible_fault(visit: Visit, forgiven: list[str], width: int, scheme: str) -> None:
     visit(ADMIN, "/account/")
     page = visit(ADMIN, "/account/", width=width, scheme=scheme)
     guesser = visit("bob", "/account/", width=width, scheme=scheme)

@@ -44,7 +44,7 @@ def forgive_refusals(forgiven: list[str]) -> None:
     forgiven.append("400")
 
 
-def test_a_tier_is_made_with_the_keyboard_alone_and_a_typing_error_is_found(visit: Visit, forgiven: list[str]) -> None:
+def test_tier_is_made_by_keyboard_and_typing_error_found(visit: Visit, forgiven: list[str]) -> None:
     page = visit(ADMIN, "/tiers/")
     tab_to(page, page.get_by_role("link", name="New hardware tier"))
     page.keyboard.press("Enter")
@@ -77,7 +77,7 @@ def test_a_tier_is_made_with_the_keyboard_alone_and_a_typing_error_is_found(visi
     forgive_refusals(forgiven)
 
 
-def test_a_tier_that_fits_no_node_is_saved_and_the_admin_is_told(visit: Visit) -> None:
+def test_tier_that_fits_no_node_is_saved_with_warning(visit: Visit) -> None:
     page = visit(ADMIN, "/tiers/small/")
     expect(page.locator("#in-use")).to_contain_text("3 active executions use it.")
     expect(page.locator("#fit")).to_contain_text("of the pool default")
@@ -117,7 +117,7 @@ def test_kubernetes_details_are_closed_until_they_are_needed(visit: Visit, forgi
     forgive_refusals(forgiven)
 
 
-def test_a_change_is_in_the_history_and_can_be_taken_back(visit: Visit) -> None:
+def test_change_is_in_the_history_and_can_be_reverted(visit: Visit) -> None:
     page = visit(ADMIN, "/environments/jupyterlab/")
     command = page.get_by_label("Command")
     before = command.input_value()
@@ -149,7 +149,7 @@ def test_rows_have_one_line_and_three_on_a_phone(visit: Visit) -> None:
         page.set_viewport_size({"width": 1440, "height": 900})
 
 
-def test_what_is_archived_can_be_restored(visit: Visit) -> None:
+def test_archived_project_can_be_restored(visit: Visit) -> None:
     page = visit(ADMIN, "/projects/vision/")
     page.get_by_role("link", name="Archive").click()
     page.get_by_role("button", name="Archive it").click()
@@ -189,7 +189,7 @@ def test_everything_works_without_javascript(visit: Visit, forgiven: list[str]) 
     forgive_refusals(forgiven)
 
 
-def test_a_failed_build_is_read_and_another_image_made_and_deprecated(visit: Visit, forgiven: list[str]) -> None:
+def test_failed_build_is_read_and_its_replacement_deprecated(visit: Visit, forgiven: list[str]) -> None:
     forgiven.append("422")
     page = visit(ADMIN, "/environments/jupyterlab/")
     page.get_by_role("link", name="Revisions", exact=True).click()
@@ -210,7 +210,7 @@ def test_a_failed_build_is_read_and_another_image_made_and_deprecated(visit: Vis
 
 
 @WIDE_AND_PHONE
-def test_no_page_of_an_admin_has_a_fault_to_the_eye(visit: Visit, width: int, scheme: str, forgiven: list[str]) -> None:
+def test_admin_pages_have_no_visible_fault(visit: Visit, width: int, scheme: str, forgiven: list[str]) -> None:
     page = visit(ADMIN, "/tiers/", width=width, scheme=scheme)
     for path in (*PATHS, REVISIONS, f"{REVISIONS}3/", f"{REVISIONS}new/?from=3", f"{REVISIONS}2/deprecate/"):
         page.goto(path)

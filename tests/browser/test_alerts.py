@@ -19,9 +19,7 @@ def alerts(stage: StageProcess) -> Iterator[None]:
     stage.play(alerting.end)
 
 
-def test_a_critical_alert_comes_to_open_pages_and_goes_when_somebody_silences_it(
-    stage: StageProcess, visit: Visit
-) -> None:
+def test_critical_alert_comes_to_open_pages_until_silenced(stage: StageProcess, visit: Visit) -> None:
     page, list_page = visit("olga-operator", "/executions/"), visit("ada-admin", "/alerts/", width=390)
     others = visit("alice", "/executions/")
     follow(page)
@@ -49,7 +47,7 @@ def test_a_critical_alert_comes_to_open_pages_and_goes_when_somebody_silences_it
 
 
 @WIDE_AND_PHONE
-def test_the_page_and_the_lines_have_no_fault_to_the_eye(
+def test_alerts_page_and_lines_have_no_visible_fault(
     stage: StageProcess, visit: Visit, width: int, scheme: str
 ) -> None:
     stage.play(alerting.several)

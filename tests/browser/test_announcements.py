@@ -19,7 +19,7 @@ def announcements(stage: StageProcess) -> Iterator[None]:
     stage.play(announcing.end)
 
 
-def test_what_an_operator_publishes_open_pages_show_by_themselves_and_who_hides_it_has_it_gone(visit: Visit) -> None:
+def test_announcement_is_live_on_open_pages_and_hidden_individually(visit: Visit) -> None:
     page = visit("alice", "/executions/")
     follow(page)
     operator = visit("olga-operator", "/announcements/", width=390)
@@ -45,7 +45,7 @@ def test_what_an_operator_publishes_open_pages_show_by_themselves_and_who_hides_
 
 
 @WIDE_AND_PHONE
-def test_banners_and_the_operators_list_have_no_fault_to_the_eye(
+def test_announcement_banners_and_list_have_no_visible_fault(
     stage: StageProcess, visit: Visit, width: int, scheme: str
 ) -> None:
     stage.play(announcing.two)

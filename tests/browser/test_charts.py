@@ -23,7 +23,7 @@ def labels(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_the_charts_of_a_page_are_drawn_and_move_together(stage: StageProcess, visit: Visit, path: str) -> None:
+def test_charts_of_a_page_are_drawn_and_move_together(stage: StageProcess, visit: Visit, path: str) -> None:
     stage.play(charting.sampled_day)
     page = visit("olga-operator", path)
     charts = page.locator(".chart-grid .chart")
@@ -45,7 +45,7 @@ def test_the_charts_of_a_page_are_drawn_and_move_together(stage: StageProcess, v
     expect(cpu.locator(".u-value").first).to_have_text(memory.locator(".u-value").first.inner_text())
 
 
-def test_one_range_holds_for_all_charts_and_tables_of_a_page(stage: StageProcess, visit: Visit) -> None:
+def test_range_holds_for_all_charts_and_tables_of_page(stage: StageProcess, visit: Visit) -> None:
     stage.play(charting.sampled_day)
     page = visit("olga-operator", "/infrastructure/?state=ready")
     expect(page.locator("#pool-history-title")).to_have_text("The last day")
@@ -62,7 +62,7 @@ def test_one_range_holds_for_all_charts_and_tables_of_a_page(stage: StageProcess
     expect(page.locator("#pool-history-rows tr")).to_have_count(24)
 
 
-def test_what_is_sampled_next_comes_into_charts_and_tables(stage: StageProcess, visit: Visit) -> None:
+def test_new_samples_come_into_charts_and_tables(stage: StageProcess, visit: Visit) -> None:
     stage.play(charting.sampled_hour)
     page = visit("olga-operator", "/infrastructure/?range=1h")
     nodes = page.locator(".chart[data-name=nodes] .u-legend")
@@ -75,7 +75,7 @@ def test_what_is_sampled_next_comes_into_charts_and_tables(stage: StageProcess, 
     expect(page.locator("#pool-history-rows tr").first.locator("td").nth(1)).to_have_text("0")
 
 
-def test_before_the_first_sample_the_page_says_when_it_comes(stage: StageProcess, visit: Visit) -> None:
+def test_page_without_samples_says_when_the_first_comes(stage: StageProcess, visit: Visit) -> None:
     stage.play(charting.unsampled_day)
     page = visit("olga-operator", "/overview/")
     expect(page.locator(".chart-grid .chart").first).to_have_text("The first values come within two minutes.")
@@ -98,7 +98,7 @@ def test_before_the_first_sample_the_page_says_when_it_comes(stage: StageProcess
     ],
     ids=["nothing sampled", "sampled", "a pod"],
 )
-def test_nothing_moves_when_the_values_come_late(
+def test_layout_does_not_move_when_values_come_late(
     stage: StageProcess, visit: Visit, scene: Callable[..., Awaitable[None]], path: str, width: int
 ) -> None:
     stage.play(scene)
@@ -148,7 +148,7 @@ def test_without_a_script_tables_and_sparklines_say_it(stage: StageProcess, visi
         ("/infrastructure/", "light"),
     ],
 )
-def test_lines_have_the_colours_of_the_theme_and_nothing_is_too_wide(
+def test_chart_lines_have_theme_colours_and_fit_the_width(
     stage: StageProcess, visit: Visit, path: str, scheme: str
 ) -> None:
     """Pictures are kept where GRID_SCREENSHOTS says."""
@@ -176,7 +176,7 @@ def test_lines_have_the_colours_of_the_theme_and_nothing_is_too_wide(
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), pytest.param(1440, "light", marks=pytest.mark.slow)])
-def test_a_pods_charts_are_drawn_with_the_moment_of_its_kill(
+def test_pod_charts_are_drawn_with_the_moment_of_kill(
     stage: StageProcess, visit: Visit, width: int, scheme: str
 ) -> None:
     stage.play(charting.used_pod)

@@ -46,7 +46,7 @@ def ended(clusters: Served) -> list[tuple[str, str]]:
     return [one for one in clusters.executions.reached if "kill" in one[1]]
 
 
-def test_a_clusters_page_ends_nothing_of_another_unless_the_person_says_so(page: Page, clusters: Served) -> None:
+def test_cluster_page_ends_nothing_of_another_without_consent(page: Page, clusters: Served) -> None:
     page.goto(clusters.address("hostile"))
     expect(page.locator("p")).to_contain_text("not opened")
     expect(page.locator("p")).to_contain_text("not fetched")
@@ -59,7 +59,7 @@ def test_a_clusters_page_ends_nothing_of_another_unless_the_person_says_so(page:
     assert ended(clusters) == [("victim", "/w/victim/logical/kill_actor")]
 
 
-def test_who_does_not_want_it_goes_back_to_the_clusters_page(page: Page, clusters: Served) -> None:
+def test_person_who_declines_goes_back_to_the_cluster_page(page: Page, clusters: Served) -> None:
     page.goto(clusters.address("hostile"))
     page.evaluate("lead()")
     page.get_by_role("link", name="go back").click()

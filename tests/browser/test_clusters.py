@@ -92,7 +92,7 @@ def test_the_legend_tells_lines_apart_by_their_dashes(stage: StageProcess, visit
     assert len({dashes for _, dashes in drawn}) == len(drawn)
 
 
-def test_the_arrow_keys_move_through_the_chart_and_what_is_there_is_said(stage: StageProcess, visit: Visit) -> None:
+def test_arrow_keys_move_through_the_chart_and_announce_values(stage: StageProcess, visit: Visit) -> None:
     stage.play(clustering.growing)
     page = visit("alice", PATH)
     chart = page.get_by_role("application", name="Workers over time. The arrow keys move through time.")
@@ -114,7 +114,7 @@ def test_the_arrow_keys_move_through_the_chart_and_what_is_there_is_said(stage: 
     expect(page.locator(".samples-table summary")).to_be_focused()
 
 
-def test_the_chart_of_a_cluster_with_one_sample_spans_a_minute(stage: StageProcess, visit: Visit) -> None:
+def test_chart_of_a_single_sample_spans_a_minute(stage: StageProcess, visit: Visit) -> None:
     """Left alone, an axis with one moment spans years."""
     stage.play(clustering.growing)
     page = visit("alice", PATH)
@@ -136,7 +136,7 @@ def test_the_chart_of_a_cluster_with_one_sample_spans_a_minute(stage: StageProce
     page.unroute_all(behavior="wait")  # or one that is being answered fails when the page is closed
 
 
-def test_a_worker_is_reached_by_keyboard_and_leads_to_its_pod(stage: StageProcess, visit: Visit) -> None:
+def test_worker_is_reached_by_keyboard_and_opens_its_pod(stage: StageProcess, visit: Visit) -> None:
     stage.play(clustering.growing)
     page = visit("alice", PATH)
     follow(page)
@@ -148,9 +148,7 @@ def test_a_worker_is_reached_by_keyboard_and_leads_to_its_pod(stage: StageProces
     expect(page.locator("h1")).to_contain_text("c4kqm")
 
 
-def test_without_a_script_the_table_and_the_forms_do_the_same(
-    stage: StageProcess, visit: Visit, forgiven: list[str]
-) -> None:
+def test_table_and_forms_do_the_same_without_a_script(stage: StageProcess, visit: Visit, forgiven: list[str]) -> None:
     stage.play(clustering.growing)
     page = visit("alice", PATH, javascript=False)
     page.locator(".samples-table summary").click()
@@ -181,7 +179,7 @@ def test_a_pair_leads_to_each_other(stage: StageProcess, visit: Visit) -> None:
 
 @WIDE_AND_PHONE
 @pytest.mark.parametrize("name", PAGES)
-def test_no_state_of_a_cluster_has_a_fault_to_the_eye(
+def test_cluster_states_have_no_visible_fault(
     stage: StageProcess, visit: Visit, name: str, width: int, scheme: str
 ) -> None:
     scene, path = PAGES[name]

@@ -76,7 +76,7 @@ def test_the_filter_needs_no_script(visit: Visit) -> None:
     expect(page.locator(".setting:visible label")).to_have_text(["Queue limit"])
 
 
-def test_the_filter_is_instant_and_loses_nothing_that_was_typed(visit: Visit) -> None:
+def test_filter_is_instant_and_loses_nothing_that_was_typed(visit: Visit) -> None:
     page = visit(ADMIN, PAGE)
     field(page, "Audit log").fill("30")
     expect(page.get_by_role("button", name="Review changes")).to_have_text("Review changes (1)")
@@ -100,7 +100,7 @@ def test_the_filter_is_instant_and_loses_nothing_that_was_typed(visit: Visit) ->
     expect(page.get_by_role("button", name="Review changes")).to_have_text("Review changes (1)")
 
 
-def test_a_link_of_the_contents_opens_a_closed_section_below_the_bar(visit: Visit) -> None:
+def test_contents_link_opens_a_closed_section_below_the_bar(visit: Visit) -> None:
     page = visit(ADMIN, PAGE)
     page.get_by_role("navigation", name="Sections").get_by_role("link", name="Ray clusters").click()
     ray = field(page, "Maximum workers of Ray clusters")
@@ -112,7 +112,7 @@ def test_a_link_of_the_contents_opens_a_closed_section_below_the_bar(visit: Visi
     assert bar and heading and heading["y"] >= bar["y"] + bar["height"]
 
 
-def test_somebody_who_is_faster_is_named_and_what_was_typed_stays(visit: Visit, forgiven: list[str]) -> None:
+def test_conflicting_save_names_other_admin_and_keeps_typed_values(visit: Visit, forgiven: list[str]) -> None:
     forgiven.append("409")
     slow, fast = visit(ADMIN, PAGE), visit(ADMIN, PAGE)
     for page, value in ((slow, "300"), (fast, "700")):
@@ -127,9 +127,7 @@ def test_somebody_who_is_faster_is_named_and_what_was_typed_stays(visit: Visit, 
 
 
 @ON_SCREENS
-def test_no_state_of_the_page_has_a_fault_to_the_eye(
-    visit: Visit, width: int, scheme: str, forgiven: list[str]
-) -> None:
+def test_configuration_states_have_no_visible_fault(visit: Visit, width: int, scheme: str, forgiven: list[str]) -> None:
     forgiven.append("400")
     page = visit(ADMIN, PAGE, width=width, scheme=scheme)
     look_at(page, "configuration-page", opened=True)

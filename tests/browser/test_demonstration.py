@@ -20,7 +20,7 @@ def demonstration(stage: StageProcess) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")], ids=["wide", "phone"])
-def test_the_page_is_accessible_and_fits_and_its_slider_says_its_value(visit: Visit, width: int, scheme: str) -> None:
+def test_demonstration_page_is_accessible_and_slider_says_its_value(visit: Visit, width: int, scheme: str) -> None:
     page = visit("ada-admin", "/demonstration/", width=width, scheme=scheme)
     expect(page.locator("h1")).to_have_text("Demonstration")
     look_at(page, "demonstration")
@@ -33,7 +33,7 @@ def test_the_page_is_accessible_and_fits_and_its_slider_says_its_value(visit: Vi
 
 
 @EVERY_SCREEN
-def test_the_component_page_shows_each_part_as_it_should_be(visit: Visit, width: int, scheme: str) -> None:
+def test_component_page_shows_each_part_as_it_should_be(visit: Visit, width: int, scheme: str) -> None:
     page = visit("ada-admin", "/components/", width=width, scheme=scheme)
     expect(page.locator("h1")).to_have_text("Components")
     look_at(page, "components")

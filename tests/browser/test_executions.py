@@ -18,7 +18,7 @@ def rows(page: Page) -> list[str]:
     return page.locator("#executions tr th").all_inner_texts()
 
 
-def test_a_launch_by_keyboard_is_followed_to_running_without_a_reload(stage: StageProcess, visit: Visit) -> None:
+def test_launch_by_keyboard_is_followed_to_running_without_reload(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     watching = visit("olga-operator", PATH)
     follow(watching)
@@ -62,7 +62,7 @@ def test_two_quick_clicks_launch_once(stage: StageProcess, visit: Visit) -> None
     assert stage.play(executing.count) == 1
 
 
-def test_the_filter_survives_a_reload_and_the_page_stays_live(stage: StageProcess, visit: Visit) -> None:
+def test_filter_survives_a_reload_and_the_page_stays_live(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     stage.play(executing.put, id="run2222222", state="running", title="Runs")
     stage.play(executing.put, id="wait222222", state="queued", title="Waits")
@@ -119,9 +119,7 @@ def test_ended_executions_are_filtered_while_somebody_types(stage: StageProcess,
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_a_view_is_saved_opened_made_the_default_and_deleted(
-    stage: StageProcess, visit: Visit, javascript: bool
-) -> None:
+def test_view_is_saved_opened_made_default_and_deleted(stage: StageProcess, visit: Visit, javascript: bool) -> None:
     stage.play(executing.working_day)
     page = visit("alice", f"{PATH}?kind=job", javascript=javascript)
     menu = page.locator(".saved-views")
@@ -146,9 +144,7 @@ def test_a_view_is_saved_opened_made_the_default_and_deleted(
         follow(page)
 
 
-def test_a_list_that_takes_long_says_how_far_it_is_and_becomes_whole_by_itself(
-    stage: StageProcess, visit: Visit
-) -> None:
+def test_slow_list_says_its_progress_and_completes_itself(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.working_day)
     stage.play(executing.slow_lists, seconds=0.3)
     try:

@@ -41,7 +41,7 @@ def test_pages_of_files_look_as_they_should(visit: Visit, filed: StageProcess, w
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_a_member_finds_a_file_and_what_it_was_before(
+def test_member_finds_a_file_and_its_earlier_version(
     visit: Visit, filed: StageProcess, javascript: bool, tmp_path: Path
 ) -> None:
     page = visit("bob", "/projects/churn/", javascript=javascript)

@@ -19,7 +19,7 @@ def working(stage: StageProcess) -> StageProcess:
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_the_menu_of_a_phone_opens_without_a_script_too(visit: Visit, working: StageProcess, javascript: bool) -> None:
+def test_phone_menu_opens_without_a_script_too(visit: Visit, working: StageProcess, javascript: bool) -> None:
     page = visit("olga-operator", "/", width=390, javascript=javascript)
     link = page.get_by_role("navigation", name="Main").get_by_role("link", name="Infrastructure")
     expect(link).to_be_hidden()
@@ -28,9 +28,7 @@ def test_the_menu_of_a_phone_opens_without_a_script_too(visit: Visit, working: S
     expect(page.locator("h1")).to_have_text("Infrastructure")
 
 
-def test_a_question_is_a_dialog_that_escape_closes_and_that_is_a_page_without_a_script(
-    visit: Visit, working: StageProcess
-) -> None:
+def test_question_is_an_escapable_dialog_or_page_without_script(visit: Visit, working: StageProcess) -> None:
     page = visit("olga-operator", "/executions/aaaa2222bb/")
     follow(page)
     page.get_by_role("link", name="Stop").click()
@@ -71,7 +69,7 @@ def test_several_executions_are_selected_and_stopped_after_one_question(visit: V
     expect(page.locator(".notice")).to_contain_text("are stopping.")
 
 
-def test_a_row_opens_to_its_whole_cause_and_stays_open_while_it_changes(visit: Visit, working: StageProcess) -> None:
+def test_row_opens_to_its_whole_cause_and_stays_open(visit: Visit, working: StageProcess) -> None:
     page = visit("olga-operator", PATH)
     follow(page)
     row = page.locator("#executions tr:has(summary)").first
@@ -109,7 +107,7 @@ def cut_cell(page: Page) -> Locator:
     return page.locator("#cut")
 
 
-def test_what_a_row_cuts_off_is_told_whole_when_the_keyboard_comes_to_it(visit: Visit, working: StageProcess) -> None:
+def test_cut_text_of_row_is_shown_on_keyboard_focus(visit: Visit, working: StageProcess) -> None:
     page = visit("olga-operator", PATH)
     follow(page)
     row, whole = cut_cell(page), page.locator(".cell-whole")
@@ -126,7 +124,7 @@ def test_what_a_row_cuts_off_is_told_whole_when_the_keyboard_comes_to_it(visit: 
     expect(whole).to_be_hidden()
 
 
-def test_what_a_cell_cuts_off_is_told_whole_when_it_is_tapped(visit: Visit, working: StageProcess) -> None:
+def test_cut_text_of_cell_is_shown_on_tap(visit: Visit, working: StageProcess) -> None:
     page = visit("olga-operator", PATH, width=1024)
     follow(page)
     page.evaluate(
@@ -148,7 +146,7 @@ def test_what_a_cell_cuts_off_is_told_whole_when_it_is_tapped(visit: Visit, work
     expect(whole).to_be_hidden()
 
 
-def test_a_toast_and_the_line_of_waiting_rows_stand_one_above_the_other(visit: Visit, working: StageProcess) -> None:
+def test_toast_and_waiting_rows_line_do_not_overlap(visit: Visit, working: StageProcess) -> None:
     page = visit("olga-operator", PATH, width=390)
     follow(page)
     page.evaluate(

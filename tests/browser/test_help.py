@@ -13,7 +13,7 @@ LEAST_TARGET = 24  # px, of WCAG 2.2
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_question_mark_opens_and_closes_by_keyboard_and_leads_to_the_glossary(
+def test_question_mark_opens_by_keyboard_and_leads_to_glossary(
     visit: Visit, stage: StageProcess, javascript: bool
 ) -> None:
     stage.play(launching.team)
@@ -37,7 +37,7 @@ def test_question_mark_opens_and_closes_by_keyboard_and_leads_to_the_glossary(
 
 
 @WIDE_AND_PHONE
-def test_open_question_mark_is_beside_its_word_and_inside_the_window(
+def test_open_question_mark_is_beside_its_word_in_window(
     visit: Visit, stage: StageProcess, width: int, scheme: str
 ) -> None:
     stage.play(launching.team)
@@ -69,9 +69,7 @@ def test_help_page_looks_as_it_should(visit: Visit, stage: StageProcess, width: 
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_first_steps_lead_to_a_launch_and_are_hidden_for_good(
-    visit: Visit, stage: StageProcess, javascript: bool
-) -> None:
+def test_first_steps_lead_to_a_launch_and_stay_hidden(visit: Visit, stage: StageProcess, javascript: bool) -> None:
     stage.play(launching.team)
     page = visit("alice", "/", width=390, javascript=javascript)
     card = page.get_by_role("region", name="First steps")

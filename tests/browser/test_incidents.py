@@ -68,7 +68,9 @@ def test_the_cause_is_read_after_three_clicks_at_most(stage: StageProcess, visit
 
 
 @pytest.mark.parametrize("incident", WAYS)
-def test_it_is_read_as_soon_beside_a_real_prometheus(connected: StageProcess, visit: Visit, incident: str) -> None:
+def test_incident_is_read_as_soon_beside_a_real_prometheus(
+    connected: StageProcess, visit: Visit, incident: str
+) -> None:
     _follow(WAYS[incident], connected, visit)
 
 

@@ -17,7 +17,7 @@ def names(page: Page) -> list[str]:
     return page.locator("#nodes tr th").all_inner_texts()
 
 
-def test_a_row_changes_appears_moves_and_goes_without_a_reload(stage: StageProcess, visit: Visit) -> None:
+def test_row_changes_appears_moves_and_goes_without_reload(stage: StageProcess, visit: Visit) -> None:
     stage.play(scenes.put_node, name="node-a", pool="b-pool")
     stage.play(scenes.put_node, name="node-b", pool="b-pool", ready=False)
     page = visit("olga-operator", PATH)
@@ -54,7 +54,7 @@ def test_a_changing_row_keeps_the_keyboard_focus(stage: StageProcess, visit: Vis
     expect(page.locator("#node-node-a th a")).to_be_focused()
 
 
-def test_an_unreachable_cluster_is_said_in_words_and_recovers_by_itself(stage: StageProcess, visit: Visit) -> None:
+def test_unreachable_cluster_is_said_in_words_and_recovers(stage: StageProcess, visit: Visit) -> None:
     stage.play(scenes.put_node, name="node-a")
     page = visit("olga-operator", PATH)
     follow(page)
@@ -67,9 +67,7 @@ def test_an_unreachable_cluster_is_said_in_words_and_recovers_by_itself(stage: S
     not_reloaded(page)
 
 
-def test_the_page_goes_on_after_the_server_was_killed_and_started_again(
-    stage: StageProcess, visit: Visit, forgiven: list[str]
-) -> None:
+def test_page_goes_on_after_the_server_was_restarted(stage: StageProcess, visit: Visit, forgiven: list[str]) -> None:
     forgiven += AWAY
     stage.play(scenes.put_node, name="before")
     page = visit("olga-operator", PATH)
@@ -85,7 +83,7 @@ def test_the_page_goes_on_after_the_server_was_killed_and_started_again(
     not_reloaded(page)
 
 
-def test_after_logging_out_elsewhere_a_page_says_that_it_is_over(stage: StageProcess, visit: Visit) -> None:
+def test_page_says_it_is_over_after_logout_elsewhere(stage: StageProcess, visit: Visit) -> None:
     page = visit("olga-operator", PATH)
     follow(page)
     other = page.context.new_page()
@@ -95,7 +93,7 @@ def test_after_logging_out_elsewhere_a_page_says_that_it_is_over(stage: StagePro
     expect(page.locator("#live")).to_contain_text("Your session has ended", timeout=90_000)
 
 
-def test_filter_and_sort_are_in_the_address_and_work_without_javascript(stage: StageProcess, visit: Visit) -> None:
+def test_filter_and_sort_are_in_the_address_without_javascript(stage: StageProcess, visit: Visit) -> None:
     stage.play(scenes.working_day)
     page = visit("olga-operator", PATH, javascript=False)
     page.fill("#filter-text", "gpu")
@@ -109,7 +107,7 @@ def test_filter_and_sort_are_in_the_address_and_work_without_javascript(stage: S
     expect(page.locator("#nodes tr th").first).to_have_text("default-7f4k2")
 
 
-def test_nodes_are_filtered_while_somebody_types_and_the_page_stays_live(stage: StageProcess, visit: Visit) -> None:
+def test_nodes_are_filtered_while_typing_and_page_stays_live(stage: StageProcess, visit: Visit) -> None:
     stage.play(scenes.working_day)
     page = visit("olga-operator", PATH)
     follow(page)
@@ -128,9 +126,7 @@ def test_nodes_are_filtered_while_somebody_types_and_the_page_stays_live(stage: 
 
 
 @WIDE_AND_PHONE
-def test_no_page_of_the_cluster_has_a_fault_to_the_eye(
-    stage: StageProcess, visit: Visit, width: int, scheme: str
-) -> None:
+def test_cluster_pages_have_no_visible_fault(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
     stage.play(scenes.working_day)
     page = visit("olga-operator", PATH, width=width, scheme=scheme)
     for path in (PATH, "/nodes/default-7f4k2/", "/pods/compute-grid/job-waiting/"):
@@ -140,9 +136,7 @@ def test_no_page_of_the_cluster_has_a_fault_to_the_eye(
 
 
 @EVERY_SCREEN
-def test_a_node_shows_what_it_used_over_the_last_half_hour(
-    stage: StageProcess, visit: Visit, width: int, scheme: str
-) -> None:
+def test_node_shows_its_use_over_the_last_half_hour(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
     stage.play(scenes.working_day)
     used = {"default-7f4k2": [12, 20, 61, 55, 30, 40], "default-9x2mc": [2], "platform-1": [5, 90, 95, 20]}
     stage.play(charting.half_an_hour_of_use, nodes=used)
@@ -158,7 +152,7 @@ def test_a_node_shows_what_it_used_over_the_last_half_hour(
     look_at(page, "node-use-facts")
 
 
-def test_a_scientist_is_told_kindly_that_the_page_is_not_for_them(visit: Visit, forgiven: list[str]) -> None:
+def test_scientist_is_told_kindly_that_page_is_not_theirs(visit: Visit, forgiven: list[str]) -> None:
     page = visit("alice", PATH)
     expect(page.locator("h1")).to_have_text("No access")
     expect(page.locator("main")).to_contain_text("operators, auditors and admins")

@@ -55,9 +55,7 @@ def test_a_job_is_launched_swept_compared_stopped_and_deleted(stage: StageProces
     expect(page.locator("main")).to_contain_text("You have no jobs.")
 
 
-def test_an_open_list_and_an_open_job_show_by_themselves_that_a_run_runs_and_has_ended(
-    stage: StageProcess, visit: Visit
-) -> None:
+def test_open_list_and_job_follow_the_run_by_themselves(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     page = visit("alice", "/")
     follow(page)
@@ -83,7 +81,7 @@ def test_an_open_list_and_an_open_job_show_by_themselves_that_a_run_runs_and_has
     expect(jobs.locator("#facts")).to_contain_text("Run 2")
 
 
-def test_jobs_and_runs_are_one_line_and_on_a_phone_three(stage: StageProcess, visit: Visit) -> None:
+def test_jobs_and_runs_take_at_most_three_lines(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     page = visit("alice", "/")
     follow(page)
@@ -103,7 +101,7 @@ def test_jobs_and_runs_are_one_line_and_on_a_phone_three(stage: StageProcess, vi
 
 @pytest.mark.slow
 @WIDE_AND_PHONE
-def test_no_page_of_a_job_has_a_fault_to_the_eye(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
+def test_job_pages_have_no_visible_fault(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
     stage.play(executing.team)
     page = visit("alice", "/", width=width, scheme=scheme)
     job = launch(page)
@@ -118,7 +116,7 @@ def test_no_page_of_a_job_has_a_fault_to_the_eye(stage: StageProcess, visit: Vis
 
 
 @EVERY_SCREEN
-def test_the_runs_of_several_jobs_are_stopped_after_one_question(
+def test_runs_of_several_jobs_are_stopped_after_one_question(
     stage: StageProcess, visit: Visit, width: int, scheme: str
 ) -> None:
     stage.play(executing.team)

@@ -22,7 +22,7 @@ def about_to_stop(stage: StageProcess) -> Iterator[None]:
     stage.play(keeping.no_limits)
 
 
-def test_it_is_kept_longer_by_keyboard_and_everybody_who_watches_sees_it(stage: StageProcess, visit: Visit) -> None:
+def test_execution_is_kept_by_keyboard_and_watchers_see_it(stage: StageProcess, visit: Visit) -> None:
     watching = visit("bob", PATH)
     follow(watching)
     expect(watching.locator("#stop-notice")).to_contain_text("CPU under 1 %. It stops in 2")

@@ -23,7 +23,7 @@ def known(stage: StageProcess) -> Iterator[None]:
 
 
 @WIDE_AND_PHONE
-def test_an_admins_entry_explains_the_next_job_that_fails_with_its_line(
+def test_entry_of_admin_explains_the_next_matching_failed_job(
     stage: StageProcess, visit: Visit, width: int, scheme: str
 ) -> None:
     page = visit("ada-admin", "/knowledge/", width=width, scheme=scheme)

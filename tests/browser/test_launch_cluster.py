@@ -46,7 +46,7 @@ def tab_to(page: Page, target: Locator) -> None:
     raise AssertionError(f"the Tab key does not reach {target}")
 
 
-def test_two_clicks_attach_a_cluster_of_one_to_five_workers(stage: StageProcess, visit: Visit) -> None:
+def test_two_clicks_attach_a_cluster_of_one_to_five(stage: StageProcess, visit: Visit) -> None:
     page = form(visit, "/launch/")
     expect(row(page, "Slots")).to_have_count(0)
     page.get_by_label("Attach a cluster").check()
@@ -59,7 +59,7 @@ def test_two_clicks_attach_a_cluster_of_one_to_five_workers(stage: StageProcess,
     assert (cluster["spec"]["workers_minimum"], cluster["spec"]["workers_maximum"]) == (1, 5)
 
 
-def test_the_numbers_follow_the_typing_and_a_refusal_comes_and_goes_at_its_field(visit: Visit) -> None:
+def test_numbers_follow_the_typing_and_refusals_their_field(visit: Visit) -> None:
     page = form(visit, "/launch/?kind=cluster")
     most = page.get_by_label("Maximum workers")
     expect(row(page, "Slots")).to_have_text(["2", "6"])
@@ -96,7 +96,7 @@ def test_a_fixed_number_of_workers_needs_no_targets(stage: StageProcess, visit: 
     assert stage.play(launching.launched)[0]["spec"]["scaling"]["autoscale"] is False
 
 
-def test_another_framework_brings_its_environments_and_says_that_versions_differ(visit: Visit) -> None:
+def test_other_framework_brings_its_environments_and_tells_differing_versions(visit: Visit) -> None:
     page = form(visit, "/launch/")
     page.get_by_label("Attach a cluster").check()
     environment = page.get_by_label("Environment of the cluster")
@@ -115,7 +115,7 @@ def test_another_framework_brings_its_environments_and_says_that_versions_differ
     expect(estimate(page)).to_contain_text("JupyterLab has Dask 2026.8.0 and the cluster would have 2026.7.1")
 
 
-def test_a_notebook_made_for_one_framework_brings_it_to_its_cluster(stage: StageProcess, visit: Visit) -> None:
+def test_notebook_made_for_framework_brings_it_to_its_cluster(stage: StageProcess, visit: Visit) -> None:
     stage.play(launching.offer_ray_notebook)
     page = form(visit, "/launch/")
     page.get_by_label("Attach a cluster").check()
@@ -166,7 +166,7 @@ def test_everything_works_without_javascript(stage: StageProcess, visit: Visit, 
     assert stage.play(launching.launched)[0]["spec"]["framework"] == "spark"
 
 
-def test_an_answer_that_comes_late_changes_nothing_of_what_was_typed_since(visit: Visit) -> None:
+def test_late_answer_does_not_change_values_typed_since(visit: Visit) -> None:
     page = form(visit, "/launch/?kind=cluster")
     held: list[Route] = []
 
@@ -186,7 +186,7 @@ def test_an_answer_that_comes_late_changes_nothing_of_what_was_typed_since(visit
 
 
 @pytest.mark.parametrize("status", [None, 500])
-def test_numbers_that_cannot_be_fetched_are_said_to_be_old_and_come_again(
+def test_unfetchable_numbers_are_called_old_and_come_again(
     visit: Visit, forgiven: list[str], status: int | None
 ) -> None:
     page = form(visit, "/launch/?kind=cluster")
@@ -201,7 +201,7 @@ def test_numbers_that_cannot_be_fetched_are_said_to_be_old_and_come_again(
     forgiven.append(ANYTHING)  # the browser's own words about the request that failed
 
 
-def test_who_is_logged_out_meanwhile_gets_the_login_page_as_a_page(visit: Visit) -> None:
+def test_logged_out_person_gets_the_login_page_as_page(visit: Visit) -> None:
     page = form(visit, "/launch/?kind=cluster")
     expect(estimate(page)).to_be_visible()
     page.context.clear_cookies(name="grid_session")
@@ -210,7 +210,7 @@ def test_who_is_logged_out_meanwhile_gets_the_login_page_as_a_page(visit: Visit)
 
 
 @WIDE_AND_PHONE
-def test_no_state_of_the_form_has_a_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
+def test_launch_form_states_have_no_visible_fault(visit: Visit, width: int, scheme: str) -> None:
     page = form(visit, "/launch/", width=width, scheme=scheme)
     page.get_by_label("Attach a cluster").check()
     expect(estimate(page)).to_be_visible()

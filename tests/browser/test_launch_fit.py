@@ -63,7 +63,7 @@ def card(page: Page) -> Locator:
     return page.get_by_role("complementary", name="If you launch now")
 
 
-def test_the_card_follows_the_form_and_its_button_chooses_a_tier(stage: StageProcess, visit: Visit) -> None:
+def test_card_follows_the_form_and_its_button_chooses_tier(stage: StageProcess, visit: Visit) -> None:
     stage.play(fill_nodes)
     stage.play(enlarge)
     page = form(visit)
@@ -87,7 +87,7 @@ def test_the_enter_key_still_launches(stage: StageProcess, visit: Visit) -> None
     expect(page.locator("h1")).to_contain_text("By key")
 
 
-def test_the_cluster_is_asked_when_the_person_pauses_and_its_refusal_shown(stage: StageProcess, visit: Visit) -> None:
+def test_cluster_is_asked_after_pause_and_its_refusal_shown(stage: StageProcess, visit: Visit) -> None:
     page = form(visit)
     expect(card(page)).not_to_contain_text("Asking the cluster")
     page.get_by_label("Title").fill("Mine")
@@ -122,7 +122,7 @@ def test_the_objects_open_beside_the_form(visit: Visit) -> None:
     expect(opened.value.get_by_label("Objects as YAML")).to_contain_text("token: (hidden)")
 
 
-def test_without_a_script_the_button_checks_and_another_tier_is_chosen(stage: StageProcess, visit: Visit) -> None:
+def test_button_checks_and_chooses_a_tier_without_a_script(stage: StageProcess, visit: Visit) -> None:
     stage.play(enlarge)
     page = form(visit, javascript=False)
     page.get_by_role("radio", name="Large").check()

@@ -36,7 +36,7 @@ def lit(page: Page) -> list[str]:
     return found
 
 
-def test_a_row_lights_up_for_a_new_state_but_not_for_a_measurement(stage: StageProcess, visit: Visit) -> None:
+def test_row_lights_up_for_a_state_not_a_measurement(stage: StageProcess, visit: Visit) -> None:
     stage.play(scenes.put_node, name="node-a", ready=False)
     stage.play(scenes.put_node, name="node-b")
     page = watched(visit)
@@ -53,7 +53,7 @@ def test_a_row_lights_up_for_a_new_state_but_not_for_a_measurement(stage: StageP
     not_reloaded(page)
 
 
-def test_a_changed_row_does_not_have_the_whole_page_styled_again(stage: StageProcess, visit: Visit) -> None:
+def test_changed_row_does_not_restyle_the_whole_page(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     stage.play(executing.put, id="wait222222", state="queued", title="Waits")
     page = watched(visit, "/executions/")
@@ -69,7 +69,7 @@ def test_a_changed_row_does_not_have_the_whole_page_styled_again(stage: StagePro
     assert max(styled) < page.locator("*").count() / 4
 
 
-def test_what_only_counts_on_is_no_news(stage: StageProcess, visit: Visit) -> None:
+def test_growing_counts_do_not_light_up_a_row(stage: StageProcess, visit: Visit) -> None:
     def put(sentence: str) -> None:
         condition = builders.condition("Ready", "False", "KubeletNotReady", sentence)
         stage.play(scenes.put_node, name="node-a", conditions=[condition])
@@ -97,7 +97,7 @@ def test_a_page_on_which_everything_changes_stays_calm(stage: StageProcess, visi
     assert len(lit(page)) < 20
 
 
-def test_nothing_lights_up_for_those_who_want_no_motion(stage: StageProcess, visit: Visit) -> None:
+def test_rows_do_not_light_up_under_reduced_motion(stage: StageProcess, visit: Visit) -> None:
     stage.play(scenes.put_node, name="node-a", ready=False)
     page = visit("olga-operator", NODES)
     page.emulate_media(reduced_motion="reduce")
@@ -108,7 +108,7 @@ def test_nothing_lights_up_for_those_who_want_no_motion(stage: StageProcess, vis
     assert lit(page) == []
 
 
-def test_rows_keep_their_places_beneath_the_pointer_and_move_when_it_leaves(stage: StageProcess, visit: Visit) -> None:
+def test_rows_stay_beneath_pointer_and_move_when_it_leaves(stage: StageProcess, visit: Visit) -> None:
     for name in ("b", "c", "d"):
         stage.play(scenes.put_node, name=f"node-{name}", pool=f"{name}-pool", ready=False)
     page = watched(visit)
@@ -133,7 +133,7 @@ def test_rows_keep_their_places_beneath_the_pointer_and_move_when_it_leaves(stag
     not_reloaded(page)
 
 
-def test_what_came_and_went_while_the_pointer_was_there_leaves_no_trace(stage: StageProcess, visit: Visit) -> None:
+def test_row_that_came_and_went_under_pointer_is_traceless(stage: StageProcess, visit: Visit) -> None:
     stage.play(scenes.put_node, name="node-b")
     page = watched(visit)
     line = page.locator(".rows-wait")
@@ -147,7 +147,7 @@ def test_what_came_and_went_while_the_pointer_was_there_leaves_no_trace(stage: S
     assert names(page) == ["node-b"]
 
 
-def test_a_pointer_that_was_left_there_holds_nothing_after_a_while(stage: StageProcess, visit: Visit) -> None:
+def test_idle_pointer_holds_rows_only_for_a_while(stage: StageProcess, visit: Visit) -> None:
     stage.play(scenes.put_node, name="node-b")
     page = visit("olga-operator", NODES)
     page.clock.install()

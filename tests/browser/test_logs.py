@@ -71,7 +71,7 @@ def test_the_first_lines_appear_when_the_program_has_started(stage: StageProcess
     expect(page.locator("#log-state")).to_contain_text("Following")
 
 
-def test_a_server_that_is_away_is_said_and_lines_stay(stage: StageProcess, visit: Visit, forgiven: list[str]) -> None:
+def test_unavailable_server_is_said_and_log_lines_stay(stage: StageProcess, visit: Visit, forgiven: list[str]) -> None:
     forgiven.append(ANYTHING)
     stage.play(executing.working_day)
     page = visit("alice", PATH)

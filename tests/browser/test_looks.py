@@ -73,7 +73,7 @@ def test_pages_look_as_they_should(
     assert not wrong, "\n".join(wrong)
 
 
-def test_what_is_wrong_with_a_page_is_found(visit: Visit) -> None:
+def test_faults_of_a_page_are_found(visit: Visit) -> None:
     page = visit("alice", "/account/")
     assert wrong_with(page, "account") == []
     page.evaluate(

@@ -30,7 +30,7 @@ def test_a_taint_is_looked_at_and_then_added(stage: StageProcess, visit: Visit, 
 
 
 @WIDE_AND_PHONE
-def test_the_pages_of_taints_the_takeover_and_verbose_logs_have_no_fault_to_the_eye(
+def test_pages_of_taints_takeover_and_verbose_logs_look_right(
     stage: StageProcess, visit: Visit, width: int, scheme: str
 ) -> None:
     stage.play(draining.busy_node)

@@ -15,7 +15,7 @@ def none(stage: StageProcess) -> None:
     stage.play(notifying.none)
 
 
-def test_a_new_notification_is_counted_on_an_open_page_and_shown_as_a_toast(stage: StageProcess, visit: Visit) -> None:
+def test_new_notification_is_counted_and_toasted_on_open_page(stage: StageProcess, visit: Visit) -> None:
     page = visit("alice", "/")
     expect(page.locator("#freshness")).to_contain_text("Live")
     expect(page.locator("#bell .bell-count")).to_have_count(0)
@@ -29,9 +29,7 @@ def test_a_new_notification_is_counted_on_an_open_page_and_shown_as_a_toast(stag
     expect(page.locator("#bell .bell-count")).to_have_count(0)
 
 
-def test_an_open_list_shows_a_new_notification_by_itself_and_can_mark_it_as_read(
-    stage: StageProcess, visit: Visit
-) -> None:
+def test_open_list_shows_new_notification_and_marks_it_read(stage: StageProcess, visit: Visit) -> None:
     page = visit("alice", "/notifications/")
     follow(page)
     expect(page.locator("#notifications")).to_contain_text("No notifications.")
@@ -44,7 +42,7 @@ def test_an_open_list_shows_a_new_notification_by_itself_and_can_mark_it_as_read
     expect(page.locator(".notification-unread")).to_have_count(0)
 
 
-def test_without_a_script_the_bell_is_a_link_with_the_number(stage: StageProcess, visit: Visit) -> None:
+def test_bell_is_a_link_with_the_number_without_script(stage: StageProcess, visit: Visit) -> None:
     stage.play(notifying.notifications)
     page = visit("alice", "/", javascript=False)
     page.get_by_role("link", name="Notifications, 4 unread").click()
@@ -54,9 +52,7 @@ def test_without_a_script_the_bell_is_a_link_with_the_number(stage: StageProcess
 
 
 @WIDE_AND_PHONE
-def test_no_page_of_notifications_has_a_fault_to_the_eye(
-    stage: StageProcess, visit: Visit, width: int, scheme: str
-) -> None:
+def test_notification_pages_have_no_visible_fault(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
     page = visit("alice", "/notifications/", width=width, scheme=scheme)
     look_at(page, "notifications-none")
     stage.play(notifying.notifications)

@@ -32,7 +32,7 @@ def test_a_cell_changes_comes_and_goes_without_a_reload(stage: StageProcess, vis
     not_reloaded(page)
 
 
-def test_the_keyboard_reads_a_cell_and_can_skip_them_all(stage: StageProcess, visit: Visit) -> None:
+def test_keyboard_reads_a_cell_and_can_skip_them_all(stage: StageProcess, visit: Visit) -> None:
     stage.play(overviewing.many_nodes, pool="batch", count=150)
     page = visit("olga-operator", PATH)
     follow(page)

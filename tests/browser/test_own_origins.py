@@ -62,7 +62,7 @@ def reached_mine(executions: Executions) -> list[str]:
     return [path for id, path in executions.reached if id == "mine"]
 
 
-def test_it_learns_of_no_other_workspace_from_storage(plant: Plant) -> None:
+def test_planted_page_learns_of_no_workspace_from_storage(plant: Plant) -> None:
     """JupyterLab's tabs tell each other their ids by events of the storage that they share."""
     planted = plant(
         """
@@ -77,7 +77,7 @@ def test_it_learns_of_no_other_workspace_from_storage(plant: Plant) -> None:
 
 
 @pytest.mark.parametrize("mode", ["cors", "no-cors", "same-origin"])
-def test_it_reads_and_writes_no_file_of_another(plant: Plant, executions: Executions, mode: str) -> None:
+def test_planted_page_reads_and_writes_no_file_of_another(plant: Plant, executions: Executions, mode: str) -> None:
     planted = plant(
         f"""
         const ask = (method) => fetch("MINEapi/contents/secret.txt", {{method, mode: "{mode}", credentials: "include"}})
@@ -90,7 +90,7 @@ def test_it_reads_and_writes_no_file_of_another(plant: Plant, executions: Execut
     assert reached_mine(executions) == []
 
 
-def test_it_starts_no_terminal_in_another(plant: Plant, executions: Executions) -> None:
+def test_planted_page_starts_no_terminal_in_another(plant: Plant, executions: Executions) -> None:
     planted = plant(
         """
         const socket = new WebSocket("MINEterminals/websocket/1".replace("http", "ws"));
@@ -103,7 +103,7 @@ def test_it_starts_no_terminal_in_another(plant: Plant, executions: Executions) 
     assert reached_mine(executions) == []
 
 
-def test_it_sends_no_form_to_another(plant: Plant, executions: Executions) -> None:
+def test_planted_page_sends_no_form_to_another(plant: Plant, executions: Executions) -> None:
     planted = plant(
         """
         const form = document.createElement("form");
@@ -118,9 +118,7 @@ def test_it_sends_no_form_to_another(plant: Plant, executions: Executions) -> No
 
 
 @pytest.mark.parametrize("element", ["iframe", "img", "script", "object", "embed"])
-def test_it_shows_another_in_no_frame_and_loads_nothing_of_it(
-    plant: Plant, executions: Executions, element: str
-) -> None:
+def test_planted_page_frames_and_loads_nothing_of_another(plant: Plant, executions: Executions, element: str) -> None:
     planted = plant(
         f"""
         const held = document.createElement("{element}");
@@ -133,7 +131,7 @@ def test_it_shows_another_in_no_frame_and_loads_nothing_of_it(
     assert reached_mine(executions) == []
 
 
-def test_it_holds_no_window_of_another_and_sends_it_no_message(
+def test_planted_page_holds_no_window_and_messages_no_other(
     plant: Plant, visitor: tuple[BrowserContext, Served]
 ) -> None:
     context, _ = visitor
@@ -154,7 +152,7 @@ def test_it_holds_no_window_of_another_and_sends_it_no_message(
     assert popup.evaluate("window.opener") is None
 
 
-def test_it_sets_no_cookie_that_another_is_sent(plant: Plant, visitor: tuple[BrowserContext, Served]) -> None:
+def test_planted_page_sets_no_cookie_sent_to_another(plant: Plant, visitor: tuple[BrowserContext, Served]) -> None:
     context, served = visitor
     planted = plant(
         """
@@ -196,7 +194,7 @@ def program_with_a_worker(request: web.Request) -> web.Response:
     return page(REGISTERS, title="Cluster")
 
 
-def test_a_program_answers_with_no_service_worker_in_its_place(
+def test_program_gets_no_service_worker_in_its_place(
     visitor: tuple[BrowserContext, Served], executions: Executions
 ) -> None:
     context, served = visitor
@@ -209,7 +207,7 @@ def test_a_program_answers_with_no_service_worker_in_its_place(
     expect(tab).to_have_title("Cluster")
 
 
-def test_where_an_environment_may_have_service_workers_they_serve_files_but_no_pages_and_end_with_the_execution(
+def test_allowed_service_workers_serve_files_only_until_execution_ends(
     visitor: tuple[BrowserContext, Served], executions: Executions
 ) -> None:
     context, served = visitor
@@ -251,7 +249,7 @@ def test_a_worker_that_is_a_module_is_refused(visitor: tuple[BrowserContext, Ser
     assert tab.evaluate("found") != ["registered"]
 
 
-def test_what_an_origin_has_stored_is_gone_with_the_page_that_says_that_it_has_ended(
+def test_stored_data_of_an_origin_goes_when_it_ended(
     visitor: tuple[BrowserContext, Served], executions: Executions
 ) -> None:
     context, served = visitor

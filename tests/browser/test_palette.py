@@ -36,7 +36,7 @@ def settle(page: Page) -> None:
 
 
 @pytest.mark.parametrize("key", ["/", "Control+k", "Meta+k"])
-def test_it_opens_by_key_and_enter_goes_to_what_was_typed(visit: Visit, key: str) -> None:
+def test_palette_opens_by_key_and_enter_follows_typed_text(visit: Visit, key: str) -> None:
     page = visit("alice", "/")
     page.keyboard.press(key)
     settle(page)
@@ -111,7 +111,7 @@ def test_the_list_of_shortcuts_opens_and_its_keys_work(visit: Visit) -> None:
         page.wait_for_load_state()  # the address is the new page's before its keys work
 
 
-def test_j_and_k_go_through_the_rows_of_a_table(visit: Visit) -> None:
+def test_keys_j_and_k_go_through_rows_of_table(visit: Visit) -> None:
     page = visit("alice", "/executions/")
     links = [row.locator("a").first for row in page.locator("main tbody tr").all()]
     assert len(links) > 2
@@ -167,7 +167,7 @@ def test_a_lost_server_is_said(visit: Visit, stage: StageProcess, forgiven: list
 
 
 @WIDE_AND_PHONE
-def test_it_has_no_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
+def test_palette_has_no_visible_fault(visit: Visit, width: int, scheme: str) -> None:
     page = visit("ada-admin", "/executions/", width=width, scheme=scheme)
     looks = {"empty": "", "found": "de", "none": "no such thing"}
     for name, text in looks.items():
@@ -198,7 +198,7 @@ def test_without_javascript_the_page_finds_as_well(visit: Visit) -> None:
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-def test_an_execution_is_stopped_from_the_palette_after_a_question(visit: Visit) -> None:
+def test_execution_is_stopped_from_the_palette_after_a_question(visit: Visit) -> None:
     page = visit("alice", "/")
     page.keyboard.press("/")
     settle(page)

@@ -62,9 +62,7 @@ def _logged_in(chromium: Browser, stage: StageProcess, person: str) -> BrowserCo
     return context
 
 
-def test_nobodys_session_is_swapped_for_another_by_a_sibling_host(
-    chromium: Browser, secure_stage: StageProcess
-) -> None:
+def test_sibling_host_cannot_swap_a_session_for_another(chromium: Browser, secure_stage: StageProcess) -> None:
     with (
         contextlib.closing(_logged_in(chromium, secure_stage, "bob")) as attackers,
         contextlib.closing(_logged_in(chromium, secure_stage, "alice")) as victims,

@@ -101,7 +101,7 @@ def test_an_owner_manages_a_project_and_a_member_looks(visit: Visit, width: int,
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_a_role_is_changed_after_a_question_that_says_what_it_takes(visit: Visit, javascript: bool) -> None:
+def test_role_is_changed_after_a_question_about_lost_rights(visit: Visit, javascript: bool) -> None:
     page = visit(ADMIN, "/people/?text=olga", javascript=javascript)
     page.locator("tbody a").first.click()
     page.locator("#id_role").select_option("practitioner")

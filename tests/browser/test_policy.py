@@ -61,7 +61,7 @@ def test_the_admins_own_scripts_run(visit: Visit) -> None:
     expect(page.locator(".selector-available").first).to_be_visible()
 
 
-def test_a_script_that_slipped_into_a_page_does_not_run(visit: Visit, forgiven: list[str]) -> None:
+def test_script_that_slipped_into_a_page_does_not_run(visit: Visit, forgiven: list[str]) -> None:
     page = visit(ADMIN, "/account/")
     # A picture that is none, and not one that is missing: the browser may complain of that when the test is over.
     page.evaluate(_INJECT, "<img src=/static/dashboard.css onerror=\"window.ran.push('handler')\">")

@@ -51,7 +51,7 @@ def decide(page: Page, title: str, button: str, *, reason: str = "") -> None:
     follow(page)
 
 
-def test_what_an_operator_decides_another_persons_open_page_shows_by_itself(visit: Visit) -> None:
+def test_open_page_of_owner_shows_operator_decision_by_itself(visit: Visit) -> None:
     page = visit("alice", "/queue/")
     follow(page)
     expect(page.locator("#queue-head")).to_contain_text(
@@ -91,7 +91,7 @@ def test_what_an_operator_decides_another_persons_open_page_shows_by_itself(visi
 
 
 @WIDE_AND_PHONE
-def test_the_queue_and_the_page_to_change_it_have_no_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
+def test_queue_pages_have_no_visible_fault(visit: Visit, width: int, scheme: str) -> None:
     page = visit("olga-operator", "/queue/", width=width, scheme=scheme)
     follow(page)
     expect(position(page, OURS)).to_have_text("1")

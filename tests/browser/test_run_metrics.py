@@ -27,7 +27,7 @@ def swept(stage: StageProcess, page: Page, *, more: str = "") -> str:
     return job
 
 
-def test_metrics_are_drawn_as_they_come_and_new_ones_get_a_chart(stage: StageProcess, visit: Visit) -> None:
+def test_metrics_are_drawn_as_they_come_with_new_charts(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     page = visit("alice", "/")
     id = launch(page).strip("/").rsplit("/", 1)[1]
@@ -52,7 +52,7 @@ def test_metrics_are_drawn_as_they_come_and_new_ones_get_a_chart(stage: StagePro
     not_reloaded(page)
 
 
-def test_a_sweep_is_sorted_and_its_runs_are_drawn_together(stage: StageProcess, visit: Visit) -> None:
+def test_sweep_is_sorted_and_its_runs_are_drawn_together(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     page = visit("alice", "/")
     job = swept(stage, page)
@@ -70,9 +70,7 @@ def test_a_sweep_is_sorted_and_its_runs_are_drawn_together(stage: StageProcess, 
     expect(page.locator("tbody").first).to_contain_text("Metric loss")
 
 
-def test_without_a_script_the_table_says_what_was_measured_and_a_sweep_can_be_sorted(
-    stage: StageProcess, visit: Visit
-) -> None:
+def test_metrics_table_and_sorted_sweep_work_without_a_script(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     page = visit("alice", "/", javascript=False)
     job = swept(stage, page)
@@ -86,9 +84,7 @@ def test_without_a_script_the_table_says_what_was_measured_and_a_sweep_can_be_so
 
 
 @EVERY_SCREEN
-def test_no_page_with_metrics_has_a_fault_to_the_eye(
-    stage: StageProcess, visit: Visit, width: int, scheme: str
-) -> None:
+def test_pages_with_metrics_have_no_visible_fault(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
     stage.play(executing.team)
     page = visit("alice", "/", width=width, scheme=scheme)
     job = swept(stage, page, more=LONG)

@@ -17,7 +17,7 @@ def save(page: Page, job: str, cron: str) -> None:
     expect(page.locator("#schedules")).to_contain_text(cron)
 
 
-def test_a_schedule_is_checked_saved_paused_and_deleted_without_a_script(stage: StageProcess, visit: Visit) -> None:
+def test_schedule_is_checked_saved_paused_and_deleted_without_script(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     page = visit("alice", "/", javascript=False)
     job = launch(page)
@@ -57,7 +57,7 @@ def test_words_and_times_follow_what_is_typed(stage: StageProcess, visit: Visit)
 
 
 @WIDE_AND_PHONE
-def test_no_page_of_a_schedule_has_a_fault_to_the_eye(
+def test_schedule_pages_have_no_visible_fault(
     stage: StageProcess, visit: Visit, forgiven: list[str], width: int, scheme: str
 ) -> None:
     forgiven.append("422")

@@ -26,7 +26,7 @@ def test_a_smaller_tier_is_chosen_with_one_click(visit: Visit, javascript: bool)
     expect(small).to_be_checked()
 
 
-def test_after_running_out_of_memory_the_larger_tier_is_chosen_on_the_form(visit: Visit) -> None:
+def test_larger_tier_is_chosen_after_running_out_of_memory(visit: Visit) -> None:
     page = visit("alice", f"/executions/{sizing.SHORT}/")
     page.get_by_role("link", name="Launch again on Large (28 GiB)").click()
     expect(page.get_by_role("radio", name="Large")).to_be_checked()

@@ -19,7 +19,7 @@ def started(stage: StageProcess) -> Iterator[None]:
 
 
 @WIDE_AND_PHONE
-def test_way_from_all_tiers_to_the_slowest_start_of_one(visit: Visit, width: int, scheme: str) -> None:
+def test_way_leads_from_all_tiers_to_the_slowest_start(visit: Visit, width: int, scheme: str) -> None:
     page = visit("olga-operator", "/startup/", width=width, scheme=scheme)
     expect(page.locator("h1")).to_have_text("Start-up times")
     expect(page.locator(".chart-card canvas")).to_have_count(2)
@@ -49,7 +49,7 @@ def test_the_page_is_complete_without_javascript_and_on_paper(visit: Visit) -> N
 
 
 @ON_SCREENS
-def test_service_levels_show_the_budget_of_a_month_of_starts(visit: Visit, width: int, scheme: str) -> None:
+def test_service_levels_show_budget_of_a_month_of_starts(visit: Visit, width: int, scheme: str) -> None:
     page = visit("olga-operator", "/service-levels/", width=width, scheme=scheme)
     level = page.get_by_role("region", name="Start-up time")
     expect(level.get_by_role("img")).to_have_count(2)

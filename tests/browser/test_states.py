@@ -59,7 +59,7 @@ def settle(page: Page) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("state", STATES)
 @ON_SCREENS
-def test_no_page_has_a_fault_to_the_eye_in_any_state(
+def test_pages_have_no_visible_fault_in_any_state(
     stage: StageProcess, visit: Visit, state: str, width: int, scheme: str
 ) -> None:
     scene, more = STATES[state]

@@ -29,9 +29,7 @@ def test_pages_of_usage_look_as_they_should(visit: Visit, used: StageProcess, wi
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_way_from_home_to_a_month_and_from_everybody_to_a_person(
-    visit: Visit, used: StageProcess, javascript: bool
-) -> None:
+def test_way_leads_from_home_to_month_and_to_person(visit: Visit, used: StageProcess, javascript: bool) -> None:
     page = visit("olga-operator", "/", width=390, javascript=javascript)
     page.get_by_role("button", name="You").click()
     page.get_by_role("link", name="Your usage").click()

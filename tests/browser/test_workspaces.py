@@ -24,7 +24,7 @@ def launch_and_stop(page: Page) -> str:
     return id
 
 
-def test_it_is_stopped_resumed_renamed_and_deleted_without_a_script(stage: StageProcess, visit: Visit) -> None:
+def test_workspace_is_stopped_resumed_renamed_and_deleted_without_script(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     page = visit("alice", "/", javascript=False)
     launch_and_stop(page)
@@ -63,9 +63,7 @@ def test_home_follows_it_live(stage: StageProcess, visit: Visit) -> None:
 
 
 @WIDE_AND_PHONE
-def test_no_page_of_a_workspace_has_a_fault_to_the_eye(
-    stage: StageProcess, visit: Visit, width: int, scheme: str
-) -> None:
+def test_workspace_pages_have_no_visible_fault(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
     stage.play(executing.team)
     page = visit("alice", "/", width=width, scheme=scheme)
     own = f"/workspaces/{launch_and_stop(page)}/"
@@ -91,7 +89,7 @@ def share(page: Page, port: str) -> None:
     page.get_by_role("button", name="Share").click()
 
 
-def test_an_app_of_a_workspace_is_shared_and_taken_back_without_a_script(
+def test_app_of_workspace_is_shared_and_unshared_without_script(
     stage: StageProcess, visit: Visit, forgiven: list[str]
 ) -> None:
     forgiven.append("422")
@@ -112,7 +110,7 @@ def test_an_app_of_a_workspace_is_shared_and_taken_back_without_a_script(
 
 
 @WIDE_AND_PHONE
-def test_no_page_about_a_shared_app_has_a_fault_to_the_eye(
+def test_pages_about_shared_app_have_no_visible_fault(
     stage: StageProcess, visit: Visit, forgiven: list[str], width: int, scheme: str
 ) -> None:
     forgiven.append("422")

@@ -21,7 +21,7 @@ def waiting(stage: StageProcess) -> Iterator[None]:
 
 
 @WIDE_AND_PHONE
-def test_owners_of_ticked_executions_are_written_to_after_one_question(visit: Visit, width: int, scheme: str) -> None:
+def test_owners_of_ticked_executions_are_written_to_at_once(visit: Visit, width: int, scheme: str) -> None:
     page = visit("olga-operator", "/executions/", width=width, scheme=scheme)
     follow(page)
     for name in ("Ours", "Theirs"):

@@ -64,7 +64,7 @@ def test_owner_teammate_operator_and_admin_may_look(people: People, running: Exe
 
 
 @pytest.mark.parametrize("who", EVERYBODY)
-def test_who_may_stop_it_may_change_it_and_members_may_open_it(people: People, running: Execution, who: str) -> None:
+def test_stoppers_may_change_cluster_and_members_may_open_it(people: People, running: Execution, who: str) -> None:
     client = client_of(getattr(people, who))
     may_change = who in CHANGERS
     page = text(getattr(people, who), running)
@@ -77,7 +77,7 @@ def test_who_may_stop_it_may_change_it_and_members_may_open_it(people: People, r
     assert ('form="open-form"' in page) is (who in ("owner", "teammate"))
 
 
-def test_the_page_says_how_many_workers_work_and_what_the_others_wait_for(people: People, running: Execution) -> None:
+def test_page_counts_working_workers_and_reasons_of_the_others(people: People, running: Execution) -> None:
     page = text(people.owner, running)
     assert "2 of 3 workers; 1 waits for a node." in page
     assert 'aria-label="worker aaaaa: ready, on node-a, 12 tasks, holds 3 GiB"' in page
@@ -85,9 +85,7 @@ def test_the_page_says_how_many_workers_work_and_what_the_others_wait_for(people
     assert "It can measure the workers&#x27; load." in page
 
 
-def test_a_cell_says_all_of_its_worker_and_leads_to_its_pod(
-    people: People, running: Execution, runtime: Runtime
-) -> None:
+def test_cell_describes_its_worker_and_leads_to_the_pod(people: People, running: Execution, runtime: Runtime) -> None:
     pod = f"{NAMESPACE}/cluster-{running.pk}-worker-6468bd54f7-bbbbb"
     runtime.usage.replace(Measured({}, {pod: Usage(1660, 2 * 2**30)}))
     page = text(people.owner, running)
@@ -95,7 +93,7 @@ def test_a_cell_says_all_of_its_worker_and_leads_to_its_pod(
     assert f'href="/pods/{pod}/" title="{label}" aria-label="{label}"' in page
 
 
-def test_the_worker_that_goes_next_is_the_one_that_is_missed_least(
+def test_least_missed_worker_goes_next(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.remove(PODS, f"cluster-{running.pk}-worker-6468bd54f7-ccccc", namespace=NAMESPACE)
@@ -106,7 +104,7 @@ def test_the_worker_that_goes_next_is_the_one_that_is_missed_least(
     assert "first to be removed" not in text(people.owner, running), "the minimum is never taken away"
 
 
-def test_the_chart_gets_samples_targets_and_events_with_their_causes(people: People, running: Execution) -> None:
+def test_chart_gets_samples_targets_and_events_with_causes(people: People, running: Execution) -> None:
     LifecycleEntry.objects.create(
         execution=running, at=MOMENT + timedelta(minutes=2.9), source="kubernetes", event_uid="e1",
         reason="SuccessfulRescale",
@@ -147,7 +145,7 @@ def test_changing_the_workers_is_written_and_said(people: People, running: Execu
         ("1", "", "maximum", "required"),
     ],
 )
-def test_a_wrong_number_of_workers_is_refused_at_its_field(
+def test_wrong_number_of_workers_is_refused_at_its_field(
     people: People, running: Execution, minimum: str, maximum: str, field: str, sentence: str
 ) -> None:
     numbers = {"minimum": minimum, "maximum": maximum}
@@ -160,7 +158,7 @@ def test_a_wrong_number_of_workers_is_refused_at_its_field(
     assert running.workers_maximum == 5
 
 
-def test_restarting_the_head_says_what_is_lost_and_asks_first(people: People, running: Execution) -> None:
+def test_head_restart_says_the_loss_and_asks_first(people: People, running: Execution) -> None:
     client = client_of(people.owner)
     page = client.get(f"/executions/{running.pk}/restart-head/").content.decode()
     assert "The scheduler forgets every task" in page
@@ -171,22 +169,20 @@ def test_restarting_the_head_says_what_is_lost_and_asks_first(people: People, ru
     assert running.restart_requested_at is not None
 
 
-def test_a_head_that_does_not_run_yet_is_not_restarted(people: People, running: Execution) -> None:
+def test_head_that_does_not_run_is_not_restarted(people: People, running: Execution) -> None:
     Execution.objects.filter(pk=running.pk).update(state=State.DEPLOYING)
     answer = client_of(people.owner).post(f"/executions/{running.pk}/restart-head/")
     assert answer.status_code == 422
     assert "is not running yet" in answer.content.decode()
 
 
-def test_what_is_no_cluster_has_no_samples_and_no_workers_to_change(people: People, running: Execution) -> None:
+def test_other_kinds_have_no_samples_and_no_workers(people: People, running: Execution) -> None:
     workspace = make_execution(people.owner, running.project)
     for path in ("samples/", "resize/", "restart-head/"):
         assert client_of(people.owner).get(f"/executions/{workspace.pk}/{path}").status_code == 404
 
 
-def test_the_logs_of_all_pods_are_one_in_the_order_of_time(
-    people: People, running: Execution, cluster: FakeCluster
-) -> None:
+def test_logs_of_all_pods_are_merged_by_time(people: People, running: Execution, cluster: FakeCluster) -> None:
     id = running.pk
     logs = {
         f"cluster-{id}-head-7d9f-abcde": ["2026-03-04T09:00:01Z scheduler up", "2026-03-04T09:00:05.5Z worker came"],
@@ -207,7 +203,7 @@ def test_the_logs_of_all_pods_are_one_in_the_order_of_time(
     assert '<option value="all">All pods</option>' in alone
 
 
-def test_of_many_pods_the_newest_logs_are_shown_and_the_page_says_that_others_are_not(
+def test_newest_logs_of_many_pods_are_shown_with_notice(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     for number in range(40):
@@ -217,9 +213,7 @@ def test_of_many_pods_the_newest_logs_are_shown_and_the_page_says_that_others_ar
     assert "Only 24 of 43 pods are shown together, the newest ones; choose a pod to see its log." in page
 
 
-def test_a_log_that_cannot_be_fetched_does_not_hide_the_others(
-    people: People, running: Execution, cluster: FakeCluster
-) -> None:
+def test_unfetchable_log_does_not_hide_the_others(people: People, running: Execution, cluster: FakeCluster) -> None:
     cluster.set_log(f"cluster-{running.pk}-worker-6468bd54f7-aaaaa", ["2026-03-04T09:00:05Z here"], namespace=NAMESPACE,
                     container="run")  # fmt: skip
     cluster.fail_next(ClusterUnavailable("refused"), verb="logs")
@@ -240,9 +234,7 @@ def test_a_pair_is_linked_both_ways(people: People, running: Execution, runtime:
     assert "Churn notebook" in page
 
 
-def test_a_cluster_whose_workers_are_up_is_not_shown_as_waiting_for_them(
-    people: People, running: Execution, runtime: Runtime
-) -> None:
+def test_cluster_with_workers_up_is_not_shown_as_waiting(people: People, running: Execution, runtime: Runtime) -> None:
     workspace = make_execution(people.owner, running.project, title="Churn notebook")
     Execution.objects.filter(pk=running.pk).update(attached_to=workspace.pk, state=State.PREPARING)
     read_executions(runtime)
@@ -252,7 +244,7 @@ def test_a_cluster_whose_workers_are_up_is_not_shown_as_waiting_for_them(
         assert "2 of 3 workers" not in page
 
 
-async def test_workers_come_and_go_on_the_page_as_they_do(
+async def test_workers_come_and_go_on_the_page_live(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     async with connected(f"/live/execution/?id={running.pk}", people.teammate) as socket:
@@ -268,7 +260,7 @@ async def test_workers_come_and_go_on_the_page_as_they_do(
         assert "3 of 5 workers; 2 are being created." in message
 
 
-async def test_the_event_that_made_it_grow_is_in_its_history(
+async def test_event_that_made_it_grow_is_in_history(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     message = "New size: 3; reason: cpu resource utilization (percentage of request) above target"
@@ -297,9 +289,7 @@ def test_an_ended_cluster_keeps_its_chart_and_its_cost(
     assert "$1.00" in page, "two hours of a head at 0.10 and of one worker at 0.40"
 
 
-def test_a_clusters_pods_are_named_by_what_they_are_wherever_they_stand(
-    people: People, running: Execution, runtime: Runtime
-) -> None:
+def test_cluster_pods_are_named_by_role_everywhere(people: People, running: Execution, runtime: Runtime) -> None:
     operator, pod = client_of(people.operator), f"cluster-{running.pk}-worker-6468bd54f7-aaaaa"
     Execution.objects.filter(pk=running.pk).update(title="Features")
     read_executions(runtime)
@@ -312,7 +302,7 @@ def test_a_clusters_pods_are_named_by_what_they_are_wherever_they_stand(
     assert f'title="{pod}">worker aaaaa</a>' in listed
 
 
-def test_before_it_has_pods_the_page_says_what_it_waits_for(people: People, runtime: Runtime) -> None:
+def test_page_without_pods_says_what_the_cluster_waits_for(people: People, runtime: Runtime) -> None:
     queued = make_cluster(people.owner, make_project(people.owner), state=State.QUEUED)
     read_executions(runtime)
     page = text(people.owner, queued)

@@ -34,7 +34,7 @@ def variables(pod: RawObject) -> dict[str, str]:
 
 
 @in_world
-async def test_the_workspace_is_created_with_the_address_of_its_clusters_head(shop: Shop) -> None:
+async def test_workspace_is_created_with_the_address_of_its_head(shop: Shop) -> None:
     world = World()
     workspace, cluster = shop.launch_with_cluster()
     controller = world.controller()
@@ -59,7 +59,7 @@ async def test_the_workspace_waits_for_the_address_and_says_so(shop: Shop) -> No
 
 
 @in_world
-async def test_a_job_starts_when_its_cluster_runs_and_says_what_it_waits_for(shop: Shop) -> None:
+async def test_job_starts_when_its_cluster_runs_and_explains_waiting(shop: Shop) -> None:
     world = World()
     job = shop.launch(kind="job", environment=shop.job, cluster=shop.cluster_request())
     cluster = Execution.objects.get(attached_to=job)
@@ -76,9 +76,7 @@ async def test_a_job_starts_when_its_cluster_runs_and_says_what_it_waits_for(sho
 
 
 @in_world
-async def test_an_address_that_never_comes_ends_the_cluster_and_the_workspace_goes_on(
-    shop: Shop, configure: Configure
-) -> None:
+async def test_missing_address_ends_cluster_while_workspace_goes_on(shop: Shop, configure: Configure) -> None:
     world = World()
     workspace, cluster = shop.launch_with_cluster()
     controller = world.controller()
@@ -107,7 +105,7 @@ async def test_an_address_that_never_comes_ends_the_cluster_and_the_workspace_go
 
 
 @in_world
-async def test_the_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Shop) -> None:
+async def test_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Shop) -> None:
     world = World()
     workspace, cluster = shop.launch_with_cluster()
     controller = world.controller()
@@ -125,7 +123,7 @@ async def test_the_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Sho
 
 
 @in_world
-async def test_a_cluster_is_stopped_alone_and_the_workspace_goes_on(shop: Shop) -> None:
+async def test_cluster_is_stopped_alone_while_workspace_goes_on(shop: Shop) -> None:
     world = World()
     workspace, cluster = shop.launch_with_cluster()
     controller = world.controller()
@@ -156,9 +154,7 @@ async def rounds(world: World, controller: Any, number: int) -> None:
 
 
 @in_world
-async def test_a_job_whose_cluster_failed_ends_with_the_clusters_reason_and_starts_nothing(
-    shop: Shop, configure: Configure
-) -> None:
+async def test_job_ends_with_the_reason_of_its_failed_cluster(shop: Shop, configure: Configure) -> None:
     world = World()
     job, cluster, controller = await pair_of_a_job(world, shop)
     configure(DEPLOYING_TIMEOUT, 90)
@@ -178,7 +174,7 @@ async def test_a_job_whose_cluster_failed_ends_with_the_clusters_reason_and_star
 
 
 @in_world
-async def test_a_workspace_goes_on_without_a_cluster_that_failed_and_says_why(shop: Shop, configure: Configure) -> None:
+async def test_workspace_goes_on_without_failed_cluster_and_says_why(shop: Shop, configure: Configure) -> None:
     world = World()
     workspace, cluster = shop.launch_with_cluster()
     controller = world.controller(monotonic=loop_time)
@@ -202,7 +198,7 @@ async def test_a_workspace_goes_on_without_a_cluster_that_failed_and_says_why(sh
 
 
 @in_world
-async def test_a_job_whose_cluster_is_stopped_on_purpose_starts_without_it_and_says_so(shop: Shop) -> None:
+async def test_job_whose_cluster_was_stopped_starts_without_it(shop: Shop) -> None:
     world = World()
     job, cluster, controller = await pair_of_a_job(world, shop)
     request_stop(cluster, by="alice", now=world.now)
@@ -213,9 +209,7 @@ async def test_a_job_whose_cluster_is_stopped_on_purpose_starts_without_it_and_s
 
 
 @in_world
-async def test_a_job_waits_as_long_as_its_cluster_takes_and_its_own_clock_starts_then(
-    shop: Shop, configure: Configure
-) -> None:
+async def test_job_waits_for_its_cluster_before_its_clock_starts(shop: Shop, configure: Configure) -> None:
     world = World()
     configure(DEPLOYING_TIMEOUT, 90)
     configure(PREPARING_TIMEOUT, 300)
@@ -242,9 +236,7 @@ async def test_a_job_waits_as_long_as_its_cluster_takes_and_its_own_clock_starts
 
 
 @in_world
-async def test_a_job_that_the_cluster_does_not_allow_is_tried_again_after_its_long_wait(
-    shop: Shop, configure: Configure
-) -> None:
+async def test_refused_job_is_retried_after_its_long_wait(shop: Shop, configure: Configure) -> None:
     world = World()
     configure(DEPLOYING_TIMEOUT, 90)
     job, cluster, controller = await pair_of_a_job(world, shop)
@@ -292,7 +284,7 @@ def test_the_cluster_ends_with_its_workspace(shop: Shop, configure: Configure, h
 
 
 @in_world
-async def test_the_cluster_of_a_workspace_that_never_started_is_not_forgotten(shop: Shop, configure: Configure) -> None:
+async def test_cluster_of_never_started_workspace_is_not_forgotten(shop: Shop, configure: Configure) -> None:
     """The workspace holds no slots and is over at once, so nobody looks at it again."""
     world = World()
     workspace, cluster = shop.launch_with_cluster()

@@ -82,9 +82,7 @@ def test_a_metric_that_is_not_used_is_left_out(scaling: ScalingSpec, metrics: li
     [(0, 0, True, 0), (80, 0, True, 300), (0, 80, True, 300), (80, 0, False, 300)],
     ids=["demand alone", "demand and CPU", "demand and memory", "CPU alone"],
 )
-def test_nothing_is_waited_for_before_shrinking_when_the_demand_alone_counts(
-    cpu: int, memory: int, demand: bool, seconds_waited: int
-) -> None:
+def test_shrinking_waits_for_nothing_on_demand_alone(cpu: int, memory: int, demand: bool, seconds_waited: int) -> None:
     scaling = ScalingSpec(target_cpu=cpu, target_memory=memory, on_demand=demand)
     behavior = autoscaler_body(spec(of=cluster(scaling=scaling)), namespace="grid")["spec"]["behavior"]
     assert behavior["scaleDown"]["stabilizationWindowSeconds"] == seconds_waited
@@ -102,7 +100,7 @@ def test_a_cluster_of_a_fixed_size_has_no_autoscaler(scaling: ScalingSpec) -> No
     assert one(seconds(of), DEPLOYMENTS)["spec"]["replicas"] == worker_replicas(of) == 3
 
 
-def test_a_policy_of_nothing_is_left_out_and_no_policy_at_all_is_switched_off() -> None:
+def test_empty_policy_is_omitted_and_no_policies_disable_scaling() -> None:
     scaling = ScalingSpec(up_workers=0, down_percent=0)
     behavior = autoscaler_body(spec(of=cluster(scaling=scaling)), namespace="grid")["spec"]["behavior"]
     assert behavior["scaleUp"]["policies"] == [{"type": "Percent", "value": 100, "periodSeconds": 15}]

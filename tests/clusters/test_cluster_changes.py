@@ -62,7 +62,7 @@ def test_a_cluster_grows_when_there_is_room(running: Execution) -> None:
     assert (spec.framework, spec.scaling.target_cpu, spec.head_tier.id) == ("dask", 80, "small")
 
 
-def test_a_cluster_that_shrinks_keeps_its_slots_until_its_workers_are_gone(running: Execution) -> None:
+def test_shrinking_cluster_keeps_slots_until_workers_are_gone(running: Execution) -> None:
     resize(running, minimum=1, maximum=2, by="alice", now=NOW)
     assert (cluster_of(running).workers_maximum, running.slots) == (2, 6)
 
@@ -75,7 +75,7 @@ def test_a_cluster_that_shrinks_keeps_its_slots_until_its_workers_are_gone(runni
 
 
 @given(slots=st.integers(1, 50), maximum=st.integers(1, 50), pods=st.integers(0, 50))
-def test_slots_that_are_kept_cover_what_is_there_and_never_grow(slots: int, maximum: int, pods: int) -> None:
+def test_kept_slots_cover_present_pods_and_never_grow(slots: int, maximum: int, pods: int) -> None:
     kept = slots_to_keep(slots, workers_maximum=maximum, worker_pods=pods)
     assert kept <= slots
     assert kept == slots or kept >= 1 + max(maximum, pods)
@@ -95,9 +95,7 @@ def test_growing_needs_free_slots_now(shop: Shop, running: Execution, configure:
     assert running.slots == 9
 
 
-def test_a_limit_lowered_below_what_is_held_lets_nothing_grow_but_everything_shrink(
-    running: Execution, configure: Configure
-) -> None:
+def test_lowered_limit_stops_growing_but_allows_shrinking(running: Execution, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 3)
     assert "of 3 only 0 are free. Choose at most 5 workers" in refused(running, 2, 6)["workers_maximum"]
     configure(FRAMEWORK_SETTINGS["dask"]["maximum_workers"], 2)
@@ -135,7 +133,7 @@ def test_the_same_size_again_writes_nothing(running: Execution) -> None:
     assert not LifecycleEntry.objects.filter(source="change").exists()
 
 
-def test_what_waits_takes_any_size_that_can_start_some_day(shop: Shop, configure: Configure) -> None:
+def test_queued_cluster_takes_any_size_that_can_start(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 10)
     shop.launch_with_cluster()
     admit_waiting(LOCAL, now=NOW)
@@ -153,7 +151,7 @@ def test_what_waits_takes_any_size_that_can_start_some_day(shop: Shop, configure
 
 
 @pytest.mark.parametrize("change", ["resize", "restart"])
-def test_what_ends_is_not_changed_any_more(running: Execution, change: str) -> None:
+def test_ending_cluster_is_not_changed_any_more(running: Execution, change: str) -> None:
     def attempt(execution: Execution) -> None:
         if change == "resize":
             resize(execution, minimum=1, maximum=3, by="alice", now=NOW)
@@ -175,13 +173,13 @@ def test_a_workspace_has_neither_workers_nor_a_head(shop: Shop) -> None:
         restart_head(workspace, by="alice", now=NOW)
 
 
-def test_a_spec_that_cannot_be_read_is_a_refusal_with_a_sentence(running: Execution) -> None:
+def test_unreadable_spec_is_a_refusal_with_a_sentence(running: Execution) -> None:
     write_frozen(running, spec={"id": 3})
     with pytest.raises(Rejected, match="What was stored at launch cannot be read"):
         resize(running, minimum=1, maximum=2, by="alice", now=NOW)
 
 
-def test_a_restart_of_the_head_is_a_wish_with_its_time_and_survives_a_resize(running: Execution) -> None:
+def test_head_restart_is_a_dated_wish_that_survives_resizing(running: Execution) -> None:
     restart_head(running, by="alice", now=NOW)
     resize(running, minimum=1, maximum=4, by="alice", now=NOW)
     assert running.restart_requested_at == NOW
@@ -190,7 +188,7 @@ def test_a_restart_of_the_head_is_a_wish_with_its_time_and_survives_a_resize(run
     assert lines[0].words(OWNER).startswith("alice restarted the head; what its memory held is lost")
 
 
-def test_a_head_that_does_not_run_yet_is_not_restarted(shop: Shop) -> None:
+def test_head_that_does_not_run_is_not_restarted(shop: Shop) -> None:
     execution = shop.launch_cluster()
     for state in ("queued", "deploying"):
         Execution.objects.filter(pk=execution.pk).update(state=state)

@@ -18,7 +18,7 @@ from tests.executions.executing import make_project
 from tests.support.builders import MOMENT, stamp
 
 
-def test_the_price_now_is_that_of_the_workers_that_hold_a_node() -> None:
+def test_price_now_counts_workers_that_hold_a_node() -> None:
     leaving_without_node = member(waiting_worker("c", "left", deletionTimestamp=stamp(NOW)))
     seen = look([*ready(2), member(waiting_worker("c", "waits")), LEAVING, leaving_without_node], desired=3)
     assert seen.on_nodes == 3, "one that leaves holds its node until it is gone"
@@ -41,7 +41,7 @@ def test_prices_are_said_at_the_bounds() -> None:
 
 
 @pytest.mark.django_db
-def test_the_cost_is_summed_from_the_times_in_which_head_and_workers_held_nodes(people: People) -> None:
+def test_cost_sums_the_times_of_pods_on_nodes(people: People) -> None:
     execution = make_cluster(people.owner, make_project(people.owner), started_at=MOMENT)
     make_interval(execution, "head", price="0.10", began=0)
     make_interval(execution, "first", price="0.40", began=0, ended=60)
@@ -52,7 +52,7 @@ def test_the_cost_is_summed_from_the_times_in_which_head_and_workers_held_nodes(
 
 
 @pytest.mark.django_db
-def test_the_cost_of_an_execution_is_read_in_two_queries_however_many_pods_it_had(people: People) -> None:
+def test_cost_is_read_in_two_queries_for_many_pods(people: People) -> None:
     execution = make_cluster(people.owner, make_project(people.owner), started_at=MOMENT)
 
     def queries() -> int:

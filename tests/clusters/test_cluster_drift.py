@@ -66,7 +66,7 @@ async def test_more_workers_are_allowed_at_once(shop: Shop) -> None:
 
 
 @in_world
-async def test_slots_are_given_back_when_the_workers_beyond_the_new_maximum_are_gone(shop: Shop) -> None:
+async def test_slots_return_when_surplus_workers_are_gone(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop, monotonic=loop_time)
     grow(world, execution, 5)
     await world.step(controller)
@@ -98,7 +98,7 @@ async def test_evicted_pods_that_stay_listed_keep_no_slots(shop: Shop) -> None:
 
 
 @in_world
-async def test_without_a_head_or_with_two_workers_are_counted_and_not_pods(shop: Shop) -> None:
+async def test_workers_are_counted_without_a_head_or_with_two(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop, monotonic=loop_time)
     grow(world, execution, 3)
     resize(execution, minimum=1, maximum=1, by="alice", now=world.now)
@@ -122,7 +122,7 @@ async def test_without_a_head_or_with_two_workers_are_counted_and_not_pods(shop:
 
 
 @in_world
-async def test_lowered_again_the_autoscaler_gets_its_time_again_before_slots_are_given_back(shop: Shop) -> None:
+async def test_lowering_again_gives_the_autoscaler_its_time_again(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop, monotonic=loop_time)
     resize(execution, minimum=1, maximum=4, by="alice", now=world.now)
     await world.step(controller)
@@ -138,7 +138,7 @@ async def test_lowered_again_the_autoscaler_gets_its_time_again_before_slots_are
 
 
 @in_world
-async def test_workers_beyond_one_page_of_the_api_keep_their_slots(shop: Shop) -> None:
+async def test_workers_beyond_a_page_of_api_keep_their_slots(shop: Shop) -> None:
     world, execution = World(), shop.launch_cluster()
     for number in range(700):
         world.cluster.put(PODS, pod(f"worker-{number}", labels={KEYS.execution: execution.pk}))
@@ -196,7 +196,7 @@ async def test_a_new_head_is_made_once_for_each_wish(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_head_that_is_replaced_as_asked_has_little_time_beside_the_new_one(shop: Shop) -> None:
+async def test_replaced_head_has_little_time_beside_the_new_one(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop)
     await world.step(controller)
     old = world.head_of(execution)["metadata"]["uid"]
@@ -218,7 +218,7 @@ async def test_a_head_that_is_replaced_as_asked_has_little_time_beside_the_new_o
         (DISRUPTION_BUDGETS, "-head"),
     ],
 )
-def test_what_somebody_deletes_is_made_again_and_told(shop: Shop, kind: Any, suffix: str) -> None:
+def test_deleted_object_is_made_again_and_told(shop: Shop, kind: Any, suffix: str) -> None:
     @in_world
     async def again() -> None:
         world, execution = World(), shop.launch_cluster()
@@ -246,7 +246,7 @@ def test_what_somebody_deletes_is_made_again_and_told(shop: Shop, kind: Any, suf
 
 
 @in_world
-async def test_a_deleted_anchor_takes_everything_and_all_is_made_again(shop: Shop) -> None:
+async def test_deleted_anchor_takes_everything_and_all_is_made_again(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop)
     world.cluster.remove(CONFIG_MAPS, execution.object_name, namespace=NAMESPACE)
     assert world.cluster.objects(DEPLOYMENTS) == []
@@ -261,7 +261,7 @@ async def test_a_deleted_anchor_takes_everything_and_all_is_made_again(shop: Sho
 
 
 @in_world
-async def test_when_the_old_address_is_taken_workers_are_told_the_new_one(shop: Shop) -> None:
+async def test_workers_are_told_the_new_address_of_their_head(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop)
     name = f"cluster-{execution.pk}-head"
     old = the(world, SERVICES, name)["spec"]["clusterIP"]
@@ -292,7 +292,7 @@ async def test_a_changed_autoscaler_is_set_right_without_an_audit(shop: Shop) ->
 
 
 @in_world
-async def test_what_cannot_be_made_again_is_told(shop: Shop) -> None:
+async def test_object_that_cannot_be_made_again_is_told(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop)
     world.cluster.remove(DISRUPTION_BUDGETS, f"cluster-{execution.pk}-head", namespace=NAMESPACE)
     await controller.audit()
@@ -306,7 +306,7 @@ async def test_what_cannot_be_made_again_is_told(shop: Shop) -> None:
 
 
 @in_world
-async def test_an_audit_reads_whole_objects_only_where_it_compares_their_specs(shop: Shop) -> None:
+async def test_audit_reads_whole_objects_only_to_compare_specs(shop: Shop) -> None:
     world, controller, _ = await running_cluster(shop)
     whole, list_page = set(), world.cluster.list_page
 

@@ -51,7 +51,7 @@ def sentences(shown: Estimate) -> str:
     return " ".join(f"{note.severity}: {note.sentence}" for note in shown.notes)
 
 
-def test_head_and_each_worker_take_a_slot_and_cost_their_price() -> None:
+def test_head_and_workers_each_take_slot_and_cost() -> None:
     shown = told(machine())
     assert shown.sentence == "2 slots at minimum, 6 at maximum; you use 1 of 25."
     assert shown.columns == ("1 worker", "5 workers")
@@ -59,7 +59,7 @@ def test_head_and_each_worker_take_a_slot_and_cost_their_price() -> None:
     assert "ok: 6 slots are kept for it from the start, so that it can always grow." in sentences(shown)
 
 
-def test_what_it_is_attached_to_counts_too() -> None:
+def test_companion_of_the_cluster_counts_too() -> None:
     shown = told(machine(), companion=machine("7", "28Gi", price="0.38"))
     assert shown.sentence.startswith("3 slots at minimum, 7 at maximum")
     assert amounts_of(shown)["Price an hour"] == ("$0.48", "$0.68")
@@ -74,13 +74,13 @@ def test_a_fixed_number_of_workers_is_one_column() -> None:
     assert "so that it can always grow" not in sentences(shown)
 
 
-def test_more_slots_than_one_may_hold_is_a_problem_and_more_than_are_free_a_wait() -> None:
+def test_slots_above_limit_are_problem_and_unfree_ones_wait() -> None:
     assert "problem: That is more than your 25 slots; choose fewer workers." in sentences(told(machine(), maximum=40))
     waits = sentences(told(machine(), room=slots(used=22, queued=0, maximum=25)))
     assert "wait: 6 slots are kept for it from the start, and 3 are free: it waits in the queue" in waits
 
 
-def test_what_one_may_launch_nothing_with_is_told_apart_from_too_few_slots() -> None:
+def test_disabled_launching_is_told_apart_from_missing_slots() -> None:
     waits = sentences(told(machine(), room=slots(used=0, queued=0, maximum=0)))
     assert "wait: Launching is switched off by your admin" in waits
 
@@ -103,7 +103,7 @@ def test_head_and_workers_on_one_tier_take_one_place() -> None:
     )
 
 
-def test_what_a_node_takes_and_what_stays_unused_is_said() -> None:
+def test_workers_per_node_and_unused_rest_are_said() -> None:
     assert "takes 2 workers; 1 core and 4 GiB of memory of it stay unused." in sentences(told(machine("3500m", "14Gi")))
     assert "takes 8 workers, with nothing left over." in sentences(told(machine()))
     stranded = sentences(told(machine("1", "28Gi")))
@@ -114,7 +114,7 @@ def test_what_a_node_takes_and_what_stays_unused_is_said() -> None:
     assert "Another tier may use it better." in stranded
 
 
-def test_a_worker_that_fits_no_node_is_a_problem_and_its_nodes_are_not_known() -> None:
+def test_worker_that_fits_no_node_is_a_problem() -> None:
     shown = told(machine("9"))
     assert amounts_of(shown)["Nodes"] == ("not known", "not known")
     never = "9 and 4Gi asks for 9 cores; the largest node of the pool default offers 8 cores after overhead."
@@ -127,7 +127,7 @@ def test_nodes_behind_a_taint_take_no_worker() -> None:
     assert "is kept free by the taint team=x:NoSchedule" in sentences(shown)
 
 
-def test_a_head_that_fits_no_node_is_said_as_well() -> None:
+def test_head_that_fits_no_node_is_said_as_well() -> None:
     plan = ClusterPlan(machine("64"), machine(), 1, 2)
     assert "Choose another tier for the head." in sentences(estimate(plan, ROOM, pools()))
 
@@ -148,11 +148,11 @@ def test_a_head_that_fits_no_node_is_said_as_well() -> None:
         ({}, 5, "problem: The pool default has no node, and none may be started."),
     ],
 )
-def test_what_the_pool_can_do_is_said(known: Pools, maximum: int, sentence: str) -> None:
+def test_abilities_of_the_pool_are_said(known: Pools, maximum: int, sentence: str) -> None:
     assert sentence in sentences(told(machine(), maximum=maximum, known=known))
 
 
-def test_nodes_that_must_start_first_are_a_wait_and_too_few_for_the_minimum_a_problem() -> None:
+def test_starting_nodes_are_waited_for_unless_too_few() -> None:
     whole_node = machine("7", "28Gi")
     assert "it starts when the new ones are ready" in sentences(told(whole_node, minimum=3, maximum=4))
     assert "problem: The pool default has 2 nodes" in sentences(told(whole_node, minimum=8, maximum=8))
@@ -174,7 +174,7 @@ def test_a_pool_whose_size_nobody_knows_is_left_open() -> None:
     assert amounts_of(told(worker, known=known))["Nodes"] == ("1 and more", "1 and more")
 
 
-def test_a_pool_at_zero_is_estimated_by_its_nodes_as_last_seen() -> None:
+def test_pool_at_zero_is_estimated_by_its_last_nodes() -> None:
     at_zero = LaunchPool("default", (), 3, remembered=AlikeNodes(NODE, NODE), seen="24 November 2026")
     known = {"default": at_zero}
     shown = told(machine("7", "28Gi"), maximum=2, known=known)
@@ -189,7 +189,7 @@ def test_a_pool_at_zero_is_estimated_by_its_nodes_as_last_seen() -> None:
     assert ("last seen" in none, none.count("no node")) == (False, 1)
 
 
-def test_nothing_is_said_of_nodes_while_the_cluster_is_not_known() -> None:
+def test_nodes_are_not_mentioned_while_cluster_is_unknown() -> None:
     shown = estimate(ClusterPlan(machine(), machine(), 1, 5), ROOM, None)
     assert list(amounts_of(shown)) == ["Slots", "Price an hour"]
     assert len(shown.notes) == 1

@@ -41,7 +41,7 @@ async def living(world: World) -> AsyncIterator[None]:
 
 
 @in_world
-async def test_a_workspace_and_its_cluster_come_up_and_end_by_themselves(shop: Shop) -> None:
+async def test_workspace_and_its_cluster_start_and_end_unaided(shop: Shop) -> None:
     world = World()
     async with running(world), living(world):
         workspace, cluster = shop.launch_with_cluster()
@@ -182,7 +182,7 @@ WHAT = [
 
 
 @pytest.mark.parametrize("examples", [4, pytest.param(12, marks=pytest.mark.slow)])
-def test_after_any_sequence_slots_are_freed_exactly_once_and_nothing_is_left(shop: Shop, examples: int) -> None:
+def test_slots_are_freed_exactly_once_after_any_sequence(shop: Shop, examples: int) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.sampled_from(WHAT), min_size=5, max_size=30))
     def any_sequence(sequence: list[str]) -> None:

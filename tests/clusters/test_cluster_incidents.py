@@ -26,7 +26,7 @@ def killed_for_memory(world: World, pod: RawObject, *, restarts: int = 1, ready:
 
 
 @in_world
-async def test_a_head_killed_for_memory_is_told_with_what_was_lost_and_the_cluster_runs_on(shop: Shop) -> None:
+async def test_head_killed_for_memory_is_told_with_its_loss(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop)
     world.passes(60)
     killed_for_memory(world, world.head_of(execution), ready=False)
@@ -49,7 +49,7 @@ async def test_a_head_killed_for_memory_is_told_with_what_was_lost_and_the_clust
 
 
 @in_world
-async def test_workers_that_are_killed_or_lose_their_node_are_told_once_each(shop: Shop) -> None:
+async def test_killed_or_nodeless_workers_are_told_once_each(shop: Shop) -> None:
     world, execution = World(), shop.launch_cluster(workers_minimum=3)
     controller = world.controller()
     await to_running(world, controller, execution)
@@ -77,7 +77,7 @@ async def test_workers_that_are_killed_or_lose_their_node_are_told_once_each(sho
 
 
 @in_world
-async def test_a_pod_that_is_gone_before_anybody_looks_is_told_as_well(shop: Shop) -> None:
+async def test_pod_gone_before_anybody_looks_is_told_too(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop)
     world.passes(60)
     worker = world.workers_of(execution)[0]
@@ -90,7 +90,7 @@ async def test_a_pod_that_is_gone_before_anybody_looks_is_told_as_well(shop: Sho
 
 
 @in_world
-async def test_a_head_that_vanishes_with_its_node_is_replaced_and_told(shop: Shop) -> None:
+async def test_head_that_vanishes_with_node_is_replaced_and_told(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop)
     await world.step(controller)
     world.cluster.remove(PODS, world.head_of(execution)["metadata"]["name"], namespace=NAMESPACE)
@@ -134,7 +134,7 @@ async def test_rescales_and_pods_events_are_kept_with_the_cluster(shop: Shop) ->
 
 
 @in_world
-async def test_the_history_of_a_restless_cluster_stays_bounded_and_keeps_what_matters(shop: Shop) -> None:
+async def test_history_of_a_restless_cluster_stays_bounded(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop)
     name = f"cluster-{execution.pk}-worker"
     for number in range(MOST_NOTED + 50):
@@ -179,6 +179,6 @@ async def test_the_history_of_a_restless_cluster_stays_bounded_and_keeps_what_ma
         ("home-churn-7", ""),
     ],
 )
-def test_an_event_finds_its_execution_by_the_name_of_its_object(name: str, execution: str) -> None:
+def test_event_finds_its_execution_by_object_name(name: str, execution: str) -> None:
     about = {"kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE}}
     assert execution_of_event(decode(event("e", about=about), Event)) == execution

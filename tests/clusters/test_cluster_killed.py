@@ -87,7 +87,7 @@ def killed_at_each(shop: Shop, *, is_attached: bool, after: bool, every: int, fi
 @pytest.mark.parametrize(
     "after", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["before its effect", "after its effect"]
 )
-def test_killed_at_many_calls_the_next_controller_comes_to_the_same_end(shop: Shop, after: bool) -> None:
+def test_next_controller_completes_after_kills_at_many_calls(shop: Shop, after: bool) -> None:
     killed_at_each(shop, is_attached=True, after=after, every=31)
 
 
@@ -95,9 +95,7 @@ def test_killed_at_many_calls_the_next_controller_comes_to_the_same_end(shop: Sh
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
 @pytest.mark.parametrize("is_attached", [False, True], ids=["alone", "with its workspace"])
-def test_killed_at_every_third_call_the_next_controller_comes_to_the_same_end(
-    shop: Shop, is_attached: bool, after: bool
-) -> None:
+def test_next_controller_completes_after_kills_at_third_calls(shop: Shop, is_attached: bool, after: bool) -> None:
     """Every third, at other places in each of the four, for each takes a whole life of a cluster."""
     killed_at_each(shop, is_attached=is_attached, after=after, every=3, first=1 + is_attached)
 

@@ -87,7 +87,7 @@ def notes(execution: Execution, reason: str) -> list[LifecycleEntry]:
 
 
 @in_world
-async def test_a_cluster_comes_up_and_stops_and_nothing_is_left(shop: Shop) -> None:
+async def test_cluster_comes_up_and_stops_without_leftovers(shop: Shop) -> None:
     world, execution = World(), shop.launch_cluster()
     controller = world.controller()
     await world.step(controller)
@@ -118,7 +118,7 @@ async def test_a_cluster_comes_up_and_stops_and_nothing_is_left(shop: Shop) -> N
 
 
 @in_world
-async def test_a_head_without_workers_waits_for_the_first_and_says_so(shop: Shop) -> None:
+async def test_head_without_workers_waits_for_the_first(shop: Shop) -> None:
     world, execution = World(), shop.launch_cluster()
     controller = world.controller()
     await world.step(controller)
@@ -139,7 +139,7 @@ async def test_a_head_without_workers_waits_for_the_first_and_says_so(shop: Shop
 
 
 @in_world
-async def test_the_timeouts_say_what_the_head_or_the_first_worker_waited_for(shop: Shop, configure: Configure) -> None:
+async def test_timeouts_say_whether_head_or_first_worker_was_awaited(shop: Shop, configure: Configure) -> None:
     no_node = "No node took the head within 90 seconds. Last known:"
     for stage, reason, words in (
         ("nothing", "deploying_timeout", f"{no_node} The cluster refuses to create the head: exceeded quota Ask your"),
@@ -187,7 +187,7 @@ async def test_a_cluster_of_fixed_size_has_no_autoscaler(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_used_up_quota_of_the_namespace_is_waited_for(shop: Shop) -> None:
+async def test_used_up_namespace_quota_is_waited_for(shop: Shop) -> None:
     world, execution = World(), shop.launch_cluster()
     controller = world.controller()
     world.cluster.fail_next(NotAllowed("exceeded quota: services"), verb="create")
@@ -201,7 +201,7 @@ async def test_a_used_up_quota_of_the_namespace_is_waited_for(shop: Shop) -> Non
 
 
 @in_world
-async def test_a_stop_in_each_moment_ends_it_and_frees_its_slots(shop: Shop) -> None:
+async def test_stop_at_each_moment_ends_and_frees_slots(shop: Shop) -> None:
     for rounds in range(5):
         world, execution = World(), shop.launch_cluster()
         controller = world.controller()
@@ -219,7 +219,7 @@ async def test_a_stop_in_each_moment_ends_it_and_frees_its_slots(shop: Shop) -> 
 
 
 @in_world
-async def test_slots_are_not_freed_while_something_can_still_make_pods(shop: Shop) -> None:
+async def test_slots_stay_while_something_can_still_make_pods(shop: Shop) -> None:
     """The pods are gone, but a ReplicaSet that lost its owner is left."""
     world, controller, execution = await running_cluster(shop)
     orphan = world.cluster.objects(REPLICA_SETS)[0]
@@ -235,7 +235,7 @@ async def test_slots_are_not_freed_while_something_can_still_make_pods(shop: Sho
 
 
 @in_world
-async def test_nothing_is_written_or_asked_while_nothing_changes(shop: Shop) -> None:
+async def test_unchanged_cluster_causes_no_writes_and_few_requests(shop: Shop) -> None:
     world, controller, execution = await running_cluster(shop)
     for _ in range(3):
         await world.step(controller)

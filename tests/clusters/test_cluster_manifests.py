@@ -68,7 +68,7 @@ def expected_container(program: Program, resources: dict[str, Any], mounts: list
     return whole
 
 
-def test_they_come_in_the_order_of_creation_the_rules_before_the_pods() -> None:
+def test_objects_come_in_creation_order_with_rules_before_pods() -> None:
     assert [(m.resource, m.name, m.owned) for m in firsts(spec())] == [
         (CONFIG_MAPS, "cluster-abc", False),
         (VOLUME_CLAIMS, "project-churn", False),
@@ -86,7 +86,7 @@ def test_they_come_in_the_order_of_creation_the_rules_before_the_pods() -> None:
     ]
 
 
-def test_the_anchor_is_owned_by_nobody_and_the_volume_is_as_every_executions() -> None:
+def test_anchor_is_unowned_and_volume_is_the_usual_one() -> None:
     made = firsts(spec(), storage=Storage("ReadWriteOnce", "local-path"))
     assert one(made, CONFIG_MAPS) == {
         "apiVersion": "v1",
@@ -97,9 +97,7 @@ def test_the_anchor_is_owned_by_nobody_and_the_volume_is_as_every_executions() -
     assert one(made, VOLUME_CLAIMS)["spec"]["storageClassName"] == "local-path"
 
 
-def test_values_of_variables_are_in_a_secret_that_goes_with_the_cluster_and_images_come_with_their_credentials() -> (
-    None
-):
+def test_variable_values_are_in_a_secret_of_the_cluster() -> None:
     made = firsts(spec())
     assert one(made, SECRETS)["metadata"] == metadata("cluster-abc")
     assert one(made, SECRETS)["data"].keys() == {"variable.THREADS", "variable.POD_IP"}
@@ -141,7 +139,7 @@ def system(component: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "called_back"), [("dask", []), ("ray", []), ("spark", [CLIENT])])
-def test_the_clusters_pods_talk_to_each_other_and_to_their_workspace(name: str, called_back: list[Any]) -> None:
+def test_cluster_pods_talk_to_each_other_and_their_workspace(name: str, called_back: list[Any]) -> None:
     assert one(firsts(spec(of=cluster(name))), NETWORK_POLICIES, "cluster-abc") == {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -155,7 +153,7 @@ def test_the_clusters_pods_talk_to_each_other_and_to_their_workspace(name: str, 
     }
 
 
-def test_a_cluster_of_its_own_talks_to_its_own_pods_alone() -> None:
+def test_standalone_cluster_talks_to_its_own_pods_alone() -> None:
     made = firsts(spec(of=cluster("spark", attached_to="")))
     rules = one(made, NETWORK_POLICIES, "cluster-abc")["spec"]
     assert (rules["ingress"], rules["egress"]) == ([{"from": [OWN]}], [{"to": [OWN]}])
@@ -163,7 +161,7 @@ def test_a_cluster_of_its_own_talks_to_its_own_pods_alone() -> None:
 
 
 @FRAMEWORKS
-def test_proxy_and_controller_reach_the_page_of_the_head_and_nothing_else(name: str) -> None:
+def test_head_page_is_open_to_proxy_and_controller_only(name: str) -> None:
     assert one(firsts(spec(of=cluster(name))), NETWORK_POLICIES, "cluster-abc-head") == {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -181,7 +179,7 @@ def test_proxy_and_controller_reach_the_page_of_the_head_and_nothing_else(name: 
     }
 
 
-def test_the_workspace_of_a_cluster_reaches_it_and_is_reached_by_sparks() -> None:
+def test_workspace_reaches_its_cluster_and_spark_reaches_it_back() -> None:
     to_cluster = {"policyTypes": ["Egress"], "egress": [{"to": [OWN]}]}
     both = {"policyTypes": ["Ingress", "Egress"], "ingress": [{"from": [OWN]}], "egress": [{"to": [OWN]}]}
     for name, rules in (("dask", to_cluster), ("ray", to_cluster), ("spark", both)):
@@ -206,7 +204,7 @@ def test_the_head_is_not_moved_while_it_works() -> None:
 
 
 @FRAMEWORKS
-def test_the_deployment_of_the_head_is_written_for_each_framework(name: str) -> None:
+def test_head_deployment_is_written_for_each_framework(name: str) -> None:
     of = spec(of=cluster(name))
     resources = {
         "requests": {"cpu": "1", "memory": "4Gi", "ephemeral-storage": "1Gi"},
@@ -254,7 +252,7 @@ def test_the_deployment_of_the_head_is_written_for_each_framework(name: str) -> 
 
 
 @FRAMEWORKS
-def test_the_deployment_of_workers_with_a_gpu_and_storage_of_their_own(name: str) -> None:
+def test_worker_deployment_has_gpu_and_local_storage(name: str) -> None:
     of = spec(of=cluster(name))
     program = framework(name).worker(of, "10.0.0.9")
     resources = {
@@ -322,7 +320,7 @@ def test_workers_without_storage_of_their_own_use_the_nodes() -> None:
 
 
 @given(st.text(max_size=150), st.text(max_size=120))
-def test_texts_of_people_become_valid_labels_and_select_nothing_else(owner: str, title: str) -> None:
+def test_texts_of_people_become_valid_labels_outside_selectors(owner: str, title: str) -> None:
     of = spec(owner=owner, title=title)
     for made in (one(firsts(of), DEPLOYMENTS), one(seconds(of), DEPLOYMENTS)):
         template = made["spec"]["template"]["metadata"]
@@ -333,7 +331,7 @@ def test_texts_of_people_become_valid_labels_and_select_nothing_else(owner: str,
 
 
 @pytest.mark.parametrize("build_objects", [firsts, seconds])
-def test_what_is_no_cluster_has_no_such_objects(build_objects: Any) -> None:
+def test_other_kind_has_no_cluster_objects(build_objects: Any) -> None:
     with pytest.raises(ValueError, match="cluster-abc is not a cluster"):
         build_objects(
             ExecutionSpec(**{f: getattr(spec(), f) for f in ("id", "kind", "owner", "project", "tier", "environment")})
@@ -341,7 +339,7 @@ def test_what_is_no_cluster_has_no_such_objects(build_objects: Any) -> None:
 
 
 @FRAMEWORKS
-def test_the_workspace_of_a_cluster_finds_it_in_its_variables(name: str) -> None:
+def test_workspace_finds_its_cluster_in_its_variables(name: str) -> None:
     of = spec(of=cluster(name))
     theirs = dict(framework(name).client_variables(of, "10.0.0.9"))
     assert theirs

@@ -31,7 +31,7 @@ def test_executors_reach_the_driver_and_the_master_its_page() -> None:
 
 
 @pytest.mark.parametrize("name", ["dask", "ray"])
-def test_a_framework_that_only_answers_does_not_reach_the_workspace(name: str) -> None:
+def test_answering_framework_does_not_reach_the_workspace(name: str) -> None:
     assert not network(name).lets("worker", "workspace", ANY_PORT)
 
 
@@ -42,7 +42,7 @@ def test_a_cluster_of_its_own_opens_no_other_pod() -> None:
 
 
 @FRAMEWORKS
-def test_the_page_of_the_head_is_reached_by_proxy_and_controller(name: str) -> None:
+def test_head_page_is_reached_by_proxy_and_controller(name: str) -> None:
     net, page = network(name), framework(name).ui_port
     for source in ("proxy", "controller"):
         assert net.lets(source, "head", page)
@@ -52,7 +52,7 @@ def test_the_page_of_the_head_is_reached_by_proxy_and_controller(name: str) -> N
 
 
 @FRAMEWORKS
-def test_a_workspace_with_a_cluster_is_opened_as_any_other(name: str) -> None:
+def test_workspace_with_a_cluster_is_opened_like_any_other(name: str) -> None:
     net = network(name)
     assert net.lets("proxy", "workspace", 8888)
     assert not net.lets("web", "workspace", 8888)

@@ -110,7 +110,7 @@ def test_a_quota_too_small_for_any_cluster_is_said(shop: Shop, configure: Config
     assert told(alone(shop))["workers_maximum"].endswith(end)
 
 
-def test_with_launching_switched_off_a_cluster_waits_like_everything_else(shop: Shop, configure: Configure) -> None:
+def test_cluster_waits_while_launching_is_switched_off(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 0)
     assert told(alone(shop)) == {}
 
@@ -140,7 +140,7 @@ def test_growing_with_demand_needs_no_other_target(shop: Shop) -> None:
     assert told(alone(shop, target_cpu=0, on_demand=True)) == {}
 
 
-def test_what_waits_is_no_reason_to_grow_where_nobody_serves_it(shop: Shop, settings: Settings) -> None:
+def test_growth_on_demand_is_refused_where_it_is_unserved(shop: Shop, settings: Settings) -> None:
     settings.DEMAND_IS_SERVED = False
     assert "not set up here" in told(alone(shop, on_demand=True))["on_demand"]
     assert told(alone(shop, on_demand=False)) == {}
@@ -153,9 +153,7 @@ def test_a_tier_that_asks_for_nothing_cannot_be_measured(shop: Shop, emptied: di
     assert "requests no cores or no memory" in told(alone(shop))["worker_tier"]
 
 
-def test_a_tier_that_fits_no_node_of_its_pool_is_refused_when_the_nodes_are_known(
-    shop: Shop, worker_tier: HardwareTier
-) -> None:
+def test_tier_that_fits_no_known_node_is_refused(shop: Shop, worker_tier: HardwareTier) -> None:
     room = {"cpu": 1500, "memory": 16 * 2**30, "ephemeral-storage": 100 * 2**30, "pods": 110}
     small_nodes = {"default": LaunchPool("default", (AlikeNodes(room, room),), 3)}
     request = alone(shop, tier=worker_tier)
@@ -195,7 +193,7 @@ def test_a_workspaces_environment_makes_no_cluster(shop: Shop) -> None:
     }
 
 
-def test_a_pair_that_needs_more_places_than_a_tier_ever_has_is_refused(shop: Shop, worker_tier: HardwareTier) -> None:
+def test_pair_above_the_places_of_tier_is_refused(shop: Shop, worker_tier: HardwareTier) -> None:
     HardwareTier.objects.filter(pk="small").update(maximum_simultaneous=1)
     sentence = (
         "The workspace and its cluster would both take a place on Small, which runs at most 1 execution at once. "

@@ -26,7 +26,7 @@ Configure = Callable[[Any, int], None]
 # --- What is written ---
 
 
-def test_a_cluster_alone_is_one_queued_row_with_its_frozen_spec(shop: Shop, worker_tier: HardwareTier) -> None:
+def test_standalone_cluster_is_a_queued_row_with_frozen_spec(shop: Shop, worker_tier: HardwareTier) -> None:
     submit(alone(shop, tier=worker_tier, local_storage=" 20Gi "), gate=why_not_launch, now=NOW)
 
     stored = Execution.objects.get()
@@ -40,7 +40,7 @@ def test_a_cluster_alone_is_one_queued_row_with_its_frozen_spec(shop: Shop, work
     assert LifecycleEntry.objects.get(execution=stored).words(OWNER) == "Waiting for 6 free slots."
 
 
-def test_a_workspace_and_its_cluster_are_two_rows_that_know_each_other(shop: Shop) -> None:
+def test_workspace_and_its_cluster_are_two_linked_rows(shop: Shop) -> None:
     workspace = submit(attached(shop), gate=why_not_launch, now=NOW)
 
     cluster = Execution.objects.get(attached_to=workspace)
@@ -63,7 +63,7 @@ def test_editing_tiers_environments_and_configuration_later_changes_nothing_laun
     assert (spec.version, spec.head_tier.memory, spec.drain_seconds) == ("2026.8.0", "8Gi", 60)
 
 
-def test_what_the_admin_says_of_scaling_is_frozen_per_framework(shop: Shop, configure: Configure) -> None:
+def test_scaling_settings_of_admin_are_frozen_per_framework(shop: Shop, configure: Configure) -> None:
     for name, value in (("up_workers", 2), ("up_percent", 50), ("up_period_seconds", 30), ("drain_seconds", 90)):
         configure(FRAMEWORK_SETTINGS["dask"][name], value)
     configure(CLUSTER_SETTINGS["down_stabilisation_seconds"], 60)
@@ -82,7 +82,7 @@ def test_what_the_admin_says_of_scaling_is_frozen_per_framework(shop: Shop, conf
     )
 
 
-def test_without_autoscaling_there_are_as_many_workers_as_asked_for_always(shop: Shop, configure: Configure) -> None:
+def test_fixed_cluster_always_has_the_requested_workers(shop: Shop, configure: Configure) -> None:
     configure(CLUSTER_SETTINGS["autoscaling"], 0)
     request = alone(shop, autoscale=False, workers_minimum=4, workers_maximum=0, target_cpu=900, on_demand=True)
     execution = submit(request, gate=why_not_launch, now=NOW)
@@ -93,7 +93,7 @@ def test_without_autoscaling_there_are_as_many_workers_as_asked_for_always(shop:
     assert spec.scaling == ScalingSpec(autoscale=False, target_cpu=0, target_memory=0)
 
 
-def test_one_request_sent_twice_is_written_once_both_rows_of_it(shop: Shop) -> None:
+def test_request_sent_twice_writes_both_rows_once(shop: Shop) -> None:
     workspace = submit(attached(shop), gate=why_not_launch, now=NOW, execution_id="abcdefabcdef")
     with pytest.raises(IntegrityError), transaction.atomic():
         submit(attached(shop), gate=why_not_launch, now=NOW, execution_id="abcdefabcdef")
@@ -102,7 +102,7 @@ def test_one_request_sent_twice_is_written_once_both_rows_of_it(shop: Shop) -> N
     assert workspace.attached.get().pk == cluster_id_for("abcdefabcdef") != "abcdefabcdef"
 
 
-def test_a_pair_whose_cluster_cannot_be_written_is_not_written_at_all(shop: Shop) -> None:
+def test_pair_with_unwritable_cluster_is_not_written_at_all(shop: Shop) -> None:
     """As if the process died between the two rows: the id of the cluster is taken."""
     Execution.objects.create(
         id=cluster_id_for("abcdefabcdef"),
@@ -118,7 +118,7 @@ def test_a_pair_whose_cluster_cannot_be_written_is_not_written_at_all(shop: Shop
     assert not LifecycleEntry.objects.exists()
 
 
-def test_beyond_the_queue_limit_a_pair_is_refused_as_one(shop: Shop, configure: Configure) -> None:
+def test_pair_beyond_the_queue_limit_is_refused_together(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 8)
     configure(GLOBAL_QUEUE_LIMIT, 1)
     shop.launch_with_cluster()  # will start
@@ -131,7 +131,7 @@ def test_beyond_the_queue_limit_a_pair_is_refused_as_one(shop: Shop, configure: 
 # --- What is offered ---
 
 
-def test_a_tier_for_a_framework_is_offered_for_its_clusters_only(shop: Shop, worker_tier: HardwareTier) -> None:
+def test_tier_of_a_framework_is_for_its_clusters_only(shop: Shop, worker_tier: HardwareTier) -> None:
     worker_tier.kinds = ["ray", "job"]
     worker_tier.save()
     owner = shop.people.owner
@@ -202,7 +202,7 @@ def test_images_with_other_versions_of_python_are_told() -> None:
     )
 
 
-def test_the_name_of_a_built_image_and_requirements_with_a_marker_say_nothing(db: None) -> None:
+def test_built_image_names_and_marked_requirements_say_nothing(db: None) -> None:
     lab = Environment.objects.create(id="py39", name="Lab", image="python:3.12", port=1, frameworks={"ray": "2.60.0"})
     requirements = 'ray==2.9.3; python_version < "3.9"\ndask==2026.8.0'
     lab.revisions.create(
@@ -213,7 +213,7 @@ def test_the_name_of_a_built_image_and_requirements_with_a_marker_say_nothing(db
     assert (declared.python, declared.packages) == ("3.12", {"dask": "2026.8.0"})
 
 
-def test_a_workspace_without_the_framework_is_told_what_to_install() -> None:
+def test_workspace_without_the_framework_is_told_the_installation() -> None:
     lab, grid = Environment(name="Lab", frameworks={}), Environment(name="Grid", frameworks={"ray": "2.60.0"})
     assert version_mismatch(lab, grid, "ray") == (
         "Lab is not known to contain Ray, so its code may not be able to use the cluster. "

@@ -91,7 +91,7 @@ def maximum(world: World) -> int:
     return int(found["spec"]["maxReplicas"])
 
 
-def test_the_pods_that_use_a_slot_are_workers_that_are_not_over() -> None:
+def test_living_workers_use_a_slot_each() -> None:
     def worker(name: str, phase: str, **more: Any) -> Any:
         made = pod(name, labels={"app.kubernetes.io/component": "worker"})
         made["status"], made["metadata"] = {"phase": phase}, {**made["metadata"], **more}
@@ -119,16 +119,14 @@ def test_the_pods_that_use_a_slot_are_workers_that_are_not_over() -> None:
         (1, 20, 21, 0, 40, (1, 1)),
     ],
 )
-def test_workers_that_end_leave_room_for_the_rest_of_the_slots_only(
+def test_ending_workers_leave_room_for_remaining_slots_only(
     minimum: int, most: int, slots: int, replicas: int, ending: int, allowed: tuple[int, int]
 ) -> None:
     assert bounds(minimum, most, slots=slots, replicas=replicas, ending=ending) == allowed
 
 
 @in_world
-async def test_a_cluster_that_grows_again_while_workers_drain_waits_for_their_slots(
-    shop: Shop, configure: Configure
-) -> None:
+async def test_growing_cluster_waits_for_slots_of_draining_workers(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 60)
     kubernetes = await running(shop, workers_minimum=1, workers_maximum=20)
     world = kubernetes.world
@@ -158,7 +156,7 @@ async def test_a_cluster_that_grows_again_while_workers_drain_waits_for_their_sl
 
 
 @in_world
-async def test_a_cluster_of_fixed_size_grows_again_as_its_workers_are_gone(shop: Shop, configure: Configure) -> None:
+async def test_fixed_cluster_grows_again_as_workers_leave(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 60)
     kubernetes = await running(shop, autoscale=False, workers_minimum=20, workers_maximum=20)
     kubernetes.round()
@@ -181,7 +179,7 @@ async def test_a_cluster_of_fixed_size_grows_again_as_its_workers_are_gone(shop:
 
 
 @in_world
-async def test_what_grows_in_the_moment_of_our_write_is_not_taken_away(shop: Shop) -> None:
+async def test_growth_during_our_write_is_not_taken_away(shop: Shop) -> None:
     kubernetes = await running(shop, workers_minimum=1, workers_maximum=5)
     world = kubernetes.world
     for wanted in (5, 1):
@@ -210,9 +208,7 @@ ACTION = st.one_of(
 
 @pytest.mark.parametrize("examples", [2, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("autoscale", [True, False])
-def test_in_any_order_of_growth_drains_and_evictions_pods_never_exceed_slots(
-    shop: Shop, configure: Configure, autoscale: bool, examples: int
-) -> None:
+def test_pods_never_exceed_slots_in_any_order(shop: Shop, configure: Configure, autoscale: bool, examples: int) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 60)
 
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))

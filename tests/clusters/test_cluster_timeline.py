@@ -14,7 +14,7 @@ from tests.support import builders
 from tests.support.builders import decode
 
 
-def test_what_happened_to_many_workers_at_once_is_one_line() -> None:
+def test_same_event_of_many_workers_is_a_single_line() -> None:
     pods = [waiting_worker("c", name) for name in "abc"]
     events = [
         decode(builders.event(f"e{place}", about=pod, reason="TriggeredScaleUp", message="1->3", at=minutes(1)), Event)
@@ -36,7 +36,7 @@ def happened(name: str, about: RawObject, reason: str, message: str, **fields: A
     return decode(builders.event(name, about=about, reason=reason, message=message, at=minutes(1), **fields), Event)
 
 
-def test_what_pods_go_through_together_is_one_line_although_its_words_name_each_of_them() -> None:
+def test_common_steps_of_pods_are_one_line_despite_names() -> None:
     pods = [waiting_worker("c", name) for name in "abc"]
     events = [
         happened(f"{reason}{place}", pod, reason, f"{reason} {pod['metadata']['name']}", kind=kind)
@@ -51,7 +51,7 @@ def test_what_pods_go_through_together_is_one_line_although_its_words_name_each_
     assert sum("The files could not be attached" in one for one in html) == 3, "each trouble has its own words"
 
 
-def test_what_happens_twice_to_one_pod_keeps_its_words() -> None:
+def test_repeated_event_of_a_pod_keeps_its_words() -> None:
     pod = waiting_worker("c", "a")
     events = [
         happened(f"e{place}", pod, "Unhealthy", f"{kind} probe failed")
@@ -71,7 +71,7 @@ def test_a_metric_that_cannot_be_read_is_told_once() -> None:
     assert "could not be computed" in html
 
 
-def test_what_we_saw_ourselves_is_told_at_once_and_what_kubernetes_said_is_folded() -> None:
+def test_own_observations_are_open_and_kubernetes_words_folded() -> None:
     away = replace(entered("queued"), to_state="", reason="controller_away", message="Until 09:05.", event_uid="ours-1")
     killed = replace(away, reason="Killing", message="Stopping container run", event_uid="theirs-1")
     record = replace(RECORD, lifecycle=(away, killed), kind_record=KindRecord())

@@ -178,13 +178,13 @@ def test_conditions_are_in_words(kind: str, status: str, reason: str, severity: 
     assert words in line.status.word
 
 
-def test_while_workers_end_the_autoscalers_maximum_is_not_told_as_the_clusters() -> None:
+def test_temporary_maximum_of_autoscaler_is_not_called_the_maximum() -> None:
     limited = [condition("ScalingLimited", "True", "TooManyReplicas", "its own words")]
     (line,) = shown(clustering.RECORD, autoscaler("c", maximum=3, conditions=limited)).conditions
     assert line.status.word.endswith("when the ending workers are gone; until then they hold their slots.")
 
 
-def test_the_number_of_workers_is_not_called_right_while_tasks_wait() -> None:
+def test_worker_number_is_not_called_right_while_tasks_wait() -> None:
     steady = autoscaler("c", conditions=[condition("AbleToScale", "True", "ReadyForNewScale", "its own words")])
     (waits,) = shown(replace(clustering.RECORD, pending_tasks=18), steady).conditions
     (rests,) = shown(replace(clustering.RECORD, pending_tasks=0), steady).conditions
@@ -242,14 +242,14 @@ def test_each_change_has_the_cause_that_the_history_tells() -> None:
     ]
 
 
-def test_what_no_sample_saw_is_told_by_the_history_alone() -> None:
+def test_unsampled_change_is_told_by_history_alone() -> None:
     events = scale_events(
         [sample(0, ready=1, wanted=1), sample(10, ready=1, wanted=1)], [rescale(5, 1, "All metrics below target")]
     )
     assert [one.words for one in events] == ["To 1 worker: everything that is measured is below its target."]
 
 
-def test_a_persons_change_and_what_the_autoscaler_makes_of_it_are_one() -> None:
+def test_change_by_person_and_its_scaling_are_merged() -> None:
     samples = [sample(0, ready=1, wanted=1), sample(1, ready=1, wanted=2), sample(2, ready=2, wanted=2)]
     lines = [
         entered("", minute=0.8, reason="Resized", message="alice changed it from 1 to 3 workers to 2 to 3 workers."),
@@ -259,7 +259,7 @@ def test_a_persons_change_and_what_the_autoscaler_makes_of_it_are_one() -> None:
     assert event.words == "Grows from 1 to 2 workers: alice changed it from 1 to 3 workers to 2 to 3 workers."
 
 
-def test_a_change_that_kubernetes_only_counts_has_its_cause_again() -> None:
+def test_change_that_kubernetes_only_counts_gets_its_cause() -> None:
     samples = [sample(minute, ready=1, wanted=wanted) for minute, wanted in ((0, 1), (1, 3), (9, 1), (30, 3))]
     lines = [rescale(0.8, 3, ABOVE, count=2), rescale(8.8, 1, "All metrics below target")]
     assert [one.words for one in scale_events(samples, lines)] == [
@@ -294,7 +294,7 @@ points = st.lists(
 
 
 @given(points, st.integers(6, 60))
-def test_thinning_keeps_the_ends_the_peak_and_the_dip_in_order(samples: list[SamplePoint], limit: int) -> None:
+def test_thinning_keeps_ends_peak_and_dip_in_order(samples: list[SamplePoint], limit: int) -> None:
     found = thinned(samples, limit)
     assert len(found) <= limit
     assert found == sorted(set(found), key=lambda one: one.at)
@@ -305,7 +305,7 @@ def test_thinning_keeps_the_ends_the_peak_and_the_dip_in_order(samples: list[Sam
         assert min(one.ready for one in found) == min(one.ready for one in samples)
 
 
-def test_a_sample_that_is_both_the_dip_and_the_peak_of_its_stretch_is_kept() -> None:
+def test_sample_that_is_both_dip_and_peak_is_kept() -> None:
     quiet = [sample(second / 60, ready=2, wanted=2) for second in range(20)]
     quiet[1] = sample(1 / 60, ready=1, wanted=3)
     quiet[2] = sample(2 / 60, ready=0, wanted=2)
@@ -314,7 +314,7 @@ def test_a_sample_that_is_both_the_dip_and_the_peak_of_its_stretch_is_kept() -> 
     assert min(one.ready for one in found) == 0
 
 
-def test_a_week_becomes_a_chart_and_a_table_that_can_be_read() -> None:
+def test_week_of_samples_becomes_readable_chart_and_table() -> None:
     week = [sample(minute / 4, ready=1 + minute // 4000, wanted=1 + minute // 4000) for minute in range(40_000)]
     events = scale_events(week, [])
     drawn = chart(clustering.RECORD, thinned(week), events)
@@ -332,13 +332,13 @@ def test_without_samples_there_is_an_empty_chart_and_table() -> None:
 
 
 @pytest.mark.parametrize("framework", ["dask", "ray", "spark", "tomorrow"])
-def test_what_a_restart_loses_is_said_for_each_framework(framework: str) -> None:
+def test_loss_by_a_restart_is_said_for_each_framework(framework: str) -> None:
     lost = lost_by_restart(framework)
     assert len(lost) > 1
     assert lost[-1].endswith("its history are kept.")
 
 
-def test_a_head_that_is_up_is_needed_to_open_it_and_workers_are_not() -> None:
+def test_cluster_opens_with_its_head_and_without_workers() -> None:
     def why(state: str, *, is_ready: bool) -> str:
         return str(actions(replace(RECORD, state=state), OWNER, is_ready=is_ready).context.why_not_open)  # type: ignore[attr-defined]
 
@@ -356,6 +356,6 @@ def test_the_heads_restart_is_offered_where_it_is_accepted(state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["queued", "deploying"])
-def test_the_buttons_of_a_cluster_without_a_head_look_as_stored(state: str) -> None:
+def test_buttons_of_a_cluster_without_head_look_as_stored(state: str) -> None:
     early = actions(replace(RECORD, state=state), OWNER, is_ready=False)
     assert_golden(f"cluster-actions-{state}", render_fragment(early, now=NOW))

@@ -32,7 +32,7 @@ def gaps(framework: FakeFramework, execution: Execution, *, since: float) -> lis
 
 
 @in_world
-async def test_a_cluster_at_rest_is_asked_four_times_a_minute_until_it_has_something_to_do(shop: Shop) -> None:
+async def test_resting_cluster_is_asked_four_times_a_minute(shop: Shop) -> None:
     world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
     controller = await running_clusters(world, framework, execution)
     async with asking(world, controller):
@@ -60,7 +60,7 @@ async def test_a_demand_is_no_rest(shop: Shop, what: str) -> None:
 
 
 @in_world
-async def test_a_cluster_does_not_rest_before_it_has_been_told(shop: Shop) -> None:
+async def test_cluster_does_not_rest_before_it_is_told(shop: Shop) -> None:
     world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
     controller = await running_clusters(world, framework, execution)
     worker = name_of(world.workers_of(execution)[0])
@@ -105,7 +105,7 @@ async def test_a_cluster_that_changes_is_asked_at_once(shop: Shop, change: str) 
 
 
 @in_world
-async def test_the_metrics_api_knows_a_number_of_a_cluster_at_rest_at_any_time(shop: Shop) -> None:
+async def test_metrics_api_always_knows_number_of_resting_cluster(shop: Shop) -> None:
     world, execution, framework = World(), shop.launch_cluster(on_demand=True), FakeFramework()
     controller = await running_clusters(world, framework, execution)
     async with asking(world, controller):
@@ -123,7 +123,7 @@ async def test_the_metrics_api_knows_a_number_of_a_cluster_at_rest_at_any_time(s
 
 
 @in_world
-async def test_the_chart_of_a_cluster_at_rest_has_no_gap_and_knows_that_no_task_waits(shop: Shop) -> None:
+async def test_chart_of_resting_cluster_has_no_gap(shop: Shop) -> None:
     world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
     controller = await running_clusters(world, framework, execution)
     async with asking(world, controller):
@@ -135,7 +135,7 @@ async def test_the_chart_of_a_cluster_at_rest_has_no_gap_and_knows_that_no_task_
 
 
 @in_world
-async def test_a_worker_of_a_cluster_at_rest_that_fails_and_recovers_is_in_the_chart(shop: Shop) -> None:
+async def test_failing_worker_of_resting_cluster_is_in_the_chart(shop: Shop) -> None:
     world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
     controller = await running_clusters(world, framework, execution)
     worker = world.workers_of(execution)[0]
@@ -168,9 +168,7 @@ def taken(*ids: str, ready: int = 2) -> list[TakenSample]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_sample_that_cannot_be_stored_is_dropped_and_the_others_are_stored(
-    shop: Shop, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unstorable_sample_is_dropped_alone(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     well, twice, wrong = [shop.launch_cluster(after=number).pk for number in range(3)]
     batch = [*taken(twice), *taken(twice, "gone"), *taken(wrong, ready=-1), *taken(well)]
     samples.record(batch)
@@ -183,9 +181,7 @@ def test_a_sample_that_cannot_be_stored_is_dropped_and_the_others_are_stored(
 
 @pytest.mark.django_db(transaction=True)
 @in_world
-async def test_samples_that_a_full_disk_loses_are_said_once_and_taken_anew(
-    shop: Shop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_samples_lost_to_full_disk_are_reported_and_retaken(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
     controller = await running_clusters(world, framework, execution)
     copies(world, execution, 80)  # so many samples need another page

@@ -124,7 +124,7 @@ def name_of(pod: RawObject) -> str:
 
 
 @in_world
-async def test_workers_are_told_what_they_hold_and_the_busy_one_stays(shop: Shop) -> None:
+async def test_workers_are_told_their_load_and_busy_one_stays(shop: Shop) -> None:
     world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
     controller = await running_clusters(world, framework, execution)
     busy, idle = world.workers_of(execution)
@@ -157,7 +157,7 @@ async def test_restlessness_is_written_four_times_a_minute_at_most(shop: Shop) -
 
 
 @in_world
-async def test_one_slow_head_and_one_silent_one_delay_nobody(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_slow_or_silent_head_delays_nobody(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     world, framework = World(), FakeFramework()
     slow, silent, broken, well = [shop.launch_cluster(after=n) for n in range(4)]
     controller = await running_clusters(world, framework, slow, silent, broken, well)
@@ -183,7 +183,7 @@ async def test_one_slow_head_and_one_silent_one_delay_nobody(shop: Shop, caplog:
 
 
 @in_world
-async def test_who_watches_idleness_is_told_which_heads_answer(shop: Shop) -> None:
+async def test_idleness_watcher_is_told_which_heads_answer(shop: Shop) -> None:
     world, framework = World(), FakeFramework()
     well, silent = shop.launch_cluster(), shop.launch_cluster(after=1)
     controller = await running_clusters(world, framework, well, silent)
@@ -243,9 +243,7 @@ async def test_a_few_silent_heads_are_asked_twice_a_minute(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_head_that_says_what_nobody_expected_stops_no_sample(
-    shop: Shop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_unexpected_answer_of_a_head_stops_no_sample(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
     controller = await running_clusters(world, framework, execution)
     framework.broken = {execution.pk}
@@ -257,7 +255,7 @@ async def test_a_head_that_says_what_nobody_expected_stops_no_sample(
 
 
 @in_world
-async def test_samples_are_written_every_quarter_of_a_minute_also_of_a_silent_cluster(shop: Shop) -> None:
+async def test_samples_are_written_four_times_a_minute_despite_silence(shop: Shop) -> None:
     world, framework = World(), FakeFramework()
     well, silent = shop.launch_cluster(), shop.launch_cluster(after=1)
     controller = await running_clusters(world, framework, well, silent)
@@ -284,7 +282,7 @@ async def test_samples_are_written_every_quarter_of_a_minute_also_of_a_silent_cl
 
 
 @in_world
-async def test_a_new_leader_takes_no_sample_before_it_knows_its_pods(shop: Shop) -> None:
+async def test_new_leader_takes_no_sample_before_knowing_pods(shop: Shop) -> None:
     world, framework = World(), FakeFramework()
     execution = shop.launch_cluster()
     await running_clusters(world, framework, execution)
@@ -300,7 +298,7 @@ async def test_a_new_leader_takes_no_sample_before_it_knows_its_pods(shop: Shop)
 
 
 @in_world
-async def test_what_the_framework_would_like_to_have_is_written_onto_the_autoscaler_that_asks_for_it(
+async def test_wanted_workers_are_written_onto_the_asking_autoscaler(
     shop: Shop,
 ) -> None:
     world, framework = World(), FakeFramework()
@@ -329,7 +327,7 @@ async def test_what_the_framework_would_like_to_have_is_written_onto_the_autosca
 
 
 @in_world
-async def test_outages_of_the_cluster_and_the_database_are_waited_out(shop: Shop) -> None:
+async def test_outages_of_cluster_and_database_are_waited_out(shop: Shop) -> None:
     world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
     controller = await running_clusters(world, framework, execution)
     framework.holds[name_of(world.workers_of(execution)[0])] = WorkerReport(tasks=1)
@@ -341,7 +339,7 @@ async def test_outages_of_the_cluster_and_the_database_are_waited_out(shop: Shop
 
 
 @in_world
-async def test_an_api_server_that_never_answers_a_write_ends_no_visit_for_good(
+async def test_unanswered_write_does_not_end_visits_for_good(
     shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, framework, cluster = World(), FakeFramework(), shop.launch_cluster()

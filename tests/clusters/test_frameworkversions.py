@@ -111,7 +111,7 @@ def test_requirements_that_install_another_version_than_declared_are_told() -> N
         ("ray", Declared("Lab", {}), Declared("Grid", {"ray": "2.60.0"}), ("Lab is not known to contain Ray",)),
     ],
 )
-def test_client_and_cluster_go_together_or_it_is_said_why_not(
+def test_client_and_cluster_match_or_mismatch_is_explained(
     framework: str, ours: Declared, theirs: Declared, said: tuple[str, ...]
 ) -> None:
     found = pair_sentences(ours, theirs, framework)

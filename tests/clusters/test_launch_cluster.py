@@ -21,7 +21,7 @@ def offered(people: People) -> Project:
     return offer_clusters(people)
 
 
-def test_a_cluster_alone_is_launched_as_it_is_first_shown_but_for_its_kind(people: People, offered: Project) -> None:
+def test_standalone_cluster_is_launched_as_first_shown(people: People, offered: Project) -> None:
     shown = page(people.owner, "?kind=cluster")
     assert "2 slots at minimum, 6 at maximum; you use 0 of 25." in shown
     status, _ = sent(people.owner, ALONE)
@@ -46,14 +46,14 @@ def test_a_workspace_and_its_cluster_are_launched_together(people: People, offer
     assert (spec.local_storage, spec.scaling.on_demand) == ("20Gi", True)
 
 
-def test_without_its_box_a_workspace_gets_no_cluster_whatever_else_was_typed(people: People, offered: Project) -> None:
+def test_workspace_without_the_box_gets_no_cluster(people: People, offered: Project) -> None:
     fields = {name: value for name, value in ATTACHED.items() if name != "with_cluster"}
     status, _ = sent(people.owner, fields | {"workers_minimum": "-1", "framework": "nonsense"})
     assert status == 302
     assert [one.kind for one in Execution.objects.all()] == ["workspace"]
 
 
-def test_two_clicks_from_the_first_page_make_one_to_five_workers(people: People, offered: Project) -> None:
+def test_two_clicks_make_one_to_five_workers(people: People, offered: Project) -> None:
     shown = page(people.owner)
     names = ("workers_minimum", "workers_maximum", "target_cpu", "target_memory")
     assert [value_of(shown, name) for name in names] == ["1", "5", "80", "80"]
@@ -89,7 +89,7 @@ def test_the_admins_defaults_and_bounds_are_in_the_form(people: People, offered:
     assert "Your admin allows 3." in shown
 
 
-def test_the_hint_of_a_maximum_is_what_could_really_be_launched(people: People, offered: Project) -> None:
+def test_hint_of_a_maximum_is_what_can_be_launched(people: People, offered: Project) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER.key, 25)
     assert "Your quota allows up to 24 workers." in page(people.owner, "?kind=cluster")
     assert "Your quota allows up to 23 workers." in page(people.owner)
@@ -104,9 +104,7 @@ def test_versions_that_differ_are_said_and_not_refused(people: People, offered: 
     assert sent(people.owner, ATTACHED)[0] == 302
 
 
-def test_sending_the_same_twice_launches_one_pair_and_another_number_of_workers_another(
-    people: People, offered: Project
-) -> None:
+def test_repeated_form_launches_one_pair_and_changed_form_another(people: People, offered: Project) -> None:
     assert sent(people.owner, ATTACHED)[0] == sent(people.owner, ATTACHED)[0] == 302
     assert Execution.objects.count() == 2
     assert sent(people.owner, ATTACHED | {"workers_maximum": "4"})[0] == 302
@@ -140,7 +138,7 @@ def test_launch_again_without_autoscaling_keeps_the_number(people: People, offer
     assert "4 slots; you use 0 of 25." in shown
 
 
-def test_launch_again_of_what_is_not_offered_any_more_takes_what_is(people: People, offered: Project) -> None:
+def test_launch_again_replaces_choices_no_longer_offered(people: People, offered: Project) -> None:
     sent(people.owner, ALONE)
     HardwareTier.objects.filter(pk="medium").update(is_archived=True)
     Environment.objects.filter(pk="dask-cluster").update(is_archived=True)
@@ -151,7 +149,7 @@ def test_launch_again_of_what_is_not_offered_any_more_takes_what_is(people: Peop
     assert "If you launch now" in page(people.owner, f"?from={Execution.objects.get().pk}")
 
 
-def test_launch_again_of_a_strangers_cluster_shows_nothing_of_it(people: People, offered: Project) -> None:
+def test_launch_again_of_foreign_cluster_reveals_nothing(people: People, offered: Project) -> None:
     sent(people.owner, ALONE | {"workers_minimum": "4", "title": "Secret plan"})
     make_project(people.stranger, id="own", name="Own")
     shown = page(people.stranger, f"?from={Execution.objects.get().pk}&kind=cluster")

@@ -53,7 +53,7 @@ def test_the_estimate_follows_what_is_typed(
     assert not Execution.objects.exists()
 
 
-def test_the_form_warns_of_a_cluster_that_does_not_go_with_the_notebook(people: People, offered: Project) -> None:
+def test_form_warns_of_cluster_unlike_the_notebook(people: People, offered: Project) -> None:
     for id, python in (("jupyterlab", "3.12"), ("dask-cluster", "3.9")):
         environment = Environment.objects.get(pk=id)
         environment.image = f"ghcr.io/dask/dask:2026.8.0-py{python}"
@@ -71,7 +71,7 @@ def test_the_estimate_shows_numbers_also_of_what_is_refused(people: People, offe
     assert "Fill in what is missing to see the numbers." in shown
 
 
-def test_places_of_a_tier_are_taken_by_heads_and_workers(
+def test_places_of_tier_are_taken_by_heads_and_workers(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.put(NODES, builders.node("node-a", cpu="8", memory="32Gi"))
@@ -85,7 +85,7 @@ def test_places_of_a_tier_are_taken_by_heads_and_workers(
     assert "The only place of this tier is taken" in page(people.owner)
 
 
-def test_what_the_form_says_of_places_is_what_the_queue_does(people: People, offered: Project) -> None:
+def test_form_and_queue_agree_about_places(people: People, offered: Project) -> None:
     HardwareTier.objects.filter(pk="medium").update(maximum_simultaneous=1)
     on_one_tier = ALONE | {"head_tier": "medium"}
     assert "on the tier Medium" not in sent(people.owner, on_one_tier, "/launch/estimate/")[1]
@@ -96,7 +96,7 @@ def test_what_the_form_says_of_places_is_what_the_queue_does(people: People, off
     assert running_by_tier() == {"medium": 1}
 
 
-def test_without_a_script_the_numbers_come_by_a_button_that_launches_nothing(people: People, offered: Project) -> None:
+def test_button_brings_numbers_without_script_or_launch(people: People, offered: Project) -> None:
     status, shown = sent(people.owner, ALONE | {"workers_maximum": "8", "check": "on"})
     assert (status, Execution.objects.count()) == (200, 0)
     assert "2 slots at minimum, 9 at maximum" in shown
@@ -120,9 +120,7 @@ def test_choosing_another_framework_offers_what_is_for_it(people: People, offere
 
 
 @pytest.mark.parametrize("path", ["/launch/estimate/", "/launch/choices/"])
-def test_the_fragments_are_for_people_who_are_logged_in_and_forms_of_this_site(
-    people: People, offered: Project, path: str
-) -> None:
+def test_fragments_need_a_login_and_a_form_token(people: People, offered: Project, path: str) -> None:
     assert Client().post(path, ALONE)["Location"].startswith("/login/")
     assert client_of(people.owner, enforce_csrf_checks=True).post(path, ALONE).status_code == 403
     assert client_of(people.owner).get(path).status_code == 405

@@ -26,9 +26,7 @@ def offered(people: People) -> Project:
     return offer_clusters(people)
 
 
-def test_where_autoscaling_is_off_it_is_not_offered_and_a_forged_wish_is_refused(
-    people: People, offered: Project
-) -> None:
+def test_disabled_autoscaling_is_not_offered_and_refused_when_forged(people: People, offered: Project) -> None:
     configure(FRAMEWORK_SETTINGS["dask"]["autoscaling"].key, 0)
     shown = page(people.owner, "?kind=cluster")
     assert 'name="autoscale"' not in shown
@@ -41,9 +39,7 @@ def test_where_autoscaling_is_off_it_is_not_offered_and_a_forged_wish_is_refused
     assert Execution.objects.get().slots == 2
 
 
-def test_growing_for_what_waits_is_offered_only_where_it_is_served(
-    people: People, offered: Project, settings: Settings
-) -> None:
+def test_growth_on_demand_is_offered_only_where_served(people: People, offered: Project, settings: Settings) -> None:
     assert "Also grow for waiting tasks" in page(people.owner, "?kind=cluster")
     settings.DEMAND_IS_SERVED = False
     assert "Also grow for waiting tasks" not in page(people.owner, "?kind=cluster")
@@ -52,7 +48,7 @@ def test_growing_for_what_waits_is_offered_only_where_it_is_served(
     assert "not set up here" in error_at(shown, "on_demand")
 
 
-def test_with_a_fixed_number_nothing_of_the_hidden_fields_is_refused(people: People, offered: Project) -> None:
+def test_hidden_fields_of_a_fixed_cluster_are_not_checked(people: People, offered: Project) -> None:
     fixed = {name: value for name, value in ALONE.items() if name != "autoscale"}
     status, _ = sent(people.owner, fixed | {"workers_minimum": "3", "workers_maximum": "x", "target_cpu": "-7"})
     assert status == 302
@@ -95,7 +91,7 @@ def test_with_a_fixed_number_nothing_of_the_hidden_fields_is_refused(people: Peo
         ("local_storage", "x" * 21, "at most 20 characters"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_field_and_nothing_is_launched(
+def test_wrong_value_is_explained_at_its_field_without_launch(
     people: People, offered: Project, field: str, value: str, sentence: str
 ) -> None:
     status, shown = sent(people.owner, ALONE | {field: value})
@@ -118,7 +114,7 @@ def test_a_refused_form_still_has_what_was_typed(people: People, offered: Projec
     assert re.search(r'<option value="medium" selected>', shown)
 
 
-def test_a_tier_that_fits_no_node_is_refused_at_its_field(
+def test_tier_that_fits_no_node_is_refused_at_field(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.put(NODES, builders.node("node-a", cpu="2", memory="8Gi"))
@@ -128,7 +124,7 @@ def test_a_tier_that_fits_no_node_is_refused_at_its_field(
     assert "Medium asks for 3.5 cores and" in error_at(shown, "worker_tier")
 
 
-def test_a_tier_kept_for_a_group_is_neither_offered_nor_priced_nor_launched(people: People, offered: Project) -> None:
+def test_group_tier_is_neither_offered_nor_priced_nor_launched(people: People, offered: Project) -> None:
     special = make_tier("special", name="Special tier", cost_per_hour=Decimal("77.53"))
     special.groups.add(Group.objects.create(name="chosen few"))
     assert "Special tier" not in page(people.owner, "?kind=cluster")
@@ -141,7 +137,7 @@ def test_a_tier_kept_for_a_group_is_neither_offered_nor_priced_nor_launched(peop
 
 @pytest.mark.parametrize("who", ["stranger", "operator", "admin"])
 @pytest.mark.parametrize("fields", [ALONE, ATTACHED])
-def test_who_is_not_in_the_project_launches_no_cluster_in_it(
+def test_nonmember_launches_no_cluster_in_the_project(
     people: People, offered: Project, who: str, fields: dict[str, str]
 ) -> None:
     user = getattr(people, who)

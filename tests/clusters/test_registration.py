@@ -67,7 +67,7 @@ class Place:
             await self.registration.run_once()
 
 
-async def test_it_is_registered_when_the_web_processes_answer() -> None:
+async def test_registration_exists_once_the_web_processes_answer() -> None:
     place = Place()
     place.problem = SILENT
     await place.looks(5)
@@ -80,7 +80,7 @@ async def test_it_is_registered_when_the_web_processes_answer() -> None:
     assert "insecureSkipTLSVerify" not in spec
 
 
-async def test_it_goes_when_they_are_silent_for_some_looks_and_comes_again_with_them() -> None:
+async def test_registration_goes_after_some_silence_and_comes_again() -> None:
     place = Place()
     await place.looks(1)
     place.problem = SILENT
@@ -93,7 +93,7 @@ async def test_it_goes_when_they_are_silent_for_some_looks_and_comes_again_with_
     assert place.is_registered()
 
 
-async def test_one_answer_in_between_begins_the_count_again() -> None:
+async def test_answer_in_between_begins_the_count_again() -> None:
     place = Place()
     await place.looks(1)
     for _ in range(5):
@@ -105,7 +105,7 @@ async def test_one_answer_in_between_begins_the_count_again() -> None:
 
 
 @virtual_time
-async def test_it_goes_too_when_only_the_api_server_does_not_get_through_and_rests_before_it_is_tried_again() -> None:
+async def test_registration_blocked_for_api_server_alone_goes_and_rests() -> None:
     place = Place()
     await place.looks(1)
     place.available("False", 'Get "https://10.0.0.1:8443": context deadline exceeded')
@@ -124,7 +124,7 @@ async def test_it_goes_too_when_only_the_api_server_does_not_get_through_and_res
 
 @pytest.mark.parametrize("problem", ["", SILENT])
 @pytest.mark.parametrize("is_on", [True, False])
-async def test_a_registration_of_another_program_is_left_alone_and_said_once(
+async def test_registration_of_another_program_is_left_and_reported_once(
     problem: str, is_on: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     place = Place(is_on=is_on)
@@ -137,7 +137,7 @@ async def test_a_registration_of_another_program_is_left_alone_and_said_once(
     assert ("keda/keda" in caplog.text) == is_on
 
 
-async def test_what_an_older_version_registered_for_our_service_becomes_a_registration_with_a_bundle() -> None:
+async def test_older_registration_of_our_service_gets_a_bundle() -> None:
     place = Place()
     spec = {key: value for key, value in api_service(SERVICE, AUTHORITY)["spec"].items() if key != "caBundle"}
     place.put(metadata={"name": NAME}, spec=spec | {"insecureSkipTLSVerify": True})
@@ -148,7 +148,7 @@ async def test_what_an_older_version_registered_for_our_service_becomes_a_regist
     assert place.registered()["metadata"]["resourceVersion"] == version, "nothing is left to change"
 
 
-async def test_it_belongs_to_the_role_that_allows_it_so_that_it_goes_with_it() -> None:
+async def test_registration_is_owned_by_its_role() -> None:
     place = Place()
     role = place.cluster.put(CLUSTER_ROLES, {"kind": "ClusterRole", "metadata": {"name": OWNER}})
     await place.looks(1)
@@ -158,7 +158,7 @@ async def test_it_belongs_to_the_role_that_allows_it_so_that_it_goes_with_it() -
 
 
 @virtual_time
-async def test_it_goes_with_the_leader_that_looks_after_it() -> None:
+async def test_registration_goes_with_its_leader() -> None:
     place = Place()
     task = asyncio.create_task(repeat(place.registration.periodic()))
     await passes(1)
@@ -168,7 +168,7 @@ async def test_it_goes_with_the_leader_that_looks_after_it() -> None:
 
 
 @virtual_time
-async def test_where_it_is_switched_off_it_is_taken_away_and_not_looked_at_again() -> None:
+async def test_disabled_registration_is_removed_and_then_left_alone() -> None:
     place = Place(is_on=False)
     place.put()
     assert await place.registration.run_once() == OFF_SECONDS
@@ -178,7 +178,7 @@ async def test_where_it_is_switched_off_it_is_taken_away_and_not_looked_at_again
 
 
 @virtual_time
-async def test_an_outage_of_the_cluster_and_a_missing_right_are_outlived(caplog: pytest.LogCaptureFixture) -> None:
+async def test_outage_and_missing_right_are_outlived(caplog: pytest.LogCaptureFixture) -> None:
     place = Place()
     place.cluster.available = False
     task = asyncio.create_task(repeat(place.registration.periodic()))
@@ -244,7 +244,7 @@ async def test_our_own_servers_are_known_by_their_certificate(serve: Any) -> Non
 @pytest.mark.parametrize(
     ("authority", "host"), [(Authority("another"), SERVICE.host), (AUTHORITY, "other.compute-grid-system.svc")]
 )
-async def test_whoever_else_answers_there_is_not_taken_for_them(serve: Any, authority: Authority, host: str) -> None:
+async def test_other_server_at_the_address_is_not_trusted(serve: Any, authority: Authority, host: str) -> None:
     service = await serve(authority, host)
     assert "certificate verify failed" in await ask_servers(service, AUTHORITY, address="127.0.0.1")
 

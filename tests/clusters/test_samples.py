@@ -27,7 +27,7 @@ def kept(points: list[Point]) -> list[Point]:
     return [point for point in points if point.pk not in gone]
 
 
-def test_the_last_hour_is_kept_whole_the_last_day_by_the_minute_and_the_rest_by_ten() -> None:
+def test_samples_thin_out_by_age() -> None:
     left = kept(steady(7 * 24))
 
     def count(older: timedelta, younger: timedelta) -> int:
@@ -40,7 +40,7 @@ def test_the_last_hour_is_kept_whole_the_last_day_by_the_minute_and_the_rest_by_
 
 
 @given(st.lists(st.tuples(st.integers(1, 400), st.integers(0, 3)), max_size=200))
-def test_thinning_twice_changes_nothing_and_no_change_of_size_is_lost(steps: list[tuple[int, int]]) -> None:
+def test_thinning_is_idempotent_and_keeps_changes_of_size(steps: list[tuple[int, int]]) -> None:
     points: list[Point] = []
     at = NOW - timedelta(days=3)
     for number, (gap, workers) in enumerate(steps):
@@ -56,7 +56,7 @@ def test_thinning_twice_changes_nothing_and_no_change_of_size_is_lost(steps: lis
 
 
 @given(st.integers(0, 10**7), st.integers(0, 2**50), st.integers(0, 10**7), st.integers(0, 2**50))
-def test_more_tasks_always_cost_more_than_more_bytes_and_all_costs_fit(a: int, x: int, b: int, y: int) -> None:
+def test_tasks_cost_more_than_bytes_and_costs_fit(a: int, x: int, b: int, y: int) -> None:
     one, other = deletion_cost(a, x), deletion_cost(b, y)
     assert 0 <= one < 2**31
     if min(a, 2000) > min(b, 2000):
@@ -65,7 +65,7 @@ def test_more_tasks_always_cost_more_than_more_bytes_and_all_costs_fit(a: int, x
         assert one <= other
 
 
-def test_who_is_unknown_goes_first_then_who_is_idle() -> None:
+def test_unknown_workers_go_first_and_idle_ones_next() -> None:
     order = [None, WorkerReport(0), WorkerReport(0, 1), WorkerReport(0, 10**9), WorkerReport(1), WorkerReport(2, 5)]
     costs = [int(notes_on(one).cost) for one in order]
     assert costs == sorted(costs)
@@ -74,7 +74,7 @@ def test_who_is_unknown_goes_first_then_who_is_idle() -> None:
 
 
 @given(st.integers(), st.integers(), st.integers())
-def test_any_number_that_a_head_may_say_can_be_stored(tasks: int, held: int, pending: int) -> None:
+def test_any_number_of_a_head_can_be_stored(tasks: int, held: int, pending: int) -> None:
     notes = notes_on(WorkerReport(tasks, held))
     assert -(2**31) <= int(notes.cost) < 2**31
     assert set(msgspec.json.decode(notes.report)) == {"tasks", "bytes"}
@@ -88,7 +88,7 @@ def worker(notes: Notes | None = None) -> Pod:
     return decode(pod("w", node="n", annotations=annotations), Pod)
 
 
-def test_nothing_and_something_are_written_at_once_and_more_or_less_a_little_later() -> None:
+def test_start_and_end_of_work_are_written_at_once() -> None:
     busy, idle = notes_on(WorkerReport(5)), notes_on(WorkerReport(0))
     just_written = {"uid-of-w": 100.0}
 

@@ -15,9 +15,7 @@ from tests.support.virtual import passes
 
 @pytest.mark.django_db(transaction=True)
 @in_world
-async def test_many_executions_on_a_full_disk_are_one_line_and_all_start_when_there_is_room(
-    shop: Shop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_full_disk_is_logged_once_and_all_start_afterwards(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     for number in range(20):
         shop.launch(after=number)
@@ -43,7 +41,7 @@ async def test_many_executions_on_a_full_disk_are_one_line_and_all_start_when_th
     assert world.most_pods == 20
 
 
-def test_it_is_said_once_a_minute_and_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_trouble_is_logged_once_a_minute_and_when_over(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
     troubles = TroubleLog(lambda: now)
     full = sqlite3.OperationalError("database or disk is full")

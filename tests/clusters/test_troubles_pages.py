@@ -22,7 +22,7 @@ def card(
 
 
 @pytest.mark.parametrize("who", ["you", "admin", "operator"])
-def test_a_card_with_the_table_of_the_nodes_says_once_who_can_act(who: Who) -> None:
+def test_card_with_node_table_says_once_who_can_act(who: Who) -> None:
     with_table = card(who, table=(ROW,))
     assert with_table.who == ""
     assert with_table.reasons is not None

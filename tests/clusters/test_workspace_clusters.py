@@ -43,7 +43,7 @@ def test_its_cluster_is_attached_again_or_left_out(people: People) -> None:
     assert not Execution.objects.unsettled().filter(kind="cluster").exists()
 
 
-def test_starting_its_cluster_too_says_what_that_takes_and_what_does_not_fit(people: People) -> None:
+def test_cluster_restart_says_its_needs_and_what_misfits(people: People) -> None:
     offer_clusters(people)
     client_of(people.owner).post("/launch/", ATTACHED)
     Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
@@ -62,7 +62,7 @@ def test_starting_its_cluster_too_says_what_that_takes_and_what_does_not_fit(peo
     assert "has Dask 2025.1.0 and the cluster would have 2026.8.0" in shown
 
 
-def test_all_that_is_wrong_with_its_cluster_is_said_at_once(people: People) -> None:
+def test_all_cluster_problems_are_said_at_once(people: People) -> None:
     offer_clusters(people)
     client_of(people.owner).post("/launch/", ATTACHED)
     Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
@@ -74,7 +74,7 @@ def test_all_that_is_wrong_with_its_cluster_is_said_at_once(people: People) -> N
     )
 
 
-def test_a_cluster_that_cannot_be_read_any_more_may_be_left_out(people: People) -> None:
+def test_unreadable_cluster_may_be_left_out(people: People) -> None:
     stopped = make_workspace(people.owner, make_project(people.owner))
     Workspace.objects.update(cluster={"framework": "dask"})
     told = page(people.owner, f"/workspaces/{stopped.pk}/resume/")

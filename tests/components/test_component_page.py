@@ -22,7 +22,7 @@ def test_the_samples_look_as_stored() -> None:
     assert_golden("component-waits", shown())
 
 
-def test_the_samples_of_the_frame_of_tables_and_of_logs_look_as_stored() -> None:
+def test_samples_of_table_and_log_frames_match_golden() -> None:
     request = SimpleNamespace(get_full_path=lambda: "/components/")
     rows = [("Churn notebook", STATUSES[0], 40), ("Nightly features", STATUSES[2], 96)]
     context = {**frame_samples(), "rows": rows, "request": request, "now": MOMENT}

@@ -33,7 +33,7 @@ KEY = centralconfig.MAXIMUM_EXECUTIONS_PER_USER.key
 QUEUE = centralconfig.GLOBAL_QUEUE_LIMIT.key
 
 
-def test_the_keys_of_the_seed_documents_have_their_names_and_defaults() -> None:
+def test_keys_of_seed_documents_keep_names_and_defaults() -> None:
     timeouts = "com.cerebro.computegrid.timeouts.sagaStateTimeouts"
     quota = "com.cerebro.domino.computegrid.userExecutionsQuota"
     expected = {
@@ -85,7 +85,7 @@ def test_a_wrong_value_is_refused_under_its_key(text: str) -> None:
     assert [problem.path for problem in refused.value.problems] == [KEY]
 
 
-def test_every_problem_is_reported_under_its_key_even_of_a_key_that_does_not_exist() -> None:
+def test_problems_are_reported_by_key_including_unknown_keys() -> None:
     with pytest.raises(Rejected) as refused:
         plan({KEY: "many", "com.example.nothing": "1", DRAIN: "90", DASK_DRAIN: "0"}, {})
     assert [(problem.path, problem.message) for problem in refused.value.problems] == [
@@ -95,7 +95,7 @@ def test_every_problem_is_reported_under_its_key_even_of_a_key_that_does_not_exi
     ]
 
 
-def test_a_plan_has_only_what_differs_in_the_order_of_the_registry() -> None:
+def test_plan_holds_only_differences_in_registry_order() -> None:
     stored = {DASK_DRAIN: "20", QUEUE: "500"}
     changes = plan({DASK_DRAIN: "", DRAIN: "90", QUEUE: "500", KEY: "25"}, stored)
     assert [(one.setting.key, one.stored, one.wanted, one.before, one.after) for one in changes] == [
@@ -110,7 +110,7 @@ def test_changes_are_stored_together_with_an_audit_entry_each(people: People) ->
     assert set(AuditEntry.objects.values_list("object_id", "action")) == {(KEY, "changed"), (QUEUE, "changed")}
 
 
-def test_nothing_is_stored_when_somebody_else_changed_one_of_the_settings_meanwhile(people: People) -> None:
+def test_concurrent_change_of_a_planned_setting_stores_nothing(people: People) -> None:
     changes = plan({KEY: "3", QUEUE: "500", DRAIN: "90"}, overrides())
     change(QUEUE, "700", actor=people.admin)
     with pytest.raises(ChangedMeanwhile) as refused:
@@ -129,7 +129,7 @@ def test_a_reset_by_somebody_else_is_a_change_too(people: People) -> None:
     assert overrides() == {}
 
 
-def test_a_change_of_another_setting_does_not_hinder_but_may_not_be_contradicted(people: People) -> None:
+def test_change_of_another_setting_conflicts_only_if_contradicted(people: People) -> None:
     lowest, target = CLUSTER_SETTINGS["minimum_target"].key, CLUSTER_SETTINGS["target_cpu"].key
     changes = plan({target: "40", QUEUE: "500"}, overrides())
     change(KEY, "3", actor=people.admin)
@@ -142,7 +142,7 @@ def test_a_change_of_another_setting_does_not_hinder_but_may_not_be_contradicted
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
-def test_of_two_admins_who_save_at_once_one_is_told() -> None:
+def test_slower_of_two_saving_admins_is_refused() -> None:
     admin = User.objects.create_superuser("ada-admin")
     started = threading.Barrier(2)
 
@@ -164,7 +164,7 @@ def test_of_two_admins_who_save_at_once_one_is_told() -> None:
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_either_a_value_within_bounds_or_a_sentence(text: str) -> None:
+def test_text_is_either_value_within_bounds_or_sentence(text: str) -> None:
     setting = centralconfig.UNNEEDED_THRESHOLD
     try:
         value = setting.parse(text)
@@ -174,7 +174,7 @@ def test_any_text_is_either_a_value_within_bounds_or_a_sentence(text: str) -> No
         assert setting.minimum <= value <= setting.maximum
 
 
-def test_what_is_not_set_for_a_framework_is_as_for_all_frameworks(people: People) -> None:
+def test_unset_framework_setting_follows_all_frameworks(people: People) -> None:
     assert cluster_policy("dask").drain_seconds == 60
     change(DRAIN, "90", actor=people.admin)
     change(DASK_DRAIN, "20", actor=people.admin)
@@ -183,14 +183,14 @@ def test_what_is_not_set_for_a_framework_is_as_for_all_frameworks(people: People
     assert centralconfig.value_of(FRAMEWORK_SETTINGS["dask"]["drain_seconds"]) == 90
 
 
-def test_a_value_of_its_own_is_recorded_even_when_it_equals_that_for_all_frameworks(people: People) -> None:
+def test_framework_value_is_audited_even_when_equal_to_general(people: People) -> None:
     change(DASK_DRAIN, "60", actor=people.admin)
     assert AuditEntry.objects.get().changes == {"value": [60, 60]}
     change(DRAIN, "90", actor=people.admin)
     assert cluster_policy("dask").drain_seconds == 60
 
 
-def test_a_policy_is_one_query_and_has_kubernetes_own_defaults(db: None) -> None:
+def test_policy_takes_one_query_and_has_kubernetes_defaults(db: None) -> None:
     with CaptureQueriesContext(connection) as queries:
         policy = cluster_policy("ray")
     assert len(queries) == 1
@@ -236,7 +236,7 @@ def test_a_target_and_its_bound_may_change_together(people: People) -> None:
     assert (cluster_policy("ray").minimum_target, cluster_policy("ray").target_cpu) == (5, 10)
 
 
-def test_putting_a_bound_back_is_refused_while_a_target_needs_it(people: People) -> None:
+def test_bound_reset_is_refused_while_a_target_needs_it(people: People) -> None:
     lowest, target = (FRAMEWORK_SETTINGS["dask"][name].key for name in ("minimum_target", "target_cpu"))
     change(lowest, "5", actor=people.admin)
     change(target, "10", actor=people.admin)
@@ -257,13 +257,13 @@ def test_putting_a_bound_back_is_refused_while_a_target_needs_it(people: People)
         ("7.5", "“7.5” is not a whole number of days."),
     ],
 )
-def test_the_window_of_a_level_that_is_mistyped_says_what_is_allowed(typed: str, message: str) -> None:
+def test_mistyped_level_window_says_what_is_allowed(typed: str, message: str) -> None:
     with pytest.raises(Rejected) as refused:
         plan({WINDOWS["pages"].key: typed}, {})
     assert [(one.path, one.message) for one in refused.value.problems] == [(WINDOWS["pages"].key, message)]
 
 
-def test_a_level_has_the_window_of_all_until_it_has_its_own(people: People) -> None:
+def test_level_without_own_window_uses_that_of_all(people: People) -> None:
     change(LEVEL_WINDOW.key, "60", actor=people.admin)
     change(WINDOWS["pages"].key, "7", actor=people.admin)
     days = {target.level.id: target.window_days for target in centralconfig.service_level_targets()}

@@ -54,7 +54,7 @@ def test_only_admins_see_and_change_settings(people: People, name: str) -> None:
     assert centralconfig.overrides() == {}
 
 
-def test_nothing_is_saved_before_the_review_is_confirmed(admin: Client) -> None:
+def test_changes_are_saved_only_after_confirmed_review(admin: Client) -> None:
     review = send(admin, **{SLOTS: "3", QUEUE: " 500 ", TIMEOUT: "3600"})
     assert "Save 2 changes" in text_of(review)
     assert [line.title for line in review.context["lines"]] == ["Maximum executions per user", "Queue limit"]
@@ -73,7 +73,7 @@ def test_a_review_says_what_a_change_does_at_once(admin: Client, people: People)
     assert "Nothing is deleted now. Earlier deletions are not undone." in page
 
 
-def test_one_wrong_value_among_right_ones_is_said_at_its_field_and_nothing_is_saved(admin: Client) -> None:
+def test_wrong_value_is_reported_at_field_and_blocks_saving(admin: Client) -> None:
     answer = send(admin, "save", **{SLOTS: "many", QUEUE: "500", TIMEOUT: "-4"})
     assert answer.status_code == 400
     wrong = {row.key: row.errors for row in answer.context["wrong"]}
@@ -97,7 +97,7 @@ def test_going_back_keeps_what_was_typed(admin: Client, people: People) -> None:
     assert not rows[TIMEOUT].is_typed
 
 
-def test_a_reset_is_reviewed_together_with_what_else_was_typed(admin: Client, people: People) -> None:
+def test_reset_is_reviewed_together_with_typed_changes(admin: Client, people: People) -> None:
     change(QUEUE, "500", actor=people.admin)
     review = send(admin, **{SLOTS: "3", QUEUE: "700", "reset": QUEUE})
     assert [(line.old, line.new, line.is_new_default) for line in review.context["lines"]] == [
@@ -126,20 +126,20 @@ def test_any_key_is_set_directly_through_the_same_review(admin: Client) -> None:
 @pytest.mark.parametrize(
     ("key", "sentence"), [("no.such.key", "There is no setting named no.such.key."), ("", "Name the setting.")]
 )
-def test_a_key_that_does_not_exist_is_said_at_its_field(admin: Client, key: str, sentence: str) -> None:
+def test_unknown_key_is_reported_at_its_field(admin: Client, key: str, sentence: str) -> None:
     answer = send(admin, key=key, value="1")
     assert answer.status_code == 400
     assert answer.context["direct"] == (key, "1", (sentence,))
     assert 'id="direct-error"' in text_of(answer)
 
 
-def test_a_wrong_value_of_a_key_is_said_at_the_field_of_its_setting(admin: Client) -> None:
+def test_wrong_value_of_key_is_reported_at_its_setting(admin: Client) -> None:
     answer = send(admin, key=QUEUE, value="-1")
     assert [row.key for row in answer.context["wrong"]] == [QUEUE]
     assert answer.context["direct"] is None
 
 
-def test_a_contradiction_is_said_at_the_fields_that_make_it(admin: Client) -> None:
+def test_contradiction_is_reported_at_the_fields_that_cause_it(admin: Client) -> None:
     lowest, highest = (CLUSTER_SETTINGS[name].key for name in ("minimum_target", "maximum_target"))
     answer = send(admin, **{highest: "70", QUEUE: "500"})
     assert answer.status_code == 400
@@ -154,7 +154,7 @@ def test_a_form_without_a_change_says_so(admin: Client) -> None:
     assert "Nothing was changed." in text_of(answer)
 
 
-def test_of_two_admins_the_slower_is_told_who_changed_what_and_when(admin: Client, people: People) -> None:
+def test_slower_admin_sees_who_changed_what_and_when(admin: Client, people: People) -> None:
     review = send(admin, **{SLOTS: "3", QUEUE: "500"})
     bob = User.objects.create_superuser("bob-admin")
     change(QUEUE, "700", actor=bob)
@@ -188,7 +188,7 @@ def test_a_stale_form_brings_no_old_value_back(admin: Client, people: People) ->
     assert centralconfig.overrides() == {QUEUE: "700", TIMEOUT: "60", SLOTS: "3"}
 
 
-def test_a_setting_that_was_reset_meanwhile_is_not_set_again(admin: Client, people: People) -> None:
+def test_setting_reset_meanwhile_is_not_set_again(admin: Client, people: People) -> None:
     change(QUEUE, "500", actor=people.admin)
     base = centralconfig.overrides()
     reset(QUEUE, actor=people.admin)
@@ -197,7 +197,7 @@ def test_a_setting_that_was_reset_meanwhile_is_not_set_again(admin: Client, peop
     assert "ada-admin changed this to 1000 executions" in text_of(answer)
 
 
-def test_going_back_does_not_hide_a_change_of_somebody_else(admin: Client, people: People) -> None:
+def test_going_back_does_not_hide_a_concurrent_change(admin: Client, people: People) -> None:
     review = send(admin, **{QUEUE: "500"})
     change(QUEUE, "700", actor=people.admin)
     page = admin.post(PAGE, {**form_of(review), "do": "back"})
@@ -231,7 +231,7 @@ def test_hostile_values_are_escaped_and_cut(admin: Client, people: People) -> No
     assert b"&lt;i&gt;alice" in send(admin, **{TIMEOUT: "30"}).content
 
 
-def test_a_search_and_changed_only_hide_settings_but_keep_them_in_the_form(admin: Client, people: People) -> None:
+def test_search_hides_settings_but_keeps_them_in_the_form(admin: Client, people: People) -> None:
     change(SLOTS, "3", actor=people.admin)
     page = admin.get(PAGE, {"q": "slots queue", "changed": "on"})
     assert [row.key for row in rows_of(page).values() if row.is_shown] == [SLOTS]
@@ -272,7 +272,7 @@ def test_a_page_takes_few_queries(admin: Client, django_assert_max_num_queries: 
         send(admin, **{QUEUE: "500"})
 
 
-def test_a_key_of_an_earlier_version_that_is_still_stored_is_refused_and_not_an_error(admin: Client) -> None:
+def test_stored_key_of_earlier_version_is_refused_without_error(admin: Client) -> None:
     ConfigRecord.objects.create(namespace=centralconfig.NAMESPACE, key="no.longer.known", value="1")
     base = admin.get(PAGE).context["base"]
     assert "no.longer.known" not in base

@@ -55,7 +55,7 @@ def test_a_shorter_limit_names_whose_executions_would_end(seconds: int, sentence
     assert time_limit(seconds, before=4 * HOUR) == Consequence(sentence, is_loss)
 
 
-def test_what_is_exactly_as_old_as_the_limit_goes_on() -> None:
+def test_execution_exactly_as_old_as_limit_continues() -> None:
     assert time_limit(12 * 60).text == "1 execution would end now: 1 of alice."
 
 
@@ -64,7 +64,7 @@ def test_a_longer_limit_ends_nothing(seconds: int) -> None:
     assert time_limit(seconds) == Consequence("No execution ends now; those under the limit get the longer time.")
 
 
-def test_of_many_people_the_first_five_are_named() -> None:
+def test_first_five_of_many_people_are_named() -> None:
     begun = [(f"person-{number}", ago(hours=2)) for number in range(8)]
     said = consequences.time_limit(begun, seconds=60, before=HOUR, now=MOMENT, of_sessions=True).text
     assert said.startswith("8 sessions would end now: 1 of person-0, ") and said.endswith("1 of person-4 and 3 more.")
@@ -102,7 +102,7 @@ def test_a_limit_of_slots_names_who_is_above_it(limit: int, sentence: str, is_lo
         (0, 0, "The queue is empty. Launches that would have to wait are refused."),
     ],
 )
-def test_a_limit_of_the_queue_is_compared_with_its_length(waiting: int, limit: int, sentence: str) -> None:
+def test_queue_limit_is_compared_with_queue_length(waiting: int, limit: int, sentence: str) -> None:
     assert consequences.queue_limit(waiting, limit=limit) == Consequence(sentence, waiting >= limit)
 
 
@@ -128,7 +128,7 @@ def test_a_shorter_retention_counts_what_is_deleted(expired: int, days: int, bef
     assert said == Consequence(sentence, is_loss="would be" in sentence)
 
 
-def test_running_clusters_above_a_limit_of_workers_are_named_and_keep_theirs() -> None:
+def test_clusters_above_worker_limit_are_named_and_keep_theirs() -> None:
     said = consequences.maximum_workers([("alice", 20), ("bob", 5)], limit=10)
     assert said.text.startswith("1 running cluster may grow beyond it: 1 of alice. It keeps its maximum;")
     assert not said.is_loss
@@ -155,7 +155,7 @@ def effect(db: None) -> Effect:
 
 
 @pytest.mark.parametrize("setting", REGISTRY.values(), ids=lambda setting: setting.key)
-def test_every_setting_says_something_and_reads_no_history_from_end_to_end(effect: Effect, setting: Setting) -> None:
+def test_setting_effects_have_a_sentence_without_history_scan(effect: Effect, setting: Setting) -> None:
     other = setting.default - 1 if setting.default > setting.minimum else setting.default + 1
     with CaptureQueriesContext(connection) as queries:
         assert effect(setting, setting.written(other)).endswith(".")
@@ -180,9 +180,7 @@ def test_executions_in_the_state_of_a_timeout_are_counted(effect: Effect, people
     assert effect(centralconfig.ACCESS_LOST_TIMEOUT, "60") == "1 execution would end now: 1 of bob."
 
 
-def test_slots_are_summed_by_person_and_a_cluster_waits_with_what_it_is_attached_to(
-    effect: Effect, people: People
-) -> None:
+def test_slots_are_summed_by_person_including_attached_clusters(effect: Effect, people: People) -> None:
     project = make_project(people.owner)
     make_execution(people.owner, project, slots=3, slots_reserved_at=MOMENT)
     make_execution(people.owner, project, slots=2, slots_reserved_at=MOMENT)
@@ -193,7 +191,7 @@ def test_slots_are_summed_by_person_and_a_cluster_waits_with_what_it_is_attached
     assert effect(centralconfig.GLOBAL_QUEUE_LIMIT, "1").startswith("1 launch waits now; queued ones stay.")
 
 
-def test_sessions_that_would_end_are_counted_by_last_use_and_by_login(effect: Effect, admin: Any) -> None:
+def test_ending_sessions_are_counted_by_last_use_and_login(effect: Effect, admin: Any) -> None:
     assert effect(centralconfig.SESSION_IDLE, "300") == "No session would end now."
     session = Session.objects.all()
     session.update(seen_at=timezone.now() - timedelta(minutes=10))
@@ -237,7 +235,7 @@ def test_rows_are_counted_up_to_a_limit(effect: Effect, monkeypatch: pytest.Monk
     assert effect(centralconfig.AUDIT_RETENTION, "10") == "More than 2 records would be deleted within the hour."
 
 
-def test_a_limit_of_workers_concerns_the_clusters_of_frameworks_that_follow_it(effect: Effect, people: People) -> None:
+def test_worker_limit_concerns_clusters_of_following_frameworks(effect: Effect, people: People) -> None:
     make_cluster(people.owner, make_project(people.owner))
     most, of_dask = CLUSTER_SETTINGS["maximum_workers"], FRAMEWORK_SETTINGS["dask"]["maximum_workers"]
     assert Execution.objects.get().workers_maximum == 5

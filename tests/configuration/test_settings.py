@@ -54,13 +54,13 @@ def row(setting: Setting, found: dict[str, SettingSection]) -> SettingRow:
     return one
 
 
-def test_every_setting_is_in_one_section_and_none_is_left_over() -> None:
+def test_setting_sections_cover_the_registry_exactly() -> None:
     found = sections()
     assert len(found) == len({setting.topic for setting in REGISTRY.values()})
     assert sorted(one.key for group in found.values() for one in group.rows) == sorted(REGISTRY)
 
 
-def test_what_is_not_set_for_a_framework_or_a_level_says_what_is_in_force() -> None:
+def test_unset_framework_or_level_setting_shows_the_effective_value() -> None:
     found = sections({DRAIN.key: "90"})
     dask = row(DASK_DRAIN, found)
     assert (dask.value, dask.placeholder, dask.fallback) == ("", "90", "as for all frameworks: 90")
@@ -78,7 +78,7 @@ def test_what_is_not_set_for_a_framework_or_a_level_says_what_is_in_force() -> N
     )
 
 
-def test_a_section_opens_when_something_in_it_is_set_typed_wrong_or_searched_for() -> None:
+def test_section_opens_when_setting_is_set_wrong_or_searched() -> None:
     own = sections({DASK_DRAIN.key: "20"})
     section = own["Dask clusters, where they differ"]
     assert (section.is_open, section.changed, section.note) == (True, 1, "1 of 14 differ from all frameworks.")
@@ -93,7 +93,7 @@ def test_a_section_opens_when_something_in_it_is_set_typed_wrong_or_searched_for
     assert sections(shown=SettingFilter("drain"))["Spark clusters, where they differ"].is_open
 
 
-def test_a_switch_is_on_or_off_in_words_and_offers_its_default_once_it_is_set() -> None:
+def test_switch_is_worded_on_or_off_and_offers_default() -> None:
     found = sections({SWITCH.key: "0"})
     assert (row(SWITCH, found).value, row(SWITCH, found).has_fallback) == ("off", True)
     assert row(SWITCH, found).help == "On or off; the default is on."
@@ -112,7 +112,7 @@ def test_a_switch_is_on_or_off_in_words_and_offers_its_default_once_it_is_set() 
         ("nothing like this", set()),
     ],
 )
-def test_a_search_finds_every_word_in_section_title_meaning_or_key(words: str, titles: set[str]) -> None:
+def test_search_matches_words_in_section_title_meaning_or_key(words: str, titles: set[str]) -> None:
     found = sections(shown=SettingFilter(words))
     shown = {one.title for section in found.values() for one in section.rows if one.is_shown}
     assert shown == titles
@@ -126,7 +126,7 @@ def test_changed_only_shows_what_is_set_typed_or_wrong() -> None:
     assert shown == ["Queue limit", "Autoscaling", "Drain time"]
 
 
-def test_what_is_wrong_is_shown_whatever_is_searched_for() -> None:
+def test_wrong_value_is_shown_whatever_is_searched() -> None:
     found = sections(typed=Typed({DRAIN.key: "x"}, {DRAIN.key: ("No.",)}), shown=SettingFilter("queue limit"))
     assert row(DRAIN, found).is_shown
 
@@ -144,7 +144,7 @@ def test_a_review_marks_what_applies_without_an_override() -> None:
     assert [line.default_word for line in lines] == ["default"] * 3 + ["as for all frameworks"]
 
 
-def test_what_was_saved_is_said_of_one_setting_and_counted_of_several() -> None:
+def test_saved_sentence_names_one_setting_or_counts_several() -> None:
     def said(wanted: dict[str, str], stored: dict[str, str] | None = None) -> str:
         return saved_sentence(plan(wanted, stored or {}))
 
@@ -156,7 +156,7 @@ def test_what_was_saved_is_said_of_one_setting_and_counted_of_several() -> None:
     assert said({DRAIN.key: "90", SWITCH.key: "off"}) == "2 settings changed; they are in force already."
 
 
-def test_who_was_faster_is_said_with_the_time_if_it_is_known() -> None:
+def test_overtaken_sentence_names_the_faster_admin_and_time() -> None:
     assert overtaken_sentence(SWITCH, 0, "bob", MOMENT).startswith(
         f"bob changed this to off on {MOMENT:%Y-%m-%d at %H:%M:%S} UTC."
     )

@@ -73,7 +73,7 @@ async def test_requests_arrive_as_they_were_made(cluster: Space, space: Space, a
     assert ["content-type", "application/json"] in said["headers"]
 
 
-async def test_who_asks_is_told_behind_a_certificate_and_cannot_be_made_up(
+async def test_aggregated_api_gets_caller_identity_that_cannot_be_forged(
     cluster: Space, space: Space, api: OwnApi, name: str, connection: Connection
 ) -> None:
     path = await register(cluster, space, api, name)
@@ -100,7 +100,7 @@ async def test_a_watch_is_passed_on_line_by_line(cluster: Space, space: Space, a
         assert await watch.next_or_end() is None
 
 
-async def test_it_is_discovered_with_its_resources_and_gone_with_its_api_service(
+async def test_aggregated_api_is_discovered_until_its_api_service_goes(
     cluster: Space, space: Space, api: OwnApi, name: str, client: Client
 ) -> None:
     await register(cluster, space, api, name)
@@ -148,7 +148,7 @@ async def test_without_its_service_it_is_not_available(
     ],
     ids=["name", "group priority", "version priority", "two kinds of trust", "service"],
 )
-async def test_what_makes_no_sense_is_refused(
+async def test_invalid_api_service_is_refused(
     cluster: Space, space: Space, name: str, change: Object, wrong: set[str]
 ) -> None:
     body = api_service(OwnApi(f"{name}.example.com", "v1", port=443), space.namespace, name, **change)

@@ -35,7 +35,7 @@ async def results_in(scratch: Scratch) -> list[ApiCheckResult]:
     return results
 
 
-async def test_every_check_passes_in_a_namespace_of_its_own_which_is_removed(api: HttpKubeApi, cluster: Space) -> None:
+async def test_checks_pass_in_own_namespace_that_is_removed(api: HttpKubeApi, cluster: Space) -> None:
     token = secrets.token_hex(4)
     scratch = Scratch(api, namespace_of("contract", token), token, "contract")
     await make_namespace(scratch)
@@ -49,9 +49,7 @@ async def test_every_check_passes_in_a_namespace_of_its_own_which_is_removed(api
     assert answer.status == 404 or answer.body["status"]["phase"] == "Terminating"
 
 
-async def test_in_a_shared_namespace_all_that_was_made_goes_with_its_anchor(
-    api: HttpKubeApi, new_space: MakeSpace
-) -> None:
+async def test_objects_in_shared_namespace_go_with_their_anchor(api: HttpKubeApi, new_space: MakeSpace) -> None:
     space, token = await new_space(), secrets.token_hex(4)
     scratch = Scratch(api, space.namespace, token, space.namespace)
     no_end = [one for one in CHECKS if one.key not in ("garbage", "bookmarks")]  # as if it were killed before the end

@@ -30,7 +30,7 @@ async def test_a_bound_pod_is_not_bound_again(space: Space, name: str) -> None:
     assert (await space.get("pods", name)).ok(200)["spec"]["nodeName"] == f"{name}-one"
 
 
-async def test_of_many_schedulers_one_binds(space: Space, name: str) -> None:
+async def test_pod_is_bound_by_exactly_one_of_many_schedulers(space: Space, name: str) -> None:
     (await space.create("pods", pod(name))).ok(201)
     answers = await asyncio.gather(
         *(space.create("pods", binding(name, f"{name}-{n}"), name=name, sub="binding") for n in range(6))
@@ -40,7 +40,7 @@ async def test_of_many_schedulers_one_binds(space: Space, name: str) -> None:
     assert (await space.get("pods", name)).ok(200)["spec"]["nodeName"] == f"{name}-{winner}"
 
 
-async def test_the_node_of_a_pod_cannot_be_changed_by_an_update(space: Space, name: str) -> None:
+async def test_node_of_pod_cannot_be_changed_by_update(space: Space, name: str) -> None:
     (await space.create("pods", pod(name))).ok(201)
     refusal = (await space.patch("pods", name, {"spec": {"nodeName": f"{name}-node"}})).refused(422, "Invalid")
     assert [cause["field"] for cause in refusal["details"]["causes"]] == ["spec"]

@@ -9,7 +9,7 @@ def with_claim(name: str) -> Object:
     return pod(name, spec={"volumes": [{"name": "files", "persistentVolumeClaim": {"claimName": name}}]})
 
 
-async def test_a_claim_that_a_pod_on_a_node_has_stays_until_the_pod_is_gone(space: Space, name: str) -> None:
+async def test_claim_of_scheduled_pod_stays_until_pod_is_gone(space: Space, name: str) -> None:
     made = (await space.create("persistentvolumeclaims", claim(name))).ok(201)
     assert made["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
     (await space.create("pods", with_claim(name))).ok(201)
@@ -27,7 +27,7 @@ async def test_a_claim_that_a_pod_on_a_node_has_stays_until_the_pod_is_gone(spac
     await space.until_gone("persistentvolumeclaims", name)
 
 
-async def test_a_claim_of_a_pod_that_has_no_node_goes(space: Space, name: str) -> None:
+async def test_claim_of_unscheduled_pod_is_deleted(space: Space, name: str) -> None:
     (await space.create("persistentvolumeclaims", claim(name))).ok(201)
     (await space.create("pods", with_claim(name))).ok(201)
     (await space.delete("persistentvolumeclaims", name)).ok(200)

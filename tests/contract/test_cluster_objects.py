@@ -41,7 +41,7 @@ def lost(given: Any, kept: Any, path: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("framework", ["dask", "ray", "spark"])
-async def test_every_object_of_a_cluster_is_kept_as_it_was_given(
+async def test_cluster_objects_are_kept_as_given(
     client: Client, namespace: str, framework: str, version: tuple[int, int]
 ) -> None:
     scaling = ScalingSpec(on_demand=True, up_workers=0, down_percent=0)
@@ -69,7 +69,7 @@ async def test_the_policies_of_executions_are_kept_to_the_letter(client: Client,
         assert answer.ok(201)["spec"] == manifest.body["spec"], about(manifest)
 
 
-async def test_an_ingress_and_its_services_are_taken_as_they_are(client: Client, namespace: str) -> None:
+async def test_ingress_and_services_are_accepted_unchanged(client: Client, namespace: str) -> None:
     for manifest in ingress.objects(spec(kind="workspace", cluster=None, front=FRONT), namespace=namespace):
         answer = await client.request(
             "POST", manifest.resource.path(namespace=namespace), body=manifest.body, query={"dryRun": "All"}

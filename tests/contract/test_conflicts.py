@@ -22,7 +22,7 @@ async def test_a_stale_patch_with_a_version_is_refused(space: Space, name: str) 
     assert (await space.get("configmaps", name)).ok()["data"] == {"n": "2"}
 
 
-async def test_a_patch_without_a_version_merges_into_whatever_is_there(space: Space, name: str) -> None:
+async def test_patch_without_version_merges_into_current_state(space: Space, name: str) -> None:
     (await space.create("configmaps", config_map(name, {"a": "1"}))).ok(201)
     await asyncio.gather(*(space.patch("configmaps", name, {"data": {f"k{n}": "x"}}) for n in range(5)))
     assert set((await space.get("configmaps", name)).ok()["data"]) == {"a", "k0", "k1", "k2", "k3", "k4"}
@@ -33,7 +33,7 @@ async def test_a_replacement_without_a_version_overwrites(space: Space, name: st
     assert (await space.replace("configmaps", config_map(name, {"m": "2"}))).ok(200)["data"] == {"m": "2"}
 
 
-async def test_each_change_gets_a_higher_version_and_the_identity_stays(space: Space, name: str) -> None:
+async def test_changes_raise_the_version_and_keep_the_identity(space: Space, name: str) -> None:
     made = (await space.create("configmaps", config_map(name, {"n": "0"}))).ok(201)["metadata"]
     versions = [int(made["resourceVersion"])]
     for n in range(1, 4):

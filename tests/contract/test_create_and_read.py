@@ -19,7 +19,7 @@ async def test_the_server_gives_a_new_object_its_identity(space: Space, name: st
     assert made["data"] == {"a": "b"}
 
 
-async def test_what_was_created_is_read_back_unchanged(space: Space, name: str) -> None:
+async def test_created_object_is_read_back_unchanged(space: Space, name: str) -> None:
     made = (await space.create("configmaps", config_map(name, labels={"l": "1"}, annotations={"n": "any text: ü"}))).ok(
         201
     )
@@ -50,7 +50,7 @@ async def test_an_existing_name_is_refused(space: Space, name: str) -> None:
     assert (await space.get("configmaps", name)).ok()["data"] == {"who": "first"}
 
 
-async def test_of_many_who_create_one_name_at_once_one_succeeds(space: Space, name: str) -> None:
+async def test_concurrent_creation_of_one_name_succeeds_once(space: Space, name: str) -> None:
     answers = await asyncio.gather(*(space.create("configmaps", config_map(name, {"who": str(i)})) for i in range(8)))
     assert sorted(answer.status for answer in answers) == [201] + [409] * 7
     winner = next(answer.body for answer in answers if answer.status == 201)
@@ -70,7 +70,7 @@ async def test_the_same_name_may_be_used_by_another_kind(space: Space, name: str
     (await space.create("secrets", secret(name))).ok(201)
 
 
-async def test_a_name_is_free_again_after_deletion_with_a_new_identity(space: Space, name: str) -> None:
+async def test_deleted_name_is_free_again_with_new_identity(space: Space, name: str) -> None:
     first = (await space.create("configmaps", config_map(name))).ok(201)
     (await space.delete("configmaps", name)).ok(200)
     second = (await space.create("configmaps", config_map(name))).ok(201)

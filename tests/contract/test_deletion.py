@@ -17,7 +17,7 @@ async def bound_pod(space: Space, name: str, **spec: object) -> Object:
     return (await space.get("pods", name)).ok(200)
 
 
-async def test_what_is_deleted_is_gone(space: Space, name: str) -> None:
+async def test_deleted_object_is_gone(space: Space, name: str) -> None:
     made = (await space.create("configmaps", config_map(name))).ok(201)
     answer = (await space.delete("configmaps", name)).ok(200)
     assert (answer["kind"], answer["status"]) == ("Status", "Success")
@@ -26,7 +26,7 @@ async def test_what_is_deleted_is_gone(space: Space, name: str) -> None:
     (await space.delete("configmaps", name)).refused(404, "NotFound")
 
 
-async def test_of_many_who_delete_one_object_one_succeeds(space: Space, name: str) -> None:
+async def test_concurrent_deletion_of_one_object_succeeds_once(space: Space, name: str) -> None:
     (await space.create("configmaps", config_map(name))).ok(201)
     answers = await asyncio.gather(*(space.delete("configmaps", name) for _ in range(6)))
     assert sorted(answer.status for answer in answers) == [200] + [404] * 5
@@ -101,7 +101,7 @@ async def test_an_object_that_changed_meanwhile_is_spared(space: Space, name: st
     )
 
 
-async def test_a_finalizer_holds_the_object_until_it_is_taken_off(space: Space, name: str) -> None:
+async def test_finalizer_holds_object_until_removed(space: Space, name: str) -> None:
     (await space.create("configmaps", config_map(name, finalizers=[HOLD, "example.com/other"]))).ok(201)
     answer = (await space.delete("configmaps", name)).ok(200)
     assert answer["metadata"]["deletionTimestamp"]
@@ -134,7 +134,7 @@ async def test_no_finalizer_is_added_to_an_object_being_deleted(space: Space, na
     (await space.patch("configmaps", name, {"metadata": {"finalizers": None}})).ok(200)
 
 
-async def test_a_selection_is_deleted_at_once_and_the_rest_stays(space: Space, name: str) -> None:
+async def test_deletion_by_selector_leaves_the_rest(space: Space, name: str) -> None:
     for suffix, team in [("a", "red"), ("b", "red"), ("c", "blue")]:
         (await space.create("configmaps", config_map(f"{name}-{suffix}", labels={"of": name, "team": team}))).ok(201)
     answer = (await space.delete("configmaps", labelSelector=f"of={name},team=red")).ok(200)

@@ -68,7 +68,7 @@ async def observed(space: Space, changed: Object) -> None:
     )
 
 
-async def test_it_makes_one_replica_set_and_its_pods(space: Space, name: str) -> None:
+async def test_deployment_makes_one_replica_set_and_its_pods(space: Space, name: str) -> None:
     made = (await space.create("deployments", deployment(name, 2))).ok(201)
     pods = await pods_of(space, name, 2)
     (only,) = (await space.listing("replicasets", labelSelector=f"app={name}")).ok(200)["items"]
@@ -156,7 +156,7 @@ async def test_a_new_template_rolls_out_without_a_gap(space: Space, name: str) -
     assert done["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
 
 
-async def test_recreate_ends_the_old_pods_before_it_makes_new_ones(space: Space, name: str) -> None:
+async def test_recreate_strategy_ends_old_pods_before_making_new_ones(space: Space, name: str) -> None:
     await rolled_out(space, name, replicas=2, strategy={"type": "Recreate"})
     (old,) = await sets_of(space, name)
     query = {"labelSelector": f"app={name}"}
@@ -209,7 +209,7 @@ async def test_everything_goes_with_it(space: Space, name: str) -> None:
     assert await space.names("pods", labelSelector=f"app={name}") == []
 
 
-async def test_an_orphaned_replica_set_is_adopted_by_a_new_deployment(space: Space, name: str) -> None:
+async def test_orphaned_replica_set_is_adopted_by_new_deployment(space: Space, name: str) -> None:
     (await space.create("deployments", deployment(name, 2))).ok(201)
     before = {each["metadata"]["uid"] for each in await pods_of(space, name, 2)}
     (await space.delete("deployments", name, options={"propagationPolicy": "Orphan"})).ok(200)

@@ -21,7 +21,7 @@ async def test_a_server_that_works_says_it_is_ready(client: Client) -> None:
     assert (answer.status, answer.text) == (200, "ok")
 
 
-async def test_the_core_group_is_listed_apart_from_the_named_groups(client: Client) -> None:
+async def test_core_group_is_listed_apart_from_named_groups(client: Client) -> None:
     core = (await client.request("GET", "/api")).ok()
     assert (core["kind"], core["versions"]) == ("APIVersions", ["v1"])
     named = (await client.request("GET", "/apis")).ok()
@@ -32,13 +32,13 @@ async def test_the_core_group_is_listed_apart_from_the_named_groups(client: Clie
     assert "" not in preferred
 
 
-async def test_one_group_can_be_asked_for_its_versions(client: Client) -> None:
+async def test_versions_of_a_single_group_are_served(client: Client) -> None:
     apps = (await client.request("GET", "/apis/apps")).ok()
     assert (apps["kind"], apps["name"]) == ("APIGroup", "apps")
     assert apps["preferredVersion"]["groupVersion"] == "apps/v1"
 
 
-async def test_resources_come_with_their_kind_scope_short_names_and_verbs(client: Client) -> None:
+async def test_resources_list_kind_scope_short_names_and_verbs(client: Client) -> None:
     core = await resources_of(client, "/api/v1")
     pods = core["pods"]
     assert (pods["kind"], pods["namespaced"], pods["shortNames"]) == ("Pod", True, ["po"])
@@ -57,7 +57,7 @@ async def test_subresources_are_discovered_with_the_kind_they_take(client: Clien
 
 
 @pytest.mark.parametrize("path", ["/apis/nothing.example/v1", "/apis/apps/v9", "/nowhere"])
-async def test_what_is_not_served_is_not_found(client: Client, path: str) -> None:
+async def test_unserved_path_is_not_found(client: Client, path: str) -> None:
     assert (await client.request("GET", path)).status == 404
 
 

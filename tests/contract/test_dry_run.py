@@ -4,7 +4,7 @@ from tests.contract.manifests import config_map, pod
 from tests.contract.space import Space
 
 
-async def test_a_dry_creation_answers_as_if_created_and_stores_nothing(space: Space, name: str) -> None:
+async def test_dry_run_creation_answers_fully_and_stores_nothing(space: Space, name: str) -> None:
     made = (await space.create("pods", pod(name), dryRun="All")).ok(201)
     assert made["spec"]["restartPolicy"] == "Always"
     assert made["metadata"]["uid"]

@@ -30,7 +30,7 @@ async def supported(space: Space, name: str, version: tuple[int, int]) -> None:
         )
 
 
-async def test_the_claim_is_made_as_the_pod_describes_it_and_belongs_to_the_pod(space: Space, name: str) -> None:
+async def test_ephemeral_claim_follows_its_template_and_pod(space: Space, name: str) -> None:
     template = {"metadata": {"labels": {"for": name}, "annotations": {"why": "to try"}}, "spec": CLAIM}
     made = (await space.create("pods", with_scratch(name, template))).ok(201)
     volume = made["spec"]["volumes"][0]["ephemeral"]["volumeClaimTemplate"]
@@ -50,7 +50,7 @@ async def test_the_claim_goes_with_the_pod(space: Space, name: str) -> None:
     await space.until_gone("persistentvolumeclaims", f"{name}-scratch")
 
 
-async def test_a_claim_that_was_there_before_is_left_alone_and_the_pod_says_so(space: Space, name: str) -> None:
+async def test_existing_claim_is_left_alone_and_reported_by_pod(space: Space, name: str) -> None:
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

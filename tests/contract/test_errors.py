@@ -19,7 +19,7 @@ async def test_not_found_names_the_group_of_the_kind(space: Space, name: str) ->
     assert refusal["message"] == f'deployments.apps "{name}" not found'
 
 
-async def test_a_missing_object_can_be_neither_deleted_nor_patched_nor_replaced(space: Space, name: str) -> None:
+async def test_missing_object_is_not_found_by_any_write(space: Space, name: str) -> None:
     (await space.delete("configmaps", name)).refused(404, "NotFound")
     (await space.patch("configmaps", name, {"data": {"a": "b"}})).refused(404, "NotFound")
     (await space.replace("configmaps", config_map(name))).refused(404, "NotFound")
@@ -29,7 +29,7 @@ async def test_an_unknown_resource_is_not_found(space: Space) -> None:
     (await space.listing("podz")).refused(404, "NotFound")
 
 
-async def test_nothing_is_created_in_a_missing_namespace(space: Space, name: str) -> None:
+async def test_creation_in_missing_namespace_is_not_found(space: Space, name: str) -> None:
     refusal = (await Space(space.client, name).create("configmaps", config_map(name))).refused(404, "NotFound")
     assert refusal["details"] == {"name": name, "kind": "namespaces"}
 
@@ -38,11 +38,11 @@ async def test_the_list_of_a_missing_namespace_is_empty(space: Space, name: str)
     assert await Space(space.client, name).names("configmaps") == []
 
 
-async def test_a_namespace_other_than_the_path_is_a_bad_request(space: Space, name: str) -> None:
+async def test_namespace_differing_from_path_is_a_bad_request(space: Space, name: str) -> None:
     (await space.create("configmaps", config_map(name, namespace="default"))).refused(400, "BadRequest")
 
 
-async def test_a_name_other_than_the_path_is_a_bad_request(space: Space, name: str) -> None:
+async def test_name_differing_from_path_is_a_bad_request(space: Space, name: str) -> None:
     (await space.create("configmaps", config_map(name))).ok(201)
     path = space.path("configmaps", name)
     (await space.client.request("PUT", path, body=config_map(f"{name}-x"))).refused(400, "BadRequest")
@@ -53,13 +53,13 @@ async def test_a_name_other_than_the_path_is_a_bad_request(space: Space, name: s
     [{"kind": "Secret"}, {"apiVersion": "v2"}, {"data": {"k": 5}}, {"data": "text"}, {"metadata": {"name": ["x"]}}],
     ids=["another kind", "an unknown version", "a number for a text", "a text for a map", "a list for a name"],
 )
-async def test_a_body_that_is_no_object_of_the_kind_is_a_bad_request(space: Space, name: str, wrong: Object) -> None:
+async def test_body_of_wrong_kind_is_a_bad_request(space: Space, name: str, wrong: Object) -> None:
     (await space.create("configmaps", config_map(name) | wrong)).refused(400, "BadRequest")
     assert (await space.get("configmaps", name)).status == 404
 
 
 @pytest.mark.parametrize("text", ["{nope", "", "[1, 2]"], ids=["broken", "empty", "a list"])
-async def test_a_body_that_is_no_json_object_is_a_bad_request(space: Space, text: str) -> None:
+async def test_body_that_is_no_json_object_is_bad_request(space: Space, text: str) -> None:
     (await space.client.request("POST", space.path("configmaps"), body=text)).refused(400, "BadRequest")
 
 
@@ -69,13 +69,13 @@ async def test_an_unknown_body_format_is_an_unsupported_media_type(space: Space)
     answer.refused(415, "UnsupportedMediaType")
 
 
-async def test_a_patch_must_say_which_kind_of_patch_it_is(space: Space, name: str) -> None:
+async def test_patch_without_patch_type_is_refused(space: Space, name: str) -> None:
     (await space.create("configmaps", config_map(name))).ok(201)
     answer = await space.client.request("PATCH", space.path("configmaps", name), body={"data": {"a": "b"}})
     answer.refused(415, "UnsupportedMediaType")
 
 
-async def test_a_method_the_path_does_not_have_is_not_allowed(space: Space, name: str) -> None:
+async def test_unsupported_method_of_path_is_not_allowed(space: Space, name: str) -> None:
     (await space.create("pods", pod(name))).ok(201)
     for method, path in [
         ("PUT", space.path("pods")),
@@ -89,12 +89,12 @@ async def test_a_representation_nobody_has_is_not_acceptable(space: Space) -> No
     (await space.listing("configmaps", accept="text/html")).refused(406, "NotAcceptable")
 
 
-async def test_a_subresource_the_kind_does_not_have_is_not_found(space: Space, name: str) -> None:
+async def test_unsupported_subresource_of_kind_is_not_found(space: Space, name: str) -> None:
     (await space.create("configmaps", config_map(name))).ok(201)
     (await space.get("configmaps", name, "scale")).refused(404, "NotFound")
 
 
-async def test_an_invalid_number_in_the_query_is_a_bad_request(space: Space) -> None:
+async def test_invalid_number_in_query_is_a_bad_request(space: Space) -> None:
     (await space.listing("pods", limit="ten")).refused(400, "BadRequest")
 
 

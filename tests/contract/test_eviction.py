@@ -91,7 +91,7 @@ async def test_a_missing_pod_is_not_evicted(space: Space, name: str) -> None:
     (await space.create("pods", eviction(name), name=name, sub="eviction")).refused(404, "NotFound")
 
 
-async def test_an_eviction_for_another_pod_than_the_path_is_a_bad_request(space: Space, name: str) -> None:
+async def test_eviction_of_differing_pod_name_is_a_bad_request(space: Space, name: str) -> None:
     (only,) = await ready_pods(space, name, 1)
     (await space.create("pods", eviction(f"{name}-x"), name=only, sub="eviction")).refused(400, "BadRequest")
     assert (await space.get("pods", only)).status == 200

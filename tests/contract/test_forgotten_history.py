@@ -41,7 +41,7 @@ async def forgotten(
     yield Forgotten(before["resourceVersion"], before["continue"], list("abcdef"))
 
 
-async def test_a_watch_from_a_forgotten_version_is_one_error_event(space: Space, forgotten: Forgotten) -> None:
+async def test_watch_from_forgotten_version_yields_one_error_event(space: Space, forgotten: Forgotten) -> None:
     async with space.watch("events", resourceVersion=forgotten.version) as watch:
         (error,) = await watch.rest()
     assert error["type"] == "ERROR"
@@ -49,9 +49,7 @@ async def test_a_watch_from_a_forgotten_version_is_one_error_event(space: Space,
     assert (status["kind"], status["status"], status["code"], status["reason"]) == ("Status", "Failure", 410, "Expired")
 
 
-async def test_a_client_that_lists_again_and_watches_from_there_misses_nothing(
-    space: Space, forgotten: Forgotten
-) -> None:
+async def test_client_that_lists_and_watches_again_misses_nothing(space: Space, forgotten: Forgotten) -> None:
     listed = (await space.listing("events")).ok(200)
     assert [item["metadata"]["name"] for item in listed["items"]] == forgotten.names
     async with space.watch("events", resourceVersion=listed["metadata"]["resourceVersion"]) as watch:
@@ -60,9 +58,7 @@ async def test_a_client_that_lists_again_and_watches_from_there_misses_nothing(
     assert (seen["type"], seen["object"]["metadata"]["name"]) == ("MODIFIED", "a")
 
 
-async def test_a_page_of_a_forgotten_list_is_expired_and_offers_to_go_on_with_the_present(
-    space: Space, forgotten: Forgotten
-) -> None:
+async def test_forgotten_list_page_expires_and_offers_to_continue(space: Space, forgotten: Forgotten) -> None:
     refusal = (await space.listing("events", **{"continue": forgotten.next_page})).refused(410, "Expired")
     present = (await space.listing("events", **{"continue": refusal["metadata"]["continue"]})).ok(200)
     assert [item["metadata"]["name"] for item in present["items"]] == forgotten.names[1:]

@@ -63,7 +63,7 @@ async def test_a_foreground_owner_waits_for_what_blocks_it(space: Space, name: s
     await space.until_gone("configmaps", f"{name}-owner")
 
 
-async def test_a_foreground_owner_does_not_wait_for_what_does_not_block_it(space: Space, name: str) -> None:
+async def test_foreground_owner_does_not_wait_for_nonblocking_dependent(space: Space, name: str) -> None:
     await owner_and_dependent(space, name, block=False, finalizers=[HOLD])
     (await space.delete("configmaps", f"{name}-owner", options={"propagationPolicy": "Foreground"})).ok(200)
     await space.until_gone("configmaps", f"{name}-owner")
@@ -102,7 +102,7 @@ async def test_an_object_of_an_owner_that_never_was_goes(space: Space, name: str
     await space.until_gone("configmaps", name)
 
 
-async def test_an_owner_with_the_name_but_another_identity_is_another_owner(space: Space, name: str) -> None:
+async def test_owner_of_same_name_but_other_identity_is_distinct(space: Space, name: str) -> None:
     owner = (await space.create("configmaps", config_map(f"{name}-owner"))).ok(201)
     former = {**owner, "metadata": {**owner["metadata"], "uid": "11111111-2222-3333-4444-555555555555"}}
     (await space.create("configmaps", config_map(name, ownerReferences=owned_by(former)))).ok(201)

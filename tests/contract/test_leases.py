@@ -24,7 +24,7 @@ async def test_a_time_that_is_none_is_a_bad_request(space: Space, name: str) -> 
     (await space.create("leases", lease(name, "me", renewTime="yesterday"))).refused(400, "BadRequest")
 
 
-async def test_of_many_candidates_one_makes_the_lease(space: Space, name: str) -> None:
+async def test_lease_is_created_by_exactly_one_candidate(space: Space, name: str) -> None:
     answers = await asyncio.gather(*(space.create("leases", lease(name, f"candidate-{n}")) for n in range(8)))
     winners = [answer.body["spec"]["holderIdentity"] for answer in answers if answer.status == 201]
     assert len(winners) == 1
@@ -34,7 +34,7 @@ async def test_of_many_candidates_one_makes_the_lease(space: Space, name: str) -
             answer.refused(409, "AlreadyExists")
 
 
-async def test_of_many_candidates_one_takes_an_expired_lease_over(space: Space, name: str) -> None:
+async def test_expired_lease_is_taken_over_by_one_candidate(space: Space, name: str) -> None:
     expired = (await space.create("leases", lease(name, "former"))).ok(201)
 
     def taken_by(candidate: str) -> Object:

@@ -58,7 +58,7 @@ async def test_the_most_is_also_the_default(new_space: MakeSpace) -> None:
     assert (stored["default"], stored["defaultRequest"]) == ({"cpu": "2"}, {"cpu": "2"})
 
 
-async def test_a_pod_outside_of_the_bounds_is_refused_with_the_figures(new_space: MakeSpace) -> None:
+async def test_pod_outside_of_limit_range_is_refused_with_figures(new_space: MakeSpace) -> None:
     container = {"type": "Container", "min": {"cpu": "50m"}, "max": {"cpu": "2"}, "maxLimitRequestRatio": {"cpu": "4"}}
     space = await limited(new_space, container, {"type": "Pod", "max": {"cpu": "3"}})
 

@@ -14,7 +14,7 @@ async def seven(space: Space, name: str) -> list[str]:
     return [f"{name}-{index}" for index in range(7)]
 
 
-async def test_a_list_is_in_the_order_of_names_and_carries_a_version(space: Space, name: str, seven: list[str]) -> None:
+async def test_list_is_ordered_by_name_and_has_a_version(space: Space, name: str, seven: list[str]) -> None:
     listed = (await space.listing("configmaps", labelSelector=f"of={name}")).ok(200)
     assert (listed["apiVersion"], listed["kind"]) == ("v1", "ConfigMapList")
     assert [item["metadata"]["name"] for item in listed["items"]] == seven
@@ -66,7 +66,7 @@ async def test_later_pages_show_the_moment_of_the_first(space: Space, name: str,
     assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
-async def test_a_limit_larger_than_the_list_gives_the_whole_list(space: Space, name: str, seven: list[str]) -> None:
+async def test_limit_larger_than_list_returns_whole_list(space: Space, name: str, seven: list[str]) -> None:
     listed = (await space.listing("configmaps", limit="500", labelSelector=f"of={name}")).ok(200)
     assert len(listed["items"]) == 7
     assert not listed["metadata"].get("continue")
@@ -76,7 +76,7 @@ async def test_an_invalid_continue_token_is_a_bad_request(space: Space) -> None:
     (await space.listing("configmaps", limit="3", **{"continue": "abc"})).refused(400, "BadRequest")
 
 
-async def test_a_continue_token_goes_with_no_version_of_its_own(space: Space, seven: list[str]) -> None:
+async def test_continue_token_excludes_an_explicit_version(space: Space, seven: list[str]) -> None:
     token = (await space.listing("configmaps", limit="3")).ok(200)["metadata"]["continue"]
     (await space.listing("configmaps", resourceVersion="5", **{"continue": token})).refused(400, "BadRequest")
 
@@ -87,7 +87,7 @@ async def test_a_list_shows_every_write_that_was_answered_before(space: Space, n
         assert len(await space.names("configmaps", labelSelector=f"of={name}")) == index + 1
 
 
-async def test_a_list_across_namespaces_has_the_objects_of_this_one(
+async def test_list_across_namespaces_includes_objects_of_this_namespace(
     space: Space, cluster: Space, name: str, seven: list[str]
 ) -> None:
     listed = (await cluster.listing("configmaps", labelSelector=f"of={name}")).ok(200)
@@ -95,7 +95,7 @@ async def test_a_list_across_namespaces_has_the_objects_of_this_one(
     assert found == [(space.namespace, each) for each in seven]
 
 
-async def test_items_of_a_list_carry_no_kind_of_their_own(space: Space, name: str) -> None:
+async def test_list_items_carry_no_kind(space: Space, name: str) -> None:
     (await space.create("pods", pod(name, labels={"of": name}))).ok(201)
     listed = (await space.listing("pods", labelSelector=f"of={name}")).ok(200)
     assert listed["kind"] == "PodList"

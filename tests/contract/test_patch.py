@@ -64,7 +64,7 @@ async def test_a_strategic_patch_adds_and_removes_list_members(space: Space, nam
     assert set(after) == {"app", "new"}
 
 
-async def test_a_strategic_patch_finds_variables_by_name_and_replaces_plain_lists(space: Space, name: str) -> None:
+async def test_strategic_patch_merges_variables_by_name_and_replaces_lists(space: Space, name: str) -> None:
     await two_containers(space, name)
     env = [{"name": "B", "value": "9"}, {"name": "C", "value": "3"}]
     after = await containers_after(space, name, [{"name": "app", "env": env, "args": ["z"]}])
@@ -133,7 +133,7 @@ async def test_a_json_patch_that_cannot_be_done_changes_nothing(space: Space, na
 @pytest.mark.parametrize(
     ("kind", "body"), [("json", '{"op": "add"}'), ("json", "[{"), ("merge", "{x"), ("strategic", "{x")]
 )
-async def test_a_patch_of_the_wrong_shape_is_a_bad_request(space: Space, name: str, kind: PatchKind, body: str) -> None:
+async def test_patch_of_wrong_shape_is_a_bad_request(space: Space, name: str, kind: PatchKind, body: str) -> None:
     (await space.create("configmaps", config_map(name))).ok(201)
     path = space.path("configmaps", name)
     answer = await space.client.request("PATCH", path, body=body, content_type=PATCH_TYPES[kind])

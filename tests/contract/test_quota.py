@@ -40,7 +40,7 @@ async def test_a_new_quota_tells_its_limits_and_use(new_space: MakeSpace) -> Non
     assert status == {"hard": {"pods": "2", "requests.cpu": "1"}, "used": {"pods": "0", "requests.cpu": "0"}}
 
 
-async def test_a_pod_beyond_the_quota_is_refused_with_the_figures(new_space: MakeSpace) -> None:
+async def test_pod_beyond_quota_is_refused_with_figures(new_space: MakeSpace) -> None:
     space = await space_with_quota(new_space, {"requests.cpu": "1"})
     (await space.create("pods", asking("a", "600m"))).ok(201)
     assert await used(space) == {"requests.cpu": "600m"}
@@ -59,7 +59,7 @@ async def test_a_pod_must_say_what_the_quota_counts(new_space: MakeSpace) -> Non
     assert "failed quota: quota: must specify requests.cpu" in refusal["message"]
 
 
-async def test_what_ends_or_goes_gives_its_share_back(new_space: MakeSpace) -> None:
+async def test_ended_or_deleted_pod_returns_its_quota_share(new_space: MakeSpace) -> None:
     space = await space_with_quota(new_space, {"pods": "2", "requests.cpu": "1"})
     for name in "ab":
         (await space.create("pods", asking(name, "500m"))).ok(201)

@@ -91,7 +91,7 @@ async def test_a_fitting_pod_without_owner_is_adopted(space: Space, name: str) -
     assert list(map(name_of, await pods_of(space, name, 1))) == [f"{name}-orphan"]
 
 
-async def test_a_pod_that_loses_the_label_is_let_go_and_replaced(space: Space, name: str) -> None:
+async def test_pod_losing_its_label_is_released_and_replaced(space: Space, name: str) -> None:
     (await space.create("replicasets", replica_set(name, 1))).ok(201)
     (first,) = await pods_of(space, name, 1)
     (await space.patch("pods", name_of(first), {"metadata": {"labels": {"app": f"{name}-free"}}})).ok(200)
@@ -103,7 +103,7 @@ async def test_a_pod_that_loses_the_label_is_let_go_and_replaced(space: Space, n
     assert name_of(second) != name_of(first)
 
 
-async def test_a_pod_that_is_not_ready_goes_before_one_that_is(space: Space, name: str) -> None:
+async def test_unready_pod_is_removed_before_a_ready_pod(space: Space, name: str) -> None:
     (await space.create("replicasets", replica_set(name, 3))).ok(201)
     pods = await pods_of(space, name, 3)
     for each in pods[:2]:

@@ -83,5 +83,5 @@ async def test_a_field_selector_nobody_understands_is_a_bad_request(space: Space
     (await space.listing("pods", fieldSelector=selector)).refused(400, "BadRequest")
 
 
-async def test_a_field_a_kind_cannot_be_selected_by_is_a_bad_request(space: Space) -> None:
+async def test_unsupported_field_selector_is_a_bad_request(space: Space) -> None:
     (await space.listing("deployments", fieldSelector="spec.replicas=1")).refused(400, "BadRequest")

@@ -37,7 +37,7 @@ async def test_pods_are_shown_with_readiness_status_and_restarts(space: Space, n
     assert (row["Ready"], row["Status"], str(row["Restarts"])) == ("1/1", "Running", "2")
 
 
-async def test_the_reason_a_container_waits_is_the_status_of_its_row(space: Space, name: str) -> None:
+async def test_waiting_reason_of_container_is_status_of_row(space: Space, name: str) -> None:
     (await space.create("pods", pod(name))).ok(201)
     state = {"waiting": {"reason": "ImagePullBackOff"}}
     container = {"name": "app", "ready": False, "restartCount": 0, "image": "x", "imageID": "", "state": state}

@@ -241,7 +241,7 @@ async def test_the_selector_of_a_deployment_stays(space: Space, name: str) -> No
     assert await fields_of_refused_change(space, "deployments", name, change) == ["spec.selector"]
 
 
-async def test_a_pods_image_may_change_and_the_rest_of_its_spec_stays(space: Space, name: str) -> None:
+async def test_pod_image_may_change_and_other_spec_may_not(space: Space, name: str) -> None:
     (await space.create("pods", pod(name))).ok(201)
     image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "registry.example/app:2"}]
     patched = (await space.patch("pods", name, image, kind="json")).ok(200)

@@ -4,9 +4,7 @@ from tests.contract.manifests import claim, volume
 from tests.contract.space import Space
 
 
-async def test_a_claim_takes_the_smallest_volume_that_fits_and_releases_it(
-    space: Space, cluster: Space, name: str
-) -> None:
+async def test_claim_binds_smallest_fitting_volume_and_releases_it(space: Space, cluster: Space, name: str) -> None:
     for number, size in enumerate(("9Gi", "2Gi", "1Gi")):
         (await cluster.create("persistentvolumes", volume(f"{name}-{number}", size))).ok(201)
     try:
@@ -37,7 +35,7 @@ async def test_a_claim_takes_the_smallest_volume_that_fits_and_releases_it(
             await cluster.delete("persistentvolumes", f"{name}-{number}")
 
 
-async def test_what_a_volume_is_stays(cluster: Space, name: str) -> None:
+async def test_volume_source_is_immutable(cluster: Space, name: str) -> None:
     (await cluster.create("persistentvolumes", volume(name))).ok(201)
     try:
         moved = {"spec": {"hostPath": {"path": "/srv/elsewhere"}}}

@@ -33,7 +33,7 @@ async def test_every_change_after_the_version_arrives_in_order(space: Space, nam
     assert versions[0] > int(start)
 
 
-async def test_a_deletion_shows_the_last_state_under_a_new_version(space: Space, name: str) -> None:
+async def test_deletion_event_has_last_state_and_new_version(space: Space, name: str) -> None:
     made = (await space.create("configmaps", config_map(name, {"last": "words"}))).ok(201)
     async with space.watch("configmaps", resourceVersion=made["metadata"]["resourceVersion"]) as watch:
         (await space.delete("configmaps", name)).ok(200)
@@ -55,7 +55,7 @@ async def test_a_watch_without_a_version_begins_with_what_exists(space: Space, n
         assert seen(await watch.next()) == ("ADDED", f"{name}-c")
 
 
-async def test_an_object_enters_and_leaves_a_label_selector_as_added_and_deleted(space: Space, name: str) -> None:
+async def test_object_entering_and_leaving_selector_is_added_and_deleted(space: Space, name: str) -> None:
     start = await version_of(space)
     async with space.watch("configmaps", labelSelector=f"team={name}", resourceVersion=start) as watch:
         (await space.create("configmaps", config_map(name))).ok(201)
@@ -90,7 +90,7 @@ async def test_a_watch_of_one_name_shows_that_object_only(space: Space, name: st
         assert [seen(await watch.next()), seen(await watch.next())] == [("ADDED", name), ("DELETED", name)]
 
 
-async def test_a_pod_enters_the_watch_of_its_node_when_it_is_bound(space: Space, cluster: Space, name: str) -> None:
+async def test_bound_pod_enters_the_watch_of_its_node(space: Space, cluster: Space, name: str) -> None:
     (await space.create("pods", pod(name))).ok(201)
     start = await version_of(space, "pods")
     async with cluster.watch("pods", fieldSelector=f"spec.nodeName={name}-node", resourceVersion=start) as watch:
@@ -100,7 +100,7 @@ async def test_a_pod_enters_the_watch_of_its_node_when_it_is_bound(space: Space,
     assert event["object"]["spec"]["nodeName"] == f"{name}-node"
 
 
-async def test_a_pod_leaves_the_watch_of_unfinished_pods_when_it_ends(space: Space, name: str) -> None:
+async def test_finished_pod_leaves_the_watch_of_unfinished_pods(space: Space, name: str) -> None:
     (await space.create("pods", pod(name, labels={"of": name}))).ok(201)
     query = {"labelSelector": f"of={name}", "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
     async with space.watch("pods", resourceVersion=await version_of(space, "pods"), **query) as watch:
@@ -108,7 +108,7 @@ async def test_a_pod_leaves_the_watch_of_unfinished_pods_when_it_ends(space: Spa
         assert seen(await watch.next()) == ("DELETED", name)
 
 
-async def test_a_watch_resumed_from_its_last_version_has_no_gap_and_no_repetition(space: Space, name: str) -> None:
+async def test_resumed_watch_has_no_gap_and_no_repetition(space: Space, name: str) -> None:
     last, got = await version_of(space), []
     for round_number in range(3):
         for index in range(3):
@@ -148,13 +148,13 @@ async def test_a_change_that_changes_nothing_is_no_event(space: Space, name: str
         assert (await watch.next())["object"]["data"] == {"a": "2"}
 
 
-async def test_a_watch_ends_in_peace_when_its_time_is_over(space: Space, name: str) -> None:
+async def test_watch_ends_cleanly_at_its_timeout(space: Space, name: str) -> None:
     (await space.create("configmaps", config_map(name, labels={"of": name}))).ok(201)
     async with space.watch("configmaps", labelSelector=f"of={name}", timeoutSeconds="1") as watch:
         assert [seen(event) for event in await watch.rest()] == [("ADDED", name)]
 
 
-async def test_bookmarks_tell_a_quiet_watch_how_far_it_is_if_it_asks(space: Space, name: str) -> None:
+async def test_bookmarks_advance_a_quiet_watch_on_request(space: Space, name: str) -> None:
     # A server sends the last bookmark about two seconds before it ends a watch, so a short watch need not wait a minute.
     query = {"labelSelector": f"nobody={name}", "resourceVersion": await version_of(space), "timeoutSeconds": "9"}
     async with (
@@ -189,9 +189,7 @@ async def streaming_lists(space: Space) -> None:
 
 
 @pytest.mark.usefixtures("streaming_lists")
-async def test_a_streaming_list_gives_what_a_list_gives_ended_by_a_bookmark_and_then_what_changes(
-    space: Space, name: str
-) -> None:
+async def test_streaming_list_sends_items_bookmark_and_then_changes(space: Space, name: str) -> None:
     for suffix in "abc":
         (await space.create("configmaps", config_map(f"{name}-{suffix}", labels={"of": name}))).ok(201)
     (await space.create("configmaps", config_map(f"{name}-other"))).ok(201)
@@ -211,7 +209,7 @@ async def test_a_streaming_list_gives_what_a_list_gives_ended_by_a_bookmark_and_
 
 
 @pytest.mark.usefixtures("streaming_lists")
-async def test_a_streaming_list_shows_every_write_that_was_answered_before(space: Space, name: str) -> None:
+async def test_streaming_list_shows_every_acknowledged_write(space: Space, name: str) -> None:
     for number in range(5):
         (await space.create("configmaps", config_map(f"{name}-{number}", labels={"of": name}))).ok(201)
         async with space.watch("configmaps", labelSelector=f"of={name}", **STREAMING_LIST) as watch:
@@ -219,7 +217,7 @@ async def test_a_streaming_list_shows_every_write_that_was_answered_before(space
         assert types == ["ADDED"] * (number + 1) + ["BOOKMARK"]
 
 
-async def test_a_streaming_list_is_served_or_refused_and_never_taken_for_a_watch(space: Space) -> None:
+async def test_streaming_list_is_not_mistaken_for_a_watch(space: Space) -> None:
     answer = await begin_streaming_list(space)
     if answer.status == 200:
         assert answer.body["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}

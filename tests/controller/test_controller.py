@@ -24,7 +24,7 @@ async def until_gone(world: World, controller: Any) -> None:
 
 
 @in_world
-async def test_a_workspace_comes_up_and_stops_and_its_files_stay(shop: Shop) -> None:
+async def test_workspace_comes_up_and_stops_and_files_stay(shop: Shop) -> None:
     world, controller, execution = await running(shop)
 
     assert states_of(execution) == ["queued", "deploying", "preparing", "running"]
@@ -47,7 +47,7 @@ async def test_a_workspace_comes_up_and_stops_and_its_files_stay(shop: Shop) -> 
 
 
 @in_world
-async def test_a_job_ends_by_itself_and_its_log_is_kept(shop: Shop) -> None:
+async def test_job_ends_by_itself_and_its_log_is_kept(shop: Shop) -> None:
     world = World()
     execution = shop.launch(kind="job", environment=shop.job)
     controller = world.controller()
@@ -82,7 +82,7 @@ async def test_a_job_that_fails_says_how(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_job_too_quick_to_be_seen_running_goes_through_all_states(shop: Shop) -> None:
+async def test_quick_job_goes_through_all_states(shop: Shop) -> None:
     world = World()
     execution = shop.launch(kind="job", environment=shop.job)
     controller = world.controller()
@@ -96,7 +96,7 @@ async def test_a_job_too_quick_to_be_seen_running_goes_through_all_states(shop: 
 
 
 @in_world
-async def test_a_workspace_that_is_shut_down_from_within_has_ended(shop: Shop) -> None:
+async def test_workspace_shut_down_from_within_has_ended(shop: Shop) -> None:
     world, controller, execution = await running(shop)
     world.finish(world.pod_of(execution), 0)
     await world.step(controller)
@@ -105,7 +105,7 @@ async def test_a_workspace_that_is_shut_down_from_within_has_ended(shop: Shop) -
 
 
 @in_world
-async def test_a_stop_in_each_state_ends_it_and_frees_its_slot(shop: Shop) -> None:
+async def test_stop_in_each_state_ends_and_frees_slot(shop: Shop) -> None:
     for rounds in range(4):
         world = World()
         execution = shop.launch()
@@ -123,7 +123,7 @@ async def test_a_stop_in_each_state_ends_it_and_frees_its_slot(shop: Shop) -> No
 
 
 @in_world
-async def test_over_quota_waits_with_a_sentence_and_starts_by_itself(shop: Shop, configure: Configure) -> None:
+async def test_launch_over_quota_waits_and_starts_by_itself(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 1)
     world = World()
     first, second, third = (shop.launch(after=n) for n in range(3))
@@ -145,7 +145,7 @@ async def test_over_quota_waits_with_a_sentence_and_starts_by_itself(shop: Shop,
 
 
 @in_world
-async def test_nothing_is_written_while_nothing_changes(shop: Shop, configure: Configure) -> None:
+async def test_unchanged_executions_cause_no_writes(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 1)
     world = World()
     executions = [shop.launch(after=n) for n in range(2)]
@@ -159,7 +159,7 @@ async def test_nothing_is_written_while_nothing_changes(shop: Shop, configure: C
 
 
 @in_world
-async def test_the_three_timeouts_end_it_as_an_error_and_clean_up(shop: Shop, configure: Configure) -> None:
+async def test_timeouts_end_execution_as_error_and_clean_up(shop: Shop, configure: Configure) -> None:
     for setting, slots, reason, words in (
         (
             DEPLOYING_TIMEOUT,
@@ -196,7 +196,7 @@ async def test_the_three_timeouts_end_it_as_an_error_and_clean_up(shop: Shop, co
 
 
 @in_world
-async def test_kubernetes_events_are_kept_in_the_history_once_with_their_count(shop: Shop) -> None:
+async def test_kubernetes_events_are_kept_once_with_their_count(shop: Shop) -> None:
     world = World()
     execution = shop.launch()
     controller = world.controller()

@@ -15,7 +15,7 @@ from tests.support.virtual import passes
 
 
 @in_world
-async def test_a_pod_that_vanishes_is_an_error_with_its_reason_and_is_not_made_again(shop: Shop) -> None:
+async def test_vanished_pod_is_an_error_and_not_made_again(shop: Shop) -> None:
     for rounds in (1, 2, 3):
         world = World()
         execution = shop.launch()
@@ -32,7 +32,7 @@ async def test_a_pod_that_vanishes_is_an_error_with_its_reason_and_is_not_made_a
 
 
 @in_world
-async def test_an_eviction_is_told_with_its_reason_and_the_slot_waits_for_the_pod(shop: Shop) -> None:
+async def test_eviction_is_explained_and_slot_waits_for_the_pod(shop: Shop) -> None:
     world, controller, execution = await running(shop)
     pod = world.pod_of(execution)
     pod["status"]["conditions"].append(
@@ -51,7 +51,7 @@ async def test_an_eviction_is_told_with_its_reason_and_the_slot_waits_for_the_po
 
 
 @in_world
-async def test_a_slot_is_not_freed_on_the_word_of_a_stale_cache(shop: Shop) -> None:
+async def test_slot_is_not_freed_by_a_stale_cache(shop: Shop) -> None:
     world, controller, execution = await running(shop)
     request_stop(execution, by="alice", now=world.now)
     become(controller.pods, [])  # the cache says that it is gone; the cluster knows better
@@ -80,7 +80,7 @@ async def test_an_object_of_somebody_else_is_left_alone(shop: Shop) -> None:
 
 
 @in_world
-async def test_what_the_cluster_rejects_is_an_error_with_its_words(shop: Shop) -> None:
+async def test_rejected_object_is_an_error_with_cluster_words(shop: Shop) -> None:
     world = World()
     execution = shop.launch()
     world.cluster.fail_next(Rejected([Problem("spec.containers[0].image", "Required value")]), verb="create")
@@ -90,7 +90,7 @@ async def test_what_the_cluster_rejects_is_an_error_with_its_words(shop: Shop) -
 
 
 @in_world
-async def test_a_used_up_quota_of_the_namespace_is_waited_for(shop: Shop) -> None:
+async def test_used_up_namespace_quota_is_waited_for(shop: Shop) -> None:
     world = World()
     execution = shop.launch()
     controller = world.controller()
@@ -126,7 +126,7 @@ async def test_an_unreachable_cluster_is_waited_for(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_call_that_fails_a_few_times_is_repeated_until_it_works(shop: Shop) -> None:
+async def test_failing_call_is_repeated_until_it_works(shop: Shop) -> None:
     world = World()
     execution = shop.launch()
     controller = world.controller()
@@ -178,7 +178,7 @@ async def test_pods_of_another_installation_are_left_alone(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_crash_loop_after_the_start_leaves_it_running_until_it_is_stopped(shop: Shop) -> None:
+async def test_crash_loop_after_start_leaves_it_running_until_stopped(shop: Shop) -> None:
     world, controller, execution = await running(shop)
     pod = world.pod_of(execution)
     pod["status"]["containerStatuses"] = [container_status(state={"waiting": {"reason": "CrashLoopBackOff"}})]

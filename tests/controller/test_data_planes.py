@@ -32,19 +32,17 @@ def west(shop: Shop) -> HardwareTier:
     )
 
 
-def test_a_tier_is_of_this_cluster_unless_another_is_named(shop: Shop) -> None:
+def test_tier_is_of_this_cluster_unless_stated(shop: Shop) -> None:
     assert HardwareTier.objects.get(pk=shop.tier.pk).data_plane_id == LOCAL
 
 
-def test_an_execution_and_its_cluster_are_launched_in_the_data_plane_of_their_tiers(
-    shop: Shop, west: HardwareTier
-) -> None:
+def test_workspace_and_cluster_get_the_data_plane_of_tiers(shop: Shop, west: HardwareTier) -> None:
     workspace, cluster = shop.launch_with_cluster()
     assert (fresh(workspace).data_plane_id, cluster.data_plane_id) == (LOCAL, LOCAL)
     assert fresh(shop.launch(tier=west)).data_plane_id == "west"
 
 
-def test_a_cluster_with_tiers_of_two_data_planes_is_refused(shop: Shop, west: HardwareTier) -> None:
+def test_cluster_with_tiers_of_two_data_planes_is_refused(shop: Shop, west: HardwareTier) -> None:
     alone = cluster_requests.told(cluster_requests.alone(shop, tier=west))
     assert alone == {
         "worker_tier": "Western is in the data plane “West” and Small in “This cluster”, and pods cannot reach each other from one to "
@@ -53,7 +51,7 @@ def test_a_cluster_with_tiers_of_two_data_planes_is_refused(shop: Shop, west: Ha
     assert cluster_requests.told(cluster_requests.alone(shop, tier=west, head_tier=west)) == {}
 
 
-def test_a_cluster_in_another_data_plane_than_its_workspace_is_refused(shop: Shop, west: HardwareTier) -> None:
+def test_cluster_outside_its_workspace_data_plane_is_refused(shop: Shop, west: HardwareTier) -> None:
     refused = cluster_requests.told(cluster_requests.attached(shop, tier=west, head_tier=west))
     assert refused.keys() == {"head_tier", "worker_tier"}
 
@@ -70,7 +68,7 @@ async def test_each_controller_runs_what_is_in_its_data_plane(shop: Shop, west: 
 
 
 @in_world
-async def test_a_controller_that_is_told_of_anothers_execution_does_nothing(shop: Shop, west: HardwareTier) -> None:
+async def test_controller_told_of_foreign_execution_does_nothing(shop: Shop, west: HardwareTier) -> None:
     theirs, world = shop.launch(tier=west), World()
     admission.admit_waiting("west", now=NOW)
     controller = world.controller()
@@ -83,7 +81,7 @@ async def test_a_controller_that_is_told_of_anothers_execution_does_nothing(shop
     assert Execution.objects.values().get(pk=theirs.pk) == before
 
 
-def test_slots_held_in_one_data_plane_are_free_in_another(shop: Shop, west: HardwareTier, configure: Configure) -> None:
+def test_slots_held_in_a_data_plane_are_free_elsewhere(shop: Shop, west: HardwareTier, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 3)
     theirs, ours = shop.launch(tier=west), shop.launch_cluster(workers_minimum=1, workers_maximum=1)
     assert admission.admit_waiting("west", now=NOW) == [theirs.pk]
@@ -92,9 +90,7 @@ def test_slots_held_in_one_data_plane_are_free_in_another(shop: Shop, west: Hard
     assert fresh(ours).slots == 3
 
 
-def test_who_waits_in_one_data_plane_leaves_the_queue_of_another_empty(
-    shop: Shop, west: HardwareTier, configure: Configure
-) -> None:
+def test_queue_of_another_data_plane_stays_empty(shop: Shop, west: HardwareTier, configure: Configure) -> None:
     configure(GLOBAL_QUEUE_LIMIT, 1)
     configure(MAXIMUM_EXECUTIONS_PER_USER, 1)
     shop.launch(tier=west)
@@ -112,7 +108,7 @@ WORK: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("work", WORK)
-def test_a_round_of_one_data_plane_writes_nothing_of_another(shop: Shop, west: HardwareTier, work: str) -> None:
+def test_round_of_a_data_plane_writes_nothing_elsewhere(shop: Shop, west: HardwareTier, work: str) -> None:
     for execution in everything_to_do(shop):
         write_frozen(execution, data_plane="west")
     before = written()

@@ -23,7 +23,7 @@ def told(execution: Execution) -> list[tuple[str, str]]:
     return list(rows.values_list("reason", "message"))
 
 
-def test_the_line_says_how_long_why_and_what_became_of_the_programs() -> None:
+def test_line_says_duration_cause_and_fate_of_programs() -> None:
     one = history_entry(Downtime("controller", SINCE, SINCE + timedelta(seconds=17)))
     assert (one.at, one.reason, one.level) == (SINCE, "controller_away", "Warning")
     assert one.message == (
@@ -35,7 +35,7 @@ def test_the_line_says_how_long_why_and_what_became_of_the_programs() -> None:
     )
 
 
-def test_an_outage_is_one_however_often_its_cause_changes_and_counts_from_when_it_was_noticed() -> None:
+def test_outage_with_changing_causes_is_counted_once() -> None:
     outage, now = Outage(), SINCE
     seen = [FINE, CUT_OFF, Freshness(True, 9.0, "Too many requests."), FINE, FINE]
     ended = [outage.ended(one, now + timedelta(seconds=second)) for second, one in enumerate(seen)]
@@ -48,14 +48,14 @@ def test_an_outage_is_one_however_often_its_cause_changes_and_counts_from_when_i
     ]
 
 
-def test_a_cache_that_was_never_filled_was_not_cut_off() -> None:
+def test_never_filled_cache_was_not_cut_off() -> None:
     outage = Outage()
     assert outage.ended(Freshness(False, 0.0, "Not yet read."), SINCE) is None
     assert outage.ended(FINE, SINCE + timedelta(minutes=1)) is None
 
 
 @in_world
-async def test_an_outage_of_the_cluster_is_told_once_it_is_over_if_it_was_long(shop: Shop) -> None:
+async def test_long_cluster_outage_is_told_once_over(shop: Shop) -> None:
     world = World()
     async with running(world), living(world):
         execution = shop.launch()
@@ -77,7 +77,7 @@ async def test_an_outage_of_the_cluster_is_told_once_it_is_over_if_it_was_long(s
 
 
 @in_world
-async def test_a_term_begins_with_telling_who_lives_that_nobody_led(shop: Shop) -> None:
+async def test_term_begins_by_telling_executions_of_missing_leader(shop: Shop) -> None:
     world = World()
     ended, waiting = shop.launch(), shop.launch()
     Execution.objects.filter(pk=ended.pk).update(state="stopped", settled_at=NOW)
@@ -134,7 +134,7 @@ async def test_the_next_leader_knows_since_when_nobody_led() -> None:
 
 
 @virtual_time
-async def test_a_leader_that_lost_the_cluster_says_that_it_was_the_cluster() -> None:
+async def test_leader_that_lost_the_cluster_blames_the_cluster() -> None:
     cluster = FakeCluster()
     terms = Terms(candidate(cluster, "one"))
     leading = asyncio.create_task(terms.election.lead(terms.work))

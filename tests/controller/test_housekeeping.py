@@ -48,7 +48,7 @@ def workspace(shop: Shop) -> Execution:
     return shop.launch()
 
 
-def test_what_still_opens_something_stays(workspace: Execution) -> None:
+def test_used_grant_and_open_ticket_stay(workspace: Execution) -> None:
     used, ticket = grant(workspace, at=NOW - timedelta(days=6)), grant(workspace, secret=None)
     assert purge_grants(NOW, BATCH) == 0
     assert {one.pk for one in WorkspaceGrant.objects.all()} == {used.pk, ticket.pk}
@@ -71,7 +71,7 @@ def test_a_grant_goes_when_no_browser_keeps_its_secret(workspace: Execution) -> 
     assert purge_grants(NOW, BATCH) == 1
 
 
-def test_whoever_comes_back_within_a_week_is_told_that_it_has_ended(workspace: Execution) -> None:
+def test_visitor_within_a_week_is_told_of_the_end(workspace: Execution) -> None:
     Execution.objects.filter(pk=workspace.pk).update(state=State.STOPPED, ended_at=NOW)
     grant(workspace, "logged-out", at=NOW - timedelta(days=6))
     assert purge_grants(NOW, BATCH) == 0
@@ -134,7 +134,7 @@ async def test_a_backlog_of_one_chore_keeps_no_other_waiting() -> None:
 
 
 @virtual_time
-async def test_a_failure_is_logged_stops_no_other_chore_and_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failed_chore_is_logged_and_retried_alone(caplog: pytest.LogCaptureFixture) -> None:
     tried: list[str] = []
 
     def broken(now: datetime, at_most: int) -> int:

@@ -63,7 +63,7 @@ def check(world: World, execution: Execution, expected: list[str]) -> None:
         pytest.param("job", False, id="job, before its effect", marks=pytest.mark.slow),
     ],
 )
-def test_killed_at_any_call_the_next_controller_comes_to_the_same_end(shop: Shop, kind: str, after: bool) -> None:
+def test_next_controller_completes_after_a_kill_at_any_call(shop: Shop, kind: str, after: bool) -> None:
     chosen: dict[str, Any] = {"kind": kind, "environment": shop.job if kind == "job" else shop.workspace}
     expected = DONE if kind == "job" else STOPPED
 
@@ -82,7 +82,7 @@ def test_killed_at_any_call_the_next_controller_comes_to_the_same_end(shop: Shop
 
 
 @in_world
-async def test_killed_again_and_again_it_still_comes_to_the_same_end(shop: Shop) -> None:
+async def test_execution_completes_despite_repeated_kills(shop: Shop) -> None:
     for every in (17, 20, 24):
         world, execution = World(), shop.launch()
         controller = world.controller(Fault(at=every))

@@ -48,7 +48,7 @@ async def test_a_leader_renews_its_own_lease() -> None:
     assert lease["spec"]["leaseTransitions"] == 0
 
 
-async def test_another_takes_over_only_after_a_whole_lease_without_a_renewal() -> None:
+async def test_next_leader_takes_over_only_after_an_unrenewed_lease() -> None:
     cluster, clock = FakeCluster(), Clock()
     two = candidate(cluster, clock, "two")
     assert await candidate(cluster, clock, "one").attempt()
@@ -88,7 +88,7 @@ async def test_without_an_answer_there_is_no_lease() -> None:
         await candidate(cluster, Clock(), "one").attempt()
 
 
-async def test_the_work_has_ended_before_the_lease_can_run_out() -> None:
+async def test_work_has_ended_before_the_lease_runs_out() -> None:
     """The cluster goes away while one leads: within the renew deadline its work is cancelled and over."""
     cluster, clock = FakeCluster(), Clock()
 
@@ -119,7 +119,7 @@ async def test_the_work_has_ended_before_the_lease_can_run_out() -> None:
     assert ended_at[0] - renewed_at[0] < Terms().lease
 
 
-async def test_a_leader_that_leaves_lets_the_next_begin_at_once() -> None:
+async def test_leaving_leader_lets_the_next_begin_at_once() -> None:
     cluster, clock = FakeCluster(), Clock()
     leading = asyncio.Event()
 

@@ -35,7 +35,7 @@ def test_both_are_admitted_at_once_and_told_in_order(shop: Shop) -> None:
     assert (held.tier, held.executions, held.slots) == ("small", 2, 7)
 
 
-def test_without_room_for_both_none_starts_and_both_say_the_same(shop: Shop, configure: Configure) -> None:
+def test_pair_without_room_waits_with_the_same_message(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 7)
     shop.launch()
     admit_waiting(LOCAL, now=NOW)
@@ -50,7 +50,7 @@ def test_without_room_for_both_none_starts_and_both_say_the_same(shop: Shop, con
     assert "Position 2." in Execution.objects.latest("requested_at").words(OWNER)
 
 
-def test_a_pair_overtaken_while_it_is_admitted_is_not_admitted_by_half(shop: Shop) -> None:
+def test_overtaken_pair_is_not_admitted_by_half(shop: Shop) -> None:
     """The cluster's row is written by somebody else between reading and writing."""
     shop.launch_with_cluster()
     (unit,) = snapshot.take(LOCAL, now=NOW).units.values()
@@ -80,7 +80,7 @@ def test_killed_between_the_two_rows_nothing_is_admitted(shop: Shop) -> None:
     assert len(admit_waiting(LOCAL, now=NOW)) == 2
 
 
-def test_who_waits_too_long_ends_together(shop: Shop, configure: Configure) -> None:
+def test_pair_that_waits_too_long_ends_together(shop: Shop, configure: Configure) -> None:
     shop.launch_with_cluster()
     configure(MAXIMUM_EXECUTIONS_PER_USER, 3)
     admit_waiting(LOCAL, now=NOW)
@@ -101,7 +101,7 @@ def test_stopping_a_waiting_workspace_stops_its_cluster_too(shop: Shop) -> None:
     assert admit_waiting(LOCAL, now=NOW) == []
 
 
-def test_stopping_a_waiting_cluster_lets_its_workspace_go_on_without(shop: Shop) -> None:
+def test_stopping_a_waiting_cluster_leaves_its_workspace(shop: Shop) -> None:
     workspace, cluster = shop.launch_with_cluster()
     request_stop(cluster, by="alice", now=NOW)
 
@@ -115,7 +115,7 @@ def test_stopping_a_waiting_cluster_lets_its_workspace_go_on_without(shop: Shop)
     assert admit_waiting(LOCAL, now=NOW) == [workspace.pk]
 
 
-def test_a_running_cluster_is_stopped_alone_and_a_running_workspace_too(shop: Shop) -> None:
+def test_running_cluster_and_running_workspace_are_stopped_alone(shop: Shop) -> None:
     """What runs is ended by the controller; see there for what follows from what."""
     workspace, cluster = shop.launch_with_cluster()
     admit_waiting(LOCAL, now=NOW)
@@ -132,7 +132,7 @@ def test_a_stop_that_meets_an_admission_is_not_lost(shop: Shop) -> None:
     assert (stale.state, stale.stop_requested_by) == (State.DEPLOYING, "alice")
 
 
-def test_a_job_and_its_cluster_on_tiers_with_a_maximum_take_a_place_on_each(shop: Shop) -> None:
+def test_pair_takes_a_place_on_each_limited_tier(shop: Shop) -> None:
     head = HardwareTier.objects.create(id="head", name="Head", node_pool="default", cores="1", memory="1Gi")
     HardwareTier.objects.create(
         id="limited", name="Limited", node_pool="default", cores="1", memory="1Gi", maximum_simultaneous=2
@@ -149,7 +149,7 @@ def test_a_job_and_its_cluster_on_tiers_with_a_maximum_take_a_place_on_each(shop
     assert holding == {("small", 2, 2), ("limited", 1, 6), ("limited", 1, 0), ("head", 1, 4), ("head", 1, 0)}
 
 
-def test_a_cluster_whose_workspace_is_gone_never_starts_by_itself(shop: Shop) -> None:
+def test_cluster_whose_workspace_is_gone_never_starts(shop: Shop) -> None:
     workspace, cluster = shop.launch_with_cluster()
     Execution.objects.filter(pk=workspace.pk).update(state="error")
     assert admit_waiting(LOCAL, now=NOW) == []
@@ -168,13 +168,13 @@ def test_positions_count_a_pair_once(shop: Shop, configure: Configure) -> None:
     assert [row.words(OWNER)[-11:] for row in waiting] == ["Position 1.", "Position 2."]
 
 
-def test_a_pair_is_submitted_and_decided_upon_in_few_queries(shop: Shop, django_assert_max_num_queries: Any) -> None:
+def test_pair_is_submitted_and_decided_in_few_queries(shop: Shop, django_assert_max_num_queries: Any) -> None:
     request = shop.request(cluster=shop.cluster_request())
     with django_assert_max_num_queries(40):
         submit(request, gate=why_not_launch, now=NOW)
 
 
-def test_an_admission_is_remembered_for_its_user_on_each_of_its_tiers(shop: Shop) -> None:
+def test_admission_is_remembered_per_user_on_each_tier(shop: Shop) -> None:
     other = HardwareTier.objects.create(id="other", name="Other", node_pool="default", cores="1", memory="1Gi")
     shop.launch_with_cluster(head_tier=other)
     admit_waiting(LOCAL, now=NOW)

@@ -53,7 +53,7 @@ HELD = st.builds(
 
 
 @given(MOMENTS, st.integers(0, 10 * 86_400))
-def test_a_time_is_cut_at_midnight_and_nothing_of_it_is_lost(began: datetime, seconds: int) -> None:
+def test_time_is_cut_at_midnight_without_loss(began: datetime, seconds: int) -> None:
     days = list(by_day(began, began + timedelta(seconds=seconds)))
     assert sum(part for _, part in days) == seconds
     assert all(0 < part <= 86_400 for _, part in days)
@@ -61,7 +61,7 @@ def test_a_time_is_cut_at_midnight_and_nothing_of_it_is_lost(began: datetime, se
 
 
 @given(st.lists(HELD, max_size=12))
-def test_the_sum_of_all_days_is_the_sum_of_all_intervals(intervals: list[UsageInterval]) -> None:
+def test_sum_of_days_is_the_sum_of_intervals(intervals: list[UsageInterval]) -> None:
     found = added_up(intervals)
     total = sum(found.values(), Sums())
     assert total.pod_seconds == sum(one.seconds or 0 for one in intervals)
@@ -104,7 +104,7 @@ def seconds_of_days() -> dict[date, int]:
     return found
 
 
-def test_an_old_execution_goes_and_its_usage_stays_by_day(shop: Shop, configure: Configure) -> None:
+def test_old_execution_goes_and_its_daily_usage_stays(shop: Shop, configure: Configure) -> None:
     configure(EXECUTION_RETENTION, 30)
     ended(shop, 31, hours=10)
     young = ended(shop, 29)
@@ -119,7 +119,7 @@ def test_an_old_execution_goes_and_its_usage_stays_by_day(shop: Shop, configure:
     assert one.price_per_hour == Decimal("0.05")
 
 
-def test_what_is_dropped_later_is_added_to_the_same_day(shop: Shop, configure: Configure) -> None:
+def test_later_drops_add_to_the_same_day(shop: Shop, configure: Configure) -> None:
     configure(EXECUTION_RETENTION, 30)
     for _ in range(2):
         ended(shop, 31)
@@ -130,7 +130,7 @@ def test_what_is_dropped_later_is_added_to_the_same_day(shop: Shop, configure: C
     ]
 
 
-def test_each_step_is_small_and_a_kill_between_two_loses_and_doubles_nothing(shop: Shop, configure: Configure) -> None:
+def test_steps_are_small_and_kills_lose_nothing(shop: Shop, configure: Configure) -> None:
     configure(EXECUTION_RETENTION, 30)
     for number in range(5):
         ended(shop, 31 + number)
@@ -141,7 +141,7 @@ def test_each_step_is_small_and_a_kill_between_two_loses_and_doubles_nothing(sho
     assert sum(seconds_of_days().values()) == 5 * 3600
 
 
-def test_what_it_cost_goes_last_before_the_execution_itself(shop: Shop, configure: Configure) -> None:
+def test_usage_is_dropped_last_before_its_execution(shop: Shop, configure: Configure) -> None:
     configure(EXECUTION_RETENTION, 30)
     execution = ended(shop, 31)
     while execution.usage.exists():
@@ -179,7 +179,7 @@ def test_the_oldest_go_first(shop: Shop, configure: Configure) -> None:
     assert older != younger
 
 
-def test_what_is_not_settled_stays_however_old(shop: Shop, configure: Configure) -> None:
+def test_unsettled_execution_stays_however_old(shop: Shop, configure: Configure) -> None:
     for setting in (EXECUTION_RETENTION, LIFECYCLE_RETENTION, SAMPLE_RETENTION, LOG_RETENTION, METRIC_RETENTION):
         configure(setting, 1)
     ended(shop, 400, settled=False)
@@ -204,7 +204,7 @@ def test_a_workspace_stays_until_its_cluster_has_gone(shop: Shop, configure: Con
     assert sum(seconds_of_days().values()) == 2 * 3600
 
 
-def test_one_with_an_open_interval_waits_and_holds_up_no_other(shop: Shop, configure: Configure) -> None:
+def test_execution_with_open_interval_waits_and_delays_no_other(shop: Shop, configure: Configure) -> None:
     configure(EXECUTION_RETENTION, 30)
     waits = ended(shop, 40)
     usage.record(waits.pk, Changes((Interval("open", "open", "node-1", False, NOW - 41 * DAY, None),)))
@@ -217,7 +217,7 @@ def test_one_with_an_open_interval_waits_and_holds_up_no_other(shop: Shop, confi
     assert not Execution.objects.exists()
 
 
-def test_without_a_number_of_days_it_is_kept_for_ever(shop: Shop, configure: Configure) -> None:
+def test_records_are_kept_for_ever_without_a_number(shop: Shop, configure: Configure) -> None:
     parts = (LIFECYCLE_RETENTION, SAMPLE_RETENTION, LOG_RETENTION, METRIC_RETENTION)
     for setting in (EXECUTION_RETENTION, AUDIT_RETENTION, *parts):
         configure(setting, 0)
@@ -262,7 +262,7 @@ def test_parts_go_before_their_execution(
     ],
     ids=["logs", "metrics", "samples", "events"],
 )
-def test_parts_of_what_ran_for_long_stay_as_long_after_its_end(
+def test_parts_of_long_executions_count_from_their_end(
     shop: Shop, configure: Configure, chore: Chore, setting: Any
 ) -> None:
     configure(setting, 10)
@@ -306,9 +306,7 @@ def test_grants_go_after_the_configured_days(shop: Shop, configure: Configure) -
     assert WorkspaceGrant.objects.get().ticket_hash == "t1"
 
 
-def test_an_execution_stays_while_a_browser_may_have_to_clear_what_it_stored_of_it(
-    shop: Shop, configure: Configure
-) -> None:
+def test_execution_stays_while_a_browser_may_clear_its_data(shop: Shop, configure: Configure) -> None:
     configure(EXECUTION_RETENTION, 1)
     execution = ended(shop, 2)
     WorkspaceGrant.objects.create(
@@ -320,7 +318,7 @@ def test_an_execution_stays_while_a_browser_may_have_to_clear_what_it_stored_of_
     assert not Execution.objects.exists()
 
 
-def test_what_a_deposed_controller_began_too_late_ends_with_its_execution(shop: Shop) -> None:
+def test_interval_begun_by_deposed_controller_ends_with_execution(shop: Shop) -> None:
     execution = ended(shop, 1)
     assert execution.settled_at is not None
     late = Interval("late", "late", "node-1", False, execution.settled_at - timedelta(hours=1), None)

@@ -33,7 +33,7 @@ def write(execution: Execution, what: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("order", list(permutations([END, FREE])))
-def test_execution_that_held_slots_is_settled_by_the_later_of_both(shop: Shop, order: tuple[str, str]) -> None:
+def test_execution_with_slots_is_settled_by_the_later_write(shop: Shop, order: tuple[str, str]) -> None:
     execution = shop.launch()
     Execution.objects.update(state=State.RUNNING, slots_reserved_at=NOW)
     write(execution, order[0], 1)
@@ -42,7 +42,7 @@ def test_execution_that_held_slots_is_settled_by_the_later_of_both(shop: Shop, o
     assert execution.settled_at == NOW + timedelta(seconds=2)
 
 
-def test_execution_that_ends_and_frees_its_slots_in_one_write_is_settled_by_it(shop: Shop) -> None:
+def test_single_write_of_end_and_slots_settles_the_execution(shop: Shop) -> None:
     execution = shop.launch()
     Execution.objects.update(state=State.STOPPING, slots_reserved_at=NOW)
     execution.refresh_from_db()
@@ -53,7 +53,7 @@ def test_execution_that_ends_and_frees_its_slots_in_one_write_is_settled_by_it(s
     assert execution.settled_at == NOW
 
 
-def test_execution_that_never_held_slots_is_settled_by_its_end(shop: Shop) -> None:
+def test_execution_that_never_held_slots_settles_by_its_end(shop: Shop) -> None:
     execution = shop.launch()
     write(execution, END, 1)
     assert execution.settled_at == execution.ended_at
@@ -68,7 +68,7 @@ def test_database_refuses_to_settle_what_lives_or_holds_slots(shop: Shop, column
         Execution.objects.update(settled_at=NOW, **columns)
 
 
-def test_only_the_unsettled_are_counted_as_queued_and_as_holders(shop: Shop) -> None:
+def test_only_unsettled_executions_count_as_queued_and_holding(shop: Shop) -> None:
     queued, holding, gone = (shop.launch(after=second) for second in range(3))
     Execution.objects.filter(pk=holding.pk).update(state=State.ERROR, slots_reserved_at=NOW)
     write(gone, END, 5)
@@ -77,7 +77,7 @@ def test_only_the_unsettled_are_counted_as_queued_and_as_holders(shop: Shop) -> 
     assert set(Execution.objects.unsettled()) == {queued, holding}
 
 
-def test_what_was_entered_is_counted_once_it_is_committed(
+def test_entered_state_is_counted_once_committed(
     shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     execution, name = shop.launch(), "compute_grid_execution_failures_total"
@@ -91,7 +91,7 @@ def test_what_was_entered_is_counted_once_it_is_committed(
     assert telemetry.REGISTRY.get_sample_value(name, labels) == 1
 
 
-def test_launches_and_what_comes_of_asking_for_slots_are_counted_once_for_each_reason(
+def test_launches_and_admission_results_are_counted_once_per_reason(
     shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     def counted() -> list[float]:
@@ -121,7 +121,7 @@ def test_launches_and_what_comes_of_asking_for_slots_are_counted_once_for_each_r
     assert ledger.unsettled_work([LOCAL], now=NOW).queue_oldest_seconds == 0
 
 
-def test_a_start_is_traced_once_it_is_over_with_merged_phases_in_their_place(
+def test_finished_start_is_traced_with_merged_phases_in_place(
     shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[tuple[str, object]] = []

@@ -16,7 +16,7 @@ from tests.support.waiting import eventually
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_admits_and_creates_with_the_database_in_another_thread(transactional_db: None, shop: Shop) -> None:
+def test_controller_admits_and_creates_with_database_in_another_thread(transactional_db: None, shop: Shop) -> None:
     execution = shop.launch()
     world = World()
 

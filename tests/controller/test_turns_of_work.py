@@ -73,7 +73,7 @@ async def test_another_persons_retry_is_launched_in_the_first_look(shop: Shop, j
     assert owners == {people.owner.pk: OF_EACH, people.teammate.pk: 1}
 
 
-def test_a_sweep_is_launched_few_at_a_time_and_its_other_runs_are_not_read(shop: Shop, job: Job) -> None:
+def test_sweep_is_launched_in_small_portions(shop: Shop, job: Job) -> None:
     flood_of_runs(job, shop, 1, due=NOW)
     (sweep,) = Job.objects.filter(pk="copy0")
     settings = sweep.run_settings.get()
@@ -92,7 +92,7 @@ def test_a_sweep_is_launched_few_at_a_time_and_its_other_runs_are_not_read(shop:
 
 
 @pytest.mark.django_db
-def test_a_notification_of_another_is_sent_although_floods_have_waited_longer() -> None:
+def test_notification_of_another_overtakes_waiting_floods() -> None:
     floods = [User.objects.create_user(f"flood{number}") for number in range(4)]
     other = User.objects.create_user("other")
     for user in (*floods, other):
@@ -113,7 +113,7 @@ def test_a_notification_of_another_is_sent_although_floods_have_waited_longer() 
 
 
 @pytest.mark.django_db
-def test_no_more_notifications_leave_for_a_person_within_an_hour() -> None:
+def test_notifications_to_a_person_are_limited_per_hour() -> None:
     allow(NOTIFICATIONS_PER_HOUR.key, 2)
     user = User.objects.create_user("flood")
     WebhookTarget.objects.create(user=user, url="https://example.com/", secret=encrypt("secret"))
@@ -142,7 +142,7 @@ def builds(shop: Shop, **made_by: int) -> None:
             )
 
 
-def test_one_person_has_so_many_builds_at_once_and_the_others_say_that_they_wait(shop: Shop) -> None:
+def test_builds_of_a_person_are_limited_and_others_wait(shop: Shop) -> None:
     allow(BUILDS_PER_PERSON.key, 2)
     builds(shop, flood=5, other=1)
     chosen = revisions.to_build()
@@ -167,7 +167,7 @@ def test_package_checks_go_round_the_makers(shop: Shop) -> None:
     assert checked == ["flood", "other", "flood"]
 
 
-def test_a_look_at_dry_runs_has_one_of_each_user(shop: Shop, people: People) -> None:
+def test_dry_run_look_has_one_of_each_user(shop: Shop, people: People) -> None:
     for number in range(20):
         LaunchCheck.objects.create(id=f"c{number:02}", user=people.owner, data_plane=LOCAL, specs=[], asked_at=NOW)
     LaunchCheck.objects.create(id="other", user=people.teammate, data_plane=LOCAL, specs=[], asked_at=NOW + SECOND)
@@ -179,7 +179,7 @@ def test_a_look_at_dry_runs_has_one_of_each_user(shop: Shop, people: People) -> 
     ("setting", "whose"),
     [(WAITING_PER_PERSON, "executions of yours"), (WAITING_PER_PROJECT, "executions of this project")],
 )
-def test_a_launch_that_would_wait_beyond_a_share_is_refused(
+def test_launch_that_would_wait_beyond_a_share_is_refused(
     shop: Shop, people: People, setting: Setting, whose: str
 ) -> None:
     allow(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
@@ -205,7 +205,7 @@ def test_why_others_wait_is_written_apart_from_the_admission(shop: Shop) -> None
     assert admission.admit_next(LOCAL, now=NOW).refusals == []
 
 
-def test_slots_that_were_taken_since_a_decision_are_not_given_again(shop: Shop) -> None:
+def test_slots_taken_since_a_decision_are_not_given_again(shop: Shop) -> None:
     allow(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
     first, second = (shop.launch(after=number) for number in range(2))
     look, looks = snapshot.look, 0

@@ -16,7 +16,7 @@ class Drawn(random.Random):
         return b if self._most else a
 
 
-def test_delays_double_up_to_the_longest_and_begin_anew_after_a_success() -> None:
+def test_delays_double_to_a_maximum_and_restart_after_success() -> None:
     backoff = Backoff(rng=Drawn(most=True))
     assert [backoff.next() for _ in range(7)] == [0.5, 1, 2, 4, 8, 15, 15]
     backoff.reset()

@@ -42,7 +42,7 @@ def test_a_schedule_is_due_next(schedule: str, due: str) -> None:
     assert parse_schedule(schedule).next(moment(_START)) == moment(due)
 
 
-def test_of_two_restricted_days_one_is_enough_and_a_step_restricts() -> None:
+def test_either_of_two_restricted_days_matches_and_steps_restrict() -> None:
     either = parse_schedule("0 0 13 * 5")
     assert either.next(moment(_START)) == moment("2026-11-27T00:00:00")
     assert either.next(moment("2026-12-11T00:00:00")) == moment("2026-12-13T00:00:00")
@@ -51,11 +51,11 @@ def test_of_two_restricted_days_one_is_enough_and_a_step_restricts() -> None:
     assert parse_schedule("0 0 13 * *").next(moment("2026-12-11T00:00:00")) == moment("2026-12-13T00:00:00")
 
 
-def test_what_never_comes_is_not_searched_for_ever() -> None:
+def test_impossible_schedule_ends_its_search() -> None:
     assert parse_schedule("0 0 31 2 *").next(moment(_START)) is None
 
 
-def test_an_hour_that_clocks_skip_is_not_due_and_one_that_comes_twice_is_due_twice() -> None:
+def test_skipped_hour_is_not_due_and_repeated_hour_twice() -> None:
     nightly = parse_schedule("30 2 * * *")
     assert nightly.next(moment("2026-03-08T05:00:00"), _NEW_YORK) == moment("2026-03-09T06:30:00")
     early = parse_schedule("30 1 * * *")
@@ -85,7 +85,7 @@ def test_days_are_those_of_the_zone() -> None:
         ("@every soon", 'failed to parse duration @every soon: time: invalid duration "soon"'),
     ],
 )
-def test_what_is_no_schedule_is_refused_in_kubernetes_words(schedule: str, problem: str) -> None:
+def test_invalid_schedule_is_refused_in_words_of_kubernetes(schedule: str, problem: str) -> None:
     with pytest.raises(BadSchedule) as refused:
         parse_schedule(schedule)
     assert str(refused.value) == problem

@@ -44,22 +44,22 @@ def test_the_way_outward_leads_to_public_addresses(address: str) -> None:
     assert reaches(read(EVERYWHERE), address)
 
 
-def test_nothing_is_open_when_nothing_is_named() -> None:
+def test_egress_without_names_opens_nothing() -> None:
     assert read([]).openings([]) == []
 
 
-def test_the_grids_own_public_addresses_and_those_that_an_admin_excepts_are_cut_out() -> None:
+def test_own_public_addresses_and_admin_exceptions_are_cut_out() -> None:
     egress = read(["34.0.0.0/8"], denied=["34.9.0.0/16"])
     assert not reaches(egress, "34.1.2.3", own=("34.1.2.3/32",))
     assert not reaches(egress, "34.9.1.1")
     assert reaches(egress, "34.1.2.4", own=("34.1.2.3/32",))
 
 
-def test_a_block_that_is_nothing_but_the_api_server_opens_nothing() -> None:
+def test_block_holding_only_the_api_server_opens_nothing() -> None:
     assert read(["34.1.2.3/32"], ["10.0.0.1:6443"]).openings([ip_network("34.1.2.3"), ip_network("10.0.0.1")]) == []
 
 
-def test_storage_is_opened_at_its_port_though_its_address_is_private() -> None:
+def test_storage_is_opened_at_its_port_despite_private_address() -> None:
     egress = read([], ["10.20.0.0/28:9000", "10.30.0.5:9000", "[fd12::5]:9000"])
     assert all(reaches(egress, address, 9000) for address in ("10.20.0.5", "10.30.0.5", "fd12::5"))
     assert not reaches(egress, "10.20.0.5", 22)
@@ -87,7 +87,7 @@ def test_storage_is_opened_at_its_port_though_its_address_is_private() -> None:
         ("", "0.0.0.0/0:443", "more than storage"),
     ],
 )
-def test_an_entry_that_cannot_be_meant_is_named_and_opens_nothing(outward: str, storage: str, word: str) -> None:
+def test_invalid_egress_entry_is_named_and_opens_nothing(outward: str, storage: str, word: str) -> None:
     egress, mistakes = read_egress([outward] if outward else [], [storage] if storage else [])
     (mistake,) = mistakes
     assert word in mistake and (outward or storage) in mistake
@@ -95,7 +95,7 @@ def test_an_entry_that_cannot_be_meant_is_named_and_opens_nothing(outward: str, 
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 32)), max_size=4))
-def test_what_is_cut_out_of_a_block_lies_in_it_and_is_smaller(blocks: list[tuple[int, int]]) -> None:
+def test_exception_lies_in_its_block_and_is_smaller(blocks: list[tuple[int, int]]) -> None:
     """As the API server wants it: it refuses a whole policy otherwise."""
     denied = [str(IPv4Network((str(IPv4Address(address)), length), strict=False)) for address, length in blocks]
     for opening in read(["0.0.0.0/0", "34.0.0.0/8", "8.8.8.8"], denied=denied).openings([]):

@@ -40,7 +40,7 @@ def is_refused(queue: HashingQueue, address: str) -> bool:
         return True
 
 
-def test_one_password_is_hashed_at_a_time() -> None:
+def test_password_hashes_run_one_at_a_time() -> None:
     queue, barrier = HashingQueue(), threading.Barrier(8)
     running = most = 0
 
@@ -58,14 +58,14 @@ def test_one_password_is_hashed_at_a_time() -> None:
     assert (most, queue.length) == (1, 0)
 
 
-def test_a_full_queue_refuses_at_once_and_is_free_again_afterwards() -> None:
+def test_full_hashing_queue_refuses_and_recovers() -> None:
     queue = HashingQueue(places=3, places_per_address=1)
     with occupied(queue, "a", "b", "c"):
         assert is_refused(queue, "d")
     assert not is_refused(queue, "d")
 
 
-def test_one_address_leaves_places_for_others() -> None:
+def test_address_leaves_hashing_places_for_others() -> None:
     queue = HashingQueue(places=8, places_per_address=2)
     with occupied(queue, "a", "a", "b"):
         assert is_refused(queue, "a")

@@ -7,7 +7,7 @@ from grid.core.origins import Door, Origins
 APART, BY_PATH = Origins("https://ws.example.com"), Origins("http://localhost:8001", by_path=True)
 
 
-def test_each_execution_has_an_origin_of_its_own_unless_told_otherwise() -> None:
+def test_executions_have_own_origins_unless_configured_otherwise() -> None:
     assert APART.origin("abc") == "https://abc.ws.example.com"
     assert APART.address("abc") == "https://abc.ws.example.com/"
     assert BY_PATH.origin("abc") == "http://localhost:8001"
@@ -47,7 +47,7 @@ def test_on_one_origin_the_path_says_it(host: str, path: str, found: Door | None
     assert BY_PATH.door(host, path) == found
 
 
-def test_an_old_address_by_path_is_known_where_each_has_an_origin() -> None:
+def test_old_path_address_is_recognised_with_separate_origins() -> None:
     assert APART.moved("ws.example.com", "/w/abc/lab") == Door("abc", "/w/abc", "/lab")
     assert APART.moved("abc.ws.example.com", "/w/abc/lab") is None
     assert BY_PATH.moved("localhost:8001", "/w/abc/lab") is None

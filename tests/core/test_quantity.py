@@ -33,7 +33,7 @@ def test_every_form_that_kubernetes_writes_is_read_exactly(text: str, value: str
     "text",
     ["", "four", "4GB", "4 Gi", "1,5", "Gi", "1e", "0x10", "½", "1e9999", "--1", "nan", "inf", "１２", "9" * 5000],
 )
-def test_nonsense_is_refused_with_an_example_of_what_to_write(text: str) -> None:
+def test_unparsable_quantity_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="write for example 500m"):
         parse_quantity(text)
 
@@ -45,7 +45,7 @@ def test_a_hundred_characters_are_read_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("text", ["1e400", "-1e400", "9223372036854775808", "1000Ei"])
-def test_more_than_kubernetes_counts_is_refused_before_it_breaks_a_sum(text: str) -> None:
+def test_quantity_beyond_kubernetes_limits_is_refused_before_summing(text: str) -> None:
     with pytest.raises(ValueError, match="too large"):
         parse_quantity(text)
 
@@ -78,6 +78,6 @@ def test_bytes_for_people(count: int, text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, [], {"cpu": "1"}])
-def test_what_a_server_sends_instead_of_a_quantity_is_none(value: object) -> None:
+def test_server_value_that_is_no_quantity_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match="is not a quantity"):
         parse_quantity(value)

@@ -35,7 +35,7 @@ def test_a_requirement_becomes_an_argument_of_pip(line: str, argument: str) -> N
         ("x" * 501, "at most 500 characters"),
     ],
 )
-def test_what_is_no_requirement_is_refused_with_its_line_and_a_reason(line: str, why: str) -> None:
+def test_invalid_requirement_is_refused_with_line_and_reason(line: str, why: str) -> None:
     found, problems = parse_requirements(f"polars\n{line}")
     assert [problem.path for problem in problems] == ["requirements"], problems
     assert problems[0].message.startswith("Line 2, “")
@@ -56,7 +56,7 @@ def test_too_many_requirements_are_refused() -> None:
     assert parse_requirements("polars\n" * (MOST_LINES + 1))[1][0].code == "too_many"
 
 
-def test_many_blanks_and_nested_brackets_are_read_at_once_or_refused() -> None:
+def test_deeply_nested_requirement_is_read_or_refused_at_once() -> None:
     # By a pattern that tries each blank as the beginning of a comment this takes hours.
     assert parse_requirements("a" + " " * 400_000 + "x")[1]
     nested = "a; " + 240 * "(" + "os_name>'x'" + 240 * ")"

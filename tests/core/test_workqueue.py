@@ -15,7 +15,7 @@ def queue_of() -> WorkQueue:
 
 
 @virtual_time
-async def test_a_key_added_twice_is_taken_once_and_in_order() -> None:
+async def test_key_added_twice_is_taken_once_in_order() -> None:
     queue = queue_of()
     for key in ("a", "b", "a"):
         queue.add(key)
@@ -26,7 +26,7 @@ async def test_a_key_added_twice_is_taken_once_and_in_order() -> None:
 
 
 @virtual_time
-async def test_a_key_added_while_it_is_worked_on_comes_again_afterwards() -> None:
+async def test_key_added_while_worked_on_comes_again() -> None:
     queue = queue_of()
     queue.add("a")
     assert await queue.get() == "a"
@@ -65,7 +65,7 @@ async def test_delayed_keys_come_in_the_order_of_their_delays() -> None:
 
 
 @virtual_time
-async def test_a_key_that_fails_comes_after_a_delay_that_grows_until_it_succeeds() -> None:
+async def test_failing_key_is_delayed_longer_until_success() -> None:
     queue = queue_of()
     delays = [queue.retry("a") for _ in range(3)]
     assert [1 <= delays[0] <= 2, 2 <= delays[1] <= 4, 4 <= delays[2] <= 8] == [True] * 3
@@ -75,14 +75,14 @@ async def test_a_key_that_fails_comes_after_a_delay_that_grows_until_it_succeeds
 
 
 @virtual_time
-async def test_a_first_failure_is_waited_out_no_longer_than_the_back_off_says() -> None:
+async def test_first_failure_waits_no_longer_than_back_off() -> None:
     queue = WorkQueue(lambda: Backoff(first=0.2, longest=16, rng=random.Random(0)))
     queue.succeeded("a")
     assert 0.1 <= queue.retry("a") <= 0.2
 
 
 @virtual_time
-async def test_a_failure_is_retried_soon_although_a_distant_look_is_arranged_already() -> None:
+async def test_failure_is_retried_soon_despite_a_distant_timer() -> None:
     queue = queue_of()
     queue.add_later("a", 1200)
     queue.retry("a")

@@ -107,7 +107,7 @@ def store(execution: Execution, tmp_path: Path) -> Store:
     return Store(SqliteFeed(str(path)), execute_there)
 
 
-async def test_each_write_of_an_execution_is_told_with_its_id(store: Store, execution: Execution) -> None:
+async def test_execution_write_is_published_with_its_id(store: Store, execution: Execution) -> None:
     columns = [str(field.column) for field in Execution._meta.concrete_fields if field.column not in (None, "id")]
     values = ", ".join(columns)
     async with store.told() as told:
@@ -119,7 +119,7 @@ async def test_each_write_of_an_execution_is_told_with_its_id(store: Store, exec
         assert await told.next() == {Change("copy")}
 
 
-async def test_what_is_rolled_back_is_not_told(store: Store, execution: Execution) -> None:
+async def test_rolled_back_write_is_not_published(store: Store, execution: Execution) -> None:
     async with store.told() as told:
         with pytest.raises((sqlite3.Error, ZeroDivisionError)):
             await sync_to_async(rolled_back)(store)
@@ -151,9 +151,7 @@ def job(execution: Execution, people: People) -> Job:
     return made
 
 
-async def test_a_written_job_is_told_with_its_owner_and_its_runs_and_schedules_with_the_job(
-    job: Job, store: Store, people: People
-) -> None:
+async def test_written_job_run_or_schedule_is_published_with_job(job: Job, store: Store, people: People) -> None:
     async with store.told() as told:
         await store.write("UPDATE grid_job SET title = 'Train'")
         assert await told.next() == {Change(jobs_of=str(people.owner.pk))}
@@ -174,9 +172,7 @@ def rolled_back(store: Store) -> None:
     store.execute("UPDATE grid_project SET name = NULL")
 
 
-async def test_who_joins_a_project_or_gets_another_role_is_told(
-    store: Store, execution: Execution, people: People
-) -> None:
+async def test_new_member_or_role_is_published(store: Store, execution: Execution, people: People) -> None:
     insert = f"INSERT INTO grid_membership (project_id, user_id, role) VALUES ('churn', {people.stranger.pk}, 'viewer')"
     async with store.told() as told:
         for statement in (
@@ -212,13 +208,13 @@ async def test_a_name_that_lists_show_is_told_of(store: Store, written: str) -> 
         "grid_hardwaretier SET cost_per_hour = 9",
     ],
 )
-async def test_what_no_list_shows_is_not_told_of(store: Store, execution: Execution, written: str) -> None:
+async def test_write_that_no_list_shows_is_not_published(store: Store, execution: Execution, written: str) -> None:
     async with store.told() as told:
         await store.write(f"UPDATE {written}", "UPDATE grid_execution SET title = 'x'")
         assert await told.next() == {Change(execution.pk)}
 
 
-async def test_a_member_who_is_moved_is_told_of_for_both_projects(store: Store, execution: Execution) -> None:
+async def test_moved_member_is_published_for_both_projects(store: Store, execution: Execution) -> None:
     async with store.told() as told:
         columns = "name, description, volume_size, files, is_archived, created_at"
         await store.write(f"INSERT INTO grid_project (id, {columns}) SELECT 'other', {columns} FROM grid_project")
@@ -237,7 +233,7 @@ async def test_a_database_without_triggers_is_no_feed(store: Store) -> None:
         await sync_to_async(triggers.install)("default", plan=[])
 
 
-def test_triggers_are_away_while_migrations_run_and_there_again_after(execution: Execution) -> None:
+def test_triggers_are_away_only_while_migrations_run(execution: Execution) -> None:
     triggers.take_away("default", plan=[])
     assert said() == triggers.names(), "nothing is to be migrated"
     triggers.take_away("default", plan=["something"])
@@ -248,7 +244,7 @@ def test_triggers_are_away_while_migrations_run_and_there_again_after(execution:
     assert said() == triggers.names()
 
 
-async def test_a_feed_that_is_open_when_its_triggers_are_taken_away_is_lost(store: Store) -> None:
+async def test_open_feed_is_lost_when_its_triggers_are_removed(store: Store) -> None:
     async with store.told() as told:
         table = " ON grid_membership" if connection.vendor == "postgresql" else ""
         await store.write(f"DROP TRIGGER grid_membership_update_said{table}")
@@ -262,7 +258,7 @@ async def test_a_feed_that_is_open_when_its_triggers_are_taken_away_is_lost(stor
 
 
 @ON_SQLITE
-async def test_what_is_written_between_two_questions_is_told_the_next_time(
+async def test_write_between_two_polls_is_published_next_time(
     store: Store, execution: Execution, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest, write = changefeed._newest, f"UPDATE grid_execution SET title = 'x' WHERE id = '{execution.pk}'"
@@ -279,7 +275,7 @@ async def test_what_is_written_between_two_questions_is_told_the_next_time(
 
 
 @ON_SQLITE
-async def test_a_copy_that_is_put_back_into_the_file_is_told_as_everything(store: Store, tmp_path: Path) -> None:
+async def test_restored_copy_is_published_as_everything(store: Store, tmp_path: Path) -> None:
     path, copy = tmp_path / "grid.sqlite3", tmp_path / "copy.sqlite3"
 
     def copied(source: Path, target: Path) -> None:
@@ -300,7 +296,7 @@ async def test_a_copy_that_is_put_back_into_the_file_is_told_as_everything(store
 
 
 @ON_SQLITE
-async def test_another_file_in_the_place_of_the_databases_is_a_loss(store: Store, tmp_path: Path) -> None:
+async def test_replaced_database_file_is_a_feed_loss(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "grid.sqlite3"
     async with store.told() as told:
         await asyncio.to_thread(lambda: Path(shutil.copy(path, tmp_path / "other")).replace(path))
@@ -309,7 +305,7 @@ async def test_another_file_in_the_place_of_the_databases_is_a_loss(store: Store
 
 
 @ON_SQLITE
-async def test_a_feed_that_is_left_while_its_thread_asks_ends_without_harm(
+async def test_feed_left_during_a_poll_ends_without_harm(
     store: Store, execution: Execution, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asks, go_on = threading.Event(), threading.Event()
@@ -330,7 +326,7 @@ async def test_a_feed_that_is_left_while_its_thread_asks_ends_without_harm(
 
 
 @ON_SQLITE
-async def test_what_was_forgotten_before_it_was_heard_is_told_as_everything(store: Store, execution: Execution) -> None:
+async def test_change_forgotten_before_reading_is_published_as_everything(store: Store, execution: Execution) -> None:
     async with store.told() as told:
         write = "UPDATE grid_execution SET title = 'x'"
         await store.write(write)
@@ -342,7 +338,7 @@ async def test_what_was_forgotten_before_it_was_heard_is_told_as_everything(stor
 
 
 @ON_SQLITE
-async def test_a_file_that_is_not_there_is_said_and_not_made(tmp_path: Path) -> None:
+async def test_missing_file_is_reported_and_not_created(tmp_path: Path) -> None:
     feed = SqliteFeed(str(tmp_path / "none.sqlite3"))
     with pytest.raises(FeedLost, match="No such file"):
         await anext(feed.changes())
@@ -359,7 +355,7 @@ async def test_a_connection_that_the_server_ends_is_said(store: Store) -> None:
 
 @pytest.mark.django_db(transaction=False)
 @virtual_time
-async def test_a_feed_that_never_begins_is_said_once_and_tried_ever_more_seldom(
+async def test_failing_feed_is_logged_once_and_retried_ever_later(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     tried: list[float] = []

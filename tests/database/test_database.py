@@ -36,7 +36,7 @@ async def two() -> AsyncIterator[DatabaseThreads]:
     await threads.close()
 
 
-async def test_work_runs_where_django_runs_it_while_no_threads_are_open() -> None:
+async def test_work_runs_in_django_thread_while_pool_is_closed() -> None:
     its_own = await sync_to_async(threading.get_ident)()
     assert await DatabaseThreads(2, "closed").run(threading.get_ident) == its_own
 
@@ -71,7 +71,7 @@ async def test_no_more_run_at_once_than_there_are_threads(two: DatabaseThreads) 
     await asyncio.gather(*waiting)
 
 
-async def test_a_thread_keeps_its_connection_and_closes_it_at_the_end() -> None:
+async def test_thread_keeps_its_connection_and_closes_it_at_end() -> None:
     threads = DatabaseThreads(1, "of a test")
     threads.open()
 
@@ -106,7 +106,7 @@ async def test_threads_that_are_closed_wait_for_no_endless_query(monkeypatch: py
 
 
 @ON_POSTGRESQL
-async def test_postgresql_cancels_what_takes_too_long_and_the_thread_goes_on(settings: Settings) -> None:
+async def test_postgresql_cancels_slow_statement_and_thread_continues(settings: Settings) -> None:
     settings.STATEMENT_SECONDS = 0.2
     threads = DatabaseThreads(1, "of a test")
     threads.open()
@@ -211,7 +211,7 @@ async def status_of(application: Any, address: str) -> int:
     return code
 
 
-async def test_a_thread_that_computes_makes_the_loop_wait_for_less_than_a_millisecond_at_a_time() -> None:
+async def test_computing_thread_delays_the_loop_under_a_millisecond() -> None:
     sys.setswitchinterval(0.005)  # as Python begins
     database.open_threads()
     try:
@@ -220,7 +220,7 @@ async def test_a_thread_that_computes_makes_the_loop_wait_for_less_than_a_millis
         await database.close_threads()
 
 
-async def test_views_that_wait_for_something_else_than_the_database_hold_no_thread(settings: Settings) -> None:
+async def test_views_waiting_outside_the_database_hold_no_thread(settings: Settings) -> None:
     settings.ROOT_URLCONF = __name__
     database.open_threads()
     try:

@@ -152,7 +152,7 @@ async def test_failures_are_recorded_until_the_task_succeeds() -> None:
 
 
 @virtual_time
-async def test_run_that_hangs_is_recorded_as_running_and_delays_no_other() -> None:
+async def test_hanging_run_is_recorded_and_delays_no_other() -> None:
     hanging, other = Work(takes=1e6), Work()
     tasks = PeriodicTask("hangs", 1.0, hanging.run_once), PeriodicTask("other", 1.0, other.run_once)
     record = await record_after(30.0, *tasks)

@@ -20,18 +20,18 @@ def numbered(people: list[str]) -> list[tuple[str, int]]:
     return [(person, number) for number, person in enumerate(people)]
 
 
-def test_a_person_with_one_item_is_served_in_the_first_round() -> None:
+def test_person_with_a_single_item_is_served_first_round() -> None:
     flood = numbered(["flood"] * 3000)
     assert list(in_turn([*flood, ("other", 3000)], {}))[:3] == [("flood", 0), ("other", 3000), ("flood", 1)]
 
 
-def test_who_was_served_longest_ago_comes_next() -> None:
+def test_person_served_longest_ago_comes_next() -> None:
     due = [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
     assert [person for person, _ in in_turn(due, {"a": 3, "b": 1, "c": 2})] == ["d", "b", "c", "a"]
 
 
 @given(DUE)
-def test_every_item_is_served_once_and_those_of_a_person_in_order(people: list[str]) -> None:
+def test_items_are_served_once_and_in_order_per_person(people: list[str]) -> None:
     due = numbered(people)
     served = list(PersonTurns[str]().each(due))
     assert sorted(served, key=lambda pair: pair[1]) == due
@@ -41,7 +41,7 @@ def test_every_item_is_served_once_and_those_of_a_person_in_order(people: list[s
 
 
 @given(st.lists(st.tuples(DUE, st.integers(1, 7)), max_size=12))
-def test_between_two_services_all_others_who_wait_are_served_across_looks(looks: list[tuple[list[str], int]]) -> None:
+def test_waiting_people_are_served_before_anyone_is_served_twice(looks: list[tuple[list[str], int]]) -> None:
     """At each look something new is due, and only so much is served."""
     turns, due = PersonTurns[str](), list[tuple[str, int]]()
     waits_since: dict[str, Counter[str]] = {}  # of who waits: how often each other was served meanwhile
@@ -63,7 +63,7 @@ def test_between_two_services_all_others_who_wait_are_served_across_looks(looks:
 
 
 @virtual_time
-async def test_after_each_item_it_rests_as_long_as_it_took_and_longer_in_a_flood() -> None:
+async def test_rest_after_item_equals_its_duration_or_more() -> None:
     began: list[tuple[str, float]] = []
 
     async def work(name: str) -> None:
@@ -78,7 +78,7 @@ async def test_after_each_item_it_rests_as_long_as_it_took_and_longer_in_a_flood
     assert rest_after(10.0, 2) == LONGEST_REST_SECONDS
 
 
-def test_a_rate_is_counted_within_its_window_and_forgets_the_future() -> None:
+def test_rate_is_counted_in_its_window_without_future_times() -> None:
     limit = RateLimit[str](timedelta(minutes=1))
     for seconds in (0, 30, 59):
         limit.add("a", NOW + timedelta(seconds=seconds))

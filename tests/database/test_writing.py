@@ -7,7 +7,7 @@ import pytest
 from grid.database.writing import LEAST_FREE, database_problems, folder_problems
 
 
-def test_a_folder_with_space_is_no_problem_and_nothing_stays_in_it(tmp_path: Path) -> None:
+def test_folder_with_space_has_no_problem_and_stays_empty(tmp_path: Path) -> None:
     assert folder_problems({"the folder": tmp_path}, free_bytes=lambda path: LEAST_FREE) == []
     assert list(tmp_path.iterdir()) == []
 

@@ -29,7 +29,7 @@ def embedded(cluster: FakeCluster, runtime: Runtime, settings: Settings) -> Fake
     return cluster
 
 
-def test_the_page_shows_how_it_is_and_all_that_can_go_wrong(embedded: FakeCluster, admin: Client) -> None:
+def test_page_shows_the_population_and_all_failures(embedded: FakeCluster, admin: Client) -> None:
     page = unescape(admin.get("/demonstration/").content.decode())
     assert "Now 50 nodes and 1,500 pods; 12,345 changes since the start." in page
     assert "Out of stock: cpu." in page
@@ -47,16 +47,14 @@ def test_the_sliders_ask_for_another_size_and_rate(embedded: FakeCluster, admin:
     "wrong",
     [{"pods": "many", "churn": "1"}, {"pods": "1"}, {"pods": "150001", "churn": "1"}, {"pods": "²", "churn": "1"}],
 )
-def test_a_size_that_makes_no_sense_is_not_asked_for(
-    embedded: FakeCluster, admin: Client, wrong: dict[str, str]
-) -> None:
+def test_invalid_size_is_not_requested(embedded: FakeCluster, admin: Client, wrong: dict[str, str]) -> None:
     page = admin.post("/demonstration/size/", wrong, follow=True).content.decode()
     assert "Choose between 0 and 150,000 pods" in page
     assert [asked for asked in embedded.asked_of_sandbox if asked[0] != "GET"] == []
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
-def test_each_button_asks_for_its_failure_and_says_where_it_is_seen(
+def test_failure_button_requests_failure_and_says_where_to_look(
     embedded: FakeCluster, admin: Client, failure: FailureButton
 ) -> None:
     form = {"failure": failure.name, "pool": "cpu", "seconds": "15"}
@@ -67,12 +65,12 @@ def test_each_button_asks_for_its_failure_and_says_where_it_is_seen(
     assert f"{failure.title}. {failure.seen}" in page
 
 
-def test_what_the_page_does_not_offer_does_not_exist(embedded: FakeCluster, admin: Client) -> None:
+def test_unknown_failure_is_not_found(embedded: FakeCluster, admin: Client) -> None:
     assert admin.post("/demonstration/failure/", {"failure": "earthquake"}).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["", "size/", "failure/"])
-def test_there_is_no_such_page_without_the_demonstration_or_on_another_cluster(
+def test_page_exists_only_in_demonstration_on_embedded_cluster(
     embedded: FakeCluster, admin: Client, settings: Settings, path: str
 ) -> None:
     def status() -> int:
@@ -88,7 +86,7 @@ def test_there_is_no_such_page_without_the_demonstration_or_on_another_cluster(
     assert status() == 404
 
 
-def test_only_admins_of_a_demonstration_find_it_in_the_navigation(
+def test_navigation_shows_demonstration_only_to_its_admins(
     embedded: FakeCluster, admin: Client, people: People, settings: Settings, runtime: Runtime
 ) -> None:
     assert "/demonstration/" in admin.get("/account/").content.decode()
@@ -100,7 +98,7 @@ def test_only_admins_of_a_demonstration_find_it_in_the_navigation(
 
 
 @pytest.mark.parametrize("sandbox", [POPULATION, None])
-async def test_whether_the_cluster_is_the_embedded_one_is_asked_until_it_answers(
+async def test_embedded_cluster_is_probed_until_it_answers(
     sandbox: dict[str, object] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster, waited = FakeCluster(), asyncio.Event()
@@ -121,7 +119,7 @@ async def test_whether_the_cluster_is_the_embedded_one_is_asked_until_it_answers
     looking.cancel()
 
 
-def test_nothing_can_fail_in_an_empty_population_and_the_page_says_so(embedded: FakeCluster, admin: Client) -> None:
+def test_empty_population_offers_no_failure_and_says_so(embedded: FakeCluster, admin: Client) -> None:
     embedded.sandbox = {**POPULATION, "nodes": 0, "pods": 0, "pools": []}
     page = admin.get("/demonstration/").content.decode()
     assert "Nothing can fail yet: add some pods first." in page
@@ -129,7 +127,7 @@ def test_nothing_can_fail_in_an_empty_population_and_the_page_says_so(embedded: 
     assert "<option>No pool yet</option>" in page
 
 
-def test_a_failure_that_found_nothing_is_told_in_the_words_of_the_cluster(
+def test_failure_without_target_is_reported_in_words_of_cluster(
     embedded: FakeCluster, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering = embedded.ask_sandbox
@@ -152,11 +150,11 @@ def test_a_slider_never_shows_less_than_there_is() -> None:
     assert churn.most >= churn.value == 501
 
 
-def test_the_page_asks_for_as_much_as_the_embedded_cluster_takes() -> None:
+def test_page_limits_equal_those_of_embedded_cluster() -> None:
     assert (viewmodel.MOST_PODS, viewmodel.MOST_CHURN) == (plan.MOST_PODS, plan.MOST_CHURN)
 
 
-def test_a_cluster_that_does_not_answer_is_said_in_words(
+def test_unresponsive_cluster_is_reported_in_words(
     embedded: FakeCluster, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def silent(*args: object) -> object:

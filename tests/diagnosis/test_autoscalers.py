@@ -76,7 +76,7 @@ def test_the_whole_words_are_as_stored() -> None:
         [condition("ScalingLimited", "True", "TooManyReplicas")],
     ],
 )
-def test_an_autoscaler_that_acts_or_that_is_off_is_no_news(conditions: list[RawObject]) -> None:
+def test_acting_or_disabled_autoscaler_is_no_news(conditions: list[RawObject]) -> None:
     assert explain_autoscaler(scaler(*conditions), ready_since=None, now=NOW) is None
 
 
@@ -106,7 +106,7 @@ def test_a_worker_of_a_moment_ago_is_measured_soon(message: str, failing: int, r
     assert codes(look([member(pod)], desired=1, autoscaler=young)) == [code]
 
 
-def test_an_autoscaler_that_does_not_say_since_when_has_just_begun() -> None:
+def test_autoscaler_without_a_transition_time_has_just_begun() -> None:
     timeless = {**condition("ScalingActive", "False", "FailedGetResourceMetric", NO_ANSWER), "lastTransitionTime": None}
     found = explain_autoscaler(scaler(timeless), ready_since=None, now=NOW)
     assert found is not None
@@ -118,12 +118,12 @@ def test_without_a_ready_worker_missing_measurements_are_no_news() -> None:
     assert "metrics_missing" not in codes(look([member(starting("a"))], autoscaler=broken))
 
 
-def test_a_cluster_of_fixed_size_is_not_asked_for_an_autoscaler() -> None:
+def test_cluster_of_fixed_size_is_not_asked_for_autoscaler() -> None:
     broken = scaler(condition("ScalingActive", "False", "FailedGetResourceMetric", NO_SERVER))
     assert codes(look(ready(1), autoscaler=broken, autoscales=False)) == []
 
 
-def test_what_the_framework_would_like_to_have_is_a_load_as_well() -> None:
+def test_demand_of_the_framework_is_a_load_as_well() -> None:
     (load,) = loads(on_demand(maximum=2, current=3, each="133334m"), maximum=3)
     assert (load.now, load.against, load.is_over) == ("400 workers", "maximum 3 workers", True)
     assert loads(on_demand(maximum=9, current=5, each="400"), maximum=9) == (
@@ -176,7 +176,7 @@ NOT_REQUESTED = condition("ScalingActive", "False", "FailedGetResourceMetric", "
         (70, 90, ACTIVE, "", 0),
     ],
 )
-def test_a_cluster_of_which_one_metric_is_missing_is_told_that_it_does_not_shrink(
+def test_cluster_with_missing_metric_is_told_not_to_shrink(
     memory: int | None, cpu: int | None, active: RawObject, code: str, evidence: int
 ) -> None:
     """Kubernetes scales up by the metrics that it knows, and never down without all of them."""
@@ -210,7 +210,7 @@ def test_a_tenth_over_the_target_is_not_over(current: int | None, over: bool) ->
     assert Load("CPU", 80, current).is_over is over
 
 
-def test_a_demand_that_is_not_known_is_told_with_the_maximum() -> None:
+def test_unknown_demand_is_told_with_the_maximum() -> None:
     assert Load("Wanted by the framework", 3, None, is_demand=True).words == (
         "Wanted by the framework not known, maximum 3 workers"
     )

@@ -55,11 +55,11 @@ from tests.support.golden import assert_golden
         (look(ready(4), desired=30), "4 of 20 workers; 16 are being created."),
     ],
 )  # fmt: skip
-def test_the_sentence_says_how_many_work_and_what_the_others_wait_for(seen: ClusterSnapshot, sentence: str) -> None:
+def test_sentence_counts_working_workers_and_reasons_of_waiting_others(seen: ClusterSnapshot, sentence: str) -> None:
     assert summary(seen) == sentence
 
 
-def test_of_a_cluster_that_is_well_nothing_is_said() -> None:
+def test_healthy_cluster_has_no_findings() -> None:
     assert codes(look(ready(3), desired=3)) == []
 
 
@@ -181,7 +181,7 @@ def test_in_each_situation_a_cluster_is_told_as_stored() -> None:
     assert_golden("words-of-clusters", "\n".join(lines), ending="txt")
 
 
-def test_a_head_that_is_not_up_comes_first_with_the_reason_of_its_pod() -> None:
+def test_head_that_is_down_comes_first_with_pod_reason() -> None:
     crashed = container_status(
         restarts=3, state={"waiting": {"reason": "CrashLoopBackOff"}},
         lastState={"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": stamp(NOW)}},
@@ -194,27 +194,27 @@ def test_a_head_that_is_not_up_comes_first_with_the_reason_of_its_pod() -> None:
     assert found.sentence.endswith("Workers reconnect by themselves when it is.")
 
 
-def test_an_ordinary_start_is_no_trouble_and_a_head_that_starts_again_is() -> None:
+def test_ordinary_start_is_fine_and_restarted_head_is_not() -> None:
     head = member(head_pod("c", ready=False))
     assert codes(look([], head=head)) == []
     assert codes(look(ready(1), desired=1, head=head)) == ["head_down"], "workers were there already"
 
 
-def test_workers_that_wait_for_a_node_are_one_line_for_each_reason() -> None:
+def test_workers_waiting_for_a_node_are_grouped_by_reason() -> None:
     (found,) = explain_cluster(look([*ready(1), growing("a"), growing("b")], desired=3), now=NOW)
     assert (found.code, found.severity) == ("workers_pending", "wait")
     assert found.sentence.startswith("2 workers: A new node is being started for you")
     assert any("triggered scale-up" in line for line in found.evidence)
 
 
-def test_a_worker_whose_image_cannot_be_fetched_is_the_admins() -> None:
+def test_worker_with_unpullable_image_is_for_the_admin() -> None:
     broken = container_status(state={"waiting": {"reason": "ImagePullBackOff", "message": "not found"}})
     failing = member(worker_pod("c", "a", ready=False, phase="Pending", statuses=[broken]))
     (found,) = explain_cluster(look([*ready(1), failing], desired=2), now=NOW)
     assert (found.code, found.who) == ("workers_failing", "admin")
 
 
-def test_workers_that_died_of_memory_are_told_to_take_more_of_it() -> None:
+def test_workers_killed_for_memory_are_told_to_take_more() -> None:
     killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": stamp(NOW)}}
     again = container_status(ready=True, restarts=2, lastState=killed)
     seen = look([member(worker_pod("c", name, statuses=[again])) for name in "ab"], desired=2)
@@ -226,7 +226,7 @@ def test_workers_that_died_of_memory_are_told_to_take_more_of_it() -> None:
 
 
 @pytest.mark.parametrize(("exit_code", "expected"), [(0, []), (1, ["workers_failing"])])
-def test_a_worker_that_only_followed_its_head_is_no_trouble(exit_code: int, expected: list[str]) -> None:
+def test_worker_that_only_followed_its_head_is_no_trouble(exit_code: int, expected: list[str]) -> None:
     ended = {
         "terminated": {"exitCode": exit_code, "reason": "Completed", "finishedAt": stamp(NOW - timedelta(seconds=20))}
     }
@@ -246,7 +246,7 @@ def test_a_worker_that_only_followed_its_head_is_no_trouble(exit_code: int, expe
         (90, ["workers_failing"]),
     ],
 )
-def test_a_worker_that_failed_while_its_head_started_is_no_trouble(seconds: int, expected: list[str]) -> None:
+def test_worker_failed_while_its_head_started_is_no_trouble(seconds: int, expected: list[str]) -> None:
     began, up = NOW - timedelta(minutes=3), NOW - timedelta(minutes=3) + timedelta(seconds=20)
     running = container_status(ready=True, state={"running": {"startedAt": stamp(began)}})
     head = member(head_pod("c", statuses=[running], conditions=[condition("Ready", "True", at=up)]))
@@ -260,7 +260,7 @@ def test_a_worker_that_failed_while_its_head_started_is_no_trouble(seconds: int,
     assert codes(look([again], desired=1, head=unheard)) == ["workers_failing"], "nobody says when it began"
 
 
-def test_all_that_may_be_and_still_too_busy_asks_for_a_higher_maximum() -> None:
+def test_busy_cluster_at_its_maximum_asks_for_higher_one() -> None:
     busy = decode(autoscaler("c", maximum=3, current=3, desired=3, cpu=97), Autoscaler)
     (found,) = explain_cluster(look(ready(3), maximum=3, autoscaler=busy), now=NOW)
     assert found.code == "at_maximum"
@@ -273,7 +273,7 @@ def test_all_that_may_be_and_still_too_busy_asks_for_a_higher_maximum() -> None:
     )
 
 
-def test_a_cluster_that_follows_demand_alone_says_that_its_maximum_is_too_low() -> None:
+def test_demand_driven_cluster_says_that_maximum_is_too_low() -> None:
     full = on_demand(maximum=3, current=3, each="133334m")
     (found,) = explain_cluster(look(ready(3), maximum=3, autoscaler=full), now=NOW)
     assert found.code == "at_maximum"
@@ -282,7 +282,7 @@ def test_a_cluster_that_follows_demand_alone_says_that_its_maximum_is_too_low() 
     assert codes(look(ready(20), autoscaler=enough)) == [], "Kubernetes would not grow for 21 instead of 20"
 
 
-def test_a_number_that_turns_and_turns_asks_for_a_longer_wait() -> None:
+def test_thrashing_cluster_asks_for_a_longer_wait() -> None:
     assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1))) == ["thrashing"]
     assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1, every=180))) == ["thrashing"]
     assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1, every=181))) == []
@@ -304,7 +304,7 @@ def order_of(*workers: RawObject) -> list[str]:
     return [one.pod.metadata.name.rpartition("-")[2] for one in found]
 
 
-def test_who_goes_first_is_who_kubernetes_would_choose() -> None:
+def test_removal_order_is_that_of_kubernetes() -> None:
     assert order_of(
         worker_pod("c", "dear", cost=9),
         worker_pod("c", "cheap", cost=-3, node="node-b"),
@@ -316,13 +316,13 @@ def test_who_goes_first_is_who_kubernetes_would_choose() -> None:
     ) == ["nowhere", "pulls", "unready", "young", "cheap", "dear"]
 
 
-def test_of_equal_workers_goes_first_who_shares_its_node_with_most() -> None:
+def test_removal_prefers_workers_that_share_their_node() -> None:
     assert order_of(
         worker_pod("c", "alone", node="node-b", created=NOW), worker_pod("c", "a1"), worker_pod("c", "a2")
     ) == ["a1", "a2", "alone"]
 
 
-def test_of_workers_on_equal_nodes_goes_first_who_is_ready_for_a_shorter_time_or_was_restarted() -> None:
+def test_removal_prefers_recently_ready_or_restarted_on_equal_nodes() -> None:
     def ready_at(name: str, minute: float, *, restarts: int = 0) -> RawObject:
         at = MOMENT + timedelta(minutes=minute)
         statuses = [container_status(ready=True, restarts=restarts)]
@@ -333,7 +333,7 @@ def test_of_workers_on_equal_nodes_goes_first_who_is_ready_for_a_shorter_time_or
     assert order_of(ready_at("a", 0), ready_at("again", 0, restarts=2)) == ["again", "a"]
 
 
-def test_a_worker_whose_node_has_not_spoken_yet_was_never_restarted() -> None:
+def test_worker_whose_node_is_silent_was_never_restarted() -> None:
     bound = worker_pod("c", "bound", phase="Pending", ready=False)
     assert order_of(bound, worker_pod("c", "young", phase="Pending", ready=False, created=NOW)) == ["young", "bound"]
     heard = worker_pod("c", "heard", phase="Pending", ready=False, created=NOW, statuses=[container_status()])

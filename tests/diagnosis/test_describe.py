@@ -91,5 +91,5 @@ def test_ages_have_at_most_two_units(seconds: float, text: str) -> None:
 
 
 @given(st.integers(min_value=1, max_value=2**50), st.booleans())
-def test_an_amount_is_written_so_that_it_reads_the_same(value: int, binary: bool) -> None:
+def test_amount_reads_the_same_when_written(value: int, binary: bool) -> None:
     assert parse_quantity(str(Amount(parse_quantity(value), binary))) == value

@@ -12,7 +12,7 @@ from tests.support.builders import MOMENT
     ("moment", "seconds"),
     [(MOMENT - timedelta(seconds=5), 5), (MOMENT, 0), (MOMENT + timedelta(seconds=5), 0), (None, 0)],
 )
-def test_what_another_clock_calls_later_was_just_now(moment: datetime | None, seconds: int) -> None:
+def test_later_moment_of_another_clock_was_just_now(moment: datetime | None, seconds: int) -> None:
     assert since(moment, MOMENT) == timedelta(seconds=seconds)
 
 

@@ -121,7 +121,7 @@ CASES = [
 ]
 
 
-def test_nobody_is_sent_to_the_log_of_a_program_that_never_started() -> None:
+def test_program_that_never_started_has_no_log_to_read() -> None:
     found = [diagnosis for case in CASES if (diagnosis := case.explain()).code in ("command", "container")]
     assert len(found) > 5
     assert [diagnosis.next_step for diagnosis in found if "log" in diagnosis.next_step] == []
@@ -131,12 +131,12 @@ def test_nobody_is_sent_to_the_log_of_a_program_that_never_started() -> None:
     ("kind", "who"), [("job", "you"), ("workspace", "admin"), ("app", "admin"), ("cluster", "admin"), ("other", "you")]
 )
 @pytest.mark.parametrize("code", [126, 127])
-def test_only_a_jobs_own_command_is_its_users_to_repair(kind: str, who: str, code: int) -> None:
+def test_failed_command_is_the_users_to_repair_for_jobs(kind: str, who: str, code: int) -> None:
     assert Case("", of_kind(kind, exits(code))).explain().who == who
 
 
 @pytest.mark.parametrize(("pod", "asks"), [(exits(137), True), (deleted(exits(137), seconds=9), False)])
-def test_only_a_kill_of_unknown_cause_is_compared_with_the_memory_limit(pod: dict[str, Any], asks: bool) -> None:
+def test_memory_limit_is_suggested_only_for_unexplained_kills(pod: dict[str, Any], asks: bool) -> None:
     assert ("memory" in Case("", pod).explain().next_step) is asks
 
 

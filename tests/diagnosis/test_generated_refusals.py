@@ -85,7 +85,7 @@ def make_namespace(seed: int) -> Namespace:
     return Namespace(quotas, most, pods)
 
 
-def test_what_is_said_before_a_launch_is_what_admission_decides() -> None:
+def test_prediction_before_launch_matches_admission() -> None:
     for seed in range(200):
         _check_decision(seed)
 
@@ -97,7 +97,7 @@ def _check_decision(seed: int) -> None:
     assert (found is not None, found is not None and found.for_good) == decided, f"{found} {namespace}"
 
 
-def test_a_refused_pod_is_said_to_wait_only_where_something_may_end() -> None:
+def test_refused_pod_waits_only_where_something_may_end() -> None:
     for seed in range(200):
         _check_wait(seed)
 

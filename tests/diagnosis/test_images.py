@@ -121,7 +121,7 @@ def test_the_whole_words_are_as_stored() -> None:
 
 
 @pytest.mark.parametrize("image", ["denied/forbidden:404", "registry/not found/tls:x509", "toomanyrequests:429"])
-def test_the_name_of_an_image_says_nothing_about_its_failure(image: str) -> None:
+def test_image_name_says_nothing_about_its_failure(image: str) -> None:
     state = {"waiting": {"reason": "ErrImagePull", "message": f'failed to pull "{image}": i/o timeout'}}
     status = decode(container_status(state=state), ContainerStatus)
     assert "does not answer in time" in explain_pull(image, status, []).sentence

@@ -48,7 +48,7 @@ def node(free: float, empty: float = 7.92, count: int = 1) -> AlikeNodes:
     return AlikeNodes(offers(free), offers(empty), count)
 
 
-def test_with_room_it_starts_now_and_the_free_places_are_counted() -> None:
+def test_launch_starts_now_with_room_and_counts_free_places() -> None:
     answer = fit([plan()], pool(node(3.5), node(1, count=2), node(0.5)))
     assert (answer.code, answer.severity, answer.headline, answer.free_places) == ("starts_now", "ok", "Starts now", 5)
     assert answer.sentence == "The pool default has 5 free places for Small."
@@ -63,7 +63,7 @@ def test_the_scarcest_resource_counts() -> None:
     )
 
 
-def test_without_room_a_new_node_is_needed_as_long_as_the_pool_may_grow() -> None:
+def test_full_pool_needs_new_node_while_it_may_grow() -> None:
     answer = fit([plan(2)], pool(node(1), node(1.5), maximum=5, start_seconds=220))
     assert (answer.code, answer.headline) == ("needs_nodes", "Needs 1 new node")
     assert (
@@ -78,7 +78,7 @@ def test_without_room_a_new_node_is_needed_as_long_as_the_pool_may_grow() -> Non
     assert "no autoscaler is known" in fit([plan(2)], pool(node(1))).sentence
 
 
-def test_a_cloud_that_failed_to_deliver_is_said_where_a_new_node_is_needed_and_is_no_better_choice() -> None:
+def test_backed_off_cloud_is_said_and_never_advised_instead() -> None:
     for nodes in ((node(1),), ()):
         answer = fit([plan(2)], pool(*nodes, maximum=5, start_seconds=220, is_backed_off=True))
         assert (answer.code, answer.can_start) == ("needs_nodes", False)
@@ -96,7 +96,7 @@ def test_a_pool_without_nodes_starts_one_or_has_none() -> None:
     assert nothing.sentence == "The pool default has no node, and no autoscaler is known that starts one."
 
 
-def test_what_no_node_could_take_even_empty_never_fits_and_says_after_what() -> None:
+def test_launch_too_large_for_empty_nodes_never_fits() -> None:
     answer = fit([plan(64, tier="Huge")], pool(node(7.92), maximum=9))
     assert (answer.code, answer.headline, answer.who) == ("never_fits", "Can never fit", "admin")
     assert answer.sentence == (
@@ -109,7 +109,7 @@ def test_what_no_node_could_take_even_empty_never_fits_and_says_after_what() -> 
     assert fit([plan(7.92)], pool(node(0), maximum=9)).code == "needs_nodes"
 
 
-def test_a_cordoned_node_takes_nothing_now_and_makes_nothing_too_large() -> None:
+def test_cordoned_node_takes_nothing_and_makes_nothing_too_large() -> None:
     cordoned = replace(node(7.92), takes_pods=False)
     answer = fit([plan()], pool(cordoned))
     assert answer.code == "waits_for_room"
@@ -149,7 +149,7 @@ def test_tolerations_cover_taints_by_kubernetes_rules(toleration: Toleration, is
     assert (untolerated([taint], [toleration]) == []) is is_covered
 
 
-def test_a_launch_of_several_pods_is_as_good_as_its_worst() -> None:
+def test_launch_of_several_pods_equals_its_worst_pod() -> None:
     two_pools = {
         "default": LaunchPool("default", (node(7),), 3),
         "gpu": LaunchPool("gpu", (AlikeNodes(offers(8, **{CARD: 0}), offers(8, **{CARD: 1})),), 3),
@@ -173,7 +173,7 @@ def test_equal_pods_share_what_is_free() -> None:
     assert fit([plan(count=1), plan(2)], pool(node(2), node(1))).code == "starts_now"
 
 
-def test_a_queue_comes_first_and_says_what_comes_after_it() -> None:
+def test_queue_comes_first_and_says_what_follows() -> None:
     place = QueuePlace(4, "You use 25 of 25 slots; this starts by itself when one is free. Position 4.", "Stop one.")
     with_room = replace(pool(node(3)), queue=place)
     answer = fit([plan()], with_room)
@@ -195,7 +195,7 @@ def test_launch_that_stands_aside_has_no_place() -> None:
     assert (answer.code, answer.headline) == ("queues", "Waits in the queue")
 
 
-def test_an_unknown_cluster_is_said_to_be_unknown_and_keeps_nobody_from_launching() -> None:
+def test_unknown_cluster_is_said_and_hinders_no_launch() -> None:
     answer = fit([plan()], LaunchFacts(None))
     assert (answer.code, answer.severity) == ("not_known", "wait")
     assert "You can launch it anyway" in answer.next_step
@@ -203,7 +203,7 @@ def test_an_unknown_cluster_is_said_to_be_unknown_and_keeps_nobody_from_launchin
     assert "does not answer" in fit([plan()], LaunchFacts(None, place)).then[1]
 
 
-def test_a_refusal_of_the_namespace_comes_before_the_queue_but_never_hides_what_never_fits() -> None:
+def test_namespace_refusal_precedes_queue_but_never_hides_misfits() -> None:
     refused = replace(
         pool(node(3)), refusal=NamespaceRefusal("The quota “team” of the namespace has 0 of 10 pods left.")
     )
@@ -240,7 +240,7 @@ def test_positions_are_said_as_people_say_them() -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_free_places_are_as_many_as_can_really_be_placed_one_by_one(seed: int) -> None:
+def test_free_places_equal_those_placed_one_by_one(seed: int) -> None:
     """Against the simplest possible code: put one pod after the other on any node that takes it."""
     rng = random.Random(seed)
     kinds = [
@@ -264,7 +264,7 @@ def test_free_places_are_as_many_as_can_really_be_placed_one_by_one(seed: int) -
             assert (fit([replace(asked, count=count)], pool(*kinds)).code == "starts_now") is (count <= placed)
 
 
-def test_a_pool_of_thousands_of_different_nodes_is_answered_quickly() -> None:
+def test_pool_of_thousands_of_nodes_is_answered_quickly() -> None:
     nodes = [node(0.001 * number) for number in range(5000)]
     assert fit([plan(count=4000), plan(2)], pool(*nodes, maximum=9000)).code == "starts_now"
     assert places({}, {}) == 1
@@ -278,7 +278,7 @@ def at_zero(maximum: int = 3, cores: float = 7.92, *, taints: tuple[Taint, ...] 
     return LaunchPool("default", (), maximum, remembered=replace(node(cores, cores), taints=taints), seen=SEEN)
 
 
-def test_a_pool_at_zero_is_judged_by_its_nodes_as_last_seen() -> None:
+def test_pool_at_zero_is_judged_by_its_last_nodes() -> None:
     answer = fit([plan()], LaunchFacts({"default": at_zero()}))
     assert (answer.code, answer.headline, answer.can_start) == ("needs_nodes", "Needs 1 new node", True)
     assert answer.sentence == "The pool default has no node now; it may have 3, and one is started for you."
@@ -291,7 +291,7 @@ def test_a_pool_at_zero_is_judged_by_its_nodes_as_last_seen() -> None:
     assert more.sentence.endswith(f"and this needs 4, as its nodes were when last seen on {SEEN}.")
 
 
-def test_what_the_nodes_as_last_seen_could_not_take_never_fits_and_says_when_that_was() -> None:
+def test_launch_too_large_for_last_nodes_never_fits() -> None:
     large = fit([plan(64, tier="Huge")], LaunchFacts({"default": at_zero()}))
     assert (large.code, large.headline) == ("never_fits", "Can never fit")
     assert large.sentence == (
@@ -303,7 +303,7 @@ def test_what_the_nodes_as_last_seen_could_not_take_never_fits_and_says_when_tha
     assert kept.sentence.endswith(f"which Small does not tolerate, as its nodes were when last seen on {SEEN}.")
 
 
-def test_nodes_of_now_decide_and_a_pool_that_gets_none_has_none_whatever_is_remembered() -> None:
+def test_present_nodes_or_no_future_nodes_override_remembered_ones() -> None:
     larger = replace(at_zero(cores=16), nodes=(node(1),))
     found = fit([plan(8)], LaunchFacts({"default": larger}))
     assert (found.code, SEEN in found.sentence) == ("never_fits", False)

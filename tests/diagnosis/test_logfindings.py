@@ -120,11 +120,11 @@ def test_a_known_line_is_found_with_its_cure(line: str, meaning: str) -> None:
 
 
 @pytest.mark.parametrize("line", MEANINGLESS)
-def test_a_line_that_is_merely_like_it_is_left_alone(line: str) -> None:
+def test_line_that_is_merely_similar_is_ignored(line: str) -> None:
     assert findings(line) == []
 
 
-def test_the_last_line_is_the_cause_and_each_meaning_is_said_once() -> None:
+def test_last_line_is_the_cause_and_meanings_are_unique() -> None:
     text = "Connection refused\nMemoryError\nconnection refused\nModuleNotFoundError: No module named 'a'\n"
     assert [one.meaning for one in findings(text)] == ["Python module a is not installed.", REFUSED, MEMORY]
 
@@ -139,7 +139,7 @@ def test_only_the_end_of_a_log_is_searched() -> None:
     assert not findings("MemoryError\n" + "epoch\n" * LAST_LINES)
 
 
-def test_each_built_in_entry_can_be_searched_and_has_a_key_of_the_product() -> None:
+def test_built_in_entries_are_searchable_with_product_keys() -> None:
     assert [one.key for one in BUILT_IN if regexes.problem_of(one.pattern)] == []
     assert all(one.key.startswith(BUILT_IN_PREFIX) and one.cure.endswith(".") for one in BUILT_IN)
 
@@ -171,7 +171,7 @@ def test_a_meaning_is_no_format_string(pattern: str, meaning: str, said: str) ->
     assert found.meaning == said
 
 
-def test_patterns_that_would_backtrack_for_ever_are_searched_in_a_moment() -> None:
+def test_catastrophic_patterns_are_searched_in_a_moment() -> None:
     hostile = [
         LogPattern(f"k{at}", pattern, "m", "") for at, pattern in enumerate(("(a+)+$", "(a|a?)+b", "(?:.*a){20}b"))
     ]

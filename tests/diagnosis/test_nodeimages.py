@@ -33,18 +33,18 @@ def test_an_image_is_found_by_its_full_name() -> None:
     assert has_image(node(("docker.io/library/python:3.12", 5)), "python:3.11", None) is False
 
 
-def test_nothing_is_said_of_a_node_that_reports_no_image() -> None:
+def test_node_that_reports_no_image_is_unknown() -> None:
     assert has_image(node(), "python:3.11", 100) is None
 
 
-def test_a_full_report_leaves_out_only_what_is_smaller_than_all_in_it() -> None:
+def test_full_report_omits_only_images_smaller_than_all_listed() -> None:
     full = node(*((f"lab:{number}", 1000 + number) for number in range(REPORTED)))
     assert has_image(full, "python:3.11", 5000) is False
     assert has_image(full, "python:3.11", 500) is None
     assert has_image(full, "python:3.11", None) is None
 
 
-def test_a_size_is_told_by_any_node_that_has_the_image() -> None:
+def test_size_is_told_by_any_node_with_the_image() -> None:
     nodes = [node(("lab:1", 7)), node(("docker.io/library/python:3.11", 9))]
     assert size_of("python:3.11", nodes) == 9
     assert size_of("ruby:3", nodes) is None
@@ -55,7 +55,7 @@ def test_nodes_share_what_they_have() -> None:
     assert one.status.images[0] is other.status.images[0]
 
 
-def test_an_image_that_is_asked_for_by_two_names_is_counted_for_both() -> None:
+def test_image_asked_by_two_names_is_counted_for_both() -> None:
     names = ("lab:1", "docker.io/library/lab:1", "ruby:3")
     found = on_nodes(names, [node(("lab:1", 7)), node(("lab:1", 7)), node()])
     assert found == dict.fromkeys(names[:2], ImageOnNodes(7, 2, 3)) | {"ruby:3": ImageOnNodes(nodes=3)}

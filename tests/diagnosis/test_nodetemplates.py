@@ -27,7 +27,7 @@ def known(*nodes: dict[str, Any], **more: Any) -> NodeTemplate:
     return found
 
 
-def test_the_most_frequent_shape_of_those_that_take_pods_stands_for_new_nodes() -> None:
+def test_most_frequent_shape_of_usable_nodes_becomes_template() -> None:
     large: dict[str, Any] = {"cpu": "64"}
     away: list[dict[str, Any]] = [
         {**large, "ready": False},
@@ -39,12 +39,12 @@ def test_the_most_frequent_shape_of_those_that_take_pods_stands_for_new_nodes() 
     assert template() is None
 
 
-def test_one_answer_is_given_whatever_the_order_of_equally_many() -> None:
+def test_template_does_not_depend_on_order_of_equals() -> None:
     kinds: list[dict[str, Any]] = [{"cpu": "8"}, {"cpu": "4"}, {"cpu": "8", "taints": [GPU]}]
     assert known(*kinds) == known(*kinds[::-1])
 
 
-def test_labels_are_those_that_all_have_but_for_the_name_of_one() -> None:
+def test_template_labels_are_common_ones_without_the_host_name() -> None:
     one: dict[str, Any] = {"labels": {"kubernetes.io/hostname": "n0", ZONE: "a", "disk": "ssd"}}
     other: dict[str, Any] = {"labels": {"kubernetes.io/hostname": "n1", ZONE: "b", "disk": "ssd", "rack": "1"}}
     alone, both = known(one).node.metadata.labels, known(one, other).node.metadata.labels
@@ -52,7 +52,7 @@ def test_labels_are_those_that_all_have_but_for_the_name_of_one() -> None:
     assert (both.get(ZONE), both["disk"], both.get("rack")) == (None, "ssd", None)
 
 
-def test_it_is_ready_has_its_lasting_taints_and_leaves_room_to_its_own_pods() -> None:
+def test_template_is_ready_with_lasting_taints_and_daemon_room() -> None:
     found = known({"cpu": "7920m", "memory": "32Gi", "taints": [GPU]}, own={"cpu": 420, "pods": 2})
     assert is_ready(found.node)
     assert [(one.key, one.value, one.effect) for one in found.shape.taints] == [tuple(GPU.values())]
@@ -60,7 +60,7 @@ def test_it_is_ready_has_its_lasting_taints_and_leaves_room_to_its_own_pods() ->
     assert found.seen == f"{MOMENT:%-d %B %Y}"
 
 
-def test_it_comes_back_as_it_was_stored() -> None:
+def test_template_survives_storing() -> None:
     found = known({"cpu": "7920m", "taints": [GPU], "extended": {"nvidia.com/gpu": "2"}}, own={"cpu": 420})
     raw, own = json.loads(json.dumps(as_stored(found)))
     assert (raw, own) == as_stored(found)
@@ -72,6 +72,6 @@ def test_it_comes_back_as_it_was_stored() -> None:
     [(None, {}), ([], {}), ({"labels": {}}, {}), ({"labels": {}, "taints": [], "allocatable": {"cpu": 8}}, {}),
      ({"labels": {}, "taints": [{}], "allocatable": {}}, {}), ({"labels": {}, "taints": [], "allocatable": {}}, {"cpu": "many"})],
 )  # fmt: skip
-def test_what_another_version_has_stored_is_not_read(raw: object, own: object) -> None:
+def test_template_stored_by_another_version_is_not_read(raw: object, own: object) -> None:
     with pytest.raises(ValueError, match=r"Expected|missing"):
         from_stored(raw, own, MOMENT)

@@ -22,13 +22,13 @@ UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 @pytest.mark.parametrize(
     "more", [{"unschedulable": True}, {"ready": False}, {"taints": [LEAVING]}, {"taints": [UNREACHABLE]}]
 )
-def test_a_node_that_is_cordoned_not_ready_or_leaving_takes_no_pods(more: dict[str, Any]) -> None:
+def test_cordoned_unready_or_leaving_node_takes_no_pods(more: dict[str, Any]) -> None:
     assert takes_pods(a_node())
     assert not takes_pods(a_node(**more))
     assert lasting_taints(a_node(**more)) == ()
 
 
-def test_a_lasting_taint_keeps_off_the_pods_that_do_not_tolerate_it() -> None:
+def test_lasting_taint_keeps_off_pods_without_toleration() -> None:
     tainted = a_node(taints=[GPU_TAINT, {**GPU_TAINT, "effect": "PreferNoSchedule"}])
     assert takes_pods(tainted)
     (taint,) = untolerated(lasting_taints(tainted), [])

@@ -41,7 +41,7 @@ def answer(nodes: Sequence[Node], held: Mapping[str, Sequence[Pod]], cores: floa
     return found.code if not found.free_places else f"{found.free_places} free"
 
 
-def test_what_the_cloud_failed_to_deliver_is_told() -> None:
+def test_failed_delivery_of_the_cloud_is_told() -> None:
     for is_backed_off in (True, False, None):
         group = NodeGroup("default", 0, 3, 1, is_backed_off)
         assert state_of([node("a")], {}, group).is_backed_off is bool(is_backed_off)
@@ -54,14 +54,14 @@ def test_free_is_what_no_pod_has_requested() -> None:
     assert answer([node("a")], held, 5.5, maximum=2) == "needs_nodes"
 
 
-def test_an_empty_node_offers_what_daemons_leave_but_other_pods_may_go() -> None:
+def test_empty_node_offers_all_but_the_daemons() -> None:
     held = {"a": [pod("p", "500m", DAEMON)], "b": [pod("p", "500m", DAEMON, "b"), pod("q", "7", JOB, "b")]}
     assert answer([node("a"), node("b")], held, 7.5) == "1 free"
     assert answer([node("a"), node("b")], held, 7.6) == "never_fits"
     assert answer([node("b")], held, 7.5) == "waits_for_room"
 
 
-def test_a_daemon_that_is_on_some_nodes_only_makes_nothing_too_large() -> None:
+def test_daemon_on_some_nodes_only_makes_nothing_too_large() -> None:
     held = {"a": [pod("p", "500m", DAEMON)], "b": [pod("q", "1", JOB, "b")]}
     assert answer([node("a"), node("b")], held, 7.8) == "waits_for_room"
 
@@ -74,12 +74,12 @@ def test_cordoned_unready_and_tainted_nodes_have_no_free_place() -> None:
     assert answer([node("a", taints=[taint]), node("b")], {}, 8) == "1 free"
 
 
-def test_what_only_a_cordoned_node_is_large_enough_for_is_not_too_large() -> None:
+def test_launch_that_only_fits_a_cordoned_node_waits() -> None:
     small = decode(builders.node("b", cpu="2", memory="8Gi"), Node)
     assert answer([node("a", unschedulable=True, taints=[CORDON]), small], {}, 4) == "waits_for_room"
 
 
-def test_gpus_are_counted_by_the_name_that_the_node_gives_them() -> None:
+def test_gpus_are_counted_by_the_name_on_the_node() -> None:
     requests = {"nvidia.com/gpu": "1"}
     holder = decode(builders.pod("p", node="a", requests=requests), Pod)
     cards = node("a", extended={"nvidia.com/gpu": "2"})
@@ -89,7 +89,7 @@ def test_gpus_are_counted_by_the_name_that_the_node_gives_them() -> None:
     assert fit([PodPlan("T", "gpu", {"amd.com/gpu": 1})], facts).code == "never_fits"
 
 
-def test_a_pool_without_nodes_is_what_its_template_offers_beside_its_own_pods() -> None:
+def test_empty_pool_offers_its_template_beside_its_own_pods() -> None:
     tally = TemplateTally()
     taint = {"key": "team", "value": "x", "effect": "NoSchedule"}
     tally.count(node("gone", taints=[taint]), {"cpu": 500, "pods": 3})

@@ -114,7 +114,7 @@ def test_recorded_autoscalers_are_told_as_stored() -> None:
     assert_golden("words-of-recorded-autoscalers", "\n".join(found), ending="txt")
 
 
-def test_each_message_of_a_recorded_autoscaler_is_in_the_stored_words() -> None:
+def test_recorded_autoscaler_messages_are_in_the_stored_words() -> None:
     said: set[str] = set()
     for _, recording in recordings("hpa"):
         Replay(recording, said).run()

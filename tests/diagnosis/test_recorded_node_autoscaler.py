@@ -139,7 +139,7 @@ def test_each_event_of_the_recorded_node_autoscaler_has_words() -> None:
     assert all(headline_of(event_of(RUN, entry)) for entry in events)
 
 
-def test_a_node_that_the_recorded_autoscaler_marked_was_not_called_kept_and_the_others_were() -> None:
+def test_recorded_autoscaler_marked_only_nodes_not_called_kept() -> None:
     replay = Replay()
     replay.run()
     marked = {

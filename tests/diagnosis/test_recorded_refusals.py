@@ -23,13 +23,13 @@ def answer(name: str, message: str) -> str:
     return f"# {name}\n> {message}\n{words}"
 
 
-def test_what_was_forbidden_is_told_as_stored() -> None:
+def test_forbidden_answers_are_explained_as_stored() -> None:
     blocks = [answer(name, message) for name, message in refused(403)]
     assert len(blocks) == 30
     assert_golden("words-of-recorded-refusals", "\n".join(blocks), ending="txt")
 
 
-def test_what_was_invalid_or_is_asked_again_is_never_taken_for_a_rule_of_the_namespace() -> None:
+def test_invalid_or_retried_answers_are_no_namespace_rule() -> None:
     others = [message for code in (400, 404, 409, 410, 422, 429) for _, message in refused(code)]
     assert len(others) > 100
     assert [message for message in others if explain_refusal(message)] == []

@@ -24,7 +24,7 @@ def test_each_resource_is_added_for_itself() -> None:
     assert one.at_least(Amounts(0, 30, 200)) == Amounts(1, 30, 300)
 
 
-def test_all_makes_of_gpus_are_counted_and_nonsense_counts_as_none() -> None:
+def test_gpus_of_all_makes_are_counted_and_nonsense_ignored() -> None:
     assert amounts({"nvidia.com/gpu": "2", "amd.com/gpu": "1", "cpu": "many"}) == Amounts(cpu=0, memory=0, gpus=3)
     assert amounts({"cpu": "1500m", "memory": "1Ki", "nvidia.com/mig": "7"}) == Amounts(cpu=1500, memory=1024)
 
@@ -44,7 +44,7 @@ SIDECAR = {"restartPolicy": "Always"}
         ("100m", [container("a", "1", **SIDECAR), container("b", "2", **SIDECAR)], "", 3100),
     ],
 )  # fmt: skip
-def test_a_pod_asks_for_its_largest_step_and_its_sidecars(
+def test_pod_asks_for_its_largest_step_and_its_sidecars(
     running: str, init: list[dict[str, Any]], overhead: str, expected: int
 ) -> None:
     spec = {"initContainers": init, "overhead": {"cpu": overhead} if overhead else {}}

@@ -41,7 +41,7 @@ changes = st.one_of(pods, st.sampled_from([f"compute-grid/{name}" for name in "a
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(changes, max_size=25))
-def test_the_sums_equal_a_recount_after_any_changes_and_lists(each: list[Pod | str | list[Pod]]) -> None:
+def test_room_sums_equal_a_recount_after_any_changes(each: list[Pod | str | list[Pod]]) -> None:
     store, room = Store[Pod]("pods"), NodeRoom()
     store.subscribe(room.pod_changed)
     for change in each:
@@ -81,7 +81,7 @@ def test_amounts_are_summed_over_all_makes_of_gpus() -> None:
     assert summary({"nvidia.com/gpu": 1, "amd.com/gpu": 2, "cpu": 5}) == Amounts(cpu=5, gpus=3)
 
 
-def test_a_node_that_no_pod_holds_any_more_is_forgotten() -> None:
+def test_node_that_no_pod_holds_any_more_is_forgotten() -> None:
     room, held = NodeRoom(), a_pod("a", on="n1")
     room.pod_changed(None, held)
     room.pod_changed(held, None)

@@ -68,13 +68,13 @@ RULES = [(table, key) for table, (keys, _) in TABLES.items() for key in keys]
 
 
 @pytest.mark.parametrize(("table", "key"), RULES)
-def test_each_rule_applies_to_its_example_and_not_to_what_is_like_it(table: str, key: str) -> None:
+def test_rule_applies_to_its_example_but_not_its_lookalike(table: str, key: str) -> None:
     applies, is_like = EXAMPLES[table][key]
     applying = TABLES[table][1]
     assert applying(applies) == key
     assert applying(is_like) != key
 
 
-def test_no_two_rules_of_a_table_have_one_key_and_no_example_is_left_over() -> None:
+def test_rule_keys_are_unique_and_no_example_is_unused() -> None:
     assert len(set(RULES)) == len(RULES)
     assert {(table, key) for table, examples in EXAMPLES.items() for key in examples} == set(RULES)

@@ -88,7 +88,7 @@ def test_an_ordinary_executor_is_no_program(pod: Pod, code: str, sentence: str) 
     assert (found.code, sentence in found.sentence) == (code, True), found
 
 
-def test_a_container_of_that_name_in_anybodys_pod_is_a_program() -> None:
+def test_container_named_executor_in_other_pods_is_a_program() -> None:
     made = made_of([], [status("executor", ended(7)), status("driver", ended(0))], steps=(), phase="Failed")
     assert explain_pod(decode(made, Pod), (), now=MOMENT).code == "exit_code"
 

@@ -179,7 +179,7 @@ def test_a_recorded_message_is_understood(case: str) -> None:
     assert found.evidence == (MESSAGES[case],)
 
 
-def test_what_is_made_of_each_recorded_message_is_as_stored() -> None:
+def test_recorded_messages_are_explained_as_stored() -> None:
     recorded = [Case(name, unscheduled(message)) for name, message in MESSAGES.items()]
     assert_told_as_stored("words-of-scheduler-messages", recorded)
 
@@ -220,7 +220,7 @@ def test_a_reason_without_a_number_counts_no_node() -> None:
         ([said("NotTriggerScaleUp", "pod didn't trigger scale-up: "), said("TriggeredScaleUp", SCALE_UP)], 1),
     ],
 )  # fmt: skip
-def test_the_promised_size_is_that_of_the_last_scale_up(events: list[dict[str, Any]], size: int) -> None:
+def test_promised_size_is_that_of_the_last_scale_up(events: list[dict[str, Any]], size: int) -> None:
     assert promised_size([decode(one, Event) for one in events]) == size
 
 

@@ -56,9 +56,7 @@ def limit_range(**item: Any) -> NamespaceLimits:
         ({"secrets": "1"}, {"secrets": "1"}, ""),
     ],
 )
-def test_a_quota_that_is_used_up_is_named_with_what_is_left(
-    hard: dict[str, str], used: dict[str, str], sentence: str
-) -> None:
+def test_used_up_quota_is_named_with_its_rest(hard: dict[str, str], used: dict[str, str], sentence: str) -> None:
     assert refusal([POD], quota(hard, used)) == sentence
 
 
@@ -69,13 +67,13 @@ def test_all_pods_of_a_launch_count_together() -> None:
     assert "this takes 8 cores (requests.cpu)" in refusal([POD, workers], quota({"requests.cpu": "7"}))
 
 
-def test_what_is_larger_than_the_whole_quota_is_refused_for_good() -> None:
+def test_request_above_the_whole_quota_is_refused_for_good() -> None:
     assert refusal([POD], quota({"requests.memory": "8Gi"})) == (
         f"{NAME} allows 8 GiB (requests.memory) in all, and Large takes 16 GiB (requests.memory)."
     )
 
 
-def test_what_frees_up_is_told_from_what_never_does() -> None:
+def test_refusal_that_may_free_up_differs_from_permanent_one() -> None:
     def for_good(limits: NamespaceLimits) -> bool:
         found = refusal_of([POD], limits)
         assert found is not None
@@ -87,7 +85,7 @@ def test_what_frees_up_is_told_from_what_never_does() -> None:
     assert for_good(limit_range(max={"cpu": "4"}))
 
 
-def test_a_quota_of_what_a_pod_does_not_say_refuses_it_unless_there_is_a_default() -> None:
+def test_quota_refuses_unstated_amount_unless_there_is_a_default() -> None:
     strict = quota({"limits.ephemeral-storage": "100Gi"})
     assert (
         refusal([POD], strict) == f"{NAME} takes only pods that say their limits.ephemeral-storage, and Large does not."
@@ -128,7 +126,7 @@ def test_a_limit_range_is_compared_with_requests_and_limits(item: dict[str, Any]
     assert not said or said.startswith("The limit range “sizes”")
 
 
-def test_what_is_nearly_used_up_is_a_warning_and_no_refusal() -> None:
+def test_nearly_used_up_quota_is_a_warning_only() -> None:
     nearly = quota({"pods": "10"}, {"pods": "9"})
     assert warnings([POD], nearly) == [f"{NAME} has 1 of 10 pods left: enough for this, and not for another like it."]
     assert warnings([POD], quota({"pods": "10"}, {"pods": "8"})) == []
@@ -154,7 +152,7 @@ def test_unreadable_quantities_never_stop_anybody_from_reading_the_page() -> Non
     assert refusal([POD], quota({"pods": "many"})).endswith("Large takes 1 pod.")
 
 
-def test_what_stands_beside_the_program_is_judged_with_its_own_container_and_its_pod() -> None:
+def test_sidecar_is_judged_by_container_and_with_its_pod() -> None:
     front = ContainerNeeds("nginx in front of it", {"cpu": "10m", "memory": "32Mi"}, {"cpu": "1", "memory": "128Mi"})
     pod = replace(POD, beside=(front,))
     assert needed(pod)["requests.cpu"] == 4010

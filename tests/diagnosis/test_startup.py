@@ -122,13 +122,13 @@ def test_a_cold_start_is_told_phase_by_phase() -> None:
     assert (found.image_cached, found.image_bytes, found.node.is_new) == (False, 1_800_000_000, False)
 
 
-def test_an_image_that_was_on_the_node_took_no_time() -> None:
+def test_image_already_on_the_node_took_no_time() -> None:
     found = phases(started_pod(started=3, ready=6), WARM, until=6)
     assert found.seconds[Phase.PULLING] == 0
     assert (found.image_cached, found.image_bytes) == (True, 0)
 
 
-def test_a_wait_for_a_new_node_is_told_in_its_parts() -> None:
+def test_wait_for_a_new_node_is_told_in_parts() -> None:
     waited = [event("FailedScheduling", 1), event("TriggeredScaleUp", 11), *(_later(one, 80) for one in WARM)]
     found = phases(started_pod(bound=81, started=83, ready=86), waited, until=86, node=new_node(60, 79))
     assert found.seconds[Phase.NODE_WAIT] == 78
@@ -137,21 +137,21 @@ def test_a_wait_for_a_new_node_is_told_in_its_parts() -> None:
     assert (found.node.decision, found.node.creation, found.node.joining) == (10, 49, 19)
 
 
-def test_a_node_that_was_ready_again_later_says_nothing_about_the_wait() -> None:
+def test_node_ready_again_later_does_not_explain_the_wait() -> None:
     waited = [event("TriggeredScaleUp", 11), *(_later(one, 80) for one in WARM)]
     found = phases(started_pod(bound=81, started=83, ready=86), waited, until=86, node=new_node(60, 500))
     assert merged(found) == ("node_wait scheduling", 80)
     assert (found.node.is_new, found.node.joining) == (True, None)
 
 
-def test_a_wait_for_room_on_a_node_that_was_there_started_none() -> None:
+def test_wait_for_room_on_an_existing_node_started_none() -> None:
     waited = [event("FailedScheduling", 1), *(_later(one, 40) for one in WARM)]
     found = phases(started_pod(bound=41, started=43, ready=46), waited, until=46, node=new_node(-5000, -4990))
     assert (found.seconds[Phase.NODE_WAIT], found.seconds[Phase.SCHEDULING]) == (40, 0)
     assert found.node.is_new is False
 
 
-def test_a_long_wait_without_a_reason_is_a_wait_for_room_or_for_the_scheduler() -> None:
+def test_unexplained_long_wait_is_for_room_or_the_scheduler() -> None:
     found = phases(started_pod(bound=41, started=43, ready=46), [_later(one, 40) for one in WARM], until=46)
     assert merged(found) == ("node_wait scheduling", 40)
     assert found.node.is_new is None
@@ -164,25 +164,25 @@ def test_without_events_volumes_image_and_start_are_one() -> None:
     assert (found.image_cached, found.image_bytes) == (None, None)
 
 
-def test_when_only_the_pull_began_it_is_not_said_when_it_ended() -> None:
+def test_pull_without_an_end_is_merged_with_starting() -> None:
     found = phases(started_pod(), [one for one in COLD if one.reason != "Pulled"])
     assert found.seconds[Phase.VOLUMES] == 2
     assert merged(found) == ("pulling starting", 49)
     assert found.image_cached is None
 
 
-def test_when_only_the_pull_s_end_is_known_its_message_says_when_it_began() -> None:
+def test_pull_without_beginning_is_timed_by_its_end_message() -> None:
     found = phases(started_pod(), [one for one in COLD if one.reason != "Pulling"])
     assert found.seconds[Phase.PULLING] == 48
     assert found.seconds[Phase.VOLUMES] == 2
 
 
-def test_events_of_restarts_come_after_the_start_and_change_nothing() -> None:
+def test_events_of_restarts_do_not_change_the_start() -> None:
     again = [event("Pulled", 200, PRESENT), event("Started", 201), event("Pulling", 199)]
     assert phases(started_pod(), [*again, *COLD]) == phases(started_pod(), COLD)
 
 
-def test_events_of_another_pod_of_the_same_name_are_left_out() -> None:
+def test_events_of_another_pod_of_the_name_are_ignored() -> None:
     own = decode(pod("workspace-a"), Pod)
     other = event("Pulled", 2, PRESENT)
     raw = kube_event("other", about=pod("workspace-a", uid="before"), reason="Started")
@@ -190,7 +190,7 @@ def test_events_of_another_pod_of_the_same_name_are_left_out() -> None:
     assert start_events([other], own).images[0].was_present
 
 
-def test_a_clock_that_is_five_minutes_ahead_moves_no_phase() -> None:
+def test_clock_five_minutes_ahead_moves_no_phase() -> None:
     ahead = [_skewed(one, 300) if one.reason in ("Pulling", "Pulled", "Started") else one for one in COLD]
     assert phases(started_pod(started=352, ready=355), ahead).seconds == phases(started_pod(), COLD).seconds
 
@@ -201,7 +201,7 @@ def test_a_time_that_contradicts_its_neighbours_is_not_used() -> None:
     assert merged(found) == ("volumes pulling starting answering", 54.4)
 
 
-def test_a_program_that_nobody_looked_at_for_long_was_ready_before() -> None:
+def test_program_seen_late_was_ready_before() -> None:
     assert phases(started_pod(), COLD, until=600).total == 55
 
 
@@ -223,7 +223,7 @@ def test_init_containers_are_set_up_with_their_images() -> None:
     assert found.image_cached is False
 
 
-def test_a_start_under_way_ends_with_the_phase_that_it_is_in() -> None:
+def test_start_under_way_ends_with_its_present_phase() -> None:
     under_way = phases(started_pod(started=None, ready=None), COLD[:2], until=30, ran=False)
     assert (under_way.spans[-1].phases, under_way.spans[-1].is_open) == ((Phase.PULLING,), True)
     assert under_way.spans[-1].seconds == 27
@@ -281,7 +281,7 @@ _EVENTS = st.lists(
     ran=st.booleans(),
     is_cluster=st.booleans(),
 )
-def test_whatever_is_lost_late_or_wrong_the_phases_follow_one_another_and_add_up(
+def test_phases_follow_one_another_and_add_up_despite_disorder(
     created: float,
     bound: float | None,
     started: float | None,

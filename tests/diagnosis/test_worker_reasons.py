@@ -23,18 +23,18 @@ def sentences(*workers: Member) -> list[str]:
     return [one.sentence for one in explain_cluster(look(workers), now=NOW)]
 
 
-def test_a_worker_that_waits_is_told_with_its_table_and_link() -> None:
+def test_waiting_worker_is_told_with_its_table_and_link() -> None:
     found = explain_cluster(look([waiting("a", "Busy.")]), now=NOW)
     assert found == (replace(WHY, code="workers_pending", sentence="1 worker: Busy."),)
 
 
-def test_a_head_that_waits_is_told_with_its_table_and_link() -> None:
+def test_waiting_head_is_told_with_its_table_and_link() -> None:
     head = replace(member(head_pod("c", node="", phase="Pending", ready=False)), diagnosis=WHY)
     found = explain_cluster(look([], head=head), now=NOW)
     assert found == (replace(WHY, code="head_down", sentence="The head is not up: Busy."),)
 
 
-def test_workers_with_different_reasons_of_one_code_are_told_apart_and_most_come_first() -> None:
+def test_workers_are_grouped_by_reason_with_most_first() -> None:
     pools = [waiting("a", "Pool x is full."), waiting("b", "Pool y is full."), waiting("d", "Pool y is full.")]
     assert sentences(*pools) == ["2 workers: Pool y is full.", "1 worker: Pool x is full."]
 
@@ -75,9 +75,7 @@ def test_the_rarest_of_many_reasons_are_counted() -> None:
 
 
 @pytest.mark.parametrize(("exit_code", "expected"), [(0, []), (1, ["workers_failing"])])
-def test_a_worker_that_starts_again_after_it_followed_its_head_is_no_trouble(
-    exit_code: int, expected: list[str]
-) -> None:
+def test_worker_restarting_after_its_head_is_no_trouble(exit_code: int, expected: list[str]) -> None:
     ended = {"exitCode": exit_code, "reason": "Completed", "finishedAt": stamp(NOW - timedelta(seconds=20))}
     state = {"running": {"startedAt": stamp(NOW - timedelta(seconds=19))}}
     status = container_status(state=state, restarts=1, lastState={"terminated": ended})
@@ -86,7 +84,7 @@ def test_a_worker_that_starts_again_after_it_followed_its_head_is_no_trouble(
     assert codes(look([*ready(1), again], desired=2)) == expected
 
 
-def test_a_worker_that_starts_again_with_its_head_is_no_trouble() -> None:
+def test_worker_restarting_with_its_head_is_no_trouble() -> None:
     began = NOW - timedelta(seconds=30)
     running = container_status(ready=True, state={"running": {"startedAt": stamp(began)}})
     head = member(head_pod("c", statuses=[running], conditions=[condition("Ready", "True", at=began)]))
@@ -97,6 +95,6 @@ def test_a_worker_that_starts_again_with_its_head_is_no_trouble() -> None:
     assert codes(look([*ready(1), again], desired=2, head=head)) == []
 
 
-def test_a_worker_that_cannot_start_is_trouble_although_it_never_ended() -> None:
+def test_worker_that_cannot_start_is_trouble_without_an_end() -> None:
     waits = container_status(state={"waiting": {"reason": "ErrImagePull", "message": "not found"}})
     assert codes(look([member(worker_pod("c", "a", ready=False, statuses=[waits]))])) == ["workers_failing"]

@@ -72,7 +72,7 @@ async def test_only_our_own_pages_open_websockets(origin: str, status: int, capl
     assert len(lines) == (status == 403) and all(len(line) < 400 for line in lines)
 
 
-def test_what_a_client_says_stays_one_short_line() -> None:
+def test_text_of_client_is_kept_as_a_short_line() -> None:
     assert cleaned("a\nb\x1b[31m\x00") == "a\\nb\\x1b[31m\\x00"
     assert cleaned("a" * 5000) == "a" * 100 + "… (5000 characters)"
 
@@ -85,7 +85,7 @@ def line_of(error: Exception | None, status: int | None, message: str, *argument
     return LineFormatter("%(message)s").format(record)
 
 
-def test_a_clients_fault_is_one_line_without_traceback_and_ours_keeps_it() -> None:
+def test_client_fault_is_a_single_line_without_traceback() -> None:
     fault = SuspiciousOperation("too many\nfields")
     assert line_of(fault, 400, "Bad request") == "Bad request path=/login/\\n reason=too many\\nfields"
     assert line_of(fault, 500, "Oops").splitlines()[1:] == [
@@ -95,7 +95,7 @@ def test_a_clients_fault_is_one_line_without_traceback_and_ours_keeps_it() -> No
     assert line_of(None, None, "a\n%s", "b\n") == "a\\nb"
 
 
-def test_an_address_is_one_client_and_so_is_an_ipv6_network() -> None:
+def test_address_and_ipv6_network_each_count_as_one_client() -> None:
     assert client_key("10.0.0.1") == client_key("::ffff:10.0.0.1") == "10.0.0.1"
     assert client_key("2001:db8::1") == client_key("2001:db8::ffff:2") != client_key("2001:db8:0:1::1")
     assert client_key("unknown") == "unknown"
@@ -108,7 +108,7 @@ def test_proxies_are_addresses_and_networks() -> None:
         matcher(["ingress"])
 
 
-def test_a_line_of_the_interpreters_last_moments_is_cleaned_too() -> None:
+def test_line_at_interpreter_exit_is_cleaned_too() -> None:
     """When modules go, codecs can be looked up no more."""
     code = (
         "import builtins\n"

@@ -21,7 +21,7 @@ async def test_a_usual_request_is_answered() -> None:
 @pytest.mark.parametrize(
     "sent", ["G", "GET / HTTP/1.1\r\nHost: te", "\r\n", "GET / HTTP/1.1\r\nUpgrade: websocket\r\n"]
 )
-async def test_a_half_sent_head_is_answered_with_408_and_one_line(sent: str, caplog: Caplog) -> None:
+async def test_unfinished_head_is_answered_408_and_logged_once(sent: str, caplog: Caplog) -> None:
     async with serving(App(), limits=SHORT) as server:
         assert (await server.ask(sent)).startswith(b"HTTP/1.1 408 ")
     assert len(refusals(caplog.records)) == 1 and "reason=head-too-late" in caplog.text
@@ -39,7 +39,7 @@ async def test_a_head_that_grows_slowly_gets_no_more_time(caplog: Caplog) -> Non
     assert len(refusals(caplog.records)) == 1
 
 
-async def test_the_second_head_of_a_connection_has_a_limit_too(caplog: Caplog) -> None:
+async def test_second_head_of_connection_has_a_limit_too(caplog: Caplog) -> None:
     async with serving(App(), limits=replace(PATIENT, head_seconds=2)) as server:
         client = await server.connect()
         client.send(head("GET", "/"))
@@ -49,7 +49,7 @@ async def test_the_second_head_of_a_connection_has_a_limit_too(caplog: Caplog) -
     assert len(refusals(caplog.records)) == 1
 
 
-async def test_a_connection_that_says_nothing_is_closed_without_a_word(caplog: Caplog) -> None:
+async def test_silent_connection_is_closed_without_answer_or_log(caplog: Caplog) -> None:
     async with serving(App(), limits=SHORT) as server:
         assert await server.ask("") == b""
     assert refusals(caplog.records) == []
@@ -59,7 +59,7 @@ async def test_a_connection_that_says_nothing_is_closed_without_a_word(caplog: C
     "sent",
     [head("POST", "/", "Content-Length: 100") + "half", head("POST", "/", "Transfer-Encoding: chunked") + "5\r\nhal"],
 )
-async def test_a_body_that_stops_is_answered_with_408_and_the_application_is_told(sent: str, caplog: Caplog) -> None:
+async def test_stalled_body_is_answered_408_and_application_learns(sent: str, caplog: Caplog) -> None:
     app = App()
     async with serving(app, limits=SHORT) as server:
         assert (await server.ask(sent)).startswith(b"HTTP/1.1 408 ")
@@ -77,7 +77,7 @@ async def test_a_slow_body_that_moves_is_taken() -> None:
         assert b"12 bytes" in await client.rest()
 
 
-async def test_a_body_after_its_answer_is_thrown_away_for_a_while_only() -> None:
+async def test_body_after_its_answer_is_discarded_for_limited_time() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await App()(scope, receive, send)
@@ -114,9 +114,7 @@ async def test_a_body_after_its_answer_is_thrown_away_for_a_while_only() -> None
     ],
     ids=range(14),
 )
-async def test_heads_that_are_too_large_or_malformed_are_refused_with_one_line(
-    sent: str, status: int, caplog: Caplog
-) -> None:
+async def test_oversized_or_malformed_heads_are_refused_and_logged_once(sent: str, status: int, caplog: Caplog) -> None:
     async with serving(App()) as server:
         answer = await server.ask(sent)
         assert (await server.get()).startswith(b"HTTP/1.1 200 ")
@@ -125,7 +123,7 @@ async def test_heads_that_are_too_large_or_malformed_are_refused_with_one_line(
     assert len(line) < 500 and line.isprintable()
 
 
-async def test_many_requests_sent_at_once_on_one_connection_are_not_kept(caplog: Caplog) -> None:
+async def test_pipelined_requests_beyond_limit_are_refused(caplog: Caplog) -> None:
     async with serving(App()) as server:
         client = await server.connect()
         client.send(head("POST", "/", "Content-Length: 3") + "abc")
@@ -137,7 +135,7 @@ async def test_many_requests_sent_at_once_on_one_connection_are_not_kept(caplog:
     assert len(refusals(caplog.records)) == 1 and "too-many-waiting" in caplog.text
 
 
-async def test_a_reader_that_takes_nothing_is_cut_and_the_application_is_told(caplog: Caplog) -> None:
+async def test_stalled_reader_is_cut_and_application_learns(caplog: Caplog) -> None:
     app = App()
     async with serving(app, limits=SHORT) as server:
         client = await server.connect(buffer=4096)
@@ -147,7 +145,7 @@ async def test_a_reader_that_takes_nothing_is_cut_and_the_application_is_told(ca
     assert len(refusals(caplog.records)) == 1 and "reason=answer-not-read" in caplog.text
 
 
-async def test_one_address_cannot_take_all_connections(caplog: Caplog) -> None:
+async def test_single_address_cannot_take_all_connections(caplog: Caplog) -> None:
     limits = replace(PATIENT, connections_of_address=3)
     async with serving(App(), limits=limits) as server:
         held = [await server.connect(source="127.0.0.2") for _ in range(3)]

@@ -124,7 +124,7 @@ async def test_bodies_are_limited_by_path_and_session(
     assert not is_declared or status == 200 or len(request.messages) == 2  # refused before a byte was read
 
 
-async def test_a_body_that_takes_too_long_in_all_is_answered_with_408(caplog: Caplog) -> None:
+async def test_slow_body_in_total_is_answered_408(caplog: Caplog) -> None:
     inner = at_once()
     request = asked(b"a", b"b", b"c")
     request.messages.pop()
@@ -132,7 +132,7 @@ async def test_a_body_that_takes_too_long_in_all_is_answered_with_408(caplog: Ca
     assert inner.bodies == [] and "value=2 of unknown" in refusals(caplog.records)[0]
 
 
-async def test_nothing_is_answered_to_a_client_that_has_gone() -> None:
+async def test_gone_client_gets_no_answer() -> None:
     inner = at_once()
     request = asked(b"a", b"b")
     request.messages[1] = {"type": "http.disconnect"}
@@ -189,13 +189,13 @@ async def test_a_session_and_an_address_have_their_share(
     assert await status_of(application, ask(asks)) == 200  # what was held is given back
 
 
-async def test_a_websocket_is_closed_where_the_server_cannot_answer_it() -> None:
+async def test_websocket_is_closed_where_no_answer_is_possible() -> None:
     request = asked(type="websocket")
     await limited(at_once(), shares=Shares(websockets_of_address=0))(request.scope, request.receive, request.send)
     assert request.sent == [{"type": "websocket.close", "code": 1013}]
 
 
-async def test_bodies_on_their_way_have_a_share_of_the_address() -> None:
+async def test_pending_bodies_count_in_the_share_of_address() -> None:
     application = limited(at_once(), shares=Shares(bodies_of_address=1), bodies=Bodies())
     half = asked(b"a", b"b")
     half.messages.pop()
@@ -222,7 +222,7 @@ async def test_uploads_have_a_share_until_they_are_answered(shares: Shares) -> N
     assert await status_of(application, asked(b"a", path="/files/upload/", cookie="other")) == 200
 
 
-async def test_a_cookie_that_anybody_can_send_takes_no_share_of_the_uploads_of_all() -> None:
+async def test_made_up_cookie_takes_no_share_of_uploads() -> None:
     application = limited(at_once(), shares=Shares(uploads=1), bodies=Bodies(uploads=UPLOADS))
     async with asyncio.TaskGroup() as tasks:
         slow = asked(b"a", b"b", path="/files/upload/", cookie="made-up")
@@ -244,7 +244,7 @@ async def test_a_cookie_that_anybody_can_send_takes_no_share_of_the_uploads_of_a
         ("", "/files/upload/", "Log in, and choose the files again"),
     ],
 )
-async def test_what_is_too_large_is_told_what_to_do_instead(cookie: str, path: str, sentence: str) -> None:
+async def test_oversized_body_is_refused_with_an_alternative(cookie: str, path: str, sentence: str) -> None:
     application = limited(at_once(), bodies=Bodies(uploads=UPLOADS, upload=21 * 1024 * KIB))
     request = asked(path=path, cookie=cookie, headers={"content-length": "30000000"})
     assert await status_of(application, request) == 413

@@ -47,7 +47,7 @@ async def test_each_request_has_an_id_that_its_answer_says(kind: str) -> None:
     assert current_request() == ""
 
 
-async def test_the_id_of_a_load_balancer_is_taken_over_and_nothing_else() -> None:
+async def test_request_id_is_accepted_only_from_valid_header() -> None:
     assert (await asked(b"0af7651916cd43dd-1"))[0] == "0af7651916cd43dd-1"
     for hostile in (
         b"",
@@ -62,7 +62,7 @@ async def test_the_id_of_a_load_balancer_is_taken_over_and_nothing_else() -> Non
         assert len(id) == 16
 
 
-async def test_a_program_behind_the_proxy_answers_with_headers_of_its_own() -> None:
+async def test_program_behind_the_proxy_answers_with_own_headers() -> None:
     assert (await asked(tells=False))[1] == []
 
 
@@ -90,7 +90,7 @@ def test_json_has_what_a_line_says_as_fields() -> None:
     }
 
 
-async def test_lines_say_who_asks_whichever_task_found_out_and_whatever_a_message_says() -> None:
+async def test_log_lines_name_the_user_whatever_the_message_says() -> None:
     async def log_in() -> None:
         await sync_to_async(say_user)("alice")
 
@@ -116,7 +116,7 @@ def test_each_page_that_needs_a_login_says_who_asks(client: Any, django_user_mod
         assert subjects() == {"request": "request-2"}
 
 
-def test_a_message_cannot_say_that_it_is_of_another_request() -> None:
+def test_message_cannot_forge_another_request_id() -> None:
     with of_request("request-1"), of_execution("abc"):
         found = json.loads(JSON.format(record("refused name=a execution=other request=forged")))
     assert (found["request"], found["execution"], found["name"]) == ("request-1", "abc", "a")
@@ -134,7 +134,7 @@ def test_json_stays_one_line_and_nobody_forges_its_fields() -> None:
     assert "ValueError: a\nb" in found["exception"]
 
 
-def test_the_page_of_an_error_says_the_id_to_quote() -> None:
+def test_error_page_shows_the_id_to_quote() -> None:
     with of_request("request-1"):
         assert (
             "tell an operator this number: <code>request-1</code>" in failed(RequestFactory().get("/")).content.decode()

@@ -39,5 +39,5 @@ async def is_answered_at_once(status: int, path: str) -> bool:
         (503, "/readyz", True),
     ],
 )
-async def test_only_a_refused_try_at_a_password_has_to_wait(status: int, path: str, at_once: bool) -> None:
+async def test_only_refused_password_attempts_have_to_wait(status: int, path: str, at_once: bool) -> None:
     assert await is_answered_at_once(status, path) is at_once

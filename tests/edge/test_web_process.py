@@ -69,7 +69,7 @@ def log_in(web: WebProcess) -> bytes:
     return answer
 
 
-def test_a_login_waits_for_whoever_writes_to_the_database_and_succeeds(web: WebProcess) -> None:
+def test_login_waits_for_database_writer_and_succeeds(web: WebProcess) -> None:
     writer = sqlite3.connect(
         web.environment["DATABASE_URL"].removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False
     )
@@ -88,7 +88,7 @@ def _set_cookie(answer: str, name: str) -> str:
     return answer.split(f"set-cookie: {name}=", 1)[1].split(";", 1)[0]
 
 
-def test_unfinished_uploads_to_the_login_page_leave_nothing_on_the_disk(web: WebProcess, lines: Lines) -> None:
+def test_unfinished_login_uploads_leave_nothing_on_disk(web: WebProcess, lines: Lines) -> None:
     before = web.resident()
     with contextlib.ExitStack() as held:
         for number in range(4):
@@ -158,7 +158,7 @@ def opened(web: WebProcess, *headers: str) -> socket.socket:
 @pytest.mark.parametrize(
     "origin", ["http://[", "null", "", "http://evil.example", "x" * 8000, "http://a:b", "\xff\xfe"]
 )
-def test_a_websocket_of_an_odd_origin_is_refused_with_one_line(web: WebProcess, lines: Lines, origin: str) -> None:
+def test_websocket_of_foreign_origin_is_refused_and_logged_once(web: WebProcess, lines: Lines, origin: str) -> None:
     assert status(web.ask(web.head("GET", "/live/home/", *live(web, origin=origin)))) == 403
     (line,) = lines()
     assert "status=403 reason=foreign-origin asked=websocket /live/home/" in line and len(line) < 400
@@ -166,7 +166,7 @@ def test_a_websocket_of_an_odd_origin_is_refused_with_one_line(web: WebProcess, 
 
 @pytest.mark.parametrize("host", ["evil.example", "e" * 8000, "[", "a b", "\xff", "x:y:z"])
 @pytest.mark.parametrize("kind", ["http", "websocket"])
-def test_a_bad_host_is_answered_with_400_and_one_line(web: WebProcess, lines: Lines, host: str, kind: str) -> None:
+def test_bad_host_is_answered_400_and_logged_once(web: WebProcess, lines: Lines, host: str, kind: str) -> None:
     headers = live(web) if kind == "websocket" else ("Connection: close",)
     asked = web.head("GET", "/live/home/", *headers).replace(
         f"127.0.0.1:{web.port}\r\n".encode(), host.encode("latin-1") + b"\r\n", 1
@@ -281,7 +281,7 @@ def test_malformed_websockets_are_no_fault_of_ours(web: WebProcess, lines: Lines
     assert all(len(line) < 600 and "Traceback" not in line and " ERROR " not in line for line in found), found
 
 
-def test_what_a_browser_sends_on_a_live_page_is_not_kept(web: WebProcess, lines: Lines) -> None:
+def test_browser_messages_on_live_page_are_not_kept(web: WebProcess, lines: Lines) -> None:
     """Twelve messages of 64 MiB, half sent, in one frame or in pieces; also of somebody who is not logged in."""
     before = web.resident()
     with contextlib.ExitStack() as held:

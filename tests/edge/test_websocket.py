@@ -42,7 +42,7 @@ def close_code(answer: bytes) -> int:
     return int.from_bytes(answer[2:4], "big")
 
 
-async def test_a_message_within_the_limit_is_given_to_the_application() -> None:
+async def test_message_within_limit_reaches_the_application() -> None:
     app = App()
     async with serving(app) as server:
         client = await connected(server)
@@ -104,9 +104,7 @@ async def test_half_sent_messages_have_a_limit_all_together(caplog: Caplog) -> N
     ],
     ids=["large", "large in fragments", "no text", "no begin", "reserved", "large ping", "not masked"],
 )
-async def test_what_is_no_message_of_ours_ends_the_websocket_with_one_line(
-    sent: bytes, code: int, caplog: Caplog
-) -> None:
+async def test_malformed_message_closes_websocket_and_is_logged_once(sent: bytes, code: int, caplog: Caplog) -> None:
     app = App()
     async with serving(app) as server:
         client = await connected(server)
@@ -118,7 +116,7 @@ async def test_what_is_no_message_of_ours_ends_the_websocket_with_one_line(
     assert "reason=malformed asked=websocket /live" in line and len(line) < 400
 
 
-async def test_a_small_message_that_grows_when_it_is_decompressed_is_refused(caplog: Caplog) -> None:
+async def test_compressed_bomb_is_refused(caplog: Caplog) -> None:
     packed = zlib.compressobj(wbits=-12)
     bomb = packed.compress(bytes(64 * 2**20)) + packed.flush(zlib.Z_SYNC_FLUSH)
     app = App()
@@ -158,9 +156,7 @@ async def test_a_small_message_that_grows_when_it_is_decompressed_is_refused(cap
         "HTTP/1.0",
     ],
 )
-async def test_what_does_not_begin_a_websocket_is_answered_with_one_line(
-    sent: str, status: int, caplog: Caplog
-) -> None:
+async def test_invalid_websocket_request_is_answered_and_logged_once(sent: str, status: int, caplog: Caplog) -> None:
     async with serving(App()) as server:
         answer = await server.ask(sent)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer[:60]
@@ -168,7 +164,7 @@ async def test_what_does_not_begin_a_websocket_is_answered_with_one_line(
     assert f"status={status} " in line
 
 
-async def test_what_comes_before_the_websocket_is_accepted_ends_it(caplog: Caplog) -> None:
+async def test_data_before_websocket_is_accepted_ends_it(caplog: Caplog) -> None:
     asked = asyncio.Event()
 
     may_accept = asyncio.Event()
@@ -213,7 +209,7 @@ async def talkative(scope: Any, receive: Any, send: Any) -> None:
         await receive()
 
 
-async def test_a_client_that_reads_a_large_message_slowly_is_not_taken_for_gone() -> None:
+async def test_slow_reader_of_large_message_is_not_gone() -> None:
     """It answers no ping here, so once it reads again it has twice the time of a ping until it is taken for gone."""
     async with serving(talkative, ping_seconds=3) as server:
         client = await connected(server)
@@ -226,13 +222,13 @@ async def test_a_client_that_reads_a_large_message_slowly_is_not_taken_for_gone(
         await client.until(b"still here")
 
 
-async def test_a_client_that_answers_no_ping_is_taken_for_gone() -> None:
+async def test_client_without_pong_is_taken_for_gone() -> None:
     async with serving(App(), ping_seconds=0.1) as server:
         client = await connected(server)
         assert b"keepalive ping timeout" in await client.rest()
 
 
-async def test_an_application_that_sends_to_a_client_taken_for_gone_is_told_that_it_is() -> None:
+async def test_application_sending_to_gone_client_gets_an_error() -> None:
     told: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
     async def ticking(scope: Any, receive: Any, send: Any) -> None:
@@ -254,7 +250,7 @@ async def test_an_application_that_sends_to_a_client_taken_for_gone_is_told_that
         assert isinstance(await told, OSError)
 
 
-async def test_nothing_more_is_read_of_a_client_that_does_not_read_although_the_application_does() -> None:
+async def test_client_that_stops_reading_is_read_no_further() -> None:
     """Each of its pings would add an answer to what waits for it."""
     async with serving(App()) as server:
         client = await connected(server, buffer=4096)

@@ -35,7 +35,7 @@ pytestmark = [
 
 
 @pytest.mark.skipif(not AMTOOL, reason="no amtool here")
-def test_what_we_ship_is_a_configuration() -> None:
+def test_shipped_alertmanager_configuration_is_valid() -> None:
     done = subprocess.run([AMTOOL, "check-config", str(SHIPPED)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -150,7 +150,7 @@ def alertmanager(tmp_path: Path, web: str, manager_port: int) -> Iterator[Callab
         end()
 
 
-def test_an_alert_arrives_once_and_ends_also_over_a_restart(
+def test_alert_arrives_once_and_ends_despite_a_restart(
     tmp_path: Path, alertmanager: Callable[[], None], manager_port: int
 ) -> None:
     began = datetime.now(UTC)
@@ -209,7 +209,7 @@ def silences_in(port: int) -> list[tuple[str, str]]:
         return [(one["createdBy"], one["status"]["state"]) for one in json.load(answer)]
 
 
-def test_the_page_shows_an_alert_and_its_silence_reaches_alertmanager_and_is_ended_there(
+def test_page_shows_alert_and_silence_ends_in_alertmanager(
     operator: Session, alertmanager: Callable[[], None], passer: None, manager_port: int
 ) -> None:
     began = datetime.now(UTC)

@@ -51,7 +51,7 @@ def var(intact: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(intact, tmp_path / "var", symlinks=True))
 
 
-def test_every_file_of_a_run_has_a_row_and_every_row_a_file(intact: Path) -> None:
+def test_run_files_and_rows_match_one_to_one(intact: Path) -> None:
     names = [str(path.relative_to(intact)) for path in intact.rglob("*")]
     unknown = [name for name in names if not any(kept.covers(name) for kept in KEPT_FILES)]
     assert unknown == [], "add a row to grid/management/varfiles.py or grid/sandbox/keptfiles.py"
@@ -59,12 +59,12 @@ def test_every_file_of_a_run_has_a_row_and_every_row_a_file(intact: Path) -> Non
     assert set(idle) <= _NOT_OF_A_RUN
 
 
-def test_what_a_killed_run_leaves_is_not_damaged(intact: Path) -> None:
+def test_files_of_a_killed_run_are_not_damaged(intact: Path) -> None:
     assert damages(intact, KEPT_FILES) == []
 
 
 @pytest.mark.parametrize("damage", [name for name in DAMAGES if name != "file"])
-def test_damage_is_said_in_one_sentence_each_and_left_alone(var: Path, damage: str) -> None:
+def test_damage_is_reported_in_a_sentence_and_left_alone(var: Path, damage: str) -> None:
     harmed = [kept for kept in KEPT_FILES if damage in noticed(kept) and kept.name not in _NOT_OF_A_RUN]
     harmed = [kept for kept in harmed if not kept.is_folder and kept is not SECRET_KEY]
     for kept in harmed:
@@ -81,7 +81,7 @@ def test_damage_is_said_in_one_sentence_each_and_left_alone(var: Path, damage: s
 
 
 @pytest.mark.parametrize("name", [kept.name for kept in KEPT_FILES if kept.is_folder and kept.name.count("/") < 1])
-def test_a_file_in_the_place_of_a_folder_is_said_too(var: Path, name: str) -> None:
+def test_file_in_place_of_a_folder_is_reported(var: Path, name: str) -> None:
     DAMAGES["file"](var / name)
     answer = run("up", var, "--port", "1")
     assert answer.returncode == 1
@@ -101,7 +101,7 @@ def test_the_programs_refuse_too_when_they_are_started_alone(var: Path, command:
 
 
 @pytest.mark.parametrize("name", ["cluster.sqlite3", "server.pem"])
-def test_so_does_the_embedded_cluster(var: Path, name: str) -> None:
+def test_embedded_cluster_reports_damage_in_a_sentence_too(var: Path, name: str) -> None:
     DAMAGES["cut"](var / "cluster" / name)
     answer = run("sandbox", var, "--data", str(var / "cluster"), "--port", "0")
     assert answer.returncode == 1
@@ -109,14 +109,14 @@ def test_so_does_the_embedded_cluster(var: Path, name: str) -> None:
     assert str(var / "cluster" / name) in answer.stderr
 
 
-def test_without_a_database_the_web_server_does_not_make_an_empty_one(tmp_path: Path) -> None:
+def test_web_server_without_database_does_not_create_one(tmp_path: Path) -> None:
     answer = run("web", tmp_path)
     assert answer.returncode == 1
     assert answer.stderr.startswith(f"CommandError: There is no database at {tmp_path / 'grid.sqlite3'}: make one")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_only_a_cache_is_made_anew(intact: Path, tmp_path: Path) -> None:
+def test_lost_cache_is_made_anew(intact: Path, tmp_path: Path) -> None:
     grid = Grid(Path(shutil.copytree(intact, tmp_path / "var")))
     for kept in KEPT_FILES:
         path = grid.var / kept.name

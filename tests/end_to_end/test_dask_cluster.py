@@ -54,7 +54,7 @@ def make_wide_tier(admin: Page) -> None:
     expect(admin.locator("body")).to_contain_text("Wide")
 
 
-def test_a_dask_cluster_grows_to_five_workers_and_shrinks_to_one(grid: Grid, browser: Browser) -> None:
+def test_dask_cluster_grows_to_five_workers_and_shrinks(grid: Grid, browser: Browser) -> None:
     grid.node_idle_seconds = 20
     grid.start()
     admin = log_in(browser, grid, "admin").new_page()

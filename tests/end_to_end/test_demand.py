@@ -28,7 +28,7 @@ print("shrunk", flush=True)
 """
 
 
-def test_a_cluster_grows_for_what_waits_and_shrinks_when_nothing_does(grid: Grid) -> None:
+def test_cluster_grows_for_waiting_work_and_shrinks_when_idle(grid: Grid) -> None:
     grid.start()
     put_into_project(grid, "main.py", SLEEPERS)
     scientist = Session(grid, "scientist")

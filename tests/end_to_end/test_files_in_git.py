@@ -25,7 +25,7 @@ def run(page: Page, title: str, command: str) -> str:
 
 
 @pytest.mark.parametrize("options", [(), ("--without-native-sidecars",)], ids=["sidecar", "ordinary container"])
-def test_a_job_saves_its_files_as_a_commit_that_the_next_one_begins_with(
+def test_job_commits_files_that_the_next_one_starts_with(
     grid: Grid, browser: Browser, options: tuple[str, ...]
 ) -> None:
     grid.population = options

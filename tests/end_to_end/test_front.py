@@ -23,9 +23,7 @@ pytestmark = [
 ]
 
 
-def test_a_workspace_is_used_through_its_nginx_which_answers_nobody_else_and_ends_with_it(
-    grid: Grid, browser: Browser
-) -> None:
+def test_workspace_is_reachable_only_through_its_nginx_until_end(grid: Grid, browser: Browser) -> None:
     grid.start()
     scientist = log_in(browser, grid, "scientist")
     page = scientist.new_page()

@@ -11,7 +11,7 @@ STOPPED = 300_000  # milliseconds; looks come each minute, and a stop waits a mi
 WAITS = "import time; print('begun', flush=True); time.sleep(3000)"
 
 
-def test_an_idle_workspace_is_stopped_and_one_that_waits_for_something_is_not(grid: Grid, browser: Browser) -> None:
+def test_idle_workspace_is_stopped_and_waiting_ones_are_not(grid: Grid, browser: Browser) -> None:
     grid.start()
     scientist = log_in(browser, grid, "scientist")
     busy, idle = scientist.new_page(), scientist.new_page()

@@ -13,7 +13,7 @@ SECRETS = 'test "$E2E_KEY" = s3cret && test "$(cat "$GRID_SECRETS_PATH/e2e.txt")
 ONCE = 'if [ -e tried ]; then echo "rate is $rate"; seq -f \'{"step": %.0f, "loss": 0.25}\' 3; else touch tried; echo not yet; exit 3; fi'
 
 
-def test_a_job_that_fails_once_succeeds_at_its_second_attempt_and_is_swept(grid: Grid, browser: Browser) -> None:
+def test_failing_job_succeeds_at_second_attempt_and_is_swept(grid: Grid, browser: Browser) -> None:
     grid.start()
     page = log_in(browser, grid, "scientist").new_page()
     store(page, "E2E_KEY")

@@ -70,7 +70,7 @@ def serving(store: Receiver) -> Iterator[str]:
         thread.join()
 
 
-def test_each_line_of_a_job_arrives_though_the_receiver_comes_late_and_the_controller_is_killed(
+def test_job_lines_arrive_despite_late_receiver_and_killed_controller(
     grid: Grid, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     store, given = Receiver(), tmp_path / "authorization"

@@ -33,7 +33,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900)]
 
 
-def test_a_scientist_works_on_a_gpu_node_that_comes_and_goes(grid: Grid, browser: Browser) -> None:
+def test_scientist_works_on_gpu_node_that_comes_and_goes(grid: Grid, browser: Browser) -> None:
     grid.node_idle_seconds = 20
     grid.start()
     scientist, operator = log_in(browser, grid, "scientist"), log_in(browser, grid, "operator")
@@ -93,7 +93,7 @@ def test_a_scientist_works_on_a_gpu_node_that_comes_and_goes(grid: Grid, browser
     assert was_not_reloaded(executions)
 
 
-def test_files_of_a_workspace_are_there_when_it_is_resumed(grid: Grid, browser: Browser, tmp_path: Path) -> None:
+def test_workspace_files_survive_stop_and_resume(grid: Grid, browser: Browser, tmp_path: Path) -> None:
     """Those that a kernel writes, and those that somebody sends from his machine; both come back to it unchanged."""
     notebook = tmp_path / "sent.ipynb"
     # Longer than any buffer on its way.
@@ -124,7 +124,7 @@ def test_files_of_a_workspace_are_there_when_it_is_resumed(grid: Grid, browser: 
         expect(page.locator("body")).to_contain_text(re.compile("Stopp"), timeout=SOON)
 
 
-def test_a_launch_over_the_quota_waits_and_starts_by_itself(grid: Grid, browser: Browser) -> None:
+def test_launch_over_quota_waits_and_starts_by_itself(grid: Grid, browser: Browser) -> None:
     """The admin lowers the quota, and it is in force at once in the web process and in the controller."""
     grid.start()
     admin, scientist = log_in(browser, grid, "admin").new_page(), log_in(browser, grid, "scientist")

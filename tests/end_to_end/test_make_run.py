@@ -33,7 +33,7 @@ def alive(processes: list[psutil.Process]) -> list[str]:
     return found
 
 
-def test_it_starts_prints_the_logins_and_ends_with_all_of_its_processes(grid: Grid) -> None:
+def test_run_prints_logins_and_ends_with_all_its_processes(grid: Grid) -> None:
     grid.began = time.time() - 1000  # as after a long set-up
     grid.start()
     assert re.search(r"is up after 10\d\d\.\d s\.", grid.output)
@@ -91,7 +91,7 @@ def _is_ready(grid: Grid) -> bool:
         return False
 
 
-def test_a_second_run_in_the_same_folder_is_refused_in_one_sentence(grid: Grid) -> None:
+def test_second_run_in_same_folder_is_refused(grid: Grid) -> None:
     grid.start()
     other = run_up(grid, grid.port + 3)
     assert other.returncode == 1
@@ -106,14 +106,14 @@ def test_a_taken_port_is_said_in_one_sentence(grid: Grid) -> None:
     assert len(answer.stderr.strip().splitlines()) == 1
 
 
-def test_a_folder_that_cannot_be_written_is_said_in_one_sentence() -> None:
+def test_unwritable_folder_is_reported_in_a_sentence() -> None:
     answer = run_up(Grid(Path("/proc/compute-grid")), 1)
     assert answer.returncode == 1
     assert answer.stderr.startswith("CommandError: Cannot write to /proc/compute-grid")
     assert len(answer.stderr.strip().splitlines()) == 1
 
 
-def test_a_python_that_is_too_old_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_outdated_python_is_reported_in_a_sentence(tmp_path: Path) -> None:
     """The set-up script runs under a Python that claims to be 3.8, with no newer one to be found."""
     code = (
         "import runpy, sys; sys.version_info = (3, 8, 10); sys.argv = ['setup_environment.py', 'run'];"

@@ -10,7 +10,7 @@ from tests.support.wheels import wheel
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(600)]
 
 
-def test_packages_of_ones_own_survive_stop_and_resume_and_cannot_break_jupyterlab(grid: Grid, browser: Browser) -> None:
+def test_own_packages_survive_resume_and_cannot_break_jupyterlab(grid: Grid, browser: Browser) -> None:
     grid.start()
     scientist = log_in(browser, grid, "scientist")
     page = scientist.new_page()

@@ -30,7 +30,7 @@ DNS = {
 }
 
 
-def test_the_lights_are_lit_and_an_incident_outlives_the_controller(grid: Grid) -> None:
+def test_lights_are_on_and_incident_outlives_the_controller(grid: Grid) -> None:
     grid.start()
     operator = Session(grid, "operator")
     wait_until(lambda: "The proxy takes connections." in operator.get(PAGE), 90, "the first look")

@@ -57,7 +57,7 @@ def programs(grid: Grid) -> dict[int, psutil.Process]:
     return {one.pid: one for one in psutil.Process(grid.process.pid).children()}
 
 
-def test_the_pages_have_charts_and_a_second_run_keeps_them(grid: Grid) -> None:
+def test_pages_have_charts_and_second_run_keeps_them(grid: Grid) -> None:
     grid.has_prometheus, grid.node_idle_seconds = True, 3600
     grid.start()
     assert f"Prometheus, for charts of use over time: http://127.0.0.1:{grid.port + 4}/" in grid.output

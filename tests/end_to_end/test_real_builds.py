@@ -55,9 +55,7 @@ def asked(kubeconfig: Path, builder: str) -> BuildProgress:
 
 
 @pytest.mark.parametrize("builder", ["buildkit", "buildah"])
-def test_a_real_api_server_takes_a_build_and_its_job_controller_ends_it(
-    real_grid: RealGrid, kubeconfig: Path, builder: str
-) -> None:
+def test_real_api_server_runs_a_build_to_its_end(real_grid: RealGrid, kubeconfig: Path, builder: str) -> None:
     wait_until(lambda: "waits for a node with 1 cores and 4Gi" in asked(kubeconfig, builder).message, 60, "the pod")
     job = f"build-{builder}-2-0badcafe"
     selected = ("-n", SPACE, "-l", f"app.kubernetes.io/instance={job}", "-o", "name")

@@ -98,7 +98,7 @@ def real_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
         yield grid
 
 
-def test_a_cluster_grows_and_shrinks_with_its_work_and_loses_nothing(real_grid: RealGrid) -> None:
+def test_cluster_scales_with_its_work_and_loses_nothing(real_grid: RealGrid) -> None:
     put_into_project(real_grid, "main.py", BURNERS)
     scientist = Session(real_grid, "scientist")
     fields = {**CLUSTER, "title": "Burners", "workers_maximum": "4", "target_cpu": "80"}

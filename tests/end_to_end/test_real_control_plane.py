@@ -96,7 +96,7 @@ def test_the_controller_may_write_in_its_namespace(real_grid: RealGrid, question
     assert real_grid.may("controller", f"{question} -n compute-grid")
 
 
-def test_the_controller_may_list_what_keeps_a_pod_off_the_nodes(real_grid: RealGrid) -> None:
+def test_controller_may_list_what_blocks_scheduling(real_grid: RealGrid) -> None:
     for question in (
         "list nodes",
         "list pods -A",
@@ -193,7 +193,7 @@ def test_an_operator_drains_a_node_around_no_budget(real_grid: RealGrid, browser
     real_grid.nothing_was_forbidden()
 
 
-def test_an_operator_taints_and_labels_a_node_around_no_budget(real_grid: RealGrid, browser: Browser) -> None:
+def test_operator_taints_and_labels_node_without_bypassing_budgets(real_grid: RealGrid, browser: Browser) -> None:
     """Each after its preview, which changes nothing; what would evict a pod that a budget counts is refused until there is no budget."""
     name = real_grid.ready_nodes()[0]
     page = log_in(browser, real_grid, "operator").new_page()

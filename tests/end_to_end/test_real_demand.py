@@ -43,7 +43,7 @@ def served(real_grid: RealGrid) -> Iterator[RealGrid]:
         real_grid.stop("web")
 
 
-def test_an_api_that_nobody_answers_stops_the_deletion_of_every_namespace(real_grid: RealGrid) -> None:
+def test_unanswered_api_blocks_every_namespace_deletion(real_grid: RealGrid) -> None:
     """The hazard: what `external-metrics.yaml` did before a web process served it, when it still registered the API itself."""
     with namespace(real_grid, "hazard") as name:
         try:
@@ -65,7 +65,7 @@ def test_ours_goes_before_it_harms_and_comes_again(served: RealGrid) -> None:
     wait_until(served.demand_is_registered, 60, "external metrics again")
 
 
-def test_numbers_are_told_to_the_api_server_and_to_nobody_else(served: RealGrid) -> None:
+def test_metrics_are_served_to_the_api_server_only(served: RealGrid) -> None:
     told = json.loads(served.kubectl("get", "--raw", NUMBERS))
     assert told["kind"] == "ExternalMetricValueList"
     trusting = ssl.create_default_context()
@@ -79,12 +79,12 @@ def test_numbers_are_told_to_the_api_server_and_to_nobody_else(served: RealGrid)
     assert not spec.get("insecureSkipTLSVerify")
 
 
-def test_it_goes_with_the_controller_that_looks_after_it(served: RealGrid) -> None:
+def test_api_service_goes_with_its_controller(served: RealGrid) -> None:
     served.stop("controller")
     assert not exists(served, "apiservice", API_SERVICE)
 
 
-def test_it_goes_with_the_file_that_allowed_it(served: RealGrid) -> None:
+def test_api_service_goes_with_its_permission_file(served: RealGrid) -> None:
     served.kubectl("delete", "-f", str(DEMAND))
     wait_until(lambda: not exists(served, "apiservice", API_SERVICE), 60, "the end of the registration")
 

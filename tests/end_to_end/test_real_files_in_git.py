@@ -90,7 +90,7 @@ def git_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitGrid]:
             grid.try_kubectl("delete", "pv", "repositories", "--wait=false")
 
 
-def test_a_jobs_files_are_saved_and_its_pod_ends_by_itself(git_grid: GitGrid) -> None:
+def test_job_files_are_saved_and_pod_ends(git_grid: GitGrid) -> None:
     job = git_grid.launch("Write", "mkdir -p data && echo made by a job > data/result.txt")
     git_grid.scientist.wait_for(job, "Succeeded", seconds=PULL_SECONDS)
     assert git_grid.git("show", "main:data/result.txt") == "made by a job"

@@ -44,7 +44,7 @@ asyncio.run(serve())
 CUT_WITHIN = 2_000  # milliseconds
 
 
-def test_a_member_takes_nothing_over_and_is_cut_off_when_he_is_removed(grid: Grid, browser: Browser) -> None:
+def test_removed_member_is_cut_off_and_takes_nothing_over(grid: Grid, browser: Browser) -> None:
     grid.start()
     member, owner = log_in(browser, grid, "colleague"), log_in(browser, grid, "scientist")
     members_lab = launch_and_open(member, "Plants")

@@ -9,9 +9,7 @@ from tests.end_to_end.people import PULL, SOON, launch, log_in, open_lab, run_ce
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(600)]
 
 
-def test_a_second_workspace_opens_with_a_layout_of_its_own_and_neither_asks_about_news(
-    grid: Grid, browser: Browser
-) -> None:
+def test_second_workspace_has_own_layout_and_no_news_prompt(grid: Grid, browser: Browser) -> None:
     grid.start()
     scientist = log_in(browser, grid, "scientist")
     first = launched_lab(scientist, "First")

@@ -17,7 +17,7 @@ BUILD = 480_000  # milliseconds; its terminal is compiled
 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("node", "npm", "g++", "make"))), reason="code-server is made of them")
-def test_vs_code_opens_the_projects_folder_and_runs_a_terminal_there(grid: Grid, browser: Browser) -> None:
+def test_vscode_opens_project_folder_with_a_working_terminal(grid: Grid, browser: Browser) -> None:
     grid.start()
     scientist = log_in(browser, grid, "scientist")
     page = scientist.new_page()

@@ -65,7 +65,7 @@ def test_without_a_secret_nothing_is_mounted_for_it() -> None:
     assert pod["automountServiceAccountToken"] is False
 
 
-def test_the_name_of_a_job_is_one_however_long_the_environments_is() -> None:
+def test_job_name_is_valid_for_long_environment_names() -> None:
     name = RevisionOrder(f"{REPOSITORY}{'e' * 40}:12345-0badcafe", "b", ()).job
     assert len(name) <= 63
     assert name == f"build-{'e' * 40}-12345-0badcafe"
@@ -106,7 +106,7 @@ UNPLACED = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are
         (job(type="Failed", reason="DeadlineExceeded"), None, "", "failed", "not built within 30 minutes. It waited."),
     ],
 )  # fmt: skip
-def test_what_the_state_of_a_job_means(job: Any, pod: Pod | None, log: str, state: str, message: str) -> None:
+def test_job_state_maps_to_build_progress(job: Any, pod: Pod | None, log: str, state: str, message: str) -> None:
     progress = progress_of(job, pod, log, order=ORDER, settings=SETTINGS, before="It waited.")
     assert (progress.state, progress.log, len(progress.id)) == (state, log, 32)
     assert message in progress.message
@@ -114,7 +114,7 @@ def test_what_the_state_of_a_job_means(job: Any, pod: Pod | None, log: str, stat
     assert progress.image == (f"{REPOSITORY}lab@{DIGEST}" if state == "ready" else "")
 
 
-def test_what_a_log_ends_with_is_shortened() -> None:
+def test_last_error_of_log_is_shortened() -> None:
     assert last_error("") == ""
     assert last_error("one\n  two. \n") == "two"
     assert len(last_error(f"ERROR: {'x' * 9000}")) == 500
@@ -154,9 +154,7 @@ def end(cluster: FakeCluster, kind: str, message: str = "") -> None:
     cluster.put(JOBS, {**job, "status": {"conditions": [{"type": kind, "status": "True"}]}})
 
 
-def test_a_build_goes_on_whoever_asks_and_ends_as_an_image_by_digest(
-    cluster: FakeCluster, lab: EnvironmentRevision
-) -> None:
+def test_build_continues_across_callers_and_ends_as_digest(cluster: FakeCluster, lab: EnvironmentRevision) -> None:
     assert asked(cluster, lab).state == "building"
     cluster.fail_next(NotFound("killed between the two"), verb="create")
     assert asked(cluster, lab).state == "building"
@@ -169,9 +167,7 @@ def test_a_build_goes_on_whoever_asks_and_ends_as_an_image_by_digest(
     assert Environment.objects.get().image == lab.image
 
 
-def test_a_controller_killed_between_job_and_files_makes_the_files_later(
-    cluster: FakeCluster, lab: EnvironmentRevision
-) -> None:
+def test_killed_controller_makes_missing_build_files_later(cluster: FakeCluster, lab: EnvironmentRevision) -> None:
     cluster.put(JOBS, job_manifest(RevisionOrder(lab.image, "b:1", ()), SETTINGS).body)
     asked(cluster, lab)
     (files,), (job,) = cluster.objects(CONFIG_MAPS), cluster.objects(JOBS)
@@ -179,7 +175,7 @@ def test_a_controller_killed_between_job_and_files_makes_the_files_later(
 
 
 @pytest.mark.parametrize("error", [NotFound("no namespace"), NotAllowed("no right")])
-def test_a_cluster_without_the_namespace_or_the_right_is_waited_for(
+def test_cluster_without_namespace_or_permission_is_waited_for(
     cluster: FakeCluster, lab: EnvironmentRevision, error: NotFound | NotAllowed
 ) -> None:
     cluster.fail_next(error, times=9)
@@ -199,7 +195,7 @@ def test_another_replica_that_was_faster_is_no_failure(cluster: FakeCluster, lab
 
 @pytest.mark.usefixtures("db")
 @pytest.mark.parametrize("what", ["job", "base"])
-def test_what_is_not_ours_to_build_is_refused(cluster: FakeCluster, lab: EnvironmentRevision, what: str) -> None:
+def test_foreign_or_embedded_base_build_is_refused(cluster: FakeCluster, lab: EnvironmentRevision, what: str) -> None:
     if what == "base":
         EnvironmentRevision.objects.filter(number=1).update(image="compute-grid-built/lab:1-a")
     else:

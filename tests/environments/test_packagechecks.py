@@ -67,13 +67,13 @@ def release(
         ("Successfully installed ../../etc-1 <b>-2 -3", ["x"], []),
     ],
 )  # fmt: skip
-def test_what_was_installed_is_read_from_pips_log_else_from_exact_requirements(
+def test_installed_packages_come_from_pip_log_or_exact_requirements(
     log: str, requirements: list[str], found: list[str]
 ) -> None:
     assert [f"{one.name} {one.version}" for one in packages_of(requirements, log)] == found
 
 
-def test_a_release_is_marked_for_its_vulnerabilities_and_for_being_yanked() -> None:
+def test_release_is_marked_as_vulnerable_or_yanked() -> None:
     assert mark_of(JINJA, release()) is None
     assert mark_of(JINJA, b"{}") is None
     assert mark_of(JINJA, release({**OLD, "withdrawn": "2020-01-01"}, yanked=(True, False))) is None
@@ -132,7 +132,7 @@ class Pypi:
         return web.Response(body=self.releases[name], content_type="application/json")
 
 
-async def test_an_index_is_asked_for_each_release_and_does_not_know_some() -> None:
+async def test_index_is_queried_per_release_and_misses_some() -> None:
     pypi = Pypi(jinja2=release(OLD), rich=release())
     async with serving(pypi) as server:
         index = PackageIndex(f"{server.url}/simple/")
@@ -146,7 +146,7 @@ async def test_an_index_is_asked_for_each_release_and_does_not_know_some() -> No
     assert [mark.package for mark in report.marks] == [JINJA]
 
 
-async def test_releases_that_are_answered_with_an_error_leave_the_others_checked() -> None:
+async def test_failed_releases_leave_the_others_checked() -> None:
     pypi = Pypi(jinja2=release(OLD), rich=b"<html>")
     pypi.statuses = {"a": 403, "b": 500}
     odd = (Package("a", "1"), Package("b", "1"), Package("rich", "1"))
@@ -176,14 +176,14 @@ def test_a_simple_index_says_what_is_yanked(version: str, why: str | bool | None
     assert why_yanked(SIMPLE_JSON, version) == why
 
 
-async def test_an_answer_that_is_too_large_is_said_to_be() -> None:
+async def test_oversized_answer_is_reported() -> None:
     pypi = Pypi(jinja2=b" " * (3 << 20))
     async with serving(pypi) as server:
         with pytest.raises(NotChecked, match="answered with more than 2 MiB"):
             await PackageIndex(server.url).report([JINJA], NOW)
 
 
-async def test_an_index_without_the_json_api_is_asked_what_is_yanked() -> None:
+async def test_index_without_json_api_is_queried_for_yanked_releases() -> None:
     pypi = Pypi()
     pypi.pages = {
         "/root/simple/jinja2/": ("application/vnd.pypi.simple.v1+json", SIMPLE_JSON),
@@ -232,7 +232,7 @@ def built(db: None) -> EnvironmentRevision:
     ("hours", "unchecked", "is_due"),
     [(None, "", True), (0.5, "", False), (23, "", False), (25, "", True), (0.5, "Away.", False), (2, "Away.", True)],
 )
-def test_a_revision_is_due_when_ready_daily_and_hourly_after_no_answer(
+def test_ready_revision_is_due_daily_or_hourly_after_failure(
     built: EnvironmentRevision, hours: float | None, unchecked: str, is_due: bool
 ) -> None:
     asked = None if hours is None else NOW - timedelta(hours=hours)
@@ -240,7 +240,7 @@ def test_a_revision_is_due_when_ready_daily_and_hourly_after_no_answer(
     assert next_due(NOW) == ((built.pk, (JINJA,)) if is_due else None)
 
 
-def test_what_is_no_built_revision_is_never_due(built: EnvironmentRevision) -> None:
+def test_revision_that_is_not_built_is_never_due(built: EnvironmentRevision) -> None:
     EnvironmentRevision.objects.filter(pk=built.pk).update(state="failed")
     assert next_due(NOW) is None
 
@@ -250,7 +250,7 @@ async def directly(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_the_last_answer_is_kept_while_the_index_is_away() -> None:
+async def test_last_answer_is_kept_while_index_is_away() -> None:
     revision = await sync_to_async(build_one)()
     pypi, hour = Pypi(jinja2=release(OLD)), [NOW]
     async with serving(pypi) as server:
@@ -271,7 +271,7 @@ class Faulty(PackageIndex):
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_revision_that_cannot_be_checked_keeps_no_other_waiting(caplog: pytest.LogCaptureFixture) -> None:
+async def test_uncheckable_revision_keeps_no_other_waiting(caplog: pytest.LogCaptureFixture) -> None:
     revision = await sync_to_async(build_one)()
     checks = PackageChecks(directly, lambda: NOW, TroubleLog(lambda: 0.0), Faulty("http://x"))
     assert await checks.run_once() == PAUSE_SECONDS

@@ -63,7 +63,7 @@ def build(environment: Environment, text: str = "polars==1.9.0", base: int = 1) 
     return revisions.make_built(environment.pk, base, text, note="", by="admin", now=NOW)
 
 
-def test_an_environment_has_a_revision_from_the_first_and_one_more_for_each_image(shop: Shop) -> None:
+def test_environment_gets_a_revision_for_each_image(shop: Shop) -> None:
     lab = shop.workspace
     first = lab.image
     assert shown(lab) == (1, first, [(1, first, "ready")])
@@ -77,7 +77,7 @@ def test_an_environment_has_a_revision_from_the_first_and_one_more_for_each_imag
     assert shown(lab)[:2] == (3, first)
 
 
-def test_a_deprecated_revision_leaves_the_launches_to_the_newest_ready_one(shop: Shop) -> None:
+def test_deprecated_revision_leaves_launches_to_newest_ready_one(shop: Shop) -> None:
     lab, first = shop.workspace, shop.workspace.image
     make(lab)
     revisions.deprecate(lab.pk, 2, because="It has a bug.")
@@ -108,7 +108,7 @@ def test_a_wrong_build_is_refused_at_its_field(shop: Shop, text: str, base: int,
     assert [problem.path for problem in refused.value.problems] == [path]
 
 
-def test_a_workspace_resumes_with_the_revision_it_had_unless_the_newest_is_asked_for(shop: Shop) -> None:
+def test_workspace_resumes_with_its_revision_unless_newest_is_requested(shop: Shop) -> None:
     lab, first = shop.workspace, shop.workspace.image
     workspace = Workspace.objects.get(pk=settled(shop.launch()).workspace_id)
     assert workspace.environment_revision == 1
@@ -137,7 +137,7 @@ def settled(execution: Execution) -> Execution:
     return execution
 
 
-def test_a_run_again_has_the_recorded_revision_and_a_new_run_the_current_one(shop: Shop) -> None:
+def test_run_again_uses_recorded_revision_and_new_run_current(shop: Shop) -> None:
     job = launched(shop)
     run = job.runs.get()
     ended(run, State.FAILED)
@@ -149,7 +149,7 @@ def test_a_run_again_has_the_recorded_revision_and_a_new_run_the_current_one(sho
     assert Job.objects.get().environment_revision == 2
 
 
-def test_who_uses_a_revision_is_counted(shop: Shop) -> None:
+def test_users_of_a_revision_are_counted(shop: Shop) -> None:
     settled(shop.launch())
     make(shop.workspace)
     shop.launch(after=1)
@@ -226,7 +226,7 @@ def test_a_finished_build_is_the_current_revision(shop: Shop) -> None:
         (tuple(BuildProgress(str(number), "building") for number in range(3)), "building", ""),
     ],
 )
-def test_what_becomes_of_a_build(
+def test_build_outcome_follows_its_progress(
     shop: Shop, answers: Sequence[BuildProgress | Exception], state: str, message: str
 ) -> None:
     made = build(shop.workspace)

@@ -38,9 +38,7 @@ def reporting(name: str, **images: int) -> Node:
     return decode(builders.node(name, status={"images": reported}), Node)
 
 
-def test_the_size_of_an_image_is_what_nodes_report_and_a_large_one_has_a_hint(
-    admin: Client, lab: Environment, runtime: Runtime
-) -> None:
+def test_image_size_comes_from_nodes_with_hint_when_large(admin: Client, lab: Environment, runtime: Runtime) -> None:
     EnvironmentRevision.objects.filter(number=1).update(image="base")
     base = EnvironmentRevision.objects.get()
     digest = f"sha256:{'1a' * 32}"
@@ -90,7 +88,7 @@ def test_no_pulls_have_no_pace() -> None:
 
 
 @pytest.mark.usefixtures("runtime")
-def test_a_new_image_is_the_current_revision_and_in_the_history(admin: Client, lab: Environment) -> None:
+def test_new_image_is_current_revision_and_in_history(admin: Client, lab: Environment) -> None:
     answer = admin.post(f"{LIST}new/", {"what": "image", "image": "lab:2", "note": "Newer"})
     assert answer.headers["Location"] == f"{LIST}2/"
     lab.refresh_from_db()
@@ -131,7 +129,7 @@ def test_requirements_are_refused_where_nothing_builds_them(admin: Client, lab: 
 
 
 @pytest.mark.usefixtures("runtime")
-def test_requirements_are_taken_where_a_builder_is_set_and_named_after_its_repository(
+def test_requirements_are_accepted_with_builder_and_named_after_repository(
     admin: Client, lab: Environment, settings: Settings
 ) -> None:
     settings.BUILDER, settings.BUILD_REPOSITORY = "buildah", "registry.example.com/grid"
@@ -141,7 +139,7 @@ def test_requirements_are_taken_where_a_builder_is_set_and_named_after_its_repos
 
 
 @pytest.mark.usefixtures("runtime")
-def test_a_build_is_shown_with_its_log_and_a_failed_one_can_be_corrected(
+def test_build_shows_its_log_and_failed_one_is_correctable(
     admin: Client, lab: Environment, cluster: FakeCluster
 ) -> None:
     cluster.sandbox = POPULATION
@@ -176,9 +174,7 @@ def used(people: People) -> Workspace:
 
 
 @pytest.mark.usefixtures("runtime")
-def test_what_is_known_against_packages_is_marked_and_what_could_not_be_asked_is_said(
-    admin: Client, lab: Environment
-) -> None:
+def test_package_findings_are_marked_and_failed_checks_explained(admin: Client, lab: Environment) -> None:
     made = revisions.make_built("lab", 1, "jinja2", note="", by="admin", now=builders.MOMENT)
     revisions.record_progress(made.pk, BuildProgress("a", "ready"), now=builders.MOMENT)
     assert "Known against its packages" not in text(admin, f"{LIST}2/")
@@ -223,9 +219,7 @@ def test_deprecating_says_first_who_uses_it(admin: Client, used: Workspace) -> N
 
 
 @pytest.mark.usefixtures("runtime")
-def test_the_only_ready_revision_is_not_deprecated_and_nobody_is_pointed_to_another(
-    admin: Client, used: Workspace
-) -> None:
+def test_only_ready_revision_cannot_be_deprecated(admin: Client, used: Workspace) -> None:
     revisions.deprecate(used.environment_id, 2, because="")
     path = f"/environments/{used.environment_id}/revisions/1/deprecate/"
     asked = text(admin, path)
@@ -237,7 +231,7 @@ def test_the_only_ready_revision_is_not_deprecated_and_nobody_is_pointed_to_anot
 
 @pytest.mark.parametrize(("newest", "revision"), [({}, 1), ({"newest": "on"}, 2)])
 @pytest.mark.usefixtures("two_pools")
-def test_a_workspace_is_resumed_with_its_revision_or_the_newest(
+def test_workspace_resumes_with_own_or_newest_revision(
     used: Workspace, people: People, client: Client, newest: dict[str, str], revision: int
 ) -> None:
     client.force_login(User.objects.get(pk=people.owner.pk))

@@ -67,7 +67,7 @@ def forbid_to_list(forbidden: Resource, world: World) -> None:
 
 
 @in_world
-async def test_nodes_that_are_too_small_are_named_with_what_they_have(shop: Shop, configure: Configure) -> None:
+async def test_too_small_nodes_are_named_with_their_amounts(shop: Shop, configure: Configure) -> None:
     world = World()
     world.cluster.put(NODES, node("n1", cpu="500m"))
     execution = await given_up(shop, configure, world)
@@ -80,9 +80,7 @@ async def test_nodes_that_are_too_small_are_named_with_what_they_have(shop: Shop
 
 
 @in_world
-async def test_a_claim_without_a_volume_is_told_with_what_kubernetes_said_of_it(
-    shop: Shop, configure: Configure
-) -> None:
+async def test_claim_without_volume_is_told_in_kubernetes_words(shop: Shop, configure: Configure) -> None:
     world = World()
     world.cluster.put(NODES, node("n1"))
     execution, controller = await waits_for_a_node(shop, configure, world)
@@ -122,7 +120,7 @@ async def test_a_full_pool_is_told_with_the_autoscalers_limit(shop: Shop, config
 
 
 @in_world
-async def test_without_the_right_to_list_nodes_the_schedulers_words_are_told(shop: Shop, configure: Configure) -> None:
+async def test_scheduler_words_are_told_without_right_to_list_nodes(shop: Shop, configure: Configure) -> None:
     world = World()
     forbid_to_list(NODES, world)
     world.cluster.put(NODES, node("n1", cpu="500m"))
@@ -132,7 +130,7 @@ async def test_without_the_right_to_list_nodes_the_schedulers_words_are_told(sho
 
 
 @in_world
-async def test_a_cluster_whose_head_or_first_worker_got_no_node_says_so(shop: Shop, configure: Configure) -> None:
+async def test_cluster_says_whether_head_or_worker_got_no_node(shop: Shop, configure: Configure) -> None:
     configure(DEPLOYING_TIMEOUT, 90)
     configure(PREPARING_TIMEOUT, 90)
     configure(MAXIMUM_EXECUTIONS_PER_USER, 9)
@@ -165,9 +163,7 @@ def small_node_of(pool: str) -> NodeTemplate:
 
 
 @in_world
-async def test_a_pool_at_zero_is_told_by_its_remembered_nodes_with_the_words_of_the_pages(
-    shop: Shop, configure: Configure
-) -> None:
+async def test_pool_at_zero_is_explained_by_its_remembered_nodes(shop: Shop, configure: Configure) -> None:
     world = World()
     empty = STATUS.replace("cloudProviderTarget: 1", "cloudProviderTarget: 0")
     world.cluster.put(CONFIG_MAPS, config_map("cluster-autoscaler-status", {"status": empty}, namespace="kube-system"))
@@ -229,7 +225,7 @@ async def test_many_that_give_up_together_share_one_list() -> None:
 
 
 @virtual_time
-async def test_a_pod_that_came_after_the_list_is_not_judged_by_it() -> None:
+async def test_pod_newer_than_list_is_not_judged_by_it() -> None:
     cluster, clock = a_cluster(), Clock()
     nodes = clock.nodes(cluster)
     first = await nodes.of(waiting())
@@ -238,7 +234,7 @@ async def test_a_pod_that_came_after_the_list_is_not_judged_by_it() -> None:
 
 
 @virtual_time
-async def test_a_silent_api_server_costs_a_short_wait_and_no_answer() -> None:
+async def test_silent_api_server_costs_a_short_wait_only() -> None:
     cluster, clock = a_cluster(), Clock()
     cluster.list_seconds = 3600
     nodes, began = clock.nodes(cluster), asyncio.get_running_loop().time()
@@ -252,7 +248,7 @@ async def test_a_silent_api_server_costs_a_short_wait_and_no_answer() -> None:
 
 
 @virtual_time
-async def test_a_list_that_comes_late_serves_those_that_give_up_after_it() -> None:
+async def test_late_list_serves_those_that_give_up_afterwards() -> None:
     cluster, clock = a_cluster(), Clock()
     cluster.list_seconds = PATIENCE_SECONDS + 1
     nodes = clock.nodes(cluster)
@@ -264,7 +260,7 @@ async def test_a_list_that_comes_late_serves_those_that_give_up_after_it() -> No
 
 
 @virtual_time
-async def test_of_so_many_pods_that_they_would_fill_the_memory_only_the_sums_are_kept(
+async def test_only_sums_are_kept_of_too_many_pods(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MOST_PODS", 500)
@@ -291,7 +287,7 @@ async def test_a_message_names_no_pod_of_others() -> None:
 
 
 @virtual_time
-async def test_without_the_volumes_or_the_autoscaler_the_nodes_are_known_still() -> None:
+async def test_nodes_are_known_without_volumes_or_autoscaler() -> None:
     cluster = a_cluster()
     cluster.fail_next(ClusterUnavailable("away"), verb="get")
     found = await Clock().nodes(cluster).of(waiting())

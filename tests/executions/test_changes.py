@@ -55,17 +55,17 @@ def test_the_full_state_is_right_whatever_the_browser_has(old: list[Fragment], n
 
 
 @given(page=rows)
-def test_nothing_changed_is_nothing_sent(page: list[Fragment]) -> None:
+def test_unchanged_page_sends_nothing(page: list[Fragment]) -> None:
     assert changes(shown(*page), shown(*page)) == []
 
 
-def test_one_changed_row_of_many_is_sent_alone() -> None:
+def test_changed_row_of_many_is_sent_alone() -> None:
     old = [row(f"r{place}") for place in range(500)]
     new = [*old[:250], row("r250", 1), *old[251:]]
     assert changes(shown(*old), shown(*new)) == [PageUpdate("replace", "r250", (row("r250", 1),))]
 
 
-def test_one_row_that_moves_is_taken_out_and_put_in_and_the_others_stay() -> None:
+def test_moved_row_is_taken_out_and_put_in_alone() -> None:
     old = [row(name) for name in "abcde"]
     new = [row(name) for name in "bcdae"]
     assert changes(shown(*old), shown(*new)) == [PageUpdate("remove", "a"), PageUpdate("after", "d", (row("a"),))]

@@ -51,7 +51,7 @@ async def test_the_cluster_confirms_the_very_objects_and_keeps_none(shop: Shop) 
 
 
 @in_world
-async def test_a_refusal_is_in_our_words_with_kubernetes_text_kept(shop: Shop) -> None:
+async def test_refusal_is_in_our_words_with_kubernetes_text_kept(shop: Shop) -> None:
     world = World()
     said = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
     world.cluster.fail_next(NotAllowed(said), verb="create")
@@ -81,7 +81,7 @@ async def test_a_cluster_that_does_not_answer_is_not_known(shop: Shop) -> None:
 
 
 @in_world
-async def test_what_nobody_waits_for_any_more_is_not_tried(shop: Shop) -> None:
+async def test_unawaited_check_is_not_tried(shop: Shop) -> None:
     world = World()
     asked(shop, after=-11)
     assert (await answered(world)).answered_at is None
@@ -92,9 +92,7 @@ async def test_what_nobody_waits_for_any_more_is_not_tried(shop: Shop) -> None:
 
 
 @in_world
-async def test_what_became_too_late_while_others_were_tried_is_not_tried(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_check_that_became_too_late_is_not_tried(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     world, quick = World(), dryrun.dry_run
     asked(shop)
     asked(shop, id="another12345")
@@ -115,7 +113,7 @@ async def test_specs_of_another_release_are_answered_and_stop_nothing(shop: Shop
     assert (await answered(World())).outcome == CheckOutcome.NOT_KNOWN
 
 
-def test_the_same_form_asks_once_until_its_answer_is_old(shop: Shop) -> None:
+def test_same_form_asks_once_until_its_answer_is_old(shop: Shop) -> None:
     first = asked(shop)
     assert first is not None
     assert asked(shop, after=5) == first
@@ -128,7 +126,7 @@ def test_the_same_form_asks_once_until_its_answer_is_old(shop: Shop) -> None:
     assert (anew.outcome, anew.answered_at) == (CheckOutcome.ASKED, None)
 
 
-def test_one_user_asks_only_so_often(shop: Shop) -> None:
+def test_user_asks_only_a_limited_number_of_times(shop: Shop) -> None:
     ids = [f"{number:012d}" for number in range(dryrun.MOST_IN_WINDOW + 1)]
     found = [asked(shop, id=id) for id in ids]
     assert found[-1] is None

@@ -38,7 +38,7 @@ def _plain(answer: Any, id: str) -> str:
     return re.sub(r'name="csrfmiddlewaretoken" value="\w+"|nonce="[^"]+"', "", answer.content.decode()).replace(id, "")
 
 
-async def test_a_page_that_another_replica_served_is_followed_at_once(people: People, runtime: Runtime) -> None:
+async def test_page_that_another_replica_served_is_followed_at_once(people: People, runtime: Runtime) -> None:
     """It was launched there a moment ago, and nobody has looked here since."""
     execution = await sync_to_async(lambda: make_execution(people.owner, make_project(people.owner)))()
     assert runtime.executions.get(execution.pk) is None
@@ -47,7 +47,7 @@ async def test_a_page_that_another_replica_served_is_followed_at_once(people: Pe
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_stranger_gets_the_same_answer_as_for_what_never_was(people: People, running: Execution, path: str) -> None:
+def test_stranger_gets_the_same_answer_as_for_unknown_id(people: People, running: Execution, path: str) -> None:
     client = client_of(people.stranger)
     there, not_there = (client.get(f"/executions/{id}/{path}") for id in (running.pk, "neverwas22"))
     assert (there.status_code, not_there.status_code) == (404, 404)
@@ -98,9 +98,7 @@ def test_stopping_asks_first_and_twice_is_once(people: People, running: Executio
     assert f'href="/executions/{running.pk}/stop/"' not in page
 
 
-def test_page_that_is_asked_for_shows_what_was_written_also_before_the_snapshot_has_it(
-    people: People, running: Execution
-) -> None:
+def test_requested_page_shows_writes_newer_than_the_snapshot(people: People, running: Execution) -> None:
     """Without a script nothing would put it right."""
     assert "Stop requested" not in text(people.owner, running)
     client_of(people.owner).post(f"/executions/{running.pk}/stop/")
@@ -112,7 +110,7 @@ def test_a_foreign_site_cannot_stop(people: People, running: Execution) -> None:
     assert client.post(f"/executions/{running.pk}/stop/").status_code == 403
 
 
-def test_open_works_when_it_runs_and_says_why_not_before(people: People, running: Execution, runtime: Runtime) -> None:
+def test_open_works_when_it_runs_and_is_explained_before(people: People, running: Execution, runtime: Runtime) -> None:
     assert "disabled" not in re.findall(r'<button[^>]*form="open-form"[^>]*>', text(people.owner, running))[0]
     Execution.objects.filter(pk=running.pk).update(state=State.PREPARING)
     read_executions(runtime)
@@ -121,7 +119,7 @@ def test_open_works_when_it_runs_and_says_why_not_before(people: People, running
     assert "You can open it as soon as it runs." in page
 
 
-def test_a_launch_of_a_moment_ago_is_live_at_once(people: People, runtime: Runtime) -> None:
+def test_launch_of_a_moment_ago_is_live_at_once(people: People, runtime: Runtime) -> None:
     execution = make_execution(
         people.owner, make_project(people.owner), state=State.QUEUED, message="You use 1 of 1 slots."
     )
@@ -156,11 +154,11 @@ def test_before_the_program_starts_nothing_is_fetched(
     assert len(cluster.requests) == before
 
 
-def test_another_container_that_does_not_exist_is_the_usual_one(people: People, running: Execution) -> None:
+def test_unknown_container_becomes_the_usual_one(people: People, running: Execution) -> None:
     assert "hello" in text(people.owner, running, "log/?container=../../secrets&pod=other")
 
 
-def test_an_ended_one_stays_readable_with_its_log_and_history(
+def test_ended_execution_stays_readable_with_log_and_history(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.remove(PODS, running.object_name, namespace=NAMESPACE)
@@ -187,7 +185,7 @@ def test_an_ended_one_stays_readable_with_its_log_and_history(
     )
 
 
-def test_a_log_is_the_kept_one_when_the_pod_went_before_the_watch_told_of_it(
+def test_stored_log_is_shown_before_watch_tells_pod_end(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.remove(PODS, running.object_name, namespace=NAMESPACE)
@@ -208,9 +206,7 @@ def test_any_title_is_shown_as_text(people: People, running: Execution, runtime:
         assert "</title><h1>" not in page
 
 
-async def test_the_way_of_a_gpu_pod_appears_as_it_happens(
-    people: People, cluster: FakeCluster, runtime: Runtime
-) -> None:
+async def test_way_of_a_gpu_pod_appears_as_it_happens(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
     def launched() -> Execution:
         project = make_project(people.owner)
         execution = make_execution(people.owner, project, state=State.DEPLOYING, node_pool="default-gpu")
@@ -257,9 +253,7 @@ async def test_the_state_and_the_open_button_change_by_themselves(
         assert "disabled" not in message
 
 
-def test_a_pod_that_a_quota_refuses_says_which_quota_what_is_used_and_what_to_do(
-    people: People, cluster: FakeCluster, runtime: Runtime
-) -> None:
+def test_refused_pod_says_its_quota_use_and_next_step(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
     said = "pods is forbidden: exceeded quota: team, requested: requests.cpu=4, used: requests.cpu=13, limited: requests.cpu=16"
     known = explain_refusal(said)
     assert known is not None

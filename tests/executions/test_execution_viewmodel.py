@@ -85,7 +85,7 @@ def test_each_state_looks_as_stored(name: str) -> None:
     assert_golden(f"execution-{name}", page_of(STATES[name], {"deploying": WAITS}.get(name)))
 
 
-def test_a_stopping_execution_looks_like_a_running_one_that_cannot_be_opened_or_stopped() -> None:
+def test_stopping_execution_looks_running_without_open_and_stop() -> None:
     since = 'datetime="2026-03-04T{0}:00+00:00" data-age title="2026-03-04T{0}:00+00:00"'
     assert difference("execution-running", page_of(STOPPING)) == [
         '-<strong class="status status-ok" role="status">Running</strong>',
@@ -101,7 +101,7 @@ def test_a_stopping_execution_looks_like_a_running_one_that_cannot_be_opened_or_
     ]
 
 
-def test_what_was_found_in_the_log_looks_as_stored() -> None:
+def test_log_finding_looks_as_stored() -> None:
     found = LogFinding(
         "own", "The licence “<b>” is in use.", "LIC-17: <b>", "Wait for one.", "https://wiki.example/licences"
     )
@@ -156,7 +156,7 @@ def test_the_head_prefers_what_the_pod_shows_now() -> None:
     assert (shown.status.severity, shown.status.note, shown.advice) == ("problem", BAD.sentence, BAD.next_step)  # type: ignore[attr-defined]
 
 
-def test_the_time_of_a_stop_counts_from_the_request_and_not_from_the_state_before() -> None:
+def test_time_of_a_stop_counts_from_the_request() -> None:
     assert head(STOPPING, None, OWNER).context.since == STOPPING.stop_requested_at  # type: ignore[attr-defined]
     assert head(RUNNING, None, OWNER).context.since == RUNNING.state_since  # type: ignore[attr-defined]
 
@@ -170,12 +170,12 @@ def test_the_time_of_a_stop_counts_from_the_request_and_not_from_the_state_befor
         (replace(OWNER, may_open=False), "It is ready."),
     ],
 )
-def test_only_who_may_open_it_is_told_to_open_it(person: Person, sentence: str) -> None:
+def test_open_is_suggested_only_to_those_allowed(person: Person, sentence: str) -> None:
     assert head(RUNNING, None, person).context.status.note == sentence  # type: ignore[attr-defined]
     assert actions(RUNNING, person, is_ready=True).context.shows_open is person.may_open  # type: ignore[attr-defined]
 
 
-def test_an_ended_one_says_what_was_stored_whatever_a_leftover_pod_shows() -> None:
+def test_ended_execution_says_its_stored_message_despite_leftover_pod() -> None:
     assert head(FAILED, WAITS, OWNER).context.status.note == FAILED.message  # type: ignore[attr-defined]
 
 
@@ -223,7 +223,7 @@ def test_steps_that_are_done_say_how_long_they_took() -> None:
     ]
 
 
-def test_what_ended_early_shows_the_steps_that_it_did_not_reach() -> None:
+def test_early_end_shows_the_steps_not_reached() -> None:
     record = replace(QUEUED, state="error", lifecycle=(entered("queued"), entered("error", minute=1)))
     assert [(word, place) for word, place, _ in places(record)] == [
         ("Queued", "done"), ("Deploying", "skipped"), ("Preparing", "skipped"), ("Running", "skipped"), ("Error", "problem"),
@@ -235,7 +235,7 @@ def test_a_stop_has_its_own_steps() -> None:
     assert [(word, place) for word, place, _ in places(record)][-2:] == [("Stopping", "now"), ("Stopped", "todo")]
 
 
-def test_the_cost_is_that_of_the_seconds_for_which_pods_held_nodes() -> None:
+def test_cost_counts_the_seconds_of_pods_on_nodes() -> None:
     worker = Decimal("0.60")
     spending = Spending(ended=((worker, 3600), (Decimal("0.10"), 1800)), running=((worker, MOMENT),))
     assert spending.until(MOMENT) == Decimal("0.65")
@@ -243,7 +243,7 @@ def test_the_cost_is_that_of_the_seconds_for_which_pods_held_nodes() -> None:
     assert spending.until(MOMENT - timedelta(hours=1)) == Decimal("0.65"), "a clock that is behind takes nothing back"
 
 
-def test_what_never_held_a_node_has_cost_nothing() -> None:
+def test_execution_that_never_held_a_node_cost_nothing() -> None:
     stopped = replace(QUEUED, state="stopped", ended_at=NOW)
     assert [cost(QUEUED), cost(stopped), cost(replace(RUNNING, spending=Spending()))] == [
         "nothing yet", "nothing", "nothing yet",
@@ -285,7 +285,7 @@ def headlines(record: ExecutionRecord, events: list[RawObject], nodes: list[RawO
     return [one.context.headline for one in found]  # type: ignore[attr-defined]
 
 
-def test_the_story_of_a_new_machine_is_told_newest_first() -> None:
+def test_story_of_a_new_machine_is_told_newest_first() -> None:
     pod = pod_of("e1")
 
     def event(name: str, reason: str, minute: float) -> RawObject:
@@ -304,7 +304,7 @@ def test_the_story_of_a_new_machine_is_told_newest_first() -> None:
     assert "A new node joined" not in headlines(FAILED, [], [node])
 
 
-def test_a_machine_that_came_back_later_has_no_part_in_the_story() -> None:
+def test_machine_that_came_back_later_is_not_in_story() -> None:
     again = [builders.condition("Ready", "True", at=NOW)]
     node = builders.node("gpu-1", created=MOMENT + timedelta(minutes=3), conditions=again)
     told = headlines(RUNNING, [], [node], node="gpu-1")
@@ -312,7 +312,7 @@ def test_a_machine_that_came_back_later_has_no_part_in_the_story() -> None:
     assert "The new node is ready" not in told
 
 
-def test_an_event_that_is_stored_and_live_is_told_once_with_the_newer_count() -> None:
+def test_event_both_stored_and_live_is_told_once() -> None:
     live = decode(builders.event("ev", about=pod_of("e1"), reason="BackOff", count=9), Event)
     stored = entered("", reason="BackOff", event_uid=live.metadata.uid, count=3, about="Pod/workspace-e1")
     record = replace(RECORD, lifecycle=(stored,))
@@ -337,7 +337,7 @@ def test_an_empty_story_says_so() -> None:
 
 
 @pytest.mark.parametrize(("reason", "times"), [("worker_out_of_memory", 1), ("worker_restarted", 1), ("BackOff", 3)])
-def test_a_programs_starts_are_not_shown_as_ends_of_one_kind(reason: str, times: int) -> None:
+def test_starts_of_a_program_are_not_shown_as_ends(reason: str, times: int) -> None:
     line = entered("", about="Pod/worker", reason=reason, message="What happened.", count=3, event_uid="u")
     record = replace(RECORD, lifecycle=(line,))
     (item,) = timeline(record, [], [], assigned_node="")
@@ -350,13 +350,13 @@ def test_hostile_text_cannot_add_lines_to_the_lifecycle_log() -> None:
     assert len(lifecycle_text(record).splitlines()) == 2
 
 
-def test_the_lifecycle_log_says_in_one_line_how_the_start_went() -> None:
+def test_lifecycle_log_tells_the_start_in_one_line() -> None:
     start = StartMeasures(total=50, seconds={Phase.QUEUED: 2, Phase.PULLING: 48}, image_cached=False)
     lines = lifecycle_text(replace(RECORD, lifecycle=(entered("running"),), start=start)).splitlines()
     assert lines[-1] == "# Start-up: 50 s: waiting for a slot 2.0 s, image pull 48 s (the image was not on the node)."
 
 
-def test_the_log_comes_from_the_main_container_unless_another_is_asked_for() -> None:
+def test_log_comes_from_the_main_container_unless_asked_otherwise() -> None:
     containers = [{"name": "run"}, {"name": "nginx"}]
     pods = [
         decode(pod_of("e1", name="worker-1", containers=containers), Pod),
@@ -378,5 +378,5 @@ def test_each_state_without_a_log_says_why() -> None:
     assert len({why_no_log(record) for record in (QUEUED, FAILED, replace(RUNNING, state="stopping"))}) == 3
 
 
-def test_who_contributes_is_the_same_on_pages_and_in_the_database() -> None:
+def test_contributors_are_the_same_on_pages_and_in_database() -> None:
     assert frozenset(Membership.CONTRIBUTING) == CONTRIBUTING

@@ -88,7 +88,7 @@ def test_only_operators_get_links_to_nodes(
     assert f'href="/pods/compute-grid/{mine.object_name}/"' in page
 
 
-def test_a_pod_that_pretends_from_another_namespace_is_not_believed(
+def test_impostor_pod_from_another_namespace_is_not_believed(
     people: People, mine: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.put(
@@ -99,7 +99,7 @@ def test_a_pod_that_pretends_from_another_namespace_is_not_believed(
         assert "impostor" not in text(user)
 
 
-def test_a_pod_without_a_known_execution_is_shown_to_operators_only(
+def test_pod_without_known_execution_is_for_operators_only(
     people: People, mine: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.put(PODS, pod_of("gone", name="lost-pod", node="node-x", phase="Running", ready=True))
@@ -118,9 +118,7 @@ def test_any_title_is_shown_as_text(people: People, mine: Execution, runtime: Ru
     assert "54439" not in page
 
 
-def test_the_filter_comes_from_the_url_and_stays_in_every_link(
-    people: People, mine: Execution, runtime: Runtime
-) -> None:
+def test_filter_comes_from_url_and_stays_in_every_link(people: People, mine: Execution, runtime: Runtime) -> None:
     other = make_execution(people.owner, mine.project, kind="job", state=State.QUEUED)
     read_executions(runtime)
     page = text(people.owner, kind="job", sort="-name")
@@ -215,12 +213,12 @@ def test_ended_ones_come_in_pages(people: People, mine: Execution) -> None:
         "9" * 100,
     ],
 )
-def test_position_that_no_page_has_written_is_the_newest_page(people: People, mine: Execution, position: str) -> None:
+def test_position_that_no_page_has_written_is_newest_page(people: People, mine: Execution, position: str) -> None:
     make_execution(people.owner, mine.project, state=State.STOPPED, title="Done", ended_at=MOMENT)
     assert "Done" in text(people.owner, show="ended", before=position, after=position)
 
 
-def test_filter_that_did_not_look_at_everything_says_how_far_it_looked(people: People) -> None:
+def test_partial_filter_says_how_far_it_looked(people: People) -> None:
     request = RequestFactory().get("/executions/?show=ended")
     request.user = people.owner
     context = {
@@ -265,7 +263,7 @@ async def test_a_change_reaches_the_browser_as_its_row_only(
         assert await socket.is_silent()
 
 
-async def test_a_launch_of_a_teammate_appears_and_a_strangers_does_not(people: People, runtime: Runtime) -> None:
+async def test_launch_of_teammate_appears_and_of_stranger_does_not(people: People, runtime: Runtime) -> None:
     project = await sync_to_async(make_project)(people.owner, people.teammate)
     foreign = await sync_to_async(make_project)(people.stranger, id="secret", name="Secret")
     async with connected("/live/executions/", people.owner) as socket:

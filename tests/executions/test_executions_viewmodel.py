@@ -77,7 +77,7 @@ def test_an_execution_without_a_pod_says_why_it_waits() -> None:
     assert (line.node, line.cpu, line.pod_name) == ("", "", "")
 
 
-def test_a_running_pod_shows_where_it_is_and_what_it_asks_for() -> None:
+def test_running_pod_shows_its_node_and_requests() -> None:
     pod = pod_of("e1", node="node-a", phase="Running", ready=True, requests={"cpu": "1500m", "memory": "2Gi"})
     (line,) = lines(source(ROW, pods=[pod], sees_all=True))
     assert (line.status.word, line.status.note) == ("Running", "")
@@ -111,7 +111,7 @@ def test_a_clusters_pods_stay_together_with_the_head_first() -> None:
     assert [line.status.word for line in together[1:]] == ["Running", "Running", "Deploying"]
 
 
-def test_a_filter_leaves_a_clusters_own_row_above_the_pods_that_match() -> None:
+def test_filter_leaves_cluster_row_above_its_matching_pods() -> None:
     cluster = replace(ROW, kind="cluster", object_name="cluster-e1")
     pods = [pod_of("e1", name="w-1", node="a", phase="Running", ready=True), pod_of("e1", name="w-2")]
     assert [line.shape for line in lines(source(cluster, pods=pods), "status=deploying")] == ["head", "member"]
@@ -126,13 +126,13 @@ def test_an_ended_execution_stays_while_its_pod_does() -> None:
     assert lines(source(row, pods=[pod_of("e1", node="a", phase="Succeeded")])) == []
 
 
-def test_a_pod_of_an_unknown_execution_is_shown_from_its_labels() -> None:
+def test_pod_of_an_unknown_execution_shows_its_labels() -> None:
     orphan = pod_of("gone", name="lost", labels={KEYS.user: "alice", KEYS.workload_type: "Workspace"}, node="a")
     (line,) = lines(source(orphans=[orphan]))
     assert (line.name, line.user, line.kind, line.status.word) == ("lost", "alice", "Workspace", "Preparing")
 
 
-def test_pods_of_an_unknown_execution_have_rows_of_their_own() -> None:
+def test_pods_of_an_unknown_execution_have_own_rows() -> None:
     orphans = [pod_of("gone", name=f"worker-{number}", node="a") for number in range(3)]
     rows = [one.id for one in execution_rows(source(orphans=orphans), parsed(""), NOW) if one.region]
     assert len(set(rows)) == 3
@@ -246,7 +246,7 @@ def test_equal_input_gives_equal_fragments_so_nothing_is_sent() -> None:
         (pod_of("e", node="a", phase="Running", deletionTimestamp="2026-03-04T09:00:00Z"), "stopping"),
     ],
 )
-def test_a_pod_has_the_state_that_it_would_give_an_execution(pod: RawObject, state: str) -> None:
+def test_pod_has_the_state_of_its_execution(pod: RawObject, state: str) -> None:
     assert state_of(decode(pod, Pod)) == state
 
 
@@ -256,14 +256,14 @@ def test_a_pod_has_the_state_that_it_would_give_an_execution(pod: RawObject, sta
         st.text(max_size=120) | st.sampled_from(["-name", "ended", "2", "-1", "1e999999999", "9" * 200, "4Gi"]),
     )
 )
-def test_any_query_gives_a_view_that_survives_its_own_link(query: dict[str, str]) -> None:
+def test_query_gives_a_view_that_survives_its_own_link(query: dict[str, str]) -> None:
     view = ExecutionsView.parse(query)
     bounds(view)
 
     assert ExecutionsView.parse(QueryDict(view.query().removeprefix("?")).dict()) == view
 
 
-def test_a_bound_that_cannot_be_read_is_said_and_does_not_filter() -> None:
+def test_unreadable_bound_is_said_and_does_not_filter() -> None:
     view = ExecutionsView.parse({"memory": "lots", "age": "2 h", "restarts": "-1"})
     found = bounds(view)
     assert found.memory is None
@@ -271,7 +271,7 @@ def test_a_bound_that_cannot_be_read_is_said_and_does_not_filter() -> None:
     assert [name for name, _ in found.problems] == ["restarts", "memory"]
 
 
-def test_choices_come_from_visible_rows_and_keep_what_the_link_asks_for() -> None:
+def test_choices_come_from_visible_rows_and_the_link() -> None:
     found = choices([ROW, replace(ROW, owner_username="Bob")], ExecutionsView(user="zed"))
     assert found.users == (("alice", "alice"), ("Bob", "Bob"), ("zed", "zed"))
     assert found.projects == (("churn", "Customer churn"),)
@@ -287,7 +287,7 @@ DASK_PODS = (
 )
 
 
-def test_head_and_workers_are_rows_of_their_own_below_their_cluster() -> None:
+def test_head_and_workers_are_rows_below_their_cluster() -> None:
     found = lines(source(DASK, pods=DASK_PODS))
     assert [(one.kind, one.tier, one.node) for one in found] == [
         ("Dask cluster", "Large", "2 nodes"),
@@ -304,14 +304,14 @@ def test_head_and_workers_are_rows_of_their_own_below_their_cluster() -> None:
     )
 
 
-def test_a_cluster_that_is_up_before_its_state_says_so_does_not_say_that_it_waits() -> None:
+def test_cluster_already_up_does_not_say_that_it_waits() -> None:
     preparing = replace(DASK, state="preparing", message="The head is ready; it waits for the first worker.")
     assert lines(source(preparing, pods=DASK_PODS))[0].status.note == f"{STARTED} 1 of 2 workers runs."
     without = lines(source(preparing, pods=DASK_PODS[1:]))[0].status.note
     assert without == "The head is ready; it waits for the first worker. 0 of 1 worker run."
 
 
-def test_what_is_used_stands_at_each_pod_and_summed_at_the_cluster() -> None:
+def test_usage_stands_at_each_pod_and_summed_at_cluster() -> None:
     used = {
         f"{builders.NAMESPACE}/cluster-c1-head-z": Usage(250, 2**30),
         f"{builders.NAMESPACE}/cluster-c1-worker-b": Usage(1500, 2**31),
@@ -345,12 +345,12 @@ def test_a_cluster_stays_together_whatever_the_sort(sort: str) -> None:
         ("nothing has this", []),
     ],
 )
-def test_text_is_searched_in_what_a_clusters_rows_share_and_in_each_row(text: str, expected: list[str]) -> None:
+def test_text_is_searched_in_shared_and_own_cluster_words(text: str, expected: list[str]) -> None:
     found = lines(source(DASK, pods=DASK_PODS, explained={"cluster-c1-worker-b": BAD}), f"text={text}")
     assert [one.pod_name.removeprefix("cluster-c1-") for one in found[1:]] == expected
 
 
-def test_a_filter_keeps_the_cluster_above_the_workers_that_fit() -> None:
+def test_filter_keeps_cluster_above_its_matching_workers() -> None:
     found = lines(source(DASK, pods=DASK_PODS), "node=n2")
     assert [(one.shape, one.pod_name) for one in found] == [("head", ""), ("member", "cluster-c1-worker-b")]
 
@@ -365,7 +365,7 @@ def test_each_condition_of_a_filter_can_be_dropped_alone() -> None:
     assert {each.page for each in left} == {1}
 
 
-def test_a_cluster_of_which_one_pod_changes_keeps_the_entries_of_the_others() -> None:
+def test_changed_pod_of_cluster_keeps_the_other_entries() -> None:
     cluster = replace(ROW, kind="cluster", state="running")
     head, worker = (decode(pod_of("e1", name=name), Pod) for name in ("head", "worker"))
     before = group_of(cluster, [head, worker], KEYS)

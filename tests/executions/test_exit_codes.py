@@ -33,7 +33,7 @@ async def test_the_exit_code_of_a_job_is_kept(shop: Shop, code: int, state: str)
 
 
 @in_world
-async def test_the_image_that_runs_is_kept_as_the_kubelet_names_it(shop: Shop) -> None:
+async def test_running_image_is_kept_as_the_kubelet_names_it(shop: Shop) -> None:
     world, execution = World(), job(shop)
     controller = world.controller()
     await world.step(controller)
@@ -48,7 +48,7 @@ async def test_the_image_that_runs_is_kept_as_the_kubelet_names_it(shop: Shop) -
 
 
 @in_world
-async def test_a_stopped_job_has_the_code_with_which_its_program_ended(shop: Shop) -> None:
+async def test_stopped_job_has_the_exit_code_of_its_program(shop: Shop) -> None:
     """The pod is gone when the end is written; its last state is what counts."""
     world, execution = World(), job(shop)
     controller = world.controller()
@@ -68,7 +68,7 @@ async def test_a_stopped_job_has_the_code_with_which_its_program_ended(shop: Sho
     assert (fresh(execution).state, execution.exit_code) == ("stopped", 143)
 
 
-def test_a_container_beside_the_program_says_nothing_about_its_end() -> None:
+def test_sidecar_says_nothing_about_the_end_of_program() -> None:
     beside = pod("job-a", statuses=[container_status("nginx", state=KILLED, imageID=DIGEST)])
     assert told_by(decode(beside, Pod)) == {}
 
@@ -84,5 +84,5 @@ def test_a_container_beside_the_program_says_nothing_about_its_end() -> None:
         (-1, "-1"),
     ],
 )
-def test_an_exit_code_that_stands_for_a_signal_is_put_into_words(code: int, words: str) -> None:
+def test_exit_code_of_a_signal_is_put_into_words(code: int, words: str) -> None:
     assert code_words(code) == words

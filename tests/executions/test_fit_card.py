@@ -99,7 +99,7 @@ def test_each_verdict_looks_as_stored(situation: str) -> None:
     assert_golden(f"fit-{situation}", rendered(situation))
 
 
-def test_another_tier_is_advised_only_where_it_would_start_sooner() -> None:
+def test_other_tier_is_advised_only_where_it_starts_sooner() -> None:
     assert 'value="tier:small"' in rendered("waits-for-room")
     assert "Choose Small" in rendered("never-fits")
     assert "Choose Small" in rendered("never-fits-as-seen")
@@ -122,7 +122,7 @@ def test_a_tier_whose_places_are_taken_is_not_advised() -> None:
     assert fit_card(question, ClusterKnown({"default": FULL}), slots(used=0, queued=0, maximum=5)).suggestions == ()
 
 
-def test_a_tier_with_gpus_is_advised_only_where_no_other_would_do() -> None:
+def test_gpu_tier_is_advised_only_without_an_alternative() -> None:
     card = TierChoice("tier", "gpu", "GPU", (plan(1),), 1)
     known, held = ClusterKnown({"default": FULL}), slots(used=0, queued=0, maximum=5)
     both = FitQuestion((plan(4),), 1, Decimal(0), choices=(card, SMALL))
@@ -135,7 +135,7 @@ def test_an_unfinished_form_gets_no_verdict() -> None:
     assert "Fill in what is missing" in render_to_string("executions/fragments/fit_summary.html", {"card": None})
 
 
-def test_what_nginx_and_the_executor_take_is_said_with_their_part_of_the_price() -> None:
+def test_needs_of_nginx_and_executor_are_said_with_price() -> None:
     beside = {"cpu": 10, "memory": 32 * 2**20}
     question = FitQuestion((plan(4),), 1, Decimal("0.1918"), beside=beside, price_beside=Decimal("0.0018"))
     card = fit_card(question, ClusterKnown(), slots(used=3, queued=0, maximum=25))

@@ -53,7 +53,7 @@ def test_the_front_is_a_sidecar_before_the_executor() -> None:
     assert_golden("pod-with-front", json.dumps(front, indent=1), ending="json")
 
 
-def test_the_key_is_in_the_secret_alone_and_only_nginx_mounts_it() -> None:
+def test_front_key_is_in_secret_mounted_by_nginx_only() -> None:
     made = objects(spec(front=FRONT), front_key="the-key")
     secret = made[SECRETS]["data"]
     assert "the-key" in base64.b64decode(secret["front.key"]).decode()
@@ -80,9 +80,7 @@ def test_the_front_never_has_its_programs_port() -> None:
     assert (front_port(8888), front_port(19080)) == (19080, 19081)
 
 
-def test_workspaces_have_a_front_where_there_is_an_image_and_it_is_on(
-    shop: Shop, configure: Callable[..., None]
-) -> None:
+def test_workspaces_have_enabled_fronts_where_there_is_an_image(shop: Shop, configure: Callable[..., None]) -> None:
     def front() -> FrontSpec | None:
         return parse_spec(draft(shop.request(), now=NOW, execution_id="new")[0]).front
 
@@ -113,7 +111,7 @@ def with_command(*command: str, readiness_path: str = "", **changes: Any) -> Exe
     )
 
 
-def test_behind_a_front_a_program_listens_on_a_socket_that_only_it_and_nginx_mount() -> None:
+def test_program_behind_front_listens_on_a_private_socket() -> None:
     made = objects(with_command(*BOTH_WAYS, front=FRONT, files=FILES), front_key="k")
     pod = made[PODS]["spec"]
     (run,) = pod["containers"]
@@ -137,7 +135,7 @@ def test_without_a_front_it_listens_on_its_pods_address() -> None:
     assert "sockets" not in {mount["name"] for mount in run["volumeMounts"]}
 
 
-def test_a_program_that_knows_only_ports_listens_on_its_pods_loopback_behind_a_front() -> None:
+def test_port_only_program_behind_front_listens_on_loopback() -> None:
     made = with_command("web", "--ip={host}", "--port={port}", front=FRONT)
     run = program_of(made)
     assert run["command"] == ["web", "--ip=$(GRID_LISTEN_HOST)", "--port=8888"]
@@ -151,7 +149,7 @@ def test_a_program_that_knows_only_ports_listens_on_its_pods_loopback_behind_a_f
 
 
 @pytest.mark.parametrize(("path", "kind"), [("", "startupProbe"), ("/healthz?full=1", "readinessProbe")])
-def test_the_kubelet_asks_for_the_program_at_its_front_with_a_key_of_its_own(path: str, kind: str) -> None:
+def test_kubelet_probes_program_at_its_front_with_own_key(path: str, kind: str) -> None:
     run = program_of(with_command(*BOTH_WAYS, front=FRONT, readiness_path=path))
     assert {name for name in run if name.endswith("Probe")} == {kind}
     asked = run[kind]["httpGet"]
@@ -170,7 +168,7 @@ def test_jobs_without_a_page_and_clusters_have_no_front(shop: Shop) -> None:
 
 
 @with_fronts
-def test_a_job_with_a_page_has_three_containers_and_runs_before_its_page_is_there(shop: Shop) -> None:
+def test_job_with_page_runs_before_its_page_is_there(shop: Shop) -> None:
     made = parse_spec(shop.launch(kind="job", environment=shop.job, job=JobSettings(page_port=6006)))
     assert made.front is not None
     assert made.port == 6006
@@ -197,7 +195,7 @@ def test_the_fit_card_counts_the_front_beside_the_program(shop: Shop) -> None:
 
 
 @in_world
-async def test_without_native_sidecars_the_front_is_an_ordinary_container_that_goes_when_the_program_has_ended(
+async def test_ordinary_front_container_goes_when_the_program_ended(
     shop: Shop,
 ) -> None:
     with with_fronts:

@@ -31,7 +31,7 @@ def stored() -> dict[str, tuple[Any, ...]]:
 
 
 @in_world
-async def test_a_pair_that_is_changed_restarted_and_stopped_keeps_what_was_frozen(shop: Shop) -> None:
+async def test_changed_restarted_and_stopped_pair_keeps_its_frozen_columns(shop: Shop) -> None:
     world = World()
     workspace, cluster = shop.launch_with_cluster()
     frozen = stored()
@@ -52,7 +52,7 @@ async def test_a_pair_that_is_changed_restarted_and_stopped_keeps_what_was_froze
     assert stored() == frozen
 
 
-def test_a_workspace_whose_cluster_was_stopped_before_it_started_keeps_what_was_frozen(shop: Shop) -> None:
+def test_workspace_with_unstarted_stopped_cluster_keeps_its_frozen_columns(shop: Shop) -> None:
     _, cluster = shop.launch_with_cluster()
     frozen = stored()
     request_stop(cluster, by="alice", now=NOW)
@@ -119,7 +119,7 @@ def test_no_frozen_column_is_updated(shop: Shop, column: str) -> None:
         Execution.objects.filter(pk=shop.launch().pk).update(**{column: 0})
 
 
-def test_what_may_change_is_saved_by_its_name(shop: Shop) -> None:
+def test_unfrozen_field_is_saved_by_its_name(shop: Shop) -> None:
     execution = shop.launch()
     execution.title = "Another"
     execution.save(update_fields=["title"])
@@ -144,9 +144,7 @@ def of_a_pod(execution: Execution, prefix: str = "") -> tuple[Any, ...]:
     return tuple(getattr(fresh(execution), f"{prefix}{name}") for name in OF_A_POD)
 
 
-def test_a_launch_notes_what_a_pod_requests_and_costs_and_later_edits_of_the_tier_change_nothing(
-    shop: Shop, gpu_tier: HardwareTier
-) -> None:
+def test_launch_notes_request_and_cost_despite_later_edits(shop: Shop, gpu_tier: HardwareTier) -> None:
     execution = shop.launch(tier=gpu_tier)
     HardwareTier.objects.update(node_pool="other", cores="9", memory="9Gi", gpus=9, cost_per_hour=9)
     assert of_a_pod(execution) == ON_GPU
@@ -159,17 +157,17 @@ def test_a_cluster_notes_its_worker_and_its_head_apart(shop: Shop, gpu_tier: Har
     assert (cluster.framework, cluster.workers_minimum, cluster.workers_maximum) == ("dask", 2, 5)
 
 
-def test_a_cluster_of_fixed_size_has_as_many_workers_at_most_as_at_least(shop: Shop) -> None:
+def test_cluster_of_fixed_size_has_equal_minimum_and_maximum(shop: Shop) -> None:
     cluster = shop.launch_cluster(autoscale=False, workers_minimum=3, workers_maximum=9)
     assert (cluster.workers_minimum, cluster.workers_maximum) == (3, 3)
 
 
-def test_a_workspace_and_its_cluster_each_note_their_own_tier(shop: Shop, gpu_tier: HardwareTier) -> None:
+def test_workspace_and_its_cluster_note_their_own_tiers(shop: Shop, gpu_tier: HardwareTier) -> None:
     workspace, cluster = shop.launch_with_cluster(tier=gpu_tier)
     assert (of_a_pod(workspace), of_a_pod(cluster), of_a_pod(cluster, "head_")) == (ON_SMALL, ON_GPU, ON_SMALL)
 
 
-def test_sql_sums_what_is_asked_for_at_least_by_pool(shop: Shop, gpu_tier: HardwareTier) -> None:
+def test_sql_sums_minimal_requests_by_pool(shop: Shop, gpu_tier: HardwareTier) -> None:
     shop.launch()
     shop.launch(tier=gpu_tier)
     cluster = shop.launch_cluster(tier=gpu_tier, workers_minimum=2)
@@ -194,7 +192,7 @@ def test_the_database_refuses_less_than_nothing(shop: Shop, column: str) -> None
 
 
 @pytest.mark.parametrize("column", ["head_millicores", "head_memory_bytes", "head_gpus", "head_price_per_hour"])
-def test_the_database_refuses_a_head_of_what_is_no_cluster(shop: Shop, column: str) -> None:
+def test_database_refuses_a_head_for_other_kinds(shop: Shop, column: str) -> None:
     workspace = shop.launch()
     with pytest.raises(IntegrityError, match="cluster_has_head_and_workers"), transaction.atomic():
         write_frozen(workspace, **{column: 1})

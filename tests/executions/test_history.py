@@ -164,7 +164,7 @@ def test_postgresql_plans_each_search_for_its_text(history: People) -> None:
 
 
 @ON_POSTGRESQL
-def test_postgresql_finds_a_rare_text_in_all_of_the_history_by_its_index(history: People) -> None:
+def test_postgresql_finds_rare_text_in_history_by_index(history: People) -> None:
     some = Execution.objects.filter(ended_at__isnull=False)[0]
     Execution.objects.bulk_create(
         Execution(

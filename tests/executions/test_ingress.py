@@ -47,13 +47,13 @@ def test_the_configuration_of_a_front_behind_an_ingress() -> None:
     )
 
 
-def test_the_key_of_one_execution_tells_nothing_about_another_or_about_tokens() -> None:
+def test_execution_key_tells_nothing_about_others_or_tokens() -> None:
     assert len({auth_key("abc", "k"), auth_key("abd", "k"), auth_key("abc", "l")}) == 3
     assert "k3y" not in auth_key("abc", "k3y")
 
 
 @pytest.mark.django_db
-def test_there_is_one_only_where_the_installation_asks_for_it(shop: Shop) -> None:
+def test_ingress_exists_only_where_the_installation_wants_it(shop: Shop) -> None:
     def found() -> IngressSpec | None:
         front = parse_spec(draft(shop.request(), now=NOW, execution_id="new")[0]).front
         return front.ingress if front else None
@@ -74,7 +74,7 @@ def test_there_is_one_only_where_the_installation_asks_for_it(shop: Shop) -> Non
 
 @pytest.mark.django_db
 @in_world
-async def test_it_comes_with_the_execution_which_owns_it(shop: Shop) -> None:
+async def test_ingress_comes_with_the_execution_which_owns_it(shop: Shop) -> None:
     world, plain = World(), shop.launch()
     with asked_for:
         straight = shop.launch()
@@ -90,7 +90,7 @@ async def test_it_comes_with_the_execution_which_owns_it(shop: Shop) -> None:
     assert [run.is_straight for run in runs if run] == [False, True]
 
 
-def test_only_an_ingress_that_is_named_reaches_fronts_and_nothing_else() -> None:
+def test_named_ingress_reaches_fronts_only() -> None:
     net = network(ingress="ingress-nginx")
     for port in (19080, 19081):
         assert net.lets("the ingress controller", "another workspace", port)

@@ -52,7 +52,7 @@ def token(execution: Execution) -> str:
     return stops_at.isoformat() if stops_at else ""
 
 
-def test_the_page_says_since_when_it_is_idle_why_and_when_it_stops(people: People, idle: Execution) -> None:
+def test_page_says_idle_time_evidence_and_moment_of_stop(people: People, idle: Execution) -> None:
     since, stops_at = MOMENT - timedelta(minutes=52), MOMENT + timedelta(minutes=23)  # by the pages' clock
     StopPlan.objects.filter(execution=idle).update(active_at=since, stops_at=stops_at)
     shown = page(idle, people.teammate)
@@ -61,7 +61,7 @@ def test_the_page_says_since_when_it_is_idle_why_and_when_it_stops(people: Peopl
     assert BUTTON in shown
 
 
-def test_who_may_not_stop_it_reads_so_without_the_button(people: People, idle: Execution) -> None:
+def test_viewer_reads_the_plan_without_the_button(people: People, idle: Execution) -> None:
     idle.project.memberships.create(user=people.stranger, role="viewer")
     shown = page(idle, people.stranger)
     assert "no kernel busy" in shown
@@ -82,7 +82,7 @@ def test_its_owner_the_projects_owner_and_operators_keep_it(people: People, idle
     assert "It stops when idle for 1 h 15 min." in shown
 
 
-def test_the_second_of_two_who_press_it_is_told_who_was_first(people: People, idle: Execution) -> None:
+def test_second_of_two_keepers_is_told_of_the_first(people: People, idle: Execution) -> None:
     seen = token(idle)
     keep(idle, people.teammate, stops_at=seen)
     assert "bob has already kept it, until" in keep(idle, people.owner, stops_at=seen)
@@ -100,7 +100,7 @@ def test_a_stranger_learns_nothing(people: People, idle: Execution) -> None:
     assert client_of(people.stranger).post(f"/executions/{idle.pk}/keep/").status_code == 404
 
 
-def test_what_is_in_use_unknown_or_has_a_lifetime_says_so(people: People, idle: Execution) -> None:
+def test_busy_unknown_or_timed_execution_says_so(people: People, idle: Execution) -> None:
     now = timezone.now()
     plans = StopPlan.objects.filter(execution=idle)
     plans.update(cause="", stops_at=None, active_at=now, evidence="1 kernel is busy")
@@ -122,7 +122,7 @@ def test_without_a_limit_nothing_is_said(people: People) -> None:
     assert '<div id="stop-notice"> </div>' in shown
 
 
-def test_an_owner_of_a_project_sets_its_limits_and_the_change_is_recorded(people: People) -> None:
+def test_project_owner_sets_limits_and_change_is_recorded(people: People) -> None:
     project = make_project(people.owner)
     client = client_of(people.owner)
     values = {"name": "Churn", "description": "", "idle_minutes": "45", "lifetime_hours": ""}

@@ -95,16 +95,14 @@ def model(people: People, runtime: Runtime) -> Execution:
     return make_execution(people.owner, make_project(people.owner), kind="model")
 
 
-def test_page_of_a_registered_kind_shows_its_record_and_notice(
-    client: Client, people: People, model: Execution
-) -> None:
+def test_page_of_registered_kind_shows_record_and_notice(client: Client, people: People, model: Execution) -> None:
     client.force_login(people.owner)
     page = client.get(f"/executions/{model.pk}/").content.decode()
     assert "Model of 7 billion" in page
     assert "Serves since noon." in page
 
 
-def test_record_of_a_registered_kind_is_read_by_its_face(model: Execution) -> None:
+def test_record_of_registered_kind_is_read_by_face(model: Execution) -> None:
     record = read_record(model.pk)
     assert record is not None
     assert record.kind_record == ModelRecord("7 billion")

@@ -48,7 +48,7 @@ def test_environments_are_in_the_order_of_their_last_use(people: People, project
     assert offered(people, "?environment=beta") == ["beta", "gamma", "delta", "alpha"], "what was asked for is first"
 
 
-def test_the_form_begins_with_the_last_launch_of_its_kind(people: People, project: Project) -> None:
+def test_form_begins_with_the_last_launch_of_its_kind(people: People, project: Project) -> None:
     launch(people, project, "alpha", 1)
     launch(people, project, "beta", 2, kind="job")
     first = last_launches(people.owner).first_choices("workspace")

@@ -48,7 +48,7 @@ def filled(**changed: str) -> dict[str, str]:
     }
 
 
-def test_the_form_shows_tiers_with_size_and_price_and_marks_the_default(people: People, offered: Project) -> None:
+def test_form_shows_tiers_with_price_and_marks_the_default(people: People, offered: Project) -> None:
     shown = page(people.owner)
     for words in ("1 core<", "4 GiB", "3.5 cores", "12 GiB", "1 GPU", "$0.05 an hour", "$0.53 an hour"):
         assert words in shown
@@ -56,7 +56,7 @@ def test_the_form_shows_tiers_with_size_and_price_and_marks_the_default(people: 
     assert "You use 0 of 25 slots." in shown
 
 
-def test_a_launch_goes_to_the_page_of_what_it_started(people: People, offered: Project) -> None:
+def test_launch_goes_to_the_page_of_its_execution(people: People, offered: Project) -> None:
     answer = client_of(people.owner).post("/launch/", filled(title="  My notebook "))
     execution = Execution.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, f"/executions/{execution.pk}/")
@@ -70,7 +70,7 @@ def test_a_member_launches_as_themselves(people: People, offered: Project) -> No
 
 
 @pytest.mark.parametrize("who", ["stranger", "operator", "admin"])
-def test_who_is_not_in_the_project_cannot_launch_in_it(people: People, offered: Project, who: str) -> None:
+def test_nonmember_cannot_launch_in_the_project(people: People, offered: Project, who: str) -> None:
     user = getattr(people, who)
     make_project(user, id="own", name="Own")
     assert "Customer churn" not in page(user)
@@ -104,7 +104,7 @@ def test_looking_at_the_form_launches_nothing(people: People, offered: Project) 
         ("title", "\u202eevil", "Use visible characters"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_field(
+def test_wrong_value_is_explained_at_its_field(
     people: People, offered: Project, field: str, value: str, sentence: str
 ) -> None:
     answer = client_of(people.owner).post("/launch/", filled(**{field: value}))
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said_at_its_field(
     assert not Execution.objects.exists()
 
 
-def test_what_was_typed_is_still_there_after_a_refusal(people: People, offered: Project) -> None:
+def test_typed_values_are_kept_after_a_refusal(people: People, offered: Project) -> None:
     answer = client_of(people.owner).post(
         "/launch/", filled(tier="gpu", title='<script>alert("x")</script>', project="zzz")
     )
@@ -130,7 +130,7 @@ def test_a_hostile_title_is_launched_as_text(people: People, offered: Project) -
     assert Execution.objects.get().title == "<script>alert(1)</script>"
 
 
-def test_what_is_hidden_archived_or_for_others_is_not_offered(people: People, offered: Project) -> None:
+def test_hidden_archived_and_foreign_choices_are_not_offered(people: People, offered: Project) -> None:
     make_tier("old", name="Old tier", is_archived=True)
     make_tier("hidden", name="Hidden tier", is_visible=False)
     make_tier("jobs", name="Jobs tier", kinds=["job"])
@@ -155,9 +155,7 @@ def test_sending_a_form_twice_launches_once(people: People, offered: Project) ->
     assert "launched once" in client.get(second["Location"]).content.decode()
 
 
-def test_an_old_form_leads_to_its_workspace_when_the_history_has_dropped_the_execution(
-    people: People, offered: Project
-) -> None:
+def test_old_form_leads_to_workspace_without_its_dropped_execution(people: People, offered: Project) -> None:
     client = client_of(people.owner)
     client.post("/launch/", filled())
     Execution.objects.all().delete()
@@ -200,7 +198,7 @@ def test_a_full_queue_refuses_with_a_sentence(people: People, offered: Project) 
     assert "the queue holds 0" in answer.content.decode()
 
 
-def test_what_was_launched_last_is_chosen_and_a_newcomer_gets_no_framework(people: People, offered: Project) -> None:
+def test_last_launch_is_chosen_and_newcomer_gets_no_framework(people: People, offered: Project) -> None:
     dask = make_environment("a-dask", name="A Dask notebook", frameworks={"dask": "2026.8.0"})
     assert 'value="jupyterlab" required checked' in page(people.owner)
     make_execution(people.owner, offered, environment=dask, tier=HardwareTier.objects.get(pk="gpu"))
@@ -227,7 +225,7 @@ def test_the_form_says_that_it_will_queue_and_why(
     assert "All your slots are in use" in shown
 
 
-def test_a_pool_without_a_machine_is_said_at_its_tier(
+def test_pool_without_a_machine_is_said_at_its_tier(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.put(NODES, builders.node("node-a", pool="default"))
@@ -252,19 +250,19 @@ def test_launch_again_fills_the_form_in(people: People, offered: Project) -> Non
     assert '<option value="churn" selected>' in shown
 
 
-def test_launch_again_of_what_one_may_not_see_is_an_empty_form(people: People, offered: Project) -> None:
+def test_launch_again_of_hidden_execution_is_an_empty_form(people: People, offered: Project) -> None:
     model = make_execution(people.owner, offered, title="Secret plan")
     make_project(people.stranger, id="own", name="Own")
     assert "Secret plan" not in page(people.stranger, f"?from={model.pk}")
 
 
-def test_who_has_no_project_is_told_what_to_do(people: People, offered: Project) -> None:
+def test_person_without_a_project_is_told_the_next_step(people: People, offered: Project) -> None:
     shown = page(people.stranger)
     assert "You are not a contributor of any project yet." in shown
     assert '<form class="form launch"' not in shown
 
 
-def test_kinds_are_offered_where_there_is_an_environment_for_them(people: People, offered: Project) -> None:
+def test_kinds_are_offered_where_an_environment_exists(people: People, offered: Project) -> None:
     assert "?kind=job" not in page(people.owner)
     Environment.objects.create(id="script", name="Python script", kind="job", image="python:3.11")
     shown = page(people.owner, "?kind=job")
@@ -320,7 +318,7 @@ def test_a_tier_says_whether_it_can_be_had_now(running: int, pool: LaunchPool | 
     assert f"{card.now.severity}: {card.now.word} {card.now.note}".startswith(word)
 
 
-def test_a_tier_as_large_as_a_whole_node_says_the_same_as_the_card(
+def test_tier_of_a_whole_node_agrees_with_the_card(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.put(NODES, builders.node("node-a", pool="default", cpu="1", memory="4Gi"))

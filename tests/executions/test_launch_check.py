@@ -50,7 +50,7 @@ class TestOverHttp:
         assert not Execution.objects.exists()
         return shown
 
-    def test_a_check_is_asked_for_once_and_its_answer_shown(self, people: People) -> None:
+    def test_check_is_asked_for_once_and_its_answer_shown(self, people: People) -> None:
         assert "Asking the cluster" in self.check(people)
         assert "Asking the cluster" in self.check(people, awaited="on")
         check = LaunchCheck.objects.get()
@@ -74,7 +74,7 @@ class TestOverHttp:
         assert self.check(people, tier="").strip() == ""
         assert not LaunchCheck.objects.exists()
 
-    def test_who_checks_too_often_is_told_to_wait(self, people: People) -> None:
+    def test_frequent_checker_is_told_to_wait(self, people: People) -> None:
         for number in range(dryrun.MOST_IN_WINDOW):
             self.check(people, title=f"Title {number}")
         assert "You have checked often" in self.check(people, title="Another")

@@ -75,7 +75,7 @@ def test_the_verdict_knows_the_queue(people: People, offered: Project, runtime: 
 
 
 @pytest.mark.django_db
-def test_how_long_a_new_node_takes_is_said_once_enough_have_started(
+def test_node_start_time_is_said_after_enough_starts(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
@@ -101,7 +101,7 @@ def test_how_long_a_new_node_takes_is_said_once_enough_have_started(
 
 
 @pytest.mark.django_db
-def test_how_long_a_launch_would_queue_is_said_once_the_history_tells(
+def test_queueing_time_is_said_once_history_tells(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
@@ -122,7 +122,7 @@ def test_how_long_a_launch_would_queue_is_said_once_the_history_tells(
 
 
 @pytest.mark.django_db
-def test_how_long_a_launch_would_wait_for_room_is_said_once_the_history_tells(
+def test_waiting_time_for_room_is_said_once_history_tells(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     now = timezone.now()
@@ -151,7 +151,7 @@ def test_how_long_a_launch_would_wait_for_room_is_said_once_the_history_tells(
 
 
 @pytest.mark.django_db
-def test_an_image_that_is_on_no_node_is_said_with_its_size_and_how_long_its_pull_takes(
+def test_image_on_no_node_is_said_with_pull_time(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     image, others = Environment.objects.get(pk="jupyterlab").image, ["registry.k8s.io/pause:3.10"]
@@ -179,7 +179,7 @@ def test_an_image_that_is_on_no_node_is_said_with_its_size_and_how_long_its_pull
 
 
 @pytest.mark.django_db
-def test_a_quota_of_the_namespace_is_named_before_the_launch(
+def test_namespace_quota_is_named_before_the_launch(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime, clock: Clock
 ) -> None:
     cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
@@ -246,9 +246,7 @@ def test_a_link_opens_the_form_as_it_was(
 
 
 @pytest.mark.django_db
-def test_a_link_to_what_the_reader_may_not_use_says_so_and_chooses_nothing(
-    people: People, offered: Project, runtime: Runtime
-) -> None:
+def test_link_to_forbidden_choices_says_so_and_chooses_none(people: People, offered: Project, runtime: Runtime) -> None:
     HardwareTier.objects.filter(pk="medium").update(is_visible=False)
     shown = page(people.owner, "?kind=workspace&project=secret-project&tier=medium&environment=jupyterlab")
     assert "The project that was asked for is not available to you; choose another." in shown
@@ -302,7 +300,7 @@ def test_the_objects_of_an_unfinished_form_are_not_known(people: People, offered
 
 
 @pytest.mark.django_db
-def test_who_is_not_in_the_project_sees_no_objects_of_it(people: People, offered: Project, runtime: Runtime) -> None:
+def test_nonmember_sees_no_objects_of_the_project(people: People, offered: Project, runtime: Runtime) -> None:
     status, shown = sent(people.stranger, FORM, "/launch/objects/")
     assert status == 422
     assert "churn" not in shown
@@ -311,7 +309,7 @@ def test_who_is_not_in_the_project_sees_no_objects_of_it(people: People, offered
 # --- A large cluster
 
 
-async def test_the_loop_gets_a_pause_while_many_nodes_are_counted() -> None:
+async def test_loop_gets_pauses_while_many_nodes_are_counted() -> None:
     cluster = FakeCluster()
     for number in range(2 * NODES_AT_ONCE):
         cluster.put(NODES, builders.node(f"n{number}", cpu="8"))

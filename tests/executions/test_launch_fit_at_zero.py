@@ -26,7 +26,7 @@ from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
 
 
-def test_a_tier_is_advised_only_on_a_pool_whose_nodes_are_known_to_take_it() -> None:
+def test_tier_is_advised_only_where_pool_surely_takes_it() -> None:
     elsewhere = TierChoice("tier", "gpu", "Elsewhere", (plan(1, "Elsewhere", "gpu"),), 0)
     question = FitQuestion((plan(4),), 1, Decimal(0), choices=(elsewhere,))
     for at_zero, advised in (
@@ -40,9 +40,7 @@ def test_a_tier_is_advised_only_on_a_pool_whose_nodes_are_known_to_take_it() -> 
 
 
 @pytest.mark.django_db
-def test_the_verdict_of_a_pool_at_zero_is_that_of_its_nodes_as_last_seen(
-    people: People, cluster: FakeCluster, runtime: Runtime
-) -> None:
+def test_verdict_of_pool_at_zero_uses_its_last_nodes(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
     offer_clusters(people)
     cluster.put(CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
     fill(runtime, cluster)

@@ -54,7 +54,7 @@ def left(theirs: Execution, runtime: Runtime) -> Execution:
     return theirs
 
 
-def test_the_page_says_so_and_when_it_will_be_stopped(people: People, left: Execution) -> None:
+def test_page_says_that_person_left_and_when_it_stops(people: People, left: Execution) -> None:
     page = text(people.teammate, left)
     assert "You have left the project Customer churn. This will be stopped" in page
     assert ">in 10 min</time>, at 09:10:00 UTC." in page
@@ -75,7 +75,7 @@ def test_before_he_left_nothing_of_it_is_said(people: People, theirs: Execution)
     assert "?tab=log" in page
 
 
-def test_what_the_program_said_is_not_shown_to_who_has_left(people: People, left: Execution) -> None:
+def test_last_words_of_program_are_hidden_from_former_members(people: People, left: Execution) -> None:
     assert LAST_WORDS in text(people.owner, left)
     assert LAST_WORDS not in text(people.teammate, left)
     assert "the customers" not in text(people.teammate, left, "?tab=log")
@@ -110,9 +110,7 @@ def test_a_cluster_may_be_stopped_and_not_changed(people: People, left: Executio
     assert client_of(people.teammate).post(f"/executions/{cluster.pk}/stop/").status_code == 302
 
 
-def test_the_owner_of_a_closed_account_is_named_to_the_others(
-    people: People, theirs: Execution, runtime: Runtime
-) -> None:
+def test_closed_account_of_owner_is_named_to_the_others(people: People, theirs: Execution, runtime: Runtime) -> None:
     people.teammate.is_active = False
     people.teammate.save()
     Execution.objects.update(access_lost_at=MOMENT - timedelta(minutes=9))
@@ -144,7 +142,7 @@ def view_only(execution: Execution) -> None:
     Execution.objects.filter(pk=execution.pk).update(access_lost_at=MOMENT)
 
 
-async def test_an_open_page_changes_when_its_owner_becomes_a_viewer(
+async def test_open_page_changes_when_its_owner_becomes_a_viewer(
     people: People, theirs: Execution, runtime: Runtime
 ) -> None:
     async with connected(f"/live/execution/?id={theirs.pk}", people.teammate) as socket:
@@ -156,9 +154,7 @@ async def test_an_open_page_changes_when_its_owner_becomes_a_viewer(
         assert "Open</button>" not in message
 
 
-def test_who_became_a_viewer_still_reads_and_stops_what_is_his(
-    people: People, theirs: Execution, runtime: Runtime
-) -> None:
+def test_demoted_owner_still_reads_and_stops_the_execution(people: People, theirs: Execution, runtime: Runtime) -> None:
     view_only(theirs)
     refreshed(runtime)
     page = text(people.teammate, theirs)
@@ -170,15 +166,13 @@ def test_who_became_a_viewer_still_reads_and_stops_what_is_his(
     assert "only view" not in text(people.teammate, theirs), "of what has ended he has lost nothing"
 
 
-def test_who_left_and_is_an_operator_is_not_told_that_he_may_not(people: People, left: Execution) -> None:
+def test_operator_who_left_is_not_told_of_lost_rights(people: People, left: Execution) -> None:
     people.teammate.groups.add(*people.operator.groups.all())
     page = text(people.teammate, left)
     assert "You no longer open it. To work in the project again" in page
 
 
-async def test_an_open_page_of_somebody_elses_execution_ends_when_the_viewer_leaves(
-    people: People, runtime: Runtime
-) -> None:
+async def test_open_page_of_foreign_execution_ends_on_leaving(people: People, runtime: Runtime) -> None:
     def launched() -> Execution:
         return make_execution(people.owner, make_project(people.owner, people.teammate))
 
@@ -194,7 +188,7 @@ async def test_an_open_page_of_somebody_elses_execution_ends_when_the_viewer_lea
         assert (f"row-{execution.pk}", "delete") in changed(await all_of_them.message())
 
 
-async def test_a_project_that_is_given_away_is_seen_by_its_new_owner_at_once(
+async def test_reassigned_project_is_seen_by_new_owner_at_once(
     people: People, theirs: Execution, runtime: Runtime
 ) -> None:
     def give_away() -> None:

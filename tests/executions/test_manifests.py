@@ -102,12 +102,12 @@ def objects(spec: ExecutionSpec, **more: Any) -> dict[Any, Any]:
     return {manifest.resource: manifest.body for manifest in reversed(built)}
 
 
-def test_they_come_in_the_order_of_creation_with_the_anchor_first() -> None:
+def test_objects_come_in_order_of_creation_with_anchor_first() -> None:
     built = build(spec(), namespace="grid", token="t")
     assert [one.resource for one in built] == [CONFIG_MAPS, VOLUME_CLAIMS, VOLUME_CLAIMS, SECRETS, PODS]
 
 
-def test_the_anchor_owns_nothing_by_itself_and_is_owned_by_nobody() -> None:
+def test_anchor_is_owned_by_nobody() -> None:
     assert objects(spec())[CONFIG_MAPS] == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -145,7 +145,7 @@ def test_the_secret_goes_with_the_anchor() -> None:
     }
 
 
-def test_no_value_of_an_environments_variables_is_written_in_a_pod_unless_it_refers_to_another() -> None:
+def test_variable_values_are_not_in_pod_unless_they_refer() -> None:
     secret = EnvironmentSpec(
         id="x",
         name="X",
@@ -166,7 +166,7 @@ def test_no_value_of_an_environments_variables_is_written_in_a_pod_unless_it_ref
 
 
 @pytest.mark.parametrize(("name", "secrets"), [("", None), ("our-registry", [{"name": "our-registry"}])])
-def test_the_image_is_fetched_with_the_credentials_that_the_environment_names(name: str, secrets: object) -> None:
+def test_image_is_fetched_with_the_credentials_of_its_environment(name: str, secrets: object) -> None:
     environment = EnvironmentSpec(id="x", name="X", image="registry.example.com/x", image_pull_secret=name)
     assert objects(spec(environment=environment))[PODS]["spec"].get("imagePullSecrets") == secrets
 
@@ -184,7 +184,7 @@ def test_the_projects_volume_outlives_every_execution() -> None:
     }
 
 
-def test_the_home_of_a_person_in_a_project_is_a_volume_of_its_own_and_outlives_every_execution() -> None:
+def test_home_of_person_in_project_outlives_every_execution() -> None:
     built = build(spec(), namespace="grid", token="t", anchor_uid="anchor-uid")
     (home,) = [one for one in built if one.name == "home-churn-7"]
     assert home.body == {
@@ -203,14 +203,14 @@ def test_the_home_of_a_person_in_a_project_is_a_volume_of_its_own_and_outlives_e
     }
 
 
-def test_what_was_launched_before_there_were_homes_has_one_that_goes_with_its_pod() -> None:
+def test_launch_from_before_homes_has_a_temporary_one() -> None:
     built = build(spec(home=None), namespace="grid", token="t")
     assert [one.name for one in built if one.resource == VOLUME_CLAIMS] == ["project-churn"]
     assert {"name": "home", "emptyDir": {"sizeLimit": "20Gi"}} in built[-1].body["spec"]["volumes"]
 
 
 @pytest.mark.parametrize("kind", ["job", "app"])
-def test_a_job_and_an_app_run_where_the_projects_code_is_with_a_home_of_their_owner(kind: str) -> None:
+def test_jobs_and_apps_run_in_project_with_owner_home(kind: str) -> None:
     (container,) = objects(spec(kind=kind))[PODS]["spec"]["containers"]
     variables = {one["name"]: one.get("value") for one in container["env"]}
     assert (container["workingDir"], variables["HOME"]) == ("/mnt/project", "/home/grid")
@@ -335,7 +335,7 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
     }
 
 
-def test_a_job_without_port_gpu_and_shared_memory_has_none_of_theirs() -> None:
+def test_plain_job_has_no_port_gpu_or_shared_memory() -> None:
     plain = tier(gpus=0, shared_memory="", ephemeral_storage="", tolerations=())
     pod = objects(spec(kind="job", port=0, tier=plain))[PODS]["spec"]
     (container,) = pod["containers"]
@@ -356,24 +356,24 @@ def test_an_environment_may_configure_jupyterlab_itself() -> None:
     assert not {"JUPYTER_CONFIG_PATH", "JUPYTERLAB_WORKSPACES_DIR"} & environment_of(spec(kind="job")).keys()
 
 
-def test_a_workspace_launched_before_its_id_was_frozen_keeps_jupyterlabs_own_folder() -> None:
+def test_workspace_without_frozen_id_keeps_the_folder_of_jupyterlab() -> None:
     assert "JUPYTERLAB_WORKSPACES_DIR" not in environment_of(spec(workspace=""))
 
 
 @pytest.mark.parametrize(("limit", "request_"), [("10Gi", "1Gi"), ("1Mi", "1Mi"), ("2T", "190734Mi")])
-def test_a_tenth_of_the_nodes_disk_that_may_be_written_is_reserved(limit: str, request_: str) -> None:
+def test_tenth_of_the_writable_node_disk_is_reserved(limit: str, request_: str) -> None:
     (container,) = objects(spec(tier=tier(ephemeral_storage=limit)))[PODS]["spec"]["containers"]
     assert container["resources"]["limits"]["ephemeral-storage"] == limit
     assert container["resources"]["requests"]["ephemeral-storage"] == request_
 
 
-def test_a_tier_that_tolerates_the_gpu_taint_itself_does_so_once() -> None:
+def test_tier_that_tolerates_the_gpu_taint_does_so_once() -> None:
     own = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     assert objects(spec(tier=tier(tolerations=(own,))))[PODS]["spec"]["tolerations"] == [own]
 
 
 @pytest.mark.parametrize("address", ["https://abc.x.test/", "https://x.test/w/abc/"])
-def test_it_is_ready_when_its_readiness_path_answers_below_its_root(address: str) -> None:
+def test_readiness_path_is_asked_below_the_root(address: str) -> None:
     own = EnvironmentSpec(id="x", name="X", image="x", readiness_path="/healthz?full")
     (container,) = objects(spec(environment=own, address=address))[PODS]["spec"]["containers"]
     root = "/w/abc/" if "/w/" in address else "/"

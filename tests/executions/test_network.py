@@ -25,7 +25,7 @@ def test_a_users_pod_does_not_reach(source: str, to: str) -> None:
 
 
 @pytest.mark.parametrize("source", PODS_OF_USERS)
-def test_a_users_pod_reaches_dns_the_internet_and_the_storage_that_is_allowed(source: str) -> None:
+def test_user_pod_reaches_dns_internet_and_allowed_storage(source: str) -> None:
     net = network()
     assert net.lets(source, "dns", 53) and net.lets(source, "dns", 53, "UDP")
     assert not net.lets(source, "dns", 9153), "only what it is asked at"
@@ -36,13 +36,13 @@ def test_a_users_pod_reaches_dns_the_internet_and_the_storage_that_is_allowed(so
 
 
 @pytest.mark.parametrize("to", ["dns", "the internet", "storage", "head", "web", "the API server"])
-def test_before_a_controller_has_led_executions_are_shut_in_both_directions(to: str) -> None:
+def test_executions_are_shut_before_a_controller_has_led(to: str) -> None:
     net = network(leads=False)
     assert not any(net.lets("another workspace", to, port) for port in (53, 443, 9000, ANY_PORT))
     assert not net.lets("proxy", "another workspace", 8888)
 
 
-def test_only_the_proxy_and_the_controller_reach_a_user_interface() -> None:
+def test_user_interface_is_reached_by_proxy_and_controller_only() -> None:
     net = network()
     assert net.lets("proxy", "another workspace", 8888)
     assert net.lets("controller", "another workspace", 8888), "it asks whether it is idle"
@@ -51,7 +51,7 @@ def test_only_the_proxy_and_the_controller_reach_a_user_interface() -> None:
 
 
 @pytest.mark.parametrize("source", ["the ingress controller", "a pod of another namespace"])
-def test_what_stands_in_front_reaches_web_and_proxy_and_nothing_else(source: str) -> None:
+def test_ingress_reaches_web_and_proxy_only(source: str) -> None:
     net = network()
     assert net.lets(source, "web", 8000)
     assert net.lets(source, "proxy", 8001)
@@ -69,7 +69,7 @@ def test_the_api_server_reaches_the_metric_of_what_waits() -> None:
 
 
 @pytest.mark.parametrize("source", ["web", "proxy", "controller"])
-def test_our_processes_reach_database_api_server_and_dns_and_no_metadata(source: str) -> None:
+def test_own_processes_reach_database_api_server_and_dns_only(source: str) -> None:
     net = network()
     assert net.lets(source, "the database", 5432)
     assert net.lets(source, "the API server", 443) and net.lets(source, "the API server's private address", 6443)

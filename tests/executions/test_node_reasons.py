@@ -45,14 +45,14 @@ def test_the_table_looks_like_this() -> None:
         ("", True, ""),
     ],
 )
-def test_the_next_step_is_a_page_that_the_reader_may_see(link: str, sees_all: bool, expected: str) -> None:
+def test_next_step_is_a_page_the_reader_may_open(link: str, sees_all: bool, expected: str) -> None:
     reasons = node_reasons(diagnosis(link), sees_all=sees_all, project="churn")
     assert reasons is not None
     assert reasons.link == expected
     assert bool(reasons.link_word) == bool(expected)
 
 
-def test_a_volume_that_is_not_there_leads_to_its_project_without_a_table() -> None:
+def test_missing_volume_leads_to_its_project_without_a_table() -> None:
     reasons = node_reasons(diagnosis("project", table=()), sees_all=False, project="churn")
     assert reasons is not None
     assert (reasons.rows, reasons.link) == ((), "/projects/churn/")

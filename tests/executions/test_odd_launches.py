@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 FORM = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "token": "t1"}
 
 
-def test_the_form_opens_while_the_queue_is_full_and_locks_nobody(people: People, runtime: Runtime) -> None:
+def test_form_opens_while_queue_is_full_and_locks_nobody(people: People, runtime: Runtime) -> None:
     project = offer_clusters(people)
     HardwareTier.objects.filter(pk="small").update(maximum_simultaneous=1)
     configure(GLOBAL_QUEUE_LIMIT.key, 1)
@@ -26,7 +26,7 @@ def test_the_form_opens_while_the_queue_is_full_and_locks_nobody(people: People,
     assert client_of(people.owner).get("/launch/").status_code == 200
 
 
-def test_a_form_that_launched_what_is_held_now_can_be_looked_at_again(people: People, runtime: Runtime) -> None:
+def test_form_of_a_held_launch_can_be_shown_again(people: People, runtime: Runtime) -> None:
     offer_clusters(people)
     configure(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
     client = client_of(people.owner)
@@ -36,13 +36,13 @@ def test_a_form_that_launched_what_is_held_now_can_be_looked_at_again(people: Pe
 
 
 @pytest.mark.parametrize("field", ["project", "tier", "environment", "title", "head_tier", "kind"])
-def test_a_nul_in_a_link_to_the_form_is_only_ignored(people: People, runtime: Runtime, field: str) -> None:
+def test_nul_in_a_link_to_the_form_is_ignored(people: People, runtime: Runtime, field: str) -> None:
     offer_clusters(people)
     assert client_of(people.owner).get("/launch/", {field: "a\0b"}).status_code == 200
 
 
 @pytest.mark.parametrize("reason", ["mainte\0nance", "x" * 5000])
-def test_any_reason_of_an_operator_is_kept_in_one_line(people: People, runtime: Runtime, reason: str) -> None:
+def test_reason_of_an_operator_is_kept_in_one_line(people: People, runtime: Runtime, reason: str) -> None:
     waiting = make_execution(people.owner, make_project(people.owner), state=State.QUEUED)
     sent = {"do": "hold", "reason": reason}
     assert client_of(people.operator).post(f"/queue/{waiting.pk}/", sent).status_code == 302

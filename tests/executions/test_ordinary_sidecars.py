@@ -81,7 +81,7 @@ async def test_its_executor_is_an_ordinary_container(shop: Shop) -> None:
 
 
 @in_world
-async def test_the_executor_is_told_when_the_program_has_ended_and_not_before(shop: Shop) -> None:
+async def test_executor_is_told_only_when_the_program_has_ended(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, OldKubelet)
     assert not kubelet.is_told
     kubelet.program_ends()
@@ -109,7 +109,7 @@ async def test_another_controller_tells_what_a_killed_one_did_not(shop: Shop) ->
     [(7, 0, "failed", "FilesSaved"), (0, 137, "succeeded", "FilesNotPushed"), (7, 137, "failed", "FilesNotPushed")],
 )
 @in_world
-async def test_the_programs_exit_code_alone_says_how_the_run_ended(
+async def test_exit_code_of_program_alone_decides_the_end(
     shop: Shop, run: int, executor: int, state: str, told: str
 ) -> None:
     world, controller, execution, kubelet = await runs(shop, OldKubelet)
@@ -125,7 +125,7 @@ async def test_the_programs_exit_code_alone_says_how_the_run_ended(
 
 
 @in_world
-async def test_an_executor_that_cannot_start_yet_is_waited_for_when_the_program_has_ended(shop: Shop) -> None:
+async def test_executor_that_cannot_start_yet_is_waited_for(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, OldKubelet)
     late: RawObject = {"waiting": {"reason": "ImagePullBackOff"}}
     kubelet.reports("Running", prepare=ended(0), executor=late, run=ended(0))
@@ -149,7 +149,7 @@ async def test_a_run_goes_on_when_its_executor_was_killed(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_workspace_that_crashes_is_started_again_and_its_executor_not_told(shop: Shop) -> None:
+async def test_crashing_workspace_restarts_without_telling_its_executor(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, OldKubelet, "workspace")
     kubelet.program_ends(1)
     await world.step(controller)
@@ -157,7 +157,7 @@ async def test_a_workspace_that_crashes_is_started_again_and_its_executor_not_to
 
 
 @in_world
-async def test_a_stop_ends_both_at_once_and_the_report_is_kept(shop: Shop) -> None:
+async def test_stop_ends_both_at_once_and_report_is_kept(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, OldKubelet, "workspace")
     request_stop(execution, by="alice", now=world.now)
     await world.step(controller)
@@ -181,7 +181,7 @@ async def test_a_stop_ends_both_at_once_and_the_report_is_kept(shop: Shop) -> No
     ],
 )
 @in_world
-async def test_a_job_whose_files_cannot_be_fetched_ends_with_a_sentence(
+async def test_job_with_unfetchable_files_ends_with_a_sentence(
     shop: Shop, code: int, problem: str, reason: str, step: str
 ) -> None:
     world, controller, execution, kubelet = await prepared(shop, OldKubelet)

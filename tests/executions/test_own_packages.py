@@ -54,7 +54,7 @@ def container(tmp_path: Path) -> Container:
     return Container(tmp_path)
 
 
-def test_a_package_goes_to_the_home_volume_and_is_imported_by_the_next_python(container: Container) -> None:
+def test_package_goes_to_home_and_next_python_imports_it(container: Container) -> None:
     container.install(str(wheel(container.wheels, "mine", "1", needs="shared", program=True)))
     assert container.version("mine") == "1"
     assert list(container.home.glob(".local/grid/lab/lib/python3*/site-packages/mine.py"))
@@ -70,7 +70,7 @@ def test_the_ides_server_sees_no_package_of_the_users(container: Container) -> N
     assert "ModuleNotFoundError" in container.version("mine", "-s")
 
 
-def test_an_upgrade_of_an_images_package_leaves_the_images_own_alone_and_can_be_taken_away(
+def test_upgrade_leaves_image_packages_alone_and_can_be_undone(
     container: Container,
 ) -> None:
     wheel(container.wheels, "shared", "2")
@@ -85,7 +85,7 @@ def test_the_images_packages_cannot_be_removed(container: Container) -> None:
     assert container.version("shared") == "1"
 
 
-def test_a_virtual_environment_of_the_users_own_is_left_alone(container: Container) -> None:
+def test_own_virtual_environment_is_left_alone(container: Container) -> None:
     own = container.home / "own"
     venv.create(own, symlinks=True, with_pip=False)
     site = next(own.glob("lib/python3*/site-packages"))

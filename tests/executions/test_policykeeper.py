@@ -58,7 +58,7 @@ def is_open(cluster: FakeCluster) -> bool:
     return any("ipBlock" in peer for rule in policy(cluster, "executions")["spec"]["egress"] for peer in rule["to"])
 
 
-async def test_both_policies_are_made_without_the_api_servers_and_the_databases_addresses() -> None:
+async def test_both_policies_exclude_api_server_and_database_addresses() -> None:
     cluster = serving("34.1.2.3", "34.1.2.4")
     await keeper(cluster, {"db.example.com": ["20.4.5.6"]}).keep()
     assert {"34.1.2.3/32", "34.1.2.4/32", "20.4.5.6/32", "10.0.0.0/8"} <= set(shut(cluster))
@@ -74,7 +74,7 @@ async def test_a_second_look_writes_nothing() -> None:
     assert cluster.count("replace") == 0
 
 
-async def test_what_somebody_deleted_or_changed_is_brought_back() -> None:
+async def test_deleted_or_changed_policy_is_restored() -> None:
     cluster = serving("34.1.2.3")
     kept = keeper(cluster)
     await kept.keep()
@@ -86,7 +86,7 @@ async def test_what_somebody_deleted_or_changed_is_brought_back() -> None:
     assert policy(cluster, "user-interfaces")
 
 
-async def test_an_api_server_that_moved_is_shut_at_its_new_address() -> None:
+async def test_moved_api_server_is_shut_at_its_new_address() -> None:
     cluster = serving("34.1.2.3")
     kept = keeper(cluster)
     await kept.keep()
@@ -103,7 +103,7 @@ async def test_where_there_are_no_slices_endpoints_are_read() -> None:
 
 
 @pytest.mark.parametrize("is_refused", [True, False], ids=["forbidden", "not there"])
-async def test_nothing_is_open_while_nobody_says_where_the_api_server_is(
+async def test_egress_is_shut_while_api_server_address_is_unknown(
     is_refused: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = FakeCluster()
@@ -134,7 +134,7 @@ async def test_a_cluster_that_does_not_answer_changes_nothing() -> None:
     assert is_open(cluster)
 
 
-async def test_a_database_whose_name_cannot_be_found_keeps_all_shut_until_it_was_found_once() -> None:
+async def test_unresolved_database_keeps_all_shut_until_found_once() -> None:
     cluster, hosts = serving("34.1.2.3"), {"db.example.com": ["20.4.5.6"]}
     found = hosts.pop("db.example.com")
     kept = keeper(cluster, hosts, Network(EGRESS, ("db.example.com",)))
@@ -150,7 +150,7 @@ async def test_a_database_whose_name_cannot_be_found_keeps_all_shut_until_it_was
     assert {"20.4.5.6/32", "20.4.5.7/32"} <= set(shut(cluster)), "a name may give out the former one again"
 
 
-async def test_a_new_leader_that_finds_no_name_for_a_moment_cuts_nothing_off_and_shuts_all_when_it_lasts() -> None:
+async def test_new_leader_tolerates_only_a_short_resolver_failure() -> None:
     cluster, hosts = serving("34.1.2.3"), {"db.example.com": ["20.4.5.6"]}
     network = Network(EGRESS, ("db.example.com",))
     assert await keeper(cluster, hosts, network).keep()

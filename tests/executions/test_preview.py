@@ -46,7 +46,7 @@ def test_the_previewed_objects_are_those_that_the_launch_creates(shop: Shop, sha
     assert kinds.count("PersistentVolumeClaim") == (1 if shape == "cluster" else 2)
 
 
-def test_the_pods_are_those_of_the_start_with_what_their_tiers_request(shop: Shop, worker_tier: HardwareTier) -> None:
+def test_pods_are_those_started_with_their_tier_requests(shop: Shop, worker_tier: HardwareTier) -> None:
     (pod,) = Preview.of(drafted(shop.request())).pods()
     assert (pod.tier, pod.pool, pod.count, pod.requests["pods"]) == (shop.tier.name, shop.tier.node_pool, 1, 1)
     pods = Preview.of(drafted(attached(shop, tier=worker_tier))).pods()

@@ -26,7 +26,7 @@ def paths(problems: list[Any]) -> list[tuple[str, str]]:
     return [(problem.path, problem.code) for problem in problems]
 
 
-def test_a_launch_is_a_queued_row_with_its_first_line_of_history(shop: Shop) -> None:
+def test_launch_is_a_queued_row_with_first_history_line(shop: Shop) -> None:
     execution = submit(shop.request(title="  Explore "), gate=why_not_launch, now=NOW)
 
     stored = Execution.objects.get(pk=execution.pk)
@@ -35,9 +35,7 @@ def test_a_launch_is_a_queued_row_with_its_first_line_of_history(shop: Shop) -> 
     assert (entry.to_state, entry.from_state, entry.actor, entry.reason) == ("queued", "", "alice", "requested")
 
 
-def test_a_launch_reads_each_row_that_it_points_to_once(
-    shop: Shop, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_launch_reads_each_referenced_row_once(shop: Shop, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     read = [
         "environment",
         "tier",
@@ -55,7 +53,7 @@ def test_a_launch_reads_each_row_that_it_points_to_once(
         submit(shop.request(), gate=why_not_launch, now=NOW)
 
 
-def test_editing_the_tier_and_the_environment_later_changes_nothing_launched(shop: Shop) -> None:
+def test_later_edits_of_tier_and_environment_change_no_launch(shop: Shop) -> None:
     execution = shop.launch()
     HardwareTier.objects.filter(pk="small").update(memory="64Gi", cost_per_hour="9")
     shop.workspace.image = "other"
@@ -86,9 +84,7 @@ def test_a_disabled_account_launches_nothing(shop: Shop) -> None:
     assert not environments_for(shop.people.owner, "workspace").exists()
 
 
-def test_its_home_its_registry_and_what_browsers_may_do_are_those_of_the_launch(
-    shop: Shop, configure: Configure
-) -> None:
+def test_home_registry_and_browser_rights_are_frozen_at_launch(shop: Shop, configure: Configure) -> None:
     configure(HOME_VOLUME_SIZE, 7)
     Environment.objects.filter(pk=shop.workspace.pk).update(image_pull_secret="ours", allows_service_workers=True)
     launched = submit(shop.request(), gate=why_not_launch, now=NOW)
@@ -98,7 +94,7 @@ def test_its_home_its_registry_and_what_browsers_may_do_are_those_of_the_launch(
     assert (environment["image_pull_secret"], environment["allows_service_workers"]) == ("ours", True)
 
 
-def test_all_problems_are_told_at_once_each_at_its_field(shop: Shop) -> None:
+def test_all_problems_are_told_at_once_at_their_fields(shop: Shop) -> None:
     shop.project.is_archived = shop.workspace.is_archived = True
     shop.tier.is_visible = False
     for row in (shop.project, shop.workspace, shop.tier):
@@ -121,7 +117,7 @@ def test_a_title_that_cannot_be_seen_is_refused(shop: Shop, title: str) -> None:
     assert paths(validate(shop.request(title=title))) == [("title", "unprintable")]
 
 
-def test_an_environment_is_launched_as_what_it_is_made_for(shop: Shop) -> None:
+def test_environment_is_launched_only_as_its_kind(shop: Shop) -> None:
     assert paths(validate(shop.request(kind="job"))) == [("environment", "kind")]
     assert validate(shop.request(kind="job", environment=shop.job)) == []
     assert list(environments_for(shop.people.owner, "job")) == [shop.job]
@@ -132,7 +128,7 @@ def test_an_unknown_kind_is_refused(shop: Shop, kind: str) -> None:
     assert ("kind", "kind") in paths(validate(shop.request(kind=kind)))
 
 
-def test_a_tier_for_a_group_is_offered_to_its_members_only_and_once(shop: Shop) -> None:
+def test_tier_of_groups_is_offered_to_members_only_once(shop: Shop) -> None:
     groups = [Group.objects.create(name=name) for name in ("vision", "speech")]
     shop.tier.groups.set(groups)
     shop.people.owner.groups.set(groups)
@@ -150,7 +146,7 @@ def test_a_tier_for_jobs_is_not_offered_for_workspaces(shop: Shop) -> None:
     assert tiers_for(shop.people.owner, "job").exists()
 
 
-def test_beyond_the_queue_limit_a_launch_is_refused_with_a_sentence(shop: Shop, configure: Configure) -> None:
+def test_launch_beyond_the_queue_limit_is_refused(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 1)
     configure(GLOBAL_QUEUE_LIMIT, 1)
     shop.launch()  # will start
@@ -198,6 +194,6 @@ def test_a_stop_works_from_a_stale_copy(shop: Shop) -> None:
     assert stale.stop_requested_by == "alice"
 
 
-def test_a_forged_choice_is_checked_against_the_rows_and_not_the_form(shop: Shop) -> None:
+def test_forged_choice_is_checked_against_the_rows(shop: Shop) -> None:
     forged = HardwareTier(id="secret", name="Secret", node_pool="x", cores="1", memory="1Gi")
     assert paths(validate(replace(shop.request(), tier=forged))) == [("tier", "not_offered")]

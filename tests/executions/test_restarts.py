@@ -35,7 +35,7 @@ def ended(world: World, execution: Execution, *, restarts: int, **end: Any) -> N
 
 
 @in_world
-async def test_a_kill_for_memory_is_in_the_history_once_with_its_count(shop: Shop) -> None:
+async def test_memory_kill_is_in_history_once_with_its_count(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     controller = world.controller()
     await running(world, controller, execution)
@@ -59,7 +59,7 @@ async def test_a_kill_for_memory_is_in_the_history_once_with_its_count(shop: Sho
 
 
 @in_world
-async def test_the_page_and_the_download_tell_of_it_when_the_pod_is_gone(shop: Shop) -> None:
+async def test_page_and_download_tell_of_kill_without_the_pod(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     controller = world.controller()
     await running(world, controller, execution)
@@ -76,7 +76,7 @@ async def test_the_page_and_the_download_tell_of_it_when_the_pod_is_gone(shop: S
 
 
 @pytest.mark.parametrize(("end", "told"), [({"exitCode": 1, "reason": "Error"}, 1), ({"exitCode": 0}, 0)])
-def test_another_bad_end_is_told_too_and_a_good_one_is_not(shop: Shop, end: dict[str, Any], told: int) -> None:
+def test_other_bad_end_is_told_too_unlike_good_one(shop: Shop, end: dict[str, Any], told: int) -> None:
     @in_world
     async def tell() -> None:
         world, execution = World(), shop.launch()

@@ -18,11 +18,11 @@ def test_each_state_has_the_word_of_the_model() -> None:
 
 
 @pytest.mark.parametrize("state", ["deploying", "preparing"])
-def test_a_pod_that_runs_before_the_state_says_so_is_not_called_running_in_the_sentence(state: str) -> None:
+def test_started_pod_is_not_called_running_before_its_state(state: str) -> None:
     status, advice = state_status(state, diagnosis=RUNS)
     assert (status.severity, status.note, advice) == ("wait", STARTED, "")
 
 
 @pytest.mark.parametrize("state", ["stopping", "finishing"])
-def test_a_pod_that_still_runs_while_it_ends_is_not_called_running_in_the_sentence(state: str) -> None:
+def test_ending_pod_is_not_called_running(state: str) -> None:
     assert state_status(state, diagnosis=RUNS) == state_status(state)

@@ -27,7 +27,7 @@ def three(people: People) -> list[Execution]:
     ]
 
 
-def test_what_one_may_stop_is_stopped_together_and_the_rest_is_named(people: People, three: list[Execution]) -> None:
+def test_permitted_stops_happen_together_and_others_are_named(people: People, three: list[Execution]) -> None:
     client, query = client_of(people.owner), {"id": [each.pk for each in three]}
     page = client.get(PATH, query).content.decode()
 
@@ -64,7 +64,7 @@ def test_ids_that_are_none_are_no_error(people: People, three: list[Execution], 
     assert stopped() == set()
 
 
-def test_the_question_says_whose_it_is_and_what_ends_with_it(people: People) -> None:
+def test_stop_question_says_owner_and_what_else_ends(people: People) -> None:
     project = make_project(people.owner)
     workspace = make_execution(people.owner, project, title="notebook", state=State.RUNNING)
     cluster = make_cluster(people.owner, project, title="workers")

@@ -11,7 +11,7 @@ from grid.models import Execution
 from tests.executions.test_manifests import spec
 
 
-def test_what_was_launched_before_there_were_clusters_gives_the_objects_that_it_gave_then() -> None:
+def test_spec_from_before_clusters_gives_the_same_objects() -> None:
     frozen: dict[str, Any] = msgspec.to_builtins(spec())
     now = build(parse_spec(Execution(spec=frozen)), namespace="compute-grid", token="t")
     then = build(

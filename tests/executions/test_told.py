@@ -54,7 +54,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 @in_world
-async def test_what_was_launched_has_a_slot_as_soon_as_it_is_told(shop: Shop, reads: list[object]) -> None:
+async def test_launch_has_a_slot_as_soon_as_told(shop: Shop, reads: list[object]) -> None:
     world, feed = World(), ScriptedFeed()
     async with polling(world, feed):
         reads.clear()
@@ -84,7 +84,7 @@ async def test_at_rest_all_are_read_once_a_minute(shop: Shop, reads: list[object
 
 
 @in_world
-async def test_who_has_waited_too_long_is_noticed_within_seconds_while_nothing_is_told(shop: Shop) -> None:
+async def test_overlong_wait_is_noticed_within_seconds_without_changes(shop: Shop) -> None:
     world, feed = World(), ScriptedFeed()
     async with polling(world, feed) as controller:
         execution = shop.launch()
@@ -98,9 +98,7 @@ async def test_who_has_waited_too_long_is_noticed_within_seconds_while_nothing_i
 
 
 @in_world
-async def test_a_thousand_writes_told_one_after_the_other_are_looked_at_together(
-    shop: Shop, reads: list[object]
-) -> None:
+async def test_thousand_successive_writes_are_read_together(shop: Shop, reads: list[object]) -> None:
     feed = ScriptedFeed()
     async with polling(World(), feed):
         reads.clear()
@@ -114,7 +112,7 @@ async def test_a_thousand_writes_told_one_after_the_other_are_looked_at_together
 
 
 @in_world
-async def test_what_an_execution_with_slots_does_decides_nothing_about_the_queue_until_it_ends(
+async def test_execution_with_slots_triggers_no_queue_decision_until_end(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decided: list[str] = []
@@ -148,7 +146,7 @@ async def test_what_an_execution_with_slots_does_decides_nothing_about_the_queue
 
 
 @in_world
-async def test_whoever_leaves_a_project_is_noticed_as_soon_as_it_is_told(shop: Shop) -> None:
+async def test_leaving_a_project_is_noticed_as_soon_as_told(shop: Shop) -> None:
     world, feed = World(), ScriptedFeed()
     theirs = shop.launch(owner=shop.people.teammate)
     async with polling(world, feed):
@@ -159,7 +157,7 @@ async def test_whoever_leaves_a_project_is_noticed_as_soon_as_it_is_told(shop: S
 
 
 @in_world
-async def test_a_cluster_ends_with_its_workspace_as_soon_as_that_is_told(shop: Shop) -> None:
+async def test_cluster_ends_with_its_workspace_as_soon_as_told(shop: Shop) -> None:
     world, feed = World(), ScriptedFeed()
     workspace, cluster = shop.launch(), shop.launch_cluster()
     Execution.objects.filter(pk=cluster.pk).update(attached_to=workspace)
@@ -171,7 +169,7 @@ async def test_a_cluster_ends_with_its_workspace_as_soon_as_that_is_told(shop: S
 
 
 @in_world
-async def test_what_was_told_while_the_database_was_away_is_not_lost(
+async def test_change_told_during_a_database_outage_is_kept(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     world, feed = World(), ScriptedFeed()
@@ -192,7 +190,7 @@ async def test_what_was_told_while_the_database_was_away_is_not_lost(
 
 
 @in_world
-async def test_when_the_feed_is_lost_it_asks_each_second_again(
+async def test_controller_polls_each_second_after_losing_the_feed(
     shop: Shop, reads: list[object], caplog: pytest.LogCaptureFixture
 ) -> None:
     feed = ScriptedFeed()
@@ -208,9 +206,7 @@ async def test_when_the_feed_is_lost_it_asks_each_second_again(
 
 
 @in_world
-async def test_a_slow_poll_is_followed_by_a_pause_of_a_second_at_most(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_slow_poll_is_followed_by_at_most_a_second(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     world, feed = World(), ScriptedFeed()
     read = pollreads.read_written
     async with polling(world, feed) as controller:
@@ -232,7 +228,7 @@ async def test_a_slow_poll_is_followed_by_a_pause_of_a_second_at_most(
 
 
 @in_world
-async def test_a_watch_that_breaks_for_a_moment_is_no_outage(shop: Shop) -> None:
+async def test_watch_that_breaks_for_a_moment_is_no_outage(shop: Shop) -> None:
     world, feed = World(), ScriptedFeed()
     execution = shop.launch()
     async with polling(world, feed) as controller:

@@ -56,7 +56,7 @@ def test_every_page_says_the_same(people: People, waiting: Execution) -> None:
     assert SENTENCE not in download(people.owner, waiting)
 
 
-def test_whose_pods_hold_the_nodes_is_told_to_those_who_see_all(people: People, waiting: Execution) -> None:
+def test_owner_of_pods_on_nodes_is_named_to_operators(people: People, waiting: Execution) -> None:
     taken = "[for now]"
     assert f"taken by a workspace of {people.stranger.username} {taken}" in download(people.operator, waiting)
     assert f"taken by a workspace {taken}" in download(people.owner, waiting)

@@ -27,7 +27,7 @@ def shown(repository: Repository) -> str:
     return upload(repository, "data/raw", {"c": b"3", "d": b"4"}, author="alice")
 
 
-def test_a_deletion_and_a_move_are_one_commit_each_under_the_persons_name(repository: Repository, shown: str) -> None:
+def test_deletion_and_move_are_commits_by_the_person(repository: Repository, shown: str) -> None:
     assert count_files(repository, shown, "data") == 2
     second = delete(repository, "a", shown=shown, author="bob")
     third = move(repository, "data", "old/data 2026", shown=shown, author="carol")
@@ -38,9 +38,7 @@ def test_a_deletion_and_a_move_are_one_commit_each_under_the_persons_name(reposi
     assert repository.entry(shown, "a") is not None, "the history keeps it"
 
 
-def test_what_somebody_changed_since_the_page_is_refused_and_other_changes_are_kept(
-    repository: Repository, shown: str
-) -> None:
+def test_concurrently_changed_path_is_refused_and_other_changes_stay(repository: Repository, shown: str) -> None:
     upload(repository, "data/raw", {"c": b"new"}, author="bob", replace=True)
     with pytest.raises(FileChanged, match="was changed since you opened this page"):
         delete(repository, "data", shown=shown, author="alice")
@@ -52,9 +50,7 @@ def test_what_somebody_changed_since_the_page_is_refused_and_other_changes_are_k
     assert paths(repository) == ["a", "b", "data/raw/c"]
 
 
-def test_a_push_in_the_last_moment_is_kept_or_refuses(
-    repository: Repository, shown: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_late_push_is_kept_or_refused(repository: Repository, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pushed = [("theirs", b"5"), ("b", b"theirs")]
 
     def late(*arguments: Any) -> bool:
@@ -85,9 +81,7 @@ def test_a_push_in_the_last_moment_is_kept_or_refuses(
         ("x/" * 499 + "x", "at most 1000"),
     ],
 )
-def test_a_path_that_cannot_be_is_refused_with_a_sentence(
-    repository: Repository, shown: str, target: str, said: str
-) -> None:
+def test_impossible_path_is_refused_with_a_sentence(repository: Repository, shown: str, target: str, said: str) -> None:
     path = "data/raw" if target != "data" else "data"
     with pytest.raises(UploadRefused, match=said):
         move(repository, path, target, shown=shown, author="alice")
@@ -117,7 +111,7 @@ def test_a_folder_without_files_is_refused_with_a_sentence(repository: Repositor
     assert repository.entry(after, "empty") is None, "as the sentence says"
 
 
-def test_links_modes_and_names_that_are_no_text_stay_as_they_are(repository: Repository, runs: Runs) -> None:
+def test_links_modes_and_binary_names_stay_unchanged(repository: Repository, runs: Runs) -> None:
     run = runs().prepare()
     (run.work / "out").mkdir()
     (run.work / "out" / "link").symlink_to("/etc/passwd")
@@ -135,7 +129,7 @@ def test_links_modes_and_names_that_are_no_text_stay_as_they_are(repository: Rep
     assert list(runs().prepare().work.iterdir()) == [], "an execution begins with no files"
 
 
-def test_a_repository_in_the_files_is_deleted_but_not_moved(repository: Repository, runs: Runs) -> None:
+def test_repository_among_the_files_is_deletable_but_not_movable(repository: Repository, runs: Runs) -> None:
     run = runs().prepare()
     (run.work / "theirs" / ".git").mkdir(parents=True)
     (run.work / "theirs" / ".git" / "config").write_text("[core]\n\tfsmonitor = ./evil\n")

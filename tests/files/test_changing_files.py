@@ -70,7 +70,7 @@ def test_a_member_moves_a_file_and_deletes_it(people: People, repository: Reposi
     assert "No files yet" in client.get(FILES).content.decode()
 
 
-def test_what_cannot_be_done_says_why_and_changes_nothing(people: People, repository: Repository) -> None:
+def test_impossible_change_is_explained_and_changes_nothing(people: People, repository: Repository) -> None:
     client, shown = client_of(people.owner), main(repository)
     upload(repository, "data", {"c": b"new"}, author="bob", replace=True)
     now = main(repository)

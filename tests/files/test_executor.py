@@ -54,12 +54,12 @@ def test_a_run_that_changes_nothing_makes_no_commit(runs: Runs, repository: Repo
     assert len(repository.history(commit, count=5)) == 1
 
 
-def test_a_run_in_an_empty_repository_that_writes_nothing_leaves_it_empty(runs: Runs, repository: Repository) -> None:
+def test_empty_run_leaves_the_repository_empty(runs: Runs, repository: Repository) -> None:
     assert runs().prepare().save()["ended"] == ""
     assert repository.branches() == []
 
 
-def test_two_runs_that_change_different_files_both_end_on_the_branch(runs: Runs, read: Read) -> None:
+def test_parallel_runs_with_different_files_both_reach_the_branch(runs: Runs, read: Read) -> None:
     start = runs().prepare()
     (start.work / "base").write_text("base")
     start.save()
@@ -71,7 +71,7 @@ def test_two_runs_that_change_different_files_both_end_on_the_branch(runs: Runs,
     assert [read("base"), read("one"), read("other")] == ["base", "1", "2"]
 
 
-def test_a_conflict_goes_to_a_branch_named_after_the_execution(runs: Runs, read: Read, repository: Repository) -> None:
+def test_conflict_goes_to_branch_named_after_execution(runs: Runs, read: Read, repository: Repository) -> None:
     start = runs().prepare()
     (start.work / "a").write_text("base\n")
     start.save()
@@ -102,7 +102,7 @@ def test_runs_that_push_at_once_lose_nothing(runs: Runs, read: Read) -> None:
         assert read(one.task.name, said["branch"]) == one.task.name
 
 
-def test_a_run_begins_at_a_chosen_commit_and_pushes_to_a_branch_of_its_own(runs: Runs, read: Read) -> None:
+def test_run_starts_at_commit_and_pushes_to_own_branch(runs: Runs, read: Read) -> None:
     first = runs().prepare()
     (first.work / "a").write_text("1")
     old = first.save()["ended"]
@@ -127,7 +127,7 @@ def test_a_branch_that_does_not_exist_is_said(runs: Runs) -> None:
     assert "no commit" in process.report()["problem"]
 
 
-def test_what_cannot_be_pushed_is_kept_and_pushed_again(runs: Runs, repository: Repository, read: Read) -> None:
+def test_unpushable_commit_is_kept_and_pushed_again(runs: Runs, repository: Repository, read: Read) -> None:
     start = runs().prepare()
     (start.work / "a").write_text("1")
     start.save()
@@ -159,7 +159,7 @@ def test_without_the_repository_the_changes_are_kept_in_home(
     assert (copy / "b").read_text() == "not lost"
 
 
-def test_a_program_that_is_killed_is_started_again_without_touching_the_files(runs: Runs, read: Read) -> None:
+def test_killed_executor_restarts_without_touching_the_files(runs: Runs, read: Read) -> None:
     run = runs()
     process = run.start()
     (run.work / "a").write_text("written before the kill")
@@ -182,7 +182,7 @@ def test_a_checkout_that_was_cut_off_begins_anew(runs: Runs) -> None:
     assert names(run.prepare().work) == ["a"]
 
 
-def test_a_commit_that_was_made_before_the_kill_is_pushed_by_the_next_process(runs: Runs, read: Read) -> None:
+def test_commit_made_before_a_kill_is_pushed_afterwards(runs: Runs, read: Read) -> None:
     run = runs().prepare()
     (run.work / "a").write_text("1")
     saving._commit(run.task, "")
@@ -191,7 +191,7 @@ def test_a_commit_that_was_made_before_the_kill_is_pushed_by_the_next_process(ru
     assert read("a") == "1"
 
 
-def test_a_program_that_does_not_stop_is_saved_before_the_grace_period_ends(runs: Runs, repository: Repository) -> None:
+def test_program_that_ignores_stop_is_saved_within_grace_period(runs: Runs, repository: Repository) -> None:
     run = runs(grace=0.0)
     process = run.start()
     (run.work / "a").write_text("1")
@@ -276,14 +276,14 @@ def test_repositories_inside_the_files_come_back_whole(runs: Runs) -> None:
     assert found.stdout == b".git\n"
 
 
-def test_a_program_that_goes_on_after_a_save_has_its_repositories_back(runs: Runs) -> None:
+def test_program_continuing_after_save_gets_its_repositories_back(runs: Runs) -> None:
     run = runs().prepare()
     git_init(run.work / "sub")
     run.save()
     assert (run.prepare().work / "sub" / ".git" / "HEAD").exists()
 
 
-def test_no_hook_filter_or_command_of_the_files_is_run(runs: Runs, tmp_path: Path) -> None:
+def test_hooks_filters_and_commands_in_files_are_not_run(runs: Runs, tmp_path: Path) -> None:
     trap = tmp_path / "sprung"
     run = runs().prepare()
     git_init(run.work)
@@ -300,7 +300,7 @@ def test_no_hook_filter_or_command_of_the_files_is_run(runs: Runs, tmp_path: Pat
     assert not trap.exists()
 
 
-def test_files_without_the_right_to_be_read_are_saved_too(runs: Runs, read: Read) -> None:
+def test_unreadable_files_are_saved_too(runs: Runs, read: Read) -> None:
     run = runs()
     # Root reads what it has no right to; a pod's user does not.
     as_root = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--")

@@ -57,7 +57,7 @@ def hook(server: Repository, script: str) -> None:
 # --- Branches ---
 
 
-def test_a_lost_race_reads_as_a_refusal_and_is_merged_all_the_same(away: Away, server: Repository) -> None:
+def test_lost_push_race_is_merged_anyway(away: Away, server: Repository) -> None:
     write(away(), "base")
     one, other = away(), away()
     assert write(one, "one")["branch"] == "main"
@@ -70,7 +70,7 @@ def test_a_lost_race_reads_as_a_refusal_and_is_merged_all_the_same(away: Away, s
     assert [says(server, name) for name in ("base", "one", "other")] == ["1", "1", "1"]
 
 
-def test_a_branch_that_the_server_protects_gets_one_beside_it(away: Away, server: Repository) -> None:
+def test_protected_branch_gets_a_branch_beside_it(away: Away, server: Repository) -> None:
     write(away(), "base")
     hook(server, '[ "$1" != refs/heads/main ]')
     run = away()
@@ -78,9 +78,7 @@ def test_a_branch_that_the_server_protects_gets_one_beside_it(away: Away, server
     assert (says(server, "a"), says(server, "a", run.task.name)) == (None, "1")
 
 
-def test_where_the_branch_that_a_workspace_left_is_gone_it_goes_on_at_the_usual_one_and_says_so(
-    away: Away, server: Repository
-) -> None:
+def test_missing_workspace_branch_falls_back_to_usual_and_reports(away: Away, server: Repository) -> None:
     write(away(), "base")
     run = away(branch="workspace-x", fallback="main")
     assert (run.work / "base").exists()
@@ -100,7 +98,7 @@ def test_where_the_branch_that_a_workspace_left_is_gone_it_goes_on_at_the_usual_
 # --- What lies on the volume ---
 
 
-def test_the_bound_is_of_the_volume_and_not_of_what_a_server_has(
+def test_size_bound_concerns_the_volume_and_not_the_server(
     away: Away, server: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keeping, "size_of", lambda folder: 2 * GIB)
@@ -108,7 +106,7 @@ def test_the_bound_is_of_the_volume_and_not_of_what_a_server_has(
 
 
 @pytest.mark.parametrize(("used", "kept"), [(GIB // 4, "repository"), (GIB, "home")])
-def test_while_a_server_fails_whole_copies_of_its_history_fill_the_volume_only_to_its_bound(
+def test_failing_server_fills_volume_only_to_its_bound(
     away: Away, repository: Repository, monkeypatch: pytest.MonkeyPatch, server: Repository, used: int, kept: str
 ) -> None:
     run = away(largest=1)

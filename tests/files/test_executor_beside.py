@@ -10,7 +10,7 @@ from tests.files.test_executor import Read
 from tests.support.waiting import wait_until
 
 
-def test_the_setup_step_prepares_the_files_and_ends_without_a_word(runs: Runs) -> None:
+def test_setup_step_prepares_files_and_ends_silently(runs: Runs) -> None:
     run = runs(only_prepare=True)
     process = run.start()
     assert process.wait(60) == 0
@@ -18,7 +18,7 @@ def test_the_setup_step_prepares_the_files_and_ends_without_a_word(runs: Runs) -
     assert not run.task.report.exists()
 
 
-def test_what_is_not_there_ends_the_setup_step_at_once(runs: Runs) -> None:
+def test_missing_branch_ends_setup_step_at_once(runs: Runs) -> None:
     first = runs().prepare()
     (first.work / "a").write_text("1")
     first.save()
@@ -41,7 +41,7 @@ def test_a_repository_that_cannot_be_used_is_waited_for(runs: Runs, repository: 
     assert process.wait(60) == 0
 
 
-def test_it_saves_and_ends_when_it_is_told_and_not_before(runs: Runs, read: Read, tmp_path: Path) -> None:
+def test_executor_saves_and_ends_only_on_annotation(runs: Runs, read: Read, tmp_path: Path) -> None:
     told = tmp_path / "told"
     told.write_text("")  # as the kubelet writes an annotation that is not there
     run = runs(told=told)
@@ -57,7 +57,7 @@ def test_it_saves_and_ends_when_it_is_told_and_not_before(runs: Runs, read: Read
     assert read("a") == "1"
 
 
-def test_a_stop_gives_the_program_its_time_and_then_saves(runs: Runs, read: Read, tmp_path: Path) -> None:
+def test_stop_waits_for_program_and_then_saves(runs: Runs, read: Read, tmp_path: Path) -> None:
     run = runs(told=tmp_path / "never", grace=1.5)
     run.prepare()
     process = run.start()
@@ -67,9 +67,7 @@ def test_a_stop_gives_the_program_its_time_and_then_saves(runs: Runs, read: Read
     assert read("late") == "1"
 
 
-def test_one_that_was_killed_while_it_saved_saves_when_it_is_started_again(
-    runs: Runs, read: Read, tmp_path: Path
-) -> None:
+def test_executor_killed_while_saving_saves_after_restart(runs: Runs, read: Read, tmp_path: Path) -> None:
     told = tmp_path / "told"
     run = runs(told=told)
     run.prepare()

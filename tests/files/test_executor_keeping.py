@@ -27,7 +27,7 @@ def copied(run: Run, folder: Path) -> list[str]:
 # --- Whatever fails before the push ---
 
 
-def test_what_cannot_be_committed_is_kept_as_a_copy_in_home(runs: Runs) -> None:
+def test_uncommittable_files_are_copied_to_home(runs: Runs) -> None:
     run = runs()
     process = run.start()
     (run.work / "a").write_text("not lost")
@@ -48,7 +48,7 @@ def test_without_home_the_copy_is_beside_the_branches(runs: Runs, repository: Re
     assert repository.unpushed() == []
 
 
-def test_an_unreadable_note_of_the_beginning_ends_in_a_report(runs: Runs) -> None:
+def test_unreadable_start_note_ends_in_a_report(runs: Runs) -> None:
     run = runs()
     process = run.start()
     (run.work / "a").write_text("not lost")
@@ -56,7 +56,7 @@ def test_an_unreadable_note_of_the_beginning_ends_in_a_report(runs: Runs) -> Non
     assert run.end(process)["kept"] == "home"
 
 
-def test_a_commit_that_cannot_even_be_named_is_kept_as_a_copy(runs: Runs, repository: Repository) -> None:
+def test_unnameable_commit_is_copied_to_home(runs: Runs, repository: Repository) -> None:
     run = runs().prepare()
     (run.work / "a").write_text("not lost")
     for place in ("main.lock", f"{run.task.name}.lock"):
@@ -67,9 +67,7 @@ def test_a_commit_that_cannot_even_be_named_is_kept_as_a_copy(runs: Runs, reposi
     assert copied(run, run.task.home / "unpushed-files") == ["./a"]
 
 
-def test_what_was_pushed_is_reported_when_the_executors_disk_is_full(
-    runs: Runs, read: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_push_is_reported_when_executor_disk_is_full(runs: Runs, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs().prepare()
     (run.work / "a").write_text("1")
 
@@ -81,7 +79,7 @@ def test_what_was_pushed_is_reported_when_the_executors_disk_is_full(
     assert read("a") == "1"
 
 
-def test_an_index_that_cannot_be_written_is_no_commit_without_the_files(runs: Runs) -> None:
+def test_unwritable_index_makes_no_empty_commit(runs: Runs) -> None:
     run = runs().prepare()
     (run.work / "a").write_text("not lost")
     (run.task.git / "index.lock").touch()
@@ -91,7 +89,7 @@ def test_an_index_that_cannot_be_written_is_no_commit_without_the_files(runs: Ru
     assert run.save()["branch"] == "main"
 
 
-def test_the_folder_of_bundles_is_open_to_the_dashboards_group(runs: Runs, repository: Repository) -> None:
+def test_bundle_folder_is_open_to_group_of_dashboard(runs: Runs, repository: Repository) -> None:
     run = runs().prepare()
     (run.work / "a").write_text("1")
     (repository.path / "refs" / "heads" / "main.lock").touch()
@@ -103,9 +101,7 @@ def test_the_folder_of_bundles_is_open_to_the_dashboards_group(runs: Runs, repos
 
 
 @pytest.mark.parametrize("name", ["...", "<>", ".alice", "alice>", "-616c696365"])
-def test_a_name_that_git_would_shorten_is_saved_and_is_not_anothers(
-    runs: Runs, repository: Repository, name: str
-) -> None:
+def test_author_name_shortened_by_git_stays_distinct(runs: Runs, repository: Repository, name: str) -> None:
     run = runs(author=name).prepare()
     (run.work / "a").write_text("1")
     assert run.save()["branch"] == "main"
@@ -116,7 +112,7 @@ def test_a_name_that_git_would_shorten_is_saved_and_is_not_anothers(
 # --- Repositories inside the files ---
 
 
-def test_a_repository_inside_the_files_is_given_back_to_nobody_but_who_made_it(runs: Runs) -> None:
+def test_nested_repository_is_returned_only_to_its_maker(runs: Runs) -> None:
     run = runs().prepare()
     git_init(run.work / "sub")
     run.save()
@@ -125,7 +121,7 @@ def test_a_repository_inside_the_files_is_given_back_to_nobody_but_who_made_it(r
     assert (runs().prepare().work / "sub" / ".git" / "HEAD").exists()
 
 
-def test_a_repository_that_another_person_has_changed_is_not_given_back(runs: Runs) -> None:
+def test_nested_repository_changed_by_others_is_not_returned(runs: Runs) -> None:
     first = runs().prepare()
     git_init(first.work / "sub")
     first.save()
@@ -160,7 +156,7 @@ def test_a_dangling_link_is_not_replaced_by_a_repository(runs: Runs, read: Read)
     assert (read(".git.kept"), read(".git.kept.kept")) == ("nowhere", "gitdir: elsewhere\n")
 
 
-def test_a_repository_does_not_grow_beyond_its_bound_and_the_changes_are_kept_in_home(
+def test_repository_beyond_bound_keeps_changes_in_home(
     runs: Runs, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = runs(largest=1).prepare()

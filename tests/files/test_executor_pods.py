@@ -12,9 +12,7 @@ from tests.support.shop import Shop
 
 
 @in_world
-async def test_an_init_container_that_the_cluster_adds_is_not_asked_about(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_foreign_init_container_is_not_queried(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     Project.objects.update(files=Project.Files.GIT)
     world, execution = World(), shop.launch()
     create = world.cluster.create
@@ -33,7 +31,7 @@ async def test_an_init_container_that_the_cluster_adds_is_not_asked_about(
 
 
 @in_world
-async def test_the_pod_that_is_only_tried_is_asked_for_once(shop: Shop) -> None:
+async def test_trial_pod_is_created_once(shop: Shop) -> None:
     Project.objects.update(files=Project.Files.GIT)
     world = World()
     for second in range(3):

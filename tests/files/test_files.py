@@ -78,14 +78,14 @@ def test_folders_and_texts_are_shown(owner: Client, run: Run) -> None:
 @pytest.mark.parametrize(
     "query", ["path=none", "path=../x", "at=none", "at=--all", "at=main^{tree}", "path=a/b", "at=" + "0" * 40]
 )
-def test_what_is_not_there_is_not_found(owner: Client, run: Run, query: str) -> None:
+def test_missing_file_is_not_found(owner: Client, run: Run, query: str) -> None:
     (run.work / "a").write_text("1")
     run.save()
     for page in (FILES, f"{FILES}download/"):
         assert owner.get(f"{page}?{query}").status_code == 404
 
 
-def test_a_file_that_is_no_text_or_too_long_is_not_shown_whole(owner: Client, run: Run) -> None:
+def test_binary_or_long_file_is_not_shown_whole(owner: Client, run: Run) -> None:
     (run.work / "binary").write_bytes(b"\0\1")
     (run.work / "long.txt").write_text("x" * (SHOWN_BYTES + 1))
     (run.work / "empty").touch()
@@ -132,7 +132,7 @@ async def test_a_download_is_never_a_page_of_ours(
     assert "\n" not in answer["Content-Disposition"]
 
 
-def test_an_image_is_shown_in_the_place_of_a_picture(owner: Client, run: Run) -> None:
+def test_image_file_is_shown_as_picture(owner: Client, run: Run) -> None:
     (run.work / "plot.png").write_bytes(PIXEL)
     commit = run.save()["ended"]
     shown = text(owner, f"{FILES}?path=plot.png")
@@ -168,7 +168,7 @@ def test_branches_can_be_chosen(owner: Client, run: Run) -> None:
     assert ">1<" in text(owner, f"{FILES}?path=a")
 
 
-def test_what_could_not_be_pushed_is_pushed_again_by_a_contributor(owner: Client, people: People, run: Run) -> None:
+def test_unpushed_changes_are_pushed_again_by_a_contributor(owner: Client, people: People, run: Run) -> None:
     execution = make_execution(people.owner, Project.objects.get(), id="a", kind="job")
     RunFiles.objects.create(execution=execution, kept="repository", problem="It could not be pushed.")
     (run.work / "a").write_text("1")
@@ -192,7 +192,7 @@ def test_what_could_not_be_pushed_is_pushed_again_by_a_contributor(owner: Client
     assert (files.branch, files.kept, files.problem) == (name, "", "")
 
 
-def test_who_only_looks_at_the_project_has_no_way_to_its_files(people: People, project: Project, run: Run) -> None:
+def test_viewer_has_no_access_to_project_files(people: People, project: Project, run: Run) -> None:
     (run.work / "a").write_text("1")
     run.save()
     Membership.objects.create(project=project, user=people.stranger, role=Membership.Role.VIEWER)
@@ -219,7 +219,7 @@ def test_why_files_are_not_listed_is_said(
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_download_that_gets_no_turn_is_refused_before_it_begins(
+async def test_download_without_a_turn_is_refused_before_it_begins(
     people: People, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (run.work / "a").write_text("1")
@@ -276,7 +276,7 @@ def test_without_a_volume_for_repositories_git_is_not_offered(owner: Client, peo
     assert project.files == "volume"
 
 
-def test_a_volume_that_cannot_be_written_is_said_at_the_field(
+def test_unwritable_volume_is_reported_at_its_field(
     owner: Client, people: People, settings: Settings, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
@@ -326,7 +326,7 @@ def test_an_execution_offers_to_push_again_what_is_kept(people: People, project:
 
 
 @pytest.mark.usefixtures("runtime")
-def test_an_execution_names_what_of_its_files_is_left_out(people: People, project: Project) -> None:
+def test_execution_names_files_left_out(people: People, project: Project) -> None:
     execution = make_execution(people.owner, project, state=State.SUCCEEDED, spec={"files": {"branch": "main"}})
     names = "d/<i>/…/d (its path has more than 4095 bytes)"
     RunFiles.objects.create(

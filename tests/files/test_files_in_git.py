@@ -41,9 +41,7 @@ def test_clusters_and_projects_with_a_volume_have_no_executor(shop: Shop) -> Non
 
 
 @pytest.mark.parametrize(("asked", "branch", "commit"), [("", "main", ""), ("tidy", "tidy", ""), (COMMIT, "", COMMIT)])
-def test_a_job_begins_at_a_branch_or_commit_and_so_do_all_its_attempts(
-    shop: Shop, asked: str, branch: str, commit: str
-) -> None:
+def test_job_attempts_start_at_the_chosen_branch_or_commit(shop: Shop, asked: str, branch: str, commit: str) -> None:
     Project.objects.update(files=Project.Files.GIT)
     execution = shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at=asked, retries=1))
     files = parse_spec(execution).files
@@ -54,13 +52,13 @@ def test_a_job_begins_at_a_branch_or_commit_and_so_do_all_its_attempts(
 
 
 @pytest.mark.parametrize("asked", ["--all", "a..b", "main^{tree}", "a b", "x" * 300])
-def test_what_names_no_branch_or_commit_is_refused(shop: Shop, asked: str) -> None:
+def test_invalid_branch_or_commit_is_refused(shop: Shop, asked: str) -> None:
     Project.objects.update(files=Project.Files.GIT)
     with pytest.raises(Rejected, match="Name a branch"):
         shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at=asked))
 
 
-def test_a_branch_is_refused_where_files_are_on_a_volume(shop: Shop) -> None:
+def test_branch_is_refused_for_files_on_a_volume(shop: Shop) -> None:
     with pytest.raises(Rejected, match="not in Git"):
         shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at="main"))
 
@@ -76,7 +74,7 @@ def test_a_workspace_goes_on_where_it_left_its_files(shop: Shop) -> None:
     assert files.branch == first.object_name
 
 
-def test_a_workspace_whose_last_changes_were_not_pushed_goes_on_at_the_branch_before(shop: Shop) -> None:
+def test_unpushed_workspace_resumes_at_its_earlier_branch(shop: Shop) -> None:
     Project.objects.update(files=Project.Files.GIT)
     first = shop.launch()
     first.refresh_from_db()
@@ -92,7 +90,7 @@ def test_a_workspace_whose_last_changes_were_not_pushed_goes_on_at_the_branch_be
     assert files.branch == first.object_name
 
 
-def test_a_job_keeps_the_results_of_its_working_folder_within_the_bound_and_a_workspace_none(shop: Shop) -> None:
+def test_job_keeps_bounded_results_and_workspace_none(shop: Shop) -> None:
     Project.objects.update(files=Project.Files.GIT)
     ConfigRecord.objects.create(namespace=NAMESPACE, key=RESULTS_SIZE.key, value="5")
     files = parse_spec(shop.launch(kind="job", environment=shop.job, job=JobSettings(folder="training"))).files
@@ -206,7 +204,7 @@ async def runs(shop: Shop, of: type[K], kind: str = "job") -> tuple[World, Contr
 
 
 @in_world
-async def test_a_job_finishes_when_its_program_ends_and_succeeds_when_its_files_are_saved(shop: Shop) -> None:
+async def test_job_finishes_at_program_end_and_succeeds_after_saving(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, NewKubelet)
     kubelet.ends()
     await world.step(controller)
@@ -239,7 +237,7 @@ async def test_a_program_that_fails_has_its_files_saved_too(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_stop_has_the_files_saved_within_the_grace_period(shop: Shop) -> None:
+async def test_stop_saves_files_within_grace_period(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, NewKubelet, "workspace")
     request_stop(execution, by="alice", now=world.now)
     await world.step(controller)
@@ -257,7 +255,7 @@ async def test_a_stop_has_the_files_saved_within_the_grace_period(shop: Shop) ->
 
 
 @in_world
-async def test_a_report_that_came_just_before_the_pod_was_gone_is_recorded(shop: Shop) -> None:
+async def test_report_before_pod_deletion_is_recorded(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, NewKubelet, "workspace")
     request_stop(execution, by="alice", now=world.now)
     await world.step(controller)
@@ -271,7 +269,7 @@ async def test_a_report_that_came_just_before_the_pod_was_gone_is_recorded(shop:
 
 
 @in_world
-async def test_what_could_not_be_pushed_is_told(shop: Shop) -> None:
+async def test_unpushed_changes_are_a_warning_event(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, NewKubelet)
     kubelet.saved({**SAVED, "branch": "", "kept": "repository", "problem": "It could not be pushed: no space"})
     for _ in range(2):
@@ -297,7 +295,7 @@ async def test_saving_that_was_cut_short_is_told(shop: Shop) -> None:
     assert Notification.objects.filter(event="files_not_saved").count() == 1
 
 
-def test_trouble_with_files_is_told_once_and_of_a_sweep_for_one_run(shop: Shop) -> None:
+def test_file_trouble_is_notified_once_per_sweep(shop: Shop) -> None:
     def told() -> int:
         return Notification.objects.filter(event="files_not_saved").count()
 
@@ -317,7 +315,7 @@ def test_trouble_with_files_is_told_once_and_of_a_sweep_for_one_run(shop: Shop) 
 
 
 @in_world
-async def test_an_executor_that_is_killed_before_the_program_starts_cuts_nothing_short(shop: Shop) -> None:
+async def test_executor_killed_before_start_truncates_nothing(shop: Shop) -> None:
     world, controller, execution, kubelet = await prepared(shop, NewKubelet, "workspace")
     request_stop(execution, by="alice", now=world.now)
     await world.step(controller)
@@ -339,7 +337,7 @@ async def test_files_that_are_in_no_commit_are_a_warning(shop: Shop) -> None:
 
 
 @in_world
-async def test_results_are_recorded_and_what_is_not_kept_is_a_warning(shop: Shop) -> None:
+async def test_results_are_recorded_and_dropped_ones_warned_about(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, NewKubelet)
     kubelet.ends()
     await world.step(controller)
@@ -355,7 +353,7 @@ async def test_results_are_recorded_and_what_is_not_kept_is_a_warning(shop: Shop
 
 
 @in_world
-async def test_a_branch_that_does_not_exist_ends_it_with_a_sentence(shop: Shop) -> None:
+async def test_missing_branch_ends_execution_with_a_sentence(shop: Shop) -> None:
     world, controller, execution, kubelet = await prepared(shop, NewKubelet)
     kubelet.cannot_fetch({"code": 3, "problem": "The project's repository has no branch other."})
     await world.step(controller)
@@ -364,7 +362,7 @@ async def test_a_branch_that_does_not_exist_ends_it_with_a_sentence(shop: Shop) 
 
 
 @in_world
-async def test_a_repository_that_cannot_be_used_now_is_tried_again(shop: Shop) -> None:
+async def test_unusable_repository_is_retried(shop: Shop) -> None:
     world, controller, execution, kubelet = await prepared(shop, NewKubelet)
     kubelet.cannot_fetch({"code": 4, "problem": "The project's repository cannot be used: no answer"})
     await world.step(controller)
@@ -375,7 +373,7 @@ async def test_a_repository_that_cannot_be_used_now_is_tried_again(shop: Shop) -
 
 
 @in_world
-async def test_an_executor_that_never_ends_does_not_hold_its_slot_for_ever(shop: Shop) -> None:
+async def test_endless_executor_does_not_hold_its_slot_forever(shop: Shop) -> None:
     world, controller, _, kubelet = await runs(shop, NewKubelet)
     kubelet.ends()
     await world.step(controller)
@@ -385,7 +383,7 @@ async def test_an_executor_that_never_ends_does_not_hold_its_slot_for_ever(shop:
 
 
 @in_world
-async def test_a_workspace_that_crashes_is_started_again_with_its_files(shop: Shop) -> None:
+async def test_crashed_workspace_restarts_with_its_files(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, NewKubelet, "workspace")
     kubelet.ends(1)
     await world.step(controller)

@@ -14,7 +14,7 @@ from tests.files.test_files_in_git import FILES
 from tests.support.golden import assert_golden
 
 
-def test_the_executor_is_a_sidecar_that_alone_sees_the_repository() -> None:
+def test_executor_is_sidecar_with_sole_access_to_repository() -> None:
     made = {
         one.name: one.body for one in build(spec(files=FILES, title="It costs $(HOME)"), namespace="grid", token="t")
     }
@@ -26,7 +26,7 @@ def test_the_executor_is_a_sidecar_that_alone_sees_the_repository() -> None:
 
 
 @pytest.mark.parametrize("kind", ["workspace", "job"])
-def test_without_native_sidecars_a_setup_step_fetches_and_an_ordinary_container_saves(kind: str) -> None:
+def test_ordinary_containers_replace_sidecars_on_older_clusters(kind: str) -> None:
     made_of = build(spec(files=FILES, kind=kind), namespace="grid", token="t")
     (pod,) = [one for one in made_of if one.resource == PODS]
     before = json.dumps(pod.body)
@@ -43,7 +43,7 @@ def test_without_native_sidecars_a_setup_step_fetches_and_an_ordinary_container_
     assert not {"restartPolicy", "startupProbe", "lifecycle"} & {*step, *executor}
 
 
-def test_without_native_sidecars_nginx_stands_between_the_program_and_the_executor() -> None:
+def test_nginx_sits_between_program_and_executor_without_sidecars() -> None:
     made_of = build(spec(files=FILES, front=FRONT), namespace="grid", token="t")
     (pod,) = [one for one in made_of if one.resource == PODS]
     made = without_sidecars(pod).body["spec"]
@@ -53,14 +53,14 @@ def test_without_native_sidecars_nginx_stands_between_the_program_and_the_execut
     assert made["containers"][1] == {key: value for key, value in front.items() if key != "restartPolicy"}
 
 
-def test_what_is_tried_has_nothing_that_an_older_server_refuses() -> None:
+def test_trial_pod_has_nothing_older_servers_refuse() -> None:
     (pod,) = [one for one in build(spec(files=FILES), namespace="grid", token="t") if one.resource == PODS]
     (step,) = bare(pod).body["spec"]["initContainers"]
     assert step["restartPolicy"] == "Always"
     assert not {"startupProbe", "lifecycle"} & {*step}
 
 
-def test_a_setup_step_that_the_pod_has_anyway_stays_where_it_is() -> None:
+def test_existing_setup_step_of_pod_stays_in_place() -> None:
     (pod,) = [one for one in build(spec(files=FILES), namespace="grid", token="t") if one.resource == PODS]
     other = {"name": "other", "image": "other:1"}
     both = {**pod.body["spec"], "initContainers": [other, *pod.body["spec"]["initContainers"]]}
@@ -76,9 +76,7 @@ def test_a_setup_step_that_the_pod_has_anyway_stays_where_it_is() -> None:
         (("1500m", "2Gi"), [("1500m", "2Gi"), ("1500m", "2Gi")]),
     ],
 )
-def test_no_container_beside_the_program_reserves_more_than_it_may_have(
-    reserved: tuple[str, str], limits: list[tuple[str, str]]
-) -> None:
+def test_sidecars_reserve_at_most_their_limits(reserved: tuple[str, str], limits: list[tuple[str, str]]) -> None:
     cores, memory = reserved
     files, front = replace(FILES, cores=cores, memory=memory), replace(FRONT, cores=cores, memory=memory)
     made_of = build(spec(files=files, front=front), namespace="grid", token="t")

@@ -134,7 +134,7 @@ def test_a_script_in_every_field_is_text() -> None:
         *(b"9" * 5000, b'{"worksheets": [{"cells": []}]}', b'{"cells": [' + b"[" * 100_000 + b"]"),
     ],
 )
-def test_what_is_no_notebook_is_refused_with_a_sentence(content: bytes) -> None:
+def test_invalid_notebook_is_refused_with_a_sentence(content: bytes) -> None:
     with pytest.raises(NotANotebook, match="Its text is shown"):
         notebook(content)
 
@@ -177,7 +177,7 @@ def test_a_giant_notebook_is_cut() -> None:
     ],
 )
 @pytest.mark.parametrize("part", ["[]", "{}", '"a"', "1.5", '{"a":[[[]]]}'])
-def test_a_hostile_notebook_is_passed_over_without_an_object_for_each_part(around: str, part: str) -> None:
+def test_hostile_notebook_is_skipped_without_allocating_its_parts(around: str, part: str) -> None:
     content = (around % ",".join([part] * 50_000)).encode()
     tracemalloc.start()
     try:
@@ -207,7 +207,7 @@ def owner(people: People, settings: Settings, tmp_path: Path) -> Client:
     return client_of(people.owner)
 
 
-def test_the_page_of_a_file_shows_a_notebook_or_says_why_not(owner: Client) -> None:
+def test_file_page_shows_notebook_or_explains_why_not(owner: Client) -> None:
     def page(query: str) -> str:
         answer = owner.get(f"/projects/churn/files/?path={query}")
         assert answer.status_code == 200
@@ -223,7 +223,7 @@ def test_the_page_of_a_file_shows_a_notebook_or_says_why_not(owner: Client) -> N
     ("error", "sentence"),
     [(TextTooLong(), "This notebook takes too long to show. Download it."), (TextWorkBusy(), "Try again in a moment.")],
 )
-def test_notebook_that_cannot_be_read_now_is_shown_as_text(
+def test_unreadable_notebook_is_shown_as_text(
     owner: Client, monkeypatch: pytest.MonkeyPatch, error: TextWorkFailed, sentence: str
 ) -> None:
     monkeypatch.setattr(textwork, "workers", FailingWorkers(error))

@@ -200,7 +200,7 @@ WORK = (
 
 @planted
 @pytest.mark.parametrize("path", WORK)
-def test_nothing_planted_in_the_working_copy_leads_out_of_it(
+def test_planted_working_copy_does_not_lead_outside(
     runs: Runs, repository: Repository, outside: Outside, path: str, plant: Plant
 ) -> None:
     run = runs(results="results", results_bytes=2**20).prepare()
@@ -248,7 +248,7 @@ KEPT = (
 @planted
 @pytest.mark.parametrize("path", KEPT)
 @pytest.mark.parametrize("fails", [cannot_push, cannot_commit], ids=lambda fails: fails.__name__)
-def test_nothing_planted_in_home_is_written_through(
+def test_planted_home_is_not_written_through(
     runs: Runs,
     repository: Repository,
     outside: Outside,
@@ -280,7 +280,7 @@ def test_nothing_planted_in_home_is_written_through(
 
 
 @planted
-def test_nothing_planted_among_bundles_is_taken_in(repository: Repository, outside: Outside, plant: Plant) -> None:
+def test_planted_bundle_is_not_taken_in(repository: Repository, outside: Outside, plant: Plant) -> None:
     place = repository.path / "unpushed" / "job-a.bundle"
     if plant is huge_sparse_file:
         pytest.skip("no program has this volume; git would read the file for five minutes")
@@ -291,7 +291,7 @@ def test_nothing_planted_among_bundles_is_taken_in(repository: Repository, outsi
     assert repository.branches() == []
 
 
-def test_a_link_in_home_does_not_lead_to_the_projects_repository(runs: Runs, repository: Repository) -> None:
+def test_link_in_home_does_not_reach_the_project_repository(runs: Runs, repository: Repository) -> None:
     run = runs().prepare()
     (run.work / "a").write_text("1")
     (run.task.git / "HEAD").unlink()
@@ -311,7 +311,7 @@ def test_a_link_in_home_does_not_lead_to_the_projects_repository(runs: Runs, rep
 
 
 @planted
-def test_nothing_planted_for_the_report_is_written_through(runs: Runs, outside: Outside, plant: Plant) -> None:
+def test_planted_report_file_is_not_written_through(runs: Runs, outside: Outside, plant: Plant) -> None:
     run = runs()
     place = run.task.report.parent / "below" / "report"
     if plant is link_in_a_parent:
@@ -322,7 +322,7 @@ def test_nothing_planted_for_the_report_is_written_through(runs: Runs, outside: 
 
 
 @planted
-def test_nothing_planted_for_the_annotations_file_is_waited_for(tmp_path: Path, outside: Outside, plant: Plant) -> None:
+def test_planted_annotations_file_is_not_waited_for(tmp_path: Path, outside: Outside, plant: Plant) -> None:
     place = tmp_path / "told" / "ended"
     clear(place)
     plant(place, outside)
@@ -333,9 +333,7 @@ def test_nothing_planted_for_the_annotations_file_is_waited_for(tmp_path: Path, 
 
 
 @planted
-def test_nothing_planted_for_a_termination_message_is_waited_for(
-    tmp_path: Path, outside: Outside, plant: Plant
-) -> None:
+def test_planted_termination_message_is_not_waited_for(tmp_path: Path, outside: Outside, plant: Plant) -> None:
     directory = tmp_path / "attempt"
     clear(directory / "termination-log")
     plant(directory / "termination-log", outside)
@@ -347,7 +345,7 @@ def test_nothing_planted_for_a_termination_message_is_waited_for(
 
 
 @planted
-def test_nothing_planted_for_a_builds_log_is_written_through(tmp_path: Path, outside: Outside, plant: Plant) -> None:
+def test_planted_build_log_is_not_written_through(tmp_path: Path, outside: Outside, plant: Plant) -> None:
     place = tmp_path / "image" / "build.log"
     clear(place)
     if plant in (link_in_a_parent, file_above, long_path):
@@ -363,7 +361,7 @@ def test_nothing_planted_for_a_builds_log_is_written_through(tmp_path: Path, out
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
-def test_a_builds_pod_has_no_volume_that_a_program_can_write(builder: str) -> None:
+def test_build_pod_has_no_program_writable_volume(builder: str) -> None:
     settings = BuildSettings(builder, "builds", secret="registry")
     order = RevisionOrder("registry.example.com/lab:1-abc", "python:3.11", ["numpy"])
     pod: dict[str, Any] = job_manifest(order, settings).body["spec"]["template"]["spec"]

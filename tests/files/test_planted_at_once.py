@@ -59,7 +59,7 @@ def rounds(run: Run) -> list[dict[str, Any]]:
     return said
 
 
-def test_a_program_that_swaps_its_files_for_links_has_nothing_from_outside_saved(
+def test_files_swapped_for_links_save_nothing_from_outside(
     runs: Runs, repository: Repository, outside: Outside, read: Read
 ) -> None:
     run = runs(results="results", results_bytes=2**20).prepare()
@@ -83,9 +83,7 @@ def test_a_program_that_swaps_its_files_for_links_has_nothing_from_outside_saved
     says_nothing_of(outside, repository)
 
 
-def test_a_program_that_swaps_folders_in_home_has_nothing_written_elsewhere(
-    runs: Runs, repository: Repository, outside: Outside
-) -> None:
+def test_folders_swapped_in_home_write_nothing_elsewhere(runs: Runs, repository: Repository, outside: Outside) -> None:
     run = runs().prepare()
     (run.work / "a").write_text("1")
     (run.task.git / "HEAD").unlink()
@@ -111,7 +109,7 @@ def test_the_swapping_program_does_reach_outside_by_paths(tmp_path: Path, outsid
             pass
 
 
-def test_the_deepest_path_is_saved_and_what_is_deeper_is_named(
+def test_deepest_path_is_saved_and_deeper_ones_are_named(
     runs: Runs, repository: Repository, outside: Outside, read: Read
 ) -> None:
     run = runs().prepare()
@@ -144,7 +142,7 @@ def test_the_deepest_path_is_saved_and_what_is_deeper_is_named(
     assert list(run.work.iterdir()) == []
 
 
-def test_a_file_that_cannot_be_read_stays_as_the_branch_has_it(runs: Runs, read: Read) -> None:
+def test_unreadable_file_stays_as_in_the_branch(runs: Runs, read: Read) -> None:
     first = runs().prepare()
     (first.work / "data").mkdir()
     for name in ("data/a", "b"):
@@ -159,7 +157,7 @@ def test_a_file_that_cannot_be_read_stays_as_the_branch_has_it(runs: Runs, read:
     assert (read("data/a"), read("b"), read("c")) == (None, "before", "1")
 
 
-def test_what_gitignore_names_is_decided_as_git_decides_it(runs: Runs, repository: Repository) -> None:
+def test_gitignore_is_applied_like_git_does(runs: Runs, repository: Repository) -> None:
     run = runs().prepare()
     texts = {
         ".gitignore": "*.tmp\n/cache/\nd/*/x\n!kept.tmp\n",
@@ -191,7 +189,7 @@ def test_what_gitignore_names_is_decided_as_git_decides_it(runs: Runs, repositor
     assert {"kept.tmp", "sub/a.tmp", "c.log", ":(top)a"} < set(saved)
 
 
-def test_a_file_of_the_branch_is_saved_whatever_gitignore_names(runs: Runs, read: Read) -> None:
+def test_tracked_file_is_saved_despite_gitignore(runs: Runs, read: Read) -> None:
     first = runs().prepare()
     (first.work / "a.tmp").write_text("1")
     first.save()

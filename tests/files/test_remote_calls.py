@@ -23,7 +23,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"]}
         ("exec >&- 2>&-; exec sleep 600", 0.2, "did not answer in time"),
     ],
 )
-def test_nothing_lasts_longer_than_its_limit_whatever_it_prints(
+def test_command_is_bounded_in_time_whatever_it_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, seconds: float, said: str
 ) -> None:
     monkeypatch.setattr(remotes, "_LONGEST_ANSWER", 10)
@@ -31,7 +31,7 @@ def test_nothing_lasts_longer_than_its_limit_whatever_it_prints(
         remotes._run(["sh", "-c", script], ENVIRONMENT, tmp_path, seconds)
 
 
-def test_a_server_that_never_stops_talking_ends_at_the_limit_of_memory_and_that_is_said(tmp_path: Path) -> None:
+def test_talkative_server_ends_at_memory_limit_with_explanation(tmp_path: Path) -> None:
     greedy = [sys.executable, "-c", "import mmap; mmap.mmap(-1, 2**30)"]
     code, said = remotes._run(greedy, ENVIRONMENT, tmp_path, 60.0)
     assert (code, "Cannot allocate memory" in said) == (1, True)
@@ -45,7 +45,7 @@ def test_a_program_that_is_not_installed_is_named(tmp_path: Path) -> None:
         remotes._run(["no-such-program"], ENVIRONMENT, tmp_path, 60.0)
 
 
-def test_a_bundle_that_does_not_fit_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_bundle_is_refused_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Remote(parse("https://git.example.com/a"), RemoteCredentials(token="t"), lambda address: False)
     bundle = tmp_path / "job-a.bundle"
     bundle.touch()
@@ -60,7 +60,7 @@ def test_a_bundle_that_does_not_fit_is_refused_with_what_to_do(tmp_path: Path, m
         made.push_bundle(bundle, "job-a")
 
 
-def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(tmp_path: Path) -> None:
+def test_leftovers_of_killed_process_are_removed_unless_in_use(tmp_path: Path) -> None:
     for name in ("compute-grid-remote-old", "compute-grid-remote-new", "another"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "token").write_text("secret")

@@ -98,9 +98,7 @@ def read(repository: Path, path: str, branch: str = "main") -> str:
 # --- Executions ---
 
 
-def test_a_run_fetches_from_a_server_and_pushes_to_it(
-    server: HttpsServer | SshServer, away: Away, tmp_path: Path
-) -> None:
+def test_run_fetches_from_server_and_pushes_to_it(server: HttpsServer | SshServer, away: Away, tmp_path: Path) -> None:
     there = bare(server.root / "a.git", README="theirs\n", data__x="1\n")
     run = away(server.url("a.git"), secret_of(server))
     process = run.start()
@@ -116,9 +114,7 @@ def test_a_run_fetches_from_a_server_and_pushes_to_it(
     assert all(TOKEN not in place.read_text(errors="replace") for place in seen if place.is_file())
 
 
-def test_runs_on_a_server_merge_and_a_conflict_goes_to_a_branch_of_its_own(
-    server: HttpsServer | SshServer, away: Away
-) -> None:
+def test_server_runs_merge_and_conflict_goes_to_own_branch(server: HttpsServer | SshServer, away: Away) -> None:
     there = bare(server.root / "b.git", base="base\n")
     one, other, third = (away(server.url("b.git"), secret_of(server)).prepare() for _ in range(3))
     commit(there, theirs="pushed meanwhile\n")
@@ -133,7 +129,7 @@ def test_runs_on_a_server_merge_and_a_conflict_goes_to_a_branch_of_its_own(
     assert third.save()["began"] == third.save()["ended"]
 
 
-def test_a_run_begins_at_a_branch_or_commit_of_the_server_or_says_that_there_is_none(
+def test_run_starts_at_server_branch_or_commit_or_fails(
     https: HttpsServer, away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_SSL_CAINFO", str(https.authority))
@@ -170,7 +166,7 @@ def test_a_protected_branch_gets_a_branch_beside_it(
     assert (read(there, "base"), read(there, "base", "job-a")) == ("base\n", "ours\n")
 
 
-def test_what_a_server_refuses_is_kept_and_can_be_pushed_again(
+def test_push_refused_by_server_is_kept_and_retried(
     server: HttpsServer | SshServer, away: Away, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = bare(server.root / "d.git", base="base\n")
@@ -187,7 +183,7 @@ def test_what_a_server_refuses_is_kept_and_can_be_pushed_again(
     assert (read(there, "base"), read(there, "base", "job-a")) == ("base\n", "ours\n")
 
 
-def test_a_wrong_secret_or_an_unknown_server_is_never_gone_along_with(
+def test_wrong_secret_or_unknown_server_is_never_accepted(
     https: HttpsServer, away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare(https.root / "e.git", base="base\n")
@@ -242,9 +238,7 @@ def test_a_repository_of_a_stranger_configures_nothing(
     assert not (run.work / "sub" / ".git").exists()
 
 
-def test_git_that_hangs_ends_with_all_that_it_has_started(
-    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hanging_git_ends_with_all_its_children(runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pids, program = tmp_path / "pids", tmp_path / "bin" / "git"
     program.parent.mkdir()
     # The first ends at once, and its child holds the connection.
@@ -285,7 +279,7 @@ def test_a_connection_that_works_names_the_branches(server: HttpsServer | SshSer
     assert "no such repository" in problem(connection(server, "nowhere.git"))
 
 
-def test_what_is_wrong_with_https_is_said_in_words(https: HttpsServer) -> None:
+def test_https_problem_is_explained_in_words(https: HttpsServer) -> None:
     bare(https.root / "h.git", base="base\n")
     made = connection(https, "h.git")
     assert "certificate is not trusted" in problem(replace(made, authorities=""))
@@ -297,7 +291,7 @@ def test_what_is_wrong_with_https_is_said_in_words(https: HttpsServer) -> None:
     assert "cannot be reached" in problem(replace(made, url=parse("https://localhost:1/a.git")))
 
 
-def test_a_token_that_only_reads_is_refused_when_it_pushes(https: HttpsServer, tmp_path: Path) -> None:
+def test_read_only_token_is_refused_at_push(https: HttpsServer, tmp_path: Path) -> None:
     there = bare(https.root / "i.git", base="base\n")
     git("-C", str(there), "update-ref", "refs/heads/kept", "main")
     git("-C", str(there), "bundle", "create", "-q", str(tmp_path / "x.bundle"), "refs/heads/kept")
@@ -306,9 +300,7 @@ def test_a_token_that_only_reads_is_refused_when_it_pushes(https: HttpsServer, t
         made.push_bundle(tmp_path / "x.bundle", "job-x")
 
 
-def test_a_name_that_leads_elsewhere_a_moment_later_changes_nothing(
-    https: HttpsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_name_resolving_elsewhere_later_changes_nothing(https: HttpsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Git connects to the address that was looked at: here one that the name itself does not lead to."""
     bare(https.root / "j.git", base="base\n")
     made = connection(https, "j.git", url=parse(f"https://tests.invalid:{https.port}/j.git"))
@@ -317,7 +309,7 @@ def test_a_name_that_leads_elsewhere_a_moment_later_changes_nothing(
 
 
 @needs_sshd
-def test_a_servers_key_is_shown_and_believed_only_when_it_is_confirmed(ssh: SshServer, tmp_path: Path) -> None:
+def test_server_key_is_shown_and_trusted_only_when_confirmed(ssh: SshServer, tmp_path: Path) -> None:
     bare(ssh.root / "k.git", base="base\n")
     made = connection(ssh, "k.git", RemoteCredentials(key=ssh.key))
     assert "not known yet" in problem(made)
@@ -340,7 +332,7 @@ def test_a_changed_key_of_a_server_is_a_warning(ssh: SshServer, tmp_path: Path) 
         connection(ssh, "k.git", secret).branches()
 
 
-def test_a_server_that_is_silent_or_too_talkative_is_left(
+def test_silent_or_talkative_server_is_abandoned(
     https: HttpsServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(remotes, "_LONGEST_ANSWER", 10)
@@ -351,6 +343,6 @@ def test_a_server_that_is_silent_or_too_talkative_is_left(
 
 
 @pytest.mark.parametrize("text", ["", "ssh-ed25519", "ssh-ed25519 ====", "ssh-dss AAAA", "ssh-ed25519 AAAA\nevil"])
-def test_what_is_no_key_of_a_server_is_refused(text: str) -> None:
+def test_invalid_server_key_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         HostKey.parse(text)

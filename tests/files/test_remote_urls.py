@@ -112,7 +112,7 @@ def test_any_other_url_is_refused_with_a_sentence(typed: str) -> None:
         ("something new", ""),
     ],
 )
-def test_what_git_says_is_put_into_words(said: str, words: str) -> None:
+def test_git_error_is_put_into_words(said: str, words: str) -> None:
     assert words in explain(said)
     assert bool(words) == bool(explain(said))
 

@@ -55,7 +55,7 @@ def use(shop: Shop, **changed: Any) -> RemoteRepository:
     return stored
 
 
-def test_the_secret_is_stored_encrypted_and_the_audit_log_has_none(shop: Shop) -> None:
+def test_secret_is_encrypted_and_absent_from_audit_log(shop: Shop) -> None:
     stored = put(shop)
     assert (stored.username, stored.is_usable) == ("git", True)
     assert TOKEN not in stored.ciphertext and decrypt(stored.ciphertext) == TOKEN
@@ -66,7 +66,7 @@ def test_the_secret_is_stored_encrypted_and_the_audit_log_has_none(shop: Shop) -
 
 
 @pytest.mark.parametrize("url", ["https://evil.example.com/churn.git", "https://git.example.com/other.git"])
-def test_a_secret_never_goes_to_another_url_than_its_own(shop: Shop, url: str) -> None:
+def test_secret_never_goes_to_another_url(shop: Shop, url: str) -> None:
     put(shop)
     assert "each URL needs its own" in problems(shop, url=url, secret="")
     assert RemoteRepository.objects.get().url == URL
@@ -87,15 +87,13 @@ def test_a_secret_never_goes_to_another_url_than_its_own(shop: Shop, url: str) -
         ({"url": "file:///etc"}, "Use https://"),
     ],
 )
-def test_what_is_wrong_is_refused_with_a_sentence_and_without_the_secret(
-    shop: Shop, changed: dict[str, Any], said: str
-) -> None:
+def test_invalid_remote_is_refused_without_showing_the_secret(shop: Shop, changed: dict[str, Any], said: str) -> None:
     message = problems(shop, **changed)
     assert said in message and (not changed.get("secret") or changed["secret"] not in message)
     assert not RemoteRepository.objects.exists()
 
 
-def test_an_ssh_server_is_used_once_its_key_is_confirmed_and_no_longer_when_the_host_changes(shop: Shop) -> None:
+def test_ssh_server_needs_confirmed_key_for_its_host(shop: Shop) -> None:
     key = private_key()
     stored = put(shop, url="git@host:a", secret=key)
     assert not stored.is_usable
@@ -108,7 +106,7 @@ def test_an_ssh_server_is_used_once_its_key_is_confirmed_and_no_longer_when_the_
     assert not put(shop, url="git@elsewhere:b", secret=key).is_usable
 
 
-def test_nothing_is_launched_while_the_repository_is_not_usable(shop: Shop) -> None:
+def test_launch_is_refused_while_repository_is_unusable(shop: Shop) -> None:
     Project.objects.update(files=Project.Files.REMOTE)
     with pytest.raises(Rejected, match="not set up"):
         shop.launch()
@@ -118,7 +116,7 @@ def test_nothing_is_launched_while_the_repository_is_not_usable(shop: Shop) -> N
     shop.launch_cluster()  # its pods have no files of the project
 
 
-def test_it_is_not_forgotten_while_files_are_there(shop: Shop) -> None:
+def test_repository_in_use_is_not_removed(shop: Shop) -> None:
     use(shop)
     with pytest.raises(Rejected, match="Choose another place"):
         remotes.remove(shop.project, by=shop.people.owner)
@@ -155,7 +153,7 @@ async def test_only_the_executor_of_its_pod_has_the_secret(shop: Shop) -> None:
 
 
 @in_world
-async def test_what_was_launched_with_one_url_never_gets_the_secret_of_another(shop: Shop) -> None:
+async def test_secret_never_goes_to_url_changed_after_launch(shop: Shop) -> None:
     use(shop)
     world, execution = World(), shop.launch()
     put(shop, url="https://elsewhere.example.com/a", secret="another")
@@ -164,7 +162,7 @@ async def test_what_was_launched_with_one_url_never_gets_the_secret_of_another(s
     assert "changed after the launch" in fresh(execution).words(OWNER)
 
 
-def test_a_resumed_workspace_begins_where_it_left_this_repository_or_else_at_its_branch(shop: Shop) -> None:
+def test_resumed_workspace_starts_at_own_branch_or_the_usual(shop: Shop) -> None:
     use(shop, branch="develop")
     first = shop.launch()
     first.refresh_from_db()
@@ -184,7 +182,7 @@ def test_a_resumed_workspace_begins_where_it_left_this_repository_or_else_at_its
     )
 
 
-def test_the_branch_that_a_person_asked_for_is_never_replaced(shop: Shop) -> None:
+def test_requested_branch_is_never_replaced(shop: Shop) -> None:
     use(shop)
     files = parse_spec(shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at="tidy"))).files
     assert files is not None

@@ -74,7 +74,7 @@ def test_a_refused_form_does_not_send_the_secret_back(owner: Client) -> None:
     assert not RemoteRepository.objects.exists()
 
 
-def test_an_ssh_servers_key_is_asked_about_before_it_is_used(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ssh_server_key_is_confirmed_before_use(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     sent(owner, PAGE, {"url": "git@host:a", "branch": "main", "secret": private_key()})
     key = HostKey.parse(HOST_KEY)
     answers(monkeypatch, "host_key", key)
@@ -87,9 +87,7 @@ def test_an_ssh_servers_key_is_asked_about_before_it_is_used(owner: Client, monk
     assert RemoteRepository.objects.get().is_usable
 
 
-def test_a_changed_key_is_shown_beside_the_confirmed_one_with_a_warning_and_can_be_confirmed(
-    owner: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_key_is_shown_with_warning_and_is_confirmable(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     sent(owner, PAGE, {"url": "git@host:a", "branch": "main", "secret": private_key()})
     url = RemoteRepository.objects.get().url
     sent(owner, f"{PAGE}confirm/", {"key": HOST_KEY, "url": url})
@@ -106,9 +104,7 @@ def test_a_changed_key_is_shown_beside_the_confirmed_one_with_a_warning_and_can_
     assert "and now that again" in sent(owner, f"{PAGE}test/")
 
 
-def test_the_files_page_says_where_they_are_and_links_only_https(
-    owner: Client, people: People, project: Project
-) -> None:
+def test_files_page_says_location_and_links_only_https(owner: Client, people: People, project: Project) -> None:
     Project.objects.update(files=Project.Files.REMOTE)
     assert "It is not set up" in owner.get(FILES).content.decode()
     sent(owner, PAGE, {"url": URL, "branch": "main", "secret": TOKEN})
@@ -128,7 +124,7 @@ def test_nobody_uploads_to_a_remote_repository(owner: Client, tmp_path: Path) ->
     assert not Repositories(tmp_path).of("churn").exists
 
 
-def test_what_could_not_be_pushed_is_pushed_again_to_the_server_and_stays_kept_until_then(
+def test_unpushed_changes_are_kept_until_pushed_to_server(
     owner: Client, people: People, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Project.objects.update(files=Project.Files.REMOTE)
@@ -149,9 +145,7 @@ def test_what_could_not_be_pushed_is_pushed_again_to_the_server_and_stays_kept_u
     assert RunFiles.objects.get().branch == name
 
 
-def test_our_own_processes_reach_no_private_address_that_no_admin_allows(
-    owner: Client, settings: Settings, project: Project
-) -> None:
+def test_own_processes_reach_no_unallowed_private_address(owner: Client, settings: Settings, project: Project) -> None:
     sent(owner, PAGE, {"url": "https://127.0.0.1:1/a", "branch": "main", "secret": TOKEN})
     assert "private or excepted address" in sent(owner, f"{PAGE}test/")
     settings.GIT_PRIVATE = ["127.0.0.0/8"]

@@ -15,7 +15,7 @@ from grid.files.repositories import Repositories, Repository, is_path
 from tests.files.conftest import Runs, see_end_of
 
 
-def test_folders_come_first_and_only_what_is_there_is_found(runs: Runs, repository: Repository) -> None:
+def test_folders_come_first_and_only_existing_paths_are_found(runs: Runs, repository: Repository) -> None:
     run = runs().prepare()
     (run.work / "z").mkdir()
     (run.work / "z" / "b.txt").write_text("hello")
@@ -42,7 +42,7 @@ def test_history_is_of_the_path(runs: Runs, repository: Repository) -> None:
     assert len(repository.history(commit, count=10, skip=1)) == 1
 
 
-def test_a_name_that_is_no_text_is_listed_without_a_name(runs: Runs, repository: Repository) -> None:
+def test_undecodable_name_is_listed_without_a_name(runs: Runs, repository: Repository) -> None:
     run = runs().prepare()
     (run.work / os.fsdecode(b"\xff")).write_text("x")
     (run.work / "a\nb").write_text("x")
@@ -70,7 +70,7 @@ def test_a_repository_that_is_half_made_is_completed(tmp_path: Path) -> None:
     assert repository.resolve("main") is None
 
 
-def test_an_answer_that_is_too_long_or_takes_too_long_is_refused(
+def test_long_or_slow_answer_is_refused(
     runs: Runs, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = runs().prepare()
@@ -124,7 +124,7 @@ def test_no_program_that_the_repositorys_configuration_names_is_run(
     assert not trap.exists()
 
 
-def test_a_bundle_is_found_by_a_strict_name_and_no_link_is_followed(repository: Repository, tmp_path: Path) -> None:
+def test_bundle_name_is_strict_and_links_are_not_followed(repository: Repository, tmp_path: Path) -> None:
     kept = repository.path / "unpushed"
     kept.mkdir()
     for name in ("job-abc.bundle", "../x.bundle".replace("/", "-"), "job-abc.bundle.lock", "JOB-1.bundle"):
@@ -137,7 +137,7 @@ def test_a_bundle_is_found_by_a_strict_name_and_no_link_is_followed(repository: 
             repository.push_again(name)
 
 
-def test_a_bundle_that_cannot_be_removed_is_taken_in_and_not_shown_again(
+def test_unremovable_bundle_is_taken_in_and_hidden(
     runs: Runs, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = runs().prepare()
@@ -185,7 +185,7 @@ def test_a_large_file_is_read_in_little_memory(
     assert sum(map(len, repository.stream(entry))) == 100 * 2**20
 
 
-def test_who_gets_no_turn_is_told(runs: Runs, repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caller_without_a_turn_is_refused(runs: Runs, repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs().prepare()
     (run.work / "a").write_text("1")
     run.save()
@@ -199,9 +199,7 @@ def test_who_gets_no_turn_is_told(runs: Runs, repository: Repository, monkeypatc
     assert len(repository.branches()) == 1
 
 
-def test_what_git_has_started_ends_with_it(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_children_of_git_end_with_it(repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script, child = tmp_path / "bin" / "git", tmp_path / "child"
     script.parent.mkdir()
     script.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {child}\nwait\n")

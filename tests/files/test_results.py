@@ -52,7 +52,7 @@ def work(run: Run, seed: str = "1") -> dict[str, Any]:
     return run.save()
 
 
-def test_a_run_of_the_same_commit_and_arguments_has_the_same_results(
+def test_same_commit_and_arguments_give_the_same_results(
     job: Callable[..., Run], runs: Runs, repository: Repository
 ) -> None:
     first = runs().prepare()
@@ -82,7 +82,7 @@ def test_results_are_in_no_branch_and_the_rest_is(job: Callable[..., Run], read:
     assert run.save()["ended"] == said["ended"], "saving again changes nothing"
 
 
-def test_what_the_branch_has_in_that_folder_stays_and_is_no_result(
+def test_branch_files_in_results_folder_stay_and_are_excluded(
     job: Callable[..., Run], runs: Runs, read: Read, repository: Repository
 ) -> None:
     first = runs().prepare()
@@ -101,7 +101,7 @@ def test_what_the_branch_has_in_that_folder_stays_and_is_no_result(
     assert "results" not in job().save(), "a run that writes none has none"
 
 
-def test_the_largest_results_beyond_the_bound_are_left_out_and_said(
+def test_largest_results_beyond_bound_are_left_out_and_reported(
     job: Callable[..., Run], repository: Repository
 ) -> None:
     run = job()
@@ -133,7 +133,7 @@ def test_a_folder_that_leads_elsewhere_is_not_followed(
     assert listed(repository, run.task.name) == ["link", "odd [a]*.txt", "unreadable"]
 
 
-def test_results_of_a_job_in_a_folder_of_its_own(job: Callable[..., Run], read: Read, repository: Repository) -> None:
+def test_results_of_job_in_own_folder_are_kept(job: Callable[..., Run], read: Read, repository: Repository) -> None:
     run = job(results="train #1 [a]/results")
     for folder in ("train #1 [a]/results", "results"):
         (run.work / folder).mkdir(parents=True)

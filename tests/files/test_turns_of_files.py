@@ -42,7 +42,7 @@ def scheduled(*workers: Worker) -> SharingScheduler:
     return scheduler
 
 
-def test_what_takes_longest_begins_and_what_shares_a_program_stays_together() -> None:
+def test_longest_tests_begin_and_program_tests_stay_together() -> None:
     first, second, third = workers = [Worker(name) for name in "abc"]
     scheduled(*workers)
     assert first.left == FIRST_BROWSER
@@ -50,7 +50,7 @@ def test_what_takes_longest_begins_and_what_shares_a_program_stays_together() ->
     assert third.left == [IDLE, *REAL]
 
 
-def test_a_worker_has_one_test_in_reserve_and_leaves_the_others_to_whoever_is_free() -> None:
+def test_worker_keeps_one_spare_test_and_leaves_the_rest() -> None:
     worker = Worker("a")
     scheduler = scheduled(worker)
     while worker.left:

@@ -56,7 +56,7 @@ def test_a_hostile_folder_is_refused(path: str) -> None:
     assert not problem_of_folder("data/raw")
 
 
-def test_the_first_upload_makes_the_branch_and_later_ones_add_to_it(repository: Repository) -> None:
+def test_first_upload_makes_branch_and_later_ones_extend_it(repository: Repository) -> None:
     first = upload(repository, "", {"a": b"1"}, author="alice")
     second = upload(repository, "data/raw", {"b": b"2", "c": b"\0\r\n"}, author="bob")
     assert repository.resolve("main") == second
@@ -66,9 +66,7 @@ def test_the_first_upload_makes_the_branch_and_later_ones_add_to_it(repository: 
     assert repository.history(second, count=5)[1].id == first
 
 
-def test_what_exists_is_replaced_only_when_that_is_asked_and_keeps_its_executable_bit(
-    repository: Repository, runs: Runs
-) -> None:
+def test_existing_file_is_replaced_on_request_keeping_its_mode(repository: Repository, runs: Runs) -> None:
     run = runs().prepare()
     (run.work / "run.sh").write_text("old")
     (run.work / "run.sh").chmod(0o755)
@@ -98,7 +96,7 @@ def test_links_and_folders_are_not_replaced_nor_followed(repository: Repository,
             upload(repository, folder, {name: b"x"}, author="alice", replace=True)
 
 
-def test_what_others_push_meanwhile_is_kept(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_pushes_of_others_are_kept(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     upload(repository, "", {"a": b"1"}, author="alice")
     raced: list[bool] = []
 
@@ -117,7 +115,7 @@ def test_what_others_push_meanwhile_is_kept(repository: Repository, monkeypatch:
         upload(repository, "", {"theirs": b"4"}, author="alice")
 
 
-def test_a_branch_that_cannot_be_written_fails_and_changes_nothing(repository: Repository) -> None:
+def test_unwritable_branch_fails_and_changes_nothing(repository: Repository) -> None:
     before = upload(repository, "", {"a": b"1"}, author="alice")
     (repository.path / "refs" / "heads" / "main.lock").touch()
     with pytest.raises(GitFailed):
@@ -125,7 +123,7 @@ def test_a_branch_that_cannot_be_written_fails_and_changes_nothing(repository: R
     assert repository.resolve("main") == before
 
 
-def test_a_run_after_an_upload_has_the_files_and_the_repository_is_sound(repository: Repository, runs: Runs) -> None:
+def test_run_after_upload_has_its_files_in_sound_repository(repository: Repository, runs: Runs) -> None:
     upload(repository, "", {"first": b"1"}, author="alice")
     run = runs().prepare()
     (run.work / "mine").write_text("1")

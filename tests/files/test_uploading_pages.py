@@ -68,7 +68,7 @@ def test_a_name_that_exists_asks_to_replace(people: People, owner: Client) -> No
     assert ">2<" in owner.get(f"{FILES}?path=a").content.decode()
 
 
-def test_what_cannot_be_saved_says_why(owner: Client, settings: Settings, tmp_path: Path) -> None:
+def test_impossible_upload_is_explained(owner: Client, settings: Settings, tmp_path: Path) -> None:
     assert "Choose at least one file" in said(send(owner))
     assert "Choose at least one file" in said(owner.post(UPLOAD, {"chosen": "text", "folder": ""}))
     assert "a name that Git keeps" in said(send(owner, (".git", b"")))

@@ -38,7 +38,7 @@ def test_steps_are_ticked_one_after_the_other() -> None:
     assert work_steps(replace(facts, has_ended=True)).is_done
 
 
-def test_whoever_has_ended_something_is_not_told_how_to_open() -> None:
+def test_person_who_ended_something_needs_no_opening_step() -> None:
     assert work_steps(WorkFacts("Churn", has_launched=True, has_opened=False, has_ended=True)).is_done
 
 
@@ -72,7 +72,7 @@ def shown(client: Any) -> str:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("runtime")
 class TestHome:
-    def test_card_follows_a_person_to_the_first_stop_and_never_comes_back(self, people: People) -> None:
+    def test_card_stays_until_first_stop_and_never_returns(self, people: People) -> None:
         client = client_of(people.stranger)
         assert shown(client) == "First steps"
         project = make_project(people.stranger, name="Maps")
@@ -90,7 +90,7 @@ class TestHome:
         execution.delete()
         assert shown(client) == ""
 
-    def test_project_in_which_one_only_looks_is_no_project_to_launch_in(self, people: People) -> None:
+    def test_project_with_view_access_only_offers_no_launch(self, people: People) -> None:
         project = make_project(people.owner)
         project.members.add(people.stranger, through_defaults={"role": Membership.Role.VIEWER})
         assert "You can launch in" not in client_of(people.stranger).get("/").content.decode()
@@ -107,7 +107,7 @@ class TestHome:
         assert shown(client) == ""
         assert shown(client_of(people.stranger)) == "First steps"
 
-    def test_the_next_person_at_a_browser_has_first_steps_of_his_own(self, people: People) -> None:
+    def test_next_person_at_a_browser_has_own_first_steps(self, people: People) -> None:
         client = client_of(people.operator)
         client.post("/first-steps/hide/", {"card": "work", "next": "/"})
         assert shown(client) == ""
@@ -122,7 +122,7 @@ class TestHome:
         client.post("/first-steps/hide/", {"card": card, "next": "//elsewhere.test/"})
         assert shown(client) == "First steps"
 
-    def test_admin_of_an_empty_installation_is_led_through_its_setup_first(self, people: People) -> None:
+    def test_admin_of_empty_installation_sees_setup_first(self, people: People) -> None:
         client = client_of(people.admin)
         assert shown(client) == "Set the grid up"
         make_tier()
@@ -134,14 +134,14 @@ class TestHome:
             model.objects.all().delete()
         assert shown(client) == "First steps"  # its setup was done once
 
-    def test_setup_is_not_shown_to_others_and_auditors_are_not_asked_to_launch(self, people: People) -> None:
+    def test_setup_is_hidden_from_others_and_auditors_skip_launching(self, people: People) -> None:
         assert shown(client_of(people.operator)) == "First steps"
         assert shown(client_of(people.owner)) == "First steps"
         auditor = User.objects.create_user(username="otto-auditor")
         auditor.groups.create(name="auditors")
         assert shown(client_of(auditor)) == ""
 
-    def test_home_of_somebody_who_is_done_reads_nothing_about_first_steps(self, people: People) -> None:
+    def test_home_without_first_steps_reads_nothing_about_them(self, people: People) -> None:
         project = make_project(people.owner)
         make_execution(people.owner, project, state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
         client = client_of(people.owner)

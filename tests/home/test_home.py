@@ -51,7 +51,7 @@ def test_a_crash_loop_is_told_as_everywhere_else(people: People, cluster: FakeCl
         assert "See the end of the log." in shown, path
 
 
-def test_a_cluster_whose_head_crashes_has_a_problem_in_both_lists(
+def test_crashing_cluster_head_is_a_problem_in_both_lists(
     people: People, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     execution = make_cluster(people.owner, make_project(people.owner))
@@ -93,7 +93,7 @@ async def test_home_follows_the_events_of_what_one_waits_for(
         await socket.message_about("new node", within=4)
 
 
-def test_what_has_ended_is_apart_and_says_how_long_ago(people: People, runtime: Runtime) -> None:
+def test_ended_executions_are_apart_with_their_age(people: People, runtime: Runtime) -> None:
     project = make_project(people.owner)
     make_workspace(people.owner, project, title="Stopped before")
     make_execution(people.owner, project, title="Runs now")
@@ -106,7 +106,7 @@ def test_what_has_ended_is_apart_and_says_how_long_ago(people: People, runtime: 
     assert re.search(r'>Running</span>\s*<span class="muted">for <time', running)
 
 
-def test_who_runs_nothing_is_led_to_a_launch(people: People, runtime: Runtime) -> None:
+def test_person_without_executions_is_led_to_launch(people: People, runtime: Runtime) -> None:
     make_workspace(people.owner, make_project(people.owner))
     read_executions(runtime)
     for person in (people.owner, people.teammate):

@@ -15,7 +15,7 @@ from tests.support.builders import MOMENT
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
 
 
-def test_slots_are_those_of_what_runs_and_what_waits_is_told_apart(people: People, runtime: Runtime) -> None:
+def test_running_slots_and_queued_slots_are_distinguished(people: People, runtime: Runtime) -> None:
     project = make_project(people.owner)
     make_execution(people.owner, project, slots=3)
     make_execution(people.owner, project, state=State.QUEUED, slots=2)
@@ -26,7 +26,7 @@ def test_slots_are_those_of_what_runs_and_what_waits_is_told_apart(people: Peopl
     assert "12 % of your slots are in use" in home
 
 
-def test_launches_that_are_alike_are_offered_once_the_latest_first(people: People) -> None:
+def test_similar_launches_are_offered_once_with_latest_first(people: People) -> None:
     project = make_project(people.owner)
     notebook = make_environment("notebook", name="Notebook")
     first = make_execution(people.owner, project, title="a <b>", environment=notebook)
@@ -43,14 +43,14 @@ def test_launches_that_are_alike_are_offered_once_the_latest_first(people: Peopl
     assert first.pk not in home.partition("Launch again")[2].partition("Projects")[0]
 
 
-def test_the_newest_launch_is_first_however_often_it_was_made_before(people: People) -> None:
+def test_newest_launch_is_first_regardless_of_count(people: People) -> None:
     project = make_project(people.owner)
     for hour, title in enumerate("aedfcba"):
         make_execution(people.owner, project, title=title, requested_at=MOMENT + timedelta(hours=hour))
     assert [launch.title for launch in read_home(people.owner.pk, 9).launches] == ["a", "b", "c", "f", "d"]
 
 
-def test_projects_are_those_one_is_in_and_archived_ones_are_left_out(people: People) -> None:
+def test_own_projects_are_listed_without_archived_ones(people: People) -> None:
     make_project(people.admin, people.owner, id="shared", name="Shared")
     old = make_project(people.owner, id="old", name="Old")
     old.is_archived = True

@@ -35,7 +35,7 @@ def test_a_deadline_is_near_ten_minutes_before_it() -> None:
     assert coming_deadlines([pod(started=120 * MINUTE)], NOW) == {}, "it is over"
 
 
-def test_short_timeouts_and_what_has_ended_or_not_begun_have_none() -> None:
+def test_deadlines_skip_short_timeouts_and_inactive_pods() -> None:
     gone = msgspec.structs.replace(pod(), metadata=msgspec.structs.replace(pod().metadata, deletion_timestamp=NOW))
     idle = msgspec.structs.replace(pod(), status=PodStatus(phase="Pending"))
     pods = [
@@ -59,7 +59,7 @@ def running(shop: Shop) -> Execution:
 
 
 @pytest.mark.django_db
-def test_it_is_told_once_with_the_time_and_the_next_step(running: Execution) -> None:
+def test_deadline_is_notified_once_with_time_and_next_step(running: Execution) -> None:
     coming = coming_deadlines([pod(running.pk)], NOW)
     for _ in range(2):
         tell_deadlines(coming, now=NOW)
@@ -72,7 +72,7 @@ def test_it_is_told_once_with_the_time_and_the_next_step(running: Execution) -> 
 
 
 @pytest.mark.django_db
-def test_of_what_is_being_stopped_or_is_gone_nothing_is_told(running: Execution) -> None:
+def test_stopping_or_gone_execution_gets_no_deadline_notification(running: Execution) -> None:
     request_stop(running, by="root", now=NOW)
     tell_deadlines({running.pk: Deadline(NOW + MINUTE, 2 * 60 * MINUTE), "gone": Deadline(NOW, MINUTE)}, now=NOW)
     assert not Notification.objects.exists()
@@ -80,7 +80,7 @@ def test_of_what_is_being_stopped_or_is_gone_nothing_is_told(running: Execution)
 
 @pytest.mark.django_db
 @in_world
-async def test_the_database_is_asked_when_one_comes_near_and_not_again(running: Execution) -> None:
+async def test_database_is_queried_once_near_the_deadline(running: Execution) -> None:
     asked = []
 
     async def database(work: object, /, *args: object, **kwargs: object) -> object:

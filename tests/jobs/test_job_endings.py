@@ -39,7 +39,7 @@ def sweep(job: Job, rows: int = 3) -> Sequence[JobRun]:
 
 
 @pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED])
-def test_stop_of_a_run_that_has_just_ended_changes_nothing_and_its_followers_start(shop: Shop, state: State) -> None:
+def test_stop_of_ended_run_changes_nothing_and_followers_start(shop: Shop, state: State) -> None:
     """The controller has written the end of the attempt, and the run has not been moved on yet."""
     first = launched(shop).runs.get()
     other = shop.request(kind="job", environment=shop.job, title="Score")
@@ -51,7 +51,7 @@ def test_stop_of_a_run_that_has_just_ended_changes_nothing_and_its_followers_sta
     assert follower.outcome == ("" if state == State.SUCCEEDED else "not_started")
 
 
-def test_a_job_that_fails_by_a_bug_keeps_no_other_waiting_and_is_named_in_the_log(
+def test_buggy_job_delays_no_other_and_is_logged(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     wrong = launched(shop)
@@ -79,7 +79,7 @@ def test_a_job_that_fails_by_a_bug_keeps_no_other_waiting_and_is_named_in_the_lo
         advance_all([wrong.pk], now=NOW)
 
 
-def test_a_failed_run_is_told_once_at_its_end_however_many_attempts_it_had(shop: Shop) -> None:
+def test_failed_run_is_notified_once_whatever_its_attempts(shop: Shop) -> None:
     run = launched(shop, retries=1, retry_seconds=1).runs.get()
     enter(run, FAILED)
     assert (fresh(run).attempts.count(), told()) == (2, [])
@@ -89,7 +89,7 @@ def test_a_failed_run_is_told_once_at_its_end_however_many_attempts_it_had(shop:
     assert Notification.objects.get().title == "Train"
 
 
-def test_a_run_that_is_never_launched_is_told_with_its_job(shop: Shop) -> None:
+def test_run_never_launched_is_notified_with_its_job(shop: Shop) -> None:
     first = launched(shop).runs.get()
     start(first.job, after=first)
     enter(first, FAILED)
@@ -97,7 +97,7 @@ def test_a_run_that_is_never_launched_is_told_with_its_job(shop: Shop) -> None:
     assert [one for one in told() if sentence in one] == [("failed", f"/jobs/{first.job_id}/", sentence)]
 
 
-def test_a_sweep_is_told_once_when_all_its_runs_have_ended(shop: Shop) -> None:
+def test_sweep_is_notified_once_when_all_runs_ended(shop: Shop) -> None:
     job = launched(shop)
     enter(job.runs.get(), SUCCEEDED)
     runs = sweep(job)
@@ -109,7 +109,7 @@ def test_a_sweep_is_told_once_when_all_its_runs_have_ended(shop: Shop) -> None:
     assert told() == [("failed", f"/jobs/{job.pk}/?sweep=2", sentence)]
 
 
-def test_a_sweep_that_its_owner_has_stopped_is_not_told(shop: Shop) -> None:
+def test_sweep_stopped_by_its_owner_is_not_notified(shop: Shop) -> None:
     job = launched(shop)
     enter(job.runs.get(), SUCCEEDED)
     sweep(job)
@@ -118,7 +118,7 @@ def test_a_sweep_that_its_owner_has_stopped_is_not_told(shop: Shop) -> None:
     assert told() == []
 
 
-def test_a_start_is_told_once_a_run_and_once_a_sweep(shop: Shop) -> None:
+def test_start_is_notified_once_per_run_and_sweep(shop: Shop) -> None:
     NotificationChoice.objects.create(user=shop.people.owner, event="started", in_page=True, email=False, webhook=False)
     job = launched(shop, retries=1, retry_seconds=1)
     running = Transition(State.RUNNING, "ready", "")
@@ -152,14 +152,14 @@ def test_settings_that_no_run_has_any_more_are_deleted(shop: Shop) -> None:
     assert RunSettings.objects.get().record["job"]["command"] == "third"
 
 
-def test_a_sweep_with_parameters_beyond_what_a_transaction_should_store_is_refused(shop: Shop) -> None:
+def test_sweep_with_oversized_parameters_is_refused(shop: Shop) -> None:
     job = launched(shop)
     with pytest.raises(Rejected, match="use at most 5,000,000") as refused:
         jobs.start_sweep(job.pk, [{"lr": "x" * 20_000}] * 300, by="alice", now=NOW)
     assert refused.value.problems[0].path == "table" and job.runs.count() == 1
 
 
-def test_what_is_asked_for_twice_with_one_key_is_asked_for_once(shop: Shop) -> None:
+def test_repeated_request_with_same_key_runs_once(shop: Shop) -> None:
     job = launched(shop)
     asked: dict[str, Any] = {"by": "alice", "now": NOW}
     rows = [{"lr": "1"}, {"lr": "2"}]

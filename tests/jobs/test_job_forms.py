@@ -81,7 +81,7 @@ def test_a_table_is_read_as_spreadsheets_write_it(text: str, rows: list[dict[str
         (f"a\n{'x' * 1_000_000}", "Use at most 1,000,000 characters"),
     ],
 )
-def test_a_table_that_cannot_be_read_is_refused_with_a_sentence(text: str, sentence: str) -> None:
+def test_unreadable_table_is_refused_with_a_sentence(text: str, sentence: str) -> None:
     assert sentence in str(table(text))
 
 
@@ -97,7 +97,7 @@ def test_thousands_of_wrong_lines_are_not_all_told() -> None:
     assert len(refused.value.messages) == 5
 
 
-def test_a_long_text_for_a_time_is_refused_at_once() -> None:
+def test_long_duration_text_is_refused_at_once() -> None:
     began = time.perf_counter()
     with pytest.raises(ValidationError, match="Use at most 40 characters"):
         DurationField().clean("1s" * 1_000_000)
@@ -109,7 +109,7 @@ def offered(user: User) -> list[str]:
 
 
 @pytest.mark.django_db
-def test_few_runs_are_offered_to_wait_for_and_of_a_sweep_one(people: People, job: Job) -> None:
+def test_offered_predecessors_are_few_with_single_sweep_run(people: People, job: Job) -> None:
     sweep(job, 30)
     latest = jobs.start(job.pk, by="alice", now=timezone.now())
     assert offered(people.owner) == [
@@ -125,7 +125,7 @@ def test_few_runs_are_offered_to_wait_for_and_of_a_sweep_one(people: People, job
 
 
 @pytest.mark.django_db
-def test_a_sweep_whose_first_runs_are_gone_is_still_listed_once(job: Job) -> None:
+def test_sweep_without_its_first_runs_is_listed_once(job: Job) -> None:
     sweep(job, 4)
     JobRun.objects.filter(number__in=(1, 2, 4)).update(outcome="stopped", ended_at=timezone.now())
     Execution.objects.all().delete()
@@ -136,7 +136,7 @@ def test_a_sweep_whose_first_runs_are_gone_is_still_listed_once(job: Job) -> Non
 
 
 @pytest.mark.django_db
-def test_sweeps_of_a_list_of_jobs_are_counted_in_one_query(people: People, job: Job) -> None:
+def test_sweeps_of_listed_jobs_are_counted_in_one_query(people: People, job: Job) -> None:
     sweep(job, 3)
     with CaptureQueriesContext(connection) as of_one:
         jobs_of(people.owner.pk, "", timezone.now())
@@ -160,9 +160,7 @@ def test_sweeps_of_a_list_of_jobs_are_counted_in_one_query(people: People, job: 
 
 
 @pytest.mark.django_db
-def test_a_list_of_jobs_is_shown_while_a_sweep_is_deleted(
-    people: People, job: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_job_list_is_shown_while_a_sweep_is_deleted(people: People, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep(job, 2)
 
     def delete_and_read(jobs: Iterable[str]) -> dict[str, tuple[datetime | None, int]]:
@@ -209,9 +207,7 @@ def test_a_form_that_is_sent_twice_asks_once(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("runtime")
 @pytest.mark.parametrize("number", [0, 1])
-def test_run_again_on_a_page_that_stays_open_runs_again_later_and_a_double_click_once(
-    people: People, job: Job, number: int
-) -> None:
+def test_run_again_repeats_later_but_ignores_double_click(people: People, job: Job, number: int) -> None:
     token = token_on(people.owner, f"/jobs/{job.pk}/")
     for asked in range(1, 4):
         for _ in range(2):
@@ -222,7 +218,7 @@ def test_run_again_on_a_page_that_stays_open_runs_again_later_and_a_double_click
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("runtime")
-def test_the_list_of_jobs_has_a_token_and_a_form_with_another_choice_asks_anew(people: People, job: Job) -> None:
+def test_job_list_token_allows_a_new_choice(people: People, job: Job) -> None:
     token = token_on(people.owner, "/jobs/")
     for rows in ("rate\n1", "rate\n1", "rate\n2"):
         client_of(people.owner).post(f"/jobs/{job.pk}/sweep/", {"table": rows, "token": token})

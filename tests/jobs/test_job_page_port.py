@@ -23,9 +23,7 @@ def offers(job: Execution, person: User) -> bool:
     return "Open its page" in page
 
 
-def test_only_its_owner_is_offered_the_page_of_a_job_and_only_where_there_is_one(
-    people: People, job: Execution
-) -> None:
+def test_job_port_page_is_offered_only_to_its_owner(people: People, job: Execution) -> None:
     assert not offers(job, people.owner)
     write_frozen(job, spec={**job.spec, "port": 6006})
     assert [offers(job, one) for one in (people.owner, people.teammate, people.operator, people.admin)] == [

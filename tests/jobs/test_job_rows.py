@@ -96,7 +96,7 @@ def test_rows_of_runs_look_as_stored() -> None:
     assert_golden("runs-none", looks(run_fragments("j1", [], NOW, older="", may_stop=False)))
 
 
-def test_only_an_open_run_can_be_stopped_and_only_by_its_owner() -> None:
+def test_only_open_run_is_stoppable_and_only_by_owner() -> None:
     def stops(run: RunLine, *, may_stop: bool) -> bool:
         return "/jobs/j1/stop/?number=" in looks(run_fragments("j1", [run], NOW, older="", may_stop=may_stop))
 
@@ -105,14 +105,14 @@ def test_only_an_open_run_can_be_stopped_and_only_by_its_owner() -> None:
     assert not stops(ENDED, may_stop=True)
 
 
-def test_a_run_that_is_the_same_later_makes_the_same_row() -> None:
+def test_unchanged_run_makes_the_same_row_later() -> None:
     later = NOW + timedelta(minutes=1)
     first = run_fragments("j1", [RUNNING, ENDED, SWEEP], NOW, older="", may_stop=True)
     again: list[RunLine | SweepLine] = [replace(RUNNING, now=later), replace(ENDED, now=later), SWEEP]
     assert first == run_fragments("j1", again, later, older="", may_stop=True)
 
 
-def test_a_run_that_waits_for_its_next_attempt_says_when_until_it_is_due() -> None:
+def test_waiting_run_shows_when_next_attempt_is_due() -> None:
     assert run_status(TRIED_AGAIN, NOW).note == "Attempt 1 failed. Next attempt at 10:03:00 UTC."
     assert run_status(TRIED_AGAIN, NOW + timedelta(minutes=3)).note == "Attempt 1 failed."
 

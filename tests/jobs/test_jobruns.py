@@ -95,7 +95,7 @@ FACTS = st.builds(
 
 
 @given(FACTS, st.integers(0, 8000))
-def test_a_step_never_breaks_a_promise_and_a_wait_always_says_why(facts: RunFacts, seconds: int) -> None:
+def test_step_keeps_invariants_and_wait_always_has_reason(facts: RunFacts, seconds: int) -> None:
     now, last = NOW + timedelta(seconds=seconds), facts.last
     step = next_step(facts, now)
     under_way = last is not None and last.state not in FINAL_STATES
@@ -112,7 +112,7 @@ def test_a_step_never_breaks_a_promise_and_a_wait_always_says_why(facts: RunFact
 
 @settings(max_examples=50)
 @given(st.lists(st.sampled_from([State.FAILED, State.ERROR, State.SUCCEEDED, State.STOPPED])), st.integers(0, 4))
-def test_a_run_ends_after_at_most_one_attempt_more_than_its_retries(endings: list[State], retries: int) -> None:
+def test_run_ends_within_its_retries(endings: list[State], retries: int) -> None:
     facts, now, attempts = RunFacts(retries=retries), NOW, 0
     for ending in [*endings, *[State.FAILED] * 6]:
         while isinstance(step := next_step(facts, now), WaitStep):

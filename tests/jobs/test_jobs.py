@@ -37,7 +37,9 @@ def ended(run: JobRun, state: State = State.FAILED, **columns: Any) -> None:
     """Settle the run's latest attempt."""
     newest = run.attempts.order_by("-attempt")[0]
     at = {"ended_at": NOW, "settled_at": NOW}
-    Execution.objects.filter(pk=newest.pk).update(state=state, message="Exit code 1.", **at, **columns)
+    Execution.objects.filter(pk=newest.pk).update(
+        state=state, message="Exit code 1.", reason_values=None, **at, **columns
+    )
 
 
 def start(job: Job, **changes: Any) -> JobRun:
@@ -54,7 +56,7 @@ def codes(refused: pytest.ExceptionInfo[Rejected]) -> list[tuple[str, str]]:
     return [(problem.path, problem.code) for problem in refused.value.problems]
 
 
-def test_launching_a_job_makes_it_with_its_first_run_and_attempt(shop: Shop) -> None:
+def test_launched_job_has_its_first_run_and_attempt(shop: Shop) -> None:
     job = launched(shop, command="python train.py", retries=2)
     run, execution = job.runs.get(), Execution.objects.get()
     assert (execution.pk, execution.run, execution.attempt) == (job.pk, run, 1)
@@ -64,7 +66,7 @@ def test_launching_a_job_makes_it_with_its_first_run_and_attempt(shop: Shop) -> 
     assert spec is not None and (spec.job, spec.run, spec.attempt, spec.command) == (job.pk, 1, 1, "python train.py")
 
 
-def test_a_workspace_has_no_run_and_a_refused_job_leaves_no_row(shop: Shop) -> None:
+def test_workspace_has_no_run_and_refused_job_no_row(shop: Shop) -> None:
     shop.launch(job=JobSettings(command="ignored"))
     with pytest.raises(Rejected) as refused:
         launched(shop, folder="../secrets", retries=11, timeout_seconds=5)
@@ -72,7 +74,7 @@ def test_a_workspace_has_no_run_and_a_refused_job_leaves_no_row(shop: Shop) -> N
     assert not JobRun.objects.exists() and not Job.objects.exists()
 
 
-def test_the_pod_runs_the_command_in_its_folder_with_variables_as_they_were_typed(shop: Shop) -> None:
+def test_pod_runs_command_in_folder_with_variables_as_typed(shop: Shop) -> None:
     hostile = "'; rm -rf / #$(HOME)`id`\n$$"
     job = launched(
         shop, command="echo $$ $(date) $lr", variables={"A": "$(POD_IP)"}, folder="training", timeout_seconds=7200
@@ -134,7 +136,7 @@ def test_settings_out_of_bounds_are_refused_at_their_field(settings: dict[str, A
     assert [problem.path for problem in problems_of(JobSettings(**settings))] == [path]
 
 
-def test_a_run_that_failed_is_tried_again_when_its_wait_is_over_with_what_was_frozen(shop: Shop) -> None:
+def test_failed_run_is_retried_after_wait_with_frozen_settings(shop: Shop) -> None:
     job = launched(shop, command="first", retries=1)
     run = job.runs.get()
     ended(run)
@@ -156,7 +158,7 @@ def test_a_run_that_failed_is_tried_again_when_its_wait_is_over_with_what_was_fr
     assert run.ended_at == LATER
 
 
-def test_what_a_person_stopped_is_not_tried_again(shop: Shop) -> None:
+def test_stopped_run_is_not_retried(shop: Shop) -> None:
     job = launched(shop, retries=3)
     request_stop(Execution.objects.get(), by="alice", now=NOW)
     assert jobs_told([job.pk]) == all_jobs_due(NOW) == {job.pk: job.owner_id}
@@ -164,7 +166,7 @@ def test_what_a_person_stopped_is_not_tried_again(shop: Shop) -> None:
     assert fresh(job.runs.get()).outcome == "stopped"
 
 
-def test_a_sweep_stores_all_runs_and_launches_no_more_than_at_once(shop: Shop) -> None:
+def test_sweep_stores_all_runs_and_launches_up_to_parallelism(shop: Shop) -> None:
     job = launched(shop, at_once=2)
     ended(job.runs.get(), State.SUCCEEDED)
     runs = jobs.start_sweep(job.pk, [{"lr": str(number)} for number in range(5)], by="alice", now=NOW)
@@ -180,7 +182,7 @@ def test_a_sweep_stores_all_runs_and_launches_no_more_than_at_once(shop: Shop) -
     assert spec is not None and spec.parameters == {"lr": "2"}
 
 
-def test_a_sweep_without_a_cap_is_launched_in_several_transactions(shop: Shop) -> None:
+def test_uncapped_sweep_is_launched_in_several_transactions(shop: Shop) -> None:
     job = launched(shop)
     runs = jobs.start_sweep(job.pk, [{"lr": str(number)} for number in range(45)], by="alice", now=NOW)
     assert Execution.objects.filter(run__in=runs).count() == 45
@@ -204,7 +206,7 @@ def test_a_run_starts_after_another_has_succeeded(shop: Shop) -> None:
     assert advance_all({job.pk}, now=NOW) == [attempt_id(job.pk, 2, 1)]
 
 
-def test_a_job_that_starts_after_another_ends_not_started_when_that_fails(shop: Shop) -> None:
+def test_dependent_job_is_not_started_when_its_predecessor_fails(shop: Shop) -> None:
     first = launched(shop).runs.get()
     request = shop.request(kind="job", environment=shop.job, title="Score")
     waiting = jobs.create(request, after=first, now=NOW, job_id="second")
@@ -226,7 +228,7 @@ def test_a_run_of_another_project_is_not_waited_for(shop: Shop) -> None:
     assert codes(refused) == [("after", "after")]
 
 
-def test_a_full_queue_is_waited_for_and_an_archived_tier_is_not(shop: Shop, configure: Any) -> None:
+def test_full_queue_is_waited_for_but_archived_tier_fails(shop: Shop, configure: Any) -> None:
     configure(GLOBAL_QUEUE_LIMIT, 1)
     configure(MAXIMUM_EXECUTIONS_PER_USER, 1)
     job = launched(shop)
@@ -252,7 +254,7 @@ def test_an_owner_who_left_starts_nothing_more(shop: Shop) -> None:
     assert "It was not tried again: Choose a project to which you contribute" in run.message
 
 
-def test_launching_again_takes_what_the_run_ran_with_and_not_what_the_job_says_now(shop: Shop) -> None:
+def test_relaunch_uses_settings_of_run_and_not_of_job(shop: Shop) -> None:
     job = launched(shop, command="first")
     run = start(job, parameters={"lr": "1"})
     settings = JobSettings(command="second")
@@ -263,7 +265,7 @@ def test_launching_again_takes_what_the_run_ran_with_and_not_what_the_job_says_n
     assert start(job).settings.record["job"]["command"] == "second"
 
 
-def test_stopping_all_ends_what_waits_and_asks_what_runs_to_stop(shop: Shop) -> None:
+def test_stopping_all_ends_waiting_runs_and_stops_running_ones(shop: Shop) -> None:
     job = launched(shop, at_once=1, retries=2)
     first = job.runs.get()
     Execution.objects.update(state=State.RUNNING)
@@ -320,16 +322,14 @@ async def _retried(shop: Shop) -> None:
     assert (run.outcome, run.attempts.count(), world.most_pods) == ("succeeded", 2, 1)
 
 
-def test_the_controller_tries_again_by_itself_and_ends_the_run(shop: Shop) -> None:
+def test_controller_retries_by_itself_and_ends_the_run(shop: Shop) -> None:
     launched(shop, retries=3)
     _retried(shop)
 
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", range(1, 9))
-def test_a_controller_that_is_killed_anywhere_launches_the_second_attempt_once(
-    shop: Shop, at: int, after: bool
-) -> None:
+def test_killed_controller_launches_the_second_attempt_once(shop: Shop, at: int, after: bool) -> None:
     job = launched(shop, retries=1, retry_seconds=1)
     run = job.runs.get()
     ended(run)
@@ -350,7 +350,7 @@ def test_a_controller_that_is_killed_anywhere_launches_the_second_attempt_once(
     assert fresh(run).outcome == ""
 
 
-def test_a_run_whose_process_ended_before_its_first_step_is_taken_up_by_the_next_poll(shop: Shop) -> None:
+def test_run_of_interrupted_process_is_resumed_by_next_poll(shop: Shop) -> None:
     job = launched(shop)
     run = make_run(job, record_of(job, shop.job, shop.tier), {}, by="alice", now=NOW)
     assert jobs_due(NOW) == all_jobs_due(NOW) == {job.pk: job.owner_id}
@@ -358,7 +358,7 @@ def test_a_run_whose_process_ended_before_its_first_step_is_taken_up_by_the_next
     assert fresh(run).attempts.count() == 1
 
 
-def test_runs_go_after_their_executions_and_not_while_one_waits_for_them(shop: Shop, configure: Any) -> None:
+def test_runs_are_deleted_after_executions_unless_waited_for(shop: Shop, configure: Any) -> None:
     configure(EXECUTION_RETENTION, 1)
     job = launched(shop)
     first = job.runs.get()
@@ -374,7 +374,7 @@ def test_runs_go_after_their_executions_and_not_while_one_waits_for_them(shop: S
     assert Job.objects.get().runs_made == 2
 
 
-def test_a_job_that_kubernetes_ended_at_its_deadline_failed_by_its_own_timeout(shop: Shop) -> None:
+def test_job_ended_at_its_deadline_failed_by_own_timeout(shop: Shop) -> None:
     launched(shop, timeout_seconds=7200)
     execution = Execution.objects.get()
 

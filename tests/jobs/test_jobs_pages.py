@@ -63,7 +63,12 @@ def launched(people: People, **fields: str) -> Job:
 
 def end(run: JobRun, state: State, message: str = "") -> None:
     Execution.objects.filter(run=run).update(
-        state=state, message=message, started_at=timezone.now(), ended_at=timezone.now(), settled_at=timezone.now()
+        state=state,
+        message=message,
+        reason_values=None,
+        started_at=timezone.now(),
+        ended_at=timezone.now(),
+        settled_at=timezone.now(),
     )
     advance_all({run.job_id}, now=timezone.now())
 
@@ -86,9 +91,7 @@ def test_a_job_is_launched_with_what_was_typed(people: People, script: Environme
     assert Execution.objects.get().spec["job"]["timeout_seconds"] == 5400
 
 
-def test_a_form_that_is_sent_twice_launches_once_and_another_command_is_another_launch(
-    people: People, script: Environment
-) -> None:
+def test_form_sent_twice_launches_once_and_edited_one_again(people: People, script: Environment) -> None:
     launched(people)
     launched(people)
     launched(people, command="other")
@@ -109,7 +112,7 @@ def test_a_form_that_is_sent_twice_launches_once_and_another_command_is_another_
         ("command", "x" * 20_001, "Use at most 20,000 characters"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_field_and_the_options_are_open(
+def test_invalid_option_is_reported_at_its_field_and_opened(
     people: People, script: Environment, field: str, value: str, said: str
 ) -> None:
     status, _, shown = post(people.owner, "/launch/", {**LAUNCH, field: value})
@@ -119,7 +122,7 @@ def test_what_is_wrong_is_said_at_its_field_and_the_options_are_open(
     assert not Job.objects.exists()
 
 
-def test_a_first_run_that_starts_after_another_leads_to_its_job(people: People, script: Environment) -> None:
+def test_dependent_first_run_leads_to_its_job_page(people: People, script: Environment) -> None:
     first = launched(people).runs.get()
     status, where, _ = post(people.owner, "/launch/", {**LAUNCH, "title": "Score", "after": str(first.pk)})
     job = Job.objects.get(title="Score")
@@ -128,7 +131,7 @@ def test_a_first_run_that_starts_after_another_leads_to_its_job(people: People, 
     assert post(people.owner, "/launch/", {**LAUNCH, "title": "Score", "after": str(first.pk)})[1] == where
 
 
-def test_jobs_are_listed_with_their_last_run_and_a_sweep_is_one_line(people: People, script: Environment) -> None:
+def test_jobs_are_listed_with_last_run_and_sweeps_compact(people: People, script: Environment) -> None:
     job = launched(people, at_once="1", command="echo $rate")
     end(job.runs.get(), State.FAILED, "Exit code 1.")
     assert "Exit code 1." in page(people.owner, "/jobs/")
@@ -143,7 +146,7 @@ def test_jobs_are_listed_with_their_last_run_and_a_sweep_is_one_line(people: Peo
     assert "rate=0.01, depth=5" in shown and "at most 1 may be at once" in shown
 
 
-def test_a_preview_says_what_a_table_makes_and_starts_nothing(people: People, script: Environment) -> None:
+def test_sweep_preview_explains_table_and_starts_nothing(people: People, script: Environment) -> None:
     job = launched(people)
     path = f"/jobs/{job.pk}/sweep/"
     status, _, shown = post(people.owner, path, {"table": "rate\tdepth\n1\t2\n3\t4", "preview": "on"})
@@ -159,9 +162,7 @@ def test_a_preview_says_what_a_table_makes_and_starts_nothing(people: People, sc
     assert job.runs.count() == 1
 
 
-def test_run_again_runs_what_the_job_says_and_launch_again_what_the_run_said(
-    people: People, script: Environment
-) -> None:
+def test_run_again_uses_job_and_launch_again_uses_run(people: People, script: Environment) -> None:
     job = launched(people, command="first")
     execution = Execution.objects.get()
     edited = {**MACHINE, "title": "Trained", "command": "second"}
@@ -183,9 +184,7 @@ def test_another_person_copies_a_job_by_its_execution(people: People, script: En
     assert "\npython train.py</textarea>" in shown and 'value="2 h"' in shown
 
 
-def test_a_run_with_other_settings_leaves_the_job_as_it_is_and_the_two_are_compared(
-    people: People, script: Environment
-) -> None:
+def test_run_with_other_settings_leaves_job_unchanged_and_comparable(people: People, script: Environment) -> None:
     job = launched(people, command="first")
     fields = {**MACHINE, "command": "second", "parameters": f"rate={HOSTILE}"}
     status, where, _ = post(people.owner, f"/jobs/{job.pk}/run/", fields)
@@ -199,7 +198,7 @@ def test_a_run_with_other_settings_leaves_the_job_as_it_is_and_the_two_are_compa
     assert "Command" not in alike
 
 
-def test_attempts_of_a_run_are_linked_on_each_others_pages(people: People, script: Environment) -> None:
+def test_attempts_of_run_link_to_each_other(people: People, script: Environment) -> None:
     job = launched(people, retries="1", retry_wait="1s", parameters="")
     first = Execution.objects.get()
     end(job.runs.get(), State.FAILED, "Exit code 3.")
@@ -211,7 +210,7 @@ def test_attempts_of_a_run_are_linked_on_each_others_pages(people: People, scrip
     assert f"/jobs/{job.pk}/again/1/" not in page(people.teammate, f"/executions/{second}/")
 
 
-def test_all_runs_are_stopped_and_then_the_job_is_deleted(people: People, script: Environment) -> None:
+def test_runs_are_stopped_before_job_is_deleted(people: People, script: Environment) -> None:
     job = launched(people, at_once="1")
     post(people.owner, f"/jobs/{job.pk}/again/0/", {})
     assert post(people.owner, f"/jobs/{job.pk}/delete/", {})[0] == 422
@@ -230,7 +229,7 @@ def test_all_runs_are_stopped_and_then_the_job_is_deleted(people: People, script
     assert "You have no jobs." in page(people.owner, "/jobs/")
 
 
-def test_the_runs_of_several_jobs_are_stopped_after_one_question(people: People, script: Environment) -> None:
+def test_runs_of_several_jobs_are_stopped_after_single_question(people: People, script: Environment) -> None:
     busy, other, idle = (
         launched(people, token=token, title=title)
         for token, title in zip("abc", ("Busy <b>", "Other", "Idle"), strict=True)
@@ -274,7 +273,7 @@ async def test_the_page_of_an_attempt_is_live(people: People, script: Environmen
     assert "0.1" in message
 
 
-async def test_an_open_list_and_an_open_job_show_that_a_run_has_ended(
+async def test_open_list_and_job_page_show_the_run_ending(
     runtime: Runtime, people: People, script: Environment
 ) -> None:
     job = await sync_to_async(launched)(people)
@@ -292,9 +291,7 @@ async def test_an_open_list_and_an_open_job_show_that_a_run_has_ended(
             assert "Failed" in message and "&lt;script&gt;" in message and "<script>" not in message
 
 
-async def test_an_open_list_gets_a_new_job_and_its_next_run(
-    runtime: Runtime, people: People, script: Environment
-) -> None:
+async def test_open_list_shows_new_job_and_its_next_run(runtime: Runtime, people: People, script: Environment) -> None:
     async with connected("/live/jobs/", people.owner) as socket:
         await socket.message_about("You have no jobs.")
         job = await sync_to_async(launched)(people)
@@ -305,7 +302,7 @@ async def test_an_open_list_gets_a_new_job_and_its_next_run(
         assert "Run 2" in await socket.message_about(f"job-{job.pk}")
 
 
-async def test_a_jobs_page_is_woken_by_its_own_runs_only(runtime: Runtime, people: People, script: Environment) -> None:
+async def test_job_page_updates_on_its_own_runs_only(runtime: Runtime, people: People, script: Environment) -> None:
     job = await sync_to_async(launched)(people)
     async with connected(f"/live/job/?id={job.pk}", people.owner) as socket:
         await socket.message_about("run-1")
@@ -323,9 +320,7 @@ async def test_a_jobs_page_is_woken_by_its_own_runs_only(runtime: Runtime, peopl
         assert "Failed" in await socket.message_about("run-1")
 
 
-async def test_who_is_no_longer_in_the_project_loses_an_open_job(
-    runtime: Runtime, people: People, script: Environment
-) -> None:
+async def test_former_member_loses_an_open_job_page(runtime: Runtime, people: People, script: Environment) -> None:
     job = await sync_to_async(launched)(people)
     async with connected(f"/live/job/?id={job.pk}", people.teammate) as socket:
         await socket.message_about("run-1")

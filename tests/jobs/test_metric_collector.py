@@ -79,7 +79,7 @@ def line(value: float, name: str = "loss") -> dict[str, Any]:
 
 
 @in_world
-async def test_values_are_kept_while_a_job_runs_and_the_last_ones_at_its_end(shop: Shop) -> None:
+async def test_values_are_kept_during_job_and_at_end(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.begin()
     scene.writes("starting", line(1), line(2), {"step": 2, "accuracy": 0.5, "loss": 3})
@@ -93,7 +93,7 @@ async def test_values_are_kept_while_a_job_runs_and_the_last_ones_at_its_end(sho
 
 
 @in_world
-async def test_a_short_job_is_read_at_its_end_only_and_one_without_metrics_costs_no_row(shop: Shop) -> None:
+async def test_short_job_is_read_at_end_only(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.begin()
     scene.writes("hello", "world")
@@ -104,7 +104,7 @@ async def test_a_short_job_is_read_at_its_end_only_and_one_without_metrics_costs
 
 @pytest.mark.parametrize("seed", range(8))
 @in_world
-async def test_controllers_that_come_and_go_double_and_lose_no_value(shop: Shop, seed: int) -> None:
+async def test_changing_controllers_neither_double_nor_lose_values(shop: Shop, seed: int) -> None:
     scene, rng = Scene(shop), random.Random(seed)
     await scene.begin()
     total = 0
@@ -141,7 +141,7 @@ async def test_two_controllers_at_once_store_each_value_once(shop: Shop) -> None
 
 
 @in_world
-async def test_a_process_that_is_killed_at_any_call_loses_and_doubles_nothing(shop: Shop) -> None:
+async def test_killed_process_neither_loses_nor_doubles_values(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.begin()
     written = 0
@@ -171,7 +171,7 @@ async def test_a_process_that_is_killed_at_any_call_loses_and_doubles_nothing(sh
 
 
 @in_world
-async def test_names_are_bounded_and_values_that_cannot_be_kept_are_counted(shop: Shop) -> None:
+async def test_metric_names_are_bounded_and_unkept_values_counted(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.begin()
     scene.writes(*(line(number, f"metric {number}") for number in range(MOST_NAMES + 20)), '{"step": 1, "loss": NaN}')
@@ -184,7 +184,7 @@ async def test_names_are_bounded_and_values_that_cannot_be_kept_are_counted(shop
 
 
 @in_world
-async def test_a_flood_of_values_is_thinned_and_read_in_portions(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_value_flood_is_thinned_and_read_in_portions(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "MOST_BYTES", 20_000)
     scene = Scene(shop)
     await scene.begin()
@@ -199,7 +199,7 @@ async def test_a_flood_of_values_is_thinned_and_read_in_portions(shop: Shop, mon
 
 
 @in_world
-async def test_a_program_without_metrics_is_asked_more_and_more_rarely(shop: Shop) -> None:
+async def test_program_without_metrics_is_polled_ever_less(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.begin()
     scene.writes("no metric")
@@ -245,7 +245,7 @@ async def test_a_stopped_job_keeps_what_it_had_measured(shop: Shop) -> None:
 
 
 @in_world
-async def test_an_end_waits_for_an_api_server_that_is_away_and_not_for_a_log_that_is_gone(shop: Shop) -> None:
+async def test_end_waits_for_absent_api_server_but_not_log(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.begin()
     scene.writes(line(1))
@@ -264,7 +264,7 @@ async def test_an_end_waits_for_an_api_server_that_is_away_and_not_for_a_log_tha
 
 
 @in_world
-async def test_a_bug_in_the_metrics_keeps_no_job_from_ending(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bug_in_metrics_keeps_no_job_from_ending(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(shop)
     await scene.begin()
     scene.writes(line(1))
@@ -279,7 +279,7 @@ async def test_a_bug_in_the_metrics_keeps_no_job_from_ending(shop: Shop, monkeyp
 
 
 @in_world
-async def test_a_job_may_end_while_it_waits_for_its_turn(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_job_may_end_while_waiting_for_its_turn(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "AT_ONCE", 1)
     scene = Scene(shop)
     shop.launch(kind="job", environment=shop.job)

@@ -78,7 +78,7 @@ def test_no_bytes_whatever_raise(line: bytes) -> None:
         st.text(max_size=5), st.recursive(st.none() | st.floats() | st.integers() | st.text(), st.lists, max_leaves=5)
     )
 )
-def test_no_json_whatever_raises_or_gives_what_is_not_finite(members: dict[str, Any]) -> None:
+def test_json_lines_never_raise_or_yield_infinite_values(members: dict[str, Any]) -> None:
     found = measured(json.dumps({"step": 1, **members}).encode())
     for _, value in found.values if found else ():
         assert abs(value) < float("inf")
@@ -95,14 +95,12 @@ def in_portions(values: Sequence[float], sizes: Sequence[int]) -> Series:
 
 
 @given(VALUES, st.lists(st.integers(0, 400), max_size=6))
-def test_what_is_kept_does_not_depend_on_the_portions_in_which_values_came(
-    values: list[float], sizes: list[int]
-) -> None:
+def test_kept_values_do_not_depend_on_portions(values: list[float], sizes: list[int]) -> None:
     assert in_portions(values, sizes) == in_portions(values, [])
 
 
 @given(VALUES)
-def test_the_first_the_last_the_lowest_and_the_highest_value_are_kept(values: list[float]) -> None:
+def test_first_last_lowest_and_highest_values_are_kept(values: list[float]) -> None:
     series = in_portions(values, [])
     kept = [value for _, _, value in series.points]
     assert (series.count, len(kept) <= MOST_POINTS) == (len(values), True)
@@ -111,7 +109,7 @@ def test_the_first_the_last_the_lowest_and_the_highest_value_are_kept(values: li
         assert all(values[number] == value for number, _, value in series.points)
 
 
-def test_few_values_are_all_kept_and_a_million_are_thinned_evenly() -> None:
+def test_few_values_stay_complete_and_many_are_thinned_evenly() -> None:
     few = extended(Series(), [(step, 1.0) for step in range(250)])
     assert len(few.points) == 250
     many = Series()

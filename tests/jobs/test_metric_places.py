@@ -33,7 +33,7 @@ def numbers(reading: LogReading) -> list[int]:
 
 
 @given(GAPS, st.lists(st.integers(0, 40), max_size=5), st.integers(1, 200))
-def test_each_line_is_taken_once_wherever_reading_is_broken_off(gaps: list[int], cuts: list[int], chunk: int) -> None:
+def test_log_lines_are_taken_once_despite_interruptions(gaps: list[int], cuts: list[int], chunk: int) -> None:
     lines = log_of(gaps)
     place, taken = LogPlace(), list[int]()
     for end in [*sorted(cuts), len(lines)]:
@@ -45,7 +45,7 @@ def test_each_line_is_taken_once_wherever_reading_is_broken_off(gaps: list[int],
 
 
 @given(GAPS, st.integers(0, 4000))
-def test_a_reading_that_stops_inside_a_line_goes_on_with_that_line(gaps: list[int], stop: int) -> None:
+def test_reading_interrupted_inside_a_line_resumes_there(gaps: list[int], stop: int) -> None:
     lines = log_of(gaps)
     first = LogReading(LogPlace())
     first.feed(since(LogPlace(), lines)[:stop])
@@ -54,7 +54,7 @@ def test_a_reading_that_stops_inside_a_line_goes_on_with_that_line(gaps: list[in
     assert numbers(first) + numbers(second) == list(range(len(lines)))
 
 
-def test_a_log_that_was_rotated_loses_only_what_the_kubelet_no_longer_has() -> None:
+def test_rotated_log_loses_only_what_kubelet_dropped() -> None:
     lines = log_of([0, 1, 1, 1, 1, 1])
     first = LogReading(LogPlace())
     first.feed("".join(lines[:4]).encode())
@@ -63,7 +63,7 @@ def test_a_log_that_was_rotated_loses_only_what_the_kubelet_no_longer_has() -> N
     assert (numbers(first), numbers(second)) == ([0, 1, 2, 3], [5])
 
 
-def test_a_last_line_without_a_line_feed_is_taken_at_the_end_only() -> None:
+def test_unterminated_last_line_is_taken_only_at_end() -> None:
     (line,) = log_of([0])
     reading = LogReading(LogPlace())
     reading.feed(line.rstrip("\n").encode())
@@ -72,7 +72,7 @@ def test_a_last_line_without_a_line_feed_is_taken_at_the_end_only() -> None:
     assert (numbers(reading), reading.place.lines) == ([0], 1)
 
 
-def test_a_giant_line_takes_no_memory_and_the_next_is_read() -> None:
+def test_giant_line_takes_no_memory_and_next_is_read() -> None:
     reading = LogReading(LogPlace())
     reading.feed(b'2026-02-02T10:00:00.1Z {"metric": "n", "value": 1, "x": "')
     for _ in range(1000):

@@ -37,7 +37,7 @@ def asked(execution: Execution) -> tuple[object, object]:
     return execution.spec["environment"], job
 
 
-def test_a_run_that_is_launched_again_has_the_values_of_then_whatever_was_changed(shop: Shop) -> None:
+def test_relaunched_run_has_its_original_values(shop: Shop) -> None:
     job = launched(shop, command="first", variables={"SEED": "1"}, folder="training")
     run = start(job, parameters={"lr": "1"})
     first = ran(run)
@@ -47,14 +47,14 @@ def test_a_run_that_is_launched_again_has_the_values_of_then_whatever_was_change
     assert start(job).attempts.get().spec["environment"]["image"] == "python:4"
 
 
-def test_the_image_is_that_of_the_digest_which_the_kubelet_named(shop: Shop) -> None:
+def test_pinned_image_has_the_digest_from_kubelet(shop: Shop) -> None:
     run = launched(shop).runs.get()
     ran(run, f"docker.io/library/python@{DIGEST}")
     again = jobs.start_again(run.pk, by="alice", now=LATER)
     assert again.attempts.get().spec["environment"]["image"] == f"docker.io/library/python@{DIGEST}"
 
 
-def test_what_repeats_a_repeated_run_has_the_same_values_still(shop: Shop) -> None:
+def test_repeat_of_a_repeated_run_has_same_values(shop: Shop) -> None:
     job = launched(shop, command="first")
     first = ran(job.runs.get(), f"python@{DIGEST}")
     change_everything(shop, job)
@@ -77,7 +77,7 @@ def test_a_retry_of_a_repeated_run_has_them_too(shop: Shop) -> None:
     assert asked(again.attempts.get(attempt=2)) == asked(first)
 
 
-def test_an_environment_that_was_archived_since_is_not_launched_again(shop: Shop) -> None:
+def test_environment_archived_since_is_not_launched_again(shop: Shop) -> None:
     run = launched(shop).runs.get()
     ran(run)
     shop.job.is_archived = True
@@ -86,7 +86,7 @@ def test_an_environment_that_was_archived_since_is_not_launched_again(shop: Shop
         jobs.start_again(run.pk, by="alice", now=LATER)
 
 
-def test_the_size_and_the_price_are_those_of_the_tier_now(shop: Shop) -> None:
+def test_size_and_price_are_those_of_current_tier(shop: Shop) -> None:
     run = launched(shop).runs.get()
     ran(run)
     HardwareTier.objects.filter(pk=shop.tier.pk).update(cores="2", cost_per_hour="9")
@@ -94,7 +94,7 @@ def test_the_size_and_the_price_are_those_of_the_tier_now(shop: Shop) -> None:
     assert (again.attempts.get().millicores, str(again.attempts.get().price_per_hour)) == (2000, "9.0000")
 
 
-def test_a_run_that_was_never_launched_is_asked_for_as_its_record_says(shop: Shop) -> None:
+def test_relaunch_of_unlaunched_run_follows_its_record(shop: Shop) -> None:
     job = launched(shop, at_once=1)
     waiting = start(job)
     again = jobs.start_again(waiting.pk, by="alice", now=LATER)
@@ -114,7 +114,7 @@ def test_a_run_that_was_never_launched_is_asked_for_as_its_record_says(shop: Sho
         (f"python@{DIGEST}0", "python:3.11"),
     ],
 )
-def test_only_a_name_with_a_digest_takes_the_place_of_the_image(shop: Shop, image_id: str, image: str) -> None:
+def test_only_name_with_digest_replaces_the_image(shop: Shop, image_id: str, image: str) -> None:
     spec = shop.launch(kind="job", environment=shop.job).spec
     spec["environment"]["image"] = "python:3.11"
     found = pinned_environment(spec, image_id)

@@ -39,7 +39,7 @@ def record_of(people: People, execution: Execution) -> dict[str, Any]:
     return found
 
 
-def test_the_page_shows_what_was_asked_and_what_ran_and_no_value_of_a_secret(people: People, ran: Execution) -> None:
+def test_record_page_shows_request_and_run_without_secret_values(people: People, ran: Execution) -> None:
     answer = client_of(people.owner).get(f"/executions/{ran.pk}/record/").content.decode()
     assert HOSTILE not in answer and VALUE not in answer and "sealed" not in answer
     shown = html.unescape(answer)
@@ -48,7 +48,7 @@ def test_the_page_shows_what_was_asked_and_what_ran_and_no_value_of_a_secret(peo
     assert f'href="/executions/{ran.pk}/record/"' in page(people.owner, f"/executions/{ran.pk}/")
 
 
-def test_the_file_has_the_same_in_a_form_for_programs(people: People, ran: Execution) -> None:
+def test_record_file_has_same_data_for_programs(people: People, ran: Execution) -> None:
     found = record_of(people, ran)
     assert VALUE not in json.dumps(found)
     assert (found["command"], found["folder"], found["variables"]["SEED"]) == ("python train.py", "training", "7")
@@ -57,7 +57,7 @@ def test_the_file_has_the_same_in_a_form_for_programs(people: People, ran: Execu
     assert (found["tier"]["id"], found["run"], found["attempt"]) == ("small", 1, 1)
 
 
-def test_who_may_not_read_the_log_gets_no_record(people: People, ran: Execution) -> None:
+def test_viewer_without_log_access_gets_no_record(people: People, ran: Execution) -> None:
     path = f"/executions/{ran.pk}/record/"
     answers = [client_of(user).get(path).status_code for user in (people.owner, people.teammate, people.stranger)]
     assert answers == [200, 200, 404]
@@ -79,7 +79,7 @@ def test_two_records_differ_only_where_they_do(people: People, ran: Execution, s
     assert "?a=1&b=2" in page(people.owner, f"/executions/{Execution.objects.get(run__number=2).pk}/record/")
 
 
-def test_run_again_tells_what_the_tier_gives_now_and_takes_all_else_from_the_record(
+def test_run_again_shows_current_tier_and_otherwise_the_record(
     people: People, ran: Execution, script: Environment
 ) -> None:
     job = Job.objects.get()
@@ -95,7 +95,7 @@ def test_run_again_tells_what_the_tier_gives_now_and_takes_all_else_from_the_rec
     assert record_of(people, again)["variables"] == record_of(people, ran)["variables"]
 
 
-def test_a_record_that_can_no_longer_be_read_is_said_to_be_gone(people: People, ran: Execution) -> None:
+def test_unreadable_record_is_reported_as_gone(people: People, ran: Execution) -> None:
     with connection.cursor() as cursor:  # what a later version has written, for example
         cursor.execute("UPDATE grid_execution SET spec = %s WHERE id = %s", ['{"kind": "job"}', ran.pk])
     assert client_of(people.owner).get(f"/executions/{ran.pk}/record/").status_code == 404

@@ -67,7 +67,7 @@ def ran(people: People, settings: Settings, tmp_path: Path, runs: Runs) -> Ran:
     return Ran(job, executions)
 
 
-def test_a_run_lists_what_it_left_and_says_what_is_not_kept(people: People, ran: Ran) -> None:
+def test_run_lists_its_results_and_what_was_dropped(people: People, ran: Ran) -> None:
     execution = ran.executions[0]
     path = reverse("execution-results", args=[execution.pk])
     for who in (people.owner, people.teammate):
@@ -98,9 +98,7 @@ def test_two_runs_are_compared_file_by_file(people: People, ran: Ran) -> None:
     assert 'id="results-title"' not in text(people.owner, ran.compare)
 
 
-def test_results_beside_a_remote_repository_are_shown_and_nothing_else_of_what_is_here(
-    people: People, ran: Ran
-) -> None:
+def test_results_beside_remote_repository_are_shown_without_local_files(people: People, ran: Ran) -> None:
     other = upload(Repositories(settings.REPOSITORIES).of("churn"), "", {"log.txt": b"left behind"}, author="alice")
     Project.objects.update(files=Project.Files.REMOTE)
     commit = RunFiles.objects.get(pk=ran.executions[0].pk).results
@@ -140,7 +138,7 @@ def test_results_that_cannot_be_read_are_said(people: People, ran: Ran, settings
     assert "no longer in Git" in text(people.owner, path, 503)
 
 
-def test_a_job_with_files_on_a_volume_says_how_results_are_kept(people: People) -> None:
+def test_volume_job_explains_how_results_are_kept(people: People) -> None:
     project = make_project(people.owner, people.teammate)
     job = make_execution(people.owner, project, id="a1", kind="job", state=State.SUCCEEDED)
     assert "Results are kept for each run" in text(people.teammate, f"/executions/{job.pk}/")

@@ -83,11 +83,11 @@ def in_order(shown: str) -> list[int]:
         (1e300, "1e+300"),
     ],
 )
-def test_a_number_is_short_and_a_whole_one_is_written_in_full(value: float, words: str) -> None:
+def test_number_is_short_and_integers_are_complete(value: float, words: str) -> None:
     assert number_words(value) == words
 
 
-def test_each_metric_has_a_chart_of_its_own_steps_and_each_run_a_line() -> None:
+def test_metric_has_own_chart_and_each_run_a_line() -> None:
     one = MetricPoints("loss", 3, 0.1, 0.1, 0.9, [(1, 0.9), (2, 0.5), (4, 0.1)])
     other = MetricPoints("loss", 2, 0.2, 0.2, 0.7, [(2, 0.7), (3, 0.2)])
     chart = charts({"Run 1": [one], "Run 2": [other]})["charts"]["metric-0"]
@@ -98,7 +98,7 @@ def test_each_metric_has_a_chart_of_its_own_steps_and_each_run_a_line() -> None:
     assert (first["colour"], first["dash"]) != (second["colour"], second["dash"])
 
 
-def test_what_a_program_calls_its_metrics_names_nothing_of_ours_and_charts_are_bounded() -> None:
+def test_metric_names_cannot_clash_and_charts_are_bounded() -> None:
     metrics = [MetricPoints(name, 1, 1, 1, 1, [(0, 1)]) for name in ("__proto__", HOSTILE, *map(str, range(30)))]
     found = charts({"Run 1": metrics})
     assert list(found["charts"]) == [f"metric-{number}" for number in range(MOST_CHARTS)]
@@ -128,13 +128,11 @@ class TestPages:
         assert "<dt>Exit code</dt><dd>0</dd>" in shown
         assert "data-final" in shown
 
-    def test_a_run_that_measured_nothing_says_nothing_of_it_once_it_has_ended(
-        self, people: People, script: Environment
-    ) -> None:
+    def test_ended_run_without_metrics_shows_no_metrics_section(self, people: People, script: Environment) -> None:
         execution = ends(launched(people), 1)
         assert 'id="metrics-title"' not in page(people.owner, f"/executions/{execution.pk}/")
 
-    def test_the_values_of_a_run_come_as_charts_rows_and_a_file(self, people: People, script: Environment) -> None:
+    def test_run_values_come_as_charts_rows_and_file(self, people: People, script: Environment) -> None:
         launched(people)
         execution = Execution.objects.get()
         measures(execution, {"loss": [3, 1]})
@@ -144,9 +142,7 @@ class TestPages:
         assert "charted from:body" in page(people.owner, f"{path}?table=1")
         assert values_at(people, f"{path}?download=1") == {"loss": [{"step": 0, "value": 3}, {"step": 1, "value": 1}]}
 
-    def test_the_runs_of_a_job_show_the_last_value_of_the_chosen_metric(
-        self, people: People, script: Environment
-    ) -> None:
+    def test_job_runs_show_last_value_of_chosen_metric(self, people: People, script: Environment) -> None:
         job = launched(people)
         measures(Execution.objects.get(), {"loss": [3, 0.25], "accuracy": [0.75]})
         assert '<td class="num run-metric">0.25</td>' in page(people.owner, f"/jobs/{job.pk}/")
@@ -154,9 +150,7 @@ class TestPages:
         assert '<td class="num run-metric">0.75</td>' in shown
         assert "<option selected>accuracy</option>" in shown
 
-    def test_a_sweep_is_sorted_by_a_metric_and_runs_without_it_come_last(
-        self, people: People, script: Environment
-    ) -> None:
+    def test_sweep_is_sorted_by_metric_with_missing_ones_last(self, people: People, script: Environment) -> None:
         path = swept(launched(people), [[0.5], [], [0.9, 0.1], [0.7]])
         assert in_order(page(people.owner, f"{path}&metric=loss&order=lowest")) == [4, 2, 5, 3]
         assert in_order(page(people.owner, f"{path}&metric=loss&order=highest")) == [5, 2, 4, 3]
@@ -173,9 +167,7 @@ class TestPages:
         assert 'href="?before=2&sweep=2&metric=loss&order=lowest"' in first
         assert in_order(page(people.owner, f"{path}&metric=loss&order=lowest&before=2")) == [2]
 
-    def test_the_chart_of_a_sweep_has_a_line_for_each_of_its_first_runs(
-        self, people: People, script: Environment
-    ) -> None:
+    def test_sweep_chart_has_lines_for_its_first_runs(self, people: People, script: Environment) -> None:
         job = launched(people)
         path = swept(job, [[number] for number in range(12)])
         sweep = f"/jobs/{job.pk}/metrics/{path[path.index('?') :]}"
@@ -200,9 +192,7 @@ class TestPages:
         assert values_at(people, f"/jobs/{job.pk}/metrics/?{query}")["charts"] == {}
         assert client_of(people.owner).get(f"/jobs/{job.pk}/?{query}").status_code == 200
 
-    def test_the_metrics_of_a_retried_run_are_those_of_its_latest_attempt(
-        self, people: People, script: Environment
-    ) -> None:
+    def test_retried_run_shows_metrics_of_latest_attempt(self, people: People, script: Environment) -> None:
         job = launched(people, retries="1")
         first = Execution.objects.get()
         measures(first, {"loss": [9]})

@@ -24,7 +24,7 @@ def attempt_of(number: int) -> Execution:
 
 
 @pytest.mark.parametrize("overlap", ["skip", "replace", "queue"])
-def test_a_run_that_has_ended_and_was_not_moved_on_counts_as_ended(job: Job, overlap: str) -> None:
+def test_ended_run_not_yet_moved_on_counts_as_ended(job: Job, overlap: str) -> None:
     schedule = scheduled(job, overlap=overlap)
     look(1)
     Execution.objects.filter(run__number=2).update(state=State.SUCCEEDED, ended_at=NOW, settled_at=NOW)
@@ -34,7 +34,7 @@ def test_a_run_that_has_ended_and_was_not_moved_on_counts_as_ended(job: Job, ove
 
 
 @pytest.mark.parametrize("overlap", ["skip", "replace"])
-def test_a_time_waits_for_a_run_whose_program_has_ended(job: Job, overlap: str) -> None:
+def test_scheduled_time_waits_for_a_finishing_run(job: Job, overlap: str) -> None:
     schedule = scheduled(job, overlap=overlap)
     look(1)
     finishing = Execution.objects.filter(run__number=2)
@@ -47,7 +47,7 @@ def test_a_time_waits_for_a_run_whose_program_has_ended(job: Job, overlap: str) 
     assert runs(schedule) == [(2, "10:00", "succeeded"), (3, "11:00", "")]
 
 
-def test_a_pod_that_does_not_go_is_not_waited_for_without_end(job: Job) -> None:
+def test_stuck_pod_is_not_waited_for_forever(job: Job) -> None:
     schedule = scheduled(job)
     look(1)
     since = NOW + 2 * HOUR - timedelta(seconds=FINISHING_SECONDS)
@@ -56,7 +56,7 @@ def test_a_pod_that_does_not_go_is_not_waited_for_without_end(job: Job) -> None:
     assert told(schedule) == ["4 Mar 11:00 skipped: run 2 had not ended."]
 
 
-def test_a_schedule_that_is_due_for_a_time_already_run_moves_on_and_keeps_no_other_waiting(job: Job) -> None:
+def test_already_run_schedule_moves_on_and_delays_no_other(job: Job) -> None:
     """A controller whose clock was ahead has run it; the clock of whoever edited it then was behind."""
     first, second = scheduled(job), scheduled(job, time_zone="Europe/Berlin")
     look(1)
@@ -72,7 +72,7 @@ def test_a_schedule_that_is_due_for_a_time_already_run_moves_on_and_keeps_no_oth
 
 
 @in_world
-async def test_what_ended_while_nobody_led_is_known_before_schedules_are_looked_at(shop: Shop, job: Job) -> None:
+async def test_endings_without_leader_are_known_before_schedules_run(shop: Shop, job: Job) -> None:
     schedule = scheduled(job, overlap="skip")
     world = World()
     async with controlled(world):
@@ -97,7 +97,7 @@ async def test_what_ended_while_nobody_led_is_known_before_schedules_are_looked_
 
 
 @in_world
-async def test_the_first_round_waits_for_the_pods_and_for_each_execution(shop: Shop) -> None:
+async def test_first_round_waits_for_pods_and_executions(shop: Shop) -> None:
     is_known, enqueued = [False], list[str]()
     first_round = FirstRound(lambda: is_known[0], {"a", "b"}, enqueued.append)
     task = asyncio.create_task(first_round.run())
@@ -113,7 +113,7 @@ async def test_the_first_round_waits_for_the_pods_and_for_each_execution(shop: S
 
 
 @in_world
-async def test_an_execution_that_cannot_be_reconciled_keeps_schedules_waiting_for_a_minute(shop: Shop) -> None:
+async def test_unreconcilable_execution_delays_schedules_for_a_minute(shop: Shop) -> None:
     began, enqueued = loop_time(), list[str]()
     await FirstRound(lambda: True, {"a"}, enqueued.append).run()
     assert loop_time() - began == pytest.approx(PATIENCE_SECONDS, abs=1)

@@ -42,7 +42,9 @@ def look(hours: float, *, minutes: int = 0) -> None:
 
 def end(run: JobRun, state: State = State.SUCCEEDED) -> None:
     attempt = run.attempts.latest("attempt")
-    Execution.objects.filter(pk=attempt.pk).update(state=state, message="Over.", ended_at=NOW, settled_at=NOW)
+    Execution.objects.filter(pk=attempt.pk).update(
+        state=state, message="Over.", reason_values=None, ended_at=NOW, settled_at=NOW
+    )
     advance_all([run.job_id], now=NOW)
 
 
@@ -83,7 +85,7 @@ def test_a_due_time_is_run_once_however_many_look(job: Job) -> None:
     assert runs(schedule) == [(2, "10:00", "")]
 
 
-def test_a_time_is_skipped_and_told_while_the_last_run_has_not_ended(job: Job) -> None:
+def test_time_is_skipped_and_recorded_while_run_is_active(job: Job) -> None:
     schedule = scheduled(job)
     look(1)
     look(2)
@@ -94,7 +96,7 @@ def test_a_time_is_skipped_and_told_while_the_last_run_has_not_ended(job: Job) -
     assert runs(schedule) == [(2, "10:00", "succeeded"), (3, "12:00", "")]
 
 
-def test_a_queued_run_starts_when_the_earlier_has_ended_however_it_ended(job: Job) -> None:
+def test_queued_run_starts_when_earlier_one_ended_anyhow(job: Job) -> None:
     scheduled(job, overlap="queue")
     look(1)
     look(2)
@@ -105,7 +107,7 @@ def test_a_queued_run_starts_when_the_earlier_has_ended_however_it_ended(job: Jo
     assert (second.message, second.attempts.count()) == ("", 1)
 
 
-def test_a_queued_run_waits_until_the_last_pod_is_gone(job: Job) -> None:
+def test_queued_run_waits_until_last_pod_is_gone(job: Job) -> None:
     scheduled(job, overlap="queue")
     look(1)
     look(2)
@@ -129,7 +131,7 @@ def test_a_schedule_queues_no_more_than_so_many_runs(job: Job, monkeypatch: pyte
     assert told(schedule) == ["4 Mar 12:00 skipped: 2 earlier runs had not ended."]
 
 
-def test_a_run_is_replaced_by_the_next_which_starts_when_it_is_gone(job: Job) -> None:
+def test_replaced_run_is_stopped_before_next_starts(job: Job) -> None:
     schedule = scheduled(job, overlap="replace")
     look(1)
     first = JobRun.objects.get(number=2)
@@ -145,7 +147,7 @@ def test_a_run_is_replaced_by_the_next_which_starts_when_it_is_gone(job: Job) ->
     assert told(schedule) == ["4 Mar 11:00 replaced run 2 by run 3."]
 
 
-def test_a_queued_execution_and_a_waiting_run_are_replaced_at_once(job: Job) -> None:
+def test_queued_execution_and_waiting_run_are_replaced_at_once(job: Job) -> None:
     schedule = scheduled(job, overlap="replace")
     for hour in (1, 2, 3):
         look(hour)
@@ -160,7 +162,7 @@ def test_a_queued_execution_and_a_waiting_run_are_replaced_at_once(job: Job) -> 
         ("none", [], ["4 Mar 10:00 to 4 Mar 13:00 missed: it was not looked at in time."]),
     ],
 )
-def test_after_an_outage_a_schedule_runs_once_or_not_at_all(
+def test_schedule_runs_once_or_never_after_an_outage(
     job: Job, missed: str, made: list[str], history: list[str]
 ) -> None:
     schedule = scheduled(job, missed=missed)
@@ -170,7 +172,7 @@ def test_after_an_outage_a_schedule_runs_once_or_not_at_all(
     assert schedule.next_at == NOW + 5 * HOUR
 
 
-def test_a_paused_schedule_is_not_due_and_resumes_from_now(job: Job) -> None:
+def test_paused_schedule_is_not_due_and_resumes_from_now(job: Job) -> None:
     schedule = scheduled(job)
     schedules.pause(schedule.pk, by="owner", now=NOW)
     look(5)
@@ -190,7 +192,7 @@ def test_a_paused_schedule_is_not_due_and_resumes_from_now(job: Job) -> None:
     ],
 )
 @pytest.mark.parametrize("is_due", [True, False])
-def test_a_schedule_whose_owner_may_not_launch_is_paused_and_says_why(
+def test_schedule_of_owner_without_launch_right_is_paused(
     job: Job, people: People, how: str, why: str, is_due: bool
 ) -> None:
     schedule = scheduled(job)
@@ -214,12 +216,12 @@ def test_a_schedule_whose_owner_may_not_launch_is_paused_and_says_why(
     assert pause_departed(now=NOW) == 0
 
 
-def test_who_may_launch_keeps_the_schedules(job: Job) -> None:
+def test_owner_with_launch_right_keeps_schedules(job: Job) -> None:
     schedule = scheduled(job)
     assert pause_departed(now=NOW) == 0 and fresh(schedule).next_at
 
 
-def test_three_refused_runs_in_a_row_pause_the_schedule_with_the_reason(job: Job, shop: Shop) -> None:
+def test_three_refused_runs_in_a_row_pause_the_schedule(job: Job, shop: Shop) -> None:
     schedule = scheduled(job)
     type(shop.tier).objects.filter(pk=shop.tier.pk).update(is_archived=True)
     look(1)
@@ -233,14 +235,14 @@ def test_three_refused_runs_in_a_row_pause_the_schedule_with_the_reason(job: Job
     assert runs(schedule)[-1] == (5, "13:00", "")
 
 
-def test_a_schedule_of_a_job_that_cannot_be_launched_is_refused(job: Job, shop: Shop) -> None:
+def test_schedule_of_unlaunchable_job_is_refused(job: Job, shop: Shop) -> None:
     type(shop.tier).objects.filter(pk=shop.tier.pk).update(is_archived=True)
     with pytest.raises(Rejected) as refused:
         scheduled(job)
     assert "no longer available" in refused.value.problems[0].message and not Schedule.objects.exists()
 
 
-def test_all_problems_of_a_schedule_are_told_at_their_fields(job: Job) -> None:
+def test_schedule_problems_are_reported_at_their_fields(job: Job) -> None:
     with pytest.raises(Rejected) as refused:
         scheduled(job, "nonsense", time_zone="Mars", overlap="?", missed="?")
     assert [problem.path for problem in refused.value.problems] == ["time_zone", "cron", "overlap", "missed"]
@@ -263,7 +265,7 @@ def test_a_schedule_that_is_sent_twice_is_stored_once(job: Job) -> None:
     assert Schedule.objects.count() == 2
 
 
-def test_an_edited_schedule_is_due_at_its_new_times_and_a_paused_one_stays_paused(job: Job) -> None:
+def test_edited_schedule_uses_new_times_and_stays_paused(job: Job) -> None:
     schedule = scheduled(job)
     schedules.edit(schedule.pk, ScheduleSettings(cron="15 * * * *"), now=NOW)
     assert fresh(schedule).next_at == NOW + timedelta(minutes=15)
@@ -272,7 +274,7 @@ def test_an_edited_schedule_is_due_at_its_new_times_and_a_paused_one_stays_pause
     assert fresh(schedule).next_at is None
 
 
-def test_deleting_a_schedule_ends_its_waiting_runs_and_keeps_the_others(job: Job) -> None:
+def test_deleted_schedule_ends_its_waiting_runs_only(job: Job) -> None:
     schedule = scheduled(job, overlap="queue")
     look(1)
     look(2)
@@ -303,7 +305,7 @@ async def test_a_schedule_that_fails_keeps_no_other_waiting(job: Job, monkeypatc
     assert len(runs(right)) == 1 and fresh(wrong).next_at == NOW + HOUR
 
 
-def test_a_schedule_that_can_no_longer_be_read_is_paused(job: Job) -> None:
+def test_unreadable_schedule_is_paused(job: Job) -> None:
     schedule = scheduled(job)
     Schedule.objects.update(time_zone="Mars/Olympus")
     look(1)

@@ -60,7 +60,7 @@ def saved(job: Job, **changes: str) -> Schedule:
     return schedules.create(job.pk, ScheduleSettings(**(TYPED | changes)), now=timezone.now())
 
 
-def test_a_schedule_is_saved_and_shown_with_its_words_and_next_five_times(people: People, job: Job) -> None:
+def test_saved_schedule_shows_its_words_and_next_five_times(people: People, job: Job) -> None:
     status, _ = post(people, f"/jobs/{job.pk}/schedules/new/", TYPED)
     schedule = Schedule.objects.get()
     assert (status, {name: getattr(schedule, name) for name in TYPED}) == (302, TYPED)
@@ -70,7 +70,7 @@ def test_a_schedule_is_saved_and_shown_with_its_words_and_next_five_times(people
     assert "schedules" in page(people, "/jobs/") and "data-until" in page(people, "/jobs/")
 
 
-def test_a_new_schedule_that_is_sent_twice_is_saved_once(people: People, job: Job) -> None:
+def test_new_schedule_sent_twice_is_saved_once(people: People, job: Job) -> None:
     path = f"/jobs/{job.pk}/schedules/new/"
     assert post(people, path, TYPED)[0] == 302
     status, shown = post(people, path, TYPED)
@@ -105,7 +105,7 @@ def test_checking_says_what_is_typed_and_saves_nothing(people: People, job: Job)
         ("overlap", "x"),
     ],
 )
-def test_what_is_wrong_is_told_at_its_field_and_never_as_markup(
+def test_invalid_schedule_is_reported_at_its_field_without_markup(
     people: People, job: Job, field: str, typed: str
 ) -> None:
     answer = client_of(people.owner).post(f"/jobs/{job.pk}/schedules/new/", TYPED | {field: typed})
@@ -132,7 +132,7 @@ def test_a_schedule_is_edited_paused_resumed_and_deleted(people: People, job: Jo
     assert client_of(people.owner).get(own).status_code == 404
 
 
-def test_a_schedule_that_was_paused_says_why_and_cannot_be_resumed_meanwhile(people: People, job: Job) -> None:
+def test_paused_schedule_says_why_and_cannot_be_resumed(people: People, job: Job) -> None:
     schedule = saved(job)
     Membership.objects.filter(user=people.owner).update(role="viewer")
     run_due(now=timezone.now() + timedelta(days=7))
@@ -143,9 +143,7 @@ def test_a_schedule_that_was_paused_says_why_and_cannot_be_resumed_meanwhile(peo
 
 
 @pytest.mark.parametrize(("missed", "is_said"), [("once", True), ("none", False)])
-def test_a_missed_run_that_waits_for_the_end_of_maintenance_says_so(
-    people: People, job: Job, missed: str, is_said: bool
-) -> None:
+def test_missed_run_waiting_for_maintenance_says_so(people: People, job: Job, missed: str, is_said: bool) -> None:
     saved(job, missed=missed)
     earlier = MOMENT - timedelta(hours=1)
     Announcement.objects.create(text="Upgrade", from_at=earlier, no_launches_from=earlier)

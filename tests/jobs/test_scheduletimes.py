@@ -120,7 +120,7 @@ def test_times_where_clocks_are_set(cron: str, zone: str, after: str, times: lis
     assert shown(read(cron, zone).following(at(after), 2), zone) == times
 
 
-def test_the_last_time_of_years_is_found_without_walking_them() -> None:
+def test_last_time_of_years_is_found_without_iteration() -> None:
     timetable = read("* * * * *")
     assert timetable.last(NOW, NOW + timedelta(days=3000)) == NOW + timedelta(days=3000)
     assert read("0 0 29 2 *").last(NOW, NOW + timedelta(days=3000)) == at("2032-02-29")
@@ -140,7 +140,7 @@ def test_the_last_time_of_years_is_found_without_walking_them() -> None:
         (-MINUTE, True, None, None),
     ],
 )
-def test_an_outage_is_made_up_for_once_or_not_at_all(
+def test_outage_is_made_up_once_or_never(
     late: timedelta, runs_missed: bool, run: str | None, missed: tuple[str, str] | None
 ) -> None:
     due = due_times(read("0 * * * *"), NOW, NOW + late, runs_missed=runs_missed)
@@ -168,7 +168,7 @@ def test_an_outage_is_made_up_for_once_or_not_at_all(
         ("9" * 90 + " * * * *", "cron", "above maximum"),
     ],
 )
-def test_a_text_that_is_no_schedule_is_refused_with_a_sentence(cron: str, code: str, words: str) -> None:
+def test_invalid_schedule_text_is_refused_with_a_sentence(cron: str, code: str, words: str) -> None:
     with pytest.raises(Rejected) as refused:
         read(cron)
     (problem,) = refused.value.problems

@@ -25,7 +25,7 @@ def told(event: str) -> list[tuple[str, str, str]]:
 
 
 @in_world
-async def test_who_leaves_a_project_is_told_once_what_is_stopped_and_when(shop: Shop) -> None:
+async def test_departing_member_is_notified_once_about_stops(shop: Shop) -> None:
     theirs = shop.launch(shop.people.teammate)
     shop.launch(shop.people.owner)
     world = World()
@@ -39,7 +39,7 @@ async def test_who_leaves_a_project_is_told_once_what_is_stopped_and_when(shop: 
 
 
 @in_world
-async def test_who_only_views_it_now_is_told_with_the_page_that_is_still_open(shop: Shop) -> None:
+async def test_demoted_viewer_is_notified_with_link_to_open_page(shop: Shop) -> None:
     theirs = shop.launch(shop.people.teammate)
     world = World()
     await to_running(world, world.controller())
@@ -51,7 +51,7 @@ async def test_who_only_views_it_now_is_told_with_the_page_that_is_still_open(sh
 
 
 @in_world
-async def test_of_a_pair_only_the_workspace_is_told(shop: Shop) -> None:
+async def test_stop_notification_of_a_pair_names_only_the_workspace(shop: Shop) -> None:
     workspace, _ = shop.launch_with_cluster()
     world = World()
     await to_running(world, world.controller())
@@ -60,7 +60,7 @@ async def test_of_a_pair_only_the_workspace_is_told(shop: Shop) -> None:
     assert [row.execution_id for row in Notification.objects.filter(event="stopping_soon")] == [workspace.pk]
 
 
-def test_a_schedule_that_a_rule_pauses_is_told_with_the_reason(job: Job) -> None:
+def test_schedule_paused_by_rule_is_notified_with_reason(job: Job) -> None:
     scheduled(job)
     Membership.objects.filter(user=job.owner).update(role="viewer")
     for _ in range(2):
@@ -79,7 +79,7 @@ def test_a_schedule_that_its_owner_pauses_is_no_news(job: Job) -> None:
     assert [sentence for _, sentence, _ in told("schedule_paused")] == ["Paused by root."]
 
 
-def test_each_run_that_was_not_started_is_told_with_its_reason_and_the_pause_after_them(job: Job) -> None:
+def test_unstarted_runs_and_following_pause_are_notified_with_reason(job: Job) -> None:
     scheduled(job)
     HardwareTier.objects.update(is_archived=True)
     for hour in range(1, MOST_REFUSED + 2):

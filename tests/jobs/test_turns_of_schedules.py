@@ -58,7 +58,7 @@ def test_a_look_reads_few_of_each_person(others: Schedule, people: People) -> No
 
 
 @in_world
-async def test_all_of_a_flood_is_served_up_to_its_limit_of_a_minute(others: Schedule, people: People) -> None:
+async def test_flood_of_schedules_is_served_up_to_minute_limit(others: Schedule, people: People) -> None:
     ConfigRecord.objects.create(key=SCHEDULED_RUNS_PER_MINUTE.key, value="12")
     now = DUE + timedelta(seconds=2)
     scheduler = job_scheduler(lambda: now)
@@ -88,7 +88,7 @@ def test_a_run_that_is_asked_for_late_says_why(job: Job) -> None:
 
 
 @in_world
-async def test_a_schedule_that_is_not_run_yet_says_why_on_its_page(others: Schedule, people: People) -> None:
+async def test_delayed_schedule_says_why_on_its_page(others: Schedule, people: People) -> None:
     flooding = Schedule.objects.filter(job__owner=people.owner).latest("pk")
     (line,) = schedules_of(flooding.job_id, DUE + timedelta(seconds=29))
     assert line.waits == ""
@@ -100,7 +100,7 @@ async def test_a_schedule_that_is_not_run_yet_says_why_on_its_page(others: Sched
     assert "3,000 schedules of other people were due at once." in line.waits
 
 
-def test_a_further_schedule_of_a_person_or_project_is_refused_with_what_to_do(job: Job) -> None:
+def test_schedule_beyond_limit_is_refused_with_advice(job: Job) -> None:
     flood_of_schedules(job, 3, due=DUE)
     for setting, whose in ((SCHEDULES_PER_PERSON, "one person"), (SCHEDULES_PER_PROJECT, "one project")):
         ConfigRecord.objects.create(key=setting.key, value="3")
@@ -111,7 +111,7 @@ def test_a_further_schedule_of_a_person_or_project_is_refused_with_what_to_do(jo
     assert schedules.create(job.pk, ScheduleSettings(cron="0 * * * *"), now=NOW).pk
 
 
-def test_lateness_remembers_the_most_that_was_due_while_anything_is() -> None:
+def test_lateness_remembers_the_largest_backlog_while_due() -> None:
     lateness = Lateness()
     lateness.noted({1: 3000, 2: 1}, ())
     lateness.noted({1: 1, 2: 1}, ())

@@ -39,9 +39,7 @@ async def test_a_context_is_chosen_by_name(write_config: WriteConfig) -> None:
         assert server.seen[0].headers["Authorization"] == "Bearer other"
 
 
-async def test_nothing_is_read_before_the_first_request_and_a_missing_file_is_tried_again(
-    write_config: WriteConfig, tmp_path: Path
-) -> None:
+async def test_credentials_are_read_at_first_request_and_retried(write_config: WriteConfig, tmp_path: Path) -> None:
     api = HttpKubeApi(CredentialSource(str(tmp_path / "later")))
     with pytest.raises(ClusterUnavailable, match=r"no kubeconfig at .*later"):
         await api.get(NODES, "n")
@@ -51,7 +49,7 @@ async def test_nothing_is_read_before_the_first_request_and_a_missing_file_is_tr
         await api.close()
 
 
-async def test_a_cluster_that_was_set_up_again_at_another_address_is_found(write_config: WriteConfig) -> None:
+async def test_cluster_moved_to_another_address_is_found(write_config: WriteConfig) -> None:
     async with serving(echo) as first:
         api = HttpKubeApi(CredentialSource(write_config(first.url)))
         await api.get(NODES, "n")
@@ -89,9 +87,7 @@ async def test_refused_credentials_are_not_read_again_all_the_time(write_config:
     assert count.read_text().count("x") == 1
 
 
-async def test_a_program_that_gives_credentials_is_run_and_run_again_when_they_expire(
-    write_config: WriteConfig, tmp_path: Path
-) -> None:
+async def test_credential_program_is_run_again_when_they_expire(write_config: WriteConfig, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("first")
     user = {"exec": _plugin(tmp_path, f"""printf '{_answer("%s")}' "$(cat {token})" """)}
@@ -140,9 +136,7 @@ def _plugin(folder: Path, script: str) -> dict[str, object]:
         "",
     ],
 )
-async def test_a_malformed_kubeconfig_is_an_outage_that_names_the_file_and_not_its_content(
-    content: str, tmp_path: Path
-) -> None:
+async def test_malformed_kubeconfig_is_an_outage_without_its_content(content: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(content)
     with pytest.raises(GridError) as raised:
@@ -164,7 +158,7 @@ async def test_an_address_that_is_none_is_an_outage(write_config: WriteConfig) -
         await api.close()
 
 
-async def test_a_proxy_of_the_environment_is_asked_unless_the_address_needs_none(
+async def test_environment_proxy_is_asked_unless_excluded(
     write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(echo) as proxy:
@@ -179,9 +173,7 @@ async def test_a_proxy_of_the_environment_is_asked_unless_the_address_needs_none
         assert (await source.load()).proxy is None
 
 
-def test_without_a_kubeconfig_a_pods_service_account_comes_before_the_home_folder(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_service_account_comes_before_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     assert CredentialSource().paths() == [tmp_path / ".kube" / "config"]
@@ -198,7 +190,7 @@ def test_several_paths_are_several_files() -> None:
     assert CredentialSource(os.pathsep.join(("/a", "", "/b"))).paths() == [Path("/a"), Path("/b")]
 
 
-def test_the_client_library_is_imported_when_a_cluster_is_asked_and_without_its_models() -> None:
+def test_client_library_is_imported_lazily_without_its_models() -> None:
     code = """
 import asyncio, contextlib, sys
 from grid.core.errors import ClusterUnavailable

@@ -53,7 +53,7 @@ def test_an_event_of_an_unknown_type_keeps_its_version() -> None:
     assert line("TELEPORTED", pod("a", resourceVersion="12")) == Unreadable("12", "unknown type of event")
 
 
-def test_a_bad_object_is_named_by_its_field_and_never_by_its_value() -> None:
+def test_bad_object_is_named_by_field_without_value() -> None:
     found = line("MODIFIED", ODD)
     assert isinstance(found, Unreadable)
     assert found.resource_version == "7"
@@ -69,13 +69,13 @@ def test_garbage_has_no_version_and_a_reason(garbage: bytes) -> None:
     assert found.reason
 
 
-def test_a_page_is_decoded_in_one_piece_and_says_how_to_go_on() -> None:
+def test_page_is_decoded_whole_with_its_continuation() -> None:
     page = CODEC.page(listed(*(pod(f"p{number}") for number in range(600)), token="next"))
     assert (page.resource_version, page.continue_token) == ("9", "next")
     assert [len(chunk) for chunk in page.chunks] == [600]
 
 
-def test_a_whole_list_is_decoded_in_chunks_that_let_others_run() -> None:
+def test_whole_list_is_decoded_in_yielding_chunks() -> None:
     page = CODEC.page(listed(*(pod(f"p{number}") for number in range(1001)), token="none"), whole=True)
     assert (page.resource_version, page.continue_token) == ("9", "none")
     found = names(page.chunks)
@@ -83,7 +83,7 @@ def test_a_whole_list_is_decoded_in_chunks_that_let_others_run() -> None:
     assert list(chain.from_iterable(found)) == [f"p{number}" for number in range(1001)]
 
 
-def test_a_bad_object_in_a_list_is_skipped_and_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_object_in_a_list_is_skipped_and_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         page = CODEC.page(listed(pod("a"), ODD, pod("b"), token="next"))
         assert (page.resource_version, page.continue_token) == ("9", "next")
@@ -96,7 +96,7 @@ def test_a_bad_object_in_a_list_is_skipped_and_told(caplog: pytest.LogCaptureFix
 
 @pytest.mark.parametrize("body", [b"<html>", b"\xff", b"[]", b'{"items": 3}'])
 @pytest.mark.parametrize("whole", [False, True])
-def test_what_is_no_list_at_all_is_an_outage(body: bytes, whole: bool) -> None:
+def test_answer_that_is_no_list_is_an_outage(body: bytes, whole: bool) -> None:
     with pytest.raises(
         ClusterUnavailable, match=r"^The API server's address answers with something that is not a list\.$"
     ):

@@ -10,7 +10,7 @@ from grid.core.errors import ClusterUnavailable, Expired, GridError, NotAllowed,
 from grid.kube.errors import answer_of, decode_status, error_of, translated
 
 
-def test_every_problem_of_a_refused_object_is_told_with_its_path() -> None:
+def test_problems_of_a_refused_object_have_their_paths() -> None:
     body = b"""{"kind":"Status","reason":"Invalid","message":"Pod is invalid","code":422,"details":{"causes":[
         {"reason":"FieldValueInvalid","message":"must be lower case","field":"metadata.name"},
         {"reason":"FieldValueRequired","message":"Required value","field":"spec.containers"}]}}"""
@@ -26,7 +26,7 @@ def test_every_problem_of_a_refused_object_is_told_with_its_path() -> None:
     "body", [b"", b"<html>", b"[1]", b'{"message": 7}', b"\xff\xfe", b'{"details": {"causes": null}}']
 )
 @pytest.mark.parametrize("code", [302, 400, 401, 403, 404, 409, 410, 418, 422, 429, 500, 502, 503])
-def test_any_body_with_any_code_is_an_error_with_a_sentence(code: int, body: bytes) -> None:
+def test_any_error_body_and_code_become_a_sentence(code: int, body: bytes) -> None:
     error = error_of(code, decode_status(body))
     assert isinstance(error, GridError)
     assert str(error).endswith(".") or str(error).endswith("?")
@@ -52,9 +52,7 @@ def test_too_old_is_expired() -> None:
         ({}, b"{}", 1.0),
     ],
 )
-def test_how_long_to_wait_is_taken_from_wherever_the_server_says_it(
-    headers: dict[str, str], body: bytes, seconds: float
-) -> None:
+def test_retry_delay_is_taken_from_all_known_places(headers: dict[str, str], body: bytes, seconds: float) -> None:
     error = error_of(429, decode_status(body), headers)
     assert isinstance(error, TooManyRequests)
     assert error.retry_after == seconds
@@ -77,7 +75,7 @@ def test_a_long_message_is_trimmed() -> None:
         OSError("secret"),
     ],
 )
-def test_what_the_network_throws_is_an_outage_with_its_cause_chained(foreign: Exception) -> None:
+def test_network_error_is_an_outage_with_chained_cause(foreign: Exception) -> None:
     with pytest.raises(ClusterUnavailable) as raised, translated("host:1"):
         raise foreign
     assert raised.value.__cause__ is foreign
@@ -91,7 +89,7 @@ def test_our_own_errors_and_faults_pass() -> None:
         raise KeyError("a fault of ours is not an outage")
 
 
-def test_an_error_keeps_what_the_server_said_word_for_word() -> None:
+def test_error_keeps_the_words_of_the_server() -> None:
     causes = [{"reason": "FieldValueInvalid", "message": "Invalid value", "field": "spec.x"}]
     body = {"message": "it is invalid: " + "x" * 1000, "reason": "Invalid", "details": {"causes": causes}}
     said = answer_of(error_of(422, decode_status(json.dumps(body).encode())))

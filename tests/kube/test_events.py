@@ -32,13 +32,13 @@ def test_events_of_an_object_come_oldest_first() -> None:
     assert names(store.about(kind="Pod", name="p", namespace="compute-grid")) == ["early", "late"]
 
 
-def test_an_event_is_published_to_the_topic_of_what_it_is_about() -> None:
+def test_event_is_published_to_the_topic_of_its_object() -> None:
     topics = EventStore().topics(None, an_event("one"))
     assert topic_about("Pod", "p", "compute-grid") in topics
     assert topic_about("Pod", "q", "compute-grid") not in topics
 
 
-def test_events_of_an_earlier_object_of_the_same_name_are_told_apart_by_uid() -> None:
+def test_events_of_an_earlier_namesake_differ_by_uid() -> None:
     store = EventStore()
     store.apply(an_event("old", about=pod("p", uid="1")))
     store.apply(an_event("new", about=pod("p", uid="2")))
@@ -46,7 +46,7 @@ def test_events_of_an_earlier_object_of_the_same_name_are_told_apart_by_uid() ->
     assert len(store.about(kind="Pod", name="p", namespace="compute-grid")) == 2
 
 
-def test_a_kubelets_events_about_its_node_carry_the_name_for_a_uid_and_are_found() -> None:
+def test_kubelet_events_naming_their_node_as_uid_are_found() -> None:
     store = EventStore()
     store.apply(an_event("controller", about=node("n1", uid="real-uid")))
     store.apply(an_event("kubelet", about=node("n1", uid="n1"), minute=1))
@@ -61,7 +61,7 @@ def test_events_are_found_by_the_component_that_reported_them() -> None:
     assert names(store.from_component("cluster-autoscaler")) == ["b", "a"]
 
 
-def test_one_noisy_object_keeps_its_latest_events_and_its_warnings() -> None:
+def test_noisy_object_keeps_its_latest_events_and_warnings() -> None:
     store = EventStore(per_object=3)
     store.apply(an_event("warning", kind="Warning"))
     store.apply(an_event("quiet", about=pod("q")))
@@ -84,14 +84,14 @@ def test_too_many_in_all_drops_normal_ones_first() -> None:
     assert len(store) <= 20
 
 
-def test_an_old_event_that_does_not_fit_is_no_change() -> None:
+def test_old_event_that_does_not_fit_changes_nothing() -> None:
     store = EventStore(per_object=1)
     store.apply(an_event("new", minute=5))
     assert not store.apply(an_event("old", minute=1))
     assert [one.metadata.name for one in store.values()] == ["new"]
 
 
-def test_a_full_store_makes_room_for_a_tenth_more_so_that_it_need_not_at_each_event() -> None:
+def test_full_store_frees_a_tenth_at_once() -> None:
     store = EventStore(cap=20)
     sizes = []
     for number in range(22):
@@ -119,7 +119,7 @@ def test_an_event_without_any_time_is_the_oldest() -> None:
     assert names(store.about(kind="Pod", name="p", namespace="compute-grid")) == ["undated", "dated"]
 
 
-def test_an_event_that_names_no_incarnation_may_be_about_any() -> None:
+def test_event_without_a_uid_may_be_about_any() -> None:
     store = EventStore()
     store.apply(an_event("unsaid", about=pod("p", uid="")))
     assert names(store.about(kind="Pod", name="p", namespace="compute-grid", uid="2")) == ["unsaid"]
@@ -132,7 +132,7 @@ def test_an_event_that_comes_twice_is_one_change() -> None:
     assert store.version == 1
 
 
-def test_an_event_about_nothing_in_particular_is_about_no_object() -> None:
+def test_event_without_an_object_is_about_none() -> None:
     store = EventStore()
     for one in (event("nothing"), event("nameless", about={"kind": "Pod", "metadata": {"name": ""}})):
         store.apply(decode(one, Event))
@@ -141,7 +141,7 @@ def test_an_event_about_nothing_in_particular_is_about_no_object() -> None:
     assert len(store) == 2
 
 
-def test_objects_of_one_name_are_told_apart_by_kind_and_namespace() -> None:
+def test_namesakes_differ_by_kind_and_namespace() -> None:
     store = EventStore()
     store.apply(an_event("here", about=pod("p")))
     store.apply(an_event("elsewhere", about=pod("p", namespace="other")))
@@ -151,7 +151,7 @@ def test_objects_of_one_name_are_told_apart_by_kind_and_namespace() -> None:
     assert names(store.about(kind="Node", name="p")) == ["node"]
 
 
-def test_a_store_has_the_callers_indexes_beside_its_own_and_the_callers_patience() -> None:
+def test_store_has_indexes_and_patience_of_the_caller() -> None:
     store = EventStore("own", indexes={"reason": lambda one: one.reason}, silence_limit=5)
     store.apply(an_event("a"))
     assert [one.metadata.name for one in store.by("reason", "Scheduled")] == ["a"]

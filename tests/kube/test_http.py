@@ -44,7 +44,7 @@ class Use:
                 await api.close()
 
 
-async def test_a_list_asks_for_a_page_and_gives_the_bytes_as_they_came(write_config: WriteConfig) -> None:
+async def test_list_asks_for_page_and_gives_raw_bytes(write_config: WriteConfig) -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(body=b'{ "items":  [] }', content_type="application/json")
 
@@ -69,7 +69,7 @@ async def test_a_whole_list_has_no_limit(write_config: WriteConfig) -> None:
         assert server.seen[0].path_qs == "/api/v1/nodes"
 
 
-async def test_watch_events_are_whole_lines_however_the_network_cuts_them(write_config: WriteConfig) -> None:
+async def test_watch_events_are_whole_lines_however_the_network_cuts(write_config: WriteConfig) -> None:
     long = json.dumps({"type": "ADDED", "pad": "x" * 700_000}).encode()
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -92,7 +92,7 @@ async def test_watch_events_are_whole_lines_however_the_network_cuts_them(write_
         }
 
 
-async def test_a_streaming_list_is_a_watch_that_asks_for_initial_events_and_for_their_end(
+async def test_streaming_list_is_a_watch_with_initial_events(
     write_config: WriteConfig,
 ) -> None:
     async for server, api in Use(write_config)(echo):
@@ -128,7 +128,7 @@ async def test_leaving_a_watch_ends_it_at_the_server(write_config: WriteConfig) 
             await ended.wait()
 
 
-async def test_a_connection_that_breaks_in_a_watch_is_an_outage(write_config: WriteConfig) -> None:
+async def test_connection_broken_in_a_watch_is_an_outage(write_config: WriteConfig) -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -144,7 +144,7 @@ async def test_a_connection_that_breaks_in_a_watch_is_an_outage(write_config: Wr
             await anext(watch)
 
 
-async def test_a_descriptor_that_uvloop_has_not_let_go_of_is_an_outage(
+async def test_descriptor_still_held_by_uvloop_is_an_outage(
     write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def connect(*_: object) -> None:
@@ -156,7 +156,7 @@ async def test_a_descriptor_that_uvloop_has_not_let_go_of_is_an_outage(
             await api.get(PODS, "p", namespace="n")
 
 
-async def test_writes_say_who_writes_and_what_kind_of_patch_it_is(write_config: WriteConfig) -> None:
+async def test_writes_name_the_writer_and_the_kind_of_patch(write_config: WriteConfig) -> None:
     async for server, api in Use(write_config)(echo):
         await api.create(CONFIG_MAPS, config_map("a"), namespace="ns", dry_run=True)
         await api.replace(CONFIG_MAPS, "a", config_map("a"), namespace="ns")
@@ -237,7 +237,7 @@ async def test_refusals_are_our_errors_with_the_servers_words(
             await anext(api.logs("p", namespace="ns"))
 
 
-async def test_an_answer_that_is_not_json_is_an_outage_without_its_text(write_config: WriteConfig) -> None:
+async def test_answer_that_is_not_json_is_an_outage(write_config: WriteConfig) -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text="<html>secret portal</html>", status=200 if request.path.endswith("x") else 502)
 
@@ -281,7 +281,7 @@ async def test_a_server_that_never_answers_is_given_up_on(write_config: WriteCon
             await api.close()
 
 
-async def test_a_request_is_a_span_with_its_path_and_code_and_without_its_query(
+async def test_request_is_a_span_with_path_but_without_query(
     write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with collecting(monkeypatch) as collector:

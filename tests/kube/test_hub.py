@@ -27,7 +27,7 @@ async def test_a_subscriber_hears_of_its_topics_only() -> None:
 
 
 @virtual_time
-async def test_what_was_published_between_two_waits_is_not_lost() -> None:
+async def test_change_published_between_two_waits_is_not_lost() -> None:
     hub = Hub()
     with hub.subscribe({"pods"}) as subscription:
         hub.publish("pods")
@@ -49,7 +49,7 @@ async def test_leaving_unsubscribes_and_is_watched_says_so() -> None:
 
 
 @virtual_time
-async def test_of_two_thousand_changes_in_a_second_the_last_is_seen() -> None:
+async def test_last_of_two_thousand_quick_changes_is_seen() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -113,7 +113,7 @@ async def test_a_keyed_topic_wakes_only_who_follows_its_value() -> None:
 
 
 @virtual_time
-async def test_a_subscriber_that_follows_something_else_hears_of_that_and_no_longer_of_the_former() -> None:
+async def test_subscriber_that_follows_another_topic_leaves_the_former() -> None:
     hub = Hub()
     with hub.subscribe({"pods"}) as subscription:
         subscription.follow({("nodes", "pool", "gpu")})
@@ -126,7 +126,7 @@ async def test_a_subscriber_that_follows_something_else_hears_of_that_and_no_lon
 
 
 @virtual_time
-async def test_a_subscriber_knows_since_when_it_lacks_what_was_published() -> None:
+async def test_subscriber_knows_since_when_it_lacks_changes() -> None:
     hub = Hub()
     with hub.subscribe({"pods", "nodes"}) as subscription:
         subscription.mark("pods")
@@ -142,7 +142,7 @@ async def test_a_subscriber_knows_since_when_it_lacks_what_was_published() -> No
 
 
 @virtual_time
-async def test_a_subscriber_that_rests_is_woken_once_at_the_end_of_its_rest_with_all_that_was_published() -> None:
+async def test_resting_subscriber_is_woken_once_after_its_rest() -> None:
     hub, loop = Hub(), asyncio.get_running_loop()
     with hub.subscribe({"pods", "nodes"}) as subscription:
         hub.publish("pods")

@@ -43,7 +43,7 @@ def ends(version: int) -> bytes:
 
 
 @virtual_time
-async def test_a_list_that_ends_early_is_a_failure_and_is_begun_anew() -> None:
+async def test_list_that_ends_early_fails_and_is_begun_anew() -> None:
     cluster = _Scripted((event("ADDED", "a"),))
     cluster.put(PODS, pod("b"))
     async with following(cluster) as it:
@@ -76,7 +76,7 @@ async def test_failures_count_from_the_last_list_that_was_read() -> None:
 
 
 @virtual_time
-async def test_what_was_deleted_while_the_list_is_sent_leaves_the_store() -> None:
+async def test_object_deleted_during_the_list_leaves_the_store() -> None:
     both = event("ADDED", "a"), event("ADDED", "b")
     cluster = _Scripted((*both, ends(1000)), (*both, event("DELETED", "b"), ends(2000)))
     async with following(cluster) as it:
@@ -85,7 +85,7 @@ async def test_what_was_deleted_while_the_list_is_sent_leaves_the_store() -> Non
 
 
 @virtual_time
-async def test_after_the_first_object_a_list_may_not_be_silent_for_long() -> None:
+async def test_list_may_not_pause_long_after_its_first_object() -> None:
     cluster = _Pausing()
     cluster.put(PODS, pod("a"))
     async with following(cluster) as it:
@@ -103,7 +103,7 @@ class _Pausing(FakeCluster):
 
 
 @virtual_time
-async def test_a_long_list_is_received_by_the_hundred_so_that_others_can_run() -> None:
+async def test_long_list_is_received_in_yielding_portions() -> None:
     turns: list[int] = []
 
     class Counting(FakeCluster):
@@ -123,7 +123,7 @@ async def test_a_long_list_is_received_by_the_hundred_so_that_others_can_run() -
 
 
 @virtual_time
-async def test_what_is_changed_or_deleted_while_the_list_is_sent_is_taken_as_it_is_at_the_end() -> None:
+async def test_objects_changed_during_a_list_have_their_last_form() -> None:
     cluster = _Scripted(
         (
             event("ADDED", "a", uid="1"),
@@ -141,7 +141,7 @@ async def test_what_is_changed_or_deleted_while_the_list_is_sent_is_taken_as_it_
 
 
 @virtual_time
-async def test_an_object_changed_and_changed_back_while_the_list_is_sent_stays_as_it_is() -> None:
+async def test_object_changed_and_changed_back_is_no_change() -> None:
     same = event("ADDED", "a", uid="1"), event("MODIFIED", "a", uid="2"), event("MODIFIED", "a", uid="1")
     cluster = _Scripted((same[0], ends(1000)), (*same, ends(2000)))
     async with following(cluster) as it:
@@ -180,7 +180,7 @@ async def test_a_refusal_in_the_stream_is_a_refusal() -> None:
 
 
 @virtual_time
-async def test_a_garbled_streaming_list_is_begun_anew_and_one_bad_object_is_skipped() -> None:
+async def test_garbled_streaming_list_is_begun_anew_unlike_bad_object() -> None:
     bad = b'{"type":"ADDED","object":{"metadata":{"name":"c","resourceVersion":"7"},"spec":{"priority":"very"}}}'
     cluster = _Scripted((event("ADDED", "a"), b"<html>"), (event("ADDED", "b"), bad, event("ADDED", "d"), ends(1000)))
     async with following(cluster) as it:

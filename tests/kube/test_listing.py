@@ -18,7 +18,7 @@ from tests.support.virtual import passes, until, virtual_time
 
 
 @virtual_time
-async def test_a_streaming_list_is_one_request_and_the_watch_goes_on_from_its_version() -> None:
+async def test_streaming_list_is_one_request_that_the_watch_continues() -> None:
     cluster = cluster_of(*(f"p{number}" for number in range(25)))
     async with following(cluster, timing=Timing(page_size=10)) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -33,7 +33,7 @@ async def test_a_streaming_list_is_one_request_and_the_watch_goes_on_from_its_ve
 
 
 @virtual_time
-async def test_nothing_of_a_streaming_list_is_seen_before_it_is_complete() -> None:
+async def test_streaming_list_is_invisible_before_it_is_complete() -> None:
     cluster = cluster_of("a", "b", "c")
     cluster.list_seconds = 4
     async with following(cluster) as it:
@@ -56,7 +56,7 @@ async def test_nothing_of_a_streaming_list_is_seen_before_it_is_complete() -> No
 
 
 @virtual_time
-async def test_a_streaming_list_that_breaks_half_way_leaves_the_store_alone_and_is_begun_anew() -> None:
+async def test_broken_streaming_list_leaves_store_alone_and_is_repeated() -> None:
     cluster = cluster_of("a", "b", "c")
     cluster.list_seconds = 1
     async with following(cluster) as it:
@@ -70,7 +70,7 @@ async def test_a_streaming_list_that_breaks_half_way_leaves_the_store_alone_and_
 
 
 @virtual_time
-async def test_where_long_answers_are_always_cut_lists_are_read_in_pages() -> None:
+async def test_lists_are_paged_where_long_answers_are_cut() -> None:
     cluster = cluster_of("a", "b", "c")
     cluster.list_seconds = 1
     async with following(cluster) as it:
@@ -85,7 +85,7 @@ async def test_where_long_answers_are_always_cut_lists_are_read_in_pages() -> No
 
 @virtual_time
 @pytest.mark.parametrize("how", ["refused", "ignored"])
-async def test_a_server_without_streaming_lists_is_not_asked_again_at_each_list(how: Any) -> None:
+async def test_server_without_streaming_lists_is_asked_again_hours_later(how: Any) -> None:
     cluster = cluster_of("a", "b")
     cluster.streaming_lists = how
     async with following(cluster) as it:
@@ -99,7 +99,7 @@ async def test_a_server_without_streaming_lists_is_not_asked_again_at_each_list(
 
 @virtual_time
 @pytest.mark.parametrize(("how", "expected"), [("refused", ["page"]), ("ignored", ["stream", "page"])])
-async def test_a_server_that_only_said_nothing_is_asked_again_sooner(how: Any, expected: list[str]) -> None:
+async def test_silent_server_is_asked_for_streaming_again_sooner(how: Any, expected: list[str]) -> None:
     cluster = cluster_of("a")
     cluster.streaming_lists = how
     async with following(cluster) as it:
@@ -109,7 +109,7 @@ async def test_a_server_that_only_said_nothing_is_asked_again_sooner(how: Any, e
 
 
 @virtual_time
-async def test_a_server_that_was_away_is_asked_again_because_it_may_be_newer() -> None:
+async def test_server_that_was_away_is_asked_for_streaming_again() -> None:
     cluster = cluster_of("a")
     cluster.streaming_lists = "refused"
     async with following(cluster) as it:
@@ -123,7 +123,7 @@ async def test_a_server_that_was_away_is_asked_again_because_it_may_be_newer() -
 
 
 @virtual_time
-async def test_a_bookmark_that_is_not_the_end_tells_at_once_that_the_server_knows_no_streaming_lists() -> None:
+async def test_early_ordinary_bookmark_reveals_missing_streaming_lists() -> None:
     cluster = cluster_of("a", bookmark_seconds=2)
     cluster.streaming_lists = "ignored"
     async with following(cluster) as it:
@@ -132,7 +132,7 @@ async def test_a_bookmark_that_is_not_the_end_tells_at_once_that_the_server_know
 
 
 @virtual_time
-async def test_a_slow_streaming_list_is_waited_for_but_a_silent_one_is_not() -> None:
+async def test_slow_streaming_list_is_waited_for_unlike_silent_one() -> None:
     slow, silent = cluster_of("a", "b", "c"), cluster_of("a", "b", "c")
     slow.list_seconds, silent.list_seconds = 9, 11
     async with following(slow) as it, following(silent) as other:
@@ -143,7 +143,7 @@ async def test_a_slow_streaming_list_is_waited_for_but_a_silent_one_is_not() -> 
 
 
 @virtual_time
-async def test_a_streaming_list_that_never_ends_is_given_up_although_it_is_never_silent() -> None:
+async def test_endless_streaming_list_is_given_up_for_pages() -> None:
     cluster = _Endless()
     cluster.put(PODS, pod("a"))
     async with following(cluster) as it:
@@ -154,7 +154,7 @@ async def test_a_streaming_list_that_never_ends_is_given_up_although_it_is_never
 
 
 @virtual_time
-async def test_a_streaming_list_that_the_server_ends_in_time_without_a_word_is_read_in_pages_at_once() -> None:
+async def test_streaming_list_ended_by_server_is_paged_at_once() -> None:
     cluster = _Endless(lines=61)
     cluster.put(PODS, pod("a"))
     async with following(cluster) as it:
@@ -201,7 +201,7 @@ class _Queueing(FakeCluster):
 
 
 @virtual_time
-async def test_a_busy_server_that_lets_a_list_wait_is_not_asked_for_pages_instead() -> None:
+async def test_busy_server_is_not_asked_for_pages_instead() -> None:
     cluster = _Queueing()
     cluster.put(PODS, pod("a"))
     async with following(cluster) as it:
@@ -210,7 +210,7 @@ async def test_a_busy_server_that_lets_a_list_wait_is_not_asked_for_pages_instea
 
 
 @virtual_time
-async def test_a_server_that_was_away_at_the_start_is_asked_again_within_minutes() -> None:
+async def test_server_away_at_start_is_asked_again_within_minutes() -> None:
     for away in (1.5, 2, 2.5, 4, 7):
         cluster = cluster_of("a")
         cluster.available = False
@@ -223,7 +223,7 @@ async def test_a_server_that_was_away_at_the_start_is_asked_again_within_minutes
 
 
 @virtual_time
-async def test_a_server_that_fails_at_every_streaming_list_is_asked_for_pages() -> None:
+async def test_server_failing_at_streaming_lists_is_asked_for_pages() -> None:
     """As one whose storage has no watch cache: it answers 500."""
     cluster = _Failing()
     cluster.put(PODS, pod("a"))
@@ -241,7 +241,7 @@ class _Failing(FakeCluster):
 
 
 @virtual_time
-async def test_a_complete_streaming_list_is_taken_in_by_the_hundred_so_that_others_can_run() -> None:
+async def test_complete_streaming_list_is_applied_in_yielding_portions() -> None:
     cluster = cluster_of(*(f"p{number}" for number in range(1000)))
     async with following(cluster) as it:
         sizes = [0]
@@ -252,7 +252,7 @@ async def test_a_complete_streaming_list_is_taken_in_by_the_hundred_so_that_othe
 
 
 @virtual_time
-async def test_what_went_while_nobody_listened_is_looked_for_in_slices_so_that_others_can_run() -> None:
+async def test_vanished_objects_are_sought_in_yielding_slices() -> None:
     names = [f"p{number}" for number in range(1000)]
     cluster = cluster_of(*names)
     async with following(cluster, timing=Timing(keys_at_once=300)) as it:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("both_ways")
 
 
 @virtual_time
-async def test_a_minute_without_the_cluster_is_survived_and_the_store_says_how_stale_it_is() -> None:
+async def test_minute_without_the_cluster_is_survived_with_known_staleness() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await passes(30)
@@ -44,7 +44,7 @@ def _probes(cluster: FakeCluster) -> int:
 
 
 @virtual_time
-async def test_a_recovery_is_known_at_once_even_when_nothing_happens_in_the_cluster() -> None:
+async def test_recovery_is_known_at_once_in_a_quiet_cluster() -> None:
     cluster = cluster_of("a", bookmark_seconds=10_000)
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -56,7 +56,7 @@ async def test_a_recovery_is_known_at_once_even_when_nothing_happens_in_the_clus
 
 
 @virtual_time
-async def test_once_it_is_known_to_be_back_the_cluster_is_not_asked_again() -> None:
+async def test_recovered_cluster_is_not_asked_again() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await passes(30)
@@ -82,7 +82,7 @@ async def test_an_hour_without_the_cluster_costs_few_requests() -> None:
 
 
 @virtual_time
-async def test_a_cluster_that_was_never_there_costs_few_requests_and_is_found_when_it_comes() -> None:
+async def test_absent_cluster_costs_few_requests_and_is_found_later() -> None:
     cluster = cluster_of("a")
     cluster.available = False
     async with following(cluster) as it:
@@ -94,7 +94,7 @@ async def test_a_cluster_that_was_never_there_costs_few_requests_and_is_found_wh
 
 
 @virtual_time
-async def test_a_watch_that_closes_at_once_each_time_makes_no_hot_loop_and_changes_still_arrive() -> None:
+async def test_watch_that_always_closes_makes_no_hot_loop() -> None:
     cluster = _Hasty()
     cluster.put(PODS, pod("a"))
     async with following(cluster) as it:
@@ -115,7 +115,7 @@ class _Hasty(FakeCluster):
 
 
 @virtual_time
-async def test_a_watch_that_is_silent_past_its_end_is_replaced_and_then_the_list_is_read_again() -> None:
+async def test_silent_watch_is_replaced_and_then_listed_again() -> None:
     cluster = _Mute()
     cluster.put(PODS, pod("a"))
     async with following(cluster) as it:
@@ -138,7 +138,7 @@ class _Mute(FakeCluster):
 
 
 @virtual_time
-async def test_a_dead_connection_is_noticed_and_the_store_grows_stale() -> None:
+async def test_dead_connection_is_noticed_as_staleness() -> None:
     """Nothing is refused and nothing is closed: packets just go nowhere."""
     cluster = _Gone()
     cluster.put(PODS, pod("a"))
@@ -161,7 +161,7 @@ class _Gone(_Mute):
 
 
 @virtual_time
-async def test_a_connection_that_breaks_is_no_outage_when_the_next_one_works() -> None:
+async def test_broken_connection_is_no_outage_when_the_next_works() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -175,7 +175,7 @@ async def test_a_connection_that_breaks_is_no_outage_when_the_next_one_works() -
 
 
 @virtual_time
-async def test_a_connection_that_breaks_as_soon_as_it_is_there_is_an_outage() -> None:
+async def test_connection_that_breaks_at_once_is_an_outage() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -199,7 +199,7 @@ async def test_a_store_nobody_writes_any_more_calls_itself_stale() -> None:
 
 
 @virtual_time
-async def test_a_server_that_asks_to_wait_is_given_the_time_it_asks_for() -> None:
+async def test_server_that_asks_to_wait_gets_its_time() -> None:
     cluster = cluster_of("a")
     cluster.fail_next(TooManyRequests("busy", retry_after=40), verb="list")
     async with following(cluster) as it:
@@ -219,7 +219,7 @@ async def test_missing_rights_are_told_and_tried_again() -> None:
 
 
 @virtual_time
-async def test_only_the_first_failure_is_a_warning_and_the_recovery_is_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_first_failure_is_a_warning_and_recovery_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -233,7 +233,7 @@ async def test_only_the_first_failure_is_a_warning_and_the_recovery_is_told(capl
 
 
 @virtual_time
-async def test_a_fault_of_our_own_is_logged_with_its_traceback_and_survived(caplog: pytest.LogCaptureFixture) -> None:
+async def test_own_fault_is_logged_with_traceback_and_survived(caplog: pytest.LogCaptureFixture) -> None:
     cluster = _Surprising()
     cluster.put(PODS, pod("a"))
     async with following(cluster) as it:
@@ -256,7 +256,7 @@ class _Surprising(FakeCluster):
 
 
 @virtual_time
-async def test_an_answer_that_is_no_list_is_an_outage_like_another() -> None:
+async def test_answer_that_is_no_list_is_an_outage() -> None:
     cluster = _Portal()
     async with following(cluster) as it:
         await until(lambda: "not a list" in it.freshness().error)
@@ -270,7 +270,7 @@ class _Portal(FakeCluster):
 
 
 @virtual_time
-async def test_readers_are_told_when_the_cluster_goes_and_when_it_is_back() -> None:
+async def test_readers_are_told_of_outage_and_recovery() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -284,7 +284,7 @@ async def test_readers_are_told_when_the_cluster_goes_and_when_it_is_back() -> N
 
 
 @virtual_time
-async def test_three_watches_in_a_row_that_end_too_soon_lead_to_a_list() -> None:
+async def test_three_early_watch_ends_lead_to_a_list() -> None:
     cluster = cluster_of("a")
     async with following(cluster):
         for drops in (3, 4):  # the first of the four is of a watch that lasted
@@ -300,7 +300,7 @@ async def test_three_watches_in_a_row_that_end_too_soon_lead_to_a_list() -> None
 
 
 @virtual_time
-async def test_after_a_watch_that_broke_the_cluster_is_asked_before_another_is_trusted() -> None:
+async def test_cluster_is_probed_after_a_broken_watch() -> None:
     cluster = cluster_of("a")
     async with following(cluster):
         await passes(10)

@@ -36,7 +36,7 @@ def test_a_pool_without_nodes_is_known_from_its_group() -> None:
     assert known_pools([node], node_groups([group])) == {"default", "gpu"}
 
 
-def test_a_group_says_how_many_nodes_it_wants_and_none_when_it_does_not_say() -> None:
+def test_group_says_how_many_nodes_it_wants() -> None:
     text = "nodeGroups: [{name: 7, health: {minSize: 1, maxSize: 5, cloudProviderTarget: 3}}, {name: b, health: {minSize: 0, maxSize: 1}}]"
     assert node_groups([status(text)]) == {"7": NodeGroup("7", 1, 5, 3), "b": NodeGroup("b", 0, 1, 0)}
 
@@ -59,7 +59,7 @@ def test_a_group_says_whether_the_cloud_failed_to_deliver(
     assert node_groups([status(text)]) == {"g": NodeGroup("g", 0, 2, 0, is_backed_off, error)}
 
 
-def test_pools_are_told_by_the_label_that_the_caller_names() -> None:
+def test_pools_are_read_from_the_given_label() -> None:
     nodes = [
         Node(metadata=Metadata(name="n", labels={"cloud/pool": "blue", NODE_POOL: "red"})),
         Node(metadata=Metadata(name="m")),
@@ -68,7 +68,7 @@ def test_pools_are_told_by_the_label_that_the_caller_names() -> None:
     assert known_pools(nodes, []) == {"red"}
 
 
-def test_one_bad_status_hides_no_other_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_status_hides_no_other_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     good = status("nodeGroups: [{name: gpu, health: {minSize: 0, maxSize: 2}}]")
     assert set(node_groups([status("nodeGroups: 3"), ConfigMap(metadata=Metadata(name="empty")), good])) == {"gpu"}
     (told,) = caplog.messages

@@ -48,11 +48,11 @@ def test_a_secret_is_taken_out_of_a_text(text: str, secret: str) -> None:
         "Normal  Scheduled  default-scheduler  Successfully assigned grid/run to node-a",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_harmless_text_stays(text: str) -> None:
     assert Redactor(["on", "short"]).text(text) == text
 
 
-def test_an_object_keeps_its_shape_without_values_of_variables_and_secrets() -> None:
+def test_object_keeps_its_shape_without_secret_values() -> None:
     pod = {
         "kind": "Pod",
         "metadata": {

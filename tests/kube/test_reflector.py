@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("both_ways")
 
 
 @virtual_time
-async def test_a_long_list_is_read_in_pages_and_then_watched() -> None:
+async def test_long_list_is_read_in_pages_and_then_watched() -> None:
     cluster = cluster_of(*(f"p{number}" for number in range(25)))
     cluster.streaming_lists = "refused"
     async with following(cluster, timing=Timing(page_size=10)) as it:
@@ -51,7 +51,7 @@ async def test_the_store_is_not_synced_before_the_last_page() -> None:
 
 
 @virtual_time
-async def test_a_dropped_watch_resumes_without_loss_and_without_doing_anything_twice() -> None:
+async def test_dropped_watch_resumes_without_loss_or_repetition() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -69,7 +69,7 @@ async def test_a_dropped_watch_resumes_without_loss_and_without_doing_anything_t
 
 
 @virtual_time
-async def test_a_watch_that_the_server_ends_after_its_time_is_reopened_at_once() -> None:
+async def test_watch_ended_by_the_server_is_reopened_at_once() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await passes(3600)
@@ -79,7 +79,7 @@ async def test_a_watch_that_the_server_ends_after_its_time_is_reopened_at_once()
 
 
 @virtual_time
-async def test_a_forgotten_version_leads_to_a_new_list_and_deletions_are_noticed(
+async def test_forgotten_version_leads_to_list_and_noticed_deletions(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -105,7 +105,7 @@ async def test_a_forgotten_version_leads_to_a_new_list_and_deletions_are_noticed
 
 
 @virtual_time
-async def test_after_a_long_outage_a_forgotten_version_costs_two_seconds_at_most() -> None:
+async def test_forgotten_version_after_an_outage_costs_two_seconds() -> None:
     """As when an API server was restarted: its fresh cache knows no version from before."""
     cluster = cluster_of("a")
     async with following(cluster) as it:
@@ -120,7 +120,7 @@ async def test_after_a_long_outage_a_forgotten_version_costs_two_seconds_at_most
 
 
 @virtual_time
-async def test_many_whose_version_is_forgotten_at_once_do_not_list_at_once() -> None:
+async def test_many_forgotten_versions_do_not_list_at_once() -> None:
     cluster = cluster_of("a")
     async with AsyncExitStack() as stack:
         replicas = [await stack.enter_async_context(following(cluster, seed=seed)) for seed in range(10)]
@@ -140,7 +140,7 @@ async def test_many_whose_version_is_forgotten_at_once_do_not_list_at_once() -> 
 
 
 @virtual_time
-async def test_versions_that_are_always_too_old_make_no_hot_loop() -> None:
+async def test_always_forgotten_versions_make_no_hot_loop() -> None:
     cluster = cluster_of("a")
     cluster.fail_next(Expired("too old"), times=10_000, verb="watch")
     async with following(cluster) as it:
@@ -150,7 +150,7 @@ async def test_versions_that_are_always_too_old_make_no_hot_loop() -> None:
 
 
 @virtual_time
-async def test_a_watch_refused_with_410_by_status_lists_again_too() -> None:
+async def test_watch_refused_with_410_status_lists_again_too() -> None:
     cluster = cluster_of("a")
     cluster.fail_next(Expired("too old"), verb="watch")
     async with following(cluster) as it:
@@ -160,7 +160,7 @@ async def test_a_watch_refused_with_410_by_status_lists_again_too() -> None:
 
 
 @virtual_time
-async def test_a_list_that_expires_between_pages_is_read_in_one_piece() -> None:
+async def test_list_that_expires_between_pages_is_read_whole() -> None:
     cluster = cluster_of(*(f"p{number:04}" for number in range(1200)))
     cluster.list_seconds, cluster.streaming_lists = 1, "refused"
     async with following(cluster) as it:
@@ -192,7 +192,7 @@ async def test_a_malformed_event_is_logged_and_skipped(caplog: pytest.LogCapture
 
 
 @virtual_time
-async def test_garbage_in_the_stream_reopens_the_watch_from_the_last_good_version() -> None:
+async def test_garbage_reopens_the_watch_from_the_last_version() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -205,7 +205,7 @@ async def test_garbage_in_the_stream_reopens_the_watch_from_the_last_good_versio
 
 
 @virtual_time
-async def test_a_stream_that_stays_garbled_leads_to_a_new_list() -> None:
+async def test_stream_that_stays_garbled_leads_to_a_list() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         for _ in range(3):
@@ -217,7 +217,7 @@ async def test_a_stream_that_stays_garbled_leads_to_a_new_list() -> None:
 
 
 @virtual_time
-async def test_one_unreadable_object_in_a_list_does_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unreadable_object_in_a_list_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
     cluster = cluster_of("a", "b")
     cluster.put(PODS, pod("c", spec={"priority": "very"}))
     with caplog.at_level(logging.WARNING):
@@ -228,7 +228,7 @@ async def test_one_unreadable_object_in_a_list_does_not_hide_the_others(caplog: 
 
 
 @virtual_time
-async def test_a_cluster_set_up_anew_is_noticed_although_the_watch_stays_quiet(
+async def test_cluster_set_up_anew_is_noticed_by_versions(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Its versions start again from a low number; a watch from the old, high one would wait for years."""
@@ -252,9 +252,7 @@ async def test_a_cluster_set_up_anew_is_noticed_although_the_watch_stays_quiet(
     ],
     ids=["namespace", "labels", "fields"],
 )
-async def test_only_the_part_that_was_asked_for_is_listed_and_watched(
-    feed: ListWatch[Pod], foreign: dict[str, Any]
-) -> None:
+async def test_only_the_requested_part_is_listed_and_watched(feed: ListWatch[Pod], foreign: dict[str, Any]) -> None:
     cluster = FakeCluster()
     cluster.put(PODS, pod("before", **foreign))
     async with following(cluster, feed=feed) as it:
@@ -268,7 +266,7 @@ async def test_only_the_part_that_was_asked_for_is_listed_and_watched(
 
 
 @virtual_time
-async def test_a_watch_that_the_server_ends_with_an_error_is_opened_anew_where_it_was() -> None:
+async def test_watch_ended_by_an_error_resumes_where_it_was() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -281,7 +279,7 @@ async def test_a_watch_that_the_server_ends_with_an_error_is_opened_anew_where_i
 
 
 @virtual_time
-async def test_a_flood_of_events_is_taken_in_by_the_hundred_so_that_others_can_run() -> None:
+async def test_flood_of_events_is_applied_in_yielding_portions() -> None:
     cluster = cluster_of()
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -295,7 +293,7 @@ async def test_a_flood_of_events_is_taken_in_by_the_hundred_so_that_others_can_r
 
 
 @virtual_time
-async def test_readers_are_told_of_each_change_and_of_what_a_list_no_longer_has() -> None:
+async def test_readers_are_told_of_changes_and_missing_objects() -> None:
     cluster = cluster_of("a", "b")
     cluster.streaming_lists = "refused"  # in pages the end of a list comes after its objects
     async with following(cluster) as it:

@@ -72,7 +72,7 @@ async def names(api: KubeApi, namespace: str, **selected: Any) -> list[str]:
     return [name for name in found if name != "kube-root-ca.crt"]
 
 
-async def test_what_is_created_can_be_read_and_not_created_again(api: KubeApi, namespace: str) -> None:
+async def test_created_object_can_be_read_and_not_created_again(api: KubeApi, namespace: str) -> None:
     made = await api.create(CONFIG_MAPS, bare("a", {"k": "v"}), namespace=namespace)
     assert made["metadata"]["uid"]
     assert await api.get(CONFIG_MAPS, "a", namespace=namespace) == made
@@ -86,7 +86,7 @@ async def test_a_dry_run_makes_nothing(api: KubeApi, namespace: str) -> None:
         await api.get(CONFIG_MAPS, "a", namespace=namespace)
 
 
-async def test_what_is_not_there_is_not_found(api: KubeApi, namespace: str) -> None:
+async def test_missing_object_is_not_found(api: KubeApi, namespace: str) -> None:
     for attempt in (
         api.get(CONFIG_MAPS, "a", namespace=namespace),
         api.patch(CONFIG_MAPS, "a", {}, namespace=namespace),
@@ -99,7 +99,7 @@ async def test_what_is_not_there_is_not_found(api: KubeApi, namespace: str) -> N
         await anext(api.logs("a", namespace=namespace))
 
 
-async def test_a_stale_write_is_a_conflict_and_a_write_without_a_version_wins(api: KubeApi, namespace: str) -> None:
+async def test_stale_write_is_a_conflict_and_unversioned_write_wins(api: KubeApi, namespace: str) -> None:
     first = await api.create(CONFIG_MAPS, bare("a"), namespace=namespace)
     await api.patch(CONFIG_MAPS, "a", {"data": {"k": "2"}}, namespace=namespace)
     first["data"] = {"k": "stale"}
@@ -124,7 +124,7 @@ async def test_a_patch_merges_and_none_deletes(api: KubeApi, namespace: str) -> 
     assert patched["data"] == {"k": "v", "m": "1"}
 
 
-async def test_of_a_list_only_the_metadata_is_sent_where_that_is_enough(api: KubeApi, namespace: str) -> None:
+async def test_list_of_metadata_has_no_data(api: KubeApi, namespace: str) -> None:
     made = await api.create(CONFIG_MAPS, bare("a", {"k": "v"}), namespace=namespace)
     body = msgspec.json.decode(await api.list_page(CONFIG_MAPS, namespace=namespace, metadata_only=True))
     (found,) = [item for item in body["items"] if item["metadata"]["name"] == "a"]
@@ -180,9 +180,7 @@ async def test_field_selectors_and_selectors_that_cannot_be_read(api: KubeApi, n
         await names(api, namespace, label_selector="x y")
 
 
-async def test_a_watch_tells_each_change_from_the_version_on_and_ends_with_its_time(
-    api: KubeApi, namespace: str
-) -> None:
+async def test_watch_tells_each_change_and_ends_in_time(api: KubeApi, namespace: str) -> None:
     version = CODEC.page(await api.list_page(CONFIG_MAPS, namespace=namespace)).resource_version
     await api.create(CONFIG_MAPS, bare("a", labels={"x": "1"}), namespace=namespace)
     await api.patch(CONFIG_MAPS, "a", {"data": {"k": "v"}}, namespace=namespace)
@@ -202,7 +200,7 @@ async def test_a_watch_tells_each_change_from_the_version_on_and_ends_with_its_t
     assert told == [("a", False), ("a", False), ("a", True)], "what leaves the selector is gone"
 
 
-async def test_a_streaming_list_is_what_exists_and_then_a_bookmark_that_ends_it(api: KubeApi, namespace: str) -> None:
+async def test_streaming_list_sends_existing_objects_and_a_final_bookmark(api: KubeApi, namespace: str) -> None:
     for name, labels in (("a", {"x": "1"}), ("b", {"x": "1"}), ("other", None)):
         await api.create(CONFIG_MAPS, bare(name, labels=labels), namespace=namespace)
     listed: set[str] = set()
@@ -240,7 +238,7 @@ async def test_a_forgotten_version_is_told_in_the_stream(
     raise AssertionError("nothing was said")
 
 
-async def test_deleting_under_a_condition_spares_another_object_of_that_name(api: KubeApi, namespace: str) -> None:
+async def test_conditional_delete_spares_another_object_of_the_name(api: KubeApi, namespace: str) -> None:
     made = await api.create(CONFIG_MAPS, bare("a"), namespace=namespace)
     with pytest.raises(Conflict):
         await api.delete(CONFIG_MAPS, "a", namespace=namespace, uid="another")
@@ -288,9 +286,7 @@ async def test_a_pod_that_no_node_has_goes_at_once(api: KubeApi, namespace: str)
         await api.get(PODS, "p", namespace=namespace)
 
 
-async def test_an_eviction_spares_another_pod_of_that_name_and_misses_one_that_is_gone(
-    api: KubeApi, namespace: str
-) -> None:
+async def test_eviction_spares_a_namesake_and_misses_absent_pod(api: KubeApi, namespace: str) -> None:
     made = await pod_without_a_node(api, namespace)
     with pytest.raises(Conflict):
         await api.evict("p", namespace=namespace, uid="another")

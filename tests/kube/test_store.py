@@ -17,7 +17,7 @@ def a_pod(name: str, *, on: str = "") -> Pod:
     return decode(pod(name, node=on), Pod)
 
 
-def test_objects_are_found_by_key_with_and_without_a_namespace() -> None:
+def test_objects_are_found_by_key_with_and_without_namespace() -> None:
     pods, nodes = store(), Store[Node]("nodes")
     pods.apply(a_pod("a"))
     nodes.apply(decode(node("n1"), Node))
@@ -54,7 +54,7 @@ def test_an_object_moves_between_index_values() -> None:
     assert pods.by("node", "n1") == ()
 
 
-def test_a_changed_pod_shares_with_what_it_was_the_spec_and_the_labels_that_stayed() -> None:
+def test_changed_pod_shares_its_unchanged_spec_and_labels() -> None:
     pods = Store[Pod]("pods", share=share_unchanged)
     first, moved = a_pod("a"), a_pod("a", on="n1")
     ready = decode(pod("a", node="n1") | {"status": {"phase": "Running"}}, Pod)
@@ -77,7 +77,7 @@ def test_listeners_are_told_what_was_and_what_is() -> None:
     assert told == [(None, here), (here, there), (there, None)]
 
 
-def test_a_change_is_published_where_the_object_was_and_where_it_is() -> None:
+def test_change_is_published_at_the_old_and_new_place() -> None:
     pods, hub = store(), Told()
     announce(pods, hub)
     pods.apply(a_pod("a", on="n1"))
@@ -118,7 +118,7 @@ def test_freshness_before_and_after_the_first_list() -> None:
     assert pods.freshness(9.0) == Freshness(True, 0.0, "")
 
 
-def test_freshness_grows_from_the_last_word_heard_while_something_is_wrong() -> None:
+def test_freshness_counts_from_the_last_word_during_failure() -> None:
     pods = store()
     pods.mark_synced(10.0)
     pods.mark_failed("The cluster does not answer.")
@@ -127,7 +127,7 @@ def test_freshness_grows_from_the_last_word_heard_while_something_is_wrong() -> 
     assert pods.freshness(31.0) == Freshness(True, 0.0, "")
 
 
-def test_silence_beyond_the_limit_is_staleness_even_when_nothing_failed() -> None:
+def test_silence_beyond_the_limit_is_staleness_without_failure() -> None:
     pods = store()
     pods.mark_synced(10.0)
     assert pods.freshness(190.0).error == ""
@@ -135,7 +135,7 @@ def test_silence_beyond_the_limit_is_staleness_even_when_nothing_failed() -> Non
     assert pods.freshness(191.0).error
 
 
-def test_each_state_is_said_in_a_sentence_of_its_own() -> None:
+def test_each_state_has_its_own_sentence() -> None:
     pods = store()
     pods.mark_failed("The cluster does not answer.")
     assert pods.freshness(5.0) == Freshness(False, 0.0, "The cluster does not answer.")
@@ -145,14 +145,14 @@ def test_each_state_is_said_in_a_sentence_of_its_own() -> None:
     assert pods.freshness(191.0) == Freshness(True, 181.0, "The cluster has sent nothing for longer than it should.")
 
 
-def test_a_clock_that_stands_before_the_last_word_is_not_behind() -> None:
+def test_clock_before_the_last_word_is_not_behind() -> None:
     pods = store()
     pods.mark_synced(10.0)
     pods.mark_failed("The cluster does not answer.")
     assert pods.freshness(9.0).behind_seconds == 0
 
 
-def test_three_minutes_of_silence_are_borne_without_being_told_otherwise() -> None:
+def test_three_minutes_of_silence_are_tolerated_by_default() -> None:
     pods: Store[Pod] = Store("pods")
     pods.mark_synced(0.0)
     assert not pods.freshness(180.0).error
@@ -167,6 +167,6 @@ def test_every_change_counts_once() -> None:
     assert (pods.version, len(pods), set(pods.keys())) == (3, 1, {"compute-grid/b"})
 
 
-def test_asking_an_index_that_was_not_declared_is_a_fault() -> None:
+def test_undeclared_index_is_a_fault() -> None:
     with pytest.raises(KeyError):
         store().by("colour", "red")

@@ -43,7 +43,7 @@ def occurrences(execution: Execution) -> list[tuple[str, str, str]]:
 
 
 @in_world
-async def test_a_failed_job_says_what_its_log_says_and_the_finding_is_kept(shop: Shop) -> None:
+async def test_failed_job_shows_and_keeps_its_log_finding(shop: Shop) -> None:
     failed = await a_job_that_ends(shop, ["epoch 1", NO_MODULE, *["bye"] * 100])
     assert (failed.state, failed.reason) == ("failed", "exit_code")
     assert failed.words(OWNER) == (
@@ -55,7 +55,7 @@ async def test_a_failed_job_says_what_its_log_says_and_the_finding_is_kept(shop:
 
 
 @in_world
-async def test_an_admins_entry_explains_a_line_that_nobody_else_knows(shop: Shop) -> None:
+async def test_admin_entry_explains_an_otherwise_unknown_line(shop: Shop) -> None:
     own_entry()
     failed = await a_job_that_ends(shop, ["fatal: LIC-17"])
     assert failed.words(OWNER).endswith("exit code 1. The licences of product 17 are in use. Wait for one.")
@@ -72,7 +72,7 @@ async def test_an_entry_that_is_switched_off_explains_nothing(shop: Shop) -> Non
 
 
 @in_world
-async def test_a_job_that_ends_well_has_no_cause_to_find(shop: Shop) -> None:
+async def test_succeeded_job_has_no_finding(shop: Shop) -> None:
     done = await a_job_that_ends(shop, [NO_MODULE], exit_code=0)
     assert done.state == "succeeded"
     assert done.log.text == f"{NO_MODULE}\n"
@@ -80,7 +80,7 @@ async def test_a_job_that_ends_well_has_no_cause_to_find(shop: Shop) -> None:
 
 
 @in_world
-async def test_what_the_exit_code_says_better_stays_and_the_finding_is_still_kept(shop: Shop) -> None:
+async def test_clearer_exit_code_message_stays_and_finding_is_kept(shop: Shop) -> None:
     failed = await a_job_that_ends(shop, ["Connection refused", "sh: 1: trian: not found"], exit_code=127)
     assert "exit code 127, the command trian was not found." in failed.words(OWNER)
     assert "refused" not in failed.words(OWNER)
@@ -88,7 +88,7 @@ async def test_what_the_exit_code_says_better_stays_and_the_finding_is_still_kep
 
 
 @in_world
-async def test_a_fault_in_searching_keeps_no_execution_from_its_end(
+async def test_fault_in_search_keeps_no_execution_from_ending(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(table: LogTable, text: str) -> None:
@@ -111,14 +111,14 @@ async def test_findings_go_with_their_log(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_a_stored_entry_that_cannot_be_searched_leaves_the_others_in_force() -> None:
+def test_broken_stored_entry_leaves_the_others_in_force() -> None:
     own_entry("broken", pattern="(")
     own_entry()
     assert [one.key for one in knowledge.entries_in_force()] == ["licence", *(one.key for one in BUILT_IN)]
 
 
 @pytest.mark.django_db
-def test_at_most_so_many_own_entries_are_searched_and_they_all_fit_together() -> None:
+def test_own_entries_are_limited_and_fit_together() -> None:
     KnowledgeEntry.objects.bulk_create(
         KnowledgeEntry(**(LICENCE | {"pattern": f"LIC{at:04}", "meaning": f"Entry {at}."}), id=f"e{at:04}")
         for at in range(knowledge.MOST_ENTRIES + 1)
@@ -131,7 +131,7 @@ def test_at_most_so_many_own_entries_are_searched_and_they_all_fit_together() ->
 
 
 @pytest.mark.django_db
-def test_own_entries_that_take_too_long_together_are_refused_and_left_out() -> None:
+def test_own_entries_too_slow_together_are_refused_and_dropped() -> None:
     large = "x[a-y]{180}"
     fitting = regexes.LARGEST_TOGETHER // regexes.size_of(large + "0z")
     for number in range(fitting):

@@ -47,9 +47,7 @@ def occurrence(
     return execution
 
 
-def test_an_entry_is_in_force_as_soon_as_it_is_saved_and_the_change_is_recorded(
-    as_admin: Client, people: People
-) -> None:
+def test_saved_entry_is_in_force_at_once_and_audited(as_admin: Client, people: People) -> None:
     answer = as_admin.post("/knowledge/new/", LICENCE, follow=True)
     assert answer.redirect_chain[-1][0] == "/knowledge/"
     assert "The licences of product … are in use." in answer.content.decode()
@@ -76,9 +74,7 @@ def test_an_entry_is_in_force_as_soon_as_it_is_saved_and_the_change_is_recorded(
         ({"meaning": ""}, "required"),
     ],
 )
-def test_an_entry_that_would_not_work_is_refused_with_the_reason(
-    as_admin: Client, changed: dict[str, str], said: str
-) -> None:
+def test_unusable_entry_is_refused_with_the_reason(as_admin: Client, changed: dict[str, str], said: str) -> None:
     answer = as_admin.post("/knowledge/new/", LICENCE | changed)
     assert answer.status_code == 400
     assert said in answer.content.decode()
@@ -86,11 +82,11 @@ def test_an_entry_that_would_not_work_is_refused_with_the_reason(
 
 
 @pytest.mark.parametrize("link", ["", "/help/", "http://wiki.example/a?b=c"])
-def test_a_link_may_lead_to_a_site_or_to_a_page_of_ours(as_admin: Client, link: str) -> None:
+def test_link_may_lead_to_site_or_own_page(as_admin: Client, link: str) -> None:
     assert as_admin.post("/knowledge/new/", LICENCE | {"link": link}).status_code == 302
 
 
-def test_a_built_in_entry_is_switched_off_and_on_again_but_never_edited(as_admin: Client) -> None:
+def test_built_in_entry_is_switchable_but_not_editable(as_admin: Client) -> None:
     line = "Connection refused"
     assert as_admin.get("/knowledge/grid.refused/").headers["Location"] == "/knowledge/grid.refused/found/"
     answer = as_admin.post("/knowledge/grid.refused/archive/", follow=True)
@@ -104,7 +100,7 @@ def test_a_built_in_entry_is_switched_off_and_on_again_but_never_edited(as_admin
     assert as_admin.post("/knowledge/grid.nothing/archive/").status_code == 404
 
 
-def test_an_own_entry_is_archived_after_a_question_that_says_what_follows(as_admin: Client) -> None:
+def test_own_entry_is_archived_after_explaining_confirmation(as_admin: Client) -> None:
     KnowledgeEntry.objects.create(**LICENCE)
     question = text_of(as_admin, "/knowledge/licence/archive/")
     assert "No log is searched for it until an admin restores it." in question
@@ -113,7 +109,7 @@ def test_an_own_entry_is_archived_after_a_question_that_says_what_follows(as_adm
     assert logfindings.findings("LIC-17") == []
 
 
-def test_a_pasted_log_shows_which_entries_match_and_changes_nothing(client: Client, people: People) -> None:
+def test_pasted_log_shows_matching_entries_and_changes_nothing(client: Client, people: People) -> None:
     client.force_login(people.operator)
     KnowledgeEntry.objects.create(**LICENCE)
     page = client.post("/knowledge/", {"log": "<b>LIC-17</b>\nMemoryError\n"}).content.decode()
@@ -125,7 +121,7 @@ def test_a_pasted_log_shows_which_entries_match_and_changes_nothing(client: Clie
     assert not LogOccurrence.objects.exists()
 
 
-def test_the_list_says_how_often_each_was_found_in_the_last_days_the_most_frequent_first(
+def test_list_counts_recent_occurrences_with_most_frequent_first(
     as_admin: Client, people: People, runtime: Runtime
 ) -> None:
     KnowledgeEntry.objects.create(**LICENCE)
@@ -136,9 +132,7 @@ def test_the_list_says_how_often_each_was_found_in_the_last_days_the_most_freque
     assert page.index("The licences of product … are in use.") < page.index("The GPU ran out of memory.")
 
 
-def test_an_entrys_page_lists_the_newest_executions_and_leads_to_them(
-    client: Client, people: People, runtime: Runtime
-) -> None:
+def test_entry_page_lists_and_links_newest_executions(client: Client, people: People, runtime: Runtime) -> None:
     client.force_login(people.operator)
     KnowledgeEntry.objects.create(**LICENCE)
     old, new = (occurrence(runtime, people.owner, days=days, title=f"Run {days}") for days in (2, 1))
@@ -178,9 +172,7 @@ def failed_with_two_findings(runtime: Runtime, owner: User) -> Execution:
     return execution
 
 
-def test_the_page_of_a_failed_execution_shows_the_lines_and_what_they_mean_once(
-    client: Client, people: People, runtime: Runtime
-) -> None:
+def test_failed_execution_page_shows_findings_once(client: Client, people: People, runtime: Runtime) -> None:
     execution = failed_with_two_findings(runtime, people.owner)
     client.force_login(people.owner)
     head = text_of(client, f"/executions/{execution.pk}/").split('id="head"')[1].split('id="actions"')[0]
@@ -191,7 +183,7 @@ def test_the_page_of_a_failed_execution_shows_the_lines_and_what_they_mean_once(
     assert 'href="?tab=log#finding"' in head
 
 
-def test_the_log_marks_known_lines_and_leads_to_the_last(client: Client, people: People, runtime: Runtime) -> None:
+def test_log_marks_known_lines_and_links_the_last(client: Client, people: People, runtime: Runtime) -> None:
     execution = failed_with_two_findings(runtime, people.owner)
     client.force_login(people.owner)
     page = text_of(client, f"/executions/{execution.pk}/?tab=log")
@@ -204,9 +196,7 @@ def test_the_log_marks_known_lines_and_leads_to_the_last(client: Client, people:
     assert 'id="finding"' not in rows, "a page of lines that is added to another has no second target"
 
 
-def test_the_download_has_what_was_found_and_who_left_the_project_reads_none_of_it(
-    client: Client, people: People, runtime: Runtime
-) -> None:
+def test_download_has_findings_and_former_members_get_none(client: Client, people: People, runtime: Runtime) -> None:
     execution = failed_with_two_findings(runtime, people.owner)
     client.force_login(people.owner)
     path = f"/executions/{execution.pk}/lifecycle/"

@@ -47,7 +47,7 @@ hostile = st.lists(st.sampled_from((*SEQUENCES, "<b>", '"><script>', "&amp;", "\
 
 
 @given(hostile)
-def test_any_text_becomes_spans_of_known_classes_and_escaped_text(text: str) -> None:
+def test_text_becomes_known_spans_and_escaped_text(text: str) -> None:
     html = ansi_html(text)
     rest = TAG.sub("", html)
     assert "<" not in rest
@@ -119,7 +119,7 @@ def test_levels_are_those_of_common_loggers(line: str, level: str) -> None:
     assert level_of(line, "info") == level
 
 
-def test_an_indented_line_has_the_level_of_the_one_before_it() -> None:
+def test_indented_line_has_level_of_preceding_line() -> None:
     rows = rows_of([("", "", line) for line in (b"ERROR: x", b'  File "a.py"', b"done", b"  indented")])
     assert [row.level for row in rows] == ["error", "error", "", ""]
 
@@ -151,7 +151,7 @@ def test_pages_of_earlier_lines_are_the_whole_log(count: int, per_moment: int, k
     assert shown == [f"line {n}".encode() for n in range(count)]
 
 
-def test_pages_of_long_lines_are_bounded_in_bytes_and_the_whole_log() -> None:
+def test_pages_of_long_lines_are_bounded_and_complete() -> None:
     log = [f"{line} {'x' * 60_000}" for line in numbered(60, per_moment=3)]
     shown: list[str] = []
     cursor: dict[str, LogPosition] = {}
@@ -193,7 +193,7 @@ def test_a_time_zone_of_the_node_is_reckoned_in() -> None:
     assert (stamp, text) == ("2026-03-03T20:00:00.250000000", b"x")
 
 
-def test_an_endless_line_takes_little_memory_and_a_progress_bar_keeps_its_end() -> None:
+def test_endless_line_takes_little_memory_and_progress_keeps_end() -> None:
     bar = PodLines("")
     bar.feed(b"2026-03-04T09:00:00Z ")
     for percent in range(20_000):
@@ -206,7 +206,7 @@ def test_an_endless_line_takes_little_memory_and_a_progress_bar_keeps_its_end() 
     assert row.cut > 0
 
 
-def test_a_filter_keeps_lines_with_the_text_and_at_least_the_level() -> None:
+def test_filter_keeps_lines_by_text_and_minimum_level() -> None:
     lines = ("INFO a", "\x1b[31mERROR\x1b[0m a", "  at b", "WARN A", "nothing")
     assert [text for _, _, text in taken(*lines, matches=line_filter("", "error")).lines()] == [
         b"\x1b[31mERROR\x1b[0m a",

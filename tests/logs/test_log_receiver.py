@@ -59,7 +59,7 @@ async def posted(server: Server, *portions: Portion, seconds: float = 20.0) -> A
         receiver.close()
 
 
-async def test_the_receiver_gets_each_line_with_its_time_and_execution() -> None:
+async def test_receiver_gets_each_line_with_time_and_execution() -> None:
     async with serving(answering(200, {})) as server:
         verdict = await posted(server, portion(), portion("def", "cluster", ["two", "two"]))
     assert (verdict.result, verdict.refused) == ("sent", 0)
@@ -69,7 +69,7 @@ async def test_the_receiver_gets_each_line_with_its_time_and_execution() -> None
     assert server.seen[0].headers["X-Scope-OrgID"] == "team"
 
 
-def test_no_bytes_of_a_program_break_out_of_their_line() -> None:
+def test_program_bytes_cannot_break_out_of_their_line() -> None:
     written = [
         *(b"a\x00b", b"\xff\xfe", b"\xed\xa0\x80", "\u2028\x85\ud7ff".encode()),
         *(b'"}\r{"create":{}}\r', b"x" * 1_000_000, STAMP.encode() + b"Z mine"),
@@ -99,16 +99,14 @@ def test_no_bytes_of_a_program_break_out_of_their_line() -> None:
         (307, "redirects"),
     ],
 )
-async def test_what_may_be_well_the_next_time_is_sent_again_after_the_time_that_the_receiver_asks_for(
-    status: int, words: str
-) -> None:
+async def test_retryable_answer_is_retried_after_requested_time(status: int, words: str) -> None:
     async with serving(answering(status, **{"Retry-After": "7", "Location": "http://127.0.0.1:1/"})) as server:
         verdict = await posted(server, portion())
     assert (verdict.result, verdict.wait, len(server.seen)) == ("again", 7.0, 1)
     assert words in verdict.why
 
 
-async def test_lines_that_a_receiver_refuses_are_not_sent_for_ever_and_its_reason_shows_no_credential() -> None:
+async def test_refused_lines_are_dropped_and_reason_hides_credentials() -> None:
     async def echo(request: web.Request) -> web.StreamResponse:
         return web.Response(status=400, text=f"entry too far behind\n{request.headers['Authorization']}")
 
@@ -124,7 +122,7 @@ async def test_lines_that_a_receiver_refuses_are_not_sent_for_ever_and_its_reaso
         assert (await posted(server, portion())).why == "400: " + "x" * 190 + "(hidden)"
 
 
-async def test_a_receiver_says_of_which_lines_it_took_only_some() -> None:
+async def test_partially_accepted_lines_are_counted_as_refused() -> None:
     async with serving(
         answering(200, {"partialSuccess": {"rejectedLogRecords": "3", "errorMessage": "old"}})
     ) as server:
@@ -138,12 +136,12 @@ def test_a_collector_rejects_no_more_lines_than_there_are(said: Any, refused: in
     assert judge(200, body, "", lines=3) == Verdict("sent", refused)
 
 
-async def test_a_request_that_is_too_large_is_sent_in_parts() -> None:
+async def test_oversized_request_is_sent_in_parts() -> None:
     async with serving(answering(204)) as server:  # aiohttp takes a mebibyte
         assert (await posted(server, portion(texts=["x" * 16000] * 80))).result == "smaller"
 
 
-async def test_a_receiver_that_is_gone_hangs_or_is_no_receiver_is_told_in_words() -> None:
+async def test_unusable_receiver_is_reported_in_words() -> None:
     async def hang(request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(60)
         return web.Response()
@@ -174,7 +172,7 @@ async def test_a_receiver_that_is_gone_hangs_or_is_no_receiver_is_told_in_words(
         *(b'{"partialSuccess":7}', b'{"partialSuccess":{"rejectedLogRecords":1e999}}'),
     ],
 )
-def test_an_answer_of_success_in_unknown_words_is_a_success(body: bytes) -> None:
+def test_unknown_success_body_is_a_success(body: bytes) -> None:
     assert judge(200, body, "", lines=3).result == "sent"
     assert judge(503, body, "Wed, 21 Oct 2026 07:28:00 GMT", lines=3).wait == 0.0
     assert judge(503, body, "99999999", lines=3).wait == 300.0

@@ -97,7 +97,7 @@ class Scene:
 
 
 @in_world
-async def test_lines_leave_while_a_program_runs_and_the_last_ones_at_its_end(shop: Shop) -> None:
+async def test_lines_are_shipped_while_running_and_at_end(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.runs()
     task = await scene.begin()
@@ -117,7 +117,7 @@ async def test_lines_leave_while_a_program_runs_and_the_last_ones_at_its_end(sho
 
 
 @in_world
-async def test_a_new_leader_sends_what_was_not_taken_and_little_twice(shop: Shop) -> None:
+async def test_new_leader_sends_the_rest_with_few_duplicates(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.runs()
     task = await scene.begin()
@@ -136,7 +136,7 @@ async def test_a_new_leader_sends_what_was_not_taken_and_little_twice(shop: Shop
 
 
 @in_world
-async def test_a_new_leader_sends_nothing_again_of_a_pod_that_has_ended_and_is_still_there(shop: Shop) -> None:
+async def test_new_leader_resends_nothing_of_an_ended_pod(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.runs()
     task = await scene.begin()
@@ -154,7 +154,7 @@ async def test_a_new_leader_sends_nothing_again_of_a_pod_that_has_ended_and_is_s
 
 
 @in_world
-async def test_at_the_end_of_a_cluster_the_logs_of_all_its_pods_are_read(shop: Shop) -> None:
+async def test_ended_cluster_has_logs_of_all_pods_read(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.runs()
     worker = copy.deepcopy(scene.world.pod_of(scene.execution))
@@ -169,7 +169,7 @@ async def test_at_the_end_of_a_cluster_the_logs_of_all_its_pods_are_read(shop: S
 
 
 @in_world
-async def test_lines_that_come_within_a_second_are_one_request_and_one_note(shop: Shop) -> None:
+async def test_lines_within_a_second_are_one_request(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.runs()
     task = await scene.begin()
@@ -184,9 +184,7 @@ async def test_lines_that_come_within_a_second_are_one_request_and_one_note(shop
 
 
 @in_world
-async def test_a_flood_of_empty_lines_is_sent_in_requests_within_bounds(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_flood_of_empty_lines_is_sent_in_bounded_requests(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(shop)
     await scene.runs()
 
@@ -202,7 +200,7 @@ async def test_a_flood_of_empty_lines_is_sent_in_requests_within_bounds(
 
 
 @in_world
-async def test_a_bug_costs_the_lines_of_one_request_which_are_counted(shop: Shop) -> None:
+async def test_bug_loses_lines_of_single_request_and_counts_them(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.runs()
     task = await scene.begin()
@@ -217,7 +215,7 @@ async def test_a_bug_costs_the_lines_of_one_request_which_are_counted(shop: Shop
 
 
 @in_world
-async def test_a_receiver_that_is_away_keeps_no_execution_from_ending_and_the_light_says_so(shop: Shop) -> None:
+async def test_absent_receiver_keeps_no_execution_and_shows_problem(shop: Shop) -> None:
     scene = Scene(shop)
     scene.receiver.verdict = AGAIN
     await scene.runs()
@@ -245,7 +243,7 @@ async def test_a_receiver_that_is_away_keeps_no_execution_from_ending_and_the_li
 
 
 @in_world
-async def test_while_much_waits_running_programs_are_not_read_and_nothing_is_lost(shop: Shop) -> None:
+async def test_full_buffer_pauses_reading_and_loses_nothing(shop: Shop) -> None:
     scene = Scene(shop)
     scene.begin_term(buffer_bytes=4000)
     scene.receiver.verdict = AGAIN
@@ -265,7 +263,7 @@ async def test_while_much_waits_running_programs_are_not_read_and_nothing_is_los
 
 
 @in_world
-async def test_lines_of_pods_that_end_make_room_for_newer_ones_and_are_counted(shop: Shop) -> None:
+async def test_oldest_lines_of_ended_pods_are_dropped_and_counted(shop: Shop) -> None:
     scene = Scene(shop)
     scene.begin_term(buffer_bytes=4000)
     before = telemetry.REGISTRY.get_sample_value("compute_grid_log_lines_total", {"result": "dropped"}) or 0.0
@@ -287,7 +285,7 @@ async def test_lines_of_pods_that_end_make_room_for_newer_ones_and_are_counted(s
 
 
 @in_world
-async def test_what_a_container_wrote_before_it_was_restarted_comes_first(shop: Shop) -> None:
+async def test_output_before_container_restart_comes_first(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.runs()
     task = await scene.begin()
@@ -307,7 +305,7 @@ async def test_what_a_container_wrote_before_it_was_restarted_comes_first(shop: 
 
 
 @in_world
-async def test_a_cluster_or_a_database_that_is_away_costs_time_and_no_line(shop: Shop) -> None:
+async def test_absent_cluster_or_database_loses_no_line(shop: Shop) -> None:
     scene = Scene(shop)
     await scene.runs()
     scene.writes("one")
@@ -319,7 +317,7 @@ async def test_a_cluster_or_a_database_that_is_away_costs_time_and_no_line(shop:
 
 
 @pytest.mark.django_db
-def test_an_execution_that_was_deleted_meanwhile_and_an_older_place_change_nothing(shop: Shop) -> None:
+def test_deleted_execution_or_older_position_changes_nothing(shop: Shop) -> None:
     execution: Execution = shop.launch(kind="job", environment=shop.job)
     now = datetime(2026, 2, 2, tzinfo=UTC)
     newer, older = LogPlace("2026-02-02T10:00:01", 1, "2026-02-02T10:00:01.5"), LogPlace("2026-02-02T10:00:00", 9, "x")
@@ -346,7 +344,7 @@ def test_a_buffer_and_its_halves_lose_nothing_within_bounds() -> None:
     assert han.size == latin.size, "bytes are sent, not characters"
 
 
-async def test_a_real_receiver_that_comes_up_late_gets_each_line_of_a_real_shipper_once(
+async def test_late_real_receiver_gets_each_line_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(shipper_module, "IDLE_SECONDS", 0.0)

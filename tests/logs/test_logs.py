@@ -79,7 +79,7 @@ def test_a_log_is_for_whoever_may_see_the_execution(
     assert answer.status_code == 200
 
 
-def test_the_link_to_all_lines_has_the_executions_id_and_says_what_is_missing_there(
+def test_log_link_has_execution_id_and_says_limits(
     people: People, running: Execution, cluster: FakeCluster, settings: Settings
 ) -> None:
     write(cluster, running, "one")
@@ -113,9 +113,7 @@ def test_hostile_lines_are_text_on_both_pages(people: People, running: Execution
         assert "\x1b" not in page
 
 
-def test_the_links_to_earlier_lines_lead_to_the_first_one(
-    people: People, running: Execution, cluster: FakeCluster
-) -> None:
+def test_earlier_line_links_reach_the_first_line(people: People, running: Execution, cluster: FakeCluster) -> None:
     write(cluster, running, *MANY[:3000])
     page = text(people.owner, running, "?tab=log")
     shown = lines_of(page)
@@ -145,9 +143,7 @@ def test_newer_lines_are_those_after_the_last_one(people: People, running: Execu
     assert attribute(page, "after") > after
 
 
-def test_a_program_that_writes_too_fast_leaves_a_gap_that_is_said(
-    people: People, running: Execution, cluster: FakeCluster
-) -> None:
+def test_log_gap_of_fast_program_is_reported(people: People, running: Execution, cluster: FakeCluster) -> None:
     write(cluster, running, "2026-03-04T09:00:00Z first")
     after = attribute(text(people.owner, running, "log/?part=rows"), "after")
     write(cluster, running, *(f"2026-03-04T09:00:01Z {number}" for number in range(2500)), append=True)
@@ -166,9 +162,7 @@ def test_a_search_looks_through_the_whole_log(people: People, running: Execution
     assert 'value="&lt;script&gt;"' in text(people.owner, running, "?tab=log&q=%3Cscript%3E")
 
 
-def test_what_a_search_did_not_find_is_not_searched_again(
-    people: People, running: Execution, cluster: FakeCluster
-) -> None:
+def test_search_miss_is_not_searched_again(people: People, running: Execution, cluster: FakeCluster) -> None:
     write(cluster, running, *MANY)
     after = attribute(text(people.owner, running, "log/?part=rows&q=nothing"), "after")
     asked = len(cluster.requests)
@@ -242,7 +236,7 @@ def test_two_heads_are_told_apart(people: People, crowd: Execution, cluster: Fak
     assert lines_of(text(people.owner, crowd, f"log/?part=rows&after={attribute(page, 'after')}")) == ["last"]
 
 
-def test_the_run_before_a_restart_is_offered_when_there_is_one(
+def test_log_before_restart_is_offered_if_present(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     write(cluster, running, "now")
@@ -279,16 +273,14 @@ def test_a_kept_log_is_paged_and_downloaded_whole(
     assert answer.content.decode().splitlines() == lines
 
 
-def test_a_log_of_which_only_the_end_was_kept_says_so(
-    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
-) -> None:
+def test_partially_kept_log_says_so(people: People, running: Execution, cluster: FakeCluster, runtime: Runtime) -> None:
     cluster.remove(PODS, running.object_name, namespace=NAMESPACE)
     fill(runtime, cluster)
     end_it(running, runtime, "x" * 64 * 1024)
     assert "Only its end was kept: the last 64 KiB or 5,000 lines." in text(people.owner, running, "?tab=log")
 
 
-def test_an_open_page_is_told_when_the_execution_has_ended(
+def test_open_page_learns_the_end_of_execution(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     write(cluster, running, "one")
@@ -321,7 +313,7 @@ def test_an_open_page_is_told_when_the_execution_has_ended(
         ),
     ],
 )
-def test_what_went_wrong_is_said_on_the_page_and_instead_of_a_file(
+def test_log_error_is_shown_on_page_and_as_download(
     people: People, running: Execution, cluster: FakeCluster, error: GridError, sentence: str, status: int
 ) -> None:
     cluster.fail_next(error, 2, verb="logs")
@@ -332,7 +324,7 @@ def test_what_went_wrong_is_said_on_the_page_and_instead_of_a_file(
     assert not answer.has_header("Content-Disposition")
 
 
-def test_a_pod_that_is_gone_is_said_to_an_open_page(
+def test_missing_pod_is_reported_to_an_open_page(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.remove(PODS, running.object_name, namespace=NAMESPACE)
@@ -342,7 +334,7 @@ def test_a_pod_that_is_gone_is_said_to_an_open_page(
     assert client.get(f"{path}?download=1").status_code == 404
 
 
-def test_lines_that_take_too_long_are_left_out_with_a_download(
+def test_slow_lines_are_left_out_with_a_download(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(cluster, running, "hello")

@@ -20,9 +20,7 @@ def execution(people: People) -> Execution:
     return make_execution(people.owner, make_project(people.owner), state=State.RUNNING)
 
 
-def test_an_operator_begins_it_for_an_execution_and_another_sees_who_and_ends_it(
-    people: People, execution: Execution
-) -> None:
+def test_operator_begins_verbose_logging_and_another_ends_it(people: People, execution: Execution) -> None:
     client = client_of(people.operator)
     assert f'href="{PAGE}?execution={execution.pk}"' in execution_page(people.operator, execution)
     assert f'value="{execution.pk}"' in client.get(f"{PAGE}?execution={execution.pk}").text
@@ -65,7 +63,7 @@ def test_a_refusal_says_why(people: People, asked: dict[str, str], words: str) -
     assert not VerboseLogging.objects.exists()
 
 
-def test_nothing_more_is_logged_about_what_has_ended_or_about_too_many(people: People, execution: Execution) -> None:
+def test_verbose_logging_is_refused_for_ended_or_too_many(people: People, execution: Execution) -> None:
     now = timezone.now()
     begun = [VerboseLogging(execution=str(n), from_at=now, until_at=now + timedelta(hours=1)) for n in range(20)]
     VerboseLogging.objects.bulk_create(begun)
@@ -75,9 +73,7 @@ def test_nothing_more_is_logged_about_what_has_ended_or_about_too_many(people: P
     assert "has ended" in client.post(PAGE, asked).text
 
 
-def test_each_process_is_told_of_its_component_and_of_all_executions_until_their_time(
-    people: People, execution: Execution
-) -> None:
+def test_processes_get_verbose_times_of_component_and_executions(people: People, execution: Execution) -> None:
     now = timezone.now()
     verboselogging.begin(component="proxy", by=people.operator, reason="x", now=now)
     verboselogging.begin(execution=execution.pk, by=people.operator, reason="x", now=now)

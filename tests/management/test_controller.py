@@ -19,7 +19,7 @@ def database_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("database controller")]
 
 
-async def test_a_controller_that_has_to_end_waits_for_no_endless_query(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_controller_ending_does_not_wait_for_endless_query(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = threading.Event()
 
     async def ask(target: LaunchTarget, threads: controller.ControllerThreads, leading: set[str]) -> None:
@@ -35,7 +35,7 @@ async def test_a_controller_that_has_to_end_waits_for_no_endless_query(monkeypat
     assert not database_threads()
 
 
-async def test_a_controller_serves_its_metrics_and_works_on_where_the_port_is_taken(
+async def test_controller_serves_metrics_and_works_without_the_port(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     settings.CONTROLLER_METRICS_PORT = free_ports()

@@ -19,12 +19,12 @@ def test_everything_in_the_demo_data_passes_its_own_validation(db: None) -> None
         thing.full_clean()
 
 
-def test_every_image_of_the_demo_is_in_the_embedded_clusters_catalogue(db: None) -> None:
+def test_demo_images_are_in_the_embedded_catalogue(db: None) -> None:
     create_demo_data(new_accounts())
     assert {environment.image for environment in Environment.objects.all()} <= set(ImageCatalogue().names())
 
 
-def test_an_editor_asks_before_it_runs_what_others_have_left_in_the_files(db: None) -> None:
+def test_demo_editor_keeps_workspace_trust_enabled(db: None) -> None:
     create_demo_data(new_accounts())
     commands = [one.command for one in Environment.objects.all() if "code-server" in one.command]
     assert commands
@@ -32,9 +32,7 @@ def test_an_editor_asks_before_it_runs_what_others_have_left_in_the_files(db: No
 
 
 @pytest.mark.parametrize("framework", Framework.values)
-def test_a_notebook_a_script_and_a_cluster_of_each_framework_have_the_version_that_their_image_installs(
-    db: None, framework: str
-) -> None:
+def test_demo_framework_environments_share_the_version_in_images(db: None, framework: str) -> None:
     create_demo_data(new_accounts())
     serving = [one for one in Environment.objects.order_by("kind") if framework in one.frameworks]
     assert [one.kind for one in serving] == ["cluster", "job", "workspace"]
@@ -50,7 +48,7 @@ def test_a_second_start_changes_nothing(db: None) -> None:
     assert new_accounts() == []
 
 
-def test_a_start_that_fails_half_way_leaves_no_accounts_without_passwords(db: None) -> None:
+def test_failed_start_leaves_no_accounts_without_passwords(db: None) -> None:
     HardwareTier.objects.create(id="small", name="In the way", node_pool="default", cores="1", memory="1Gi")
     with pytest.raises(IntegrityError), transaction.atomic():
         create_demo_data(new_accounts())
@@ -76,7 +74,7 @@ def test_debugging_is_not_served_beyond_this_machine(settings: Settings) -> None
         call_command("web", host="0.0.0.0")
 
 
-def test_the_all_in_one_command_runs_in_demo_mode_only(settings: Settings) -> None:
+def test_all_in_one_command_runs_only_in_demo_mode(settings: Settings) -> None:
     settings.DEMO = False
     with pytest.raises(CommandError, match="make run"):
         call_command("up")

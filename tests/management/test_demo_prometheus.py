@@ -26,9 +26,7 @@ def chosen(*taken: int, nodes: int = 0, **environment: str) -> DemoPrometheus:
     return chosen_prometheus(8004, environment, nodes=nodes, is_free=lambda port: port not in taken)
 
 
-def test_without_the_program_the_start_says_what_is_absent_and_how_to_install_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_prometheus_is_reported_with_install_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = chosen()
     assert found.port == 0 and found.environment("web") == {}
@@ -37,7 +35,7 @@ def test_without_the_program_the_start_says_what_is_absent_and_how_to_install_it
 
 
 @pytest.mark.usefixtures("installed")
-def test_each_program_serves_its_metrics_and_the_web_process_knows_where_to_ask() -> None:
+def test_programs_serve_metrics_and_web_knows_prometheus() -> None:
     found = chosen()
     assert found.environment("web") == {"GRID_METRICS_PORT": "8005", "GRID_PROMETHEUS_URL": "http://127.0.0.1:8004"}
     assert found.environment("proxy") == {"GRID_PROXY_METRICS_PORT": "8006"}
@@ -48,18 +46,18 @@ def test_each_program_serves_its_metrics_and_the_web_process_knows_where_to_ask(
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("url", ["http://elsewhere:9090", ""], ids=["another one", "none"])
-def test_whoever_names_another_one_or_none_gets_no_second(url: str) -> None:
+def test_configured_prometheus_prevents_a_second_one(url: str) -> None:
     assert chosen(GRID_PROMETHEUS_URL=url) == DemoPrometheus()
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_taken_port_or_very_many_nodes_are_said_and_hold_nothing_up() -> None:
+def test_taken_port_or_many_nodes_skip_prometheus_with_reason() -> None:
     assert "Port 8006 is in use" in chosen(8006).absent
     assert "simulated nodes" in chosen(nodes=NODES_AT_MOST + 1).absent
     assert chosen(nodes=NODES_AT_MOST).absent == ""
 
 
-def test_its_configuration_scrapes_the_cluster_and_us_and_is_private(installed: Path, tmp_path: Path) -> None:
+def test_prometheus_configuration_scrapes_cluster_and_product_privately(installed: Path, tmp_path: Path) -> None:
     cluster = {"server": "https://127.0.0.1:8002", "certificate-authority-data": base64.b64encode(b"CA").decode()}
     text = {
         "clusters": [{"name": "c", "cluster": cluster}],

@@ -35,7 +35,7 @@ def former(tmp_path: Path, first: str) -> Path:
     ("first", "command"),
     [("0001_initial", "migrate"), ("0001_initial", "web"), ("0001_foundation", "migrate"), ("0001_foundation", "up")],
 )
-def test_database_of_an_earlier_version_is_refused_with_what_to_do(former: Path, command: str) -> None:
+def test_database_of_earlier_version_is_refused_with_advice(former: Path, command: str) -> None:
     before = hashlib.sha256(former.read_bytes()).digest()
     answer = subprocess.run(
         [sys.executable, "manage.py", command],

@@ -22,9 +22,7 @@ def test_there_is_none_where_the_machine_has_no_nginx(programs: Path, monkeypatc
     assert up._front_image() == ""
 
 
-def test_it_is_found_among_the_systems_programs_and_can_be_turned_off(
-    programs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nginx_is_found_in_system_programs_and_optional(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (programs / "sbin").mkdir()
     (programs / "sbin" / "nginx").touch(0o755)
     assert up._front_image() == "compute-grid/nginx:1"

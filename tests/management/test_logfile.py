@@ -24,7 +24,7 @@ def printed(log: LogFile, text: bytes) -> None:
     log.close(within=60)
 
 
-def test_nothing_of_a_running_program_is_lost_or_torn_when_files_change(tmp_path: Path) -> None:
+def test_log_rotation_loses_and_tears_no_line(tmp_path: Path) -> None:
     path = tmp_path / "log" / "web.log"
     log = LogFile(path, file_bytes=10_000, older_files=20)
     code = "for n in range(3000): print(f'line {n:05} ' + 'x' * 40, flush=n % 7 == 0)"
@@ -52,7 +52,7 @@ def test_a_later_start_goes_on_in_the_same_file(tmp_path: Path) -> None:
     assert written(path) == ["first", "second, without an end of line"]
 
 
-def test_a_full_disk_does_not_hold_up_who_prints_and_lines_come_again_with_room(disk: Path) -> None:
+def test_full_disk_does_not_block_logging_and_lines_return(disk: Path) -> None:
     path = disk / "log" / "web.log"
     log = LogFile(path)
     ballast = fill(disk)

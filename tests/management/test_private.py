@@ -29,7 +29,7 @@ def test_new_files_are_readable_by_nobody_else(tmp_path: Path) -> None:
     assert (mode(folder), mode(file)) == (0o700, 0o600)
 
 
-def test_the_database_of_an_earlier_version_is_closed_to_others(tmp_path: Path) -> None:
+def test_database_of_earlier_version_is_closed_to_others(tmp_path: Path) -> None:
     files = [tmp_path / "grid.sqlite3", tmp_path / "grid.sqlite3-wal", tmp_path / "notes"]
     for one in files:
         one.touch(mode=0o644)

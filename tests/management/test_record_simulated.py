@@ -48,7 +48,7 @@ def record(*pods: Pod, with_clusters: bool = False) -> int:
     return record_simulated(pods, with_clusters=with_clusters, now=timezone.now())
 
 
-def test_each_execution_of_one_pod_gets_a_row_in_the_state_that_its_pod_shows() -> None:
+def test_simulated_execution_gets_a_row_matching_its_pod() -> None:
     assert (
         record(
             simulated_pod("aaaaaaaaaa", ready=True), simulated_pod("bbbbbbbbbb"), simulated_pod("cccccccccc", node="")
@@ -68,7 +68,7 @@ def test_a_second_time_only_what_is_new_is_made() -> None:
     assert (Execution.objects.count(), Project.objects.count(), HardwareTier.objects.count()) == (2, 1, 1)
 
 
-def test_an_execution_that_has_ended_is_known_when_the_next_start_shows_its_pod_again() -> None:
+def test_ended_execution_is_recorded_again_when_its_pod_returns() -> None:
     record(simulated_pod("aaaaaaaaaa"))
     now = timezone.now()
     Execution.objects.update(state=State.SUCCEEDED, slots_reserved_at=None, ended_at=now, settled_at=now)
@@ -93,7 +93,7 @@ def test_a_database_that_does_not_answer_is_tried_again(monkeypatch: pytest.Monk
     assert asked.call_count == 2
 
 
-def test_who_launches_is_a_member_so_that_nothing_is_stopped_and_cannot_log_in() -> None:
+def test_simulated_owners_are_members_who_cannot_log_in() -> None:
     record(simulated_pod("aaaaaaaaaa"), simulated_pod("bbbbbbbbbb", user="bilal-2"))
     roles = dict(Membership.objects.values_list("user__username", "role"))
     assert roles == {"amara-1": "owner", "bilal-2": "contributor"}
@@ -107,7 +107,7 @@ def test_nobody_is_offered_what_only_played_executions_run_on() -> None:
     assert (list(tiers_for(user, "workspace")), list(environments_for(user, "workspace"))) == ([], [])
 
 
-def test_a_cluster_is_recorded_only_on_demand_with_all_its_pods_as_slots() -> None:
+def test_simulated_cluster_is_recorded_on_demand_with_all_slots() -> None:
     pods = [
         simulated_pod("dddddddddd", "cluster", name="w1", component="worker"),
         simulated_pod("dddddddddd", "cluster", name="w2", component="worker"),
@@ -122,7 +122,7 @@ def test_a_cluster_is_recorded_only_on_demand_with_all_its_pods_as_slots() -> No
     assert (cluster.framework, cluster.workers_maximum) == ("dask", 2)
 
 
-def test_what_has_ended_or_is_about_to_gets_no_row() -> None:
+def test_ended_or_ending_simulated_pod_gets_no_row() -> None:
     assert (
         record(
             simulated_pod("aaaaaaaaaa", phase="Succeeded"),
@@ -132,7 +132,7 @@ def test_what_has_ended_or_is_about_to_gets_no_row() -> None:
     )
 
 
-def test_it_is_refused_outside_of_the_demonstration(settings: Settings) -> None:
+def test_simulated_recording_is_refused_outside_the_demonstration(settings: Settings) -> None:
     settings.DEMO = False
     with pytest.raises(CommandError, match="only with GRID_DEMO"):
         call_command("record_simulated")

@@ -41,7 +41,7 @@ def test_packages_are_installed_with_one_line_and_once(
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_pip_says_is_shown_when_it_fails(
+def test_pip_output_is_shown_on_failure(
     script: dict[str, Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     python_that(tmp_path, ends=1)
@@ -54,6 +54,6 @@ def test_what_pip_says_is_shown_when_it_fails(
     assert not (tmp_path / "installed-requirements.lock").exists()
 
 
-def test_the_time_of_a_start_is_counted_from_before_the_set_up() -> None:
+def test_start_time_is_counted_from_before_set_up() -> None:
     recipe = subprocess.run(["make", "-n", "run"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert recipe.index("began=$(date +%s)") < recipe.index("setup_environment.py run") < recipe.index("--began $began")

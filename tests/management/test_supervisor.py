@@ -66,14 +66,12 @@ def test_a_program_that_ignores_the_stop_is_killed(supervisor: Supervisor, tmp_p
     assert not process.is_running()
 
 
-def test_a_program_that_ends_while_starting_says_its_last_words(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_program_ending_at_start_shows_its_last_words(supervisor: Supervisor, tmp_path: Path) -> None:
     with pytest.raises(StartFailed, match="The web ended while starting: port 1 is taken"):
         supervisor.start(program(tmp_path, "web", "import sys; sys.exit('port 1 is taken')"))
 
 
-def test_a_program_that_ends_is_told_at_once_although_another_one_is_still_awaited(
-    supervisor: Supervisor, tmp_path: Path
-) -> None:
+def test_ending_program_is_reported_while_another_is_awaited(supervisor: Supervisor, tmp_path: Path) -> None:
     never = SupervisedProgram(
         "cluster", [sys.executable, "-c", SLEEPER, os.devnull], {}, tmp_path / "c.log", lambda: False
     )
@@ -93,7 +91,7 @@ def test_a_program_that_ends_by_itself_is_started_again(supervisor: Supervisor, 
     watcher.join()
 
 
-def test_a_program_that_cannot_be_started_again_ends_no_other_and_is_tried_again(
+def test_unstartable_program_is_retried_and_ends_no_other(
     supervisor: Supervisor, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As when there is no memory for another process; here its file is away for a while."""
@@ -114,7 +112,7 @@ def test_a_program_that_cannot_be_started_again_ends_no_other_and_is_tried_again
     watcher.join()
 
 
-def test_an_optional_program_that_keeps_ending_is_given_up_and_ends_no_other(
+def test_crashing_optional_program_is_given_up_alone(
     supervisor: Supervisor, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("grid.management.supervisor._RESTART_DELAYS", (0.0, 0.0))
@@ -163,7 +161,7 @@ def test_the_next_start_ends_what_was_left_behind(tmp_path: Path, moved: float) 
     assert not process.is_running()
 
 
-def test_a_strangers_process_with_a_reused_id_is_left_alone(tmp_path: Path) -> None:
+def test_foreign_process_with_reused_id_is_left_alone(tmp_path: Path) -> None:
     register = tmp_path / "processes.json"
     register.write_text(json.dumps([{"name": "web", "pid": os.getpid(), "created": 1.0}]))
     assert end_leftovers(register) == []
@@ -176,7 +174,7 @@ def test_a_damaged_register_is_no_obstacle(tmp_path: Path, content: bytes) -> No
     assert end_leftovers(register) == []
 
 
-def test_a_full_disk_does_not_keep_a_program_from_starting(disk: Path) -> None:
+def test_full_disk_does_not_keep_program_from_starting(disk: Path) -> None:
     supervisor = Supervisor(disk / "processes.json")
     fill(disk)
     try:

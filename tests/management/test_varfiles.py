@@ -41,7 +41,7 @@ def var(intact: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(intact, tmp_path / "var"))
 
 
-def test_nothing_is_wrong_with_what_the_product_itself_writes(intact: Path) -> None:
+def test_product_files_have_no_damage(intact: Path) -> None:
     assert damages(intact, KEPT_FILES) == []
 
 
@@ -58,7 +58,7 @@ def test_looking_changes_nothing(var: Path) -> None:
 
 
 @pytest.mark.parametrize(("kept", "damage"), _CASES)
-def test_one_damaged_file_is_one_sentence(var: Path, kept: KeptFile, damage: str) -> None:
+def test_damaged_file_is_reported_in_a_single_sentence(var: Path, kept: KeptFile, damage: str) -> None:
     path = sorted(var.glob(kept.name))[0]
     DAMAGES[damage](path)
     (sentence,) = damages(var, KEPT_FILES)
@@ -70,7 +70,7 @@ def test_every_row_has_a_file_here(intact: Path) -> None:
     assert [kept.name for kept in KEPT_FILES if kept.name not in _ELSEWHERE and not list(intact.glob(kept.name))] == []
 
 
-def test_what_cannot_be_read_says_so_and_whom_to_give_it_to(var: Path) -> None:
+def test_unreadable_file_is_reported_with_its_needed_owner(var: Path) -> None:
     """In a process of its own, because root may read everything."""
     harmed = [kept for kept in KEPT_FILES if "unreadable" in noticed(kept) and kept.name not in _ELSEWHERE]
     for kept in harmed:
@@ -91,7 +91,7 @@ def test_what_cannot_be_read_says_so_and_whom_to_give_it_to(var: Path) -> None:
         )
 
 
-def test_a_newer_log_is_looked_into_and_an_older_database_of_somebody_else_is_refused(var: Path) -> None:
+def test_newer_log_is_inspected_and_foreign_older_database_refused(var: Path) -> None:
     os.truncate(var / "grid.sqlite3-wal", (var / "grid.sqlite3-wal").stat().st_size - 100)
     assert damages(var, KEPT_FILES) == [], "a log that is cut short is what a crash leaves"
     for end in ("", "-wal", "-shm"):
@@ -110,7 +110,7 @@ def test_a_key_of_another_authority_is_noticed(var: Path, tmp_path: Path) -> Non
     assert sentence.startswith(str(var / "cluster" / "server.pem")) and "was not signed by ca.crt" in sentence
 
 
-def test_a_disk_without_room_is_one_sentence_even_before_the_folder_is_there(tmp_path: Path) -> None:
+def test_disk_without_space_is_reported_even_without_folder(tmp_path: Path) -> None:
     assert lack_of_room(tmp_path / "not" / "yet", 1) == ""
     free = shutil.disk_usage(tmp_path).free
     sentence = lack_of_room(tmp_path / "not" / "yet", free + 2**40)
@@ -118,7 +118,7 @@ def test_a_disk_without_room_is_one_sentence_even_before_the_folder_is_there(tmp
     assert lack_of_room(Path("/proc/compute-grid"), 2**20) == "", "no disk at all"
 
 
-def test_a_file_that_goes_between_two_looks_is_no_damage_but_a_dangling_link_is(tmp_path: Path) -> None:
+def test_vanishing_file_is_fine_but_dangling_link_is_damage(tmp_path: Path) -> None:
     kept = KeptFile("grid.sqlite3-wal", "the newest changes")
     path = tmp_path / kept.name
     assert damage(path, kept) == ""

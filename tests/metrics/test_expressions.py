@@ -130,14 +130,14 @@ def rows(columns: Mapping[str, float]) -> list[tuple[str, float]]:
 
 
 @needs_promtool
-def test_a_pods_throttling_is_its_pressure_else_that_of_cfs_else_unknown(tmp_path: Path) -> None:
+def test_pod_throttling_prefers_pressure_over_cfs_or_is_unknown(tmp_path: Path) -> None:
     asked = pods_columns("ns", "p1")["throttled"]
     for series, expected in (({**_PSI, **_CFS}, [("{}", 10.0)]), (_CFS, [("{}", 25.0)]), (_CADVISOR, [])):
         evaluated(tmp_path, series, {asked: expected})
 
 
 @needs_promtool
-def test_a_pod_that_its_own_limit_throttles_does_not_wait_for_its_neighbours(tmp_path: Path) -> None:
+def test_pod_throttled_by_own_limit_does_not_await_neighbours(tmp_path: Path) -> None:
     for series, waiting in (
         (_PSI, [(_ONE, 10.0)]),
         ({**_PSI, **_CFS}, [(_ONE, 0.0)]),
@@ -148,7 +148,7 @@ def test_a_pod_that_its_own_limit_throttles_does_not_wait_for_its_neighbours(tmp
 
 
 @needs_promtool
-def test_the_columns_of_pods_and_nodes_are_what_is_known_and_no_more(tmp_path: Path) -> None:
+def test_pod_and_node_columns_hold_only_known_values(tmp_path: Path) -> None:
     of_pod = {
         "cpu_used": 1,
         "memory_used": 100,
@@ -200,7 +200,7 @@ _CLAIMED = {
 
 
 @needs_promtool
-def test_the_fullest_file_system_is_that_of_node_exporter_else_of_cadvisor_else_unknown(tmp_path: Path) -> None:
+def test_fullest_file_system_prefers_node_exporter_over_cadvisor(tmp_path: Path) -> None:
     asked = node_columns("n1")["filesystem"]
     for series, expected in (
         ({**_EXPORTED, **_DEVICES}, [("{}", 75.0)]),
@@ -211,7 +211,7 @@ def test_the_fullest_file_system_is_that_of_node_exporter_else_of_cadvisor_else_
 
 
 @needs_promtool
-def test_a_pools_use_is_summed_or_the_most_of_its_nodes_whichever_metrics_each_has(tmp_path: Path) -> None:
+def test_pool_use_is_summed_across_mixed_metrics(tmp_path: Path) -> None:
     series = {
         **{f'kube_node_labels{{node="{node}",label_pool="gpu"}}': "1x10" for node in ("n1", "n2")},
         'kube_node_labels{node="n3",label_pool="other"}': "1x10",

@@ -19,12 +19,12 @@ def verified(authority: Authority, chain: str, host: str) -> None:
     PolicyBuilder().store(store).build_server_verifier(x509.DNSName(host)).verify(leaf, [])
 
 
-def test_each_process_has_the_same_authority_to_the_last_byte() -> None:
+def test_authority_is_identical_in_each_process() -> None:
     assert Authority("secret").bundle == Authority("secret").bundle
     assert base64.b64decode(Authority("secret").bundle).decode() == Authority("secret").pem
 
 
-def test_one_process_vouches_for_what_another_one_serves() -> None:
+def test_certificate_of_a_process_is_trusted_by_another() -> None:
     chain = Authority("secret").issue(HOST, now=datetime.now(UTC))
     verified(Authority("secret"), chain, HOST)
 

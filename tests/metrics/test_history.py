@@ -35,7 +35,7 @@ async def read(url: str) -> dict[int, dict[str, int]]:
     return await asyncio.to_thread(history(url).read, "gpu", START, START + 6, 3)
 
 
-async def test_values_come_by_minute_and_column_and_what_is_no_number_is_left_out() -> None:
+async def test_history_values_come_by_minute_without_non_numbers() -> None:
     at = [START * 60, (START + 3) * 60, (START + 6) * 60]
     answer = answering(
         ("nodes", [[at[0], "2"], [at[1], "3"]]), ("used_millicores", [[at[0], "1499.6"], [at[1], "NaN"], [at[2], "-1"]])
@@ -52,7 +52,7 @@ async def test_values_come_by_minute_and_column_and_what_is_no_number_is_left_ou
 @pytest.mark.parametrize(
     "body", ['{"status": "success"}', "[]", "no", '{"data": {"result": [{"metric": {}, "values": []}]}}']
 )
-async def test_an_answer_that_makes_no_sense_is_an_outage_that_keeps_the_password(body: str) -> None:
+async def test_senseless_answer_is_an_outage_and_hides_password(body: str) -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text=body, content_type="application/json")
 
@@ -62,7 +62,7 @@ async def test_an_answer_that_makes_no_sense_is_an_outage_that_keeps_the_passwor
     assert "secret" not in str(raised.value)
 
 
-def test_one_question_is_for_all_that_prometheus_can_know() -> None:
+def test_single_query_covers_all_prometheus_columns() -> None:
     asked = history("http://p").query("gpu")
     columns = [field.name for field in PoolSample._meta.get_fields()]
     own = ("id", "pool", "minute", "pods_waiting", "executions_running", "executions_waiting")

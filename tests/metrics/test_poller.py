@@ -65,7 +65,7 @@ async def test_absent_metrics_are_asked_for_seldom_and_said_once() -> None:
 
 
 @virtual_time
-async def test_the_last_usage_is_kept_through_a_short_outage_and_forgotten_in_a_long_one() -> None:
+async def test_usage_survives_short_outage_but_not_a_long_one() -> None:
     source = Scripted()
     async with polling(source) as (store, _):
         await passes(1)

@@ -11,7 +11,7 @@ def minutes(recent: RecentUsage, name: str) -> list[int]:
     return [sample.minute for sample in recent.of(name)]
 
 
-def test_a_minute_has_the_highest_of_what_was_measured_within_it() -> None:
+def test_minute_holds_the_highest_measurement() -> None:
     recent = RecentUsage()
     for cpu, memory in ((200, GIB), (900, GIB), (100, 2 * GIB)):
         recent.add(7, {"n1": Usage(cpu, memory)})
@@ -26,7 +26,7 @@ def test_a_minute_without_a_measurement_is_a_gap() -> None:
     assert minutes(recent, "n1") == [100, 101, 105]
 
 
-def test_what_is_older_than_half_an_hour_is_forgotten() -> None:
+def test_usage_older_than_half_an_hour_is_dropped() -> None:
     recent = RecentUsage()
     for minute in range(1000, 1100):
         recent.add(minute, {"n1": Usage(minute, GIB)})
@@ -35,7 +35,7 @@ def test_what_is_older_than_half_an_hour_is_forgotten() -> None:
     assert recent.of("n1") == []
 
 
-def test_a_node_that_one_round_has_not_measured_keeps_what_is_known() -> None:
+def test_node_missing_in_a_round_keeps_known_usage() -> None:
     recent = RecentUsage()
     recent.add(10, {"n1": Usage(1, GIB), "n2": Usage(1, GIB)})
     recent.add(11, {"n2": Usage(1, GIB)})
@@ -50,13 +50,13 @@ def test_a_clock_that_was_set_back_loses_nothing() -> None:
     assert recent.of("n1") == [UsageSample(50, 7, 1024)]
 
 
-def test_a_value_beyond_what_fits_is_the_largest_that_does() -> None:
+def test_value_beyond_capacity_is_clamped() -> None:
     recent = RecentUsage()
     recent.add(1, {"n1": Usage(2**40, 2**80)})
     assert recent.of("n1") == [UsageSample(1, 2**32 - 2, 2**32 - 2)]
 
 
-def test_nodes_that_come_and_go_take_no_more_memory_than_those_of_half_an_hour() -> None:
+def test_changing_nodes_take_bounded_memory() -> None:
     recent = RecentUsage()
     for minute in range(1, 500):
         recent.add(minute, {f"node-{minute}": Usage(1, GIB)})

@@ -32,7 +32,7 @@ def measuring_cluster() -> FakeCluster:
     return cluster
 
 
-async def test_the_metrics_api_gives_nodes_and_the_sum_of_a_pods_containers() -> None:
+async def test_metrics_api_gives_nodes_and_summed_pod_containers() -> None:
     measured = await MetricsApi(measuring_cluster()).measure()
     assert measured.nodes == {"n1": Usage(1500, 2 * 2**30)}
     assert measured.pods == {"ns/p1": Usage(251, 101 * 2**20)}
@@ -40,7 +40,7 @@ async def test_the_metrics_api_gives_nodes_and_the_sum_of_a_pods_containers() ->
 
 
 @pytest.mark.parametrize("timestamp", ["", "soon", "2026-03-04", "0001-01-01T00:00:00+23:59"])
-async def test_a_measurement_without_a_readable_time_is_one_of_an_unknown_time(timestamp: str) -> None:
+async def test_measurement_without_readable_time_has_unknown_time(timestamp: str) -> None:
     cluster = FakeCluster()
     cluster.put(POD_METRICS, {"metadata": {"name": "p1", "namespace": "ns"}, "timestamp": timestamp, "containers": []})
     assert (await MetricsApi(cluster).measure()).pods_at == {"ns/p1": 0.0}
@@ -55,14 +55,14 @@ async def test_the_metrics_api_gives_the_pods_of_one_namespace() -> None:
         await MetricsApi(cluster).measure_pods("ns")
 
 
-async def test_a_cluster_without_metrics_server_is_a_normal_state_with_a_sentence() -> None:
+async def test_cluster_without_metrics_server_is_normal_with_sentence() -> None:
     cluster = FakeCluster()
     cluster.unserved = {NODE_METRICS, POD_METRICS}
     with pytest.raises(NoMetrics, match="metrics-server is not installed"):
         await MetricsApi(cluster).measure()
 
 
-async def test_one_unreadable_quantity_is_skipped() -> None:
+async def test_unreadable_quantity_is_skipped_alone() -> None:
     cluster = measuring_cluster()
     cluster.put(NODE_METRICS, {"metadata": {"name": "bad"}, "usage": {"cpu": "lots"}})
     measured = await MetricsApi(cluster).measure()
@@ -109,7 +109,7 @@ async def test_prometheus_is_asked_for_the_pods_of_one_namespace() -> None:
     assert found == {"ns/p1": Usage(250, 105_000_000)}
 
 
-async def test_a_prometheus_that_knows_no_containers_says_what_it_must_scrape() -> None:
+async def test_prometheus_without_containers_says_what_to_scrape() -> None:
     asked = (node_cpu(), node_memory(), pod_cpu(), pod_memory(), pods_waiting())
     nothing = prometheus_answering({each: [] for each in asked})
     async with serving(nothing) as server:

@@ -21,7 +21,7 @@ def lines(*events: Event) -> list[ActivityLine]:
     return found  # type: ignore[return-value]
 
 
-def test_the_same_said_of_many_pods_is_one_line_that_counts_them() -> None:
+def test_same_event_of_many_pods_is_a_counted_line() -> None:
     same = [
         event(f"e{number}", f"worker-{number}", "NotTriggerScaleUp", "max node group size reached")
         for number in range(18)
@@ -31,7 +31,7 @@ def test_the_same_said_of_many_pods_is_one_line_that_counts_them() -> None:
     assert [name for _, _, name in line.objects] == ["worker-17", "worker-16", "worker-15"]
 
 
-def test_causes_differ_by_what_is_said_and_the_latest_comes_first() -> None:
+def test_event_causes_differ_by_message_with_latest_first() -> None:
     grows = event("e1", "worker-1", "TriggeredScaleUp", "pod triggered scale-up: [{default 1->2 (max: 3)}]")
     again = event("e2", "worker-2", "TriggeredScaleUp", "pod triggered scale-up: [{default 2->3 (max: 3)}]")
     assert [line.message.split("{default ")[1][:4] for line in lines(grows, again)] == ["2->3", "1->2"]

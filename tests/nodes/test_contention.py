@@ -43,14 +43,14 @@ def found_after(samples: Sequence[PodSample], rounds: int = ROUNDS) -> Contentio
 GREEDY, SHORT = sample("greedy", 3000, 2000), sample("short", 950, 750)
 
 
-def test_the_pod_with_the_largest_overuse_is_named_and_who_gets_too_little() -> None:
+def test_largest_overuser_and_its_victims_are_named() -> None:
     found = found_after([SHORT, GREEDY, sample("idle", 10)])
     assert found is not None
     assert [(pod.key, pod.role) for pod in found.pods] == [("greedy", "offender"), ("short", "victim"), ("idle", "")]
     assert (found.used, found.score, found.until - found.since) == (3960, 1000, 45.0)
 
 
-def test_one_round_less_says_nothing() -> None:
+def test_contention_needs_all_rounds() -> None:
     assert found_after([GREEDY, SHORT], ROUNDS - 1) is None
 
 
@@ -61,12 +61,12 @@ def test_a_measurement_that_is_reported_again_counts_once() -> None:
     assert rounds.busy == 1
 
 
-def test_an_older_measurement_of_another_metrics_server_counts_as_reported_again() -> None:
+def test_older_measurement_of_another_server_counts_as_repeated() -> None:
     rounds = rounds_of([[GREEDY, SHORT]] * 2)
     assert advance(rounds, CORES, [GREEDY._replace(measured_at=20.0), SHORT._replace(measured_at=20.0)]) is rounds
 
 
-def test_a_node_whose_clock_was_set_back_is_measured_on() -> None:
+def test_node_with_clock_set_back_is_still_measured() -> None:
     rounds = replace(rounds_of([[GREEDY, SHORT]]), measured_at={"greedy": 9000.0, "short": 9000.0})
     assert advance(rounds, CORES, [GREEDY._replace(measured_at=20.0), SHORT._replace(measured_at=20.0)]).busy == 2
 
@@ -75,31 +75,31 @@ def test_measurements_without_a_time_count_for_nothing() -> None:
     assert advance(NodeRounds(), CORES, [GREEDY, SHORT]) == NodeRounds()
 
 
-def test_a_pod_at_its_own_limit_is_throttled_by_that_alone() -> None:
+def test_pod_at_own_limit_is_no_victim() -> None:
     assert found_after([GREEDY, SHORT._replace(limit=1000)]) is None
 
 
-def test_a_pod_below_its_request_may_have_nothing_to_do() -> None:
+def test_pod_below_its_request_is_no_victim() -> None:
     assert found_after([GREEDY, SHORT._replace(requested=1000)]) is None
 
 
-def test_nothing_was_promised_to_a_pod_without_a_request() -> None:
+def test_pod_without_request_is_no_victim() -> None:
     assert found_after([GREEDY, SHORT._replace(requested=0)]) is None
 
 
-def test_a_pod_that_gets_far_less_for_its_request_than_another_wants_no_more() -> None:
+def test_pod_with_far_smaller_share_wants_no_more() -> None:
     one_thread = sample("short", 1000, 1000)  # the kernel would give it six times as much before the other got this
     assert found_after([sample("greedy", 2900, 500), one_thread]) is None
 
 
-def test_a_victim_stays_one_while_it_gets_somewhat_less_for_its_request_than_another() -> None:
+def test_victim_stays_while_its_share_is_somewhat_smaller() -> None:
     samples = [GREEDY, SHORT._replace(used=800, requested=800)]
     found = contention(rounds_of([samples] * ROUNDS, rounds_of([[GREEDY, SHORT]] * ROUNDS)), "n1", CORES)
     assert found is not None
     assert found_after(samples) is None
 
 
-def test_a_pod_without_a_request_takes_only_what_others_leave() -> None:
+def test_pod_without_request_only_takes_leftovers() -> None:
     leftovers = sample("leftovers", 3000, 0)
     assert found_after([leftovers, SHORT]) is None
     assert found_after([leftovers, SHORT._replace(waiting=60.0)]) is None
@@ -108,7 +108,7 @@ def test_a_pod_without_a_request_takes_only_what_others_leave() -> None:
     assert [pod.key for pod in waits.offenders] == ["greedy"]
 
 
-def test_a_pod_that_takes_nearly_as_much_as_an_offender_is_neither() -> None:
+def test_pod_using_nearly_as_much_as_offender_is_neither() -> None:
     roles = {}
     for used in (1124, 1125, 1249, 1250, 1499, 1500):
         found = found_after([GREEDY, SHORT, sample("other", used, 1000)])
@@ -117,7 +117,7 @@ def test_a_pod_that_takes_nearly_as_much_as_an_offender_is_neither() -> None:
     assert roles == {1124: "", 1125: "victim", 1249: "victim", 1250: "", 1499: "", 1500: "offender"}
 
 
-def test_a_victim_by_pressure_stays_one_until_it_waits_clearly_less() -> None:
+def test_victim_by_pressure_stays_until_waiting_clearly_less() -> None:
     contended = rounds_of([[GREEDY, SHORT._replace(waiting=30.0)]] * ROUNDS)
     for waiting, expected in ((20.0, True), (10.0, False)):
         samples = [GREEDY, SHORT._replace(waiting=waiting)]
@@ -147,7 +147,7 @@ def test_a_node_stays_contended_until_it_is_clearly_calm() -> None:
     assert not rounds_of([calm] * ROUNDS, contended).is_contended
 
 
-def test_a_victim_stays_one_while_it_is_a_little_below_its_request() -> None:
+def test_victim_stays_while_a_little_below_its_request() -> None:
     contended = rounds_of([[GREEDY, SHORT]] * ROUNDS)
     lower = [GREEDY._replace(used=3100), SHORT._replace(used=700)]
     found = contention(rounds_of([lower] * ROUNDS, contended), "n1", CORES)
@@ -173,13 +173,13 @@ def test_the_largest_limit_of_the_containers_counts() -> None:
     assert pod_sample(pod, 5, 7.0, group="e1", waiting=None) == PodSample(pod.metadata.key, "e1", 5, 1100, 2000, 7.0)
 
 
-def test_a_limit_of_the_whole_pod_replaces_those_of_its_containers() -> None:
+def test_pod_level_limit_replaces_container_limits() -> None:
     body = builders.pod("p", containers=[{"name": "run", "resources": {"limits": {"cpu": "8"}}}])
     body["spec"]["resources"] = {"requests": {"cpu": "1"}, "limits": {"cpu": "3"}}
     assert pod_sample(builders.decode(body, Pod), 5, 7.0, group="e1", waiting=None).limit == 3000
 
 
-def test_the_words_for_operators_name_who_and_the_words_for_the_owner_do_not() -> None:
+def test_contention_names_pods_to_operators_and_not_owners() -> None:
     found = found_after([GREEDY, SHORT])
     assert found is not None
     assert for_operators(found, lambda pod: pod.key.title()) == (

@@ -30,7 +30,7 @@ def running(name: str, **fields: Any) -> RawObject:
     return builders.pod(name, node="n1", phase="Running", ready=True, **fields)
 
 
-def test_the_nodes_own_pods_and_those_that_have_ended_stay() -> None:
+def test_drain_leaves_node_pods_and_ended_pods() -> None:
     mirror = running("static", annotations={"kubernetes.io/config.mirror": "x"})
     found = plan(
         running("agent", owner=owned("DaemonSet")),
@@ -47,7 +47,7 @@ def test_the_nodes_own_pods_and_those_that_have_ended_stay() -> None:
     assert next(iter(found)) == "w"
 
 
-def test_a_pod_comes_back_where_a_controller_makes_it_again() -> None:
+def test_pod_with_a_recreating_controller_comes_back() -> None:
     bare, anchored = running("bare"), running("anchored", owner=owned("ConfigMap"))
     found = plan(
         bare, anchored, running("web", owner=owned("ReplicaSet")),
@@ -57,7 +57,7 @@ def test_a_pod_comes_back_where_a_controller_makes_it_again() -> None:
     assert "ReplicaSet" in found["web"].why and "new head" in found["head"].why
 
 
-def test_data_in_volumes_of_the_pods_own_is_lost_but_what_is_in_memory_is_not_named() -> None:
+def test_own_disk_volumes_are_lost_and_memory_not_named() -> None:
     volumes = [{"name": "scratch", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}, {"name": "x"}]
     assert plan(running("w", spec={"volumes": volumes}))["w"].lost == ("scratch",)
 

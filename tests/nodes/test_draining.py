@@ -85,7 +85,7 @@ def states(task: NodeTask) -> dict[str, str]:
     return {name: one.state for name, one in shown(task).items()}
 
 
-def test_a_drain_cordons_evicts_what_is_not_the_nodes_own_and_ends_when_that_is_gone(place: Place) -> None:
+def test_drain_cordons_and_evicts_until_foreign_pods_are_gone(place: Place) -> None:
     place.ask()
     task = place.look()
     assert place.node()["spec"]["unschedulable"] is True
@@ -101,7 +101,7 @@ def test_a_drain_cordons_evicts_what_is_not_the_nodes_own_and_ends_when_that_is_
     assert AuditEntry.objects.get().changes == {"drain": ["", "New kernel"]}
 
 
-def test_a_budget_is_told_tried_again_ever_more_seldom_and_never_gone_around(place: Place) -> None:
+def test_disruption_budget_delays_retries_and_is_never_bypassed(place: Place) -> None:
     place.budget("a", 0)
     place.ask()
     task = place.look()
@@ -149,7 +149,7 @@ def test_two_controllers_at_once_evict_nothing_twice(place: Place) -> None:
     assert place.evictions("a") == place.evictions("b") == 1
 
 
-def test_an_api_server_that_is_away_is_told_and_waited_for(place: Place) -> None:
+def test_absent_api_server_is_reported_and_waited_for(place: Place) -> None:
     place.ask()
     place.cluster.available = False
     assert "tries again" in place.look().trouble
@@ -161,7 +161,7 @@ def test_an_api_server_that_is_away_is_told_and_waited_for(place: Place) -> None
     assert (task.trouble, place.ending()) == ("", {"a", "b"})
 
 
-def test_a_pod_that_never_ends_is_told_and_not_killed(place: Place) -> None:
+def test_pod_that_never_ends_is_reported_and_not_killed(place: Place) -> None:
     place.ask()
     place.look()
     task = place.look(30 + PATIENCE.total_seconds() + 5)
@@ -177,7 +177,7 @@ def test_a_node_that_is_removed_meanwhile_ends_the_drain(place: Place) -> None:
     assert place.look().outcome == "gone"
 
 
-def test_an_uncordon_cancels_the_drain_even_before_it_has_begun(place: Place) -> None:
+def test_uncordon_cancels_the_drain_even_before_its_start(place: Place) -> None:
     place.budget("a", 0)
     place.ask()
     place.ask("uncordon")
@@ -186,7 +186,7 @@ def test_an_uncordon_cancels_the_drain_even_before_it_has_begun(place: Place) ->
     assert place.ending() == set()
 
 
-def test_whoever_opens_the_node_by_other_means_cancels_the_drain(place: Place) -> None:
+def test_node_opened_by_other_means_cancels_the_drain(place: Place) -> None:
     place.budget("a", 0)
     place.ask()
     place.look()

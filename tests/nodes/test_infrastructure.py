@@ -115,9 +115,7 @@ async def test_each_websocket_is_for_those_its_page_is_for(path: str, people: Pe
             assert (socket is not None) == (person in SOCKETS[path]), person
 
 
-def test_for_who_may_not_see_it_a_pod_that_exists_looks_like_one_that_does_not(
-    people: People, scene: FakeCluster
-) -> None:
+def test_invisible_pod_looks_like_a_missing_pod(people: People, scene: FakeCluster) -> None:
     there = get(people, "stranger", POD_PATH)
     nowhere = get(people, "stranger", f"/pods/{NAMESPACE}/never-was/")
     assert there.status_code == nowhere.status_code == 403
@@ -131,13 +129,15 @@ def test_for_who_may_not_see_it_a_pod_that_exists_looks_like_one_that_does_not(
     ("path", "sentence"),
     [("/nodes/none/", b"There is no node named none."), (f"/pods/{NAMESPACE}/none/", b"There is no pod named none in")],
 )
-def test_what_is_gone_is_said_to_be_gone(path: str, sentence: bytes, people: People, scene: FakeCluster) -> None:
+def test_missing_pod_or_node_is_reported_as_gone(
+    path: str, sentence: bytes, people: People, scene: FakeCluster
+) -> None:
     response = get(people, "operator", path)
     assert response.status_code == 404
     assert sentence in response.content
 
 
-def test_the_page_shows_nodes_pools_and_when_a_node_goes(people: People, scene: FakeCluster) -> None:
+def test_page_shows_nodes_pools_and_node_removal(people: People, scene: FakeCluster) -> None:
     page = get(people, "operator", "/infrastructure/").content.decode()
     assert "worker-1" in page
     assert "1 node; 1 to 5 allowed" in page
@@ -164,9 +164,7 @@ def test_a_changed_threshold_is_in_force(people: People, scene: FakeCluster, run
     )
 
 
-def test_pods_that_ask_for_a_pool_without_nodes_are_counted_there(
-    people: People, scene: FakeCluster, runtime: Runtime
-) -> None:
+def test_pods_waiting_for_empty_pool_are_counted_there(people: People, scene: FakeCluster, runtime: Runtime) -> None:
     scene.put(PODS, builders.pod("waits", spec={"nodeSelector": {NODE_POOL: "gpu"}}))
     fill(runtime, scene)
     page = get(people, "operator", "/infrastructure/").content.decode()
@@ -222,7 +220,7 @@ def test_a_secrets_values_are_never_shown() -> None:
     assert "hidden-too" not in text
 
 
-def test_the_log_is_shown_from_the_end_with_hostile_bytes_as_text(people: People, scene: FakeCluster) -> None:
+def test_pod_log_is_shown_from_end_with_escaped_bytes(people: People, scene: FakeCluster) -> None:
     scene.set_log("workspace-abc", ["first", "<script>alert(1)</script>", "last"], namespace=NAMESPACE, container="run")
     page = get(people, "owner", f"{POD_PATH}?tab=log&container=nonsense").content.decode()
     assert "&lt;script&gt;alert(1)" in page
@@ -237,9 +235,7 @@ def test_the_log_is_shown_from_the_end_with_hostile_bytes_as_text(people: People
         (NotAllowed("forbidden"), "may not read this"),
     ],
 )
-def test_a_cluster_that_does_not_give_it_is_said_on_the_page(
-    error: Any, sentence: str, people: People, scene: FakeCluster
-) -> None:
+def test_cluster_refusal_is_shown_on_the_page(error: Any, sentence: str, people: People, scene: FakeCluster) -> None:
     for tab in ("yaml", "log", "describe"):
         scene.fail_next(error)
         response = get(people, "operator", f"{POD_PATH}?tab={tab}")
@@ -269,7 +265,7 @@ def rows_of(view: InfrastructureView) -> tuple[list[str], Paging]:
     return [row.context.name for row in rows if isinstance(row.context, NodeRow)], paging.context
 
 
-def test_a_page_has_its_window_of_rows_and_links_to_the_others() -> None:
+def test_page_has_its_rows_and_links_to_others() -> None:
     first, paging = rows_of(InfrastructureView(sort="name"))
     assert (first[0], len(first)) == ("n-000", ROWS_PER_PAGE)
     assert paging == Paging("1 to 50 of 101 nodes", "", "?sort=name&page=2")

@@ -125,7 +125,7 @@ def test_the_pool_tells_of_each_step_of_a_growth(people: People, pool: Pool) -> 
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_an_operator_who_looks_on_sees_the_growth_without_a_reload(people: People, pool: Pool) -> None:
+async def test_open_infrastructure_page_shows_growth_to_operator(people: People, pool: Pool) -> None:
     async with connected("/live/infrastructure/", people.operator) as socket:
         await socket.message()
         pool.is_asked_for_two_more()

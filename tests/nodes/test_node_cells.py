@@ -70,7 +70,7 @@ def test_a_change_within_a_step_makes_no_chunk_anew() -> None:
     assert cells.fragments()[0] is before[0]
 
 
-def test_a_change_of_one_node_makes_its_own_chunk_anew_only() -> None:
+def test_changed_node_rebuilds_only_its_chunk() -> None:
     cells = CellMap("default")
     for number in range(4 * CELLS_PER_CHUNK):
         cells.put(sums(f"n-{number:03}", minute=number))
@@ -81,7 +81,7 @@ def test_a_change_of_one_node_makes_its_own_chunk_anew_only() -> None:
     assert len(before) == 4
 
 
-def test_a_new_node_leaves_the_full_chunks_as_they_are() -> None:
+def test_new_node_leaves_full_chunks_unchanged() -> None:
     cells = CellMap("default")
     for number in range(2 * CELLS_PER_CHUNK):
         cells.put(sums(f"n-{number:03}", minute=number))
@@ -98,7 +98,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
-def test_cells_are_the_present_nodes_of_each_pool_in_the_order_of_age(
+def test_cells_are_current_nodes_of_pools_by_age(
     operations: list[tuple[int, str, int, bool]],
 ) -> None:
     maps, present = CellMaps(), dict[str, NodeSums]()

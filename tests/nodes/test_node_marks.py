@@ -37,9 +37,7 @@ def busy(db: None, cluster: FakeCluster, runtime: Runtime, people: People) -> Fa
     return cluster
 
 
-def test_the_preview_of_a_no_execute_taint_says_whose_pods_go_and_which_tiers_fit_nowhere(
-    busy: FakeCluster, people: People
-) -> None:
+def test_taint_preview_names_evicted_owners_and_unfit_tiers(busy: FakeCluster, people: People) -> None:
     tier = HardwareTier.objects.filter(node_pool="default", is_archived=False).first()
     assert tier is not None
     client = client_of(people.operator)
@@ -57,9 +55,7 @@ def test_the_preview_of_a_no_execute_taint_says_whose_pods_go_and_which_tiers_fi
     assert not NodeTask.objects.exists()
 
 
-def test_the_preview_of_a_label_says_what_leaves_and_that_a_node_changes_its_pool(
-    busy: FakeCluster, people: People
-) -> None:
+def test_label_preview_names_leaving_pods_and_pool_change(busy: FakeCluster, people: People) -> None:
     client = client_of(people.operator)
     assert "remove their pods: logs-1" in client.get(PAGE, {"do": "unlabel", "key": "disk"}).text
     page = client.get(PAGE, {"do": "label", "key": NODE_POOL, "value": "gpu"}).text
@@ -71,9 +67,7 @@ def test_the_preview_of_a_label_says_what_leaves_and_that_a_node_changes_its_poo
     assert "Running executions keep running." in no_schedule
 
 
-def test_a_change_is_recorded_only_for_the_node_as_it_was_looked_at(
-    busy: FakeCluster, runtime: Runtime, people: People
-) -> None:
+def test_change_applies_only_to_node_version_in_preview(busy: FakeCluster, runtime: Runtime, people: People) -> None:
     client = client_of(people.operator)
     wanted = {"do": "label", "key": "team", "value": "a", "reason": "For <team> a"}
     found = re.search(r'name="looked_at" value="(\w+)"', client.get(PAGE, wanted).text)
@@ -91,7 +85,7 @@ def test_a_change_is_recorded_only_for_the_node_as_it_was_looked_at(
     assert "Look at a new preview" in client.get("/nodes/n1/").text
 
 
-def test_who_may_not_act_sees_no_preview(busy: FakeCluster, people: People) -> None:
+def test_mark_preview_is_refused_without_operator_right(busy: FakeCluster, people: People) -> None:
     for name in ("n1", "no-such"):
         assert client_of(people.owner).get(f"/nodes/{name}/mark/", NO_EXECUTE).status_code == 403
     assert client_of(people.operator).post(PAGE, {}).status_code == 422

@@ -36,9 +36,7 @@ def scene(db: None, cluster: FakeCluster, runtime: Runtime) -> FakeCluster:
     return cluster
 
 
-def test_an_operator_cordons_with_a_reason_and_the_page_says_that_it_is_asked_for(
-    scene: FakeCluster, people: People, auditor: User
-) -> None:
+def test_operator_cordons_with_reason_and_page_shows_request(scene: FakeCluster, people: People, auditor: User) -> None:
     client = client_of(people.operator)
     assert 'href="/nodes/n1/cordon/"' in client.get("/nodes/n1/").text
     assert "No new pod is placed on the node" in client.get("/nodes/n1/cordon/").text
@@ -54,9 +52,7 @@ def test_an_operator_cordons_with_a_reason_and_the_page_says_that_it_is_asked_fo
     assert "/nodes/n1/cordon/" not in auditors
 
 
-def test_who_may_not_act_is_refused_whether_the_node_exists_or_not(
-    scene: FakeCluster, people: People, auditor: User
-) -> None:
+def test_node_task_is_refused_regardless_of_node_existence(scene: FakeCluster, people: People, auditor: User) -> None:
     for person in (auditor, people.owner):
         for name in ("n1", "no-such"):
             assert client_of(person).post(f"/nodes/{name}/cordon/", {"do": "cordon", "reason": "x"}).status_code == 403
@@ -94,9 +90,7 @@ def busy(scene: FakeCluster, runtime: Runtime, people: People) -> FakeCluster:
     return scene
 
 
-def test_before_a_drain_the_page_says_what_goes_whose_it_is_and_what_must_wait(
-    busy: FakeCluster, people: People
-) -> None:
+def test_drain_preview_names_pods_owners_and_budgets(busy: FakeCluster, people: People) -> None:
     client = client_of(people.operator)
     page = client.get("/nodes/n1/drain/").text
     assert "It evicts 2 pods of 1 person." in page and "1 eviction must wait for a disruption budget." in page
@@ -107,7 +101,7 @@ def test_before_a_drain_the_page_says_what_goes_whose_it_is_and_what_must_wait(
     assert "Not all could be read" in client.get("/nodes/n1/drain/").text
 
 
-def test_the_page_follows_a_drain_and_says_how_it_ended(busy: FakeCluster, people: People, auditor: User) -> None:
+def test_page_follows_drain_and_reports_its_end(busy: FakeCluster, people: People, auditor: User) -> None:
     client = client_of(people.operator)
     assert client.post("/nodes/n1/drain/", {"do": "drain", "reason": ""}).status_code == 422
     page = client.post("/nodes/n1/drain/", {"do": "drain", "reason": "New kernel"}, follow=True).text

@@ -71,7 +71,7 @@ def words(row: object) -> list[str]:
     return [share.line.words for share in row.shares if share.line is not None]
 
 
-def test_a_line_says_the_lowest_the_highest_and_the_last_value() -> None:
+def test_usage_line_gives_lowest_highest_and_last_value() -> None:
     line = usage_line("CPU", [(100, 480), (101, 2440), (129, 1600)], 4000, 1600)
     assert line is not None
     assert line.words == "CPU of the last 30 min: 12 % to 61 %, now 40 %"
@@ -79,7 +79,7 @@ def test_a_line_says_the_lowest_the_highest_and_the_last_value() -> None:
     assert (line.lines[0][:2], line.areas) == ("0,", ())
 
 
-def test_nothing_is_drawn_of_a_node_that_was_not_measured() -> None:
+def test_unmeasured_node_has_no_usage_line() -> None:
     assert usage_line("CPU", [], 4000, 0) is None
 
 
@@ -90,7 +90,7 @@ def test_a_node_without_cores_is_drawn_as_idle() -> None:
 
 
 @virtual_time
-async def test_a_row_and_the_page_show_what_the_process_has_measured() -> None:
+async def test_row_and_page_show_the_measured_usage() -> None:
     place = Place()
     place.measure(400, 8 * GIB)
     place.measure(2000, 4 * GIB)
@@ -99,7 +99,7 @@ async def test_a_row_and_the_page_show_what_the_process_has_measured() -> None:
 
 
 @virtual_time
-async def test_a_row_is_not_sent_again_for_its_line_alone() -> None:
+async def test_row_is_not_resent_for_usage_line_alone() -> None:
     place = Place()
     place.measure(400, 8 * GIB)
     before = await place.row()
@@ -112,7 +112,7 @@ async def test_a_row_is_not_sent_again_for_its_line_alone() -> None:
 
 @pytest.mark.parametrize("reason", ["Usage has not been measured for a while.", "There is no metrics-server."])
 @virtual_time
-async def test_no_line_stays_when_the_usage_is_not_known_any_more(reason: str) -> None:
+async def test_usage_line_vanishes_when_usage_becomes_unknown(reason: str) -> None:
     place = Place()
     place.measure(400, 8 * GIB)
     await place.row()

@@ -50,9 +50,7 @@ def request(cluster: FakeCluster, people: People, action: str, reason: str = "Ne
     return ask(decode(node(cluster), Node), action, by=people.operator, reason=reason, now=NOW)
 
 
-def test_a_cordon_says_on_the_node_who_when_and_why_and_an_uncordon_takes_it_back(
-    cluster: FakeCluster, people: People
-) -> None:
+def test_cordon_annotates_node_and_uncordon_removes_it(cluster: FakeCluster, people: People) -> None:
     request(cluster, people, "cordon", "New\0 kernel\n")
     look(cluster)
     assert node(cluster)["spec"]["unschedulable"] is True
@@ -70,7 +68,7 @@ def test_a_cordon_says_on_the_node_who_when_and_why_and_an_uncordon_takes_it_bac
     ]
 
 
-def test_what_another_leader_has_done_already_is_not_done_again(cluster: FakeCluster, people: People) -> None:
+def test_action_of_another_leader_is_not_repeated(cluster: FakeCluster, people: People) -> None:
     task = request(cluster, people, "cordon")
     look(cluster)
     NodeTask.objects.update(ended_at=None, outcome="")  # as if it had been killed before it recorded the end
@@ -80,9 +78,7 @@ def test_what_another_leader_has_done_already_is_not_done_again(cluster: FakeClu
     assert task.outcome == "done"
 
 
-def test_while_the_cluster_does_not_answer_the_page_says_so_and_it_is_tried_again(
-    cluster: FakeCluster, people: People
-) -> None:
+def test_unresponsive_cluster_is_reported_and_retried(cluster: FakeCluster, people: People) -> None:
     task = request(cluster, people, "cordon")
     cluster.fail_next(ClusterUnavailable("The API server does not answer."))
     look(cluster)
@@ -97,9 +93,7 @@ def test_while_the_cluster_does_not_answer_the_page_says_so_and_it_is_tried_agai
     assert (task.trouble, task.outcome) == ("", "done")
 
 
-def test_a_node_that_is_gone_ends_the_task_and_a_new_one_of_its_name_is_left_alone(
-    cluster: FakeCluster, people: People
-) -> None:
+def test_missing_node_ends_task_and_namesake_is_left_alone(cluster: FakeCluster, people: People) -> None:
     request(cluster, people, "cordon")
     cluster.remove(NODES, "n1")
     cluster.put(NODES, builders.node("n1", uid="another"))
@@ -108,7 +102,7 @@ def test_a_node_that_is_gone_ends_the_task_and_a_new_one_of_its_name_is_left_alo
     assert not node(cluster)["spec"].get("unschedulable")
 
 
-def test_what_ended_a_day_ago_is_deleted_and_what_is_open_stays(cluster: FakeCluster, people: People) -> None:
+def test_ended_tasks_are_purged_after_a_day(cluster: FakeCluster, people: People) -> None:
     request(cluster, people, "cordon")
     look(cluster)
     request(cluster, people, "uncordon", "")
@@ -117,7 +111,7 @@ def test_what_ended_a_day_ago_is_deleted_and_what_is_open_stays(cluster: FakeClu
     assert NodeTask.objects.get().action == "uncordon"
 
 
-def test_a_request_without_a_reason_or_sense_or_beside_another_is_refused(cluster: FakeCluster, people: People) -> None:
+def test_request_without_reason_or_beside_another_is_refused(cluster: FakeCluster, people: People) -> None:
     for action, reason in (("cordon", " \0 "), ("cordon", "x" * 201), ("uncordon", ""), ("delete", "x")):
         with pytest.raises(Rejected):
             request(cluster, people, action, reason)
@@ -129,7 +123,7 @@ def test_a_request_without_a_reason_or_sense_or_beside_another_is_refused(cluste
     nodetasks.end(task, "done", NOW)
 
 
-def test_notes_on_a_node_that_somebody_opened_by_other_means_say_nothing() -> None:
+def test_stale_cordon_notes_of_an_opened_node_are_ignored() -> None:
     assert cordon_of(decode(builders.node("n1", annotations={CORDONED_BY: "x"}), Node)) is None
     by_kubectl = cordon_of(decode(builders.node("n1", unschedulable=True), Node))
     assert by_kubectl is not None and by_kubectl.by == ""
@@ -140,9 +134,7 @@ def ask_mark_of(cluster: FakeCluster, people: People, mark: Mark) -> NodeTask:
     return ask_mark(seen, mark, looked_at=fingerprint(seen), by=people.operator, reason="For team a", now=NOW)
 
 
-def test_taints_and_labels_are_added_and_removed_beside_those_that_are_there(
-    cluster: FakeCluster, people: People
-) -> None:
+def test_taints_and_labels_are_changed_beside_existing_ones(cluster: FakeCluster, people: People) -> None:
     other = {"key": "example.com/other", "effect": "NoSchedule"}
     cluster.put(NODES, builders.node("n1", labels={"keep": "it"}, taints=[other]))
     ask_mark_of(cluster, people, Mark("taint", "example.com/team", "a", "NoExecute"))
@@ -163,9 +155,7 @@ def test_taints_and_labels_are_added_and_removed_beside_those_that_are_there(
     }
 
 
-def test_a_node_whose_taints_changed_after_the_preview_is_left_alone_and_a_kubelets_report_is_no_change(
-    cluster: FakeCluster, people: People
-) -> None:
+def test_changed_taints_stop_the_task_but_kubelet_reports_not(cluster: FakeCluster, people: People) -> None:
     task = ask_mark_of(cluster, people, Mark("taint", "a", "", "NoSchedule"))
     cluster.put(NODES, {**node(cluster), "spec": {"taints": [{"key": "b", "effect": "NoSchedule"}]}})
     look(cluster)
@@ -180,7 +170,7 @@ def test_a_node_whose_taints_changed_after_the_preview_is_left_alone_and_a_kubel
     assert (task.outcome, node(cluster)["metadata"]["labels"]["a"]) == ("done", "1")
 
 
-def test_what_the_api_server_refuses_ends_and_says_why(cluster: FakeCluster, people: People) -> None:
+def test_api_server_refusal_ends_the_task_with_reason(cluster: FakeCluster, people: People) -> None:
     task = ask_mark_of(cluster, people, Mark("label", "a", "1"))
     cluster.fail_next(Rejected([Problem("", "A webhook said no.")]), verb="patch")
     look(cluster)

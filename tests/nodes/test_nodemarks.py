@@ -49,16 +49,16 @@ def pod(name: str, **spec: Any) -> Pod:
         (Mark("delete", "a"), "Choose"),
     ],
 )
-def test_what_is_not_the_operators_to_change_is_refused_with_a_reason(mark: Mark, words: str) -> None:
+def test_forbidden_mark_is_refused_with_a_reason(mark: Mark, words: str) -> None:
     assert words in (refusal(mark, node()) or "")
 
 
-def test_a_key_that_only_looks_like_kubernetes_own_is_allowed() -> None:
+def test_key_resembling_kubernetes_keys_is_allowed() -> None:
     assert refusal(Mark("taint", "notkubernetes.io/a", "", "NoSchedule"), node()) is None
     assert refusal(Mark("taint", "nvidia.com/gpu", "present", "NoSchedule"), node()) is None
 
 
-def test_a_taint_of_the_same_key_and_effect_is_replaced_and_another_effect_is_another_taint() -> None:
+def test_taint_replaces_same_key_and_effect_only() -> None:
     first = with_mark(node(), Mark("taint", "a", "1", "NoSchedule"))
     second = with_mark(with_mark(first, Mark("taint", "a", "2", "NoSchedule")), Mark("taint", "a", "2", "NoExecute"))
     assert [(one.value, one.effect) for one in second.spec.taints] == [("2", "NoSchedule"), ("2", "NoExecute")]
@@ -66,7 +66,7 @@ def test_a_taint_of_the_same_key_and_effect_is_replaced_and_another_effect_is_an
     assert "already" in (refusal(Mark("taint", "a", "1", "NoSchedule"), first) or "")
 
 
-def test_a_no_execute_taint_evicts_what_does_not_tolerate_it_at_once_or_after_a_time() -> None:
+def test_no_execute_taint_evicts_by_toleration_and_time() -> None:
     tolerating = [{"key": "team", "operator": "Exists"}]
     for_a_time = [{"key": "team", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]
     pods = [pod("out"), pod("stays", tolerations=tolerating), pod("later", tolerations=for_a_time)]
@@ -74,13 +74,13 @@ def test_a_no_execute_taint_evicts_what_does_not_tolerate_it_at_once_or_after_a_
     assert evictions(pods, Taint(key="team", effect="NoSchedule")) == []
 
 
-def test_pods_that_ask_for_the_label_as_it_was_are_found() -> None:
+def test_pods_selecting_the_old_label_are_listed() -> None:
     pods = [pod("asks", nodeSelector={"disk": "ssd"}), pod("other", nodeSelector={"arch": "arm"})]
     assert [one.metadata.name for one in selected_by_label(pods, Mark("unlabel", "disk"))] == ["asks"]
     assert selected_by_label(pods, Mark("label", "disk", "ssd")) == []
 
 
-def test_tiers_that_only_this_node_fits_are_lost_with_a_taint_or_with_the_pool() -> None:
+def test_tiers_fitting_only_this_node_are_lost_with_it() -> None:
     shape, small = (NodeShape({"cpu": cpu, "memory": 2**33}, {}, (), 1, 0) for cpu in (8000, 1000))
     tainted = NodeShape(shape.allocatable, {}, (Taint(key="team", value="a", effect="NoSchedule"),), 1, 0)
     large = {"cpu": 4000, "memory": 2**30}

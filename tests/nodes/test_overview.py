@@ -60,7 +60,7 @@ def scene(people: People, cluster: FakeCluster, runtime: Runtime, clock: Clock) 
     return cluster
 
 
-def test_it_is_for_those_who_observe(people: People, scene: FakeCluster) -> None:
+def test_overview_is_for_observers(people: People, scene: FakeCluster) -> None:
     auditor = User.objects.create_user(username="ann-auditor")
     auditor.groups.add(Group.objects.get_or_create(name="auditors")[0])
     seen = {user.username: client_of(user).get(PATH) for user in (people.owner, people.operator, people.admin, auditor)}
@@ -79,7 +79,7 @@ def test_the_home_of_those_who_observe_links_to_it(people: People, scene: FakeCl
     assert PATH not in client_of(people.owner).get("/").text
 
 
-def test_it_shows_each_pool_with_its_cells_and_the_autoscalers_part(people: People, scene: FakeCluster) -> None:
+def test_overview_shows_pools_with_cells_and_autoscaler_state(people: People, scene: FakeCluster) -> None:
     text = page_of(people.operator)
     assert "3 nodes in 2 pools." in text
     assert "2 nodes, 1 cordoned. 0 % of CPU and 0 % of memory requested." in text
@@ -88,7 +88,7 @@ def test_it_shows_each_pool_with_its_cells_and_the_autoscalers_part(people: Peop
     assert 'href="/nodes/worker-2/" title="worker-2: cordoned; 4 cores, 16 GiB; up to 20 % requested"' in text
 
 
-def test_a_pool_without_nodes_that_pods_wait_for_is_shown(people: People, scene: FakeCluster, runtime: Runtime) -> None:
+def test_empty_pool_that_pods_wait_for_is_shown(people: People, scene: FakeCluster, runtime: Runtime) -> None:
     scene.put(PODS, builders.pod("waits", phase="Pending", spec={"nodeSelector": {NODE_POOL: "gpu"}}))
     fill(runtime, scene)
     text = page_of(people.operator)
@@ -139,7 +139,7 @@ def test_a_database_that_cannot_be_read_is_told(
 # --- Waiting and failing work
 
 
-def test_what_is_in_trouble_is_shown_with_its_diagnosis_and_what_waits_longest_first(
+def test_troubled_executions_show_diagnosis_and_longest_waits_first(
     people: People, scene: FakeCluster, runtime: Runtime, clock: Clock
 ) -> None:
     project = make_project(people.owner)
@@ -167,7 +167,7 @@ def test_what_is_in_trouble_is_shown_with_its_diagnosis_and_what_waits_longest_f
     assert f"/executions/{bad.pk}/" in text
 
 
-def test_what_failed_in_the_last_hour_is_counted_and_the_latest_are_shown(
+def test_failures_of_last_hour_are_counted_and_latest_shown(
     people: People, scene: FakeCluster, runtime: Runtime, clock: Clock
 ) -> None:
     project = make_project(people.owner)
@@ -196,9 +196,7 @@ def test_what_failed_in_the_last_hour_is_counted_and_the_latest_are_shown(
 # --- For admins
 
 
-def test_a_tier_that_fits_no_node_and_one_whose_pool_has_none_are_told_with_a_link(
-    people: People, scene: FakeCluster
-) -> None:
+def test_tier_without_fitting_node_or_pool_is_linked(people: People, scene: FakeCluster) -> None:
     make_tier("huge", cores="96")
     make_tier("lost", node_pool="tpu")
     make_tier("small")
@@ -209,7 +207,7 @@ def test_a_tier_that_fits_no_node_and_one_whose_pool_has_none_are_told_with_a_li
     assert [id for id in ("huge", "lost", "small", "old") if f'href="/tiers/{id}/"' in text] == ["huge", "lost"]
 
 
-def test_nothing_is_said_of_tiers_before_the_nodes_are_known(people: People) -> None:
+def test_tiers_are_not_judged_before_nodes_are_known(people: People) -> None:
     make_tier("huge", cores="96")
     with using_runtime(new_runtime({LOCAL: FakeCluster()})):
         assert "Nothing misconfigured." in page_of(people.admin)
@@ -259,7 +257,7 @@ def test_only_the_latest_launches_are_looked_at(people: People, monkeypatch: pyt
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_changed_node_sends_its_chunk_and_its_pools_line_and_nothing_else(
+async def test_changed_node_sends_only_its_chunk_and_pool_line(
     people: People, scene: FakeCluster, runtime: Runtime
 ) -> None:
     async with connected("/live/overview/", people.operator) as socket:
@@ -273,7 +271,7 @@ async def test_a_changed_node_sends_its_chunk_and_its_pools_line_and_nothing_els
     assert "health" not in message
 
 
-async def test_a_database_that_hangs_holds_no_page_of_the_nodes_up() -> None:
+async def test_hanging_database_does_not_delay_node_pages() -> None:
     hangs, answered = asyncio.Event(), ScaleDownRules(threshold_percent=30, unneeded_seconds=60)
 
     async def read() -> ScaleDownRules:

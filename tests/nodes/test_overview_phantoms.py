@@ -25,7 +25,7 @@ def shown(known: NamespaceLimits | None) -> str:
     return "".join(render_to_string(one.template, {"id": one.id, "x": one.context}) for one in found)
 
 
-def test_tiers_and_slots_beyond_a_quota_are_named_with_a_link_to_change_them() -> None:
+def test_tiers_and_slots_beyond_quota_are_named_with_link() -> None:
     make_tier("small", maximum_simultaneous=8)
     page = shown(limits(**{"pods": "10", "count/pods": "9", "requests.cpu": "4"}))
     assert "One user may hold 25 slots, but the quota “team” of the namespace allows 10 pods in all." in page

@@ -65,7 +65,7 @@ def test_a_healthy_platform_is_one_line() -> None:
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_each_part_that_does_not_work_is_told_in_words(name: str) -> None:
+def test_failing_parts_are_reported_in_words(name: str) -> None:
     assert_golden(f"overview-health-{name}", look(health([PARTS[name]])))
 
 
@@ -120,7 +120,7 @@ def test_pools_with_their_cells() -> None:
     assert_golden("overview-nodes-unfinished", look(nodes_summary([busy], is_whole=False)))
 
 
-def test_what_admins_are_to_mend_and_what_they_changed() -> None:
+def test_admin_panel_shows_misconfigurations_and_changes() -> None:
     facts = AdminFacts(
         (Misconfigured("tier", "huge", "Tier Huge", "No node is large enough.", "Make it smaller."),),
         (

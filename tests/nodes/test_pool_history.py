@@ -59,7 +59,7 @@ def day(runtime: Runtime) -> None:
 
 
 @pytest.mark.parametrize("range", RANGES)
-def test_a_range_has_no_more_moments_than_a_chart_takes(range: str) -> None:
+def test_range_has_at_most_the_points_of_a_chart(range: str) -> None:
     minutes = RANGES[range]
     found = moments([point(minute) for minute in iterate(minutes)], width_of(minutes), until=LAST)
     assert minutes / 3 - 1 <= len(found.minutes) <= POINTS
@@ -80,7 +80,7 @@ def test_a_moment_has_the_highest_values_of_its_minutes() -> None:
 
 
 @pytest.mark.parametrize(("missing", "has_gap"), [(2, False), (3, True)])
-def test_minutes_without_a_sample_are_a_gap_and_a_few_are_not(missing: int, has_gap: bool) -> None:
+def test_long_minutes_without_sample_are_a_gap(missing: int, has_gap: bool) -> None:
     found = moments([point(10), point(11 + missing)], 1, until=11 + missing)
     assert (None in found.points) is has_gap
     assert found.minutes == tuple(sorted(set(found.minutes)))
@@ -88,7 +88,7 @@ def test_minutes_without_a_sample_are_a_gap_and_a_few_are_not(missing: int, has_
     assert (ended.points[-1] is None) is has_gap
 
 
-def test_charts_have_values_in_the_units_of_their_titles_and_gaps_as_null() -> None:
+def test_charts_have_title_units_and_gaps_as_null() -> None:
     one = point(5, requested_millicores=1500, used_millicores=None, allocatable_mebibytes=1536, nodes=3)
     drawn = pool_charts(moments([one], 1, until=99), "1h", until=99)
     assert drawn["times"] == [300, 360]
@@ -120,7 +120,7 @@ def test_a_sparkline_spans_its_range_and_breaks_at_gaps() -> None:
     assert len(alone.lines[0].split()) == 2
 
 
-def test_what_prometheus_knows_goes_before_what_was_sampled() -> None:
+def test_prometheus_values_precede_samples() -> None:
     own = moments([point(3, nodes=9, executions_running=4), point(4, nodes=9)], 1, until=4)
     merged = pool_samples_with({3: {"nodes": 2}, 5: {"nodes": 1}}, own)
     assert [(one.minute, one.nodes, one.executions_running) for one in merged] == [(3, 2, 4), (4, 9, 1), (5, 1, None)]
@@ -174,7 +174,7 @@ def test_the_section_looks_as_stored() -> None:
 
 
 @pytest.mark.django_db
-def test_the_samples_of_a_pool_are_read_in_order_and_of_the_range_only(day: None) -> None:
+def test_pool_samples_are_read_in_order_and_range(day: None) -> None:
     found = read_points("batch", LAST - 60, LAST)
     assert [one.minute for one in found] == iterate(60)
     assert any(one.pods_waiting for one in found)
@@ -185,7 +185,7 @@ def test_the_samples_of_a_pool_are_read_in_order_and_of_the_range_only(day: None
 
 
 @pytest.mark.django_db
-def test_trends_end_with_the_newest_figures_and_say_the_least_and_the_most(day: None) -> None:
+def test_trends_end_with_newest_figures_and_name_extremes(day: None) -> None:
     PoolSample.objects.create(pool="gone", minute=LAST - 100, **dict.fromkeys(COLUMNS, 2))
     found = read_trends(LAST - 1440, LAST, width_of(1440, 48))
     rows = pool_trends(found, "24h", until=LAST, chosen="batch", query_of=lambda name: f"?pool={name}")
@@ -218,7 +218,7 @@ def test_the_values_are_for_those_who_observe(people: People, day: None) -> None
 
 
 @pytest.mark.django_db
-def test_a_range_and_a_pool_are_chosen_and_what_is_wrong_means_the_default(people: People, day: None) -> None:
+def test_range_and_pool_are_selectable_with_default_for_errors(people: People, day: None) -> None:
     client = client_of(people.operator)
     assert len(client.get(f"{PATH}?range=1h&pool=batch").json()["times"]) == 60
     assert len(client.get(f"{PATH}?range=9y").json()["times"]) in (480, 481)
@@ -241,7 +241,7 @@ def test_pages_have_the_section_with_its_ranges(people: People, day: None, path:
 
 
 @pytest.mark.django_db
-def test_before_the_first_sample_the_page_says_when_it_comes(people: People, runtime: Runtime) -> None:
+def test_page_before_first_sample_says_when_it_comes(people: People, runtime: Runtime) -> None:
     text = client_of(people.operator).get("/overview/").text
     assert text.count("Nothing is sampled yet. The first values come within two minutes.") == 2
     assert text.count("data-chart=") == 4, "no GPUs are known"
@@ -264,7 +264,7 @@ def test_a_database_that_fails_leaves_the_page_without_them(
 
 
 @pytest.mark.django_db
-def test_the_list_of_nodes_does_not_depend_on_the_range(runtime: Runtime) -> None:
+def test_node_list_does_not_depend_on_the_range(runtime: Runtime) -> None:
     from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
 
     async def lists() -> bool:
@@ -309,7 +309,7 @@ def test_prometheus_is_asked_at_the_moments_of_the_samples(day: None, runtime: R
 
 
 @pytest.mark.django_db
-def test_a_slow_prometheus_is_asked_once_for_everybody_and_holds_no_page_up(day: None, runtime: Runtime) -> None:
+def test_slow_prometheus_is_queried_once_and_delays_no_page(day: None, runtime: Runtime) -> None:
     answer = threading.Event()
 
     class SlowPrometheus(FakePrometheus):

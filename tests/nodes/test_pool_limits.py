@@ -34,9 +34,7 @@ def scene(db: None, cluster: FakeCluster, runtime: Runtime) -> FakeCluster:
     return cluster
 
 
-def test_an_operator_sees_what_limits_would_do_and_sets_them_with_an_audit_entry(
-    scene: FakeCluster, people: People
-) -> None:
+def test_operator_previews_and_sets_limits_with_audit_entry(scene: FakeCluster, people: People) -> None:
     client = client_of(people.operator)
     page = client.get(PAGE, WANTED).text
     assert "1 node is started at once" in page and "At its largest the pool has 1 node less." in page
@@ -49,7 +47,7 @@ def test_an_operator_sees_what_limits_would_do_and_sets_them_with_an_audit_entry
     assert entry.changes == {"minimum": [1, 3], "maximum": [5, 4], "reason": ["", "Course on <Monday>"]}
 
 
-def test_what_was_changed_meanwhile_or_cannot_be_is_refused_and_the_preview_stays(
+def test_stale_or_impossible_limits_are_refused_with_preview_kept(
     scene: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = client_of(people.operator)
@@ -72,7 +70,7 @@ def test_what_was_changed_meanwhile_or_cannot_be_is_refused_and_the_preview_stay
     ]
 
 
-def test_on_any_other_cluster_the_page_says_where_the_limits_are_set(scene: FakeCluster, people: People) -> None:
+def test_other_clusters_explain_where_limits_are_set(scene: FakeCluster, people: People) -> None:
     scene.sandbox = None
     client = client_of(people.operator)
     page = client.get(PAGE).text
@@ -81,7 +79,7 @@ def test_on_any_other_cluster_the_page_says_where_the_limits_are_set(scene: Fake
     assert not AuditEntry.objects.exists()
 
 
-def test_while_the_cluster_does_not_answer_the_page_says_that_it_is_not_known(
+def test_unresponsive_cluster_makes_limits_unknown(
     scene: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*_: object) -> dict[str, str]:
@@ -92,7 +90,7 @@ def test_while_the_cluster_does_not_answer_the_page_says_that_it_is_not_known(
     assert "not known now" in page and "cannot be changed here" not in page
 
 
-def test_auditors_read_it_and_change_nothing_and_others_are_refused(scene: FakeCluster, people: People) -> None:
+def test_auditors_read_limits_and_others_are_refused(scene: FakeCluster, people: People) -> None:
     assign_role(people.stranger, Role.AUDITOR)
     auditor = client_of(people.stranger)
     assert "from 1 to 5 nodes" in auditor.get(PAGE).text and "Other limits" not in auditor.get(PAGE).text

@@ -34,7 +34,7 @@ def mark(value: str) -> list[dict[str, str]]:
     return [{"key": "DeletionCandidateOfClusterAutoscaler", "value": value, "effect": "PreferNoSchedule"}]
 
 
-def test_a_marked_node_goes_when_the_unneeded_time_is_over() -> None:
+def test_marked_node_goes_after_unneeded_time() -> None:
     found = answer(node(taints=mark("1795236601")))
     assert found.verdict == "marked"
     assert found.at == datetime(2026, 11, 21, 5, 0, 1, tzinfo=UTC)
@@ -45,7 +45,7 @@ def test_a_mark_without_a_readable_time_gives_no_time(value: str) -> None:
     assert answer(node(taints=mark(value))) == ScaleDown("marked", "Unneeded; it can be removed", None)
 
 
-def test_an_idle_node_that_is_not_marked_yet_has_no_time() -> None:
+def test_idle_unmarked_node_has_no_removal_time() -> None:
     assert answer(node()) == ScaleDown("unneeded", "Lightly used; the autoscaler has not marked it yet.")
 
 
@@ -87,7 +87,7 @@ def test_on_a_node_with_gpus_only_gpus_count() -> None:
         (Amounts(1000, 2**30), Amounts(cpu=4000), ("CPU", 25.0)),
     ],
 )
-def test_the_most_requested_resource_is_told_with_its_share_of_what_the_node_has(
+def test_busiest_resource_is_reported_with_its_share(
     requested: Amounts, allocatable: Amounts, expected: tuple[str, float]
 ) -> None:
     assert busiest(requested, allocatable) == expected
@@ -98,7 +98,7 @@ def test_the_annotation_keeps_a_node() -> None:
     assert answer(kept).sentence == "Kept: its annotation scale-down-disabled forbids its removal."
 
 
-def test_a_pool_at_its_minimum_keeps_its_nodes_even_when_they_are_marked() -> None:
+def test_pool_at_minimum_keeps_even_marked_nodes() -> None:
     assert answer(node(taints=mark("1795236601")), group_size=1).sentence == "Kept: the pool is at its minimum of 1."
 
 
@@ -106,7 +106,7 @@ def test_a_node_that_is_not_ready_is_not_judged() -> None:
     assert answer(node(ready=False)).sentence.startswith("Kept for now: it is not ready")
 
 
-def test_a_new_node_is_not_called_lightly_used_while_it_still_has_the_taint_of_a_node_that_is_not_ready() -> None:
+def test_new_node_with_not_ready_taint_is_not_idle() -> None:
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     assert answer(node(taints=[taint])).sentence.startswith("Kept for now: it is not ready")
     assert answer(node(taints=[{**taint, "key": "nvidia.com/gpu"}])).verdict == "unneeded"

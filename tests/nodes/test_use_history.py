@@ -72,14 +72,14 @@ def test_the_values_are_for_those_the_page_is_for(
     assert get(people, "anonymous", path)["Location"].startswith("/login/")
 
 
-def test_nothing_is_asked_for_a_stranger(people: People, scene: FakeCluster, runtime: Runtime) -> None:
+def test_stranger_triggers_no_metrics_query(people: People, scene: FakeCluster, runtime: Runtime) -> None:
     prometheus = connected(runtime, {NOW: USED})
     for path in (*SEEN_BY, POD_PATH, "/nodes/worker-1/"):
         assert get(people, "stranger", path).status_code == 403
     assert prometheus.asked == []
 
 
-def test_a_page_has_the_charts_that_something_is_known_of(people: People, scene: FakeCluster, runtime: Runtime) -> None:
+def test_page_has_charts_only_for_known_data(people: People, scene: FakeCluster, runtime: Runtime) -> None:
     connected(runtime, {NOW: USED})
     for path in (POD_PATH, "/nodes/worker-1/"):
         text = get(people, "operator", f"{path}?range=6h").content.decode()
@@ -92,9 +92,7 @@ def test_a_page_has_the_charts_that_something_is_known_of(people: People, scene:
     assert list(values["charts"]["cpu"]["lines"]) == ["cpu_used", "cpu_limit"]
 
 
-def test_a_pool_has_the_charts_that_its_samples_lack_where_something_is_known_of_them(
-    people: People, scene: FakeCluster, runtime: Runtime
-) -> None:
+def test_pool_charts_supplement_what_its_samples_lack(people: People, scene: FakeCluster, runtime: Runtime) -> None:
     prometheus = connected(runtime, {NOW: {"read": 2**20, "throttled": 12.5}})
     path = "/infrastructure/?pool=default&range=6h"
     text = get(people, "operator", path).content.decode()
@@ -114,9 +112,7 @@ def test_a_pool_has_the_charts_that_its_samples_lack_where_something_is_known_of
         assert "nodes also used" not in get(people, "operator", path).content.decode()
 
 
-def test_how_full_file_systems_and_volumes_are_is_shown_where_it_is_known(
-    people: People, scene: FakeCluster, runtime: Runtime
-) -> None:
+def test_file_system_and_volume_fill_is_shown_if_known(people: People, scene: FakeCluster, runtime: Runtime) -> None:
     for path, title, column in (
         (POD_PATH, "Fullest volume", "volume"),
         ("/nodes/worker-1/", "Fullest file system", "filesystem"),
@@ -187,7 +183,7 @@ def test_without_prometheus_the_page_says_what_to_set_up(people: People, scene: 
     assert get(people, "owner", f"{POD_PATH}use/").json()["times"] == []
 
 
-def test_a_slow_prometheus_holds_no_page_up_and_what_is_kept_is_bounded(runtime: Runtime) -> None:
+def test_slow_prometheus_delays_no_page_and_cache_is_bounded(runtime: Runtime) -> None:
     answer = threading.Event()
 
     class SlowPrometheus(FakePrometheus):
@@ -211,7 +207,7 @@ def test_a_slow_prometheus_holds_no_page_up_and_what_is_kept_is_bounded(runtime:
     assert len(slow.asked) == 1
 
 
-def test_an_ended_execution_is_asked_for_up_to_its_end(runtime: Runtime) -> None:
+def test_ended_execution_is_queried_up_to_its_end(runtime: Runtime) -> None:
     prometheus = FakePrometheus({})
     subject = Subject("ex-1", NAMESPACE, is_execution=True, ended=1000)
     async_to_sync(UseHistory(runtime, prometheus).read)(subject, "1h")
@@ -226,7 +222,7 @@ def test_a_gap_is_a_gap() -> None:
     assert values["charts"]["cpu"]["lines"]["cpu_used"]["values"] == [0.5, 0.5, None, 0.0]
 
 
-def test_what_failed_in_the_present_minute_is_marked_within_the_chart() -> None:
+def test_failure_in_current_minute_is_marked_within_the_chart() -> None:
     moments = [FailureMoment(datetime.fromtimestamp(at, UTC), "It ended.") for at in (1000, 1859, 1861)]
     values = use_values({29: USED}, "1h", 1, moments, until=30)
     assert [one["at"] for one in values["events"]] == [1000, 1859]

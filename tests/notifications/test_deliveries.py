@@ -69,7 +69,7 @@ def take(channel: str = WEBHOOK, *, now: datetime = NOW, at_most: int = 10, busy
     return take_due(channel, busy=busy, at_most=at_most, now=now)
 
 
-def test_a_failure_waits_to_be_sent_by_the_channels_that_are_chosen_and_set_up(shop: Shop, settings: Settings) -> None:
+def test_failure_is_queued_for_chosen_configured_channels(shop: Shop, settings: Settings) -> None:
     def fail() -> list[str]:
         Delivery.objects.all().delete()
         execution = shop.launch()
@@ -92,7 +92,7 @@ def test_a_failure_waits_to_be_sent_by_the_channels_that_are_chosen_and_set_up(s
     assert Delivery.objects.get().payload["sentence"] == "It ended with exit code 1."
 
 
-def test_what_is_taken_is_given_to_nobody_else_until_its_taker_must_be_dead(ada: User) -> None:
+def test_taken_delivery_is_exclusive_until_its_lease_expires(ada: User) -> None:
     waiting(ada)
     [parcel] = take()
     assert (parcel.address, parcel.secret, parcel.problem) == ("https://example.com/hook", "secret", None)
@@ -101,7 +101,7 @@ def test_what_is_taken_is_given_to_nobody_else_until_its_taker_must_be_dead(ada:
     assert again.message == parcel.message, "so that its receiver can tell"
 
 
-def test_what_was_sent_is_sent_once_also_when_it_is_recorded_late(ada: User) -> None:
+def test_sent_delivery_stays_sent_when_recorded_late(ada: User) -> None:
     waiting(ada)
     [slow] = take()
     take(now=NOW + LEASE)
@@ -110,7 +110,7 @@ def test_what_was_sent_is_sent_once_also_when_it_is_recorded_late(ada: User) -> 
     assert (row.next_try_at, row.sent_at) == (None, NOW + LEASE)
 
 
-def test_a_failure_that_is_recorded_late_leaves_it_to_the_one_who_has_it_now(ada: User) -> None:
+def test_late_failure_leaves_delivery_to_current_taker(ada: User) -> None:
     waiting(ada)
     [slow] = take()
     [current] = take(now=NOW + LEASE)
@@ -136,7 +136,7 @@ def test_tries_are_further_and_further_apart_and_end(ada: User) -> None:
     assert wait_after(1000) == LONGEST_WAIT
 
 
-def test_what_is_a_day_old_is_tried_no_more(ada: User) -> None:
+def test_day_old_delivery_is_not_retried(ada: User) -> None:
     waiting(ada, at=NOW - MOST_AGE)
     [parcel] = take()
     record_result(parcel, BAD, now=NOW)
@@ -151,7 +151,7 @@ def test_a_final_failure_is_not_repeated(ada: User) -> None:
     assert (row.next_try_at, row.error) == (None, "It redirects.")
 
 
-def test_a_persons_posts_go_one_after_the_other_and_a_failure_makes_all_of_them_wait(ada: User, eve: User) -> None:
+def test_posts_of_a_person_are_sequential_and_failures_pause(ada: User, eve: User) -> None:
     waiting(ada, title="First")
     waiting(ada, title="Second")
     waiting(eve)
@@ -165,7 +165,7 @@ def test_a_persons_posts_go_one_after_the_other_and_a_failure_makes_all_of_them_
 
 
 @pytest.mark.parametrize("channel", [WEBHOOK, EMAIL])
-def test_what_is_written_after_a_failure_waits_too(ada: User, eve: User, channel: str) -> None:
+def test_delivery_written_after_a_failure_waits_too(ada: User, eve: User, channel: str) -> None:
     waiting(ada, channel, title="First")
     record_result(take(channel)[0], BAD, now=NOW)
     waiting(ada, channel, title="Second", at=NOW + SECOND)
@@ -182,14 +182,14 @@ def test_what_is_written_after_a_failure_waits_too(ada: User, eve: User, channel
     assert [one["title"] for one in second.payloads] == ["Second"]
 
 
-def test_a_failure_in_one_channel_does_not_delay_the_other(ada: User) -> None:
+def test_failure_in_a_channel_does_not_delay_another(ada: User) -> None:
     waiting(ada)
     record_result(take()[0], BAD, now=NOW)
     waiting(ada, EMAIL)
     assert len(take(EMAIL)) == 1
 
 
-def test_a_repeated_mail_is_the_same_mail_and_what_came_later_is_another(ada: User) -> None:
+def test_repeated_mail_is_identical_and_later_ones_separate(ada: User) -> None:
     for title in ("First", "Second"):
         waiting(ada, EMAIL, title=title)
     [once] = take(EMAIL)
@@ -204,7 +204,7 @@ def test_a_repeated_mail_is_the_same_mail_and_what_came_later_is_another(ada: Us
     assert other.message != once.message
 
 
-def test_a_mail_that_was_tried_is_not_added_to_an_older_one_that_was_not(ada: User) -> None:
+def test_tried_mail_is_not_merged_into_an_older_one(ada: User) -> None:
     """A transaction that began earlier may end later."""
     older = waiting(ada, EMAIL, title="Older", at=NOW + timedelta(minutes=1))
     waiting(ada, EMAIL, title="Tried")
@@ -214,7 +214,7 @@ def test_a_mail_that_was_tried_is_not_added_to_an_older_one_that_was_not(ada: Us
     assert list(parcel.ids) == [older.pk]
 
 
-def test_whoever_has_thousands_waiting_delays_nobody_else(ada: User, eve: User) -> None:
+def test_person_with_thousands_waiting_delays_nobody_else(ada: User, eve: User) -> None:
     for number in range(100):
         waiting(eve, at=NOW - timedelta(seconds=100 - number))
     waiting(ada)
@@ -225,7 +225,7 @@ def test_whoever_has_thousands_waiting_delays_nobody_else(ada: User, eve: User) 
     assert [parcel.user_id for parcel in take(busy=(eve.pk,))] == [ada.pk]
 
 
-def test_mails_that_wait_together_are_one_and_the_next_leaves_a_minute_later(ada: User) -> None:
+def test_waiting_mails_are_merged_and_next_leaves_later(ada: User) -> None:
     for title in ("First", "Second", "Third"):
         waiting(ada, EMAIL, title=title)
     [parcel] = take(EMAIL)
@@ -250,7 +250,7 @@ def test_mails_that_wait_together_are_one_and_the_next_leaves_a_minute_later(ada
         ),
     ],
 )
-def test_what_can_no_longer_be_sent_is_given_up_with_the_reason(
+def test_unsendable_delivery_is_given_up_with_reason(
     ada: User, change: Callable[[User], object], channel: str, why: str
 ) -> None:
     waiting(ada, channel)
@@ -261,7 +261,7 @@ def test_what_can_no_longer_be_sent_is_given_up_with_the_reason(
     assert Delivery.objects.get().next_try_at is None
 
 
-def test_mail_of_a_controller_without_a_mail_server_waits_for_one(ada: User, settings: Settings) -> None:
+def test_mail_without_a_mail_server_waits_for_one(ada: User, settings: Settings) -> None:
     waiting(ada, EMAIL)
     settings.EMAIL_HOST = ""
     [parcel] = take(EMAIL)
@@ -284,7 +284,7 @@ def test_a_test_goes_alone_at_once_and_only_once(ada: User) -> None:
     assert (row.next_try_at, row.error) == (None, BAD.error)
 
 
-def test_tests_are_few_and_only_of_what_is_set_up(ada: User, settings: Settings) -> None:
+def test_tests_are_limited_to_configured_channels(ada: User, settings: Settings) -> None:
     for _ in range(MOST_TESTS):
         ask_for_test(ada, EMAIL, now=NOW)
     with pytest.raises(Rejected, match="Wait a few minutes"):
@@ -335,7 +335,7 @@ def test_a_secret_is_new_each_time_and_stored_encrypted(ada: User) -> None:
     assert WebhookTarget.objects.get().secret != stored.secret
 
 
-def test_what_was_sent_or_given_up_is_dropped_and_what_waits_stays(ada: User, configure: Callable[..., None]) -> None:
+def test_finished_deliveries_are_dropped_and_waiting_ones_stay(ada: User, configure: Callable[..., None]) -> None:
     waiting(ada)
     record_result(take()[0], SENT, now=NOW)
     waiting(ada)

@@ -101,7 +101,7 @@ def test_an_address_that_takes_no_mail_is_given_up(inbox: Inbox, address: str) -
     assert not inbox.mails
 
 
-def test_a_server_that_takes_nothing_for_now_is_asked_again(inbox: Inbox, settings: Settings) -> None:
+def test_mail_server_with_temporary_refusal_is_retried(inbox: Inbox, settings: Settings) -> None:
     assert not send("later@example.com", [payload()], MESSAGE).is_final
     inbox.answer = "452 the disk is full"
     found = send("ada@example.com", [payload()], MESSAGE)
@@ -110,15 +110,13 @@ def test_a_server_that_takes_nothing_for_now_is_asked_again(inbox: Inbox, settin
     assert "cannot be reached" in send("ada@example.com", [payload()], MESSAGE).error
 
 
-def test_a_server_without_tls_gets_nothing_when_tls_is_asked_for(inbox: Inbox, settings: Settings) -> None:
+def test_mail_server_without_required_tls_gets_nothing(inbox: Inbox, settings: Settings) -> None:
     settings.EMAIL_USE_TLS = True
     assert not send("ada@example.com", [payload()], MESSAGE).is_sent
     assert not inbox.mails
 
 
-def test_a_certificate_that_nobody_vouches_for_is_no_fault_of_the_address(
-    inbox: Inbox, settings: Settings, tmp_path: Path
-) -> None:
+def test_untrusted_certificate_is_no_fault_of_the_address(inbox: Inbox, settings: Settings, tmp_path: Path) -> None:
     server = Controller(inbox, hostname="127.0.0.1", port=free_ports(), ssl_context=certificate(tmp_path).server)
     server.start()
     settings.EMAIL_PORT, settings.EMAIL_USE_SSL = server.port, True
@@ -136,7 +134,7 @@ def test_a_certificate_that_nobody_vouches_for_is_no_fault_of_the_address(
         {"DEFAULT_FROM_EMAIL": "grid@example.com\nBcc: victim@example.com"},
     ],
 )
-def test_settings_that_cannot_be_used_are_no_fault_of_the_address(
+def test_unusable_mail_settings_are_no_fault_of_the_address(
     inbox: Inbox, settings: Settings, wrong: dict[str, str]
 ) -> None:
     for name, value in wrong.items():

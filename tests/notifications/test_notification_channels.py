@@ -44,9 +44,7 @@ def said(client: Client, channel: str) -> str:
     return client.get(ACCOUNT).content.decode()
 
 
-def test_only_what_is_set_up_can_be_chosen_and_the_page_says_what_is_missing(
-    people: People, settings: Settings
-) -> None:
+def test_unconfigured_channel_cannot_be_chosen_and_says_why(people: People, settings: Settings) -> None:
     shown = page(people.owner, ACCOUNT)
     assert NO_SERVER in shown
     assert NO_WEBHOOK in shown
@@ -64,7 +62,7 @@ def test_only_what_is_set_up_can_be_chosen_and_the_page_says_what_is_missing(
     assert 'value="failed-webhook" aria-label="Webhook, when it has failed">' in shown
 
 
-def test_what_is_chosen_of_a_channel_outlives_the_time_in_which_it_cannot_be_chosen(people: People) -> None:
+def test_channel_choice_survives_while_channel_is_unavailable(people: People) -> None:
     set_target(people.owner, URL)
     client = client_of(people.owner)
     client.post("/account/notifications/", {"choice": ["failed-in_page", "failed-webhook", "failed-email"]})
@@ -76,7 +74,7 @@ def test_what_is_chosen_of_a_channel_outlives_the_time_in_which_it_cannot_be_cho
     assert (chosen.in_page, chosen.webhook) == (False, True)
 
 
-def test_the_secret_of_a_webhook_is_shown_once_and_belongs_to_its_owner(people: People) -> None:
+def test_webhook_secret_is_shown_once_to_its_owner(people: People) -> None:
     client = client_of(people.owner)
     answer = client.post(WEBHOOK, {"url": URL})
     assert answer["Cache-Control"].count("no-store") == 1
@@ -96,7 +94,7 @@ def test_the_secret_of_a_webhook_is_shown_once_and_belongs_to_its_owner(people: 
 @pytest.mark.parametrize(
     "url", ["", "http://example.com/", "https://127.0.0.1/", "x" * 3000, "https://example.com/\x00"]
 )
-def test_an_address_that_cannot_be_used_is_refused_at_its_field(people: People, url: str) -> None:
+def test_unusable_webhook_address_is_refused_at_its_field(people: People, url: str) -> None:
     answer = client_of(people.owner).post(WEBHOOK, {"url": url})
     assert answer.status_code == 422
     assert "field-error" in answer.content.decode()
@@ -111,7 +109,7 @@ def test_a_hostile_address_stays_text(people: People) -> None:
 
 
 @pytest.mark.parametrize("channel", ["", "email", "webhook", "in_page", "x\x00"])
-def test_what_is_not_set_up_is_not_tested(people: People, channel: str) -> None:
+def test_unconfigured_channel_is_not_tested(people: People, channel: str) -> None:
     assert "This channel is not set up for you." in said(client_of(people.owner), channel)
     assert not Delivery.objects.exists()
 
@@ -160,11 +158,11 @@ def test_a_test_says_what_happened(
         (DeliveryRecord(MOMENT, next_try_at=MOMENT), "The latest waits to be sent."),
     ],
 )
-def test_what_became_of_the_latest_is_said(record: DeliveryRecord, words: str) -> None:
+def test_latest_delivery_outcome_is_worded(record: DeliveryRecord, words: str) -> None:
     assert latest_words(record, MOMENT) == words
 
 
-def test_of_a_channel_that_is_not_set_up_no_latest_message_is_told() -> None:
+def test_unconfigured_channel_shows_no_latest_message() -> None:
     latest = {"email": DeliveryRecord(MOMENT, sent_at=MOMENT)}
     shown = channel_views(sends_mail=True, address="", url="", latest=latest, now=MOMENT)
     assert [(one.where, one.is_set_up, one.latest) for one in shown] == [
@@ -173,7 +171,7 @@ def test_of_a_channel_that_is_not_set_up_no_latest_message_is_told() -> None:
     ]
 
 
-def test_of_a_test_that_takes_long_each_possible_reason_is_named() -> None:
+def test_slow_test_names_each_possible_reason() -> None:
     record = DeliveryRecord(MOMENT, 1, MOMENT)
     said = {channel: test_words(record, channel=channel, seconds=15)[1] for channel in ("email", "webhook")}
     assert "Either no controller runs, or it is busy, or the mail server is slow;" in said["email"]
@@ -181,7 +179,7 @@ def test_of_a_test_that_takes_long_each_possible_reason_is_named() -> None:
     assert test_words(None, channel="email", seconds=1) == (False, "The test was not sent. It was deleted.")
 
 
-def test_only_those_who_operate_can_choose_to_be_told_of_alerts(people: People) -> None:
+def test_only_operators_can_choose_alert_notifications(people: People) -> None:
     assert 'value="alert-in_page"' in page(people.operator, "/account/")
     assert 'value="alert-in_page"' not in page(people.owner, "/account/")
     client_of(people.owner).post("/account/notifications/", {"choice": []})
@@ -190,9 +188,7 @@ def test_only_those_who_operate_can_choose_to_be_told_of_alerts(people: People) 
     assert not NotificationChoice.objects.get(event="alert").in_page
 
 
-def test_webhook_changes_and_tests_leave_entries_with_the_host_alone(
-    people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_webhook_changes_are_audited_with_the_host_only(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "WAIT_SECONDS", 0.1)
     client = client_of(people.owner)
     AuditEntry.objects.all().delete()

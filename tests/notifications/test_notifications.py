@@ -38,7 +38,7 @@ def enter(execution: Execution, change: Transition, **options: Any) -> bool:
 
 
 @pytest.mark.django_db
-def test_a_failure_is_told_to_its_owner_with_the_sentence_of_its_page(shop: Shop) -> None:
+def test_failure_is_notified_to_owner_with_page_sentence(shop: Shop) -> None:
     execution = shop.launch(title="Train <b>")
     assert enter(execution, FAILED)
     execution.refresh_from_db()
@@ -49,7 +49,7 @@ def test_a_failure_is_told_to_its_owner_with_the_sentence_of_its_page(shop: Shop
 
 
 @pytest.mark.django_db
-def test_an_execution_without_a_title_is_told_of_by_its_name(shop: Shop) -> None:
+def test_untitled_execution_is_notified_by_its_name(shop: Shop) -> None:
     execution = shop.launch(title="")
     enter(execution, FAILED)
     assert Notification.objects.get().title == execution.object_name
@@ -73,7 +73,7 @@ def test_a_change_that_is_undone_is_not_told(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_the_start_is_told_only_to_those_who_chose_it(shop: Shop, choose: Choose) -> None:
+def test_start_is_notified_only_to_those_who_chose_it(shop: Shop, choose: Choose) -> None:
     running = Transition(State.RUNNING, "ready", "")
     enter(shop.launch(), running)
     assert not Notification.objects.exists()
@@ -83,7 +83,7 @@ def test_the_start_is_told_only_to_those_who_chose_it(shop: Shop, choose: Choose
 
 
 @pytest.mark.django_db
-def test_who_wants_no_notification_gets_none(shop: Shop, choose: Choose) -> None:
+def test_owner_without_notifications_gets_none(shop: Shop, choose: Choose) -> None:
     choose("failed")
     enter(shop.launch(), FAILED)
     assert not Notification.objects.exists()
@@ -99,7 +99,7 @@ def test_a_closed_account_is_told_nothing(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_a_stop_is_told_unless_the_owner_asked_for_it(shop: Shop) -> None:
+def test_stop_is_notified_unless_owner_asked_for_it(shop: Shop) -> None:
     request_stop(shop.launch(), by=shop.people.owner.username, now=NOW)
     assert not Notification.objects.exists()
     request_stop(shop.launch(), by="root", now=NOW)
@@ -115,16 +115,16 @@ def test_a_coming_stop_is_told_with_its_cause(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("state", ["queued", "deploying", "preparing", "finishing", "stopping"])
-def test_what_is_under_way_is_no_event(state: str) -> None:
+def test_intermediate_state_is_no_event(state: str) -> None:
     assert event_of(state, actor="", owner="ada", is_attached=False) is None
 
 
-def test_the_stop_of_a_cluster_that_belongs_to_a_workspace_is_no_event() -> None:
+def test_stop_of_attached_cluster_is_no_event() -> None:
     assert event_of("stopped", actor="root", owner="ada", is_attached=True) is None
     assert event_of("stopped", actor="root", owner="ada", is_attached=False) is NotificationEvent.STOPPED
 
 
-def test_failures_and_coming_stops_are_told_on_the_page_and_by_email_unless_somebody_chose_otherwise() -> None:
+def test_failures_and_coming_stops_default_to_page_and_email() -> None:
     for event in (NotificationEvent.FAILED, NotificationEvent.STOPPING_SOON):
         assert default_channels(event) == ChosenChannels(in_page=True, email=True)
     assert not default_channels(NotificationEvent.STARTED).any
@@ -136,7 +136,7 @@ def test_a_success_without_a_message_has_a_sentence() -> None:
 
 
 @pytest.mark.django_db
-def test_a_notification_outlives_its_execution_and_is_deleted_when_it_is_old(shop: Shop) -> None:
+def test_notification_survives_its_execution_and_expires_by_age(shop: Shop) -> None:
     execution = shop.launch()
     outbox.record(execution.pk, NotificationEvent.FAILED, "Old.", now=NOW)
     Execution.objects.filter(pk=execution.pk).delete()

@@ -37,7 +37,7 @@ def unread(user: User) -> int:
     return Notification.objects.filter(user=user, read_at__isnull=True).count()
 
 
-def test_the_list_has_ones_own_notifications_only_the_newest_first(people: People) -> None:
+def test_list_has_only_own_notifications_with_newest_first(people: People) -> None:
     tell(people.owner, "Older")
     tell(people.owner, "Newer", minutes=1)
     tell(people.teammate, "Of somebody else")
@@ -55,7 +55,7 @@ def test_a_hostile_title_stays_text(people: People) -> None:
     assert "&lt;script&gt;alert(1)" in shown
 
 
-def test_one_and_all_are_marked_as_read(people: People) -> None:
+def test_single_and_all_notifications_can_be_marked_read(people: People) -> None:
     first, _, _ = (tell(people.owner) for _ in range(3))
     client = client_of(people.owner)
     client.post(READ, {"notification": first.pk})
@@ -90,7 +90,7 @@ def test_a_long_list_has_pages(people: People) -> None:
         assert "Number 50." in page(people.owner, f"{LIST}?page={odd}")
 
 
-def test_the_frame_of_each_page_has_the_number_of_unread_ones(people: People) -> None:
+def test_page_frame_has_number_of_unread_notifications(people: People) -> None:
     assert "bell-count" not in page(people.owner, "/help/")
     tell(people.owner)
     tell(people.teammate)
@@ -99,7 +99,7 @@ def test_the_frame_of_each_page_has_the_number_of_unread_ones(people: People) ->
     assert "bell-count" not in page(people.owner, "/help/")
 
 
-def test_a_large_number_is_cut_short_and_read_out_whole() -> None:
+def test_large_unread_number_is_shortened_and_read_out_whole() -> None:
     assert (bell_view(99).count, bell_view(100).count) == ("99", "99+")
     assert bell_view(1234).words == "Notifications, 1234 unread"
 
@@ -121,7 +121,7 @@ def test_the_account_shows_the_choices_and_stores_them(people: People) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_new_notification_changes_the_bell_of_an_open_page_and_shows_a_toast(
+async def test_new_notification_changes_bell_and_shows_toast(
     runtime: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "REST_SECONDS", 0.01)
@@ -141,9 +141,7 @@ async def test_a_new_notification_changes_the_bell_of_an_open_page_and_shows_a_t
 
 
 @pytest.mark.asyncio
-async def test_the_open_list_shows_a_new_notification_and_that_one_was_read_elsewhere(
-    runtime: Runtime, people: People
-) -> None:
+async def test_open_list_shows_new_notifications_and_remote_reads(runtime: Runtime, people: People) -> None:
     old = await sync_to_async(tell)(people.owner, "Old")
     async with connected("/live/notifications/", people.owner) as socket:
         await socket.message_about("Old")

@@ -48,9 +48,7 @@ def test_sentence_names_the_first_ten_executions() -> None:
     assert one_line(" Save\n\0it  now ") == "Save it now"
 
 
-def test_each_owner_gets_one_notification_with_the_own_executions_and_the_audit_log_an_entry(
-    people: People, four: list[Execution]
-) -> None:
+def test_owners_get_one_notification_and_audit_log_an_entry(people: People, four: list[Execution]) -> None:
     client = client_of(people.operator)
     page = client.get(PATH, {"id": ids(four)}).content.decode()
     assert "Write to the owners of 3 executions?" in page
@@ -69,7 +67,7 @@ def test_each_owner_gets_one_notification_with_the_own_executions_and_the_audit_
 
 
 @pytest.mark.parametrize("text", ["", " \n", "x" * (MESSAGE_LONGEST + 1)])
-def test_text_that_is_empty_or_too_long_is_asked_for_again(people: People, four: list[Execution], text: str) -> None:
+def test_empty_or_overlong_text_is_asked_for_again(people: People, four: list[Execution], text: str) -> None:
     answer = client_of(people.operator).post(PATH, {"id": ids(four), "reason": text})
     assert "Write a text of at most 300 characters." in answer.content.decode()
     assert told() == []
@@ -83,7 +81,7 @@ def test_owner_teammate_and_stranger_write_to_nobody(people: People, four: list[
     assert told() == []
 
 
-def test_two_requests_at_once_are_one_message_and_ten_minutes_later_it_may_be_said_again(
+def test_simultaneous_messages_are_one_and_repeatable_after_ten_minutes(
     people: People, four: list[Execution], tmp_path: Path
 ) -> None:
     def send(minutes: int = 0) -> Callable[[], int]:

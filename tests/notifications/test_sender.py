@@ -93,7 +93,7 @@ async def test_a_server_that_is_slow_delays_nobody_else(ada: User, eve: User) ->
 
 
 @in_world
-async def test_a_server_that_fails_is_asked_again_later_and_later(ada: User) -> None:
+async def test_failing_server_is_retried_at_growing_intervals(ada: User) -> None:
     outside = Outside()
     outside.answers["https://example.com/hook"] = SendResult("It answered with status 500.")
     waiting(ada)
@@ -108,7 +108,7 @@ async def test_a_server_that_fails_is_asked_again_later_and_later(ada: User) -> 
 
 
 @in_world
-async def test_what_nobody_thought_of_is_a_failure_like_any_other(ada: User) -> None:
+async def test_unforeseen_error_is_an_ordinary_failure(ada: User) -> None:
     outside = Outside()
     outside.answers["https://example.com/hook"] = ZeroDivisionError()
     waiting(ada)
@@ -120,7 +120,7 @@ async def test_what_nobody_thought_of_is_a_failure_like_any_other(ada: User) -> 
 
 
 @in_world
-async def test_a_webhook_is_not_called_where_an_admin_lets_nothing_through(ada: User, settings: Settings) -> None:
+async def test_webhook_to_excluded_address_is_not_called(ada: User, settings: Settings) -> None:
     settings.EGRESS_EXCEPT = ["93.184.216.0/24"]
     WebhookTarget.objects.update(url="https://93.184.216.34/")
     waiting(ada)
@@ -132,7 +132,7 @@ async def test_a_webhook_is_not_called_where_an_admin_lets_nothing_through(ada: 
 
 
 @in_world
-async def test_killed_between_sending_and_recording_it_is_sent_again_under_the_same_id(ada: User) -> None:
+async def test_delivery_killed_before_recording_repeats_with_same_id(ada: User) -> None:
     outside = Outside()
     waiting(ada)
     first = sender(outside)
@@ -151,7 +151,7 @@ async def test_killed_between_sending_and_recording_it_is_sent_again_under_the_s
 
 
 @in_world
-async def test_while_the_database_is_away_what_was_sent_is_not_sent_again(ada: User) -> None:
+async def test_delivery_sent_during_database_outage_is_not_repeated(ada: User) -> None:
     outside, is_away = Outside(), False
 
     async def database(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

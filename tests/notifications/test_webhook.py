@@ -63,7 +63,7 @@ def answering(status: int, **headers: str) -> Answer:
     return answer
 
 
-async def test_a_post_is_signed_and_says_what_why_and_where(poster: Callable[..., Poster], tls: Certificate) -> None:
+async def test_post_is_signed_and_says_what_why_and_where(poster: Callable[..., Poster], tls: Certificate) -> None:
     async with serving(answering(204), tls=tls.server) as server:
         assert await post(poster(), f"{server.url}/hook?room=1") == SENT
     request, body = server.seen[0], server.bodies[0]
@@ -97,7 +97,7 @@ async def test_no_redirect_is_followed(poster: Callable[..., Poster], tls: Certi
     assert f"redirects ({status})" in found.error
 
 
-async def test_a_server_that_hangs_or_drips_is_left_in_time(poster: Callable[..., Poster], tls: Certificate) -> None:
+async def test_hanging_or_dripping_server_is_abandoned_in_time(poster: Callable[..., Poster], tls: Certificate) -> None:
     async def hang(request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(60)
         return web.Response()
@@ -142,7 +142,7 @@ async def test_however_a_private_address_is_written_nobody_is_called(
     ) in found.error
 
 
-async def test_a_name_that_leads_elsewhere_a_moment_later_is_looked_at_where_it_is_called(
+async def test_name_is_checked_at_the_address_actually_called(
     poster: Callable[..., Poster], tls: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_up = []
@@ -161,7 +161,7 @@ async def test_a_name_that_leads_elsewhere_a_moment_later_is_looked_at_where_it_
 
 
 @pytest.mark.parametrize("addresses", [["10.0.0.1", "127.0.0.1"], ["127.0.0.1", "10.0.0.1"]])
-async def test_a_name_with_one_private_address_is_tried_again_when_the_other_fails(
+async def test_name_with_partly_private_addresses_is_retried(
     poster: Callable[..., Poster], tls: Certificate, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
 ) -> None:
     """A local name server may add an address of its own."""
@@ -175,7 +175,7 @@ async def test_a_name_with_one_private_address_is_tried_again_when_the_other_fai
     assert not found.is_final
 
 
-async def test_a_name_without_an_address_and_a_closed_port_are_told_apart(poster: Callable[..., Poster]) -> None:
+async def test_missing_address_and_closed_port_are_distinguished(poster: Callable[..., Poster]) -> None:
     assert (await post(poster(), "https://no-such.invalid/")).error == "The name no-such.invalid leads to no address."
     assert "cannot be reached" in (await post(poster(), "https://127.0.0.1:9/")).error
 
@@ -189,11 +189,11 @@ async def test_a_name_without_an_address_and_a_closed_port_are_told_apart(poster
         *("169.254.169.254", "fd00:ec2::254", "168.63.129.16", "ff02::1", "2002:7f00:1::", "localhost", ""),
     ],
 )
-def test_what_is_not_public_is_not_called(address: str) -> None:
+def test_address_that_is_not_public_is_not_called(address: str) -> None:
     assert not may_be_called(address, ())
 
 
-def test_an_admin_allows_private_addresses_and_never_a_machines_credentials() -> None:
+def test_admin_allows_private_addresses_but_never_metadata_services() -> None:
     allowed, mistakes = read_blocks("GRID_WEBHOOK_PRIVATE", ["10.1.0.0/16", "169.254.0.0/16", "x"])
     assert may_be_called("10.1.2.3", allowed)
     assert not may_be_called("10.2.2.3", allowed)

@@ -88,16 +88,16 @@ def test_everything_found_can_be_opened(people: People, grid: Runtime, who: str)
 
 
 @pytest.mark.parametrize("text", ["active1", "workspace-active1", "count zeb", "ZEBRAS COUNT"])
-def test_an_active_execution_is_found_by_title_id_and_object_name(people: People, grid: Runtime, text: str) -> None:
+def test_active_execution_matches_by_title_id_and_object_name(people: People, grid: Runtime, text: str) -> None:
     assert options(people.owner, text) == ["/executions/active1/"]
 
 
 @pytest.mark.parametrize("text", ["ended1", "workspace-ended1", "old zeb"])
-def test_an_ended_execution_is_found_by_title_id_and_object_name(people: People, grid: Runtime, text: str) -> None:
+def test_ended_execution_matches_by_title_id_and_object_name(people: People, grid: Runtime, text: str) -> None:
     assert options(people.owner, text) == ["/executions/ended1/"]
 
 
-def test_an_execution_is_found_once_when_its_row_stays_after_its_end(people: People, grid: Runtime) -> None:
+def test_execution_still_listed_after_end_is_offered_once(people: People, grid: Runtime) -> None:
     Execution.objects.filter(pk="active1").update(**{**ENDED, "ended_at": grid.clock()})
     read_executions(grid)
     assert grid.executions.get("active1") is not None
@@ -127,14 +127,14 @@ def test_actions_on_an_execution_are_what_one_may_do(people: People, grid: Runti
     assert opens == (who == "owner")
 
 
-def test_an_execution_that_stops_is_not_offered_to_be_stopped_or_opened(people: People, grid: Runtime) -> None:
+def test_stopping_execution_is_not_offered_to_stop_or_open(people: People, grid: Runtime) -> None:
     Execution.objects.filter(pk="active1").update(state=State.STOPPING)
     read_executions(grid)
     assert options(people.owner, "stop zebras") == []
     assert "formaction" not in page(people.owner, "open zebras", options="1")
 
 
-def test_pages_of_the_demonstration_are_found_as_the_navigation_has_them(
+def test_demonstration_pages_match_as_in_navigation(
     people: People, grid: Runtime, cluster: FakeCluster, settings: Settings
 ) -> None:
     for demo, sandbox, found in ((False, False, []), (True, False, ["/components/"])):
@@ -164,7 +164,7 @@ def test_at_most_eight_executions_are_found_newest_first(people: People, grid: R
     assert options(people.owner, "needle") == [f"/executions/n{number}/" for number in range(9, 1, -1)]
 
 
-def test_own_workspaces_are_found_and_deleted_ones_and_others_are_not(people: People, grid: Runtime) -> None:
+def test_own_workspaces_match_without_deleted_or_foreign_ones(people: People, grid: Runtime) -> None:
     project = Execution.objects.get(pk="active1").project
     kept, deleted = (make_workspace(people.owner, project, title="Giraffe") for _ in range(2))
     make_workspace(people.teammate, project, title="Giraffe")
@@ -184,9 +184,7 @@ def test_a_setting_leads_to_its_place_on_the_page(people: People, grid: Runtime)
 
 
 @pytest.mark.parametrize("who", ["owner", "operator", "admin"])
-def test_every_page_of_the_navigation_has_an_icon_and_is_found_by_its_title(
-    people: People, grid: Runtime, who: str
-) -> None:
+def test_navigation_pages_have_icons_and_match_by_title(people: People, grid: Runtime, who: str) -> None:
     request: Any = RequestFactory().get("/")
     request.user = getattr(people, who)
     links = [link for section in navigation(Context({"request": request})) for link in section.links]
@@ -196,14 +194,12 @@ def test_every_page_of_the_navigation_has_an_icon_and_is_found_by_its_title(
     assert all(link.url in options(request.user, link.title) for link in links)
 
 
-def test_practitioner_finds_no_page_of_the_infrastructure_or_of_admins(people: People, grid: Runtime) -> None:
+def test_practitioner_gets_no_infrastructure_or_admin_pages(people: People, grid: Runtime) -> None:
     for text in ("infrastructure", "tiers", "environments", "people", "logins", "configuration", "add"):
         assert options(people.owner, text) == [], text
 
 
-def test_without_a_text_it_says_what_can_be_found_and_offers_pages_and_own_executions(
-    people: People, grid: Runtime
-) -> None:
+def test_empty_palette_explains_itself_and_offers_own_items(people: People, grid: Runtime) -> None:
     empty = page(people.owner, options="1")
     assert (
         "Find an execution by title, id or object name, or a workspace, job, project, saved view, page or action by name."
@@ -214,7 +210,7 @@ def test_without_a_text_it_says_what_can_be_found_and_offers_pages_and_own_execu
     assert "/executions/active1/" not in options(people.operator)
 
 
-def test_no_result_says_so_and_leads_to_the_whole_history(people: People, grid: Runtime) -> None:
+def test_palette_without_result_links_to_whole_history(people: People, grid: Runtime) -> None:
     empty = page(people.owner, "no & such")
     assert "Nothing found for “no &amp; such”." in empty
     assert 'href="/executions/?show=ended&amp;text=no+%26+such"' in empty
@@ -242,7 +238,7 @@ def test_nul_in_a_text_is_left_out(people: People, grid: Runtime) -> None:
     assert options(people.admin, "\x00") == options(people.admin)
 
 
-def test_every_page_has_the_dialogs_with_the_keys_of_pages_that_may_be_opened(people: People, grid: Runtime) -> None:
+def test_pages_have_palette_dialogs_with_permitted_keys(people: People, grid: Runtime) -> None:
     operator, owner = (client_of(user).get("/account/").content.decode() for user in (people.operator, people.owner))
     assert 'id="palette"' in owner
     assert re.findall(r'data-go="(.)"', owner) == ["h", "e", "q", "w", "j", "l"]
@@ -253,7 +249,7 @@ def test_login_page_has_no_palette(client: Any, db: None) -> None:
     assert 'id="palette"' not in client.get("/login/").content.decode()
 
 
-def test_only_the_latest_ended_executions_are_searched_and_older_ones_by_id(people: People) -> None:
+def test_latest_ended_executions_are_searched_and_older_by_id(people: People) -> None:
     project = make_project(people.owner)
     for number in range(120):
         make_execution(people.owner, project, id=f"e{number}", title="needle" if number in (3, 100) else "hay",

@@ -38,13 +38,13 @@ def test_equal_ranks_keep_their_order_unless_another_is_given() -> None:
     assert best("a", names, order=str) == ["ab 1", "ab 2", "xa"]
 
 
-def test_worst_matches_are_left_out_when_there_are_too_many() -> None:
+def test_worst_matches_are_left_out_when_too_many() -> None:
     names = [f"x{number}a" for number in range(20)] + ["a last"]
     assert best("a", names) == ["a last", *names[:7]]
     assert best("a", names, most=2) == ["a last", "x0a"]
 
 
-def test_groups_with_better_matches_come_first_and_empty_ones_are_left_out() -> None:
+def test_groups_are_ordered_by_match_and_empty_ones_dropped() -> None:
     item = PaletteItem("x")
     groups = [PaletteGroup("anywhere", [item], 1), PaletteGroup("empty", [], 0), PaletteGroup("begins", [item], 0)]
     assert [group.title for group in in_order(groups)] == ["begins", "anywhere"]

@@ -17,7 +17,7 @@ _TAKEN = re.compile(r'studio\.take\(\w+, "([\w-]+)"\)')
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("guide-*.md"))]
 
 
-def test_every_picture_that_is_shown_is_there_and_is_taken_by_the_script() -> None:
+def test_shown_pictures_exist_and_are_taken_by_the_script() -> None:
     shown = {name for page in PAGES for name in _PICTURE.findall(page.read_text())}
     assert len(shown) >= 4
     assert shown == {file.stem for file in pictures.FOLDER.glob("*.png")}

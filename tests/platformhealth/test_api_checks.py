@@ -89,7 +89,7 @@ def test_a_run_checks_all_and_leaves_nothing(cluster: FakeCluster, people: Peopl
     assert len(cluster.requests) == asked + 1  # whether there are forgotten namespaces
 
 
-def test_one_run_at_a_time_and_the_next_after_it(cluster: FakeCluster, people: People) -> None:
+def test_check_runs_are_exclusive_and_sequential(cluster: FakeCluster, people: People) -> None:
     ask(people)
     with pytest.raises(Rejected, match="has not ended yet"):
         ask(people)
@@ -98,9 +98,7 @@ def test_one_run_at_a_time_and_the_next_after_it(cluster: FakeCluster, people: P
     assert AuditEntry.objects.filter(object_type="apicheckrun").count() == 2
 
 
-def test_without_the_right_to_create_namespaces_it_says_so_and_offers_the_other(
-    cluster: FakeCluster, people: People
-) -> None:
+def test_missing_namespace_right_offers_the_shared_namespace(cluster: FakeCluster, people: People) -> None:
     cluster.forbidden[NAMESPACES] = 'namespaces is forbidden: User "controller" cannot create resource "namespaces"'
     run = ask(people)
     look(cluster)
@@ -125,7 +123,7 @@ def without(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, verb: str, re
     monkeypatch.setattr(cluster, "create", answering)
 
 
-def test_what_could_not_be_removed_is_not_made(
+def test_object_that_could_not_be_removed_is_not_created(
     cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.forbidden[CONFIG_MAPS] = "configmaps is forbidden"
@@ -142,7 +140,7 @@ def test_what_could_not_be_removed_is_not_made(
     assert again(run).trouble.endswith(f"Missing in {run.namespace}: delete namespaces.")
 
 
-def test_a_namespace_of_somebody_else_with_the_runs_name_is_not_deleted(cluster: FakeCluster, people: People) -> None:
+def test_foreign_namespace_of_same_name_is_not_deleted(cluster: FakeCluster, people: People) -> None:
     run = ask(people)
     cluster.put(NAMESPACES, {"metadata": {"name": run.namespace}})
     look(cluster)
@@ -152,7 +150,7 @@ def test_a_namespace_of_somebody_else_with_the_runs_name_is_not_deleted(cluster:
     assert "No namespace could be created: " in run.trouble and "is not one of our checks’" in run.trouble
 
 
-def test_a_refused_removal_is_told_and_holds_up_no_later_run(
+def test_refused_removal_is_reported_and_blocks_no_later_run(
     cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refuse(*_: Any, **__: Any) -> None:
@@ -182,7 +180,7 @@ def test_a_run_ends_when_the_api_server_hangs(
     assert (run.ended_at, run.is_clean) == (NOW, True) and run.trouble.startswith("The checks did not end within")
 
 
-def test_what_a_stopped_controller_left_is_removed_by_the_next_one(cluster: FakeCluster, people: People) -> None:
+def test_leftovers_of_stopped_controller_are_removed_by_next(cluster: FakeCluster, people: People) -> None:
     run = ask(people)
 
     async def killed(scratch: Scratch) -> None:
@@ -208,7 +206,7 @@ def test_what_a_stopped_controller_left_is_removed_by_the_next_one(cluster: Fake
     assert again(shared).is_clean and cluster.objects(PODS) == [] and cluster.objects(CONFIG_MAPS) == []
 
 
-def test_namespaces_of_checks_that_the_database_has_forgotten_are_removed_and_no_others(cluster: FakeCluster) -> None:
+def test_only_namespaces_of_forgotten_checks_are_removed(cluster: FakeCluster) -> None:
     for name, label in (
         ("compute-grid-api-check-old", NAMESPACE),
         ("other-api-check-old", "other"),
@@ -263,7 +261,7 @@ def test_each_end_of_a_check_is_told_in_words(cluster: FakeCluster, people: Peop
     ]
 
 
-def test_a_check_whose_right_is_missing_is_not_run_and_the_right_is_named(
+def test_check_without_right_is_skipped_and_right_is_named(
     cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without(cluster, monkeypatch, "create", "pods")
@@ -278,7 +276,7 @@ def test_a_check_whose_right_is_missing_is_not_run_and_the_right_is_named(
     assert again(run).results[2]["words"] == "Missing in compute-grid: create pods/eviction."
 
 
-def test_the_deployed_controller_lacks_what_the_docs_say_and_no_more() -> None:
+def test_deployed_controller_lacks_only_rights_named_in_docs() -> None:
     documents = yaml.safe_load_all(Path(settings.BASE_DIR, "deploy/access.yaml").read_text())
     mine = {"compute-grid-controller", "compute-grid-controller-nodes"}
     rules = [
@@ -308,7 +306,7 @@ def test_rights_are_written_as_roles_write_them() -> None:
     assert str(NeededRight("patch", "deployments", "apps")) == "patch deployments.apps"
 
 
-def test_old_runs_are_deleted_and_those_with_something_left_are_not(people: People) -> None:
+def test_old_runs_are_deleted_unless_something_is_left(people: People) -> None:
     run = ask(people)
     apicheckruns.begin(run, NOW)
     apicheckruns.end(run, NOW)

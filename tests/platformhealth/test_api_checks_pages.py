@@ -48,13 +48,13 @@ def test_an_admin_reads_what_is_created_and_runs_them(admin: Client, runtime: Ru
     assert (run.is_shared, run.ended_at) == (False, None)
 
 
-def test_the_shared_namespace_is_chosen_only_by_its_own_button(admin: Client, runtime: Runtime) -> None:
+def test_shared_namespace_needs_its_own_button(admin: Client, runtime: Runtime) -> None:
     admin.post(RUN, {"where": "shared"})
     run = ApiCheckRun.objects.get()
     assert (run.is_shared, run.namespace) == (True, "compute-grid")
 
 
-def test_results_show_failures_first_with_the_servers_words_and_missing_rights(admin: Client, runtime: Runtime) -> None:
+def test_results_show_failures_first_with_server_words(admin: Client, runtime: Runtime) -> None:
     store_api_checks()
     page = admin.get(URL).content.decode()
     assert "1 check passed, 1 failed, 1 not run because a right is missing" in page
@@ -76,7 +76,7 @@ def test_its_state_is_told(db: None, fields: dict[str, Any], severity: str, word
     assert (page.status.severity, page.status.word) == (severity, word)
 
 
-def test_without_the_right_an_admin_is_offered_the_namespace_of_executions(admin: Client, runtime: Runtime) -> None:
+def test_admin_without_right_is_offered_the_executions_namespace(admin: Client, runtime: Runtime) -> None:
     store_api_checks(needs_shared=True, trouble="The controller may not create namespaces: no.", results=[])
     page = admin.get(URL).content.decode()
     assert f'href="{RUN}?where=shared"' in page and "The controller may not create namespaces: no." in page

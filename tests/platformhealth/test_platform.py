@@ -79,7 +79,7 @@ STATES: dict[str, Light] = {
 }
 
 
-def test_each_light_says_in_each_state_what_is_known_and_what_to_do() -> None:
+def test_lights_word_each_state_and_next_step() -> None:
     words = "\n".join(f"{state}\n  {one.severity} {one.sentence}" for state, one in STATES.items())
     assert_golden("platform-lights", words, ending="txt")
 
@@ -94,7 +94,7 @@ def test_each_light_says_in_each_state_what_is_known_and_what_to_do() -> None:
         ("localhost/a", "localhost"),
     ],
 )
-def test_the_host_of_an_image_is_found_as_container_runtimes_find_it(image: str, host: str) -> None:
+def test_image_host_is_parsed_like_container_runtimes_do(image: str, host: str) -> None:
     assert registry_host(image) == host
 
 
@@ -115,16 +115,16 @@ def story(*severities: str) -> list[str]:
     return told
 
 
-def test_an_incident_begins_with_the_first_of_two_bad_looks_and_ends_with_the_first_of_two_good_ones() -> None:
+def test_incident_spans_from_first_bad_to_first_good_check() -> None:
     assert story("ok", "problem", "problem", "problem", "ok", "ok") == ["+0:00:30", "-0:02:00"]
 
 
-def test_one_bad_look_is_no_incident_and_one_good_look_ends_none() -> None:
+def test_single_bad_or_good_check_changes_no_incident() -> None:
     assert story("ok", "problem", "ok", "problem", "ok") == []
     assert story("problem", "problem", "ok", "problem", "ok") == ["+0:00:00"]
 
 
-def test_what_is_not_known_neither_begins_nor_ends_an_incident() -> None:
+def test_unknown_state_neither_begins_nor_ends_incident() -> None:
     assert story("problem", "wait", "wait", "problem", "wait", "wait", "ok", "ok") == ["+0:00:00", "-0:03:00"]
 
 
@@ -165,7 +165,7 @@ def test_the_minor_version_is_read_as_distributions_write_it(version: str, minor
     assert minor_of(version) == minor
 
 
-def test_a_client_may_be_one_minor_version_from_the_server() -> None:
+def test_client_may_differ_by_a_minor_version_from_server() -> None:
     def severity(client: str) -> list[str]:
         lines = version_lines("v1.36.2", client, EVERYTHING)
         return [one.severity for one in lines if one.subject == "Kubernetes client"]

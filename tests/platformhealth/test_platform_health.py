@@ -30,7 +30,7 @@ def test_only_observers_see_it_and_others_have_no_link(people: People, runtime: 
     assert f'href="{URL}"' not in client.get("/account/").content.decode()
 
 
-def test_it_shows_lights_incidents_and_workloads_with_their_pods(admin: Client, runtime: Runtime) -> None:
+def test_page_shows_lights_incidents_and_workloads_with_pods(admin: Client, runtime: Runtime) -> None:
     store(BAD)
     page = admin.get(URL).content.decode()
     assert "Trouble with:" in page and "No pod of &lt;coredns&gt; is ready." in page
@@ -40,7 +40,7 @@ def test_it_shows_lights_incidents_and_workloads_with_their_pods(admin: Client, 
     assert page.index("coredns") < page.index("metrics-server")  # the worst first
 
 
-def test_it_shows_frameworks_of_environments_with_what_is_wrong_first(
+def test_environment_frameworks_are_shown_with_problems_first(
     admin: Client, runtime: Runtime, django_assert_max_num_queries: Any
 ) -> None:
     for number in range(3):
@@ -59,7 +59,7 @@ def test_it_shows_frameworks_of_environments_with_what_is_wrong_first(
     assert "Framework versions" not in admin.get("/environments/jupyterlab/").content.decode()
 
 
-def test_of_many_frameworks_the_first_lines_are_shown_and_the_others_counted(db: None) -> None:
+def test_first_framework_lines_are_shown_and_others_counted(db: None) -> None:
     rows = [Environment(id=f"dask-{n}", name=f"Dask {n}", frameworks={"dask": "2026.8.0"}) for n in range(60)]
     Environment.objects.bulk_create(rows)
     assert len(framework_lines(MOMENT)) == 51 and framework_lines(MOMENT)[-1].sentence.startswith("10 more lines.")
@@ -67,7 +67,7 @@ def test_of_many_frameworks_the_first_lines_are_shown_and_the_others_counted(db:
     assert framework_lines(MOMENT)[-1].sentence.startswith("9 more lines.")
 
 
-def test_old_lights_are_not_known_and_say_what_was_seen_last(admin: Client, runtime: Runtime) -> None:
+def test_old_lights_are_unknown_and_name_the_last_state(admin: Client, runtime: Runtime) -> None:
     store(BAD, minutes_ago=10)
     page = admin.get(URL).content.decode()
     assert "Not known since the controller looked last. Then: No pod of &lt;coredns&gt; is ready." in page
@@ -78,7 +78,7 @@ def test_before_the_first_look_it_says_so(admin: Client, runtime: Runtime) -> No
     assert "no controller has looked yet" in page and "No incident." in page
 
 
-def test_what_this_process_sees_itself_counts_more_than_what_is_not_known() -> None:
+def test_own_observation_outranks_unknown_state() -> None:
     own = [HealthPart("Database", "ok")]
     old = light_parts([WELL], MOMENT, MOMENT + timedelta(minutes=10))
     assert [part.severity for part in all_parts(own, old)] == ["ok"]
@@ -87,7 +87,7 @@ def test_what_this_process_sees_itself_counts_more_than_what_is_not_known() -> N
     assert headline(all_parts(own, ())).word == "Platform healthy"
 
 
-def test_a_restart_within_the_hour_is_marked_and_an_old_one_is_not() -> None:
+def test_only_recent_restart_is_marked() -> None:
     calm = Workload("DaemonSet", "kube-system", "proxy", 2, 2, MOMENT, {}, PODS[:1])
     [soon] = workload_lines([calm], MOMENT + timedelta(minutes=30))
     [later] = workload_lines([calm], MOMENT + timedelta(hours=2))
@@ -95,7 +95,7 @@ def test_a_restart_within_the_hour_is_marked_and_an_old_one_is_not() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_an_open_page_shows_what_the_controller_has_seen_since(
+async def test_open_page_shows_what_controller_saw_since(
     people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PlatformHealthPage, "tick_seconds", 0.05)

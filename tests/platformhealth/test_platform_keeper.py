@@ -74,7 +74,7 @@ def cluster() -> FakeCluster:
     return cluster
 
 
-def test_a_look_finds_the_lights_and_the_workloads_with_their_pods(cluster: FakeCluster) -> None:
+def test_check_finds_lights_and_workloads_with_pods(cluster: FakeCluster) -> None:
     clock = Clock()
     one = reader(cluster, clock)
     assert states(look(one))["scheduler"] == "wait"  # read once
@@ -97,7 +97,7 @@ def test_a_look_finds_the_lights_and_the_workloads_with_their_pods(cluster: Fake
     assert [(pod.name, pod.restarts, pod.restarted_at) for pod in proxy.pods] == [("proxy-1", 3, NOW)]
 
 
-def test_of_many_pods_the_worst_are_kept_and_the_others_counted(cluster: FakeCluster) -> None:
+def test_worst_of_many_pods_are_kept_and_others_counted(cluster: FakeCluster) -> None:
     for number in range(30):
         name = f"dns-{number:02}"
         pod = builders.pod(name, namespace="kube-system", node="n1", ready=number != 25, labels={"k8s-app": "kube-dns"})
@@ -118,7 +118,7 @@ def test_a_missing_right_is_not_known_and_named(cluster: FakeCluster) -> None:
     assert len(found.troubles) == 2 and found.workloads == ()
 
 
-def test_an_api_server_that_is_away_is_one_problem_and_all_else_is_not_known(cluster: FakeCluster) -> None:
+def test_absent_api_server_is_sole_problem_and_others_unknown(cluster: FakeCluster) -> None:
     cluster.available = False
     found = states(look(reader(cluster, Clock())))
     assert found["api-server"] == "problem"
@@ -166,7 +166,7 @@ def incidents() -> list[tuple[str, float, float | None]]:
 
 
 @pytest.mark.django_db
-def test_an_incident_is_recorded_once_whoever_leads_and_ends_when_it_is_over() -> None:
+def test_incident_is_recorded_once_across_leaders_and_ends() -> None:
     for minute in (0.5, 1, 1.5):  # all that is known lies in the database, as for a leader that has just begun
         keep("problem", minute)
     assert incidents() == [("dns", 0.5, None)]
@@ -180,7 +180,7 @@ def test_an_incident_is_recorded_once_whoever_leads_and_ends_when_it_is_over() -
 
 
 @pytest.mark.django_db
-def test_a_time_in_which_nobody_looked_is_an_incident_of_the_controller() -> None:
+def test_time_without_checks_is_a_controller_incident() -> None:
     keep("ok", 0)
     keep("ok", 2)
     assert incidents() == []
@@ -190,7 +190,7 @@ def test_a_time_in_which_nobody_looked_is_an_incident_of_the_controller() -> Non
 
 
 @pytest.mark.django_db
-def test_ended_incidents_are_dropped_after_their_days_and_open_ones_never() -> None:
+def test_ended_incidents_expire_and_open_ones_stay() -> None:
     for minute in (0, 0.5):
         keep("problem", minute)
     later = NOW + timedelta(days=INCIDENT_RETENTION.default + 1)
@@ -199,7 +199,7 @@ def test_ended_incidents_are_dropped_after_their_days_and_open_ones_never() -> N
     assert retention.drop_incidents(later, 10) == 1
 
 
-def test_versions_are_asked_for_once_an_hour_and_what_is_missing_is_found(cluster: FakeCluster) -> None:
+def test_versions_are_queried_hourly_and_missing_ones_reported(cluster: FakeCluster) -> None:
     clock = Clock()
     one = VersionReader(cluster, monotonic=lambda: clock.seconds)
     cluster.available = False

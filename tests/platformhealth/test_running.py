@@ -74,7 +74,7 @@ async def comes_up(world: World, execution: Execution) -> None:
 
 
 @in_world
-async def test_rows_and_pods_are_followed_within_a_second_or_two(shop: Shop) -> None:
+async def test_rows_and_pods_are_followed_within_seconds(shop: Shop) -> None:
     world = World()
     async with running(world):
         execution = shop.launch()
@@ -86,7 +86,7 @@ async def test_rows_and_pods_are_followed_within_a_second_or_two(shop: Shop) -> 
 
 
 @in_world
-async def test_a_launch_waits_for_no_schedule_run_message_or_build(shop: Shop) -> None:
+async def test_launch_waits_for_no_schedule_run_message_or_build(shop: Shop) -> None:
     world = World()
 
     async def takes_for_ever(work: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -97,7 +97,7 @@ async def test_a_launch_waits_for_no_schedule_run_message_or_build(shop: Shop) -
 
 
 @in_world
-async def test_it_opens_one_watch_for_each_kind_however_many_executions_there_are(shop: Shop) -> None:
+async def test_controller_opens_a_single_watch_per_kind(shop: Shop) -> None:
     world = World()
     for second in range(3):
         shop.launch(after=second)
@@ -134,7 +134,7 @@ async def test_a_forgotten_history_is_read_anew(shop: Shop) -> None:
 
 
 @in_world
-async def test_an_outage_of_the_cluster_is_waited_out_without_a_hot_loop(shop: Shop) -> None:
+async def test_cluster_outage_is_waited_out_without_hot_loop(shop: Shop) -> None:
     world = World()
     world.cluster.available = False
     async with running(world):
@@ -147,7 +147,7 @@ async def test_an_outage_of_the_cluster_is_waited_out_without_a_hot_loop(shop: S
 
 
 @in_world
-async def test_an_outage_of_the_database_is_waited_out_without_a_hot_loop(shop: Shop) -> None:
+async def test_database_outage_is_waited_out_without_hot_loop(shop: Shop) -> None:
     world, database = World(), Database()
     async with running(world, database):
         execution = shop.launch()
@@ -163,7 +163,7 @@ async def test_an_outage_of_the_database_is_waited_out_without_a_hot_loop(shop: 
 
 
 @in_world
-async def test_a_limit_that_is_raised_lets_those_in_who_wait(shop: Shop) -> None:
+async def test_raised_limit_admits_waiting_executions(shop: Shop) -> None:
     ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="0")
     world = World()
     async with running(world):
@@ -174,12 +174,12 @@ async def test_a_limit_that_is_raised_lets_those_in_who_wait(shop: Shop) -> None
         await until(lambda: in_state(execution, "deploying"), within=2)
 
 
-def test_what_was_written_since_is_looked_at() -> None:
+def test_execution_written_since_is_reconciled() -> None:
     assert to_reconcile({"old": 3, "new": 1, "same": 2}, {"old": 2, "same": 2}) == ["old", "new"]
 
 
 @pytest.mark.django_db
-def test_what_is_in_a_state_for_too_long_is_found(shop: Shop) -> None:
+def test_execution_too_long_in_a_state_is_listed(shop: Shop) -> None:
     waits, runs = shop.launch(), shop.launch()
     Execution.objects.filter(pk=waits.pk).update(state=State.DEPLOYING, state_since=NOW)
     Execution.objects.filter(pk=runs.pk).update(state=State.RUNNING, state_since=NOW)
@@ -193,9 +193,7 @@ def test_what_is_in_a_state_for_too_long_is_found(shop: Shop) -> None:
 
 
 @in_world
-async def test_at_rest_each_execution_is_looked_at_once_in_a_round_one_after_the_other(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_idle_executions_are_reconciled_once_per_round(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     controller = World().controller()
     looks: list[str] = []
     controller._known = dict.fromkeys(map(str, range(4800)), 1)
@@ -208,9 +206,7 @@ async def test_at_rest_each_execution_is_looked_at_once_in_a_round_one_after_the
 
 
 @in_world
-async def test_few_executions_are_not_looked_at_more_often_than_once_in_a_round(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_few_executions_are_reconciled_only_once_per_round(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     controller = World().controller()
     controller._known = {"one": 1}
     looks: list[str] = []
@@ -221,7 +217,7 @@ async def test_few_executions_are_not_looked_at_more_often_than_once_in_a_round(
 
 
 @in_world
-async def test_those_that_are_left_are_looked_at_in_a_round_also_when_most_have_gone(
+async def test_remaining_executions_stay_in_the_round_after_deletions(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     controller = World().controller()
@@ -237,7 +233,7 @@ async def test_those_that_are_left_are_looked_at_in_a_round_also_when_most_have_
 
 
 @in_world
-async def test_an_audit_looks_at_what_has_a_pod_neither_in_the_cluster_nor_in_the_cache(
+async def test_audit_reconciles_execution_whose_pod_vanished_unseen(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pod was found by asking the cluster, and had gone before a watch told of it."""
@@ -259,9 +255,7 @@ async def test_an_audit_looks_at_what_has_a_pod_neither_in_the_cluster_nor_in_th
 
 
 @in_world
-async def test_an_audit_looks_only_at_pods_that_the_cache_has_wrong_or_not_at_all(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_audit_reconciles_only_wrongly_cached_pods(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     controller = world.controller()
     kept, changed, missed = (shop.launch(after=second) for second in range(3))

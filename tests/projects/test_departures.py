@@ -53,7 +53,7 @@ async def left_while_running(world: World, shop: Shop) -> Controller:
 
 
 @in_world
-async def test_what_the_leaver_runs_ends_after_ten_minutes_with_the_reason(shop: Shop, theirs: Execution) -> None:
+async def test_executions_of_leaver_end_after_ten_minutes_with_reason(shop: Shop, theirs: Execution) -> None:
     world = World()
     controller = await left_while_running(world, shop)
     await world.step(controller)
@@ -77,7 +77,7 @@ async def test_what_the_leaver_runs_ends_after_ten_minutes_with_the_reason(shop:
 
 
 @in_world
-async def test_between_two_looks_at_everybody_only_time_is_looked_at(shop: Shop, theirs: Execution) -> None:
+async def test_rounds_between_full_checks_only_check_time(shop: Shop, theirs: Execution) -> None:
     world = World()
     controller = await left_while_running(world, shop)
     await controller.poll_overdue()
@@ -89,7 +89,7 @@ async def test_between_two_looks_at_everybody_only_time_is_looked_at(shop: Shop,
     assert fresh(theirs).stop_requested_at is not None
 
 
-def test_who_comes_back_while_another_one_is_being_stopped_goes_on(shop: Shop, theirs: Execution) -> None:
+def test_returning_member_continues_while_another_is_stopped(shop: Shop, theirs: Execution) -> None:
     second = shop.launch(shop.people.teammate)
     leave(shop)
 
@@ -105,7 +105,7 @@ def test_who_comes_back_while_another_one_is_being_stopped_goes_on(shop: Shop, t
 
 
 @in_world
-async def test_what_others_run_in_the_project_goes_on(shop: Shop, theirs: Execution) -> None:
+async def test_executions_of_other_members_continue(shop: Shop, theirs: Execution) -> None:
     world, mine = World(), shop.launch()
     controller = world.controller()
     await to_running(world, controller)
@@ -117,9 +117,7 @@ async def test_what_others_run_in_the_project_goes_on(shop: Shop, theirs: Execut
 
 
 @in_world
-async def test_who_is_back_in_time_loses_nothing_and_leaves_anew_with_the_whole_time(
-    shop: Shop, theirs: Execution
-) -> None:
+async def test_returning_member_loses_nothing_and_restarts_the_waiting_time(shop: Shop, theirs: Execution) -> None:
     world = World()
     controller = world.controller()
     await to_running(world, controller)
@@ -171,7 +169,7 @@ async def test_another_controller_counts_from_when_the_first_one_noticed(shop: S
 
 
 @in_world
-async def test_what_waits_in_the_queue_ends_at_once_and_is_never_started(shop: Shop) -> None:
+async def test_queued_execution_of_leaver_ends_unstarted(shop: Shop) -> None:
     world = World()
     workspace = shop.launch(shop.people.teammate, cluster=shop.cluster_request())
     cluster = Execution.objects.get(attached_to=workspace)
@@ -186,7 +184,7 @@ async def test_what_waits_in_the_queue_ends_at_once_and_is_never_started(shop: S
 
 
 @in_world
-async def test_an_attached_cluster_ends_with_its_workspace_and_a_lone_one_by_itself(shop: Shop) -> None:
+async def test_attached_cluster_ends_with_workspace_and_lone_one_itself(shop: Shop) -> None:
     world = World()
     workspace = shop.launch(shop.people.teammate, cluster=shop.cluster_request())
     attached = Execution.objects.get(attached_to=workspace)
@@ -206,7 +204,7 @@ async def test_an_attached_cluster_ends_with_its_workspace_and_a_lone_one_by_its
 
 
 @in_world
-async def test_a_closed_account_ends_its_executions_and_a_reopened_one_keeps_them(shop: Shop) -> None:
+async def test_closed_account_ends_executions_and_reopened_keeps_them(shop: Shop) -> None:
     world, kept, lost = World(), shop.launch(), shop.launch(shop.people.teammate)
     controller = world.controller()
     await to_running(world, controller)
@@ -227,7 +225,7 @@ async def test_a_closed_account_ends_its_executions_and_a_reopened_one_keeps_the
 
 
 @in_world
-async def test_contributor_who_becomes_a_viewer_is_stopped_after_the_time(shop: Shop, theirs: Execution) -> None:
+async def test_contributor_who_becomes_viewer_is_stopped_after_grace(shop: Shop, theirs: Execution) -> None:
     world = World()
     controller = world.controller()
     await to_running(world, controller)
@@ -241,7 +239,7 @@ async def test_contributor_who_becomes_a_viewer_is_stopped_after_the_time(shop: 
 
 
 @in_world
-async def test_who_gave_the_project_away_has_left_it(shop: Shop) -> None:
+async def test_former_owner_who_gave_project_away_has_left(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     controller = world.controller()
     await to_running(world, controller)
@@ -264,7 +262,7 @@ async def test_a_stop_that_the_leaver_asks_for_is_his(shop: Shop, theirs: Execut
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("call", range(1, 8))
 @in_world
-async def test_killed_at_any_call_the_next_controller_ends_it_all_the_same(shop: Shop, call: int, after: bool) -> None:
+async def test_departure_is_completed_after_a_kill_at_any_call(shop: Shop, call: int, after: bool) -> None:
     world, theirs = World(), shop.launch(shop.people.teammate)
     await to_running(world, world.controller())
     leave(shop)
@@ -280,7 +278,7 @@ async def test_killed_at_any_call_the_next_controller_ends_it_all_the_same(shop:
 
 
 @in_world
-async def test_the_controllers_own_loop_notices_a_leaver_within_two_seconds(shop: Shop) -> None:
+async def test_controller_loop_notices_a_leaver_within_two_seconds(shop: Shop) -> None:
     world, theirs = World(), shop.launch(shop.people.teammate)
     async with running(world):
         await comes_up(world, theirs)

@@ -65,7 +65,7 @@ def test_an_owner_adds_changes_and_removes_members(owner: Client, people: People
         ("bob", "", "This field is required."),
     ],
 )
-def test_what_an_owner_cannot_do_changes_nothing(
+def test_forbidden_owner_action_changes_nothing(
     owner: Client, project: Project, username: str, role: str, said: str
 ) -> None:
     User.objects.create_user("closed", is_active=False)
@@ -77,7 +77,7 @@ def test_what_an_owner_cannot_do_changes_nothing(
 
 
 @pytest.mark.parametrize("role", ["viewer", "remove"])
-def test_a_member_is_not_given_another_role_without_a_question(owner: Client, project: Project, role: str) -> None:
+def test_existing_member_gets_another_role_only_after_confirmation(owner: Client, project: Project, role: str) -> None:
     answer = owner.post(MEMBERS, {"username": "bob", "role": role})
     assert "bob can no longer launch in the project" in answer.content.decode()
     assert project.people()["contributors"] == ["bob"] and not AuditEntry.objects.exists()
@@ -85,7 +85,7 @@ def test_a_member_is_not_given_another_role_without_a_question(owner: Client, pr
     assert project.people()["contributors"] == []
 
 
-def test_a_member_who_is_added_with_the_same_role_needs_no_question(owner: Client, project: Project) -> None:
+def test_member_added_with_same_role_needs_no_confirmation(owner: Client, project: Project) -> None:
     assert owner.post(MEMBERS, {"username": "bob", "role": "contributor"}).status_code == 302
     assert project.people()["contributors"] == ["bob"]
 
@@ -97,7 +97,7 @@ def test_a_deactivated_member_can_be_removed(owner: Client, people: People, proj
 
 
 @pytest.mark.parametrize("role", ["contributor", "viewer"])
-def test_other_members_see_who_is_in_it_and_no_form(people: People, project: Project, role: str) -> None:
+def test_other_members_see_people_and_no_form(people: People, project: Project, role: str) -> None:
     Membership.objects.filter(user=people.teammate).update(role=role)
     page = client_of(people.teammate).get("/projects/churn/").content.decode()
     main = page.split("<main")[1].split("</main>")[0]
@@ -106,7 +106,7 @@ def test_other_members_see_who_is_in_it_and_no_form(people: People, project: Pro
     assert "History" not in main
 
 
-def test_the_list_has_the_own_projects_with_the_own_role(people: People, project: Project) -> None:
+def test_list_has_own_projects_with_own_role(people: People, project: Project) -> None:
     Project.objects.start(id="other", name="Other people's", owner=people.stranger)
     Project.objects.start(id="mine", name="Product photos", owner=people.teammate)
     page = client_of(people.teammate).get("/projects/").content.decode()
@@ -115,7 +115,7 @@ def test_the_list_has_the_own_projects_with_the_own_role(people: People, project
     assert "New project" not in page
 
 
-def test_who_is_in_no_project_reads_what_to_do(people: People) -> None:
+def test_person_without_projects_reads_what_to_do(people: People) -> None:
     assert (
         "Ask a project's owner or an admin to add you" in client_of(people.stranger).get("/projects/").content.decode()
     )

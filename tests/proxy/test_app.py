@@ -33,7 +33,7 @@ async def test_a_ticket_becomes_a_cookie_of_that_host_only(browser: aiohttp.Clie
         (True, f"{BASE}/w/abc/", "grid_opener_abc=o1"),
     ],
 )
-async def test_open_leads_to_the_start_path_below_the_programs_root(
+async def test_open_leads_to_start_path_below_program_root(
     gate: OpenToOneSecret, by_path: bool, root: str, cookie: str
 ) -> None:
     gate.known = replace(gate.known, start_path="/lab?folder=/mnt/project")
@@ -46,7 +46,7 @@ async def test_open_leads_to_the_start_path_below_the_programs_root(
         assert answer.headers["Location"] == f"{root}lab?folder=/mnt/project"
 
 
-async def test_a_second_tab_opened_at_the_same_time_is_led_on(browser: aiohttp.ClientSession) -> None:
+async def test_second_tab_opened_at_once_is_led_on(browser: aiohttp.ClientSession) -> None:
     """The tabs share their cookies: the opener of one replaces the other's, and what one is given opens both."""
     cookies = {"Cookie": "grid_opener=of-the-other-tab; grid_workspace=s1"}
     async with browser.get("/__grid__/open?ticket=t1", headers=cookies, allow_redirects=False) as answer:
@@ -67,7 +67,7 @@ async def test_on_https_no_other_host_can_set_our_cookies(gate: OpenToOneSecret)
             assert (await answer.json())["headers"]["cookie"] == "a=b"
 
 
-async def test_opening_begins_with_an_opener_that_stays_in_the_browser(browser: aiohttp.ClientSession) -> None:
+async def test_opening_sets_a_short_lived_opener_cookie(browser: aiohttp.ClientSession) -> None:
     async with browser.get("/__grid__/begin", allow_redirects=False) as answer:
         assert answer.status == 303
         name, _, rest = answer.headers["Set-Cookie"].partition("=")
@@ -79,7 +79,7 @@ async def test_opening_begins_with_an_opener_that_stays_in_the_browser(browser: 
         assert opener not in answer.headers["Set-Cookie"]
 
 
-async def test_what_an_open_page_fetches_after_its_session_replaces_no_opener(browser: aiohttp.ClientSession) -> None:
+async def test_fetches_after_session_end_replace_no_opener(browser: aiohttp.ClientSession) -> None:
     for mode in ("cors", "no-cors", "same-origin", "websocket"):
         async with browser.get("/__grid__/begin", headers={"Sec-Fetch-Mode": mode}, allow_redirects=False) as answer:
             assert (answer.status, answer.headers.get("Set-Cookie")) == (403, None)
@@ -122,13 +122,13 @@ async def test_without_a_grant_every_address_gives_the_same_403(
         "",
     ],
 )
-async def test_one_executions_secret_opens_no_other_host(browser: aiohttp.ClientSession, host: str) -> None:
+async def test_secret_of_an_execution_opens_no_other_host(browser: aiohttp.ClientSession, host: str) -> None:
     async with browser.get("/", headers={**COOKIE, "Host": host}) as answer:
         assert answer.status == 403
 
 
 @pytest.mark.parametrize("path", ["/w/abc/lab/tree/a%2Fb?x=%26", "/w/abc//evil.test/"])
-async def test_an_old_address_by_path_leads_to_the_new_one(browser: aiohttp.ClientSession, path: str) -> None:
+async def test_old_path_address_leads_to_the_new_one(browser: aiohttp.ClientSession, path: str) -> None:
     old = {**COOKIE, "Host": "workspaces.test:8001"}
     async with browser.get(URL(path, encoded=True), headers=old, allow_redirects=False) as answer:
         assert answer.status == 303
@@ -160,7 +160,7 @@ async def test_a_request_reaches_the_pod_unchanged_but_for_identity(browser: aio
         ("PUT", "/lab/api/workspaces/default", {}, 0),
     ],
 )
-async def test_a_page_that_a_person_opens_is_use_and_one_that_reloads_itself_is_none(
+async def test_opened_page_is_use_and_reloading_page_is_not(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret, method: str, path: str, sent: dict[str, str], uses: int
 ) -> None:
     async with browser.request(method, path, headers={**COOKIE, "Origin": ORIGIN, **sent}) as answer:
@@ -192,7 +192,7 @@ async def test_an_endless_answer_ends_when_the_reader_leaves(
     await asyncio.wait_for(pod[0].left.wait(), 10)
 
 
-async def test_an_endless_answer_ends_when_the_right_to_it_ends(
+async def test_endless_answer_ends_with_its_permission(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret, pod: tuple[UserServer, Target]
 ) -> None:
     async with browser.get("/stream", headers=COOKIE) as answer:
@@ -219,7 +219,7 @@ async def test_a_close_code_of_the_pod_reaches_the_browser(browser: aiohttp.Clie
         assert ws.close_code == 4001
 
 
-async def test_a_browser_that_leaves_ends_the_pods_websocket_and_is_no_failure_of_the_program(
+async def test_leaving_browser_ends_pod_websocket_without_program_failure(
     browser: aiohttp.ClientSession, pod: tuple[UserServer, Target], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "dashboard.proxy")
@@ -258,32 +258,28 @@ async def test_a_websocket_needs_the_grant_and_our_own_origin(
         ("GET", "http://other.workspaces.test:8001", 200),
     ],
 )
-async def test_a_page_of_another_origin_changes_nothing_in_the_owners_name(
+async def test_page_of_another_origin_changes_nothing(
     browser: aiohttp.ClientSession, method: str, origin: str, status: int
 ) -> None:
     async with browser.request(method, "/api/contents", headers={**COOKIE, "Origin": origin}) as answer:
         assert answer.status == status
 
 
-async def test_an_open_websocket_is_closed_when_the_right_to_it_ends(
-    browser: aiohttp.ClientSession, gate: OpenToOneSecret
-) -> None:
+async def test_open_websocket_closes_with_its_permission(browser: aiohttp.ClientSession, gate: OpenToOneSecret) -> None:
     async with browser.ws_connect("/ws", headers=COOKIE, origin=ORIGIN) as ws:
         gate.close()
         await ws.receive(timeout=10)
         assert ws.close_code == 1008
 
 
-async def test_the_owner_is_told_why_a_workspace_is_not_there_yet(
-    browser: aiohttp.ClientSession, gate: OpenToOneSecret
-) -> None:
+async def test_owner_sees_why_workspace_is_not_ready(browser: aiohttp.ClientSession, gate: OpenToOneSecret) -> None:
     gate.address = None
     async with browser.get("/", headers=COOKIE) as answer:
         assert answer.status == 503
         assert "This execution is preparing. Its image is pulled." in await answer.text()
 
 
-async def test_the_owner_is_told_that_the_program_does_not_answer(
+async def test_owner_sees_that_the_program_does_not_answer(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret
 ) -> None:
     with socket.socket() as deaf:

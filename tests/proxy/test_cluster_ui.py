@@ -81,7 +81,7 @@ async def own(gate: OpenToOneSecret) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def test_a_page_that_stands_at_the_root_is_shown_below_the_prefix(browser: aiohttp.ClientSession) -> None:
+async def test_root_based_page_works_below_the_prefix(browser: aiohttp.ClientSession) -> None:
     async with browser.get("/w/abc/?job=%26") as answer:
         assert await answer.json() == {"target": "/?job=%26", "prefix": "/w/abc"}
 
@@ -112,9 +112,7 @@ async def test_every_browser_is_kept_to_the_page(browser: aiohttp.ClientSession)
         assert "connect-src http://workspaces.test:8001/w/abc/" in answer.headers["Content-Security-Policy"]
 
 
-async def test_whoever_opens_it_is_told_that_the_head_is_not_up(
-    browser: aiohttp.ClientSession, gate: OpenToOneSecret
-) -> None:
+async def test_visitor_sees_that_the_head_is_down(browser: aiohttp.ClientSession, gate: OpenToOneSecret) -> None:
     gate.known = replace(PASSAGE, state="preparing", message="Its image is pulled.")
     gate.address = None
     async with browser.get("/w/abc/") as answer:
@@ -126,9 +124,7 @@ OPENED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-async def test_a_link_of_another_site_opens_the_page_but_asks_nothing_of_it(
-    browser: aiohttp.ClientSession, site: str
-) -> None:
+async def test_foreign_link_opens_the_page_without_its_query(browser: aiohttp.ClientSession, site: str) -> None:
     """Spark's and Ray's pages end jobs by links."""
     led = {"Sec-Fetch-Site": site, **OPENED}
     async with browser.get("/w/abc/app/?kill=1", headers=led, allow_redirects=False) as answer:
@@ -139,7 +135,7 @@ async def test_a_link_of_another_site_opens_the_page_but_asks_nothing_of_it(
 
 @pytest.mark.parametrize(("mode", "dest"), [("no-cors", "image"), ("cors", "empty"), ("navigate", "iframe"), ("", "")])
 @pytest.mark.parametrize("path", ["/w/abc/app/?kill=1", "/w/abc/"])
-async def test_nothing_that_another_sites_page_loads_comes_from_a_cluster(
+async def test_foreign_page_loads_nothing_from_a_cluster(
     browser: aiohttp.ClientSession, mode: str, dest: str, path: str
 ) -> None:
     loaded = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
@@ -148,9 +144,7 @@ async def test_nothing_that_another_sites_page_loads_comes_from_a_cluster(
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
-async def test_the_clusters_own_links_and_addresses_typed_by_hand_ask_what_they_like(
-    browser: aiohttp.ClientSession, site: str
-) -> None:
+async def test_own_links_and_typed_addresses_pass_unchanged(browser: aiohttp.ClientSession, site: str) -> None:
     async with browser.get("/w/abc/?job=1", headers={"Sec-Fetch-Site": site, **OPENED}) as answer:
         assert (await answer.json())["target"] == "/?job=1"
 
@@ -159,7 +153,7 @@ KILL = "/w/abc/jobs/job/kill/?id=1&x=%26"
 LED = {"Sec-Fetch-Site": "same-origin", "Referer": f"{ORIGIN}/w/abc/jobs/", **OPENED}
 
 
-async def test_a_link_that_ends_a_job_asks_first_wherever_it_stands(browser: aiohttp.ClientSession) -> None:
+async def test_link_ending_a_job_asks_for_confirmation(browser: aiohttp.ClientSession) -> None:
     """Its page can say that it is any other page of this origin."""
     async with browser.get(URL(KILL, encoded=True), headers=LED) as answer:
         page = await answer.text()
@@ -173,7 +167,7 @@ async def test_a_link_that_ends_a_job_asks_first_wherever_it_stands(browser: aio
         assert (await answer.json())["target"] == KILL.removeprefix("/w/abc")
 
 
-async def test_nobody_says_yes_for_another_link_or_for_somebody_else(browser: aiohttp.ClientSession) -> None:
+async def test_confirmation_is_bound_to_its_link_and_person(browser: aiohttp.ClientSession) -> None:
     async with browser.get(URL(KILL, encoded=True), headers=LED) as answer:
         proof = (await answer.text()).partition("__grid_confirmed__=")[2].partition('"')[0]
     for wrong in (
@@ -189,7 +183,7 @@ async def test_nobody_says_yes_for_another_link_or_for_somebody_else(browser: ai
 @pytest.mark.parametrize(
     ("path", "mode"), [(KILL, "cors"), ("/w/abc/jobs/job/?id=1", "navigate"), ("/w/abc/kill/", "navigate")]
 )
-async def test_what_ends_nothing_or_comes_from_the_clusters_own_scripts_is_not_asked_about(
+async def test_harmless_links_and_own_scripts_need_no_confirmation(
     browser: aiohttp.ClientSession, path: str, mode: str
 ) -> None:
     asked = {**LED, "Sec-Fetch-Mode": mode}
@@ -205,7 +199,7 @@ async def test_a_clusters_own_form_is_not_asked_about(browser: aiohttp.ClientSes
         assert answer.status == 403
 
 
-async def test_on_its_own_origin_it_is_asked_for_what_the_browser_asks(own: aiohttp.ClientSession) -> None:
+async def test_own_origin_passes_requests_unchanged(own: aiohttp.ClientSession) -> None:
     async with own.get("/?job=%26") as answer:
         assert await answer.json() == {"target": "/?job=%26", "prefix": ""}
     async with own.get("/out", allow_redirects=False) as answer:
@@ -215,7 +209,7 @@ async def test_on_its_own_origin_it_is_asked_for_what_the_browser_asks(own: aioh
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-async def test_on_its_own_origin_another_clusters_page_is_another_site(own: aiohttp.ClientSession, site: str) -> None:
+async def test_page_of_another_cluster_is_foreign_on_own_origin(own: aiohttp.ClientSession, site: str) -> None:
     led = {"Sec-Fetch-Site": site, **OPENED}
     async with own.get("/jobs/job/kill/?id=1", headers=led, allow_redirects=False) as answer:
         assert (answer.status, answer.headers["Location"]) == (303, "http://abc.workspaces.test:8001/")

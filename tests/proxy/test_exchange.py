@@ -69,7 +69,7 @@ async def soon(event: asyncio.Event) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_a_request_that_is_not_answered_yet_ends_with_the_right_to_it(
+async def test_unanswered_request_ends_with_its_permission(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret, program: Program, method: str
 ) -> None:
     data = body_without_end() if method == "POST" else None
@@ -82,7 +82,7 @@ async def test_a_request_that_is_not_answered_yet_ends_with_the_right_to_it(
     answer.close()
 
 
-async def test_an_answer_that_has_begun_is_cut_when_the_right_to_it_ends(
+async def test_begun_answer_is_cut_with_its_permission(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret, program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
     program.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfirst"
@@ -95,7 +95,7 @@ async def test_an_answer_that_has_begun_is_cut_when_the_right_to_it_ends(
 
 
 @pytest.mark.parametrize("upgrade", [False, True])
-async def test_a_browser_that_leaves_before_the_answer_keeps_nothing_open(
+async def test_browser_leaving_before_answer_keeps_nothing_open(
     gate: OpenToOneSecret, program: Program, upgrade: bool
 ) -> None:
     async with visiting(gate) as browser, aiohttp.ClientSession(browser._base_url, headers=HOST) as leaving:
@@ -107,7 +107,7 @@ async def test_a_browser_that_leaves_before_the_answer_keeps_nothing_open(
         await soon(program.left)
 
 
-async def test_a_websocket_that_is_not_accepted_yet_ends_with_the_right_to_it(
+async def test_unaccepted_websocket_ends_with_its_permission(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret, program: Program
 ) -> None:
     asking = asyncio.ensure_future(browser.ws_connect("/", headers=COOKIE, origin=ORIGIN))
@@ -119,9 +119,7 @@ async def test_a_websocket_that_is_not_accepted_yet_ends_with_the_right_to_it(
     assert refused.value.status == 403
 
 
-async def test_a_program_that_answers_while_it_is_asked_still_gets_the_whole_body(
-    browser: aiohttp.ClientSession, program: Program
-) -> None:
+async def test_program_answering_early_still_gets_whole_body(browser: aiohttp.ClientSession, program: Program) -> None:
     program.answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
     program.echoes = 50_000
     begun = asyncio.Event()
@@ -150,7 +148,7 @@ async def test_a_program_that_answers_while_it_is_asked_still_gets_the_whole_bod
         (b"hello", 502),
     ],
 )
-async def test_an_odd_answer_is_passed_on_or_refused_without_a_traceback(
+async def test_odd_answer_is_passed_or_refused_without_traceback(
     browser: aiohttp.ClientSession, program: Program, answer: bytes, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -171,7 +169,7 @@ async def test_headers_pass_byte_by_byte(browser: aiohttp.ClientSession, program
     assert (raw[b"content-disposition"], raw[b"x-old"]) == (name.encode(), b"\xe9")
 
 
-async def test_a_program_that_takes_nothing_of_a_body_is_left() -> None:
+async def test_program_that_reads_no_body_is_abandoned() -> None:
     """Until then nothing is read, so that the browser may have gone long ago."""
 
     async def receive() -> dict[str, object]:

@@ -35,14 +35,14 @@ async def ingress() -> AsyncIterator[aiohttp.ClientSession]:
         ({**FETCH, "Origin": "https://abd.workspaces.test"}, 403),
     ],
 )
-async def test_a_question_that_does_not_say_who_is_behind_it_is_refused(
+async def test_auth_request_without_visitor_is_refused(
     ingress: aiohttp.ClientSession, headers: dict[str, str], status: int
 ) -> None:
     async with ingress.get(f"{ASKED}/ws", headers={**COOKIE, **headers}) as answer:
         assert answer.status == status
 
 
-async def test_the_method_is_that_of_the_question_and_not_the_visitors_word(ingress: aiohttp.ClientSession) -> None:
+async def test_method_comes_from_auth_request_and_not_visitor(ingress: aiohttp.ClientSession) -> None:
     link = {**COOKIE, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     forged = {"X-Original-Method": "GET", "X-Original-URL": f"{ORIGIN}/"}
     for method, status in (("GET", 200), ("POST", 403)):

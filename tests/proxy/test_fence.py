@@ -22,7 +22,7 @@ from tests.proxy.support import BASE, COOKIE, ORIGIN, OpenToOneSecret, visiting
         ("", "", 403),
     ],
 )
-async def test_pages_of_other_origins_open_it_in_a_tab_and_load_nothing_of_it(
+async def test_foreign_pages_open_workspace_in_tab_and_load_nothing(
     browser: aiohttp.ClientSession, site: str, mode: str, dest: str, status: int
 ) -> None:
     asked = {**COOKIE, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
@@ -40,7 +40,7 @@ async def test_no_other_origin_holds_its_windows_or_frames(browser: aiohttp.Clie
 
 
 @pytest.mark.parametrize("asked", [{"Service-Worker": "script"}, {"Sec-Fetch-Dest": "serviceworker"}])
-async def test_a_service_worker_is_given_only_where_the_environment_needs_one(
+async def test_service_worker_is_served_only_where_environment_needs(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret, asked: dict[str, str]
 ) -> None:
     async with browser.get("/sw.js", headers={**COOKIE, **asked}) as answer:
@@ -56,7 +56,7 @@ async def test_a_service_worker_is_given_only_where_the_environment_needs_one(
         assert (await answer.json())["target"] == "/%00%20"
 
 
-async def test_whoever_comes_back_after_its_end_is_told_so_and_his_browser_forgets_it(
+async def test_visitor_after_the_end_learns_it_and_browser_forgets(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret
 ) -> None:
     gate.known = replace(gate.known, state="stopped", has_ended=True)
@@ -67,7 +67,7 @@ async def test_whoever_comes_back_after_its_end_is_told_so_and_his_browser_forge
         assert "This has ended (stopped)" in await answer.text()
 
 
-async def test_the_end_of_one_execution_clears_nothing_of_an_origin_that_others_share(gate: OpenToOneSecret) -> None:
+async def test_ended_execution_clears_nothing_of_a_shared_origin(gate: OpenToOneSecret) -> None:
     gate.known = replace(gate.known, has_ended=True)
     headers = {"Host": "workspaces.test:8001", "Cookie": "grid_workspace_abc=s1; theme=dark"}
     shared = visiting(gate, origins=Origins(BASE, by_path=True), headers=headers)
@@ -76,7 +76,7 @@ async def test_the_end_of_one_execution_clears_nothing_of_an_origin_that_others_
         assert not {"Clear-Site-Data", "Set-Cookie"} & set(answer.headers)
 
 
-async def test_what_was_launched_for_other_addresses_says_so(
+async def test_execution_launched_for_other_addresses_says_so(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret
 ) -> None:
     gate.known = replace(gate.known, base_url="/w/abc/")
@@ -86,7 +86,7 @@ async def test_what_was_launched_for_other_addresses_says_so(
 
 
 @pytest.mark.parametrize("path", ["/", "/__grid__/open?ticket=t1"])
-async def test_a_database_that_does_not_answer_is_said_and_nobody_passes(
+async def test_unresponsive_database_is_reported_and_nobody_passes(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret, path: str
 ) -> None:
     gate.answers = False
@@ -107,7 +107,7 @@ async def test_probes_are_answered_on_any_host(gate: OpenToOneSecret, path: str,
         assert (answer.status, await answer.text()) == (status, problem if status == 503 else "ok")
 
 
-async def test_what_a_person_does_counts_as_use_of_the_session_and_what_the_page_reads_does_not(
+async def test_actions_of_person_count_as_use_and_reads_not(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret
 ) -> None:
     async with browser.get("/api/kernels", headers=COOKIE):

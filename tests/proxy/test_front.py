@@ -136,7 +136,7 @@ def valid(seconds: int = 60) -> dict[str, str]:
     return {TOKEN_HEADER: token("abc", KEY, int(time.time()) + seconds)}
 
 
-async def test_only_a_valid_token_opens_it_and_a_refusal_says_nothing_of_the_program(front: Front) -> None:
+async def test_only_valid_token_passes_and_refusal_hides_program(front: Front) -> None:
     later = int(time.time()) + 60
     hash_now, _, _ = token("abc", KEY, later).partition(",")
     refused = {
@@ -161,7 +161,7 @@ async def test_only_a_valid_token_opens_it_and_a_refusal_says_nothing_of_the_pro
     assert KEY not in front.log
 
 
-async def test_requests_arrive_as_they_were_sent_and_without_the_token(through: aiohttp.ClientSession) -> None:
+async def test_requests_arrive_unchanged_and_without_the_token(through: aiohttp.ClientSession) -> None:
     target = "/a%2Fb//c/~?x=%20y&x=1;2"
     headers = {**COOKIE, TOKEN_HEADER: "mine", "X-Grid-Run": "crashed", "X_odd": "kept"}
     async with through.put(target, data=b"abc", headers=headers) as answer:
@@ -193,7 +193,7 @@ async def test_an_answer_is_streamed(through: aiohttp.ClientSession, pod: tuple[
         assert await answer.content.read() == b"second"
 
 
-async def test_a_body_over_the_limit_is_refused_with_a_sentence(through: aiohttp.ClientSession) -> None:
+async def test_body_over_the_limit_is_refused_with_sentence(through: aiohttp.ClientSession) -> None:
     async with through.post("/", data=b"x" * 2**20, headers=COOKIE) as answer:
         assert (answer.status, (await answer.json())["length"]) == (200, 2**20)
     async with through.post("/", data=io.BytesIO(b"x" * (2**20 + 1)), headers=COOKIE) as answer:
@@ -204,7 +204,7 @@ async def test_a_body_over_the_limit_is_refused_with_a_sentence(through: aiohttp
 
 
 @pytest.mark.parametrize(("has_crashed", "title"), [(False, "Starting"), (True, "The program has crashed")])
-async def test_while_the_program_does_not_listen_a_page_says_so(tmp_path: Path, has_crashed: bool, title: str) -> None:
+async def test_page_says_when_the_program_does_not_listen(tmp_path: Path, has_crashed: bool, title: str) -> None:
     port = free_ports(2)
     front = Front(port, Target("127.0.0.1", port + 1), tmp_path)
     try:
@@ -225,7 +225,7 @@ async def test_while_the_program_does_not_listen_a_page_says_so(tmp_path: Path, 
     assert "secret" not in front.log
 
 
-async def test_it_counts_requests_and_notes_when_they_came_without_their_addresses(front: Front) -> None:
+async def test_nginx_counts_and_logs_requests_without_their_addresses(front: Front) -> None:
     async with aiohttp.ClientSession(front.url) as session:
         for _ in range(3):
             async with session.get("/x?secret=1", headers=valid()) as answer:
@@ -238,7 +238,7 @@ async def test_it_counts_requests_and_notes_when_they_came_without_their_address
     assert "secret" not in front.log
 
 
-async def test_it_notes_when_a_person_did_something_and_not_what_an_open_tab_asks(front: Front) -> None:
+async def test_nginx_notes_human_use_but_not_open_tab_polls(front: Front) -> None:
     long_ago = 1_700_000_000
     by_person = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1"}
     cases = [
@@ -263,7 +263,7 @@ async def test_it_notes_when_a_person_did_something_and_not_what_an_open_tab_ask
     assert (front.folder / "used").read_bytes() == b".\n" * 2
 
 
-async def test_a_program_on_a_unix_socket_is_reached_and_its_websockets_too(tmp_path: Path) -> None:
+async def test_program_on_unix_socket_is_reached_with_websockets(tmp_path: Path) -> None:
     front = Front(free_ports(1), Target("127.0.0.1", 1), tmp_path, upstream=(f"unix:{PROGRAM_SOCKET}",))
     runner = web.AppRunner(UserServer().application())
     await runner.setup()
@@ -282,9 +282,7 @@ async def test_a_program_on_a_unix_socket_is_reached_and_its_websockets_too(tmp_
         await runner.cleanup()
 
 
-async def test_a_program_on_its_pods_address_alone_is_found_there(
-    pod: tuple[UserServer, Target], tmp_path: Path
-) -> None:
+async def test_program_on_pod_address_alone_is_reached(pod: tuple[UserServer, Target], tmp_path: Path) -> None:
     front = Front(free_ports(1), pod[1], tmp_path, loopback="127.0.0.2")
     try:
         await front.start()

@@ -70,7 +70,7 @@ async def test_a_hundred_requests_at_once_ask_the_database_once() -> None:
     assert len(grants.asked) == 1
 
 
-async def test_those_who_come_while_it_answers_are_asked_about_together() -> None:
+async def test_concurrent_visitors_are_checked_together() -> None:
     grants = Grants({("abc", str(number)): PASSAGE for number in range(50)})
     grants.answer.clear()
     gate = gate_of(grants)
@@ -87,7 +87,7 @@ async def test_somebody_elses_secret_beside_ones_own_opens_nothing() -> None:
     assert (mine, theirs) == (PASSAGE, None)
 
 
-async def test_the_next_round_ends_what_is_open_and_refuses_what_comes() -> None:
+async def test_next_round_ends_open_access_and_refuses_new() -> None:
     grants = Grants({KEY: PASSAGE})
     gate = gate_of(grants)
     await gate.passage(*KEY)
@@ -100,7 +100,7 @@ async def test_the_next_round_ends_what_is_open_and_refuses_what_comes() -> None
     assert await gate.passage(*KEY) is None
 
 
-async def test_what_has_ended_ends_what_is_open_although_it_may_be_told_so() -> None:
+async def test_ended_execution_closes_connections_although_its_end_is_visible() -> None:
     grants = Grants({KEY: PASSAGE})
     gate = gate_of(grants)
     await gate.passage(*KEY)
@@ -113,7 +113,7 @@ async def test_what_has_ended_ends_what_is_open_although_it_may_be_told_so() -> 
     assert answer.has_ended
 
 
-async def test_an_end_is_known_as_soon_as_the_pod_is_gone() -> None:
+async def test_end_is_known_once_pod_is_gone() -> None:
     grants, pods = Grants({KEY: PASSAGE}), [decode(running("mine", "10.0.0.7"), Pod)]
     gate = gate_of(grants, pods=pods)
     await gate.passage(*KEY)
@@ -125,7 +125,7 @@ async def test_an_end_is_known_as_soon_as_the_pod_is_gone() -> None:
     assert len(grants.asked) == 2, "an end is not asked about again"
 
 
-async def test_who_waits_for_a_pod_may_go_on_waiting_while_the_database_is_away() -> None:
+async def test_visitor_waiting_for_pod_may_wait_through_database_outage() -> None:
     grants = Grants({KEY: PASSAGE})
     gate = gate_of(grants, pods=[])
     await gate.passage(*KEY)
@@ -133,7 +133,7 @@ async def test_who_waits_for_a_pod_may_go_on_waiting_while_the_database_is_away(
     assert await gate.passage(*KEY) == PASSAGE
 
 
-async def test_who_waits_for_a_pod_is_not_kept_by_a_slow_database_and_not_let_in_by_an_answer_too_old() -> None:
+async def test_waiting_visitor_neither_hangs_nor_passes_on_stale_answer() -> None:
     grants, clock = Grants({KEY: PASSAGE}), Clock()
     gate = gate_of(grants, clock, pods=[])
     await gate.passage(*KEY)
@@ -148,7 +148,7 @@ async def test_who_waits_for_a_pod_is_not_kept_by_a_slow_database_and_not_let_in
     grants.answer.set()
 
 
-async def test_who_is_let_in_again_is_not_cut_off_by_the_end_of_before() -> None:
+async def test_readmitted_visitor_is_not_cut_by_earlier_end() -> None:
     grants = Grants()
     clock = Clock()
     gate = gate_of(grants, clock)
@@ -160,7 +160,7 @@ async def test_who_is_let_in_again_is_not_cut_off_by_the_end_of_before() -> None
         assert not ended.is_set()
 
 
-async def test_a_database_that_fails_changes_nothing_for_half_a_minute_and_then_nobody_passes() -> None:
+async def test_failing_database_is_tolerated_half_a_minute_then_blocks() -> None:
     grants, clock = Grants({KEY: PASSAGE}), Clock()
     gate = gate_of(grants, clock)
     await gate.passage(*KEY)
@@ -193,7 +193,7 @@ async def test_a_database_that_never_answers_is_one_that_fails() -> None:
         await asyncio.wait_for(gate.passage("new", "s2"), 5)
 
 
-async def test_a_slow_database_keeps_nobody_waiting_who_is_in_already() -> None:
+async def test_slow_database_delays_no_admitted_visitor() -> None:
     grants = Grants({KEY: PASSAGE})
     gate = gate_of(grants)
     await gate.passage(*KEY)
@@ -205,7 +205,7 @@ async def test_a_slow_database_keeps_nobody_waiting_who_is_in_already() -> None:
     await round
 
 
-async def test_what_nobody_uses_is_forgotten_and_what_is_open_is_not() -> None:
+async def test_unused_access_is_forgotten_and_open_access_stays() -> None:
     grants, clock = Grants({KEY: PASSAGE, ("abc", "s2"): PASSAGE}), Clock()
     gate = gate_of(grants, clock)
     await gate.passage(*KEY)
@@ -216,7 +216,7 @@ async def test_what_nobody_uses_is_forgotten_and_what_is_open_is_not() -> None:
     assert grants.asked[-1] == {KEY}
 
 
-async def test_sessions_of_people_who_work_are_said_to_be_in_use() -> None:
+async def test_sessions_of_active_people_are_marked_used() -> None:
     grants = Grants()
     gate = gate_of(grants)
     gate.used(replace(PASSAGE, session_key="one"))
@@ -243,31 +243,31 @@ def test_a_running_pod_is_reached_at_its_address() -> None:
     assert target(running("mine", "10.0.0.7")) == Target("10.0.0.7", 8888)
 
 
-def test_a_pod_of_another_namespace_never_gets_the_owners_requests_whatever_its_labels_say() -> None:
+def test_pod_of_another_namespace_never_gets_requests() -> None:
     foreign = running("bait", "10.6.6.6", namespace="elsewhere")
     assert target(foreign) is None
     assert target(foreign, running("mine", "10.0.0.7")) == Target("10.0.0.7", 8888)
 
 
 @pytest.mark.parametrize(("address", "phase"), [("", "Running"), ("10.0.0.7", "Pending"), ("10.0.0.7", "Failed")])
-def test_a_pod_without_an_address_or_that_does_not_run_is_not_reached(address: str, phase: str) -> None:
+def test_pod_without_address_or_not_running_is_not_reached(address: str, phase: str) -> None:
     assert target(running("mine", address, phase=phase)) is None
 
 
 @pytest.mark.parametrize(("execution_id", "secret"), [("abc", "s" * 60_000), ("a" * 60_000, "s")])
-async def test_what_is_too_long_to_be_ours_is_neither_looked_up_nor_kept(execution_id: str, secret: str) -> None:
+async def test_overlong_key_is_neither_looked_up_nor_kept(execution_id: str, secret: str) -> None:
     grants = Grants()
     assert await gate_of(grants).passage(execution_id, secret) is None
     assert grants.asked == []
 
 
-def test_an_address_of_the_sixth_version_is_written_as_addresses_of_requests_are() -> None:
+def test_ipv6_address_is_bracketed_in_requests() -> None:
     found = target(running("mine", "fd00::7"))
     assert found is not None
     assert found.netloc == "[fd00::7]:8888"
 
 
-def test_of_a_cluster_the_head_answers_and_of_two_heads_the_one_that_stays() -> None:
+def test_remaining_head_of_a_cluster_answers() -> None:
     passage = replace(PASSAGE, component="head", port=8265)
     head = {"app.kubernetes.io/component": "head"}
     worker = running("worker", "10.0.0.1", labels={"app.kubernetes.io/component": "worker"})
@@ -277,7 +277,7 @@ def test_of_a_cluster_the_head_answers_and_of_two_heads_the_one_that_stays() -> 
     assert target(worker, leaving, running("new", "10.0.0.3", labels=head), passage=passage) == Target("10.0.0.3", 8265)
 
 
-def test_a_pod_with_a_front_is_entered_there_and_one_without_directly() -> None:
+def test_pod_with_nginx_is_entered_there_and_others_directly() -> None:
     passage = replace(PASSAGE, front_port=19080)
     sidecar = {"initContainers": [{"name": "nginx", "restartPolicy": "Always"}]}
     fronted = target(running("mine", "10.0.0.7", spec=sidecar), passage=passage)
@@ -296,9 +296,7 @@ def test_a_pod_with_a_front_is_entered_there_and_one_without_directly() -> None:
 
 
 @pytest.mark.parametrize(("restarts", "ready", "has_crashed"), [(0, False, False), (2, True, False), (2, False, True)])
-def test_a_program_that_has_ended_and_is_not_ready_again_has_crashed(
-    restarts: int, ready: bool, has_crashed: bool
-) -> None:
+def test_restarted_program_that_is_not_ready_has_crashed(restarts: int, ready: bool, has_crashed: bool) -> None:
     program = {"name": "run", "restartCount": restarts, "ready": ready}
     found = target(running("mine", "10.0.0.7", statuses=[program]))
     assert found is not None

@@ -66,7 +66,7 @@ def test_a_cookie_is_read_as_browsers_read_it(given: str, passed: str) -> None:
     assert browser(("Set-Cookie", given)) == ([("set-cookie", passed)] if passed else [])
 
 
-def test_text_in_utf8_reaches_the_program_as_it_was_sent() -> None:
+def test_utf8_header_reaches_the_program_unchanged() -> None:
     (raw,) = decode([(b"X-Name", "Zoë 日本".encode())])
     assert upstream(raw)["x-name"] == "Zoë 日本"
 
@@ -82,11 +82,11 @@ def test_user_code_says_nothing_that_reaches_beyond_its_workspace() -> None:
 
 
 @pytest.mark.parametrize("value", ["a\rSet-Cookie: grid_workspace_x=1", "a\n b", "a\x00b"])
-def test_a_header_with_the_end_of_a_line_in_it_is_dropped(value: str) -> None:
+def test_header_containing_a_line_end_is_dropped(value: str) -> None:
     assert browser(("X-Split", value), ("X-Whole", "a\tb")) == [("x-whole", "a\tb")]
 
 
-def test_a_body_is_not_held_back_for_a_program_that_knows_no_expectations() -> None:
+def test_body_is_sent_without_waiting_for_expect() -> None:
     assert "expect" not in upstream(("expect", "100-continue"), ("content-length", "12"))
 
 

@@ -131,7 +131,7 @@ async def status_of(way: Way, path: str = "/", method: str = "GET", **headers: s
         return answer.status
 
 
-async def test_whoever_may_open_it_reaches_the_program_which_sees_no_cookie_of_ours(way: Way) -> None:
+async def test_permitted_visitor_reaches_program_without_our_cookies(way: Way) -> None:
     asked = {**SECRET, TOKEN_HEADER: "forged", "Authorization": "Basic eA==", "X-Forwarded-Prefix": "/evil"}
     async with way.browser.put("/a%2Fb//c?x=%20y", data=b"abc", headers=asked) as answer:
         assert answer.status == 200
@@ -171,7 +171,7 @@ async def test_nobody_and_a_stranger_are_sent_to_log_in(way: Way, cookie: str) -
         assert answer.headers["Location"].startswith("https://grid.test/executions/abc/opening/?opener=")
 
 
-async def test_one_whose_right_has_ended_or_whose_execution_has_ended_is_refused(way: Way) -> None:
+async def test_ended_permission_or_execution_is_refused(way: Way) -> None:
     way.gate.known = Passage("abc", "stopped", "", 0, has_ended=True)
     assert await status_of(way, **SECRET) == 403
     way.gate.known = Passage("abc", "running", "", 1)
@@ -185,7 +185,7 @@ async def test_while_the_database_does_not_answer_nobody_passes(way: Way) -> Non
     assert await status_of(way, **SECRET) == 500
 
 
-async def test_a_yes_is_asked_for_once_and_a_websocket_and_other_visitors_each_time(way: Way) -> None:
+async def test_permission_is_cached_except_for_websockets_and_others(way: Way) -> None:
     assert await status_of(way, "/1", **SECRET) == 200
     way.gate.is_open = False
     assert await status_of(way, "/2", **SECRET) == 200, "kept by the ingress"
@@ -217,7 +217,7 @@ async def test_other_sites_may_only_open_a_page(way: Way) -> None:
     assert await status_of(way, **{"Service-Worker": "script", **SECRET}) == 403
 
 
-async def test_a_strange_host_or_path_changes_nothing_about_whom_it_is_asked(way: Way) -> None:
+async def test_strange_host_or_path_keeps_its_permission_check(way: Way) -> None:
     assert await status_of(way, Host="abd.workspaces.test:8001", **SECRET) == 404
     for path in ("/../x", "/x//evil.test/y", "/_external-auth", "/%2e%2e/__grid__/auth/abc", "/x?rd=http://evil.test"):
         assert await status_of(way, path) in (302, 404), path
@@ -233,7 +233,7 @@ async def test_only_the_ingress_is_given_tokens(way: Way, key: str) -> None:
             assert not {TOKEN_HEADER, "authorization"} & {name.lower() for name in answer.headers}
 
 
-async def test_an_ingress_that_keeps_method_and_path_is_answered_as_well(way: Way) -> None:
+async def test_ingress_that_keeps_method_and_path_works(way: Way) -> None:
     asked = f"{AUTH_PATH}/abc/{auth_key('abc', KEY)}/lab/tree"
     async with way.proxy.get(asked, headers=SECRET) as answer:
         assert (answer.status, answer.headers["Authorization"]) == (200, "token token-of-abc")

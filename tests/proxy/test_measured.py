@@ -52,9 +52,7 @@ async def answer(status: int, *, by_program: bool = False, path: str = "/", type
         (502, {"type": "websocket"}, "502"),  # the browser sees 403 for any refusal
     ],
 )
-async def test_an_answer_is_counted_once_by_a_code_that_tells_whether_the_program_was_reached(
-    status: int, options: dict[str, Any], code: str
-) -> None:
+async def test_answer_is_counted_once_by_code_and_origin(status: int, options: dict[str, Any], code: str) -> None:
     before = counted(code)
     await answer(status, **options)
     assert counted(code) == before + 1
@@ -81,7 +79,7 @@ async def websocket() -> AsyncIterator[asyncio.Task[None]]:
     task.cancel()
 
 
-async def test_a_websocket_is_open_until_it_ends_however_it_does(websocket: asyncio.Task[None]) -> None:
+async def test_websocket_counts_as_open_until_any_end(websocket: asyncio.Task[None]) -> None:
     during = open_now()
     websocket.cancel()
     await asyncio.wait([websocket])

@@ -16,7 +16,7 @@ OUT = ("/w/victim/", "../../victim/", "//w.test:8001/w/victim/", "http://w.test:
     ("target", "asked"),
     [("/w/abc/", "/"), ("/w/abc/api/jobs?a=%2F", "/api/jobs?a=%2F"), ("/w/abc//x", "//x"), ("/w/abc/?x=1", "/?x=1")],
 )
-def test_a_program_that_wants_to_stand_at_the_root_is_asked_without_the_prefix(target: str, asked: str) -> None:
+def test_root_program_is_requested_without_the_prefix(target: str, asked: str) -> None:
     assert STRIPPED.asked(target) == asked
     assert KEPT.asked(target) == target
 
@@ -54,17 +54,17 @@ def test_no_redirect_leads_to_another_execution(path_prefix: PathPrefix, said: s
     ["\\\\w.test:8001/w/victim/", "/\\w.test:8001/w/victim/", "http:/w/victim/", "http:w/victim", "///w.test:8001/w/victim/",
      "/w/abc/%2E%2e/victim/", "/\t/w.test:8001/", "javascript:alert(1)", "http://[w/", "HTTP:\\\\w.test:8001\\w"],
 )  # fmt: skip
-def test_what_browsers_read_otherwise_than_we_do_is_left_out(said: str) -> None:
+def test_ambiguous_location_is_dropped(said: str) -> None:
     assert STRIPPED.location(said, asked="/") is None
 
 
-def test_nobody_is_sent_to_another_host_which_might_send_him_back() -> None:
+def test_location_of_another_host_is_dropped() -> None:
     assert STRIPPED.location("https://elsewhere.test/", asked="/") is None
     assert STRIPPED.location("http://127.1:8001/w/victim/", asked="/") is None
 
 
 @given(st.text(max_size=40), st.sampled_from([STRIPPED, KEPT]))
-def test_whatever_a_program_says_a_relative_answer_is_below_the_prefix(said: str, path_prefix: PathPrefix) -> None:
+def test_relative_location_stays_below_the_prefix(said: str, path_prefix: PathPrefix) -> None:
     found = path_prefix.location(said, asked=path_prefix.asked("/w/abc/a/b"))
     assert found is None or found == "/w/abc" or found.startswith("/w/abc/")
 
@@ -85,12 +85,12 @@ def test_a_workspace_may_redirect_as_it_likes() -> None:
         ("http://[", "http://["),
     ],
 )
-def test_on_its_own_origin_a_program_that_names_its_pod_is_put_right(said: str, found: str) -> None:
+def test_pod_address_in_location_is_corrected_on_own_origin(said: str, found: str) -> None:
     path_prefix = PathPrefix("", False, "https://abc.w.test", "10.0.0.7:8888")
     assert path_prefix.location(said, asked="/") == found
 
 
-def test_the_program_is_told_the_prefix_that_was_taken_off_and_nobody_else_may_tell_it() -> None:
+def test_program_gets_only_the_true_removed_prefix() -> None:
     said = [("x-forwarded-prefix", "/evil"), ("x-forwarded-context", "/evil")]
     sent = to_upstream(said, token="t", scheme="http", client="", path_prefix=STRIPPED)
     assert [value for name, value in sent if name in ("x-forwarded-prefix", "x-forwarded-context")] == ["/w/abc"] * 2
@@ -102,7 +102,7 @@ def test_a_cookie_of_a_cluster_stays_with_it() -> None:
     assert passed[0] == ("set-cookie", "JSESSIONID=1; HttpOnly; Path=/w/abc/")
 
 
-def test_on_a_shared_origin_browsers_are_told_what_a_clusters_page_may_reach() -> None:
+def test_shared_origin_policy_restricts_reach_of_cluster_page() -> None:
     policy = dict(to_browser([], path_prefix=STRIPPED))["content-security-policy"]
     assert "connect-src http://w.test:8001/w/abc/ ws://w.test:8001/w/abc/;" in policy
     assert "allow-popups" not in policy

@@ -18,7 +18,7 @@ def gate(pod: tuple[UserServer, Target]) -> OpenToOneSecret:
     return OpenToOneSecret(known=PASSAGE, address=pod[1])
 
 
-async def test_an_app_answers_at_the_root_of_its_own_origin(browser: aiohttp.ClientSession) -> None:
+async def test_app_answers_at_root_of_own_origin(browser: aiohttp.ClientSession) -> None:
     async with browser.get("/run?x=1", headers=COOKIE) as answer:
         told = await answer.json()
     assert told["target"] == "/run?x=1"
@@ -29,7 +29,7 @@ async def test_an_app_answers_at_the_root_of_its_own_origin(browser: aiohttp.Cli
         assert (await ws.receive_str(timeout=10)).endswith(" hello")
 
 
-async def test_below_a_path_it_gets_requests_without_it_and_is_kept_to_it(gate: OpenToOneSecret) -> None:
+async def test_app_below_path_gets_requests_without_path_and_policy(gate: OpenToOneSecret) -> None:
     origins = Origins("http://workspaces.test:8001", by_path=True)
     headers = {"Cookie": "grid_workspace_abc=s1", "Host": "workspaces.test:8001"}
     async with visiting(gate, origins=origins, headers=headers) as browser:
@@ -41,7 +41,7 @@ async def test_below_a_path_it_gets_requests_without_it_and_is_kept_to_it(gate: 
             assert await ws.receive_bytes(timeout=10) == b"ba"
 
 
-async def test_where_nothing_listens_the_page_says_how_to_start_it(
+async def test_unanswered_port_page_says_how_to_start_program(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as shut:

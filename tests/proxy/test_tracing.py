@@ -27,7 +27,7 @@ async def collector(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Collector]
         yield found
 
 
-async def test_a_request_is_a_span_named_by_its_route_and_what_is_asked_for_it_is_within(collector: Collector) -> None:
+async def test_request_span_is_named_by_route_and_contains_children(collector: Collector) -> None:
     async def view(request: HttpRequest) -> HttpResponse:
         with tracing.span("GET", tracing.CLIENT, url__path="/api/v1/pods") as span:
             span.set("http.response.status_code", 200)
@@ -46,7 +46,7 @@ async def test_a_request_is_a_span_named_by_its_route_and_what_is_asked_for_it_i
     assert not any(b"secret" in span.SerializeToString() for span in collector.spans)
 
 
-async def test_a_launch_is_one_trace_through_its_phases_whichever_processes_work_for_it(collector: Collector) -> None:
+async def test_launch_is_a_single_trace_across_processes(collector: Collector) -> None:
     with tracing.of_execution("abc"), tracing.span("POST", tracing.CLIENT):
         pass
     phases = [("queued", 2.0), ("creating", 0.5), ("pulling+setup", 7.5)]
@@ -63,9 +63,7 @@ async def test_a_launch_is_one_trace_through_its_phases_whichever_processes_work
     assert attributes(whole) == {tracing.EXECUTION: "abc", "compute_grid.execution.kind": "workspace"}
 
 
-async def test_the_proxys_request_to_a_program_is_a_span_without_its_path(
-    collector: Collector, browser: aiohttp.ClientSession
-) -> None:
+async def test_program_request_is_a_span_without_its_path(collector: Collector, browser: aiohttp.ClientSession) -> None:
     async with browser.get("/private/notes?token=secret", headers=COOKIE) as answer:
         status = answer.status
     async with browser.ws_connect("/ws?token=secret", headers=COOKIE, origin=ORIGIN):
@@ -78,7 +76,7 @@ async def test_the_proxys_request_to_a_program_is_a_span_without_its_path(
     assert not any(b"secret" in span.SerializeToString() for span in collector.spans)
 
 
-async def test_what_fails_says_so_without_its_message(collector: Collector) -> None:
+async def test_failed_span_hides_its_message(collector: Collector) -> None:
     with pytest.raises(ValueError, match="secret"), tracing.span("GET", tracing.CLIENT):
         raise ValueError("secret")
     span = (await collector.all())["GET"]
@@ -86,7 +84,7 @@ async def test_what_fails_says_so_without_its_message(collector: Collector) -> N
     assert b"secret" not in span.SerializeToString()
 
 
-def test_without_a_collector_nothing_of_the_sdk_is_even_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sdk_is_not_imported_without_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in tracing.ENDPOINTS:
         monkeypatch.delenv(name, raising=False)
     code = (
@@ -97,7 +95,7 @@ def test_without_a_collector_nothing_of_the_sdk_is_even_imported(monkeypatch: py
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
-def test_a_collector_without_the_packages_is_said_and_stops_nothing() -> None:
+def test_collector_without_the_packages_is_told_and_stops_nothing() -> None:
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from grid.observability import tracing; tracing.begin('web')\n"

@@ -60,7 +60,7 @@ def held() -> int:
     return sum(holding.values_list("slots", flat=True))
 
 
-def test_two_admissions_give_no_slot_twice_and_no_pair_by_half(on_file: Shop) -> None:
+def test_two_admissions_give_no_slot_twice_nor_half_pairs(on_file: Shop) -> None:
     for place in range(4):
         on_file.launch_with_cluster(after=place)
         on_file.launch(after=place + 0.5)
@@ -76,7 +76,7 @@ def test_two_admissions_give_no_slot_twice_and_no_pair_by_half(on_file: Shop) ->
         assert cluster.state == cluster.attached_to.state
 
 
-def test_two_operators_and_two_admissions_lose_no_decision_and_give_no_slot_twice(on_file: Shop) -> None:
+def test_two_operators_and_admissions_lose_no_decision(on_file: Shop) -> None:
     """Each launch is decided about by both operators while it may be admitted; whoever comes too late is told so."""
     waits = [on_file.launch(after=place) for place in range(30)]  # 25 have room
     operator, admin = on_file.people.operator, on_file.people.admin
@@ -135,7 +135,7 @@ def test_a_workspace_that_is_resumed_twice_lives_once(on_file: Shop) -> None:
     assert Execution.objects.unsettled().get().workspace_id == first.pk
 
 
-def test_a_workspace_that_is_resumed_and_deleted_is_one_of_both(on_file: Shop) -> None:
+def test_workspace_resumed_and_deleted_at_once_is_either(on_file: Shop) -> None:
     first = on_file.launch()
     request_stop(first, by="alice", now=NOW)
 
@@ -147,7 +147,7 @@ def test_a_workspace_that_is_resumed_and_deleted_is_one_of_both(on_file: Shop) -
     assert Execution.objects.unsettled().exists() is not is_deleted
 
 
-def test_a_stop_and_an_admission_leave_no_half_of_a_pair(on_file: Shop) -> None:
+def test_stop_during_admission_leaves_no_half_of_pair(on_file: Shop) -> None:
     workspace, cluster = on_file.launch_with_cluster()
     at_once(lambda: request_stop(workspace, by="alice", now=NOW), lambda: admit_waiting(LOCAL, now=NOW))
     workspace.refresh_from_db()
@@ -157,7 +157,7 @@ def test_a_stop_and_an_admission_leave_no_half_of_a_pair(on_file: Shop) -> None:
     assert held() == (0 if workspace.state == "stopped" else 7)
 
 
-def test_two_controllers_that_drop_old_executions_add_nothing_up_twice(on_file: Shop) -> None:
+def test_two_controllers_add_no_dropped_usage_twice(on_file: Shop) -> None:
     for number in range(30):
         execution = on_file.launch(after=number)
         usage.record(execution.pk, Changes((Interval(f"pod-{number}", "pod", "node-1", False, NOW, NOW + HOUR),)))

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
+from grid.core.reasons import sentence_of
 from grid.models import ConfigRecord, Execution, StartUp, StopPlan, WaitPrediction
 from grid.models.dataplane import LOCAL
 from grid.queue.admission import admit_waiting
@@ -22,6 +23,7 @@ from grid.queue.expectation.simulation import Holder, Simulation
 from grid.queue.quota import QuotaSnapshot, admit
 from tests.queue.test_queue_order import moved_snapshots
 from tests.queue.test_quota import waiting
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 
@@ -31,7 +33,7 @@ def test_the_remaining_time_depends_on_the_age() -> None:
     assert curve.remaining(0.5, 100) == 500
 
 
-def test_what_still_runs_counts_as_at_least_so_long() -> None:
+def test_running_life_counts_as_at_least_so_long() -> None:
     ended = [(60.0, True)] * 6
     assert Curve(ended).remaining(0.9) == 60
     assert Curve([*ended, *[(300.0, False)] * 6]).remaining(0.9) == inf
@@ -57,7 +59,7 @@ def test_the_chances_are_spread_evenly() -> None:
 
 
 @given(moved_snapshots())
-def test_what_admission_would_start_now_starts_now(snapshot: QuotaSnapshot) -> None:
+def test_launch_that_admission_would_take_starts_now(snapshot: QuotaSnapshot) -> None:
     """Nothing holds a unit's slots here, since a holding in `snapshot` is of several executions."""
     free = QuotaSnapshot(
         snapshot.waiting, (), snapshot.slots_per_user, snapshot.tier_maximum, last_served=snapshot.last_served
@@ -83,7 +85,7 @@ def test_all_that_may_start_does_once_everything_has_ended(snapshot: QuotaSnapsh
     assert set(starts) == possible
 
 
-def test_a_queue_before_one_place_is_served_one_after_the_other() -> None:
+def test_queue_before_a_single_place_is_served_in_sequence() -> None:
     queue = QuotaSnapshot(tuple(waiting(name, after=place) for place, name in enumerate("abc")), (), 9, {"small": 1})
     starts = Simulation(queue, [(30.0, Holder(2, ("small",), 1))], lambda one: 100.0).starts()
     assert starts == {"a": 30, "b": 130, "c": 230}
@@ -107,7 +109,7 @@ def ended(shop: Shop, count: int, *, started: float, seconds: float) -> None:
 
 
 @pytest.mark.django_db
-def test_a_wait_is_what_the_execution_before_has_left_and_the_usual_start(shop: Shop) -> None:
+def test_wait_adds_remaining_life_and_the_usual_start(shop: Shop) -> None:
     ended(shop, 10, started=20, seconds=600)
     ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
     first, second = shop.launch(), shop.launch(after=1)
@@ -122,7 +124,7 @@ def test_a_wait_is_what_the_execution_before_has_left_and_the_usual_start(shop: 
 
 
 @pytest.mark.django_db
-def test_what_waits_for_a_slot_starts_as_those_did_that_waited_for_one(shop: Shop) -> None:
+def test_queued_launch_starts_like_earlier_queued_ones(shop: Shop) -> None:
     """Where slots are short, so is room on the nodes."""
     for started, queued in ((20, 0.3), (400, 900.0)):
         ended(shop, 10, started=started, seconds=600)
@@ -139,7 +141,7 @@ def test_what_waits_for_a_slot_starts_as_those_did_that_waited_for_one(shop: Sho
 
 
 @pytest.mark.django_db
-def test_a_stop_that_was_announced_ends_what_holds_the_slots(shop: Shop) -> None:
+def test_announced_stop_ends_the_wait_for_slots(shop: Shop) -> None:
     ended(shop, 10, started=20, seconds=600)
     ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
     first, second = shop.launch(), shop.launch(after=1)
@@ -167,7 +169,7 @@ def ended_with_and_without_a_new_node(shop: Shop) -> None:
         (None, 20, "Launches like this one usually start within 20 seconds."),
     ],
 )
-def test_what_needs_a_new_node_is_compared_with_what_needed_one(
+def test_launch_on_a_new_node_is_compared_with_such(
     shop: Shop, needs_node: bool | None, seconds: float, why: str
 ) -> None:
     ended_with_and_without_a_new_node(shop)
@@ -191,17 +193,17 @@ def test_without_history_nothing_is_claimed(shop: Shop) -> None:
     assert found[second.pk].why == "Not known yet: too few executions like those that hold the slots have ended."
 
 
-def test_what_the_limits_never_allow_is_not_said_to_wait_for_others(shop: Shop) -> None:
+def test_launch_forbidden_by_limits_does_not_wait_for_others(shop: Shop) -> None:
     ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="0")
     one = shop.launch()
     admit_waiting(LOCAL, now=NOW)
-    why = estimates(read_facts(LOCAL, NOW))[one.pk].why
-    assert why.startswith("It cannot start as it is: ")
-    assert "switched off" in why
+    refusal = estimates(read_facts(LOCAL, NOW))[one.pk].refusal
+    assert refusal is not None
+    assert "switched off" in sentence_of(refusal, OWNER)
 
 
 @pytest.mark.django_db
-def test_a_prediction_is_stored_once_and_then_what_came_of_it(shop: Shop) -> None:
+def test_prediction_is_stored_once_and_then_its_outcome(shop: Shop) -> None:
     ended(shop, 10, started=20, seconds=600)
     one = shop.launch()
     assert [keep_predictions(LOCAL, Observed(), now=NOW) for _ in range(2)] == [1, 0]
@@ -216,7 +218,7 @@ def test_a_prediction_is_stored_once_and_then_what_came_of_it(shop: Shop) -> Non
 
 
 @pytest.mark.django_db
-def test_what_is_measured_is_what_pages_tell_of_those_that_need_a_node(shop: Shop) -> None:
+def test_predictions_of_new_nodes_match_those_on_pages(shop: Shop) -> None:
     ended_with_and_without_a_new_node(shop)
     admitted = [shop.launch(), shop.launch(after=1)]
     admit_waiting(LOCAL, now=NOW)
@@ -226,14 +228,14 @@ def test_what_is_measured_is_what_pages_tell_of_those_that_need_a_node(shop: Sho
 
 
 @pytest.mark.django_db
-def test_a_pod_that_the_scheduler_says_nothing_of_is_not_waited_for(shop: Shop) -> None:
+def test_pod_without_scheduler_word_is_not_waited_for(shop: Shop) -> None:
     ended(shop, 10, started=20, seconds=600)
     shop.launch()
     admit_waiting(LOCAL, now=NOW)
     assert keep_predictions(LOCAL, Observed(), now=NOW + timedelta(seconds=16)) == 1
 
 
-def test_how_right_it_was_is_said_from_ten_outcomes_on() -> None:
+def test_accuracy_is_said_from_ten_outcomes_on() -> None:
     assert accuracy_of([(100.0, 100.0)] * 9).sentence == ""
     assert accuracy_of([(100.0, 125.0)] * 9 + [(100.0, 200.0), (None, 5.0)]).sentence == (
         "9 of the last 10 expected waits were within 30 % or 10 seconds of what happened."

@@ -71,7 +71,7 @@ def test_gate_gives_first_reason_in_order() -> None:
         assert (reason.code if reason else None) == code
 
 
-def test_launch_is_refused_but_never_for_what_makes_it_wait() -> None:
+def test_launch_is_not_refused_for_reasons_to_wait() -> None:
     taken = GateFacts(takeover=TAKEOVER, budgets={"churn": USED_UP})
     assert why_not_launch(taken, Candidate(1, "churn")) == USED_UP
     assert why_not_launch(taken, Candidate(1, "other")) is None

@@ -25,11 +25,11 @@ def place_of(request: LaunchRequest) -> QueuePlace | None:
     return look_ahead(draft(request, now=now, execution_id="0123456789ab"), now).place
 
 
-def test_who_has_free_slots_stands_in_no_queue(shop: Shop) -> None:
+def test_person_with_free_slots_stands_in_no_queue(shop: Shop) -> None:
     assert place_of(shop.request()) is None
 
 
-def test_who_uses_all_slots_queues_behind_what_waits_already(shop: Shop, configure: Configure) -> None:
+def test_person_without_free_slots_queues_behind_earlier_launches(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 1)
     shop.launch()
     Execution.objects.update(slots_reserved_at=NOW, state="running")
@@ -41,7 +41,7 @@ def test_who_uses_all_slots_queues_behind_what_waits_already(shop: Shop, configu
     assert "Stop something" in place.sooner
 
 
-def test_a_full_tier_is_queued_for_and_another_tier_advised(shop: Shop) -> None:
+def test_full_tier_is_queued_for_and_another_advised(shop: Shop) -> None:
     HardwareTier.objects.update(maximum_simultaneous=1)
     shop.launch(shop.people.teammate)
     Execution.objects.update(slots_reserved_at=NOW, state="running")
@@ -50,7 +50,7 @@ def test_a_full_tier_is_queued_for_and_another_tier_advised(shop: Shop) -> None:
     assert (place.position, place.for_good, place.sooner) == (1, False, "Choose another tier to start sooner.")
 
 
-def test_what_is_larger_than_a_limit_would_never_leave_the_queue(shop: Shop, configure: Configure) -> None:
+def test_launch_above_a_limit_would_never_leave_the_queue(shop: Shop, configure: Configure) -> None:
     HardwareTier.objects.update(maximum_simultaneous=1)
     two_places = place_of(attached(shop))
     assert two_places is not None

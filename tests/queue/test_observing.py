@@ -61,7 +61,7 @@ PULLING = happened("Pulling", f'Pulling image "{IMAGE}"', after=4)
         ),
     ],
 )
-def test_the_image_is_there_or_pulled_as_events_and_nodes_tell(
+def test_image_state_is_told_by_events_and_nodes(
     events: list[Any], status: dict[str, Any] | None, elsewhere: dict[str, Any] | None, found: OnNode
 ) -> None:
     assert seen(*events, status=status, elsewhere=elsewhere) == found

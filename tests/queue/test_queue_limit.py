@@ -160,14 +160,14 @@ EASY_TO_MISS = {
 
 
 @pytest.mark.parametrize("queue", EASY_TO_MISS)
-def test_what_is_easy_to_miss_is_not(queue: str) -> None:
+def test_easily_missed_queues_are_counted_right(queue: str) -> None:
     line, launch = EASY_TO_MISS[queue]
     holding = (Holding(9, "full", 1, 1), Holding(1, "large", 1, 2))
     snapshot = QuotaSnapshot(line, holding, 5, {"gpu": 1, "full": 1})
     assert Asked(snapshot, launch).answer() == by_admission(snapshot, launch)
 
 
-def test_whom_an_admission_takes_between_the_numbers_and_the_snapshot_is_not_counted() -> None:
+def test_launch_admitted_between_counts_and_snapshot_is_not_counted() -> None:
     """On PostgreSQL the snapshot waits for the locks of an admission that is under way, and then sees what it admitted."""
     counted = tuple(waiting(f"e{place}", 1, "full", after=place) for place in range(6))
     launch = waiting("launch", 1, "full", after=9)
@@ -205,14 +205,14 @@ def test_nobody_is_looked_at_where_numbers_tell(queue: str) -> None:
     assert (asked.answer(), asked.users) == (left, set())
 
 
-def test_only_those_before_a_short_tier_and_with_a_line_of_several_sizes_are_looked_at() -> None:
+def test_only_unclear_lines_are_looked_at() -> None:
     others = (waiting("gpu-1", 3, "gpu"), waiting("gpu-2", 4, "gpu"), waiting("large", 5, slots=4), waiting("one", 5))
     snapshot = QuotaSnapshot((*LINE, *others), (), 4, {"gpu": 1})
     asked = Asked(snapshot, waiting("launch", 1, after=60))
     assert (asked.answer(), asked.users) == (2, {3, 4, 5})
 
 
-def test_a_launch_that_is_not_the_last_of_its_line_is_looked_at() -> None:
+def test_launch_before_the_end_of_its_line_is_examined() -> None:
     """Another process may have a clock that is a little ahead."""
     asked = Asked(QuotaSnapshot(LINE, (), 4), waiting("launch", 1, after=5))
     assert (asked.answer(), asked.users) == (None, {1})
@@ -221,7 +221,7 @@ def test_a_launch_that_is_not_the_last_of_its_line_is_looked_at() -> None:
 # --- With the database ---
 
 
-def test_a_launch_into_a_full_queue_reads_nobody_who_waits_and_no_history(
+def test_launch_into_a_full_queue_reads_no_waiting_rows(
     history: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(GLOBAL_QUEUE_LIMIT, 2)
@@ -232,9 +232,7 @@ def test_a_launch_into_a_full_queue_reads_nobody_who_waits_and_no_history(
     assert list(scans(queries)) == []
 
 
-def test_a_launch_does_not_pass_its_users_line_where_somebody_elses_is_looked_at(
-    shop: Shop, configure: Configure
-) -> None:
+def test_launch_does_not_pass_the_line_of_its_user(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 7)
     shop.launch(shop.people.teammate, cluster=shop.cluster_request())
     for second in range(7):

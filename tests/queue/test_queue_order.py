@@ -40,7 +40,7 @@ def moved_snapshots(draw: st.DrawFn) -> QuotaSnapshot:
 
 
 @given(moved_snapshots())
-def test_nobody_is_lost_or_admitted_twice_or_beyond_a_cap(snapshot: QuotaSnapshot) -> None:
+def test_unit_is_never_lost_nor_admitted_beyond_a_cap(snapshot: QuotaSnapshot) -> None:
     decisions, held = admit(snapshot), Held(snapshot)
     units = {one.execution_id: one for one in snapshot.waiting}
     assert len(set(decisions.admitted)) == len(decisions.admitted)
@@ -52,7 +52,7 @@ def test_nobody_is_lost_or_admitted_twice_or_beyond_a_cap(snapshot: QuotaSnapsho
 
 
 @given(moved_snapshots())
-def test_what_is_held_never_starts_and_says_who_holds_it(snapshot: QuotaSnapshot) -> None:
+def test_held_unit_never_starts_and_names_its_holder(snapshot: QuotaSnapshot) -> None:
     decisions = admit(snapshot)
     for one in snapshot.waiting:
         if one.closed:
@@ -61,13 +61,13 @@ def test_what_is_held_never_starts_and_says_who_holds_it(snapshot: QuotaSnapshot
 
 
 @given(moved_snapshots())
-def test_holding_changes_nothing_for_the_others_than_that_it_is_not_there(snapshot: QuotaSnapshot) -> None:
+def test_holding_a_unit_equals_its_absence_for_others(snapshot: QuotaSnapshot) -> None:
     without = replace(snapshot, waiting=tuple(one for one in snapshot.waiting if not one.closed))
     assert admit(snapshot).admitted == admit(without).admitted
 
 
 @given(moved_snapshots(), st.randoms())
-def test_the_order_is_the_same_whatever_order_the_rows_come_in(snapshot: QuotaSnapshot, random: object) -> None:
+def test_order_does_not_depend_on_order_of_rows(snapshot: QuotaSnapshot, random: object) -> None:
     shuffled = list(snapshot.waiting)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     again = replace(snapshot, waiting=tuple(shuffled))
@@ -76,7 +76,7 @@ def test_the_order_is_the_same_whatever_order_the_rows_come_in(snapshot: QuotaSn
 
 
 @given(moved_snapshots())
-def test_the_order_has_everybody_who_may_start_the_front_first(snapshot: QuotaSnapshot) -> None:
+def test_order_has_all_startable_units_with_the_front_first(snapshot: QuotaSnapshot) -> None:
     units = {one.execution_id: one for one in snapshot.waiting if not one.closed}
     found = order(snapshot)
     assert sorted(found) == sorted(units)
@@ -84,7 +84,7 @@ def test_the_order_has_everybody_who_may_start_the_front_first(snapshot: QuotaSn
     assert [units[id].rank for id in found[: len(ranks)]] == ranks == sorted(ranks, key=lambda rank: rank or 0)
 
 
-def test_what_was_moved_back_lets_those_pass_who_waited_then_and_no_newer_one() -> None:
+def test_unit_moved_back_lets_only_earlier_ones_pass() -> None:
     back = replace(waiting("back", 1), back_at=NOW + timedelta(seconds=10))
     old, new = waiting("old", 2, after=5), waiting("new", 3, after=20)
     served = {(1, "small"): NOW, (2, "small"): NOW, (3, "small"): NOW}
@@ -93,7 +93,7 @@ def test_what_was_moved_back_lets_those_pass_who_waited_then_and_no_newer_one() 
     assert order(replace(snapshot, waiting=(back, new))) == ("back", "new")
 
 
-def test_what_was_moved_back_is_not_passed_by_newer_ones_while_an_old_one_waits_for_another_tier() -> None:
+def test_unit_moved_back_is_not_passed_by_newer_ones() -> None:
     def unit(user: int, id: str, tier: str, minute: float, back: float | None = None) -> QueuedUnit:
         back_at = None if back is None else NOW + timedelta(minutes=back)
         return QueuedUnit(user, NOW + timedelta(minutes=minute), (Part(id, "job", (tier,)),), back_at=back_at)
@@ -180,7 +180,7 @@ def test_operators_put_executions_where_they_want_them(full: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_what_left_the_queue_meanwhile_is_refused_with_the_reason(full: Shop) -> None:
+def test_decision_about_departed_unit_is_refused_with_the_reason(full: Shop) -> None:
     first = Execution.objects.get(title="First")
     waits, other = full.launch(title="Waits"), full.launch(title="Other", after=1)
     operator = full.people.operator
@@ -205,7 +205,7 @@ def test_the_second_of_two_operators_learns_who_holds_it(full: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_a_cluster_is_moved_with_the_workspace_that_it_waits_with(shop: Shop) -> None:
+def test_cluster_is_moved_with_its_workspace(shop: Shop) -> None:
     shop.launch(title="A")
     workspace, cluster = shop.launch_with_cluster(after=1)
     ordering.move(cluster.pk, "front", by=shop.people.operator, now=NOW)
@@ -214,7 +214,7 @@ def test_a_cluster_is_moved_with_the_workspace_that_it_waits_with(shop: Shop) ->
 
 
 @pytest.mark.django_db
-def test_several_are_held_and_released_together_and_what_cannot_be_is_left_alone(full: Shop) -> None:
+def test_several_are_held_and_released_and_others_left_alone(full: Shop) -> None:
     operator = full.people.operator
     waits, held, ended, other = (full.launch(title=title) for title in ("Waits", "Held", "Ended", "Other"))
     ordering.hold(held.pk, by=operator, reason="first", now=NOW)
@@ -229,7 +229,7 @@ def test_several_are_held_and_released_together_and_what_cannot_be_is_left_alone
 
 
 @pytest.mark.django_db
-def test_a_workspace_and_its_cluster_are_held_once_whichever_is_asked_for(shop: Shop) -> None:
+def test_workspace_and_its_cluster_are_held_once(shop: Shop) -> None:
     workspace, cluster = shop.launch_with_cluster()
     ids = [cluster.pk, workspace.pk]
     assert ordering.hold_several(ids, by=shop.people.operator, reason="", now=NOW) == 1

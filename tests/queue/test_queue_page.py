@@ -29,7 +29,7 @@ def two(people: People, runtime: Runtime) -> dict[str, str]:
     return {"Ours": one.pk, "Theirs": other.pk}
 
 
-def test_everybody_sees_their_own_with_its_position_and_operators_see_all(two: dict[str, str], people: People) -> None:
+def test_people_see_their_own_position_and_operators_see_all(two: dict[str, str], people: People) -> None:
     own = client_of(people.owner).get("/queue/").text
     assert "Ours" in own and "Theirs" not in own
     assert "charlie" not in own
@@ -40,14 +40,12 @@ def test_everybody_sees_their_own_with_its_position_and_operators_see_all(two: d
     assert "2 executions wait for a slot." in every
 
 
-def test_without_history_the_page_says_that_nothing_is_known_and_why(two: dict[str, str], people: People) -> None:
+def test_page_without_history_explains_the_unknown_start(two: dict[str, str], people: People) -> None:
     page = client_of(people.owner).get("/queue/").text
     assert "When it starts is not known yet: too few launches like this one have started." in page
 
 
-def test_an_operator_holds_and_the_owner_reads_who_and_why(
-    two: dict[str, str], people: People, runtime: Runtime
-) -> None:
+def test_owner_reads_which_operator_holds_and_why(two: dict[str, str], people: People, runtime: Runtime) -> None:
     client = client_of(people.operator)
     answer = client.post(f"/queue/{two['Ours']}/", {"do": "hold", "reason": "The licence server is down"})
     assert answer.status_code == 302
@@ -59,9 +57,7 @@ def test_an_operator_holds_and_the_owner_reads_who_and_why(
     assert held in page and "Release it" in page and "Hold it" not in page
 
 
-def test_an_execution_that_was_admitted_meanwhile_is_left_alone_with_a_message(
-    two: dict[str, str], people: People
-) -> None:
+def test_execution_admitted_meanwhile_is_left_alone_with_message(two: dict[str, str], people: People) -> None:
     Execution.objects.filter(pk=two["Ours"]).update(state=State.DEPLOYING)
     answer = client_of(people.operator).post(f"/queue/{two['Ours']}/", {"do": "front"})
     assert answer.status_code == 422

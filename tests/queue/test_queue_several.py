@@ -49,7 +49,7 @@ def ended() -> set[str]:
     return set(Execution.objects.filter(state=State.STOPPED).values_list("title", flat=True))
 
 
-def test_an_operator_holds_several_with_one_reason_and_each_is_recorded(people: People, waiting: Waiting) -> None:
+def test_operator_holds_several_with_a_recorded_reason(people: People, waiting: Waiting) -> None:
     page = ask(people.operator, HOLD, waiting)
     assert "Hold 3 executions?" in page
     assert "mine &lt;b&gt;" in page
@@ -64,7 +64,7 @@ def test_an_operator_holds_several_with_one_reason_and_each_is_recorded(people: 
     assert set(entries.values_list("object_id", flat=True)) == {id for title, id in waiting.items() if title != "runs"}
 
 
-def test_what_is_held_is_released_together_and_the_rest_is_named(people: People, waiting: Waiting) -> None:
+def test_held_executions_are_released_together_and_others_named(people: People, waiting: Waiting) -> None:
     one = {"far": waiting["far"]}
     do(people.operator, HOLD, one, reason="r")
     again = ask(people.operator, HOLD, waiting)
@@ -75,7 +75,7 @@ def test_what_is_held_is_released_together_and_the_rest_is_named(people: People,
     assert held() == set()
 
 
-def test_people_cancel_their_own_and_cannot_cancel_what_others_wait_for(people: People, waiting: Waiting) -> None:
+def test_people_cancel_only_their_own_executions(people: People, waiting: Waiting) -> None:
     page = ask(people.owner, CANCEL, waiting)
     assert "Cancel 1 execution?" in page
     assert "They leave the queue and do not start." in page
@@ -86,9 +86,7 @@ def test_people_cancel_their_own_and_cannot_cancel_what_others_wait_for(people: 
     assert Execution.objects.get(pk=waiting["runs"]).stop_requested_at is None
 
 
-def test_an_operator_cancels_what_several_people_wait_for_and_their_history_says_who(
-    people: People, waiting: Waiting
-) -> None:
+def test_operator_cancels_executions_of_several_people_by_name(people: People, waiting: Waiting) -> None:
     assert "Cancel 3 executions?" in ask(people.operator, CANCEL, waiting)
     do(people.operator, CANCEL, waiting)
     assert ended() == {"mine <b>", "team-mate's", "far"}
@@ -97,7 +95,7 @@ def test_an_operator_cancels_what_several_people_wait_for_and_their_history_says
     }
 
 
-def test_a_cluster_that_waits_with_its_workspace_is_named_and_ends_with_it(people: People, runtime: Runtime) -> None:
+def test_cluster_that_waits_with_its_workspace_ends_with_it(people: People, runtime: Runtime) -> None:
     project = make_project(people.owner)
     workspace = make_execution(people.owner, project, title="notebook", state=State.QUEUED)
     cluster = make_cluster(people.owner, project, title="workers", state=State.QUEUED)

@@ -10,7 +10,7 @@ PAGE = "/queue/take-over/"
 pytestmark = pytest.mark.usefixtures("runtime")
 
 
-def test_an_operator_takes_it_over_and_another_sees_who_has_it_and_gives_it_back(people: People) -> None:
+def test_takeover_names_its_operator_and_another_gives_it_back(people: People) -> None:
     client = client_of(people.operator)
     assert f'href="{PAGE}"' in client.get("/queue/").text
     assert client.post(PAGE, {"do": "take", "minutes": "60", "reason": ""}).status_code == 422

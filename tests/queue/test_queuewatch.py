@@ -30,7 +30,7 @@ def sentences(*launches: QueuedLaunch, **expected: WaitEstimate) -> dict[str, st
     return {one.id: one.sentence for one in news_of(launches, expected, NOW)}
 
 
-def test_next_one_is_told_with_the_time_as_far_as_it_is_known() -> None:
+def test_next_execution_is_told_with_the_known_time() -> None:
     assert sentences(queued(), a=WaitEstimate(None, position=1)) == {"a": "It is next in the queue."}
     assert sentences(queued(), a=WaitEstimate(7200, position=1)) == {
         "a": "It is next in the queue. It is expected to start in about 120 minutes."
@@ -53,14 +53,14 @@ def test_each_is_told_once() -> None:
     assert len(news_of([queued()], {"a": both}, NOW)) == 1, "both at once are one message"
 
 
-def test_nothing_is_told_of_a_short_wait_of_what_is_held_and_of_what_is_unknown() -> None:
+def test_short_held_or_unknown_waits_are_not_told() -> None:
     soon = WaitEstimate(60, position=1)
     assert sentences(queued(waited=timedelta(seconds=119)), a=soon) == {}
     assert sentences(queued(), a=WaitEstimate(None)) == {}, "held, or its budget is used up"
     assert sentences(queued()) == {}
 
 
-def test_of_each_person_only_the_first_in_the_queue_is_told() -> None:
+def test_only_the_first_queued_execution_of_person_is_told() -> None:
     expected = {id: WaitEstimate(60.0 * place, position=place) for place, id in enumerate("abcd", 1)}
     launches = [queued("d", 2), queued("c", 1), queued("b", 2), queued("a", 1, next_told=True, soon_told=True)]
     assert sentences(*launches, **expected).keys() == {"b"}
@@ -82,7 +82,7 @@ def look(minutes: int = 5) -> int:
 
 
 @pytest.mark.django_db
-def test_nobody_is_told_who_did_not_choose_it_and_that_costs_one_query(shop: Shop) -> None:
+def test_owner_without_the_choice_is_not_told(shop: Shop) -> None:
     shop.launch()
     choose(shop.people.owner, in_page=False)
     with CaptureQueriesContext(connection) as queries:
@@ -92,7 +92,7 @@ def test_nobody_is_told_who_did_not_choose_it_and_that_costs_one_query(shop: Sho
 
 
 @pytest.mark.django_db
-def test_owner_is_told_once_however_often_it_is_looked_at(shop: Shop) -> None:
+def test_owner_is_told_once_despite_repeated_looks(shop: Shop) -> None:
     first, second = shop.launch(title="First"), shop.launch(title="Second", after=1)
     choose(shop.people.owner)
     assert [look(minutes) for minutes in (1, 2, 3, 30)] == [0, 1, 0, 0]

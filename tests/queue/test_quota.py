@@ -110,7 +110,7 @@ def test_no_cap_is_exceeded_by_an_admission(snapshot: QuotaSnapshot) -> None:
 
 
 @given(snapshots())
-def test_each_user_is_served_first_in_first_out_on_each_tier(snapshot: QuotaSnapshot) -> None:
+def test_user_is_served_first_in_first_out_per_tier(snapshot: QuotaSnapshot) -> None:
     """Of those that could ever start: what does not fit into the limits at all is passed by everybody."""
     decisions = admit(snapshot)
     nothing_held = Held(replace(snapshot, holding=()))
@@ -154,7 +154,7 @@ def test_whatever_may_start_does_start(snapshot: QuotaSnapshot) -> None:
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30))
-def test_one_users_admissions_are_what_is_free_or_what_waits(most: int, held: int, queued: int) -> None:
+def test_user_gets_the_smaller_of_free_and_waiting(most: int, held: int, queued: int) -> None:
     snapshot = QuotaSnapshot(
         waiting=tuple(waiting(f"e{place:02}", after=place) for place in range(queued)),
         holding=(Holding(1, "small", held, held),),
@@ -190,7 +190,7 @@ def test_users_take_turns_within_one_admission() -> None:
     assert admit(snapshot).admitted == ("a0", "b0", "a1", "b1")
 
 
-def test_what_waits_for_a_full_tier_lets_other_tiers_pass() -> None:
+def test_execution_waiting_for_full_tier_lets_other_tiers_pass() -> None:
     snapshot = QuotaSnapshot(
         waiting=(waiting("first", tier="gpu"), waiting("second", tier="small", after=1)),
         holding=(Holding(2, "gpu", 1, 1),),
@@ -204,7 +204,7 @@ def test_what_waits_for_a_full_tier_lets_other_tiers_pass() -> None:
     ]
 
 
-def test_a_large_one_at_the_head_is_not_passed_by_small_ones_of_its_user() -> None:
+def test_large_execution_is_not_passed_by_small_ones() -> None:
     snapshot = QuotaSnapshot(
         waiting=(waiting("cluster", slots=4), waiting("tiny", after=1)),
         holding=(Holding(1, "small", 2, 2),),
@@ -215,7 +215,7 @@ def test_a_large_one_at_the_head_is_not_passed_by_small_ones_of_its_user() -> No
     assert "when 4 are free. Position 1." in decisions.refused["cluster"].words(OWNER)
 
 
-def test_what_can_never_fit_says_so_and_blocks_nobody() -> None:
+def test_unfitting_execution_says_so_and_blocks_nobody() -> None:
     snapshot = QuotaSnapshot(
         waiting=(waiting("huge", slots=30), waiting("tiny", after=1)), holding=(), slots_per_user=25
     )
@@ -226,7 +226,7 @@ def test_what_can_never_fit_says_so_and_blocks_nobody() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_more_than_the_limit_is_refused_for_good_however_small_the_limit_is(limit: int) -> None:
+def test_execution_above_the_limit_is_refused_for_good(limit: int) -> None:
     refused = admit(QuotaSnapshot((waiting("e", slots=limit + 1),), (), slots_per_user=limit)).refused["e"]
     assert refused.code == "larger_than_limit"
     assert refused.words(OWNER) == (
@@ -249,12 +249,12 @@ def test_a_tiers_executions_count_together_whoever_holds_them() -> None:
     assert messages(snapshot)[0].startswith("The tier gpu runs 3 of at most 3 executions at once;")
 
 
-def test_no_place_is_kept_for_what_never_finds_enough_of_them() -> None:
+def test_place_is_not_kept_for_a_never_fitting_pair() -> None:
     queue = (pair("w", 1, cluster_tiers=("small",)), waiting("other", 2, after=1))
     assert admit(QuotaSnapshot(queue, (), slots_per_user=25, tier_maximum={"small": 1})).admitted == ("other",)
 
 
-def test_before_a_full_tier_one_stands_among_those_who_wait_for_it_and_who_was_served_longest_ago_is_first() -> None:
+def test_full_tier_is_given_first_to_longest_unserved_user() -> None:
     queue = (
         waiting("gpu-lately", 1, "gpu"),
         waiting("gpu-long-ago", 2, "gpu", after=1),
@@ -275,13 +275,13 @@ def test_before_a_full_tier_one_stands_among_those_who_wait_for_it_and_who_was_s
     assert refused["gpu-lately"].words(OWNER).endswith(" Position 3.")
 
 
-def test_the_sentence_counts_slots_and_places_in_ones_own_line() -> None:
+def test_sentence_counts_own_slots_and_own_position() -> None:
     queue = tuple(waiting(f"e{n}", after=n) for n in range(3))
     snapshot = QuotaSnapshot(waiting=queue, holding=(Holding(1, "small", 25, 25),), slots_per_user=25)
     assert messages(snapshot)[2] == "You use 25 of 25 slots; this starts by itself when one is free. Position 3."
 
 
-def test_a_limit_of_zero_says_that_launching_is_switched_off() -> None:
+def test_limit_of_zero_says_that_launching_is_off() -> None:
     snapshot = QuotaSnapshot(waiting=(waiting("e"),), holding=(), slots_per_user=0)
     assert messages(snapshot) == [
         "Launching is switched off: your admin has set the slots per user to 0. This waits until that changes."
@@ -294,7 +294,7 @@ def test_a_limit_lowered_below_what_is_held_admits_nothing() -> None:
     assert Allowance(most=3, held=1).plus(1).covers(1)
 
 
-def test_a_pair_waits_as_one_and_is_told_the_slots_of_both() -> None:
+def test_pair_waits_together_and_says_slots_of_both() -> None:
     snapshot = QuotaSnapshot(
         waiting=(pair("w"), waiting("tiny", after=1)), holding=(Holding(1, "small", 21, 21),), slots_per_user=25
     )
@@ -306,7 +306,7 @@ def test_a_pair_waits_as_one_and_is_told_the_slots_of_both() -> None:
     assert decisions.refused["tiny"].position == 2
 
 
-def test_a_pair_that_can_never_fit_says_what_each_of_it_takes() -> None:
+def test_pair_that_never_fits_says_what_each_part_takes() -> None:
     snapshot = QuotaSnapshot(waiting=(pair("w", slots=25),), holding=(), slots_per_user=25)
     (message,) = messages(snapshot)
     assert message.startswith(
@@ -314,7 +314,7 @@ def test_a_pair_that_can_never_fit_says_what_each_of_it_takes() -> None:
     )
 
 
-def test_a_cluster_takes_a_place_on_its_heads_tier_too() -> None:
+def test_cluster_takes_a_place_on_the_tier_of_head() -> None:
     cluster = unit(1, Part("c", "cluster", ("small", "large"), 3))
     full = QuotaSnapshot((cluster,), (Holding(2, "small", 1, 1),), slots_per_user=25, tier_maximum={"small": 1})
     assert messages(full) == [
@@ -323,7 +323,7 @@ def test_a_cluster_takes_a_place_on_its_heads_tier_too() -> None:
     assert admit(replace(full, holding=())).admitted == ("c",)
 
 
-def test_a_pair_on_one_tier_takes_two_of_its_places() -> None:
+def test_pair_on_a_single_tier_takes_two_places() -> None:
     both = QuotaSnapshot((pair("w", cluster_tiers=("small",)),), (), slots_per_user=25, tier_maximum={"small": 2})
     assert admit(both).admitted == ("w",)
     one_is_taken = replace(both, holding=(Holding(2, "small", 1, 1),))
@@ -338,7 +338,7 @@ def test_a_pair_on_one_tier_takes_two_of_its_places() -> None:
     )
 
 
-def test_what_waits_for_two_places_is_not_passed_on_that_tier_by_its_own_user() -> None:
+def test_execution_waiting_for_two_places_keeps_its_turn() -> None:
     queue = (pair("w", cluster_tiers=("small",)), waiting("later", after=1), waiting("else", tier="gpu", after=2))
     snapshot = QuotaSnapshot(queue, (Holding(2, "small", 1, 1),), slots_per_user=25, tier_maximum={"small": 2})
     decisions = admit(snapshot)
@@ -346,7 +346,7 @@ def test_what_waits_for_two_places_is_not_passed_on_that_tier_by_its_own_user() 
     assert {id: refused.position for id, refused in decisions.refused.items()} == {"w": 1, "later": 2}
 
 
-def test_nobody_starves_who_needs_two_places_where_others_need_one() -> None:
+def test_execution_needing_two_places_does_not_starve() -> None:
     """One place becomes free at a time, and there is always somebody else who would take it."""
     others = [waiting(f"u{number}", user=number, after=number) for number in range(2, 40)]
     left = [pair("w", 1, cluster_tiers=("small",)), *others]
@@ -363,7 +363,7 @@ def test_nobody_starves_who_needs_two_places_where_others_need_one() -> None:
     assert len(left) == len(others)
 
 
-def test_whose_turn_comes_first_takes_the_place_before_it_is_kept() -> None:
+def test_first_in_turn_takes_place_before_it_is_kept() -> None:
     queue = (pair("w", 1, cluster_tiers=("small",)), waiting("other", 2, after=1))
     snapshot = QuotaSnapshot(
         queue, (Holding(3, "small", 1, 1),), 25, {"small": 2}, last_served={(1, "small"): NOW - timedelta(hours=1)}
@@ -372,7 +372,7 @@ def test_whose_turn_comes_first_takes_the_place_before_it_is_kept() -> None:
     assert admit(replace(snapshot, last_served={(2, "small"): NOW})).admitted == ()
 
 
-def test_a_cluster_too_large_for_a_lowered_limit_can_be_made_smaller() -> None:
+def test_cluster_above_a_lowered_limit_can_be_made_smaller() -> None:
     cluster = unit(1, Part("c", "cluster", ("small", "large"), 11))
     assert messages(QuotaSnapshot((cluster,), (), slots_per_user=10)) == [
         "This takes 11 slots, and one user may hold 10. Give the cluster fewer workers, or ask your admin for more slots."
@@ -391,9 +391,7 @@ def cluster(id: str, user: int) -> QueuedUnit:
     ],
     ids=["only full tiers count", "the latest of several counts"],
 )
-def test_who_was_served_last_on_any_full_tier_of_a_cluster_goes_behind(
-    full: dict[str, int], hours: dict[tuple[int, str], int]
-) -> None:
+def test_user_served_last_on_any_full_tier_goes_behind(full: dict[str, int], hours: dict[tuple[int, str], int]) -> None:
     served = {key: NOW - timedelta(hours=ago) for key, ago in hours.items()}
     units = (cluster("a", 1), cluster("b", 2))
     snapshot = QuotaSnapshot(waiting=units, holding=(), slots_per_user=25, tier_maximum=full, last_served=served)

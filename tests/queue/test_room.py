@@ -83,7 +83,7 @@ def by_the_second(facts: RoomFacts, rest: dict[str, int], holds: dict[str, int])
 
 
 @given(rooms(), lives, st.dictionaries(st.sampled_from(["w0", "w1", "w2", "w3"]), st.integers(1, 6)))
-def test_waits_are_those_of_a_scheduler_that_looks_every_second(
+def test_waits_equal_those_of_a_scheduler_by_the_second(
     facts: RoomFacts, rest: dict[str, int], holds: dict[str, int]
 ) -> None:
     found = room_waits(
@@ -95,7 +95,7 @@ def test_waits_are_those_of_a_scheduler_that_looks_every_second(
 
 
 @given(rooms(), lives)
-def test_nobody_gets_more_room_than_there_is_when_all_has_ended(facts: RoomFacts, rest: dict[str, int]) -> None:
+def test_room_given_never_exceeds_what_all_ends_free(facts: RoomFacts, rest: dict[str, int]) -> None:
     found, ended = room_waits(facts, {id: float(seconds) for id, seconds in rest.items()}, {}), facts.when_ended()
     for id in found:
         for part in {one.part for one in facts.seekers if one.execution == id} - {""}:
@@ -107,21 +107,21 @@ def seeker(name: str, cpu: int, *, priority: int = 0, created: float = 0.0) -> R
     return RoomSeeker(name, {"cpu": cpu}, frozenset({"a"}), (-priority, created, name), "first")
 
 
-def test_pods_of_higher_priority_and_older_ones_are_before_it() -> None:
+def test_older_pods_and_higher_priorities_go_first() -> None:
     line = [seeker("young", 1, created=2), seeker("old", 1, created=1), seeker("urgent", 1, priority=5, created=3)]
     held = [Occupant(f"r{number}", "a", {"cpu": 1}) for number in range(3)]
     rest = {"r0": 10.0, "r1": 20.0, "r2": 30.0}
     assert room_waits(RoomFacts(line, held, {"a": {"cpu": 0}}), rest, {}) == {"urgent": 10, "old": 20, "young": 30}
 
 
-def test_a_small_pod_takes_room_that_is_not_enough_for_the_large_one_before_it() -> None:
+def test_small_pod_takes_room_too_small_for_the_large() -> None:
     line = [seeker("large", 2, created=1), seeker("small", 1, created=2)]
     held = [Occupant("r0", "a", {"cpu": 1}), Occupant("r1", "a", {"cpu": 1})]
     facts = RoomFacts(line, held, {"a": {"cpu": 0}})
     assert room_waits(facts, {"r0": 10.0, "r1": 20.0}, {"small": 100.0}) == {"small": 10, "large": 110}
 
 
-def test_a_cluster_waits_for_its_head_and_its_first_worker() -> None:
+def test_cluster_waits_for_its_head_and_first_worker() -> None:
     line = [
         RoomSeeker("c", {"cpu": 1}, frozenset({"a"}), (0, float(number), f"pod-{number}"), part)
         for number, part in enumerate(["first", "worker", "worker"])
@@ -131,7 +131,7 @@ def test_a_cluster_waits_for_its_head_and_its_first_worker() -> None:
     assert room_waits(RoomFacts(line, held, {"a": {"cpu": 0}}), rest, {}) == {"c": 20}
 
 
-def test_a_deadline_frees_room_when_the_usual_length_does_not() -> None:
+def test_deadline_frees_room_before_the_usual_length() -> None:
     held = [Occupant("r0", "a", {"cpu": 1}, ends_within=40.0)]
     facts = RoomFacts([seeker("w", 1)], held, {"a": {"cpu": 0}})
     assert room_waits(facts, {"r0": 500.0}, {}) == {"w": 40}

@@ -51,7 +51,7 @@ def on_node(seconds: float, **more: float | bool | None) -> Observed:
     return Observed(on_node={"w": OnNode("lab:1", seconds, **more)})  # type: ignore[arg-type]
 
 
-def test_an_image_that_is_not_there_is_pulled_at_the_pace_of_its_pool() -> None:
+def test_missing_image_is_pulled_at_the_pace_of_pool() -> None:
     found = estimate(on_node(5.0, has_image=False, size=SIZE), paces={"default": always(SLOW)})
     assert found.expected == 40 + 12 - 5
     assert found.why == (
@@ -59,7 +59,7 @@ def test_an_image_that_is_not_there_is_pulled_at_the_pace_of_its_pool() -> None:
     )
 
 
-def test_what_was_pulled_already_is_not_counted_again() -> None:
+def test_finished_part_of_a_pull_is_not_counted_again() -> None:
     observed = on_node(25.0, pulling=20.0, has_image=False, size=SIZE)
     found = estimate(observed, paces={"default": always(SLOW)})
     assert found.expected == 40 - 20 + 12 - 5
@@ -70,7 +70,7 @@ def test_an_image_that_is_there_is_not_pulled() -> None:
     assert (found.expected, found.why) == (9, "Launches that have their image usually start within 12 seconds.")
 
 
-def test_the_size_is_that_of_the_last_pull_when_no_node_tells_it() -> None:
+def test_unknown_size_is_that_of_the_last_pull() -> None:
     found = estimate(on_node(0.0, has_image=False), paces={"default": always(SLOW)}, sizes={"lab:1": SIZE})
     assert found.expected == 52
 
@@ -78,7 +78,7 @@ def test_the_size_is_that_of_the_last_pull_when_no_node_tells_it() -> None:
 @pytest.mark.parametrize(
     "observed", [on_node(5.0, has_image=None, size=SIZE), on_node(5.0, has_image=False), on_node(5.0)]
 )
-def test_without_a_size_or_a_report_of_the_node_starts_alike_are_looked_at(observed: Observed) -> None:
+def test_starts_on_nodes_are_used_without_image_facts(observed: Observed) -> None:
     found = estimate(observed, paces={"default": always(SLOW)})
     assert (found.expected, found.why) == (
         25,
@@ -86,12 +86,12 @@ def test_without_a_size_or_a_report_of_the_node_starts_alike_are_looked_at(obser
     )
 
 
-def test_without_a_pace_or_starts_on_nodes_whole_starts_are_looked_at() -> None:
+def test_whole_starts_are_used_without_pace_or_node_starts() -> None:
     found = estimate(on_node(5.0, has_image=False, size=SIZE), starts={KEY: always(90.0)}, age=8.0)
     assert found.expected == 82
 
 
-def test_a_pull_that_takes_longer_than_all_others_is_not_said_to_end() -> None:
+def test_pull_longer_than_all_others_has_no_known_end() -> None:
     found = estimate(on_node(90.0, pulling=60.0, has_image=False, size=SIZE), paces={"default": always(SLOW)})
     assert (found.expected, found.why) == (
         None,
@@ -99,7 +99,7 @@ def test_a_pull_that_takes_longer_than_all_others_is_not_said_to_end() -> None:
     )
 
 
-def test_what_starts_for_longer_than_all_others_is_not_said_to_end() -> None:
+def test_start_longer_than_all_others_has_no_known_end() -> None:
     found = estimate(on_node(50.0, has_image=True))
     assert found.why == "Not known: starting takes longer than nearly all launches like this one took."
 
@@ -126,7 +126,7 @@ def test_room_is_free_when_what_holds_it_usually_ends() -> None:
     )
 
 
-def test_who_is_before_it_takes_the_room_first() -> None:
+def test_earlier_pods_take_the_room_first() -> None:
     found = estimate(
         crowded(Occupant("r", "a", {"cpu": 1}), before=1),
         lives={LIFE: always(600.0)},
@@ -136,7 +136,7 @@ def test_who_is_before_it_takes_the_room_first() -> None:
     assert found.why.startswith("1 pod before it. Room for it is usually free after another 18 minutes;")
 
 
-def test_a_deadline_is_known_where_a_usual_length_is_not() -> None:
+def test_deadline_is_known_without_a_usual_length() -> None:
     found = estimate(crowded(Occupant("r", "a", {"cpu": 1}, ends_within=240.0)), others=(work("r"),))
     assert found.expected == 240 + 30
 
@@ -164,7 +164,7 @@ def test_a_deadline_is_known_where_a_usual_length_is_not() -> None:
         ),
     ],
 )
-def test_what_is_not_known_of_the_nodes_is_said(
+def test_unknown_facts_of_the_nodes_are_said(
     occupant: Occupant, age: float, lives: Mapping[Key, Curve], why: str
 ) -> None:
     found = estimate(crowded(occupant), lives=lives, others=(work("r", age=age),))

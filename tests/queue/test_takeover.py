@@ -48,7 +48,7 @@ def test_takeover_starts_only_what_was_put_in_front(snapshot: QuotaSnapshot) -> 
     assert decisions.admitted == admit(replace(snapshot, waiting=front)).admitted
 
 
-def test_who_waits_reads_who_decides_until_when_and_why_and_what_is_put_in_front_starts(shop: Shop) -> None:
+def test_waiting_owner_reads_who_took_over_and_why(shop: Shop) -> None:
     first, second = shop.launch(), shop.launch(after=1)
     take_over(shop)
     assert admit_waiting(LOCAL, now=NOW + timedelta(minutes=1)) == []
@@ -72,7 +72,7 @@ def test_the_time_does_not_count_towards_the_timeout(shop: Shop) -> None:
     assert admit_waiting(LOCAL, now=NOW + HOUR) == [waits.pk]
 
 
-def test_one_operator_at_a_time_has_it_and_any_gives_it_back(shop: Shop) -> None:
+def test_takeover_has_one_operator_and_anybody_ends_it(shop: Shop) -> None:
     for minutes, reason in ((60, " "), (60, "x" * 201), (61, "x"), (0, "x")):
         with pytest.raises(Rejected):
             takeover.take_over(by=shop.people.operator, minutes=minutes, reason=reason, now=NOW)

@@ -68,7 +68,7 @@ async def one_runs_and_one_waits(shop: Shop, world: World, controller: Controlle
 
 
 @in_world
-async def test_a_wait_for_room_is_predicted_from_what_holds_the_node(shop: Shop) -> None:
+async def test_wait_for_room_is_predicted_from_its_occupants(shop: Shop) -> None:
     ended_on_nodes(shop)
     world = World(now=NOW)
     controller = world.controller()
@@ -84,7 +84,7 @@ async def test_a_wait_for_room_is_predicted_from_what_holds_the_node(shop: Shop)
 
 
 @in_world
-async def test_the_nodes_are_listed_once_for_the_same_pods_and_at_most_once_a_minute(shop: Shop) -> None:
+async def test_nodes_are_listed_once_a_minute_at_most(shop: Shop) -> None:
     ended_on_nodes(shop)
     world, seconds = World(now=NOW), [0.0]
     controller = world.controller(monotonic=lambda: seconds[0])
@@ -106,7 +106,7 @@ async def test_the_nodes_are_listed_once_for_the_same_pods_and_at_most_once_a_mi
 
 
 @in_world
-async def test_a_list_that_takes_long_is_used_when_it_is_there(shop: Shop) -> None:
+async def test_slow_list_is_used_when_it_arrives(shop: Shop) -> None:
     ended_on_nodes(shop)
     world = World(now=NOW)
     controller = world.controller(monotonic=lambda: asyncio.get_running_loop().time())
@@ -125,7 +125,7 @@ async def test_a_list_that_takes_long_is_used_when_it_is_there(shop: Shop) -> No
 
 
 @in_world
-async def test_only_the_first_in_line_are_held_against_the_nodes_and_others_run_in_between(
+async def test_only_the_first_in_line_are_judged_in_portions(
     shop: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 99)
@@ -159,7 +159,7 @@ async def test_only_the_first_in_line_are_held_against_the_nodes_and_others_run_
 
 
 @in_world
-async def test_a_list_judges_only_pods_that_are_older_and_whose_rules_it_can_check(
+async def test_list_judges_only_older_pods_with_checkable_rules(
     shop: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 99)
@@ -193,7 +193,7 @@ async def test_a_list_judges_only_pods_that_are_older_and_whose_rules_it_can_che
 
 
 @in_world
-async def test_a_pull_under_way_is_predicted_by_the_size_and_pace_of_the_last_ones(shop: Shop) -> None:
+async def test_pull_under_way_is_predicted_by_earlier_pulls(shop: Shop) -> None:
     ended_on_nodes(shop)
     world, one = World(now=NOW), shop.launch()
     controller = world.controller()

@@ -83,7 +83,7 @@ async def test_while_a_controller_works_nothing_is_said() -> None:
 
 
 @virtual_time
-async def test_a_killed_controller_is_seen_within_twenty_seconds_with_the_time_of_its_last_word() -> None:
+async def test_killed_controller_is_noticed_within_twenty_seconds_with_time() -> None:
     cluster = FakeCluster()
     async with leading(cluster) as leader, watching(cluster) as watched:
         await passes(30)
@@ -100,7 +100,7 @@ async def test_a_killed_controller_is_seen_within_twenty_seconds_with_the_time_o
 
 
 @virtual_time
-async def test_a_controller_that_hands_over_to_the_next_is_not_missed_and_one_that_ends_is() -> None:
+async def test_controller_handover_is_unnoticed_and_end_is_noticed() -> None:
     cluster = FakeCluster()
     async with watching(cluster) as watched:
         async with leading(cluster):
@@ -113,7 +113,7 @@ async def test_a_controller_that_hands_over_to_the_next_is_not_missed_and_one_th
 
 
 @virtual_time
-async def test_a_controller_that_was_never_there_is_said_and_has_no_time() -> None:
+async def test_controller_never_present_is_reported_without_time() -> None:
     async with watching(FakeCluster()) as watched:
         await passes(1)
         assert watched.away is None
@@ -121,7 +121,7 @@ async def test_a_controller_that_was_never_there_is_said_and_has_no_time() -> No
 
 
 @virtual_time
-async def test_who_may_not_read_the_lease_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unreadable_lease_reports_no_absence(caplog: pytest.LogCaptureFixture) -> None:
     cluster = FakeCluster()
     cluster.forbidden[LEASES] = "leases is forbidden"
     async with watching(cluster) as watched:
@@ -132,7 +132,7 @@ async def test_who_may_not_read_the_lease_says_nothing(caplog: pytest.LogCapture
 
 
 @virtual_time
-async def test_a_server_that_hangs_is_said_within_ten_seconds_and_no_longer_than_it_does() -> None:
+async def test_hanging_server_is_reported_within_ten_seconds_until_recovery() -> None:
     cluster = HangingCluster()
     async with leading(cluster), watching(cluster) as watched:
         await passes(31)
@@ -152,7 +152,7 @@ async def test_a_server_that_hangs_is_said_within_ten_seconds_and_no_longer_than
 
 
 @virtual_time
-async def test_one_lost_answer_is_no_outage() -> None:
+async def test_single_lost_answer_is_no_outage() -> None:
     cluster = HangingCluster()
     async with leading(cluster), watching(cluster) as watched:
         await passes(30)
@@ -163,7 +163,7 @@ async def test_one_lost_answer_is_no_outage() -> None:
 
 
 @virtual_time
-async def test_what_the_watches_still_hear_is_no_outage() -> None:
+async def test_hanging_request_with_working_watches_is_no_outage() -> None:
     cluster = HangingCluster()
     async with leading(cluster), watching(cluster) as watched:
         await passes(30)

@@ -120,7 +120,7 @@ async def test_an_autoscaler_is_told_what_its_framework_would_like(ask: Any) -> 
     ]
 
 
-async def test_nothing_to_do_is_a_number_too(ask: Any) -> None:
+async def test_idle_execution_has_demand_zero(ask: Any) -> None:
     _, body = await ask(path(), labelSelector="execution-id=idle")
     assert body["items"][0]["value"] == "0"
 
@@ -137,7 +137,7 @@ async def test_other_namespaces_have_no_numbers(ask: Any) -> None:
 
 
 @pytest.mark.parametrize("selector", ["", "busy", "app=busy", "execution-id="])
-async def test_a_question_about_everything_is_refused_with_what_to_ask(ask: Any, selector: str) -> None:
+async def test_demand_query_for_everything_is_refused_with_advice(ask: Any, selector: str) -> None:
     status, body = await ask(path(), labelSelector=selector)
     assert (status, body["kind"]) == (400, "Status")
     assert "execution-id" in body["message"]
@@ -175,7 +175,7 @@ async def test_a_certificate_of_another_authority_is_no_way_in(port: int, tmp_pa
         await call(port, stranger.client(), path(), labelSelector="execution-id=busy")
 
 
-async def test_only_the_names_that_the_cluster_allows_are_let_in(
+async def test_only_client_names_allowed_by_cluster_are_admitted(
     front: Front, port: int, server: DemandServer, ask: Any
 ) -> None:
     for names, expected in ((["another"], 403), ([], 200), (["another", "front-proxy-client"], 200)):
@@ -198,7 +198,7 @@ async def test_until_the_authority_is_known_nobody_is_answered(front: Front, ser
     assert await call(port, anybody(), "/healthz") == (200, {"problems": []})
 
 
-async def test_another_authority_of_the_cluster_ends_the_connections_of_the_one_before(
+async def test_changed_cluster_authority_ends_its_connections(
     front: Front, port: int, server: DemandServer, tmp_path: Path
 ) -> None:
     url = f"https://127.0.0.1:{port}/apis"
@@ -251,5 +251,5 @@ def test_a_number_that_no_cluster_could_want_is_none(wanted: str) -> None:
 
 
 @given(st.integers(0, 2**31), st.datetimes(timezones=st.just(UTC)))
-def test_what_was_written_is_read_again(wanted: int, at: datetime) -> None:
+def test_written_demand_is_read_back(wanted: int, at: datetime) -> None:
     assert read_demand(write_demand(Demand(wanted, at))) == Demand(wanted, at)

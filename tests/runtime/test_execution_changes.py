@@ -61,7 +61,7 @@ async def following(database: Database, feed: ScriptedFeed | None) -> AsyncItera
 
 
 @virtual_time
-async def test_what_a_feed_tells_of_is_read_at_once_and_nothing_else() -> None:
+async def test_changes_from_feed_are_read_alone_and_at_once() -> None:
     database, feed = Database(), ScriptedFeed()
     for number in range(100):
         database.write(f"e{number}")
@@ -95,7 +95,7 @@ class _SilentFeed(ScriptedFeed):
 
 
 @virtual_time
-async def test_a_feed_that_never_begins_delays_the_first_rows_by_a_second() -> None:
+async def test_feed_that_never_begins_delays_first_rows_briefly() -> None:
     database = Database()
     database.write("one")
     async with following(database, _SilentFeed()) as executions:
@@ -104,7 +104,7 @@ async def test_a_feed_that_never_begins_delays_the_first_rows_by_a_second() -> N
         assert executions.get("one") is not None
 
 
-async def test_many_rows_are_taken_in_by_slices_so_that_others_can_run() -> None:
+async def test_many_rows_are_taken_in_slices() -> None:
     database = Database()
     for number in range(2 * PUT_AT_ONCE + 1):
         database.write(f"e{number}")
@@ -117,7 +117,7 @@ async def test_many_rows_are_taken_in_by_slices_so_that_others_can_run() -> None
     assert executions.version == 1
 
 
-async def test_who_is_cancelled_between_two_slices_has_told_of_the_first_and_the_next_who_asks_gets_all() -> None:
+async def test_refresh_cancelled_between_slices_published_the_first() -> None:
     database, hub = Database(), Hub()
     for number in range(PUT_AT_ONCE + 1):
         database.write(f"e{number}")
@@ -134,7 +134,7 @@ async def test_who_is_cancelled_between_two_slices_has_told_of_the_first_and_the
 
 
 @virtual_time
-async def test_who_joins_a_project_makes_its_executions_be_read_again() -> None:
+async def test_new_member_makes_project_executions_reread() -> None:
     database, feed = Database(), ScriptedFeed()
     database.write("ours")
     database.write("theirs", project_id="theirs")
@@ -162,7 +162,7 @@ async def test_a_name_that_changed_is_read_with_all_rows() -> None:
 
 
 @virtual_time
-async def test_while_a_feed_tells_the_versions_are_compared_seldom_and_no_row_is_read() -> None:
+async def test_working_feed_compares_versions_rarely_and_reads_no_row() -> None:
     database, feed = Database(), ScriptedFeed()
     database.write("one")
     async with following(database, feed) as executions:
@@ -178,7 +178,7 @@ async def test_while_a_feed_tells_the_versions_are_compared_seldom_and_no_row_is
 
 
 @virtual_time
-async def test_when_the_feed_is_lost_the_database_is_asked_each_second_until_it_is_back(
+async def test_lost_feed_falls_back_to_polling_each_second(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     database, feed = Database(), ScriptedFeed()
@@ -198,7 +198,7 @@ async def test_when_the_feed_is_lost_the_database_is_asked_each_second_until_it_
 
 
 @virtual_time
-async def test_a_database_that_does_not_answer_when_something_is_told_is_asked_again() -> None:
+async def test_unresponsive_database_is_asked_again_after_change() -> None:
     database, feed = Database(), ScriptedFeed()
     is_away = [True]
 
@@ -219,7 +219,7 @@ async def test_a_database_that_does_not_answer_when_something_is_told_is_asked_a
 
 
 @virtual_time
-async def test_a_name_told_of_while_all_are_compared_is_read_too() -> None:
+async def test_name_changed_during_full_comparison_is_read_too() -> None:
     database, feed = Database(), ScriptedFeed()
     database.write("one")
     async with following(database, feed) as executions:
@@ -232,7 +232,7 @@ async def test_a_name_told_of_while_all_are_compared_is_read_too() -> None:
 
 
 @virtual_time
-async def test_a_name_that_changed_while_the_feed_was_lost_is_read_when_it_is_back() -> None:
+async def test_name_changed_while_feed_was_lost_is_read_later() -> None:
     database, feed = Database(), ScriptedFeed()
     database.write("one")
     async with following(database, feed) as executions:
@@ -245,7 +245,7 @@ async def test_a_name_that_changed_while_the_feed_was_lost_is_read_when_it_is_ba
 
 
 @virtual_time
-async def test_a_hint_that_the_feed_does_not_confirm_is_followed_within_a_second() -> None:
+async def test_hint_unconfirmed_by_feed_is_followed_within_a_second() -> None:
     database, feed = Database(), ScriptedFeed()
     async with following(database, feed) as executions:
         await passes(2)
@@ -256,7 +256,7 @@ async def test_a_hint_that_the_feed_does_not_confirm_is_followed_within_a_second
 
 
 @virtual_time
-async def test_a_feed_that_fails_in_a_way_nobody_foresaw_leaves_asking_as_it_was() -> None:
+async def test_unforeseen_feed_failure_leaves_polling_unchanged() -> None:
     class Broken:
         async def changes(self) -> AsyncGenerator[Collection[Change]]:
             for unforeseen in (ValueError("nobody expected this"),):
@@ -301,7 +301,7 @@ async def test_however_looks_overlap_the_last_state_is_shown(seed: int) -> None:
 
 
 @virtual_time
-async def test_many_who_ask_for_what_is_not_there_wait_for_one_comparison_and_all_see_it() -> None:
+async def test_many_missing_lookups_share_a_single_comparison() -> None:
     database = Database()
     executions = ActiveExecutions(Hub(), clock=lambda: NOW, ask=database.ask)
     reading = asyncio.create_task(executions.read_changes([Change("other")]))

@@ -50,7 +50,7 @@ def test_active_and_lately_ended_executions_are_shown(people: People) -> None:
     assert {row.id for row in read_rows(NOW)} == {running.pk, ended.pk, unsettled.pk}
 
 
-def test_a_row_has_what_lists_show_and_who_may_see_it(people: People) -> None:
+def test_row_has_list_columns_and_its_viewers(people: People) -> None:
     execution = launch(people, state=State.RUNNING, title="Model", slots=3)
     (row,) = read_rows(NOW)
     assert (row.title, row.owner_username, row.project_name, row.tier_name) == ("Model", "alice", "Fraud", "Small")
@@ -58,7 +58,7 @@ def test_a_row_has_what_lists_show_and_who_may_see_it(people: People) -> None:
     assert row.object_name == execution.object_name
 
 
-def test_a_row_of_a_cluster_has_its_framework_and_the_tier_of_its_head(people: People) -> None:
+def test_cluster_row_has_framework_and_head_tier(people: People) -> None:
     tier = {"node_pool": "default", "cores": "1", "memory": "4Gi"}
     head = HardwareTier.objects.create(id="head", name="For heads", **tier)
     launch(people, kind="cluster", head_tier=head, framework="dask", workers_minimum=1, workers_maximum=2)
@@ -147,7 +147,7 @@ async def test_a_hint_is_followed_at_once_and_published(people: People) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_who_begins_to_look_sees_a_change_that_nobody_hinted_at(people: People) -> None:
+async def test_new_subscriber_sees_an_unhinted_change(people: People) -> None:
     hub = Hub()
     executions = ActiveExecutions(hub, clock=lambda: NOW, period=0.02, idle_period=3600)
     task = asyncio.create_task(executions.run())
@@ -166,7 +166,7 @@ async def test_who_begins_to_look_sees_a_change_that_nobody_hinted_at(people: Pe
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_refresh_without_changes_reads_no_rows_and_publishes_nothing(people: People) -> None:
+async def test_refresh_without_changes_reads_and_publishes_nothing(people: People) -> None:
     hub = Hub()
     executions = ActiveExecutions(hub, clock=lambda: NOW)
     await sync_to_async(launch)(people)
@@ -176,7 +176,7 @@ async def test_a_refresh_without_changes_reads_no_rows_and_publishes_nothing(peo
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_what_was_read_before_does_not_replace_what_was_read_after(people: People) -> None:
+async def test_older_read_does_not_replace_a_newer_one(people: People) -> None:
     """The launcher's own look may be done before a slow one that began earlier."""
     slow, begun, go_on = ["old"], asyncio.Event(), asyncio.Event()
 
@@ -199,7 +199,7 @@ async def test_what_was_read_before_does_not_replace_what_was_read_after(people:
     assert executions.get(execution.pk) is not None
 
 
-async def test_whoever_asks_for_what_is_not_there_makes_it_look_once_a_period(people: People) -> None:
+async def test_missing_lookup_refreshes_once_a_period(people: People) -> None:
     asked: list[object] = []
 
     async def ask(read: Callable[[datetime], Any], now: datetime) -> Any:

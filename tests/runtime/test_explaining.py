@@ -66,7 +66,7 @@ def ask(runtime: Runtime, pod: Pod, *, names_others: bool = False, seconds: int 
     return runtime.explainer.explain(pod, names_others=names_others, now=now).sentence
 
 
-def test_a_missing_storage_class_is_told_by_the_events_of_the_claim_alone(cluster: FakeCluster) -> None:
+def test_missing_storage_class_is_explained_by_claim_events(cluster: FakeCluster) -> None:
     """Where the classes may not be listed."""
     claim = {"metadata": builders.metadata("c", namespace=builders.NAMESPACE), "spec": {"storageClassName": "fast"}}
     cluster.put(VOLUME_CLAIMS, claim)
@@ -82,7 +82,7 @@ def test_a_missing_storage_class_is_told_by_the_events_of_the_claim_alone(cluste
     assert ask(runtime, pod) == "The project's files have no volume: there is no storage class fast."
 
 
-def test_pods_that_are_alike_share_an_answer_and_others_do_not(explained: Explained, cluster: FakeCluster) -> None:
+def test_similar_pods_share_an_explanation(explained: Explained, cluster: FakeCluster) -> None:
     runtime = runtime_of(cluster)
     assert {ask(runtime, waiting(f"w{number}")) for number in range(100)} == {"Answer 1."}
     assert ask(runtime, waiting(cpu="3")) == "Answer 2."
@@ -95,7 +95,7 @@ def test_pods_that_are_alike_share_an_answer_and_others_do_not(explained: Explai
     )
 
 
-def test_what_means_nothing_to_a_node_keeps_no_pod_from_sharing(explained: Explained, cluster: FakeCluster) -> None:
+def test_irrelevant_pod_fields_do_not_prevent_sharing(explained: Explained, cluster: FakeCluster) -> None:
     runtime, said = runtime_of(cluster), "0/2 nodes are available."
     for number in range(10):
         pod = waiting(
@@ -108,7 +108,7 @@ def test_what_means_nothing_to_a_node_keeps_no_pod_from_sharing(explained: Expla
         assert ask(runtime, pod) == "Answer 1.", "its own claim and the second of its event are nobody else's"
 
 
-def test_who_may_not_know_names_reads_none_of_a_pod_that_must_be_apart(cluster: FakeCluster) -> None:
+def test_reader_without_rights_sees_no_names_of_others(cluster: FakeCluster) -> None:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}, "namespaceSelector": {}}
     apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
     cluster.put(PODS, builders.pod("payroll-of-alice", namespace="hr", node="f1", phase="Running", spec=apart))
@@ -117,7 +117,7 @@ def test_who_may_not_know_names_reads_none_of_a_pod_that_must_be_apart(cluster: 
     assert "payroll-of-alice" not in str(found)
 
 
-def test_an_answer_ends_with_a_change_of_its_pool_and_no_other(explained: Explained, cluster: FakeCluster) -> None:
+def test_explanation_ends_with_change_of_its_pool_only(explained: Explained, cluster: FakeCluster) -> None:
     runtime = runtime_of(cluster)
     assert ask(runtime, waiting()) == "Answer 1."
     cluster.put(PODS, builders.pod("elsewhere", node="s1", phase="Running"))
@@ -136,9 +136,7 @@ def test_an_answer_ends_with_a_change_of_its_pool_and_no_other(explained: Explai
     assert ask(runtime, waiting(), seconds=6) == "Answer 5.", "some answers say how long something has taken"
 
 
-def test_nodes_are_grouped_again_only_when_they_change_as_pods_see_them(
-    explained: Explained, cluster: FakeCluster
-) -> None:
+def test_nodes_are_regrouped_only_on_relevant_changes(explained: Explained, cluster: FakeCluster) -> None:
     runtime = runtime_of(cluster)
     ask(runtime, waiting())
     kinds = explained.last.kinds

@@ -38,7 +38,7 @@ async def setting_aside(*, is_synced: bool = True) -> AsyncIterator[None]:
 
 
 @virtual_time
-async def test_what_survives_a_full_collection_is_set_aside() -> None:
+async def test_objects_surviving_full_collection_are_frozen() -> None:
     async with setting_aside():
         before = gc.get_freeze_count()
         listed: list[list[int]] = [[] for _ in range(10_000)]
@@ -49,7 +49,7 @@ async def test_what_survives_a_full_collection_is_set_aside() -> None:
 
 
 @virtual_time
-async def test_a_full_collection_never_has_many_new_objects_to_look_at() -> None:
+async def test_full_collection_never_scans_many_new_objects() -> None:
     looked_at: list[int] = []
 
     def count(phase: str, info: dict[str, int]) -> None:
@@ -67,7 +67,7 @@ async def test_a_full_collection_never_has_many_new_objects_to_look_at() -> None
 
 
 @virtual_time
-async def test_what_dies_in_a_cycle_after_it_was_set_aside_is_found_when_much_has_come_since() -> None:
+async def test_garbage_cycle_after_freezing_is_collected_eventually() -> None:
     async with setting_aside():
         knot = Knot()
         watched = weakref.ref(knot)
@@ -84,7 +84,7 @@ async def test_what_dies_in_a_cycle_after_it_was_set_aside_is_found_when_much_ha
 
 
 @virtual_time
-async def test_the_collector_rests_while_the_first_lists_come_and_what_they_bring_is_set_aside() -> None:
+async def test_collector_pauses_during_first_lists_and_freezes_them() -> None:
     is_synced = False
     task = asyncio.create_task(set_aside(lambda: is_synced))
     await asyncio.sleep(5 * LOOK_SECONDS)
@@ -99,7 +99,7 @@ async def test_the_collector_rests_while_the_first_lists_come_and_what_they_brin
 
 
 @virtual_time
-async def test_a_cluster_that_is_away_does_not_keep_the_collector_from_its_work() -> None:
+async def test_absent_cluster_does_not_keep_collector_disabled() -> None:
     async with setting_aside(is_synced=False):
         await asyncio.sleep(LONGEST_REST_SECONDS - LOOK_SECONDS)
         assert not gc.isenabled()
@@ -108,7 +108,7 @@ async def test_a_cluster_that_is_away_does_not_keep_the_collector_from_its_work(
 
 
 @virtual_time
-async def test_a_process_that_ends_before_its_first_lists_gives_the_collector_back() -> None:
+async def test_process_ending_early_reenables_the_collector() -> None:
     async with setting_aside(is_synced=False):
         await asyncio.sleep(LOOK_SECONDS)
         assert gc.get_freeze_count()

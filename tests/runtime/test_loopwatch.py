@@ -9,7 +9,7 @@ from tests.support.virtual import cancelled, virtual_time
 
 
 @virtual_time
-async def test_the_longest_wait_is_told_and_forgotten_after_a_minute() -> None:
+async def test_longest_loop_wait_is_reported_and_forgotten_after_minute() -> None:
     loop, blocked = asyncio.get_running_loop(), 0.0
     watch = LoopWatch(clock=lambda: loop.time() + blocked)
     task = asyncio.create_task(watch.run())

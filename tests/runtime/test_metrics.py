@@ -27,7 +27,7 @@ async def url() -> AsyncIterator[str]:
     await server.stop()
 
 
-async def test_each_cache_says_how_far_it_is_behind_unless_it_was_never_filled(url: str) -> None:
+async def test_filled_caches_report_how_far_they_lag(url: str) -> None:
     async with aiohttp.ClientSession() as session, session.get(f"{url}/metrics") as answer:
         assert answer.status == 200
         assert answer.headers["Content-Type"].startswith("text/plain; version=")
@@ -47,7 +47,7 @@ async def test_the_loop_says_how_long_something_waited_for_it(url: str) -> None:
         assert "compute_grid_loop_longest_wait_seconds 0.25" in (await answer.text()).splitlines()
 
 
-async def test_nothing_else_is_answered_there(url: str) -> None:
+async def test_metrics_endpoint_answers_nothing_else(url: str) -> None:
     async with aiohttp.ClientSession() as session, session.get(f"{url}/readyz") as answer:
         assert answer.status == 404
 
@@ -63,7 +63,7 @@ async def read(server: MetricsEndpoint) -> dict[tuple[str, tuple[str, ...]], flo
 
 
 @pytest.mark.parametrize(("leads", "told"), [(True, 3), (False, None)])
-async def test_a_controller_tells_what_it_works_on_while_it_leads(leads: bool, told: int | None) -> None:
+async def test_leading_controller_reports_its_work(leads: bool, told: int | None) -> None:
     async def read_work() -> UnsettledWork:
         return UnsettledWork({("job", "queued"): 3}, queue_oldest_seconds=90.0)
 
@@ -84,7 +84,7 @@ async def test_without_its_database_a_controller_still_answers() -> None:
     assert not [name for name, _ in found if name == "compute_grid_executions"]
 
 
-async def test_what_a_process_counted_is_told() -> None:
+async def test_process_counters_are_exported() -> None:
     before = await read(MetricsEndpoint())
     telemetry.entered("error", "image_missing")
     telemetry.started("job", 12.0, {"pulling": 8.0, "node_wait": 0.0, "setup": None}, ran=True)

@@ -42,7 +42,7 @@ async def test_many_at_once_ask_the_cluster_once() -> None:
 
 
 @virtual_time
-async def test_what_may_not_be_read_is_unknown_and_asked_for_again_later() -> None:
+async def test_unreadable_limits_are_unknown_and_retried_later() -> None:
     reading = Reading()
     reading.cluster.fail_next(NotAllowed("no"), verb="list")
     assert await reading.reader.get() is None

@@ -87,7 +87,7 @@ def test_use_is_unknown_unless_most_nodes_are_measured(measured: int, used: int 
 
 
 @pytest.mark.django_db
-def test_a_minute_is_written_once_and_the_first_writer_wins(cluster: FakeCluster) -> None:
+def test_pool_minute_is_written_once_by_the_first(cluster: FakeCluster) -> None:
     first, second = sampler(cluster), sampler(FakeCluster())
     cluster.put(NODES, builders.node("n3"))
     take(first, sampler(cluster), second)
@@ -102,7 +102,7 @@ def test_two_that_write_at_once_leave_one_sample() -> None:
 
 
 @pytest.mark.django_db
-def test_a_day_is_kept_and_an_old_past_goes_piece_by_piece() -> None:
+def test_samples_are_kept_a_day_and_purged_in_pieces() -> None:
     for age in range(KEPT_MINUTES + 3):
         PoolSample.objects.bulk_create([_empty(MINUTE - 1 - age)])
     PoolSample.objects.bulk_create([_empty(minute) for minute in range(200)])
@@ -124,14 +124,14 @@ def _empty(minute: int) -> PoolSample:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("late", [0, 3600])
-def test_what_does_not_follow_the_cluster_writes_nothing(cluster: FakeCluster, late: float) -> None:
+def test_lagging_process_writes_no_sample(cluster: FakeCluster, late: float) -> None:
     runtime = runtime_of(cluster)
     take(sampler(cluster, runtime=runtime, monotonic=lambda: runtime.monotonic() + late))
     assert PoolSample.objects.exists() is (late == 0)
 
 
 @virtual_time
-async def test_it_comes_once_a_minute_at_no_fixed_second(cluster: FakeCluster) -> None:
+async def test_sampling_comes_once_a_minute_at_varying_second(cluster: FakeCluster) -> None:
     came: list[float] = []
 
     async def note(work: Callable[..., object], *args: object) -> bool:
@@ -152,7 +152,7 @@ async def test_it_comes_once_a_minute_at_no_fixed_second(cluster: FakeCluster) -
 
 
 @pytest.mark.django_db
-def test_a_group_of_the_autoscaler_with_a_name_too_long_for_a_pool_costs_no_sample(cluster: FakeCluster) -> None:
+def test_overlong_autoscaler_group_name_costs_no_sample(cluster: FakeCluster) -> None:
     name = "https://content.example.org/projects/grid/zones/europe-west3-a/instanceGroups/cpu-pool-12ab"
     data = {"status": STATUS.replace("default-gpu", f'"{name}"')}
     cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))

@@ -11,7 +11,7 @@ from tests.support.runtime import runtime_of
 DAEMON = {"kind": "DaemonSet", "apiVersion": "apps/v1", "metadata": {"name": "agent", "uid": "1"}}
 
 
-async def test_every_pool_with_nodes_or_that_may_get_some_is_there_and_only_one_is_counted_when_asked() -> None:
+async def test_pools_with_possible_nodes_are_listed_and_counted_lazily() -> None:
     cluster = FakeCluster()
     for number in range(NODES_AT_ONCE + 1):
         cluster.put(NODES, builders.node(f"n{number}", cpu="8"))

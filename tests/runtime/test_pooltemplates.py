@@ -90,7 +90,7 @@ def test_a_pool_that_was_scaled_to_zero_stays_remembered(cluster: FakeCluster) -
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("cpu", "later", "is_written"), [("8", 59, False), ("8", 60, True), ("16", 1, True)])
-def test_a_row_is_written_when_it_differs_or_is_an_hour_old(cpu: str, later: int, is_written: bool) -> None:
+def test_template_row_is_written_on_change_or_hourly(cpu: str, later: int, is_written: bool) -> None:
     remember({"gpu": a_template()}, MOMENT)
     at = MOMENT + timedelta(minutes=later)
     remember({"gpu": a_template(cpu, at)}, at)
@@ -100,7 +100,7 @@ def test_a_row_is_written_when_it_differs_or_is_an_hour_old(cpu: str, later: int
 
 
 @pytest.mark.django_db
-def test_what_was_not_seen_for_a_year_is_forgotten() -> None:
+def test_template_unseen_for_a_year_is_forgotten() -> None:
     remember({"gone": a_template(), "gpu": a_template()}, MOMENT)
     later = MOMENT + KEPT
     remember({"gpu": a_template("8", later)}, later)
@@ -110,7 +110,7 @@ def test_what_was_not_seen_for_a_year_is_forgotten() -> None:
 
 
 @pytest.mark.django_db
-def test_of_two_processes_that_write_at_once_the_later_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_of_two_concurrent_template_writes_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has read before the other writes."""
     monkeypatch.setattr(pooltemplates, "read", list)
     remember({"gpu": a_template("8"), "big": a_template("64")}, MOMENT)
@@ -136,9 +136,7 @@ def test_processes_at_once_leave_one_row_of_each_pool(transactional_db: None, tm
 @pytest.mark.parametrize(
     "name", ["https://content.example.org/zones/a/instanceGroups/" + "x" * 60, "a\\0b", "a\\ud800"]
 )
-def test_a_hostile_group_of_the_autoscaler_costs_neither_the_sample_nor_the_memory(
-    cluster: FakeCluster, name: str
-) -> None:
+def test_hostile_autoscaler_group_costs_neither_sample_nor_memory(cluster: FakeCluster, name: str) -> None:
     data = {"status": STATUS.replace("default-gpu", f'"{name}"')}
     cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
     sample(cluster)
@@ -147,7 +145,7 @@ def test_a_hostile_group_of_the_autoscaler_costs_neither_the_sample_nor_the_memo
 
 
 @pytest.mark.django_db
-def test_each_process_reads_what_another_has_written_and_counts_changes(cluster: FakeCluster) -> None:
+def test_template_reader_sees_writes_of_another_process(cluster: FakeCluster) -> None:
     mine = reader()
     async_to_sync(mine.run_once)()
     assert (mine.version, mine.get("default")) == (0, None)
@@ -174,7 +172,7 @@ def test_a_row_that_cannot_be_read_costs_only_itself(caplog: pytest.LogCaptureFi
 
 
 @virtual_time
-async def test_it_reads_at_start_and_once_a_minute_and_a_failure_forgets_nothing() -> None:
+async def test_reader_reads_every_minute_and_keeps_data_on_failure() -> None:
     came: list[float] = []
     loop = asyncio.get_running_loop()
     hub = Hub()
@@ -198,7 +196,7 @@ async def test_it_reads_at_start_and_once_a_minute_and_a_failure_forgets_nothing
     assert (mine.version, list(mine.nodes)) == (1, ["gpu"])
 
 
-async def test_the_shapes_of_a_pool_at_zero_are_those_that_are_remembered() -> None:
+async def test_empty_pool_has_its_remembered_shapes() -> None:
     cluster = FakeCluster()
     cluster.put(NODES, builders.node("n1", cpu="8"))
     data = {"status": STATUS}
@@ -212,7 +210,7 @@ async def test_the_shapes_of_a_pool_at_zero_are_those_that_are_remembered() -> N
     assert found["default"].next is None, "its nodes of now decide"
 
 
-def test_a_waiting_pod_is_explained_by_what_is_remembered_and_again_when_that_changes() -> None:
+def test_waiting_pod_is_explained_from_remembered_pool_templates() -> None:
     cluster = FakeCluster()
     data = {"status": STATUS}
     cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))

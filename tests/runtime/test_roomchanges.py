@@ -43,7 +43,7 @@ def scene() -> Scene:
     return Scene()
 
 
-def test_a_pod_that_takes_or_leaves_a_node_changes_that_nodes_pool(scene: Scene) -> None:
+def test_pod_placement_changes_the_pool_of_its_node(scene: Scene) -> None:
     scene.pod("p", phase="Pending")
     assert scene.told() == set(), "a pod that waits takes no room"
     scene.pod("p", node="f1", phase="Pending")
@@ -76,7 +76,7 @@ def test_a_resized_pod_changes_its_pool(scene: Scene) -> None:
         {"cpu": "3"},
     ],
 )
-def test_a_node_changes_its_pool_by_what_matters_to_a_pod(scene: Scene, change: dict[str, Any]) -> None:
+def test_node_changes_its_pool_by_relevant_fields(scene: Scene, change: dict[str, Any]) -> None:
     scene.node("f1", pool="fast", **change)
     assert scene.told() == {FAST, ALL}
 
@@ -87,7 +87,7 @@ def test_a_nodes_reports_of_its_health_change_nothing(scene: Scene) -> None:
     assert scene.told() == set()
 
 
-def test_a_node_that_comes_or_goes_or_moves_changes_its_pools(scene: Scene) -> None:
+def test_node_added_removed_or_moved_changes_its_pools(scene: Scene) -> None:
     scene.node("f3", pool="fast")
     assert scene.told() == {FAST, ALL}
     scene.node("f3", pool="slow")
@@ -97,7 +97,7 @@ def test_a_node_that_comes_or_goes_or_moves_changes_its_pools(scene: Scene) -> N
 
 
 @virtual_time
-async def test_the_first_change_is_told_at_once_and_a_flood_once_a_second() -> None:
+async def test_first_room_change_is_immediate_and_floods_are_throttled() -> None:
     scene = Scene()
     with scene.hub.subscribe({FAST}) as fast, scene.hub.subscribe({SLOW}) as slow:
         scene.pod("first", node="f1", phase="Running")

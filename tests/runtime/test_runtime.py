@@ -48,14 +48,14 @@ def test_a_test_can_put_its_own_in_place() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_it_starts_without_a_cluster_and_says_so(settings: Any, tmp_path: Any) -> None:
+async def test_runtime_starts_without_a_cluster_and_says_so(settings: Any, tmp_path: Any) -> None:
     settings.KUBECONFIG = str(tmp_path / "none")
     runtime = await start_runtime()
     try:
         assert get_runtime() is runtime
         assert await start_runtime() is runtime, "starting twice is starting once"
         named = [task.get_name() for task in asyncio.all_tasks()]
-        assert named.count("runtime pool samples") == 1
+        assert named.count("runtime periodic tasks") == 1
         async with asyncio.timeout(20):
             with runtime.hub.subscribe({"pods", "nodes", "events", "config_maps"}) as subscription:
                 while "no kubeconfig" not in runtime.freshness().error:
@@ -69,7 +69,7 @@ async def test_it_starts_without_a_cluster_and_says_so(settings: Any, tmp_path: 
 
 
 @virtual_time
-async def test_it_follows_what_pages_read_and_nothing_more() -> None:
+async def test_runtime_follows_only_kinds_that_pages_read() -> None:
     cluster = FakeCluster()
     autoscaler = config_map("cluster-autoscaler-status", {"status": "ok"}, namespace="kube-system")
     a_pod = pod("p", node="n1", labels={"dominodatalab.com/execution-id": "x1"})
@@ -99,7 +99,7 @@ async def test_it_follows_what_pages_read_and_nothing_more() -> None:
 
 
 @virtual_time
-async def test_it_opens_one_watch_for_each_kind_however_many_pages_are_open() -> None:
+async def test_runtime_opens_a_single_watch_per_kind() -> None:
     cluster = FakeCluster()
     cluster.put(NODES, node("n1"))
     runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
@@ -144,7 +144,7 @@ async def test_its_freshness_is_that_of_its_worst_store() -> None:
 
 
 @virtual_time
-async def test_a_loop_that_ends_by_a_fault_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_crashed_loop_is_restarted(caplog: pytest.LogCaptureFixture) -> None:
     lives = 0
 
     async def life() -> None:

@@ -37,7 +37,7 @@ def log(text: str) -> None:
     logging.getLogger("django.db.backends").debug("SELECT %s", "a secret")
 
 
-def test_a_component_logs_its_own_lines_and_no_values_of_statements(lines: list[str]) -> None:
+def test_component_logs_its_lines_without_statement_values(lines: list[str]) -> None:
     log("before")
     verbosity.apply(4e9, {}, now=0.0)
     log("within")
@@ -46,7 +46,7 @@ def test_a_component_logs_its_own_lines_and_no_values_of_statements(lines: list[
     assert lines == ["within"]
 
 
-def test_of_an_execution_only_lines_about_it_are_logged(lines: list[str]) -> None:
+def test_verbose_execution_logs_only_its_own_lines(lines: list[str]) -> None:
     verbosity.apply(0.0, {"abc": 4e9, "over": 1.0}, now=2.0)
     with of_execution("abc"):
         log("asked the API server")
@@ -58,7 +58,7 @@ def test_of_an_execution_only_lines_about_it_are_logged(lines: list[str]) -> Non
     assert lines == ["asked the API server", "execution=abc admitted", "as ever"]
 
 
-async def test_it_ends_in_its_time_while_the_database_is_away_and_lines_already_end_with_it(lines: list[str]) -> None:
+async def test_verbose_logging_ends_in_time_despite_database_outage(lines: list[str]) -> None:
     now = [1000.0]
     answers: list[VerboseTimes | Exception] = [VerboseTimes(1500.0), OperationalError("gone"), OperationalError("gone")]
 

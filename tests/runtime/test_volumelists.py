@@ -45,7 +45,7 @@ def lists_asked(cluster: FakeCluster) -> int:
 
 
 @virtual_time
-async def test_a_waiting_pods_claims_are_known_after_a_moment_and_told() -> None:
+async def test_claims_of_waiting_pod_become_known_and_published() -> None:
     async with listing(a_cluster()) as (lists, hub):
         waits = a_pod()
         with hub.subscribe({TOPIC}) as told:
@@ -59,7 +59,7 @@ async def test_a_waiting_pods_claims_are_known_after_a_moment_and_told() -> None
 
 
 @virtual_time
-async def test_a_pod_that_has_come_since_the_last_list_is_not_judged_by_it() -> None:
+async def test_newer_pod_is_not_judged_by_older_list() -> None:
     async with listing(a_cluster()) as (lists, _):
         lists.pod_changed(None, a_pod())
         await passes(6)
@@ -71,7 +71,7 @@ async def test_a_pod_that_has_come_since_the_last_list_is_not_judged_by_it() -> 
 
 
 @virtual_time
-async def test_nothing_is_asked_while_no_pod_with_a_claim_waits() -> None:
+async def test_claims_are_not_listed_without_a_waiting_pod() -> None:
     cluster = a_cluster()
     async with listing(cluster) as (lists, _):
         lists.pod_changed(None, a_pod(volumes=False))
@@ -93,7 +93,7 @@ async def test_nothing_is_asked_while_no_pod_with_a_claim_waits() -> None:
 
 
 @virtual_time
-async def test_volumes_are_listed_again_only_for_a_claim_that_is_bound_to_another_one() -> None:
+async def test_volumes_are_relisted_only_for_newly_bound_claims() -> None:
     cluster = a_cluster()
 
     def volumes_asked() -> int:
@@ -118,7 +118,7 @@ async def test_volumes_are_listed_again_only_for_a_claim_that_is_bound_to_anothe
 
 
 @virtual_time
-async def test_storage_classes_are_listed_while_a_waiting_pod_has_a_claim_without_a_volume() -> None:
+async def test_storage_classes_are_listed_for_unbound_waiting_claims() -> None:
     cluster = a_cluster()
     cluster.put(STORAGE_CLASSES, {"metadata": metadata("slow")})
     async with listing(cluster) as (lists, hub):
@@ -150,7 +150,7 @@ async def test_storage_classes_are_listed_while_a_waiting_pod_has_a_claim_withou
 
 
 @virtual_time
-async def test_without_the_right_to_list_them_they_are_not_known() -> None:
+async def test_claims_are_unknown_without_list_rights() -> None:
     cluster = a_cluster()
     async with listing(cluster) as (lists, _):
         waits = a_pod()

@@ -40,6 +40,6 @@ async def test_a_change_is_told_to_those_who_follow_it(change: Change, woken: se
         ("something new", EVERYTHING, False),
     ],
 )
-def test_what_the_controller_need_not_hear_is_known(text: str, change: Change, is_for_pages: bool) -> None:
+def test_changes_irrelevant_to_the_controller_are_recognised(text: str, change: Change, is_for_pages: bool) -> None:
     assert Change.parse(text) == change
     assert change.is_for_pages is is_for_pages

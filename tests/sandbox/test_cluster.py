@@ -75,14 +75,14 @@ async def test_a_taken_port_is_told_in_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["data", "kubeconfig"])
-async def test_a_place_that_cannot_be_written_is_told_in_one_sentence(tmp_path: Path, field: str) -> None:
+async def test_unwritable_path_is_reported_in_a_sentence(tmp_path: Path, field: str) -> None:
     (tmp_path / "file").write_text("")
     blocked = settings(tmp_path, **{field: tmp_path / "file" / "inside"})
     with pytest.raises(CannotStart, match=f"cannot write .*choose another .* with --{field}"):
         await run_cluster(blocked, asyncio.Event(), lambda url: None)
 
 
-async def test_a_part_that_fails_is_started_again_and_the_others_go_on(
+async def test_failed_part_is_restarted_and_others_continue(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     starts, steady_starts = 0, 0

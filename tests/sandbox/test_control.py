@@ -62,7 +62,7 @@ async def test_the_population_is_told_and_resized(api: Api, population: Populati
         ("GET", "/sandbox/cats", None, 404),
     ],
 )
-async def test_what_makes_no_sense_is_refused_with_a_sentence(
+async def test_invalid_request_is_refused_with_a_sentence(
     api: Api, population: Population, method: str, path: str, body: object, status: int
 ) -> None:
     answer = await api.ask(method, path, body)
@@ -102,7 +102,7 @@ async def test_a_failure_of_an_empty_population_is_refused(api: Api, name: str) 
 
 @pytest.mark.parametrize("command", ["sandbox", "up"])
 @pytest.mark.parametrize("wrong", ["--churn=nan", "--churn=-1", "--churn=1e9", "--nodes=1000000", "--pods=-1"])
-def test_a_population_that_makes_no_sense_is_refused_on_the_command_line(
+def test_invalid_population_is_refused_on_the_command_line(
     command: str, wrong: str, tmp_path: Path, settings: Settings
 ) -> None:
     settings.DEMO, settings.VAR_DIR = True, tmp_path
@@ -126,7 +126,7 @@ async def _watch(api: Api, version: str) -> str:
         return await answer.text()
 
 
-async def test_a_watch_ends_when_the_history_is_dropped_and_cannot_be_resumed(api: Api, population: Population) -> None:
+async def test_dropped_history_ends_the_watch_for_good(api: Api, population: Population) -> None:
     version = (await api.ask("GET", PODS)).body["metadata"]["resourceVersion"]
     watching = asyncio.create_task(_watch(api, version))
     await asyncio.sleep(0.2)
@@ -136,9 +136,7 @@ async def test_a_watch_ends_when_the_history_is_dropped_and_cannot_be_resumed(ap
         assert json.loads(await _watch(api, version))["object"]["code"] == 410
 
 
-async def test_a_restarted_server_takes_no_connections_for_a_while_and_then_has_everything(
-    api: Api, population: Population
-) -> None:
+async def test_restarted_server_pauses_connections_and_then_has_everything(api: Api, population: Population) -> None:
     assert (await api.ask("POST", "/sandbox/failures/restart", {"seconds": 0.5})).status == 202
     refused = 0
     async with asyncio.timeout(10):
@@ -155,7 +153,7 @@ async def test_a_restarted_server_takes_no_connections_for_a_while_and_then_has_
 
 
 @pytest.mark.slow
-async def test_a_cluster_of_its_own_process_stands_changes_and_is_left_alone_by_its_controllers(tmp_path: Path) -> None:
+async def test_population_in_own_process_changes_undisturbed_by_controllers(tmp_path: Path) -> None:
 
     command = [
         sys.executable,
@@ -186,9 +184,7 @@ async def test_a_cluster_of_its_own_process_stands_changes_and_is_left_alone_by_
             assert sum(pod["status"]["phase"] == "Running" for pod in pods) > 400
 
 
-async def test_limits_of_a_pool_are_set_by_who_knows_the_present_ones_and_outlast_a_restart(
-    api: Api, tmp_path: Path
-) -> None:
+async def test_pool_limits_are_changed_against_current_ones_and_persist(api: Api, tmp_path: Path) -> None:
     file = tmp_path / "limits.json"
     pools = NodePools(DEFAULT_POOLS, file)
     population = Population(api.server.registry, Size(), namespace="compute-grid")

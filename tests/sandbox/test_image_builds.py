@@ -71,9 +71,7 @@ async def said(*argv: str | Path) -> str:
 
 
 @pytest.mark.slow
-async def test_requirements_are_built_on_top_of_a_base_which_stays_as_it_is(
-    builds: ImageBuilds, tmp_path: Path, wheels: Path
-) -> None:
+async def test_requirements_are_built_on_unchanged_base(builds: ImageBuilds, tmp_path: Path, wheels: Path) -> None:
     orders = [order("second"), order("first==2.0", name=f"{BUILT_HERE}lab:3-abc")]
     answers = await asyncio.gather(*(built(builds, asked) for asked in orders))  # two at once
     assert [answer.state for answer in answers] == ["ready", "ready"], answers
@@ -112,7 +110,7 @@ async def test_a_pod_runs_with_what_was_built(tmp_path: Path, wheels: Path) -> N
 
 
 @pytest.mark.slow
-async def test_an_installer_that_is_killed_half_way_fails_the_build_and_leaves_no_image(
+async def test_killed_installer_fails_the_build_without_image(
     builds: ImageBuilds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await built(builds, order("second", name=f"{BUILT_HERE}lab:1-abc"))  # so that the base is there
@@ -128,7 +126,7 @@ async def test_an_installer_that_is_killed_half_way_fails_the_build_and_leaves_n
 
 
 @pytest.mark.slow
-async def test_a_build_that_fails_keeps_its_log_and_can_be_asked_for_again(builds: ImageBuilds, wheels: Path) -> None:
+async def test_failed_build_keeps_its_log_and_can_be_repeated(builds: ImageBuilds, wheels: Path) -> None:
     failed = await built(builds, order("no-such-package"))
     assert failed.state == "failed"
     assert "No matching distribution found for no-such-package" in failed.message
@@ -137,7 +135,7 @@ async def test_a_build_that_fails_keeps_its_log_and_can_be_asked_for_again(build
 
 
 @pytest.mark.slow
-async def test_a_build_that_takes_too_long_is_ended_and_said(builds: ImageBuilds) -> None:
+async def test_slow_build_is_ended_and_reported(builds: ImageBuilds) -> None:
     answer = await built(builds, order("second", seconds=0.001))
     assert (answer.state, answer.message.partition(" within")[0]) == ("failed", "It was not built")
 

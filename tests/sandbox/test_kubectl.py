@@ -221,7 +221,7 @@ async def test_autoscalers_and_budgets_are_shown(api: Api, kubectl: Kubectl) -> 
     assert columns(await kubectl("get", "pdb", "--no-headers"))[0] == ["b", "1", "N/A", "0", "0s"]
 
 
-async def test_who_one_is_and_what_one_may_do(api: Api, kubectl: Kubectl) -> None:
+async def test_kubectl_shows_identity_and_permissions(api: Api, kubectl: Kubectl) -> None:
     assert "admin" in await kubectl("auth", "whoami")
     assert "compute-grid-web" in await kubectl("--context=web", "auth", "whoami")
     assert "yes" in await kubectl("auth", "can-i", "create", "pods")

@@ -75,7 +75,7 @@ async def ask(spec: Object, path: str) -> tuple[int, Any]:
         return answer.status, await answer.json()
 
 
-async def test_it_answers_with_what_pods_and_nodes_use(tmp_path: Path) -> None:
+async def test_metrics_server_answers_with_pod_and_node_usage(tmp_path: Path) -> None:
     (tmp_path / "api").mkdir()
     async with api_server(tmp_path / "api", SystemClock()) as client:
         for name in ("a", "b"):
@@ -112,7 +112,7 @@ async def test_it_answers_with_what_pods_and_nodes_use(tmp_path: Path) -> None:
             assert await client.list(NODES.path())
 
 
-async def test_it_registers_itself_and_takes_its_leave(tmp_path: Path) -> None:
+async def test_metrics_server_registers_and_unregisters_itself(tmp_path: Path) -> None:
     (tmp_path / "api").mkdir()
     async with api_server(tmp_path / "api", SystemClock()) as client:
         async with serving(client, tmp_path):
@@ -128,7 +128,7 @@ async def test_it_registers_itself_and_takes_its_leave(tmp_path: Path) -> None:
                 await client.get(path)
 
 
-async def test_what_a_killed_one_left_is_put_right(tmp_path: Path) -> None:
+async def test_leftovers_of_killed_metrics_server_are_repaired(tmp_path: Path) -> None:
     (tmp_path / "api").mkdir()
     async with api_server(tmp_path / "api", SystemClock()) as client:
         await client.create(SERVICES.path("kube-system"), service())

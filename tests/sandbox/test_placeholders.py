@@ -53,7 +53,7 @@ async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
     await running
 
 
-async def test_a_launch_takes_the_place_of_a_placeholder_at_once(kubeconfig: Path) -> None:
+async def test_launch_replaces_a_placeholder_at_once(kubeconfig: Path) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
     asked = [
         WantedPlaceholder(TIER, 1, until, "18:00 (UTC)"),

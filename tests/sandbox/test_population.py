@@ -83,7 +83,7 @@ def states(population: Population) -> Counter[str]:
 
 
 @virtual_time
-async def test_as_many_nodes_and_pods_stand_as_are_asked_for() -> None:
+async def test_population_has_the_requested_nodes_and_pods() -> None:
     async with populated(Size(20, 400)) as population:
         assert (len(nodes(population)), len(pods(population))) == (20, 400)
         assert {node["metadata"]["labels"][NODE_POOL] for node in nodes(population)} == {"cpu", "memory", "spot", "gpu"}
@@ -94,7 +94,7 @@ async def test_as_many_nodes_and_pods_stand_as_are_asked_for() -> None:
 
 
 @virtual_time
-async def test_the_same_seed_gives_the_same_population_and_another_one_another() -> None:
+async def test_population_is_determined_by_its_seed() -> None:
     found = []
     for seed in (3, 3, 4):
         async with populated(Size(5, 80, seed=seed)) as population:
@@ -103,7 +103,7 @@ async def test_the_same_seed_gives_the_same_population_and_another_one_another()
 
 
 @virtual_time
-async def test_no_node_holds_more_than_it_offers_and_what_fits_nowhere_waits() -> None:
+async def test_nodes_are_not_overcommitted_and_the_rest_waits() -> None:
     async with populated(Size(4, 400)) as population:
         free = {node["metadata"]["name"]: dict(node["status"]["allocatable"]) for node in nodes(population)}
         left = {name: {key: parse_quantity(value) for key, value in each.items()} for name, each in free.items()}
@@ -158,7 +158,7 @@ def test_a_pod_is_as_the_product_makes_it() -> None:
 
 
 @virtual_time
-async def test_so_many_things_change_a_second_and_the_number_of_pods_stays_about_the_same() -> None:
+async def test_churn_has_its_rate_and_keeps_pod_count() -> None:
     async with populated(Size(40, 1000, churn=20)) as population:
         before = store_of(population).version
         events = store_of(population).count("events")
@@ -180,7 +180,7 @@ async def test_without_churn_nothing_but_heartbeats_changes() -> None:
 
 
 @virtual_time
-async def test_what_others_delete_goes_and_is_launched_anew() -> None:
+async def test_deleted_object_goes_and_is_launched_anew() -> None:
     async with populated(Size(10, 100, churn=10)) as population:
         registry = population._registry
         key = next(iter(population.rooms.draw(random.Random(1), 1, part="-worker-")))
@@ -205,7 +205,7 @@ async def test_more_pods_bring_nodes_and_fewer_go_at_once() -> None:
 
 
 @virtual_time
-async def test_pods_that_wait_without_a_node_go_too_when_fewer_are_asked_for() -> None:
+async def test_waiting_pods_go_too_when_fewer_are_requested() -> None:
     async with populated(Size(1, 900)) as population:
         for node in tuple(population.rooms.nodes):
             for key in population.rooms.pods_on(node):
@@ -216,7 +216,7 @@ async def test_pods_that_wait_without_a_node_go_too_when_fewer_are_asked_for() -
 
 
 @pytest.mark.parametrize(("count", "churn"), [(100, 0), (300, 20)])
-def test_a_few_pods_asked_of_an_empty_population_come_with_their_nodes(count: int, churn: float) -> None:
+def test_pods_of_an_empty_population_come_with_nodes(count: int, churn: float) -> None:
     @virtual_time
     async def comes() -> None:
         async with populated(Size()) as population:
@@ -230,7 +230,7 @@ def test_a_few_pods_asked_of_an_empty_population_come_with_their_nodes(count: in
 
 
 @virtual_time
-async def test_an_empty_population_is_asked_for_and_nothing_comes_any_more() -> None:
+async def test_population_resized_to_zero_stays_empty() -> None:
     async with populated(Size(20, 400, churn=50)) as population:
         await passes(5)
         population.resize(pods=0)
@@ -239,7 +239,7 @@ async def test_an_empty_population_is_asked_for_and_nothing_comes_any_more() -> 
 
 
 @virtual_time
-async def test_what_goes_leaves_nothing_behind_and_empty_nodes_go_down_to_those_at_the_start() -> None:
+async def test_removed_pods_leave_nothing_and_empty_nodes_go() -> None:
     async with populated(Size(2, 20)) as population:
         store = store_of(population)
         others = {record.key for record in store.records("configmaps") if SIMULATED not in record.labels}
@@ -254,7 +254,7 @@ async def test_what_goes_leaves_nothing_behind_and_empty_nodes_go_down_to_those_
 
 
 @virtual_time
-async def test_exactly_so_many_go_that_as_many_are_left_as_are_asked_for() -> None:
+async def test_resize_removes_exactly_the_surplus() -> None:
     async with populated(Size(10, 300)) as population:
         population.resize(pods=123)
         await passes(5)
@@ -262,7 +262,7 @@ async def test_exactly_so_many_go_that_as_many_are_left_as_are_asked_for() -> No
 
 
 @virtual_time
-async def test_more_nodes_can_be_asked_for_while_others_are_still_made() -> None:
+async def test_more_nodes_can_be_requested_during_creation() -> None:
     async with populated(Size()) as population:
         population.resize(pods=3000)
         filling = population._missing()
@@ -274,7 +274,7 @@ async def test_more_nodes_can_be_asked_for_while_others_are_still_made() -> None
 
 
 @virtual_time
-async def test_a_pod_whose_annotations_somebody_removed_is_replaced_like_any_other() -> None:
+async def test_pod_stripped_of_annotations_is_replaced() -> None:
     async with populated(Size(20, 300)) as population:
         for key in [record.key for record in store_of(population).records("pods")]:
             pod = population.read("pods", key)
@@ -316,7 +316,7 @@ async def test_a_population_that_cannot_be_filled_is_tried_again(monkeypatch: py
 
 
 @virtual_time
-async def test_a_pool_out_of_stock_keeps_its_new_pods_waiting_for_two_minutes() -> None:
+async def test_pool_out_of_stock_delays_its_new_pods() -> None:
     async with populated(Size(20, 300)) as population:
         population.stock_out("cpu", 5)
         await passes(10)
@@ -345,7 +345,7 @@ def test_pods_fail_on_demand_in_the_words_of_kubernetes(failure: str, state: str
 
 
 @virtual_time
-async def test_a_lost_node_is_unreachable_then_gone_and_its_pods_are_elsewhere() -> None:
+async def test_lost_node_becomes_unreachable_and_its_pods_move() -> None:
     async with populated(Size(20, 300, churn=0)) as population:
         name = population.lose_node()
         assert population.rooms.pods_on(name)
@@ -360,7 +360,7 @@ async def test_a_lost_node_is_unreachable_then_gone_and_its_pods_are_elsewhere()
 
 
 @virtual_time
-async def test_a_node_that_somebody_deletes_and_its_pods_are_made_anew() -> None:
+async def test_deleted_node_and_its_pods_are_made_anew() -> None:
     async with populated(Size(6, 100)) as population:
         name = next(name for name in population.rooms.nodes if population.rooms.pods_on(name))
         population._registry.delete(stored_kinds()["nodes"], name, DeleteOptions())

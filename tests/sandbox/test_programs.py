@@ -21,7 +21,7 @@ async def shell(script: str, *, longest: int = 100, timeout: float | None = None
     return await programs.run(("sh", "-c", script), env=ENVIRONMENT, longest=longest, timeout=timeout)
 
 
-async def test_the_code_and_the_beginning_of_what_was_printed_come_back() -> None:
+async def test_program_returns_its_code_and_beginning_of_output() -> None:
     assert await shell("echo out; echo err >&2; exit 3") == programs.Finished(3, b"out\nerr\n")
     assert await shell("kill -9 $$") == programs.Finished(-signal.SIGKILL, b"")
     assert await shell("head -c 1000000 /dev/zero", longest=5) == programs.Finished(0, bytes(5))
@@ -32,19 +32,19 @@ async def test_a_program_that_is_not_there_cannot_be_started() -> None:
         await programs.run(("no-such-program",), env=ENVIRONMENT, longest=1)
 
 
-async def test_what_takes_too_long_is_ended_and_waited_for() -> None:
+async def test_slow_program_is_ended_and_waited_for() -> None:
     with pytest.raises(TimeoutError):
         await shell("sleep 600", timeout=0.2)
 
 
-async def test_it_is_killed_with_its_children(tmp_path: Path) -> None:
+async def test_cancelled_program_is_killed_with_its_children(tmp_path: Path) -> None:
     running, child = await begun(tmp_path, "sleep 600 & say $!; wait")
     running.cancel()
     await asyncio.wait([running])
     await eventually(lambda: not is_running(child), "the child has ended")
 
 
-async def test_it_is_so_as_well_when_the_caller_is_cancelled_while_it_starts(tmp_path: Path) -> None:
+async def test_program_cancelled_while_starting_is_killed_too(tmp_path: Path) -> None:
     place = tmp_path / "said"
     running = asyncio.create_task(shell(f"sleep 600 & echo $! > {place}; wait"))
     await asyncio.sleep(0)
@@ -56,7 +56,7 @@ async def test_it_is_so_as_well_when_the_caller_is_cancelled_while_it_starts(tmp
     await eventually(lambda: not is_running(int(place.read_text())), "the child has ended")
 
 
-async def test_a_grandchild_that_keeps_the_pipe_open_does_not_keep_the_caller(tmp_path: Path) -> None:
+async def test_grandchild_holding_the_pipe_does_not_block_caller(tmp_path: Path) -> None:
     """It has left the group, so it is not killed; with asyncio's own Process the call never came back."""
     running, grandchild = await begun(tmp_path, f"setsid sh -c 'echo $$ > {tmp_path}/said; exec sleep 600' & wait")
     try:

@@ -90,7 +90,7 @@ async def until_known(ask: Callable[[], Awaitable[object]], scraped: Scraped) ->
         await asyncio.sleep(0.2)
 
 
-async def test_a_real_process_is_seen_in_the_present_and_in_the_past(scraped: Scraped) -> None:
+async def test_real_process_is_measured_in_present_and_past(scraped: Scraped) -> None:
     resources = {"requests": {"cpu": "500m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}}
     container = {"name": "run", "image": "compute-grid/test:1", "command": ["python3", "-c", _WORK]}
     spec = {"nodeSelector": {NODE_POOL: "work"}, "containers": [{**container, "resources": resources}]}

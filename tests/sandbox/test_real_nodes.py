@@ -45,7 +45,7 @@ def test_a_client_reaches_pods_through_their_service(grid: RealGrid) -> None:
     assert sorted(ended["message"].split()) == sorted(heads.split())
 
 
-def test_a_pod_that_drains_runs_its_hook_and_ends_within_its_grace(grid: RealGrid) -> None:
+def test_draining_pod_runs_hook_and_ends_within_grace(grid: RealGrid) -> None:
     said = grid.folder / "said"
     hook = {"exec": {"command": ["sh", "-c", f"echo $TASK drained > {said}"]}}
     container = {
@@ -62,7 +62,7 @@ def test_a_pod_that_drains_runs_its_hook_and_ends_within_its_grace(grid: RealGri
     assert said.read_text() == "worker drained\n"
 
 
-def test_a_volume_of_its_own_comes_and_goes_with_a_pod(grid: RealGrid) -> None:
+def test_ephemeral_volume_comes_and_goes_with_a_pod(grid: RealGrid) -> None:
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     container = {
         "name": "run",

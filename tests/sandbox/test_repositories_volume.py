@@ -11,7 +11,7 @@ from grid.sandbox.apiserver.store import ObjectStore
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
-def test_the_volume_is_for_one_claim_and_follows_a_data_directory_that_was_moved(tmp_path: Path) -> None:
+def test_repositories_volume_serves_one_claim_and_follows_moves(tmp_path: Path) -> None:
     registry = Registry(ObjectStore(), clock=lambda: START, rng=random.Random(1))
     uids = set()
     for name in ("before", "before", "after"):

@@ -26,7 +26,7 @@ def pods(*containers: ContainerUsage) -> list[PodUsage]:
     return [PodUsage(PodIdentity("u1", "ns", "p1"), NOW, containers)]
 
 
-def test_a_container_its_pod_and_its_node_are_told_apart_as_cadvisor_does() -> None:
+def test_container_pod_and_node_series_match_cadvisor() -> None:
     text = cadvisor(pods(used("run", read=10), used("executor", read=5)))
     pod = 'image="",namespace="ns",pod="p1"'
     run = 'container="run",id="/kubepods/podu1/run",image="jupyter:1",namespace="ns",pod="p1"'
@@ -36,7 +36,7 @@ def test_a_container_its_pod_and_its_node_are_told_apart_as_cadvisor_does() -> N
     assert f"container_start_time_seconds{{{run}}} {NOW.timestamp()!r}\n" in text
 
 
-def test_what_is_not_measured_is_left_out() -> None:
+def test_unmeasured_series_is_left_out() -> None:
     text = cadvisor(pods(used("run"), used("executor", read=5)))
     assert 'container_fs_reads_bytes_total{container="run"' not in text
     assert 'container_fs_reads_bytes_total{container="executor"' in text
@@ -78,7 +78,7 @@ async def state(api: Api, kubelet: Kubelet) -> str:
     return str(answer.body)
 
 
-async def test_nodes_and_pods_are_told_as_kube_state_metrics_does(api: Api, state: str) -> None:
+async def test_node_and_pod_series_match_kube_state_metrics(api: Api, state: str) -> None:
     uid = (await api.ask("GET", "/api/v1/namespaces/default/pods/q")).body["metadata"]["uid"]
     pod = f'namespace="default",pod="q",uid="{uid}"'
     for expected in (
@@ -110,7 +110,7 @@ async def test_a_kubelets_metrics_are_reached_through_the_api_server(api: Api, k
     assert (await api.ask("GET", "/api/v1/nodes/n1/proxy/exec/anything")).status == 404
 
 
-async def test_a_prometheus_finds_the_kubelets_and_no_node_without_one(api: Api, state: str) -> None:
+async def test_prometheus_finds_only_nodes_with_a_kubelet(api: Api, state: str) -> None:
     found = (await api.ask("GET", "/sandbox/scrape-targets")).body
     assert [one["labels"]["node"] for one in found] == ["n1", "n2"]
     assert found[0]["targets"] == [api.server.address]

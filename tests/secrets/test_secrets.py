@@ -41,9 +41,7 @@ def sent(client: Client, address: str, values: Mapping[str, Any]) -> str:
     return f"{answer.status_code} {text}"
 
 
-def test_a_secret_is_stored_encrypted_and_its_page_says_only_that_it_is_there(
-    client: Client, alice: User, project: Project
-) -> None:
+def test_secret_is_stored_encrypted_and_page_hides_it(client: Client, alice: User, project: Project) -> None:
     page = sent(client, reverse("secrets"), {"name": "DB_PASSWORD", "value": VALUE, "project": "churn"})
     assert "DB_PASSWORD is stored." in page and "Churn &lt;b&gt;" in page
     secret = StoredSecret.objects.get()
@@ -58,7 +56,7 @@ def test_a_refused_value_is_not_sent_back(client: Client) -> None:
     assert not StoredSecret.objects.exists()
 
 
-def test_a_value_can_be_a_file_with_its_line_ends_as_they_are(client: Client) -> None:
+def test_secret_value_can_be_an_unchanged_file(client: Client) -> None:
     key = "-----BEGIN KEY-----\nabc\n-----END KEY-----\n"
     file = SimpleUploadedFile("key.pem", key.encode())
     sent(client, reverse("secrets"), {"name": "key.pem", "is_file": "on", "file": file})
@@ -80,7 +78,7 @@ def test_a_value_can_be_a_file_with_its_line_ends_as_they_are(client: Client) ->
         ({"value": "v", "name": "A" * 101}, "at most 100 characters"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_field(client: Client, values: dict[str, Any], said: str) -> None:
+def test_invalid_secret_is_reported_at_its_field(client: Client, values: dict[str, Any], said: str) -> None:
     page = sent(client, reverse("secrets"), {"name": "KEY", **values})
     assert page.startswith("422")
     assert any(one in page for one in said.split("|")), said
@@ -96,15 +94,13 @@ def test_the_launch_form_names_what_the_launch_gets(people: People) -> None:
     assert "OWN_KEY, TEAM_KEY" in form and "THEIR_KEY" not in form
 
 
-def test_a_project_secret_is_named_on_the_projects_page_alone(client: Client, project: Project) -> None:
+def test_project_secret_is_listed_only_on_project_page(client: Client, project: Project) -> None:
     StoredSecret.objects.create(name="TEAM_KEY", project=project, ciphertext="x")
     assert "TEAM_KEY" in client.get(reverse("project-secrets", args=["churn"])).content.decode()
     assert "TEAM_KEY" not in client.get(reverse("secrets")).content.decode()
 
 
-def test_a_loaders_variable_is_refused_for_a_project_with_the_reason_at_its_field(
-    client: Client, project: Project
-) -> None:
+def test_loader_variable_is_refused_for_a_project_with_reason(client: Client, project: Project) -> None:
     values = {"name": "PYTHONPATH", "value": "/mnt/project/x"}
     shown = sent(client, reverse("project-secrets", args=["churn"]), values)
     assert shown.startswith("422") and "PYTHONPATH decides what programs of other members load" in shown
@@ -118,11 +114,11 @@ def test_a_loaders_variable_is_refused_for_a_project_with_the_reason_at_its_fiel
         *("AWS_CA_BUNDLE", "GIT_SSL_CAINFO", "GIT_SSL_NO_VERIFY", "NODE_TLS_REJECT_UNAUTHORIZED"),
     ],
 )
-def test_whom_other_members_programs_trust_is_not_set_for_a_project(name: str) -> None:
+def test_trust_variable_is_not_set_for_a_project(name: str) -> None:
     assert is_obeyed(name)
 
 
-def test_deletion_of_a_secret_says_that_active_executions_keep_it(client: Client, project: Project) -> None:
+def test_deleted_secret_stays_for_active_executions_with_notice(client: Client, project: Project) -> None:
     secret = StoredSecret.objects.create(name="TEAM_KEY", project=project, ciphertext="x")
     page = sent(client, reverse("project-secret-delete", args=["churn", secret.pk]), {})
     assert "TEAM_KEY was deleted. Active executions keep it until they end." in page

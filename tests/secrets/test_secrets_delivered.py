@@ -39,7 +39,7 @@ def variables_of(pod: RawObject) -> dict[str, Any]:
 
 
 @in_world
-async def test_the_program_gets_its_secrets_as_a_variable_and_as_a_file(shop: Shop) -> None:
+async def test_program_gets_secrets_as_variable_and_file(shop: Shop) -> None:
     stored(shop, "DB_PASSWORD", owner=None, project=shop.project)
     stored(shop, "key.pem", is_file=True, value="line\nline\n")
     execution, world = shop.launch(), World()
@@ -57,7 +57,7 @@ async def test_the_program_gets_its_secrets_as_a_variable_and_as_a_file(shop: Sh
 
 
 @in_world
-async def test_a_variable_of_the_environment_can_refer_to_a_secret(shop: Shop) -> None:
+async def test_environment_variable_can_refer_to_a_secret(shop: Shop) -> None:
     """Kubernetes expands only what comes earlier in the list."""
     address = "postgres://grid:$(DB_PASSWORD)@db/grid"
     Environment.objects.filter(pk=shop.workspace.pk).update(variables={"A": "$(Z)", "DATABASE": address, "Z": "kept"})
@@ -74,7 +74,7 @@ async def test_a_variable_of_the_environment_can_refer_to_a_secret(shop: Shop) -
 
 
 @in_world
-async def test_an_execution_whose_secret_was_deleted_while_it_waited_ends_with_a_sentence(shop: Shop) -> None:
+async def test_execution_with_deleted_secret_ends_with_a_sentence(shop: Shop) -> None:
     secret = stored(shop, "DB_PASSWORD")
     execution, world = shop.launch(), World()
     storedsecrets.delete(secret, by=shop.people.owner)
@@ -84,7 +84,7 @@ async def test_an_execution_whose_secret_was_deleted_while_it_waited_ends_with_a
     assert not world.pods() and execution.slots_freed_at is not None
 
 
-def test_a_job_whose_secret_was_deleted_is_not_tried_again_in_vain(shop: Shop) -> None:
+def test_job_with_deleted_secret_is_not_retried(shop: Shop) -> None:
     secret = stored(shop, "DB_PASSWORD")
     launched(shop, retries=10, retry_seconds=1)
     storedsecrets.delete(secret, by=shop.people.owner)
@@ -125,7 +125,7 @@ def test_a_retry_gets_the_secrets_that_there_are_then(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
-def test_drift_is_repaired_with_a_secret_and_without_one_that_was_deleted(shop: Shop, is_deleted: bool) -> None:
+def test_drift_repair_restores_secrets_except_deleted_ones(shop: Shop, is_deleted: bool) -> None:
     secret = stored(shop, "DB_PASSWORD")
 
     @in_world

@@ -58,7 +58,7 @@ def problems(make: Callable[[], Any]) -> str:
 
 
 @given(st.text(min_size=8, max_size=50))
-def test_what_was_encrypted_is_decrypted_with_any_key_of_the_settings(text: str) -> None:
+def test_encrypted_secret_decrypts_with_any_configured_key(text: str) -> None:
     with override_settings(ENCRYPTION_KEYS=KEYS):
         first = encrypt(text)
     assert text not in first
@@ -71,9 +71,7 @@ def test_what_was_encrypted_is_decrypted_with_any_key_of_the_settings(text: str)
             decrypt(first)
 
 
-def test_an_execution_gets_the_projects_secrets_and_its_owners_and_the_nearest_of_one_name(
-    alice: User, project: Project
-) -> None:
+def test_execution_gets_project_and_own_secrets_with_nearest_winning(alice: User, project: Project) -> None:
     other = Project.objects.start(owner=alice, id="other", name="Other")
     bob = User.objects.create_user(username="bob")
     of_project = stored(alice, "A", owner=None, project=project)
@@ -87,14 +85,14 @@ def test_an_execution_gets_the_projects_secrets_and_its_owners_and_the_nearest_o
     assert [one.name for one in for_launch(bob, project)] == ["A", "B", "E"]
 
 
-def test_storing_a_name_again_replaces_its_value_for_what_is_launched_then(alice: User, project: Project) -> None:
+def test_storing_a_name_again_replaces_value_for_later_launches(alice: User, project: Project) -> None:
     first = stored(alice)
     again = stored(alice, value="another")
     assert first.pk == again.pk
     assert values_for(_with(again).secrets) == {"KEY": "another"}
 
 
-def test_a_secret_that_is_gone_or_cannot_be_read_is_said(alice: User) -> None:
+def test_missing_or_unreadable_secret_is_reported(alice: User) -> None:
     secret = stored(alice)
     wanted = _with(secret)
     with override_settings(ENCRYPTION_KEYS=["another" * 6]), pytest.raises(SecretMissing, match="Set its value again"):
@@ -104,7 +102,7 @@ def test_a_secret_that_is_gone_or_cannot_be_read_is_said(alice: User) -> None:
         values_for(wanted.secrets)
 
 
-def test_what_cannot_be_a_secret_is_refused_with_a_sentence(alice: User, project: Project) -> None:
+def test_invalid_secret_name_is_refused_with_a_sentence(alice: User, project: Project) -> None:
     assert "begin with a letter" in problems(lambda: stored(alice, "1A"))
     assert "begin with a letter" in problems(lambda: stored(alice, "A\nB"))
     assert "set by Compute Grid itself" in problems(lambda: stored(alice, "HOME"))
@@ -132,7 +130,7 @@ def test_what_cannot_be_a_secret_is_refused_with_a_sentence(alice: User, project
         *("npm_config_script_shell", "DASK_DISTRIBUTED__WORKER__PRELOAD"),
     ],
 )
-def test_what_decides_which_code_runs_is_no_variable_of_a_project(alice: User, project: Project, name: str) -> None:
+def test_code_loading_variable_is_refused_for_a_project(alice: User, project: Project, name: str) -> None:
     """A contributor's value would be obeyed by the next workspace of every member, with that member's HOME and own secrets."""
     assert "so a project cannot set it for them" in problems(lambda: stored(alice, name, owner=None, project=project))
     assert stored(alice, name).owner == alice, "one's own programs are one's own business"
@@ -146,12 +144,12 @@ def test_an_ordinary_name_is_a_variable_of_a_project(alice: User, project: Proje
 
 
 @pytest.mark.parametrize("name", ["HOME", "POD_NAME", "JUPYTER_RUNTIME_DIR", "GRID_X"])
-def test_what_compute_grid_sets_is_taken_for_secrets_and_jobs_alike(alice: User, name: str) -> None:
+def test_reserved_variable_is_refused_for_secrets_and_jobs(alice: User, name: str) -> None:
     assert "set by Compute Grid itself" in problems(lambda: stored(alice, name))
     assert [problem.code for problem in wrong_variables({name: "x"})] == ["taken"]
 
 
-def test_a_pod_names_its_secrets_and_has_no_value_of_one(alice: User) -> None:
+def test_pod_refers_to_secrets_without_their_values(alice: User) -> None:
     wanted = spec(secrets=(SecretSpec(id=1, name="KEY"), SecretSpec(id=2, name="token.json", is_file=True)))
     made = manifests.build(wanted, namespace="grid", token="t", secrets={"KEY": VALUE, "token.json": "{}"})
     by_name = {(one.resource.kind, one.name): one.body for one in made}
@@ -170,7 +168,7 @@ def test_a_pod_names_its_secrets_and_has_no_value_of_one(alice: User) -> None:
     }
 
 
-def test_a_clusters_pods_get_them_too_and_an_environments_variable_of_that_name_gives_way() -> None:
+def test_cluster_pods_get_secrets_overriding_environment_variables() -> None:
     environment = EnvironmentSpec(
         id="science", name="Science", image="science:1", variables={"KEY": "weaker", "OTHER": "stays"}
     )
@@ -185,7 +183,7 @@ def test_a_clusters_pods_get_them_too_and_an_environments_variable_of_that_name_
         assert "OTHER" in {one["name"] for one in pod["containers"][0]["env"]}
 
 
-def test_the_audit_log_says_which_secret_was_changed_and_no_value(alice: User, project: Project) -> None:
+def test_audit_log_names_changed_secret_without_value(alice: User, project: Project) -> None:
     secret = stored(alice, owner=None, project=project)
     stored(alice, owner=None, project=project, value="another value")
     delete(secret, by=alice)
@@ -194,7 +192,7 @@ def test_the_audit_log_says_which_secret_was_changed_and_no_value(alice: User, p
     assert changes == [["", "KEY"], ["KEY", "KEY, a new value"], ["KEY", ""]]
 
 
-def test_all_secrets_are_encrypted_again_with_the_first_key_and_what_cannot_be_read_is_said(
+def test_secrets_are_reencrypted_with_first_key_and_failures_reported(
     alice: User, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with override_settings(ENCRYPTION_KEYS=KEYS):

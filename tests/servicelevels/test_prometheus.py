@@ -76,7 +76,7 @@ def _is_ready(port: int) -> bool:
 
 
 @pytest.mark.slow
-def test_days_and_burn_rates_are_those_of_a_real_prometheus(address: str) -> None:
+def test_days_and_burn_rates_match_a_real_prometheus(address: str) -> None:
     targets = default_targets()
     read = PrometheusLevels(address).read(targets, END)
     statuses = {

@@ -54,14 +54,14 @@ def test_the_command_writes_the_values_of_the_central_configuration(people: Peop
     assert "[30d]" in left["Availability of pages: budget of 30 days left"]
 
 
-def test_every_alert_has_an_incident_and_a_section_of_what_to_do() -> None:
+def test_alerts_have_an_incident_and_documented_steps() -> None:
     assert set(INCIDENTS) == {alert.name for alert in PLAIN_ALERTS}
     assert set(BROKEN_PROMISES) == {level.id for level in LEVELS}
     headings = anchors((ROOT / "docs" / "alerts.md").read_text())
     assert {alert.name: alert.runbook for alert in ALERTS.values() if alert.runbook not in headings} == {}
 
 
-def test_every_threshold_that_can_be_measured_is_a_bucket_of_its_histogram() -> None:
+def test_measurable_thresholds_are_buckets_of_their_histogram() -> None:
     collectors: Any = telemetry.REGISTRY._collector_to_names
     buckets = {one._name: set(one._kwargs["buckets"]) for one in collectors if isinstance(one, Histogram)}
     assert "compute_grid_start_seconds" in buckets
@@ -71,7 +71,7 @@ def test_every_threshold_that_can_be_measured_is_a_bucket_of_its_histogram() -> 
             assert steps <= buckets[level.metric], level.id
 
 
-def test_a_threshold_between_two_buckets_is_measured_by_the_smaller_one() -> None:
+def test_threshold_between_buckets_uses_the_smaller_one() -> None:
     level = target_of(TARGETS, "start-time").level
     assert LevelTarget(level, 9500, 299).measured_threshold == 120
     assert LevelTarget(level, 9500, 299).promise == "95 % of starts run within 2 min of their launch."
@@ -92,16 +92,14 @@ def test_every_alert_can_fire_at_the_lowest_objective() -> None:
     ("days", "factors", "gone"),
     [(7, [3.36, 1.4, 1], "2 days"), (30, [14.4, 6, 1], "2 days"), (90, [18, 18, 3], "5 days")],
 )
-def test_a_budget_of_a_longer_window_may_burn_faster_up_to_what_can_fire(
-    days: int, factors: list[float], gone: str
-) -> None:
+def test_longer_window_may_burn_faster_within_what_fires(days: int, factors: list[float], gone: str) -> None:
     target = LevelTarget(target_of(TARGETS, "start-time").level, 9500, 300, days)
     assert [round(rate.factor(target), 6) for rate in BURN_RATES] == factors
     fast = burn_alerts([target])[0].summary
     assert fast.endswith(f"{factors[0]:g} times as fast as allowed; in {gone} the budget of {days} days is gone.")
 
 
-def test_the_dashboard_of_grafana_has_panels_with_ids_of_their_own_that_do_not_overlap() -> None:
+def test_grafana_panels_have_unique_ids_without_overlap() -> None:
     panels = json.loads((MONITORING / DASHBOARD_FILE).read_text())["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     taken = [
@@ -177,7 +175,7 @@ def test_every_alert_fires_and_falls_silent_again(tmp_path: Path) -> None:
 
 
 @needs_promtool
-def test_the_same_share_of_bad_ones_pages_for_a_short_window_and_not_for_a_long_one(tmp_path: Path) -> None:
+def test_bad_share_pages_in_short_but_not_long_window(tmp_path: Path) -> None:
     level = target_of(TARGETS, "pages").level
     targets = {days: LevelTarget(level, level.objective, level.threshold, days) for days in (7, 90)}
     series = {

@@ -95,7 +95,7 @@ def test_a_card_shows_what_is_known(name: str, id: str, counted: list[LevelDay],
         (days(9, 9, 9), 0.02, "problem", "Missed", "overspent by 80 %", "4.0 times"),
     ],
 )
-def test_the_state_follows_from_the_budget_and_its_burn_rate(
+def test_state_follows_from_budget_and_burn_rate(
     counted: list[LevelDay], ratio: float, severity: str, state: str, left: str, burn: str
 ) -> None:
     card = level_card(status_of(BY_ID["pages"], counted, ratio), "prometheus", has_prometheus=True)
@@ -103,12 +103,12 @@ def test_the_state_follows_from_the_budget_and_its_burn_rate(
     assert card.burn == f"{burn} the allowed rate, in the last hour"
 
 
-def test_a_level_that_prometheus_does_not_know_says_what_to_check() -> None:
+def test_level_unknown_to_prometheus_says_what_to_check() -> None:
     card = level_card(status_of(BY_ID["pages"], [], None), "", has_prometheus=True)
     assert card.advice.startswith("Prometheus has no metrics of it: check that it scrapes")
 
 
-def test_an_attained_share_just_below_everything_is_not_rounded_to_it() -> None:
+def test_share_just_below_everything_is_not_rounded_up() -> None:
     card = level_card(status_of(BY_ID["pages"], days(0.1, total=10_000), None), "prometheus", has_prometheus=True)
     assert card.attained == "99.999 %"
 
@@ -140,7 +140,7 @@ def test_starts_of_the_window_are_good_within_the_threshold(start: Any) -> None:
     assert set(found) == {"start-time", "queue-time", "failure-rate"}
 
 
-def test_failures_of_programs_and_full_quotas_are_not_the_platforms(people: People) -> None:
+def test_program_failures_and_full_quotas_are_not_counted(people: People) -> None:
     project = make_project(people.owner)
     ends = [
         (State.SUCCEEDED, "completed"),
@@ -186,7 +186,7 @@ def test_objectives_of_the_central_configuration_are_in_force(people: People, ru
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_prometheus_does_not_know_comes_from_the_database(runtime: Runtime, start: Any) -> None:
+def test_levels_unknown_to_prometheus_come_from_database(runtime: Runtime, start: Any) -> None:
     start(10)
     found = read(runtime, {"pages": LevelDays(tuple(days(1)), 0.0)})
     assert {one.status.target.level.id: one.source for one in found.levels} == {
@@ -213,7 +213,7 @@ def test_a_silent_prometheus_is_told_and_replaced(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_is_gone_leaves_a_page_that_says_so(
+def test_missing_database_leaves_a_page_that_says_so(
     people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(*asked: Any) -> None:
@@ -259,9 +259,7 @@ def test_each_level_counts_the_days_of_its_own_window(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("answer", [[{}], [{"metric": {}, "values": []}], None, "text"])
-def test_a_strange_answer_is_no_answer_and_no_message_shows_the_password(
-    monkeypatch: pytest.MonkeyPatch, answer: Any
-) -> None:
+def test_strange_answer_is_rejected_without_showing_the_password(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
     with pytest.raises(ClusterUnavailable) as raised:
         asked(monkeypatch, answer, [])
     assert "password" not in str(raised.value)

@@ -15,7 +15,7 @@ def days(*counted: tuple[float, float]) -> list[LevelDay]:
     return [LevelDay(FIRST + timedelta(days=number), bad, total) for number, (bad, total) in enumerate(counted)]
 
 
-def test_budget_is_used_up_by_the_bad_ones_of_all_days() -> None:
+def test_budget_is_spent_by_bad_events_of_all_days() -> None:
     status = status_of(STARTS, days((0, 100), (2, 200), (8, 100)), burn_ratio=0.1)
     assert (status.bad, status.total, status.attained) == (10, 400, 0.975)
     assert status.left == pytest.approx(0.5)
@@ -29,13 +29,13 @@ def test_budget_may_be_overspent() -> None:
     assert status.burn is None
 
 
-def test_days_without_anything_say_nothing_and_nothing_at_all_is_not_met_nor_missed() -> None:
+def test_empty_days_are_neutral_and_empty_level_undecided() -> None:
     assert status_of(STARTS, days((0, 0), (1, 10)), None).total == 10
     nothing = status_of(STARTS, days((0, 0)), None)
     assert (nothing.attained, nothing.left, nothing.days) == (None, None, ())
 
 
-def test_more_bad_ones_than_there_were_are_an_estimate_too_high() -> None:
+def test_bad_count_above_total_is_capped() -> None:
     status = status_of(STARTS, days((10.3, 10), (-0.2, 10)), burn_ratio=1.2)
     assert (status.bad, status.attained) == (10, 0.5)
     assert status.burn == pytest.approx(20)

@@ -44,9 +44,7 @@ def passage(execution_id: str, secret: str) -> Passage | None:
     return passages([key]).get(key)
 
 
-def test_a_jobs_page_knows_nothing_of_the_path_below_which_it_is_shown(
-    execution: Execution, people: People, session: SessionStore
-) -> None:
+def test_job_page_does_not_know_its_shared_path(execution: Execution, people: People, session: SessionStore) -> None:
     write_frozen(execution, kind="job", spec={"port": 6006, "front": {"port": 19080}})
     secret = exchange_ticket(execution.id, ticket_for(execution, people.owner, session), OPENER, now=NOW)
     assert secret is not None
@@ -99,9 +97,7 @@ def test_a_secret_opens_no_other_execution(secret: str) -> None:
     assert passage("another", secret) is None
 
 
-def test_a_ticket_is_for_the_browser_that_asked_for_it(
-    execution: Execution, people: People, session: SessionStore
-) -> None:
+def test_ticket_is_bound_to_the_requesting_browser(execution: Execution, people: People, session: SessionStore) -> None:
     """Otherwise somebody could lead another person into his own workspace, whose code then reaches that person's."""
     ticket = ticket_for(execution, people.owner, session)
     for foreign in ("", "another browser's", digest(OPENER)):
@@ -131,14 +127,14 @@ def test_a_deactivated_account_ends_the_grant(execution: Execution, secret: str,
     assert passage(execution.id, secret) is None
 
 
-def test_the_end_of_the_execution_ends_the_grant_and_tells_whoever_had_it(execution: Execution, secret: str) -> None:
+def test_execution_end_ends_the_grant_and_informs_holders(execution: Execution, secret: str) -> None:
     execution.state = State.STOPPED
     execution.save(update_fields=["state"])
     assert passage(execution.id, secret) == Passage(execution.id, "stopped", "", 0, has_ended=True)
     assert passage(execution.id, "another") is None
 
 
-def test_many_are_asked_about_in_a_few_queries_and_nobody_borrows_anothers_secret(
+def test_many_grants_take_few_queries_and_stay_separate(
     execution: Execution, people: People, session: SessionStore, django_assert_max_num_queries: Any
 ) -> None:
     keys = [
@@ -153,9 +149,7 @@ def test_many_are_asked_about_in_a_few_queries_and_nobody_borrows_anothers_secre
     assert set(found) == set(keys)
 
 
-def test_the_program_is_told_where_it_stands_and_whether_it_may_have_service_workers(
-    execution: Execution, secret: str
-) -> None:
+def test_program_knows_its_address_and_service_worker_permission(execution: Execution, secret: str) -> None:
     environment = {"allows_service_workers": True, "start_path": "/lab"}
     spec = {"port": 1, "address": "https://x.test/w/x/", "environment": environment}
     write_frozen(execution, spec=spec)
@@ -197,7 +191,7 @@ def opened_by(user: User, execution: Execution) -> Passage | None:
     return passage(execution.id, secret) if secret else None
 
 
-def test_a_member_of_the_project_opens_the_page_of_a_cluster(cluster: Execution, people: People) -> None:
+def test_project_member_opens_the_cluster_page(cluster: Execution, people: People) -> None:
     owners, guests = opened_by(people.owner, cluster), opened_by(people.teammate, cluster)
     assert owners is not None
     assert guests is not None
@@ -210,7 +204,7 @@ def test_nobody_else_opens_it(cluster: Execution, people: People, who: str) -> N
     assert opened_by(getattr(people, who), cluster) is None
 
 
-def test_who_leaves_the_project_no_longer_opens_its_clusters(cluster: Execution, people: People) -> None:
+def test_former_member_no_longer_opens_project_clusters(cluster: Execution, people: People) -> None:
     session = log_in(people.teammate)
     secret = exchange_ticket(cluster.id, ticket_for(cluster, people.teammate, session), OPENER, now=NOW) or ""
     assert passage(cluster.id, secret)
@@ -218,7 +212,7 @@ def test_who_leaves_the_project_no_longer_opens_its_clusters(cluster: Execution,
     assert passage(cluster.id, secret) is None
 
 
-def test_a_member_does_not_open_a_workspace_of_somebody_else(execution: Execution, people: People) -> None:
+def test_member_does_not_open_workspace_of_another(execution: Execution, people: People) -> None:
     execution.project.members.add(people.teammate, through_defaults={"role": "contributor"})
     assert opened_by(people.teammate, execution) is None
 
@@ -230,7 +224,7 @@ def test_a_framework_that_nobody_knows_has_no_page(cluster: Execution, people: P
     assert opened.port == 0
 
 
-def test_use_is_noted_at_the_session_and_at_the_grant_of_its_execution(
+def test_use_is_recorded_at_session_and_grant(
     execution: Execution, people: People, session: SessionStore, secret: str
 ) -> None:
     unused = ticket_for(execution, people.owner, session)

@@ -31,7 +31,7 @@ def test_a_cluster_is_opened_by_everybody_in_its_project(shop: Shop) -> None:
     assert may(shop, shop.launch_cluster()) == {"owner", "teammate"}
 
 
-def test_who_left_the_project_opens_nothing_of_it_until_he_is_back(shop: Shop) -> None:
+def test_former_member_opens_nothing_until_returning(shop: Shop) -> None:
     workspace, cluster = shop.launch(shop.people.teammate), shop.launch_cluster()
     write_frozen(cluster, owner=shop.people.teammate)
     shop.project.members.remove(shop.people.teammate)
@@ -41,7 +41,7 @@ def test_who_left_the_project_opens_nothing_of_it_until_he_is_back(shop: Shop) -
     assert may(shop, workspace) == {"teammate"}
 
 
-def test_who_gave_the_project_away_opens_nothing_of_it(shop: Shop) -> None:
+def test_former_owner_opens_nothing_of_the_project(shop: Shop) -> None:
     workspace = shop.launch()
     shop.project.assign(owner=shop.people.stranger, contributors=[], viewers=[])
     assert may(shop, workspace) == set()
@@ -53,7 +53,7 @@ def test_a_closed_account_opens_nothing(shop: Shop) -> None:
     assert may(shop, workspace) == set()
 
 
-def test_an_app_is_opened_by_its_owner_and_the_members_that_he_names_viewers_too(shop: Shop) -> None:
+def test_app_is_opened_by_owner_and_chosen_members(shop: Shop) -> None:
     app = shared_app(shop)
     assert may(shop, app) == {"owner", "teammate"}
     Membership.objects.filter(user=shop.people.teammate).update(role="viewer")
@@ -62,7 +62,7 @@ def test_an_app_is_opened_by_its_owner_and_the_members_that_he_names_viewers_too
     assert may(shop, app) == {"owner"}
 
 
-def test_who_leaves_the_project_or_loses_the_account_loses_the_app(shop: Shop) -> None:
+def test_former_member_or_closed_account_loses_the_app(shop: Shop) -> None:
     app = shared_app(shop)
     User.objects.filter(pk=shop.people.teammate.pk).update(is_active=False)
     assert may(shop, app) == {"owner"}
@@ -77,7 +77,7 @@ def test_a_share_opens_nothing_but_an_app(shop: Shop) -> None:
     assert may(shop, workspace) == {"owner"}
 
 
-def test_an_app_is_shared_once_with_each_and_the_history_says_who_came_and_went(shop: Shop) -> None:
+def test_app_is_shared_once_per_member_with_history(shop: Shop) -> None:
     app = shared_app(shop)
     share(app.pk, [shop.people.teammate], by="alice", now=NOW)
     share(app.pk, [], by="alice", now=NOW)
@@ -86,7 +86,7 @@ def test_an_app_is_shared_once_with_each_and_the_history_says_who_came_and_went(
     assert list(told) == [f"alice shared it with {teammate}.", f"alice stopped sharing it with {teammate}."]
 
 
-def test_only_a_running_app_is_shared_and_only_with_members(shop: Shop) -> None:
+def test_only_running_app_is_shared_with_members_only(shop: Shop) -> None:
     app = shared_app(shop)
     with pytest.raises(Rejected, match="Choose members of its project"):
         share(app.pk, [shop.people.stranger], by="alice", now=NOW)
@@ -106,7 +106,7 @@ def shared_app(shop: Shop) -> Execution:
     return app
 
 
-def test_any_number_of_pairs_takes_three_queries_and_one_for_apps(
+def test_permissions_of_many_pairs_take_constant_queries(
     shop: Shop, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     launched = [shop.launch().pk, shop.launch(shop.people.teammate).pk]

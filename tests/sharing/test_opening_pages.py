@@ -32,7 +32,7 @@ def execution(people: People) -> Execution:
     )
 
 
-def test_the_owner_is_sent_to_the_other_origin_with_a_ticket_that_works(
+def test_owner_is_redirected_to_other_origin_with_working_ticket(
     client: Client, people: People, execution: Execution
 ) -> None:
     client.force_login(people.owner)
@@ -48,7 +48,7 @@ def test_the_owner_is_sent_to_the_other_origin_with_a_ticket_that_works(
 
 
 @pytest.mark.parametrize("who", ["teammate", "stranger", "operator", "admin"])
-def test_everybody_else_gets_what_they_get_for_an_execution_that_does_not_exist(
+def test_others_see_the_same_as_for_missing_execution(
     client: Client, people: People, execution: Execution, who: str
 ) -> None:
     client.force_login(getattr(people, who))

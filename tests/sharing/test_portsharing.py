@@ -67,9 +67,7 @@ def passage(place_id: str, secret: str) -> Passage | None:
     return passages([(place_id, secret)]).get((place_id, secret))
 
 
-def test_a_shared_port_is_for_its_owner_and_the_members_that_he_names_and_the_workspace_stays_his(
-    shop: Shop, workspace: Execution, shared: PortShare
-) -> None:
+def test_shared_port_is_for_owner_and_chosen_members_only(shop: Shop, workspace: Execution, shared: PortShare) -> None:
     teammate = shop.people.teammate
     assert may(shop, shared) == {"owner", "teammate"}
     assert not may_open(teammate.pk, workspace)
@@ -99,7 +97,7 @@ def test_a_grant_for_a_port_opens_that_port_alone(shop: Shop, workspace: Executi
     assert [passage(place, owners) for place in (shared.pk, other.pk)] == [None, None]
 
 
-def test_a_ticket_for_a_port_is_no_ticket_for_the_workspace_and_the_other_way_round(
+def test_tickets_of_port_and_workspace_are_not_interchangeable(
     shop: Shop, workspace: Execution, shared: PortShare
 ) -> None:
     owner = shop.people.owner
@@ -134,9 +132,7 @@ def test_a_grant_ends_at_once_when(shop: Shop, workspace: Execution, shared: Por
         assert passage(shared.pk, secret) is None, "who comes back is not shared what was shared before"
 
 
-def test_the_history_and_the_audit_log_say_who_shared_what_and_took_it_back(
-    shop: Shop, workspace: Execution, shared: PortShare
-) -> None:
+def test_history_and_audit_log_record_sharing_and_revoking(shop: Shop, workspace: Execution, shared: PortShare) -> None:
     owner, mate = shop.people.owner, shop.people.teammate.get_username()
     unshare_port(shared, by=owner, now=NOW)
     unshare_port(shared, by=owner, now=NOW)
@@ -152,7 +148,7 @@ def test_the_history_and_the_audit_log_say_who_shared_what_and_took_it_back(
     assert changes == [["", said], [said, ""]]
 
 
-def test_what_cannot_be_shared_says_why(shop: Shop, workspace: Execution, shared: PortShare) -> None:
+def test_unshareable_port_says_why(shop: Shop, workspace: Execution, shared: PortShare) -> None:
     people = shop.people
     for fields, said in (
         ({"port": 8501}, "shared already"),
@@ -173,7 +169,7 @@ def test_what_cannot_be_shared_says_why(shop: Shop, workspace: Execution, shared
     assert PortShare.objects.count() == 1
 
 
-def test_a_share_for_hours_ends_and_its_port_can_be_shared_again(shop: Shop, workspace: Execution) -> None:
+def test_timed_share_ends_and_its_port_is_shareable_again(shop: Shop, workspace: Execution) -> None:
     share = give(shop, workspace, hours=8)
     assert share.ends_at == NOW + timedelta(hours=8)
     later = NOW + timedelta(hours=8)
@@ -182,7 +178,7 @@ def test_a_share_for_hours_ends_and_its_port_can_be_shared_again(shop: Shop, wor
 
 
 @pytest.mark.parametrize("port", [-1, 0, 1023, 65536, 8888, 19080, 19081])
-def test_a_port_that_is_not_the_users_own_is_refused(port: int) -> None:
+def test_reserved_port_is_refused(port: int) -> None:
     assert port_problem(port, 8888)
     assert not port_problem(8501, 8888)
 
@@ -208,7 +204,7 @@ def open_in(cluster: FakeCluster) -> list[int]:
 
 
 @virtual_time
-async def test_a_port_that_is_shared_is_open_after_two_seconds_and_one_taken_back_shut() -> None:
+async def test_shared_port_opens_in_seconds_and_revoked_one_closes() -> None:
     cluster, ports = serving("34.1.2.3"), Offered()
     keeper = PolicyKeeper(cluster, NAMESPACE, Network(), rng=random.Random(1), ports=ports)
     kept = asyncio.create_task(keeper.run())
@@ -221,7 +217,7 @@ async def test_a_port_that_is_shared_is_open_after_two_seconds_and_one_taken_bac
     kept.cancel()
 
 
-async def test_the_network_policy_opens_a_port_only_while_it_is_shared() -> None:
+async def test_network_policy_opens_a_port_only_while_shared() -> None:
     cluster, ports = FakeCluster(), Offered()
     keeper = PolicyKeeper(cluster, NAMESPACE, Network(), rng=random.Random(1), ports=ports)
 
@@ -238,9 +234,7 @@ async def test_the_network_policy_opens_a_port_only_while_it_is_shared() -> None
     assert await opened() == [8000, 8888]
 
 
-def test_ports_of_what_runs_of_environments_and_what_is_shared_are_open(
-    shop: Shop, workspace: Execution, shared: PortShare
-) -> None:
+def test_ports_of_running_environments_and_shares_are_open(shop: Shop, workspace: Execution, shared: PortShare) -> None:
     own = int(workspace.spec["port"])
     Environment.objects.filter(pk=workspace.environment_id).update(port=7777)
     assert running_ports() == {own}

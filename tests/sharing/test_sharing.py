@@ -19,7 +19,7 @@ def app(people: People) -> Execution:
     )
 
 
-def test_the_owner_chooses_by_name_who_may_open_an_app(people: People, app: Execution) -> None:
+def test_owner_chooses_by_name_who_opens_an_app(people: People, app: Execution) -> None:
     path, teammate = f"/executions/{app.pk}/share/", people.teammate
     assert f'href="{path}"' in execution_page(people.owner, app)
     assert f'href="{path}"' not in execution_page(teammate, app)
@@ -36,7 +36,7 @@ def test_the_owner_chooses_by_name_who_may_open_an_app(people: People, app: Exec
     assert "/open/" not in execution_page(teammate, app)
 
 
-def test_who_leaves_the_project_and_comes_back_is_shared_nothing_from_before(people: People, app: Execution) -> None:
+def test_returning_member_regains_no_earlier_share(people: People, app: Execution) -> None:
     AppShare.objects.create(execution=app, user=people.teammate)
     app.project.assign(owner=people.owner, contributors=[people.teammate], viewers=[])
     assert AppShare.objects.exists()
@@ -46,7 +46,7 @@ def test_who_leaves_the_project_and_comes_back_is_shared_nothing_from_before(peo
     assert "/open/" not in execution_page(people.teammate, app)
 
 
-def test_a_choice_that_is_no_member_is_refused_at_its_field(people: People, app: Execution) -> None:
+def test_choice_that_is_no_member_is_refused_at_field(people: People, app: Execution) -> None:
     for members in (str(people.stranger.pk), "nobody", str(people.owner.pk)):
         status, answer = sent(people.owner, f"/executions/{app.pk}/share/", members=members)
         assert status == 422
@@ -54,9 +54,7 @@ def test_a_choice_that_is_no_member_is_refused_at_its_field(people: People, app:
     assert not AppShare.objects.exists()
 
 
-def test_an_app_that_has_ended_is_not_shared_and_a_project_without_others_says_so(
-    people: People, app: Execution
-) -> None:
+def test_ended_app_and_lone_project_offer_no_sharing(people: People, app: Execution) -> None:
     app.project.members.remove(people.teammate)
     assert "has no other members" in page(people.owner, f"/executions/{app.pk}/share/")
     Execution.objects.filter(pk=app.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)

@@ -22,9 +22,7 @@ def running(workspace: Workspace) -> Execution:
     return live(workspace)
 
 
-def test_the_owner_shares_an_app_by_name_and_takes_it_back(
-    people: People, workspace: Workspace, running: Execution
-) -> None:
+def test_owner_shares_an_app_by_name_and_revokes_it(people: People, workspace: Workspace, running: Execution) -> None:
     path, mate = f"/workspaces/{workspace.pk}/share/", people.teammate
     assert path in page(people.owner, f"/workspaces/{workspace.pk}/")
     asked = page(people.owner, path)
@@ -45,7 +43,7 @@ def test_the_owner_shares_an_app_by_name_and_takes_it_back(
     assert sent(mate, open_path)[0] == 403
 
 
-def test_what_is_shared_with_nobody_any_more_says_so(people: People, workspace: Workspace, running: Execution) -> None:
+def test_share_without_members_says_so(people: People, workspace: Workspace, running: Execution) -> None:
     PortShare.objects.create(execution=running, port=8501, name="Sales")
     told = page(people.owner, f"/workspaces/{workspace.pk}/share/")
     assert "with nobody now, until the workspace stops" in told
@@ -59,13 +57,13 @@ def test_another_workspaces_share_is_not_taken_back(people: People, workspace: W
 
 
 @pytest.mark.parametrize("asked", ["", "\x00", "port\x00", "é", "' OR 1=1 --"])
-def test_what_is_no_id_is_no_share_and_never_looked_for(people: People, workspace: Workspace, asked: str) -> None:
+def test_invalid_share_id_is_not_queried(people: People, workspace: Workspace, asked: str) -> None:
     with CaptureQueriesContext(connection) as queries:
         assert sent(people.owner, f"/workspaces/{workspace.pk}/unshare/", share=asked)[0] == 302
     assert not [one for one in queries if "portshare" in one["sql"]], "PostgreSQL would refuse NUL"
 
 
-def test_what_is_refused_says_why_at_its_field(people: People, workspace: Workspace, running: Execution) -> None:
+def test_refused_share_is_explained_at_its_field(people: People, workspace: Workspace, running: Execution) -> None:
     path, mate = f"/workspaces/{workspace.pk}/share/", str(people.teammate.pk)
     good = {"port": "8501", "name": "Sales", "members": mate, "hours": "0"}
     for wrong in (

@@ -29,7 +29,7 @@ PATH = "/live/infrastructure/"
 ROUND = 10
 
 
-async def test_nothing_stays_of_sockets_that_were_abandoned_or_closed(
+async def test_abandoned_or_closed_sockets_leave_nothing_behind(
     people: People, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     consumer: Any = LiveConsumer.as_asgi(page=INFRASTRUCTURE, send_seconds=0.02)

@@ -40,7 +40,7 @@ def test_each_person_has_one_role(people: People) -> None:
     assert role_of(AnonymousUser()) is Role.PRACTITIONER
 
 
-def test_whoever_is_in_several_groups_has_the_highest_role(people: People) -> None:
+def test_highest_role_of_several_groups_counts(people: People) -> None:
     groups = {name: Group.objects.get_or_create(name=name)[0] for name in (*GROUPS, "chess")}
     people.stranger.groups.set(groups.values())
     people.teammate.groups.set([groups["auditors"], groups["chess"]])
@@ -68,7 +68,7 @@ def test_a_closed_account_has_no_rights(people: People) -> None:
     assert viewer_of(people.admin) is None
 
 
-def test_an_execution_is_seen_by_its_owner_its_project_and_who_operates(people: People) -> None:
+def test_execution_is_visible_to_owner_project_and_operators(people: People) -> None:
     row = Row(owner_id=people.owner.pk, project_member_ids=frozenset({people.owner.pk, people.teammate.pk}))
     assert may_see_execution(people.owner, row)
     assert may_see_execution(people.teammate, row)
@@ -85,7 +85,7 @@ def test_a_viewer_answers_like_its_user(people: People) -> None:
         assert (may_operate(viewer), may_administer(viewer)) == (may_operate(user), may_administer(user))
 
 
-def test_an_owner_who_left_the_project_sees_the_execution_but_reads_nothing_of_it(people: People) -> None:
+def test_former_member_sees_own_execution_but_reads_nothing(people: People) -> None:
     row = Row(owner_id=people.owner.pk, project_member_ids=frozenset({people.teammate.pk}))
     assert may_see_execution(people.owner, row)
     assert not may_read_execution(people.owner, row)
@@ -111,9 +111,7 @@ def test_a_viewer_is_the_person_as_a_value(people: People) -> None:
     assert viewers_of([in_session(people.operator)]) == {people.operator.pk: expected}
 
 
-def test_a_page_for_admins_answers_them_with_what_it_is_asked_and_nobody_else(
-    people: People, rf: RequestFactory
-) -> None:
+def test_admin_page_answers_only_admins(people: People, rf: RequestFactory) -> None:
     @admin_required
     def page(request: HttpRequest, tier: str, *, verb: str) -> str:
         return f"{request.user} may {verb} {tier}"
@@ -141,7 +139,7 @@ async def test_an_async_page_for_admins_is_guarded_alike(people: People, rf: Req
 
 
 @pytest.mark.usefixtures("runtime")
-def test_whoever_is_not_logged_in_is_sent_to_the_login_page_and_back(people: People, client: Client) -> None:
+def test_anonymous_visitor_is_sent_to_login_and_back(people: People, client: Client) -> None:
     response = client.get("/")
     assert response.status_code == 302
     assert response["Location"] == "/login/?next=/"
@@ -152,7 +150,7 @@ def test_whoever_is_not_logged_in_is_sent_to_the_login_page_and_back(people: Peo
 
 @pytest.mark.usefixtures("runtime")
 @pytest.mark.parametrize(("role", "is_led"), [("owner", False), ("auditor", True), ("operator", True), ("admin", True)])
-def test_a_newcomer_is_led_to_a_launch_and_those_who_observe_to_the_cluster(
+def test_newcomer_is_led_to_launch_and_observer_to_cluster(
     people: People, client: Client, role: str, is_led: bool
 ) -> None:
     people.stranger.groups.set([Group.objects.get_or_create(name="auditors")[0]])
@@ -162,7 +160,7 @@ def test_a_newcomer_is_led_to_a_launch_and_those_who_observe_to_the_cluster(
     assert ("See the whole cluster" in home) is is_led
 
 
-def test_a_wrong_password_is_said_without_saying_which_part_is_wrong(people: People, client: Client) -> None:
+def test_login_error_does_not_say_which_part_is_wrong(people: People, client: Client) -> None:
     response = client.post("/login/", {"username": "alice", "password": "nonsense"})
     assert response.status_code == 200
     assert b"Please enter a correct username and password" in response.content
@@ -175,7 +173,7 @@ def test_logging_out_takes_a_post(people: People, client: Client) -> None:
     assert client.get("/").status_code == 302
 
 
-def test_the_theme_is_kept_and_the_way_back_stays_here(client: Client, db: None) -> None:
+def test_theme_is_kept_and_redirect_stays_on_site(client: Client, db: None) -> None:
     response = client.post("/theme/", {"theme": "dark", "next": "https://evil.example/"})
     assert response["Location"] == "/"
     assert response.cookies["theme"].value == "dark"

@@ -9,7 +9,7 @@ from tests.support.virtual import loop_time, virtual_time
 
 
 @virtual_time
-async def test_an_alarm_rings_once_at_the_time_that_was_set_last() -> None:
+async def test_alarm_rings_once_at_its_last_set_time() -> None:
     rung = list[float]()
     with Alarm(lambda: rung.append(loop_time())) as alarm:
         alarm.set(1.0)
@@ -32,7 +32,7 @@ async def test_an_alarm_may_be_set_earlier_than_it_was() -> None:
 
 
 @virtual_time
-async def test_an_alarm_that_was_set_off_may_be_set_again() -> None:
+async def test_stopped_alarm_may_be_set_again() -> None:
     rung = list[float]()
     with Alarm(lambda: rung.append(loop_time())) as alarm:
         alarm.set(1.0)
@@ -47,7 +47,7 @@ async def test_an_alarm_that_was_set_off_may_be_set_again() -> None:
 
 
 @virtual_time
-async def test_a_time_limit_ends_only_what_is_not_done_in_time() -> None:
+async def test_time_limit_ends_only_what_is_unfinished() -> None:
     done = 0
     with pytest.raises(TimeoutError):
         async with time_limit() as limit:

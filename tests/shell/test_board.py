@@ -10,7 +10,7 @@ from dashboard.shell.pages.board import Board
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_pages_share_one_reading_and_keep_it_while_the_database_is_away() -> None:
+async def test_pages_share_a_reading_during_database_outage() -> None:
     answers: Iterator[int | Exception] = iter([1, OperationalError("away"), 2])
 
     def read(now: datetime) -> int:

@@ -41,9 +41,7 @@ POD = {
     ],
 )
 @virtual_time
-async def test_the_row_of_a_changed_pod_is_what_one_would_make_anew(
-    viewer: Viewer, kind: str, changed: dict[str, Any]
-) -> None:
+async def test_row_of_changed_pod_equals_a_fresh_row(viewer: Viewer, kind: str, changed: dict[str, Any]) -> None:
     clock = Clock(MOMENT + timedelta(minutes=10))
     runtime = new_runtime({LOCAL: FakeCluster()}, clock=clock.now, monotonic=clock.monotonic)
     row = {"kind": kind, "state": "running", "owner": ALICE, "project_id": "p0", "is_shared": False, "minute": 0}

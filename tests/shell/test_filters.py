@@ -9,7 +9,7 @@ from tests.conftest import People
 from tests.shell.browsing import client_of
 
 
-def test_node_chips_drop_one_condition_each_and_keep_order_and_range() -> None:
+def test_node_chips_drop_a_condition_and_keep_order() -> None:
     view = InfrastructureView.parse({"pool": "gpu", "text": "a b", "state": "removable", "sort": "-cpu", "page": "3"})
     chips = {chip.words: chip.without for chip in node_chips(view)}
     assert chips == {
@@ -35,7 +35,7 @@ def test_people_chips_drop_one_condition_each() -> None:
         ("/infrastructure/?text=x&pool=&state=", ["“x”"], "/infrastructure/?text=x"),
     ],
 )
-def test_a_filter_shows_its_conditions_and_the_address_without_empty_ones(
+def test_filter_shows_conditions_and_address_without_empty_ones(
     people: People, runtime: Runtime, path: str, chips: list[str], pushed: str
 ) -> None:
     answer = client_of(people.admin).get(path)

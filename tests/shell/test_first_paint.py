@@ -66,7 +66,7 @@ def line(fragments: Sequence[Fragment], id: str = "executions-paging") -> str:
 
 
 @virtual_time
-async def test_first_paint_shows_what_has_been_found_and_how_far_the_list_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_first_paint_shows_matches_and_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, SLICE)
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
     first = await painted(page, runtime, view)
@@ -84,7 +84,7 @@ async def test_first_paint_shows_what_has_been_found_and_how_far_the_list_is(mon
 
 
 @virtual_time
-async def test_nothing_found_so_far_is_not_said_to_be_all(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unfinished_list_without_matches_is_not_called_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, SLICE)
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView(text="nowhere")
     first = await painted(page, runtime, view)
@@ -97,7 +97,7 @@ async def test_nothing_found_so_far_is_not_said_to_be_all(monkeypatch: pytest.Mo
 
 
 @virtual_time
-async def test_whoever_needs_the_whole_list_waits_for_it_and_goes_on_when_the_first_asker_leaves(
+async def test_full_list_reader_waits_although_first_reader_leaves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slow_filling(monkeypatch, SLICE)
@@ -121,7 +121,7 @@ async def test_changes_during_the_filling_are_in_the_whole_list(monkeypatch: pyt
 
 
 @virtual_time
-async def test_an_unfinished_list_shows_nobody_what_is_no_longer_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unfinished_list_hides_what_became_inaccessible(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, SLICE)
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
     assert len(ids(await painted(page, runtime, view, BOB))) == 1
@@ -134,7 +134,7 @@ async def test_an_unfinished_list_shows_nobody_what_is_no_longer_theirs(monkeypa
 
 
 @virtual_time
-async def test_the_others_come_first_while_nobody_waits_for_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_list_filling_yields_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Breath, "is_due", lambda breath: True)
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
     await look(page, runtime, OPERATOR, ExecutionsView(sort="name"))
@@ -149,7 +149,7 @@ async def test_the_others_come_first_while_nobody_waits_for_a_list(monkeypatch: 
 
 
 @virtual_time
-async def test_a_list_that_many_changes_have_overtaken_is_not_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_overtaken_list_is_not_called_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
     facts = await page.read(runtime, OPERATOR, view)
     monkeypatch.setattr(lists, "MOST_DIRTY", 3)
@@ -188,7 +188,7 @@ async def test_nodes_are_not_counted_before_all_have_been_read(monkeypatch: pyte
     assert line((await look(page, runtime, OPERATOR, view))[0], "nodes-paging") == "8 nodes"
 
 
-def test_a_list_that_was_being_filled_when_its_loop_ended_is_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_interrupted_by_loop_end_is_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
     with monkeypatch.context() as slow:
         slow_filling(slow, 60.0)
@@ -197,7 +197,7 @@ def test_a_list_that_was_being_filled_when_its_loop_ended_is_filled_anew(monkeyp
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_the_websocket_brings_the_whole_list_of_an_unfinished_page(
+async def test_websocket_completes_an_unfinished_page(
     people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sync_to_async(launched)(people, runtime)
@@ -222,7 +222,7 @@ async def test_the_websocket_brings_the_whole_list_of_an_unfinished_page(
         ("operator", " of 4 executions so far and found "),
     ],
 )
-async def test_an_unfinished_page_tells_nobody_of_what_they_may_not_see(
+async def test_unfinished_page_reveals_nothing_inaccessible(
     people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch, who: str, sentence: str
 ) -> None:
     await sync_to_async(launched)(people, runtime)
@@ -253,7 +253,7 @@ async def answered(user: User, path: str) -> str:
 
 
 @virtual_time
-async def test_what_goes_while_a_list_is_filled_is_neither_shown_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_execution_gone_during_filling_is_neither_shown_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, 0.05)
     runtime, page, view = filled_runtime(), ExecutionsPage(), ExecutionsView()
     partial = await page.read_in_time(runtime, OPERATOR, view)
@@ -270,7 +270,7 @@ async def test_what_goes_while_a_list_is_filled_is_neither_shown_nor_kept(monkey
 
 
 @virtual_time
-async def test_a_node_that_goes_while_its_list_is_filled_is_neither_shown_nor_kept(
+async def test_node_gone_during_filling_is_neither_shown_nor_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slow_filling(monkeypatch, 0.05)
@@ -289,7 +289,7 @@ async def test_a_node_that_goes_while_its_list_is_filled_is_neither_shown_nor_ke
     assert gone not in lists.items
 
 
-def test_a_filling_that_a_former_loop_left_behind_ends_without_harm_to_the_list_of_now(
+def test_filling_of_former_loop_does_not_harm_current_list(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slow_filling(monkeypatch, 0.05)

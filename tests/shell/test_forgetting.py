@@ -42,7 +42,7 @@ async def look(page: ExecutionsPage, runtime: Runtime, view: ExecutionsView) -> 
     return found
 
 
-def test_rows_that_were_shown_once_are_forgotten_with_their_execution() -> None:
+def test_shown_rows_are_forgotten_with_their_execution() -> None:
     runtime = runtime_with_workers(1)
     shown, later = (group_of(CLUSTER, list(runtime.pods.values()), KEYS) for _ in range(2))
     assert shown is not None
@@ -56,7 +56,7 @@ def test_rows_that_were_shown_once_are_forgotten_with_their_execution() -> None:
 
 
 @virtual_time
-async def test_rows_of_a_quiet_cluster_do_not_grow_with_the_filters_that_were_tried() -> None:
+async def test_rows_do_not_grow_with_tried_filters() -> None:
     page, runtime = ExecutionsPage(), runtime_with_workers(3 * MOST_VARIANTS)
     for number in range(3 * MOST_VARIANTS):
         await look(page, runtime, ExecutionsView(node=f"node-{number}-"))
@@ -68,7 +68,7 @@ async def test_rows_of_a_quiet_cluster_do_not_grow_with_the_filters_that_were_tr
 
 
 @virtual_time
-async def test_rows_of_a_page_that_nobody_looks_at_any_more_are_forgotten() -> None:
+async def test_rows_of_an_unwatched_page_are_forgotten() -> None:
     runtime = new_runtime({LOCAL: FakeCluster()}, clock=lambda: MOMENT + timedelta(hours=1))
     requested = [MOMENT - timedelta(seconds=number) for number in range(3 * ROWS_PER_PAGE)]
     rows = [replace(ROW, id=f"e{number}", requested_at=at) for number, at in enumerate(requested)]
@@ -84,7 +84,7 @@ async def test_rows_of_a_page_that_nobody_looks_at_any_more_are_forgotten() -> N
 
 
 @virtual_time
-async def test_rows_of_pods_that_went_while_a_list_was_filled_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rows_of_pods_gone_during_filling_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = runtime_with_workers(3)
     runtime.executions.replace([CLUSTER, *(replace(ROW, id=f"e{number}") for number in range(8))])
     slow_filling(monkeypatch, 0.05)

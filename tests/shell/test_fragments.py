@@ -75,7 +75,7 @@ def test_freshness_in_words(name: str, freshness: Freshness, is_followed: bool) 
         (None, "scaled; running programs"),
     ],
 )
-def test_a_page_says_that_no_controller_works_and_since_when(since: datetime | None, words: str) -> None:
+def test_page_says_that_no_controller_runs_and_since_when(since: datetime | None, words: str) -> None:
     fresh = Freshness(True, 0.0, "")
     view = freshness_view(fresh, now=NOW, away=ControllerAway(since))
     assert (view.state, view.headline) == ("behind", "No controller is running")
@@ -204,7 +204,7 @@ def test_a_pod_in_each_state(name: str) -> None:
     assert_golden(f"pod-facts-{name}", look(Fragment("facts", "nodes/fragments/pod_facts.html", facts)))
 
 
-def test_a_row_tells_the_diagnosis_of_what_is_wrong_and_nothing_else() -> None:
+def test_row_shows_diagnosis_only_for_problems() -> None:
     said: dict[str, str] = {}
     for name, raw in PODS.items():
         pod = decode(raw, Pod)
@@ -213,7 +213,7 @@ def test_a_row_tells_the_diagnosis_of_what_is_wrong_and_nothing_else() -> None:
     assert (said["running"], said["done"], said["ending"]) == ("", "", "")
 
 
-def test_pods_whose_names_read_alike_have_rows_of_their_own() -> None:
+def test_pods_with_similar_names_have_distinct_rows() -> None:
     alike = [("kube", "system-dns"), ("kube-system", "dns")]
     pods = [decode(builders.pod(name, namespace=namespace, node="n"), Pod) for namespace, name in alike]
     first, second = pod_rows(pod_row(pod, None) for pod in pods)
@@ -249,7 +249,7 @@ def test_hostile_names_stay_text() -> None:
     assert message.count("</hx-partial>") == len(changes)
 
 
-def test_what_was_rendered_is_remembered_up_to_a_limit() -> None:
+def test_rendered_fragments_are_remembered_up_to_a_limit() -> None:
     rendered = RenderedFragments(limit=2)
     fragments = [totals(pools_of([sums(str(number)) for number in range(count)])) for count in range(3)]
     for fragment in [*fragments, fragments[2], fragments[0]]:
@@ -257,7 +257,7 @@ def test_what_was_rendered_is_remembered_up_to_a_limit() -> None:
     assert rendered.count == 4
 
 
-def test_what_was_rendered_is_forgotten_when_nobody_has_asked_for_it_for_a_while() -> None:
+def test_rendered_fragments_are_forgotten_when_unused() -> None:
     rendered = RenderedFragments()
     shown, *former = [totals(pools_of([sums(str(number)) for number in range(count)])) for count in range(10)]
     for seconds, fragment in enumerate(former):

@@ -31,11 +31,11 @@ def synced(runtime: Runtime) -> None:
         store.mark_synced(runtime.monotonic())
 
 
-def test_it_is_alive_without_a_login(db: None, client: Client) -> None:
+def test_liveness_needs_no_login(db: None, client: Client) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
 
 
-def test_it_is_ready_although_nothing_has_come_from_the_cluster(db: None, client: Client, runtime: Runtime) -> None:
+def test_readiness_does_not_need_the_cluster(db: None, client: Client, runtime: Runtime) -> None:
     assert client.get("/readyz").json() == {"status": "ok", "problems": []}
 
 
@@ -58,20 +58,18 @@ def test_where_nothing_can_be_written_it_is_not_ready(
     assert problem in caplog.text
 
 
-def test_before_the_first_lists_it_is_not_fresh_and_says_of_what(client: Client, runtime: Runtime) -> None:
+def test_freshness_fails_before_first_lists_and_names_caches(client: Client, runtime: Runtime) -> None:
     answer = client.get("/freshz")
     assert answer.status_code == 503
     assert "The cache pods has not been filled yet." in answer.json()["problems"]
 
 
-def test_it_is_fresh_when_all_caches_follow(client: Client, runtime: Runtime) -> None:
+def test_freshness_holds_when_all_caches_follow(client: Client, runtime: Runtime) -> None:
     synced(runtime)
     assert client.get("/freshz").json() == {"status": "ok", "problems": []}
 
 
-def test_with_a_broken_watch_it_is_not_fresh_and_keeps_the_clusters_words_to_itself(
-    client: Client, runtime: Runtime
-) -> None:
+def test_freshness_fails_with_broken_watch_and_hides_cluster_words(client: Client, runtime: Runtime) -> None:
     synced(runtime)
     runtime.pods.mark_failed("The API server at 10.0.0.1 cannot be reached.")
     answer = client.get("/freshz")
@@ -79,7 +77,7 @@ def test_with_a_broken_watch_it_is_not_fresh_and_keeps_the_clusters_words_to_its
     assert answer.json()["problems"] == ["The cache pods is 0 s behind the cluster."]
 
 
-def test_with_one_right_missing_it_is_ready_and_its_pages_say_which(admin_client: Client) -> None:
+def test_missing_right_keeps_readiness_and_is_shown_on_pages(admin_client: Client) -> None:
     """As where `deploy/access.yaml` was applied in part: every replica is refused the same list."""
     sentence = 'events is forbidden: User "web" cannot list resource "events" in API group "" at the cluster scope'
 

@@ -31,7 +31,7 @@ def rendered(source: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "term"), USES)
-def test_every_term_that_a_template_names_is_in_the_glossary(name: str, term: str) -> None:
+def test_template_terms_are_in_the_glossary(name: str, term: str) -> None:
     get_template(name)
     assert "popover" in rendered(f"{{% term {term} %}}")
 
@@ -61,7 +61,7 @@ def test_question_mark_opens_the_meaning_without_a_script() -> None:
     assert_golden("term", rendered('{% term "hardware-tier" %}'))
 
 
-def test_second_use_of_a_term_on_a_page_shows_nothing() -> None:
+def test_second_use_of_a_term_renders_nothing() -> None:
     assert rendered('{% term "slot" %}{% term "slot" %}').count("<button") == 1
     assert rendered('{% term "slot" %}{% term "quota" %}').count("<button") == 2
 
@@ -80,7 +80,7 @@ class TestPages:
             r'for="id_project">Project</label><span class="term"><button[^>]* aria-label="What is a project\?"', page
         )
 
-    def test_help_lists_every_term_at_the_anchor_that_its_question_mark_leads_to(self, people: People) -> None:
+    def test_help_lists_terms_at_their_linked_anchors(self, people: People) -> None:
         page = client_of(people.stranger).get("/help/").content.decode()
         for term in TERMS.values():
             assert page.count(f'<div id="{term.id}">') == 1
@@ -96,7 +96,7 @@ class TestPages:
         assert shown("operator") == everybody | {"guide-operator"}
         assert shown("admin") == {guide.id for guide in GUIDES}
 
-    def test_every_page_that_a_guide_leads_to_opens_for_those_who_see_the_guide(self, people: People) -> None:
+    def test_guide_links_open_for_their_readers(self, people: People) -> None:
         for person in (people.owner, people.operator, people.admin):
             client = client_of(person)
             page = client.get("/help/").content.decode()
@@ -113,5 +113,5 @@ class TestPages:
         assert lists[0] == lists[1]
         assert 'data-go="i"' in lists[0]
 
-    def test_help_is_in_the_menu_of_the_user_on_every_page(self, people: People) -> None:
+    def test_help_is_in_the_user_menu_of_every_page(self, people: People) -> None:
         assert 'href="/help/"' in client_of(people.stranger).get("/projects/").content.decode()

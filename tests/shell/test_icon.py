@@ -3,7 +3,7 @@
 from django.test import Client
 
 
-def test_the_usual_address_leads_to_an_icon_without_a_login(db: None, client: Client) -> None:
+def test_favicon_is_served_without_a_login(db: None, client: Client) -> None:
     answer = client.get("/favicon.ico", follow=True)
     assert answer.status_code == 200
     content = b"".join(answer.streaming_content) if answer.streaming else answer.content  # type: ignore[attr-defined]

@@ -35,14 +35,14 @@ def row_html(line: ExecutionLine) -> str:
     return render_fragment(Fragment(line.id, "executions/fragments/execution_row.html", line), now=NOW)
 
 
-def test_a_part_is_made_again_only_when_a_field_of_it_has_changed() -> None:
+def test_part_is_rerendered_only_when_its_field_changes() -> None:
     template = Template('{% load kept %}{% kept "name tier" %}{{ x.name }}{% endkept %}')
     rows = (Row("a", "s"), Row("a", "s", "running"), Row("<b>", "s"))
     assert [template.render(Context({"x": x})) for x in rows] == ["a", "a", "&lt;b&gt;"]
     assert len(part_of(template).known) == 2
 
 
-def test_a_part_sees_nothing_but_the_fields_that_it_names() -> None:
+def test_part_sees_only_the_fields_it_names() -> None:
     template = Template('{% load kept %}{% kept "name tier" %}{{ x.name }}{{ x.state }}{{ now }}{% endkept %}')
     assert template.render(Context({"x": Row("a", "s"), "now": 3})) == "a"
 
@@ -52,7 +52,7 @@ def test_a_part_of_one_field_is_refused() -> None:
         Template('{% load kept %}{% kept "name" %}{% endkept %}')
 
 
-def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_parts_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MOST", 2)
     template = Template('{% load kept %}{% kept "name tier" %}{{ x.name }}{% endkept %}')
     assert [template.render(Context({"x": Row(name, "s")})) for name in "abca"] == ["a", "b", "c", "a"]

@@ -50,7 +50,7 @@ def impatient(page: LivePage[Any, Any] = INFRASTRUCTURE, **options: Any) -> Any:
     return CookieMiddleware(URLRouter([path(f"live/{page.name}/", consumer)]))
 
 
-async def test_the_full_state_comes_first_and_then_only_what_changed(
+async def test_full_state_comes_first_and_then_only_changes(
     people: People, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     for name in ("a", "b", "c"):
@@ -65,7 +65,7 @@ async def test_the_full_state_comes_first_and_then_only_what_changed(
         assert await socket.is_silent()
 
 
-async def test_from_a_change_to_the_screen_is_measured_for_each_browser(
+async def test_event_to_screen_time_is_measured_per_browser(
     people: People, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     def measured() -> tuple[float, float]:
@@ -102,7 +102,7 @@ async def test_a_row_is_inserted_moved_and_removed_by_itself(
         assert ("node-a", "delete") in changed(await socket.message())
 
 
-async def test_two_thousand_changes_in_a_moment_are_a_few_messages(
+async def test_thousands_of_changes_are_merged_into_few_messages(
     people: People, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.put(NODES, builders.node("a"))
@@ -121,9 +121,7 @@ async def test_two_thousand_changes_in_a_moment_are_a_few_messages(
         assert count <= 25, "of two thousand; a slow machine has time for more looks"
 
 
-async def test_a_change_is_computed_and_rendered_once_for_all_who_look(
-    people: People, cluster: FakeCluster, runtime: Runtime
-) -> None:
+async def test_change_is_rendered_once_for_all_viewers(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
     cluster.put(NODES, builders.node("a"))
     fill(runtime, cluster)
     async with connected(PATH, people.operator) as one, connected(PATH, people.admin) as other:
@@ -138,7 +136,7 @@ async def test_a_change_is_computed_and_rendered_once_for_all_who_look(
     assert len(feeds) == 0
 
 
-async def test_a_cluster_that_does_not_answer_is_said_with_how_long_and_from_when(
+async def test_unresponsive_cluster_is_shown_with_duration_and_start(
     people: People, runtime: Runtime, clock: Clock
 ) -> None:
     async with connected(PATH, people.operator) as socket:
@@ -178,9 +176,7 @@ class BrokenPage(LivePage[str, None]):
         return []
 
 
-async def test_a_page_that_cannot_be_made_says_so_and_comes_back(
-    runtime: Runtime, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_broken_page_says_so_and_recovers(runtime: Runtime, caplog: pytest.LogCaptureFixture) -> None:
     page = BrokenPage()
     with Feeds(Pace(longest_rest=0.01, freshness=0.01, after_failure=0.02)).joined(page, runtime, OPERATOR, "") as feed:
         await asyncio.wait_for(feed.after(0), 5)
@@ -207,13 +203,13 @@ class SlowPage(BrokenPage):
         await asyncio.sleep(0.05)
 
 
-async def test_a_slow_look_is_followed_by_a_rest_of_no_more_than_the_pages_own_interval(runtime: Runtime) -> None:
+async def test_rest_after_slow_look_is_bounded_by_page_interval(runtime: Runtime) -> None:
     page = SlowPage()
     with Feeds(Pace(rest_factor=1e6)).joined(page, runtime, OPERATOR, ""):
         await eventually(lambda: page.looks >= 3)
 
 
-async def test_a_slow_browser_gets_fewer_updates_and_never_an_old_one(
+async def test_slow_browser_gets_fewer_and_never_stale_updates(
     people: People, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.put(NODES, builders.node("a"))
@@ -250,9 +246,7 @@ async def test_logging_out_ends_the_connection(people: People, runtime: Runtime)
 
 
 @pytest.mark.parametrize("change", ["ended by its owner", "password", "account closed", "idle", "too old"])
-async def test_whatever_ends_a_session_ends_its_pages_within_two_seconds(
-    people: People, runtime: Runtime, change: str
-) -> None:
+async def test_session_end_closes_its_pages_within_two_seconds(people: People, runtime: Runtime, change: str) -> None:
     def end() -> None:
         user, kept = people.operator, Session.objects.filter(user=people.operator)
         if change == "ended by its owner":
@@ -275,7 +269,7 @@ async def test_whatever_ends_a_session_ends_its_pages_within_two_seconds(
     assert session_watch._seconds <= 1.0  # and one more for the reading
 
 
-async def test_an_ended_session_closes_its_own_sockets_and_no_others(people: People, runtime: Runtime) -> None:
+async def test_ended_session_closes_only_its_own_sockets(people: People, runtime: Runtime) -> None:
     app = impatient(watch=SessionWatch(seconds=0.05))
     ended, kept = [await sync_to_async(cookie_of)(user) for user in (people.operator, people.admin)]
     async with AsyncExitStack() as stack:
@@ -292,7 +286,7 @@ async def test_an_ended_session_closes_its_own_sockets_and_no_others(people: Peo
         assert all([await socket.is_silent() for socket in opened[1::2]])
 
 
-async def test_a_database_that_fails_for_a_moment_closes_no_socket(people: People, runtime: Runtime) -> None:
+async def test_brief_database_failure_closes_no_socket(people: People, runtime: Runtime) -> None:
     failures = iter([OperationalError("database is locked")] * 3)
 
     async def read(session_keys: Collection[str]) -> Mapping[str, Viewer]:
@@ -306,7 +300,7 @@ async def test_a_database_that_fails_for_a_moment_closes_no_socket(people: Peopl
         assert next(failures, None) is None
 
 
-async def test_a_database_that_stays_away_closes_the_socket_with_one_line_in_the_log(
+async def test_lasting_database_failure_closes_socket_with_single_log_line(
     people: People, runtime: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def read(session_keys: Collection[str]) -> Mapping[str, Viewer]:
@@ -338,9 +332,7 @@ async def test_losing_the_role_ends_the_connection(people: People, runtime: Runt
         assert await socket.close_code() == FORBIDDEN
 
 
-async def test_a_lost_role_ends_what_it_showed_on_a_page_that_everybody_may_see(
-    people: People, runtime: Runtime
-) -> None:
+async def test_lost_role_closes_page_that_showed_more(people: People, runtime: Runtime) -> None:
     app = impatient(EXECUTIONS, watch=SessionWatch(seconds=0.05))
     async with connected("/live/executions/", people.operator, app=app) as socket:
         await socket.message()
@@ -377,7 +369,7 @@ async def test_an_address_that_is_none_is_refused(people: People, runtime: Runti
             assert socket is None
 
 
-async def test_a_query_of_thousands_of_fields_is_refused_and_no_fault_of_ours(people: People, runtime: Runtime) -> None:
+async def test_query_with_thousands_of_fields_is_client_fault(people: People, runtime: Runtime) -> None:
     query = "&".join(f"field{number}=1" for number in range(2000))
     async with connection(f"{PATH}?{query}", people.operator) as socket:
         assert socket is None

@@ -105,7 +105,7 @@ async def is_woken(subscription: Subscription) -> bool:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([6, 120]), st.lists(changes, min_size=1, max_size=4)), max_size=8))
 @virtual_time
-async def test_what_is_kept_up_to_date_is_what_one_would_make_anew_and_wakes_who_sees_it(
+async def test_updated_list_equals_fresh_list_and_wakes_its_viewers(
     batches: list[tuple[int, list[tuple[str, Any]]]],
 ) -> None:
     clock = Clock(MOMENT + timedelta(minutes=10))
@@ -154,7 +154,7 @@ class Item:
     st.booleans(),
     st.integers(1, 6),
 )
-def test_a_window_is_the_sorted_list_and_tells_from_where_it_differs(
+def test_window_is_sorted_and_reports_first_difference(
     puts: list[tuple[str, tuple[int, int] | None]], is_reversed: bool, per_page: int
 ) -> None:
     window: OrderedWindow[Item] = OrderedWindow(
@@ -192,7 +192,7 @@ def read_by_pages(window: OrderedWindow[Item], per_page: int) -> list[Item]:
 
 
 @virtual_time
-async def test_a_list_whose_first_asker_leaves_while_it_is_filled_is_filled_for_the_next() -> None:
+async def test_list_abandoned_while_filling_is_filled_for_the_next() -> None:
     runtime = new_runtime({LOCAL: FakeCluster()})
     runtime.executions.replace([ROW])
     page, view = ExecutionsPage(), ExecutionsView()
@@ -208,7 +208,7 @@ async def test_a_list_whose_first_asker_leaves_while_it_is_filled_is_filled_for_
 
 @pytest.mark.parametrize("query", [{"age": "15 min"}, {"status": "trouble"}])
 @virtual_time
-async def test_what_time_alone_brings_into_a_list_comes_within_seconds(query: dict[str, str]) -> None:
+async def test_time_dependent_entries_appear_within_seconds(query: dict[str, str]) -> None:
     clock = Clock(MOMENT)
     runtime = new_runtime({LOCAL: FakeCluster()}, clock=clock.now, monotonic=clock.monotonic)
     runtime.executions.replace([replace(ROW, state="deploying", requested_at=MOMENT)])
@@ -226,7 +226,7 @@ async def test_what_time_alone_brings_into_a_list_comes_within_seconds(query: di
 
 
 @virtual_time
-async def test_what_could_not_be_taken_in_is_tried_again_and_delays_nothing_else(
+async def test_failed_change_is_retried_without_delaying_others(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     runtime = new_runtime({LOCAL: FakeCluster()})
@@ -255,7 +255,7 @@ async def test_what_could_not_be_taken_in_is_tried_again_and_delays_nothing_else
 
 
 @virtual_time
-async def test_a_listener_that_fails_keeps_no_change_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failing_listener_withholds_no_change_from_others(caplog: pytest.LogCaptureFixture) -> None:
     runtime, heard = new_runtime({LOCAL: FakeCluster()}), list[str]()
 
     def fails(old: object, new: object) -> None:
@@ -272,7 +272,7 @@ async def test_a_listener_that_fails_keeps_no_change_from_the_others(caplog: pyt
 
 
 @virtual_time
-async def test_a_list_that_nobody_asks_for_any_more_is_forgotten() -> None:
+async def test_unrequested_list_is_forgotten() -> None:
     runtime = new_runtime({LOCAL: FakeCluster()})
     runtime.executions.replace([ROW])
     page = ExecutionsPage()

@@ -25,13 +25,13 @@ def test_the_workspaces_host_name_leads_to_the_dashboards_own(
         assert answer["Location"] == "http://127.0.0.1:8000/login/?next=/tiers/"
 
 
-def test_a_part_of_a_file_is_that_part_and_not_compressed(db: None, client: Client) -> None:
+def test_partial_file_is_not_compressed(db: None, client: Client) -> None:
     answer = client.get("/static/dashboard.css", headers={"accept-encoding": "gzip", "range": "bytes=0-99"})
     assert (answer.status_code, answer.get("Content-Encoding")) == (206, None)
     assert b"".join(answer.streaming_content) == Path("static/dashboard.css").read_bytes()[:100]  # type: ignore[attr-defined]
 
 
-def test_who_asks_is_not_read_where_no_login_is_needed(
+def test_session_is_not_read_where_no_login_is_needed(
     people: People, client: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     client.force_login(people.owner)

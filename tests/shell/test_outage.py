@@ -56,7 +56,7 @@ def form(number: int, title: str) -> dict[str, str]:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("runtime")
-def test_a_launch_on_a_full_disk_is_refused_whole_and_works_again_with_room(
+def test_launch_on_full_disk_is_refused_whole(
     browser: Client, offered: Project, caplog: pytest.LogCaptureFixture
 ) -> None:
     with full_database():
@@ -80,7 +80,7 @@ def test_a_launch_on_a_full_disk_is_refused_whole_and_works_again_with_room(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("runtime")
-def test_a_page_is_read_although_nobody_can_note_that_it_was(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_is_read_although_use_cannot_be_recorded(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     Session.objects.update(seen_at=timezone.now() - 2 * SEEN_PRECISION)
     setting = "PRAGMA query_only" if connection.vendor == "sqlite" else "SET default_transaction_read_only"
     with connection.cursor() as cursor:
@@ -134,7 +134,7 @@ def _caused(error: OperationalError, cause: Exception) -> OperationalError:
     ],
     ids=str,
 )
-def test_the_drivers_error_says_what_it_is_and_our_own_faults_stay_faults(
+def test_database_trouble_is_recognised_and_own_faults_stay_faults(
     error: Exception, trouble: DatabaseTrouble | None
 ) -> None:
     assert trouble_of(error) is trouble

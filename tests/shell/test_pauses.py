@@ -32,7 +32,7 @@ def test_runs_are_merged_in_steps_into_one_order() -> None:
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
-def test_a_page_of_runs_that_are_not_merged_is_in_order(is_reversed: bool) -> None:
+def test_page_of_unmerged_runs_is_in_order(is_reversed: bool) -> None:
     window, numbers = OrderedWindow[int](sort_key=lambda number: number, is_reversed=is_reversed), list(range(90))
     random.Random(1).shuffle(numbers)
     for place, number in enumerate(numbers):
@@ -46,7 +46,7 @@ def test_a_page_of_runs_that_are_not_merged_is_in_order(is_reversed: bool) -> No
     assert list(window.page(2, 20).items) == expected[20:40]
 
 
-def test_what_there_is_for_each_pod_is_not_tracked_by_the_garbage_collector() -> None:
+def test_pod_data_is_not_tracked_by_garbage_collector() -> None:
     cluster = FakeCluster()
     cluster.put(PODS, pod_of(ROW.id, name="workspace-1-0", node="n1"))
     cluster.put(NODES, builders.node("n1"))

@@ -27,7 +27,7 @@ def periodic(source: Source) -> PeriodicRead[int]:
 
 
 @virtual_time
-async def test_it_is_read_again_when_it_is_too_old() -> None:
+async def test_periodic_value_is_reread_when_too_old() -> None:
     source = Source()
     value = periodic(source)
     assert await value.value(5) == 1
@@ -41,7 +41,7 @@ async def test_it_is_read_again_when_it_is_too_old() -> None:
 
 
 @virtual_time
-async def test_the_first_question_waits_a_moment_and_no_later_one_does() -> None:
+async def test_only_first_reader_waits_for_a_value() -> None:
     source = Source()
     source.seconds = 0.5
     value = periodic(source)
@@ -55,7 +55,7 @@ async def test_the_first_question_waits_a_moment_and_no_later_one_does() -> None
 
 
 @virtual_time
-async def test_one_that_does_not_end_holds_nobody_up_and_says_since_when_it_is_silent() -> None:
+async def test_stuck_reading_delays_nobody_and_reports_silence() -> None:
     source = Source()
     value = periodic(source)
     await value.value(5)
@@ -73,7 +73,7 @@ async def test_one_that_does_not_end_holds_nobody_up_and_says_since_when_it_is_s
 
 
 @virtual_time
-async def test_a_first_reading_that_takes_long_is_answered_with_nothing_yet() -> None:
+async def test_slow_first_reading_answers_nothing_yet() -> None:
     source = Source()
     source.seconds = 30
     value = periodic(source)
@@ -84,7 +84,7 @@ async def test_a_first_reading_that_takes_long_is_answered_with_nothing_yet() ->
 
 
 @virtual_time
-async def test_a_failed_reading_leaves_the_value_and_is_tried_again() -> None:
+async def test_failed_reading_keeps_the_value_and_is_retried() -> None:
     source = Source()
     value = periodic(source)
     await value.value(5)

@@ -17,7 +17,7 @@ def test_a_nonce_is_of_one_answer(people: People) -> None:
     assert "" not in nonces
 
 
-def test_the_admin_may_run_this_hosts_files_and_nothing_else(people: People) -> None:
+def test_admin_may_run_only_files_of_this_host(people: People) -> None:
     admin = client_of(people.admin)
     for path in (
         "/admin/",

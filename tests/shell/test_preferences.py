@@ -16,7 +16,7 @@ def chosen(client: Client, **fields: object) -> str:
     return str(answer["Location"])
 
 
-def test_chosen_columns_and_density_last_and_the_way_back_keeps_the_filter(people: People) -> None:
+def test_columns_and_density_persist_and_return_keeps_filter(people: People) -> None:
     client = client_of(people.owner)
     assert (
         chosen(client, column=[number for number in ALL if number != "4"], density="compact")
@@ -35,7 +35,7 @@ def test_the_name_is_never_hidden() -> None:
 
 
 @pytest.mark.parametrize("cookie", ["", "x", "1.99.-3", "2.2", "<b>", "." * 500])
-def test_a_cookie_that_makes_no_sense_hides_what_it_can(cookie: str) -> None:
+def test_invalid_cookie_hides_what_it_can(cookie: str) -> None:
     assert table_view("nodes", {hidden_cookie("nodes"): cookie}).css in ("", "hide-2")
 
 

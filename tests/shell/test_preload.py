@@ -24,7 +24,7 @@ print(json.dumps({"imported": own, "known": sorted(known)}))
 """
 
 
-def test_a_web_process_has_imported_its_views_and_compiled_its_templates_before_it_serves() -> None:
+def test_web_process_preloads_views_and_templates() -> None:
     run = subprocess.run([sys.executable, "-c", _CODE], cwd=ROOT, capture_output=True, text=True, timeout=60, env=_ENV)
     assert run.returncode == 0, run.stderr
     answer = json.loads(run.stdout)

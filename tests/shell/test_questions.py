@@ -55,7 +55,7 @@ def test_deleting_a_secret_names_what_uses_it(people: People, project: Project) 
     assert StoredSecret.objects.exists(), "a question deletes nothing"
 
 
-def test_what_has_not_got_the_secret_yet_is_told(people: People, project: Project) -> None:
+def test_pending_secret_recipients_are_named(people: People, project: Project) -> None:
     secret = StoredSecret.objects.create(name="TEAM_KEY", project=project, ciphertext="x")
     spec = {"secrets": [{"id": secret.pk, "name": "TEAM_KEY"}]}
     make_execution(people.owner, project, title="Admitted", state=State.DEPLOYING, spec=spec)
@@ -157,7 +157,7 @@ def test_a_new_owner_takes_nothing_from_the_previous_one(people: People, project
     assert project.people()["contributors"] == ["alice"]
 
 
-def test_a_change_of_role_is_asked_with_what_it_takes(people: People) -> None:
+def test_role_change_confirmation_says_what_is_lost(people: People) -> None:
     path = reverse("person-role", args=[people.operator.pk])
     page = asked(client_of(people.admin), path, role="auditor")
     assert "They can no longer stop and change everybody&#x27;s executions" in page

@@ -27,7 +27,7 @@ def text_of(client: Client, path: str) -> str:
     return str(client.get(path).content.decode())
 
 
-def test_a_saved_view_is_in_the_menu_and_opens_with_its_filters_order_and_columns(people: People) -> None:
+def test_saved_view_opens_with_filters_order_and_columns(people: People) -> None:
     client = client_of(people.owner)
     client.cookies[hidden_cookie("executions")] = "4.5"
     assert saved(client) == "/executions/?status=running&sort=-cpu"
@@ -54,13 +54,13 @@ def test_a_saved_view_is_in_the_menu_and_opens_with_its_filters_order_and_column
         ("nodes", "?", "?sort=pool"),
     ],
 )
-def test_what_is_saved_is_what_the_page_understands(table: str, query: str, kept: str) -> None:
+def test_saved_query_holds_only_what_page_understands(table: str, query: str, kept: str) -> None:
     answered = checked_query(table, query)
     assert answered == kept
     assert checked_query(table, answered) == answered
 
 
-def test_a_query_that_was_changed_in_the_database_is_not_trusted(people: People) -> None:
+def test_query_changed_in_database_is_not_trusted(people: People) -> None:
     view = SavedView.objects.create(
         user=people.owner, table="executions", name="x", query="//evil.test/?kind=job&status=<script>", hidden="2.<b>"
     )
@@ -86,7 +86,7 @@ def test_nobody_sees_or_changes_the_views_of_others(people: People) -> None:
     assert view.is_default
 
 
-def test_saving_again_replaces_a_view_and_a_name_is_free_in_another_table(people: People) -> None:
+def test_saving_again_replaces_view_and_tables_are_separate(people: People) -> None:
     client = client_of(people.owner)
     saved(client)
     saved(client, "  Mine ", "?kind=job")
@@ -105,7 +105,7 @@ def test_saving_again_replaces_a_view_and_a_name_is_free_in_another_table(people
         ("nodes", "/infrastructure/", "?pool=gpu", "/infrastructure/?sort=pool"),
     ],
 )
-def test_a_page_opens_with_its_default_view_and_can_still_be_cleared(
+def test_page_opens_with_default_view_and_can_be_cleared(
     people: People, table: str, path: str, query: str, cleared: str
 ) -> None:
     client = client_of(people.admin)

@@ -47,7 +47,7 @@ def translated(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[
 
 
 @pytest.mark.parametrize("person", ["nobody", "stranger", "admin"])
-def test_anybody_gets_the_texts_without_a_query_and_keeps_them(
+def test_script_texts_are_cached_without_login_or_query(
     person: str, people: People, client: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     if person != "nobody":
@@ -70,13 +70,11 @@ def test_the_texts_of_another_release_are_not_kept(db: None, client: Client) -> 
     assert answer["Cache-Control"] == "no-cache"
 
 
-def test_there_are_no_texts_in_a_language_that_the_dashboard_does_not_have(
-    db: None, client: Client, translated: None
-) -> None:
+def test_script_texts_of_an_unknown_language_are_missing(db: None, client: Client, translated: None) -> None:
     assert client.get("/script-texts/de/1.js").status_code == 404
 
 
-def test_a_page_loads_the_texts_before_the_scripts_that_say_them(db: None, client: Client) -> None:
+def test_page_loads_texts_before_scripts(db: None, client: Client) -> None:
     page = client.get("/login/").content.decode()
     first, second, *_ = re.findall(r'<script src="([^"]+)" defer nonce="[^"]+"></script>', page)
     assert (first, second) == (script_texts_url(), "/static/dashboard.js")

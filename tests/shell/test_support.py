@@ -82,7 +82,7 @@ def bundle(person: User, path: str) -> dict[str, str]:
         return {name: opened.read(name).decode() for name in opened.namelist()}
 
 
-def test_a_bundle_of_an_execution_has_its_pods_and_no_secret(people: People, running: Execution) -> None:
+def test_execution_bundle_has_its_pods_and_no_secret(people: People, running: Execution) -> None:
     files = bundle(people.owner, f"/executions/{running.pk}/support/")
     pod = f"pods/{running.object_name}"
     assert {f"{pod}/pod.yaml", f"{pod}/describe.txt", f"{pod}/run.log", "history.txt", "versions.txt"} <= files.keys()
@@ -95,9 +95,7 @@ def test_a_bundle_of_an_execution_has_its_pods_and_no_secret(people: People, run
     assert (entry.actor_name, entry.object_id) == ("alice", running.pk)
 
 
-def test_what_is_stored_as_a_secret_is_left_out_wherever_a_program_prints_it(
-    people: People, running: Execution, cluster: FakeCluster
-) -> None:
+def test_stored_secret_is_redacted_wherever_printed(people: People, running: Execution, cluster: FakeCluster) -> None:
     secret = storedsecrets.put(
         by=people.owner,
         owner=people.owner,
@@ -129,7 +127,7 @@ def test_paths_numbers_and_times_of_variables_stay_in_logs(
     assert "at 2026-03-04 in /opt/spark/jars: (hidden) and (hidden)" in files[f"pods/{running.object_name}/run.log"]
 
 
-def test_of_a_line_that_is_cut_nothing_stays() -> None:
+def test_cut_line_is_dropped_entirely() -> None:
     text = "password=swordfish-42-rest\nsecond\nthird"
     assert whole_lines(text, 22, keeps_end=True) == "second\nthird"
     assert whole_lines(text, 30, keeps_end=False) == "password=swordfish-42-rest"
@@ -153,7 +151,7 @@ def test_a_cluster_that_hangs_costs_nothing_that_is_ours(
     assert "pod.yaml: the pod. The cluster did not answer." in files["CONTENTS.txt"]
 
 
-def test_one_secret_that_is_gone_hides_the_others_no_less(people: People, running: Execution) -> None:
+def test_missing_secret_does_not_unhide_the_others(people: People, running: Execution) -> None:
     ids = []
     for name, value in (("GONE", "first-value"), ("KEPT", "second-value")):
         secret = storedsecrets.put(
@@ -164,9 +162,7 @@ def test_one_secret_that_is_gone_hides_the_others_no_less(people: People, runnin
     assert storedsecrets.readable_values(ids) == ["second-value"]
 
 
-def test_what_cannot_be_read_is_listed_with_the_reason(
-    people: People, running: Execution, cluster: FakeCluster
-) -> None:
+def test_unreadable_part_is_listed_with_the_reason(people: People, running: Execution, cluster: FakeCluster) -> None:
     ExecutionLog.objects.create(execution=running, text="the end that was kept\n")
     cluster.available = False
     files = bundle(people.owner, f"/executions/{running.pk}/support/")
@@ -175,7 +171,7 @@ def test_what_cannot_be_read_is_listed_with_the_reason(
     assert f"pods/{running.object_name}/pod.yaml: the pod. The cluster did not answer." in missing
 
 
-def test_a_bundle_has_what_was_measured_and_the_events_of_all_its_objects(
+def test_bundle_has_measurements_and_events_of_its_objects(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim = {
@@ -213,7 +209,7 @@ def test_without_prometheus_the_bundle_says_that_use_is_missing(people: People, 
     assert "use.csv: what its pods used, by minute. CPU, memory, disk and network over time need Prometheus" in missing
 
 
-def test_a_bundle_of_the_platform_says_what_is_set_and_no_secret(people: People, running: Execution) -> None:
+def test_platform_bundle_shows_settings_without_secrets(people: People, running: Execution) -> None:
     PlatformReport.objects.create(
         data_plane=LOCAL,
         checked_at=MOMENT,
@@ -233,14 +229,14 @@ def test_a_bundle_of_the_platform_says_what_is_set_and_no_secret(people: People,
     assert AuditEntry.objects.filter(action="downloaded", actor_name="ada-admin").count() == 1
 
 
-def test_the_page_says_what_will_be_in_it_and_notes_nothing(people: People, running: Execution) -> None:
+def test_bundle_page_lists_contents_and_records_nothing(people: People, running: Execution) -> None:
     page = client_of(people.owner).get(f"/executions/{running.pk}/support/").content.decode()
     assert "What will be in it" in page
     assert "read the logs before you give them away" in page
     assert not AuditEntry.objects.filter(action="downloaded").exists()
 
 
-def test_text_that_takes_too_long_is_missing_with_the_reason(
+def test_slow_text_is_missing_with_the_reason(
     people: People, running: Execution, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(textwork, "workers", FailingWorkers(TextTooLong()))

@@ -50,7 +50,7 @@ class Resting(Counted):
 
 
 @virtual_time
-async def test_a_page_that_rests_takes_in_many_changes_once_a_second_and_a_lone_one_at_once() -> None:
+async def test_resting_page_merges_changes_and_shows_lone_one_immediately() -> None:
     page, cluster = Resting(), FakeCluster()
     runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
     fill(runtime, cluster)
@@ -83,7 +83,7 @@ async def looks_in_a_minute(pod: RawObject, view: ExecutionsView) -> int:
 
 
 @virtual_time
-async def test_a_page_of_pods_that_run_well_is_looked_at_every_twenty_seconds() -> None:
+async def test_quiet_pod_page_is_refreshed_every_twenty_seconds() -> None:
     assert await looks_in_a_minute(RESTING, ExecutionsView()) == 3
 
 
@@ -92,9 +92,7 @@ async def test_a_page_of_pods_that_run_well_is_looked_at_every_twenty_seconds() 
     [(restarted(1), ExecutionsView()), (RESTING, ExecutionsView(age="1 d")), (RESTING, ExecutionsView(text="x"))],
 )
 @virtual_time
-async def test_a_page_whose_words_or_rows_change_with_time_is_looked_at_every_five_seconds(
-    pod: RawObject, view: ExecutionsView
-) -> None:
+async def test_page_changing_with_time_is_refreshed_every_five_seconds(pod: RawObject, view: ExecutionsView) -> None:
     assert await looks_in_a_minute(pod, view) == 12
 
 
@@ -149,9 +147,7 @@ async def taken_in(feed: Feed, seconds: float) -> None:
     ],
 )
 @virtual_time
-async def test_the_longer_an_update_takes_with_its_sending_the_more_changes_are_seen_by_the_next(
-    page: Working, sending: float, apart: float
-) -> None:
+async def test_slower_updates_merge_more_changes(page: Working, sending: float, apart: float) -> None:
     runtime = runtime_with()
     with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
         socket = asyncio.create_task(taken_in(feed, sending))
@@ -194,7 +190,7 @@ def freshness_of(feed: Feed) -> FreshnessView:
 
 
 @virtual_time
-async def test_a_page_that_was_late_once_is_looked_at_soon_and_is_not_called_behind_any_more() -> None:
+async def test_page_late_once_recovers_and_is_not_behind() -> None:
     runtime = runtime_with()
     with Feeds(turns=LateOnce()).joined(ExecutionsPage(), runtime, OPERATOR, ExecutionsView()) as feed:
         await feed.after(0)
@@ -205,7 +201,7 @@ async def test_a_page_that_was_late_once_is_looked_at_soon_and_is_not_called_beh
 
 
 @virtual_time
-async def test_a_page_that_was_live_says_that_it_is_behind_with_the_look_that_is_late() -> None:
+async def test_live_page_says_behind_when_a_look_is_late() -> None:
     runtime, turns = runtime_with(), LateOnce()
     turns.is_late = False
     with Feeds(turns=turns).joined(ExecutionsPage(), runtime, OPERATOR, ExecutionsView()) as feed:
@@ -232,7 +228,7 @@ class Burst(ExecutionsPage):
 
 
 @virtual_time
-async def test_a_list_that_many_changes_have_overtaken_is_called_whole_again_soon() -> None:
+async def test_overtaken_list_is_called_whole_again_soon() -> None:
     page, runtime = Burst(), runtime_with()
     with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
         await feed.after(0)
@@ -250,7 +246,7 @@ async def test_a_list_that_many_changes_have_overtaken_is_called_whole_again_soo
 
 
 @virtual_time
-async def test_one_failure_does_not_end_the_freshness_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_single_failure_does_not_end_page_freshness(monkeypatch: pytest.MonkeyPatch) -> None:
     answers: Iterator[Freshness | ValueError] = iter([Freshness(True, 0.0, ""), ValueError("once")])
 
     def freshness(runtime: Runtime) -> Freshness:
@@ -284,7 +280,7 @@ async def test_pages_of_each_runtime_get_its_own_measurements() -> None:
 
 
 @virtual_time
-async def test_others_run_between_two_slices_of_a_rendering_although_nobody_waits_for_one(
+async def test_rendering_slices_yield_even_without_waiters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(feed_module, "SLICE_SECONDS", -1.0)  # each piece is a slice

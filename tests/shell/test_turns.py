@@ -36,7 +36,7 @@ async def test_after_a_quiet_time_pages_look_at_once() -> None:
 
 
 @virtual_time
-async def test_pages_take_no_more_than_their_share_of_the_time() -> None:
+async def test_pages_use_at_most_their_share_of_time() -> None:
     cpu = Cpu()
     turns = Turns(share=0.5, cpu=cpu)
     await passes(10)
@@ -47,7 +47,7 @@ async def test_pages_take_no_more_than_their_share_of_the_time() -> None:
 
 
 @virtual_time
-async def test_the_one_that_has_been_due_for_longest_comes_first() -> None:
+async def test_longest_due_page_comes_first() -> None:
     cpu, order = Cpu(), list[str]()
     turns = Turns(cpu=cpu)
     await look(turns, cpu, 1.0)  # so the others have to wait
@@ -61,7 +61,7 @@ async def test_the_one_that_has_been_due_for_longest_comes_first() -> None:
 
 
 @virtual_time
-async def test_of_two_busy_pages_neither_waits_for_ever() -> None:
+async def test_busy_pages_do_not_starve_each_other() -> None:
     cpu, looks = Cpu(), {"quick": 0, "slow": 0}
     turns = Turns(cpu=cpu)
 
@@ -80,7 +80,7 @@ async def test_of_two_busy_pages_neither_waits_for_ever() -> None:
 
 
 @virtual_time
-async def test_a_very_long_look_delays_the_others_by_no_more_than_a_second() -> None:
+async def test_very_long_look_delays_others_at_most_a_second() -> None:
     cpu = Cpu()
     turns = Turns(share=0.5, cpu=cpu)
     await look(turns, cpu, 60.0)
@@ -92,7 +92,7 @@ async def test_a_very_long_look_delays_the_others_by_no_more_than_a_second() -> 
 
 
 @virtual_time
-async def test_a_page_that_is_left_while_it_waits_takes_no_turn_from_the_next() -> None:
+async def test_page_left_while_waiting_takes_no_turn() -> None:
     cpu = Cpu()
     turns = Turns(cpu=cpu)
     await look(turns, cpu, 0.3)
@@ -104,7 +104,7 @@ async def test_a_page_that_is_left_while_it_waits_takes_no_turn_from_the_next() 
         assert await stays < 1, "after the first one's work, and not after that of the one that left"
 
 
-async def test_two_pages_never_have_their_turns_in_one_round_of_the_loop() -> None:
+async def test_two_pages_never_take_turns_in_same_loop_round() -> None:
     loop, turns, rounds = asyncio.get_running_loop(), Turns(), list[int]()
     tasks: list[asyncio.Task[None]] = []
 
@@ -121,7 +121,7 @@ async def test_two_pages_never_have_their_turns_in_one_round_of_the_loop() -> No
     assert len(set(rounds)) == len(rounds) == len(tasks)
 
 
-def test_a_loop_that_ends_takes_no_turn_from_the_next_loop() -> None:
+def test_ended_loop_takes_no_turn_from_the_next() -> None:
     turns, loop = Turns(), asyncio.new_event_loop()
 
     async def take() -> bool:

@@ -42,7 +42,7 @@ async def test_all_who_ask_get_one_reading() -> None:
     assert sessions.readings == [{"alive-1", "alive-2", "ended"}]
 
 
-async def test_who_comes_during_a_slow_reading_is_not_taken_for_logged_out() -> None:
+async def test_newcomer_during_slow_reading_is_not_logged_out() -> None:
     sessions, reading, answered = Sessions(), asyncio.Event(), asyncio.Event()
 
     async def slowly(session_keys: Collection[str]) -> dict[str, Viewer]:
@@ -60,7 +60,7 @@ async def test_who_comes_during_a_slow_reading_is_not_taken_for_logged_out() -> 
     assert sessions.readings == [{"alive-1"}, {"alive-2"}]
 
 
-async def test_who_comes_during_a_reading_gets_the_role_of_now() -> None:
+async def test_newcomer_during_reading_gets_the_current_role() -> None:
     """In another tab of the same session, opened by somebody who was made an operator while a slow reading went on."""
     role, reading, answered = [Role.PRACTITIONER], asyncio.Event(), asyncio.Event()
 
@@ -80,7 +80,7 @@ async def test_who_comes_during_a_reading_gets_the_role_of_now() -> None:
     assert [await first, await second] == [Viewer(1, "alice", Role.PRACTITIONER), Viewer(1, "alice", Role.OPERATOR)]
 
 
-async def test_a_database_that_never_answers_counts_as_one_that_fails() -> None:
+async def test_database_that_never_answers_counts_as_failing() -> None:
     answered = asyncio.Event()
 
     async def never(session_keys: Collection[str]) -> dict[str, Viewer]:
@@ -95,7 +95,7 @@ async def test_a_database_that_never_answers_counts_as_one_that_fails() -> None:
     await asyncio.sleep(0.01)
 
 
-async def test_who_is_still_who_they_were_is_told_nothing_until_that_changes() -> None:
+async def test_viewer_watch_answers_only_after_a_change() -> None:
     role = [Role.PRACTITIONER]
     readings, fifth = count(1), asyncio.Event()
 
@@ -112,7 +112,7 @@ async def test_who_is_still_who_they_were_is_told_nothing_until_that_changes() -
     assert await waiting == Viewer(1, "alice", Role.OPERATOR)
 
 
-async def test_an_error_in_one_question_is_no_error_of_the_others() -> None:
+async def test_error_in_a_question_does_not_affect_others() -> None:
     watch = SessionWatch(Sessions().read, seconds=0.001)
     answers = await asyncio.gather(
         watch.viewer("alive-1"), watch.viewer("alive-2", lambda viewer: bool(1 / 0)), return_exceptions=True
@@ -121,7 +121,7 @@ async def test_an_error_in_one_question_is_no_error_of_the_others() -> None:
     assert isinstance(answers[1], ZeroDivisionError)
 
 
-async def test_nothing_is_read_and_no_task_runs_when_nobody_asks_any_more() -> None:
+async def test_reading_and_task_stop_when_nobody_asks() -> None:
     sessions = Sessions()
     watch = SessionWatch(sessions.read, seconds=60)
     asking = [asyncio.create_task(watch.viewer("alive")) for _ in range(3)]
@@ -135,7 +135,7 @@ async def test_nothing_is_read_and_no_task_runs_when_nobody_asks_any_more() -> N
     assert sessions.readings == []
 
 
-async def test_a_database_that_fails_for_a_moment_ends_no_page() -> None:
+async def test_brief_database_failure_ends_no_page() -> None:
     sessions = Sessions()
     sessions.failures = 3
     assert await SessionWatch(sessions.read, seconds=0.001).viewer("alive") == ALICE
@@ -169,7 +169,7 @@ def test_any_number_of_sessions_is_read_in_three_queries(
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 100])
-def test_ended_sessions_and_no_others_are_missing_however_many_are_read_at_once(
+def test_only_ended_sessions_are_missing_in_any_batch_size(
     people: People, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     monkeypatch.setattr(watching, "_READ_AT_ONCE", at_once)
@@ -185,7 +185,7 @@ def test_ended_sessions_and_no_others_are_missing_however_many_are_read_at_once(
 
 
 @virtual_time
-async def test_a_database_that_does_not_answer_is_asked_by_one_reading_at_a_time() -> None:
+async def test_unresponsive_database_is_asked_by_a_single_reading() -> None:
     asked, answers = 0, asyncio.Event()
 
     async def read(keys: Collection[str]) -> Mapping[str, Viewer]:

@@ -79,7 +79,7 @@ def test_starts_are_grouped_and_the_largest_group_is_first(
     assert (first.count, first.total.p50, first.total.p90, second.total.p50) == ("3", "2.0 s", "30 s", "4.0 s")
 
 
-def test_shares_are_of_the_starts_in_which_they_are_known(start: Make) -> None:
+def test_shares_count_only_starts_where_they_are_known(start: Make) -> None:
     for cached, new in ((True, False), (False, True), (False, None), (None, None)):
         start(image_cached=cached, node_started=new)
     start(tier_id="large")
@@ -88,7 +88,7 @@ def test_shares_are_of_the_starts_in_which_they_are_known(start: Make) -> None:
     assert (large.cold, large.new_node) == ("not known", "not known")
 
 
-def test_starts_before_the_range_and_those_cut_off_are_not_counted(start: Make) -> None:
+def test_starts_before_range_or_interrupted_are_not_counted(start: Make) -> None:
     start(1)
     start(2, days=8)
     start(3, ran=False, reason="stop_requested")
@@ -98,9 +98,7 @@ def test_starts_before_the_range_and_those_cut_off_are_not_counted(start: Make) 
     assert [(line.name, line.count) for line in lines(StartTimesView(range="30"))] == [("Small", "2"), ("Large", "1")]
 
 
-def test_groups_with_fewest_starts_are_left_out_but_counted_with_all(
-    start: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groups_with_fewest_starts_are_counted_but_unlisted(start: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start_time_records, "MOST_GROUPS", 1)
     start(days=2)
     start(days=3)
@@ -109,7 +107,7 @@ def test_groups_with_fewest_starts_are_left_out_but_counted_with_all(
     assert ([one.name for one in found.groups], found.left_out, found.shown.whole.starts) == (["Small"], 1, 3)
 
 
-def test_each_day_has_its_percentiles_and_its_share_of_cold_starts(start: Make) -> None:
+def test_days_have_percentiles_and_cold_start_share(start: Make) -> None:
     for total, cached in ((10, True), (10, True), (90, False)):
         start(total, days=1, image_cached=cached, node_started=False)
     start(4, tier_id="large")
@@ -137,7 +135,7 @@ def test_tiers_of_one_name_are_told_with_their_ids(start: Make) -> None:
     assert {line.name for line in lines()} == {"Small (small)", "Small (small-2)"}
 
 
-def test_phases_have_their_share_of_the_time_and_those_that_nothing_had_are_left_out(start: Make) -> None:
+def test_phases_have_time_shares_without_empty_ones(start: Make) -> None:
     start(20, queued=5, pulling=15, setup=0)
     start(20, queued=5, merged=15, merged_phases="pulling starting")
     queued, pulling, merged = phase_times(read().shown.whole)
@@ -147,7 +145,7 @@ def test_phases_have_their_share_of_the_time_and_those_that_nothing_had_are_left
     assert [one.share for one in (queued, pulling, merged)] == pytest.approx([25, 38, 38], abs=1)
 
 
-def test_the_slowest_starts_say_what_took_longer_than_usual_in_their_group(start: Make) -> None:
+def test_slowest_starts_name_their_unusual_phase(start: Make) -> None:
     for _ in range(5):
         start(21, queued=20, pulling=1, image_cached=True)
     start(74, queued=26, pulling=48, image_cached=False, image_bytes=1_800_000_000)
@@ -157,7 +155,7 @@ def test_the_slowest_starts_say_what_took_longer_than_usual_in_their_group(start
 
 
 @pytest.mark.usefixtures("runtime")
-def test_the_page_links_the_slowest_to_their_executions_and_a_group_to_its_phases(start: Make, people: People) -> None:
+def test_page_links_slowest_executions_and_group_phases(start: Make, people: People) -> None:
     kept = make_execution(people.owner, make_project(people.owner), title="Train")
     start(90, execution_id=kept.pk, queued=90)
     start(80, queued=80, tier_id="large")
@@ -174,7 +172,7 @@ def test_the_page_links_the_slowest_to_their_executions_and_a_group_to_its_phase
 
 
 @pytest.mark.usefixtures("runtime")
-def test_the_file_has_all_percentiles_of_a_group_in_one_row(start: Make, people: People) -> None:
+def test_file_has_all_percentiles_of_group_in_a_row(start: Make, people: People) -> None:
     start(12.5, queued=2, image="=cmd|1", image_cached=False)
     answer = client_of(people.operator).get("/startup/?by=image&range=30&download=1")
     assert answer["Content-Disposition"] == 'attachment; filename="start-up-by-image-30-days-2026-03-04.csv"'
@@ -186,7 +184,7 @@ def test_the_file_has_all_percentiles_of_a_group_in_one_row(start: Make, people:
 
 
 @pytest.mark.usefixtures("runtime")
-def test_without_any_start_the_page_says_so_and_offers_a_longer_time(client: Client, people: People) -> None:
+def test_page_without_starts_says_so_and_offers_longer_range(client: Client, people: People) -> None:
     client.force_login(people.admin)
     assert 'href="?by=tier&amp;range=30">Show 30 days' in client.get("/startup/").content.decode()
     assert ">Launch<" in client.get("/startup/?range=30").content.decode()

@@ -38,13 +38,13 @@ def is_close(found: float | None, exact: float) -> bool:
 
 
 @given(TIMES, st.integers(1, 100))
-def test_a_percentile_is_within_the_accuracy_of_the_exact_one(times: list[float], percent: int) -> None:
+def test_percentile_is_within_accuracy_of_exact_one(times: list[float], percent: int) -> None:
     exact = sorted(times)[math.ceil(len(times) * percent / 100) - 1]
     assert is_close(percentile(summed(times).times[WHOLE], percent), exact)
 
 
 @given(st.lists(TIMES, max_size=4), st.integers(1, 100))
-def test_a_percentile_of_whole_starts_is_as_good_and_exact_for_a_few(days: list[list[float]], percent: int) -> None:
+def test_whole_percentile_is_accurate_and_exact_for_few(days: list[list[float]], percent: int) -> None:
     times = sorted(seconds for day in days for seconds in day)
     found = whole_percentile(together(map(summed, days)), percent)
     if not times:
@@ -62,7 +62,7 @@ def test_the_time_together_is_within_the_accuracy_too(times: list[float]) -> Non
 
 
 @given(st.lists(COUNTED, max_size=6))
-def test_days_together_are_as_if_all_starts_were_of_one(
+def test_summed_days_equal_a_single_day_of_all(
     days: list[tuple[list[float], bool | None, bool | None]],
 ) -> None:
     whole = StartSums()

@@ -44,7 +44,7 @@ def record(start: StartUp) -> None:
         startdays.record(start)
 
 
-def test_a_start_is_counted_in_each_of_its_groups_when_it_runs(shop: Shop) -> None:
+def test_running_start_is_counted_in_each_of_its_groups(shop: Shop) -> None:
     execution = shop.launch()
     starts(World(), execution)
     assert set(StartDay.objects.values_list("grouping", "group")) == GROUPS
@@ -57,7 +57,7 @@ def test_a_start_is_counted_in_each_of_its_groups_when_it_runs(shop: Shop) -> No
     assert set(StartDay.objects.values_list("day", "starts")) == {(NOW.date(), 1)}
 
 
-def test_what_events_complete_later_is_counted_instead_of_what_was_known(shop: Shop) -> None:
+def test_late_events_replace_what_was_counted(shop: Shop) -> None:
     starts(World(), shop.launch(), events_late=True)
     at_once, late = StartUp.objects.get(), sums()
     assert at_once.image_cached is False
@@ -67,13 +67,13 @@ def test_what_events_complete_later_is_counted_instead_of_what_was_known(shop: S
     assert late.slowest == [(at_once.total, at_once.pk)]
 
 
-def test_one_that_never_ran_is_not_counted(shop: Shop) -> None:
+def test_start_that_never_ran_is_not_counted(shop: Shop) -> None:
     request_stop(shop.launch(), by="alice", now=NOW + timedelta(seconds=30))
     assert StartUp.objects.exists()
     assert not StartDay.objects.exists()
 
 
-def test_days_and_groups_are_kept_apart_and_those_of_one_added_up(shop: Shop) -> None:
+def test_days_and_groups_are_separate_and_summed_per_day(shop: Shop) -> None:
     record(ran(shop, 1))
     record(ran(shop, 2, image="other:1"))
     record(ran(shop, 3, at=NOW - timedelta(days=1)))

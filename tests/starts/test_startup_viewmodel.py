@@ -28,7 +28,7 @@ def told(start: StartMeasures | None, usual: UsualStart = USUAL, *, is_final: bo
     return shown
 
 
-def test_a_slow_pull_is_told_with_its_cause_and_the_usual_time() -> None:
+def test_slow_pull_is_shown_with_cause_and_usual_time() -> None:
     shown = told(COLD)
     assert shown.sentence == "Started in 1 min. Usually 14 s."
     pull = next(bar for bar in shown.bars if bar.word == "Image pull")
@@ -44,7 +44,7 @@ def test_the_bars_follow_one_another_and_fill_the_whole() -> None:
     assert abs(bars[-1].left + bars[-1].width - 100) < 0.02
 
 
-def test_what_is_usual_is_not_said_of_a_few_starts() -> None:
+def test_few_starts_give_no_usual_time() -> None:
     shown = told(COLD, replace(USUAL, count=4))
     assert (shown.sentence, shown.basis) == ("Started in 1 min.", "")
     assert not any(bar.usual or bar.is_slow for bar in shown.bars)
@@ -66,7 +66,7 @@ def test_a_new_node_is_told_in_its_parts() -> None:
     assert bar.note == "A new node was started: until it was requested 10 s, until it was ready 19 s."
 
 
-def test_a_start_under_way_and_one_that_was_cut_off_are_told_apart() -> None:
+def test_running_start_and_interrupted_start_are_distinguished() -> None:
     open_start = replace(COLD, ran=False, open_phase=Phase.PULLING)
     assert told(open_start).sentence == "Starting for 1 min. Usually 14 s."
     assert [bar.word for bar in told(open_start).bars if bar.is_open] == ["Image pull"]
@@ -95,7 +95,7 @@ def test_a_start_is_one_line_of_a_download() -> None:
     )
 
 
-def test_the_cause_of_a_slow_start_is_what_took_longer_than_usual_and_not_what_always_takes_long() -> None:
+def test_slow_start_cause_is_the_phase_above_its_usual() -> None:
     start = StartMeasures(
         total=130, seconds={Phase.PULLING: 90, Phase.NODE_WAIT: 40}, node_started=True, image_cached=False
     )
@@ -120,7 +120,7 @@ def test_a_start_looks_as_stored() -> None:
         (Phase.ANSWERING, True, "Ended after 1 min, before it ran.", "8.0 s so far"),
     ],
 )  # fmt: skip
-def test_a_start_that_is_not_complete_differs_in_its_caption_and_its_open_phase(
+def test_incomplete_start_differs_in_caption_and_open_phase(
     phase: Phase, is_final: bool, caption: str, took: str
 ) -> None:
     page = page_of(replace(COLD, ran=False, open_phase=phase), is_final=is_final)

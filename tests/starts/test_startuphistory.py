@@ -37,7 +37,7 @@ def ids(**group: Any) -> list[str]:
     return [one.execution_id for one in recent_starts(**group)]
 
 
-def test_the_newest_starts_come_first_and_no_more_than_asked_for(shop: Shop) -> None:
+def test_newest_starts_come_first_up_to_the_limit(shop: Shop) -> None:
     for minutes in (3, 1, 2):
         start(shop, f"e{minutes}", minutes)
     assert ids() == ["e1", "e2", "e3"]
@@ -53,7 +53,7 @@ def test_a_group_is_what_is_given_of_it(shop: Shop) -> None:
     assert ids(tier="small", environment="script", node_pool="default") == []
 
 
-def test_a_start_that_ended_before_it_ran_is_no_measure(shop: Shop) -> None:
+def test_start_that_ended_before_running_is_not_measured(shop: Shop) -> None:
     start(shop, "stopped", 1, ran=False, reason="stop_requested")
     assert ids() == []
 
@@ -65,7 +65,7 @@ def test_a_start_keeps_what_is_not_known_unknown(shop: Shop) -> None:
     assert (found.image_cached, found.node_started, found.tier_id) == (True, None, "small")
 
 
-def test_a_new_node_usually_takes_what_starts_of_its_pool_waited_for_one(shop: Shop) -> None:
+def test_usual_node_start_comes_from_its_pool(shop: Shop) -> None:
     for number in range(FEWEST_NODE_STARTS):
         assert usual_node_start("default") is None
         start(shop, f"e{number}", number, node_wait=200.0 + 10 * number, node_started=True)
@@ -76,7 +76,7 @@ def test_a_new_node_usually_takes_what_starts_of_its_pool_waited_for_one(shop: S
     assert usual_node_start("batch") is None
 
 
-def test_a_launch_usually_takes_what_those_that_found_a_node_took_without_the_queue(shop: Shop) -> None:
+def test_usual_launch_excludes_queue_and_node_waits(shop: Shop) -> None:
     tier, environment = shop.tier.pk, shop.workspace.pk
     for number in range(FEWEST_NODE_STARTS):
         assert usual_start(tier=tier, environment=environment) is None
@@ -87,14 +87,14 @@ def test_a_launch_usually_takes_what_those_that_found_a_node_took_without_the_qu
     assert usual_start(tier=tier, environment="another") is None
 
 
-def test_with_the_pull_of_now_it_is_not_that_of_then(shop: Shop) -> None:
+def test_usual_start_uses_the_current_pull(shop: Shop) -> None:
     for number in range(FEWEST_NODE_STARTS):
         start(shop, f"e{number}", number, total=50.0, queued=0.0, pulling=30.0)
     start(shop, "not-told-apart", 0, total=900.0)
     assert usual_start(tier=shop.tier.pk, environment=shop.workspace.pk, pull=5.0) == 25
 
 
-def test_the_pace_of_a_pool_is_that_of_its_pulls_that_are_large_enough(shop: Shop) -> None:
+def test_pool_pull_speed_ignores_small_pulls(shop: Shop) -> None:
     for number in range(FEWEST_NODE_STARTS):
         assert usual_pace("default") is None
         start(shop, f"e{number}", number, pulling=20.0 + number, image_bytes=1_000_000_000, image="lab:2")
@@ -114,7 +114,7 @@ def test_the_pace_of_a_pool_is_that_of_its_pulls_that_are_large_enough(shop: Sho
         pytest.param({"tier": "small", "environment": "script"}, "start_ups_of_a_choice", id="choice"),
     ],
 )
-def test_each_group_is_read_in_the_order_of_an_index(shop: Shop, group: dict[str, Any], index: str) -> None:
+def test_groups_are_read_in_index_order(shop: Shop, group: dict[str, Any], index: str) -> None:
     with CaptureQueriesContext(connection) as queries:
         recent_starts(**group)
     with connection.cursor() as cursor:

@@ -153,14 +153,14 @@ async def stopped_before(world: World, execution: Execution) -> Any:
     await world.step(controller)
 
 
-def test_one_that_was_stopped_before_it_ran_is_recorded_as_far_as_it_came(shop: Shop) -> None:
+def test_start_stopped_before_running_is_recorded_partly(shop: Shop) -> None:
     stopped_before(World(), shop.launch())
     found = StartUp.objects.get()
     assert (found.ran, found.reason, found.queued, found.volumes) == (False, "stop_requested", 2, 4)
     assert found.total == 6
 
 
-def test_one_that_left_the_queue_is_recorded_with_its_wait(shop: Shop) -> None:
+def test_start_that_left_the_queue_is_recorded_with_wait(shop: Shop) -> None:
     execution = shop.launch()
     request_stop(execution, by="alice", now=NOW + timedelta(seconds=30))
     found = StartUp.objects.get()
@@ -168,7 +168,7 @@ def test_one_that_left_the_queue_is_recorded_with_its_wait(shop: Shop) -> None:
     assert found.image == "compute-grid/jupyterlab:4.6"
 
 
-def test_one_that_timed_out_in_the_queue_is_recorded_with_its_wait(shop: Shop) -> None:
+def test_start_timed_out_in_queue_is_recorded_with_wait(shop: Shop) -> None:
     ConfigRecord.objects.create(key=OVER_QUOTA_TIMEOUT.key, value="60")
     shop.tier.maximum_simultaneous = 1
     shop.tier.save()
@@ -183,7 +183,7 @@ def test_one_that_timed_out_in_the_queue_is_recorded_with_its_wait(shop: Shop) -
 @pytest.mark.parametrize(
     "after", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["before its effect", "after its effect"]
 )
-def test_a_controller_that_is_killed_at_any_call_leaves_one_record(shop: Shop, after: bool) -> None:
+def test_controller_killed_at_any_call_leaves_a_single_record(shop: Shop, after: bool) -> None:
     @in_world
     async def killed_at_each() -> None:
         at, calls = 0, 1
@@ -208,7 +208,7 @@ def test_a_controller_that_is_killed_at_any_call_leaves_one_record(shop: Shop, a
     killed_at_each()
 
 
-def test_a_cluster_s_record_is_of_its_head_and_first_worker(shop: Shop, worker_tier: Any) -> None:
+def test_cluster_record_covers_head_and_first_worker(shop: Shop, worker_tier: Any) -> None:
     @in_world
     async def comes_up() -> None:
         world = World()
@@ -225,7 +225,7 @@ def test_a_cluster_s_record_is_of_its_head_and_first_worker(shop: Shop, worker_t
     assert found.first_worker is not None
 
 
-def test_a_failure_to_measure_does_not_keep_it_from_running(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measurement_failure_does_not_block_the_start(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object) -> None:
         raise ValueError("a bug")
 

@@ -61,7 +61,7 @@ def queued(people: People, runtime: Runtime) -> Execution:
     return row
 
 
-def test_rows_cards_and_the_overview_say_when_what_waits_is_expected_to_start(
+def test_rows_cards_and_overview_say_the_expected_start(
     people: People, queued: Execution, expecting: Expecting
 ) -> None:
     expecting.say({queued: 250})
@@ -72,7 +72,7 @@ def test_rows_cards_and_the_overview_say_when_what_waits_is_expected_to_start(
     assert expecting.reads >= 3
 
 
-def test_nothing_is_said_of_what_is_not_known_or_runs(
+def test_unknown_or_running_executions_have_no_expectation(
     people: People, queued: Execution, expecting: Expecting, runtime: Runtime
 ) -> None:
     expecting.say({queued: None})
@@ -85,7 +85,7 @@ def test_nothing_is_said_of_what_is_not_known_or_runs(
     assert not expecting.reads
 
 
-def test_how_right_waits_were_is_said_of_the_stage_of_each(queued: Execution, expecting: Expecting) -> None:
+def test_accuracy_is_said_of_the_stage_of_each_wait(queued: Execution, expecting: Expecting) -> None:
     stages = (WaitPrediction.Stage.QUEUED, WaitPrediction.Stage.ADMITTED, WaitPrediction.Stage.ROOM)
     lately = {str(stage): Accuracy(near, 10) for near, stage in enumerate(stages, 1)}
     found = {queued.pk: WaitEstimate(60.0, 30.0, 90.0, "By others."), "crowded": WaitEstimate(60.0, 30.0, 90.0)}
@@ -148,7 +148,7 @@ def test_a_row_says_it_in_coarse_steps(seconds: float | None, said: str) -> None
     assert wait_note(WaitEstimate(seconds)) == said
 
 
-def test_of_what_has_a_problem_nothing_is_expected() -> None:
+def test_problem_has_no_expected_start() -> None:
     problem = StatusLine("problem", "Deploying", "The image does not exist.")
     assert with_note(problem, "Expected to start any moment.") is problem
 
@@ -162,7 +162,7 @@ def test_of_what_has_a_problem_nothing_is_expected() -> None:
         ("gone", "", None),
     ],
 )
-def test_a_start_needs_a_new_node_when_that_came_after_its_pod(
+def test_start_needs_a_new_node_that_came_after_pod(
     node: str, created: str, needs: bool | None, people: People, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     row = make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING)
@@ -194,7 +194,7 @@ def crowded(people: People, cluster: FakeCluster) -> tuple[Execution, Execution]
     return runs, waits
 
 
-def test_who_waits_for_room_is_seen_with_what_holds_the_node(
+def test_execution_waiting_for_room_is_seen_with_its_occupants(
     crowded: tuple[Execution, Execution], cluster: FakeCluster, runtime: Runtime
 ) -> None:
     runs, waits = crowded
@@ -206,7 +206,7 @@ def test_who_waits_for_room_is_seen_with_what_holds_the_node(
     assert waits.pk not in found.new_nodes
 
 
-def test_it_needs_a_node_when_the_pool_may_have_another(
+def test_waiting_pod_needs_a_node_when_pool_may_grow(
     crowded: tuple[Execution, Execution], cluster: FakeCluster, runtime: Runtime
 ) -> None:
     status = builders.config_map("cluster-autoscaler-status", {"status": AUTOSCALER}, namespace="kube-system")

@@ -56,7 +56,7 @@ def test_a_new_tier_is_saved_and_recorded(admin: Client) -> None:
         ("kinds", "fortran", "not one of the available choices"),
     ],
 )
-def test_a_wrong_entry_is_said_at_its_field_and_nothing_is_saved(
+def test_wrong_tier_entry_is_reported_at_its_field_unsaved(
     admin: Client, field: str, value: str, sentence: str
 ) -> None:
     answer = admin.post("/tiers/new/", {**TIER, field: value})
@@ -106,7 +106,7 @@ def test_a_recorded_change_can_be_taken_back(admin: Client, tier: HardwareTier) 
     assert AuditEntry.objects.first().changes["memory"] == ["8Gi", "4Gi"]  # type: ignore[union-attr]
 
 
-def test_a_change_that_no_longer_fits_is_not_taken_back(admin: Client, tier: HardwareTier) -> None:
+def test_outdated_change_is_not_undone(admin: Client, tier: HardwareTier) -> None:
     admin.post("/tiers/small/", {**TIER, "memory": "8Gi", "version": version_of(admin, "/tiers/small/")})
     entry = AuditEntry.objects.get()
     HardwareTier.objects.filter(id="small").update(shared_memory="6Gi")
@@ -126,7 +126,7 @@ def test_two_admins_who_edit_at_once_notice(admin: Client, tier: HardwareTier) -
     assert (tier.cores, tier.memory) == ("2", "4Gi")
 
 
-def test_a_new_default_takes_the_mark_off_the_old_one(admin: Client, tier: HardwareTier) -> None:
+def test_new_default_tier_replaces_the_old_one(admin: Client, tier: HardwareTier) -> None:
     HardwareTier.objects.filter(id="small").update(is_default=True)
     assert admin.post("/tiers/new/", {**TIER, "id": "big", "is_default": "on"}).status_code == 302
     assert list(HardwareTier.objects.filter(is_default=True).values_list("id", flat=True)) == ["big"]
@@ -162,7 +162,7 @@ def test_saving_without_a_change_records_nothing(admin: Client, tier: HardwareTi
     assert not AuditEntry.objects.exists()
 
 
-def test_a_tier_that_fits_is_saved_to_the_list_and_one_that_does_not_to_its_page(admin: Client) -> None:
+def test_fitting_tier_returns_to_list_and_others_to_page(admin: Client) -> None:
     fits = admin.post("/tiers/new/", TIER)
     too_large = admin.post("/tiers/new/", {**TIER, "id": "whale", "memory": "1Ti"})
     assert (fits["Location"], too_large["Location"]) == ("/tiers/", "/tiers/whale/")
@@ -178,9 +178,7 @@ def test_the_fit_is_told_for_what_is_being_typed(admin: Client) -> None:
     assert "Fill in the pool" in admin.get("/tiers/new/").content.decode()
 
 
-def test_while_the_cluster_is_unknown_the_form_says_that_nobody_knows_the_fit(
-    admin: Client, tier: HardwareTier
-) -> None:
+def test_unknown_cluster_makes_the_fit_unknown(admin: Client, tier: HardwareTier) -> None:
     with using_runtime(new_runtime({LOCAL: FakeCluster()})):
         assert "nodes are not known now" in admin.get("/tiers/small/").content.decode()
         assert "How they fit their nodes" not in admin.get("/tiers/").content.decode()
@@ -196,7 +194,7 @@ def test_the_check_follows_the_typing_and_saves_nothing(admin: Client, tier: Har
     assert admin.post("/tiers/none/check/", TIER).status_code == 404
 
 
-def test_check_without_scripts_shows_the_form_again_and_saves_nothing(admin: Client, tier: HardwareTier) -> None:
+def test_check_without_scripts_shows_the_form_and_saves_nothing(admin: Client, tier: HardwareTier) -> None:
     answer = admin.post("/tiers/small/", {**TIER, "cores": "3", "check": "on"})
     text = answer.content.decode()
     assert answer.status_code == 200
@@ -205,9 +203,7 @@ def test_check_without_scripts_shows_the_form_again_and_saves_nothing(admin: Cli
     assert HardwareTier.objects.get().cores == "1"
 
 
-def test_a_running_execution_that_would_find_no_place_again_is_counted(
-    admin: Client, tier: HardwareTier, people: People
-) -> None:
+def test_running_execution_that_could_not_restart_is_counted(admin: Client, tier: HardwareTier, people: People) -> None:
     make_execution(people.owner, make_project(people.owner), tier=tier)
     said = "1 execution runs on this tier now. It keeps its node; launched again on these values, it finds no place."
     assert said in admin.post("/tiers/small/check/", {**TIER, "cores": "64"}).content.decode()
@@ -215,9 +211,7 @@ def test_a_running_execution_that_would_find_no_place_again_is_counted(
 
 
 @pytest.mark.parametrize("files", [Project.Files.GIT, Project.Files.REMOTE])
-def test_the_executor_is_counted_once_a_project_keeps_its_files_in_git(
-    admin: Client, tier: HardwareTier, files: str
-) -> None:
+def test_executor_is_counted_once_a_project_uses_git(admin: Client, tier: HardwareTier, files: str) -> None:
     def said() -> str:
         return admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
 
@@ -230,7 +224,7 @@ def test_the_executor_is_counted_once_a_project_keeps_its_files_in_git(
 @pytest.mark.parametrize(
     ("kinds", "is_counted"), [([], True), (["workspace", "job"], True), (["job"], True), (["cluster"], False)]
 )
-def test_nginx_in_front_is_counted_on_tiers_for_programs_with_a_page(
+def test_nginx_is_counted_on_tiers_for_page_programs(
     admin: Client, tier: HardwareTier, kinds: list[str], is_counted: bool
 ) -> None:
     posted = {**TIER, "cores": "2", "kinds": kinds}
@@ -266,7 +260,7 @@ def launched(tier: HardwareTier, *, head: HardwareTier | None = None, **then: An
     }  # fmt: skip
 
 
-def test_the_list_names_the_running_executions_that_would_no_longer_fit(
+def test_list_names_running_executions_that_no_longer_fit(
     admin: Client, tier: HardwareTier, people: People, django_assert_max_num_queries: Any
 ) -> None:
     project, gone, changed = make_project(people.owner), make_tier("gone", node_pool="gone"), make_tier("changed")
@@ -295,7 +289,7 @@ def test_the_list_names_the_running_executions_that_would_no_longer_fit(
     assert f'<a dir="auto" href="/executions/{large.pk}/">{large.object_name}</a>' in page
 
 
-def test_of_many_that_would_no_longer_fit_the_first_are_named_and_the_rest_linked(
+def test_first_unfitting_executions_are_named_and_rest_linked(
     admin: Client, tier: HardwareTier, people: People
 ) -> None:
     project = make_project(people.owner)
@@ -316,7 +310,7 @@ def test_of_many_that_would_no_longer_fit_the_first_are_named_and_the_rest_linke
         (["running", "queued"], "2 active executions use it. They keep the values that they were launched with"),
     ],
 )
-def test_who_edits_a_tier_is_told_how_many_use_it(
+def test_tier_editor_sees_how_many_use_it(
     admin: Client, people: People, tier: HardwareTier, states: list[str], sentence: str
 ) -> None:
     project = Project.objects.start(id="churn", name="Churn", owner=people.owner)
@@ -329,7 +323,7 @@ def test_who_edits_a_tier_is_told_how_many_use_it(
     assert admin.get("/projects/churn/").context["in_use"] == ""
 
 
-def test_the_number_of_queries_of_a_list_does_not_grow_with_it(
+def test_list_queries_do_not_grow_with_tiers(
     admin: Client, tier: HardwareTier, django_assert_max_num_queries: Any
 ) -> None:
     for number in range(20):
@@ -338,7 +332,7 @@ def test_the_number_of_queries_of_a_list_does_not_grow_with_it(
         admin.get("/tiers/")
 
 
-def test_a_tier_can_be_kept_for_clusters_of_one_framework(admin: Client) -> None:
+def test_tier_can_be_limited_to_clusters_of_a_framework(admin: Client) -> None:
     assert admin.post("/tiers/new/", {**TIER, "kinds": ["cluster", "spark"]}).status_code == 302
     assert HardwareTier.objects.get().kinds == ["cluster", "spark"]
     shown = admin.get("/tiers/small/").content.decode()
@@ -347,7 +341,7 @@ def test_a_tier_can_be_kept_for_clusters_of_one_framework(admin: Client) -> None
     assert "only clusters, Spark clusters" in admin.get("/tiers/").content.decode()
 
 
-def test_who_edits_a_tier_is_told_of_the_heads_on_it(admin: Client, people: People, tier: HardwareTier) -> None:
+def test_tier_editor_sees_the_heads_on_it(admin: Client, people: People, tier: HardwareTier) -> None:
     project = Project.objects.start(id="churn", name="Churn", owner=people.owner)
     dask = Environment.objects.create(**CLUSTER_ENVIRONMENT, frameworks={"dask": "2026.8.0"})
     other = HardwareTier.objects.create(id="other", name="Other", node_pool="default", cores="1", memory="4Gi")

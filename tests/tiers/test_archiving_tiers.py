@@ -30,6 +30,6 @@ def test_the_question_before_archiving_says_who_uses_it(admin: Client, people: P
     assert not HardwareTier.objects.filter(is_archived=True).exists()
 
 
-def test_what_is_archived_already_is_not_asked_about(admin: Client) -> None:
+def test_archived_tier_is_not_asked_about(admin: Client) -> None:
     make_tier("old", is_archived=True)
     assert admin.get("/tiers/old/archive/").status_code == 404

@@ -39,7 +39,7 @@ def names(world: World) -> set[str]:
 
 
 @in_world
-async def test_in_its_hours_a_tier_has_its_placeholders_and_outside_none(warm: HardwareTier) -> None:
+async def test_tier_has_placeholders_only_in_its_hours(warm: HardwareTier) -> None:
     world = World()
     keeper = PlaceholderKeeper(world.controller()._context)
     await keeper.run_once()
@@ -59,7 +59,7 @@ async def test_in_its_hours_a_tier_has_its_placeholders_and_outside_none(warm: H
 
 
 @in_world
-async def test_one_that_gave_way_or_ended_is_made_again(warm: HardwareTier) -> None:
+async def test_evicted_or_ended_placeholder_is_made_again(warm: HardwareTier) -> None:
     world = World()
     keeper = PlaceholderKeeper(world.controller()._context)
     await keeper.run_once()
@@ -74,7 +74,7 @@ async def test_one_that_gave_way_or_ended_is_made_again(warm: HardwareTier) -> N
 
 @pytest.mark.parametrize("how", ["archived", "none", "off", "less", "otherwise"])
 @in_world
-async def test_what_is_not_wanted_any_more_goes(warm: HardwareTier, configure: Configure, how: str) -> None:
+async def test_unwanted_placeholder_is_removed(warm: HardwareTier, configure: Configure, how: str) -> None:
     world = World()
     await PlaceholderKeeper(world.controller()._context).run_once()
     before = names(world)
@@ -93,7 +93,7 @@ async def test_what_is_not_wanted_any_more_goes(warm: HardwareTier, configure: C
 
 
 @in_world
-async def test_two_controllers_and_one_that_died_half_way_make_no_more_than_is_wanted(warm: HardwareTier) -> None:
+async def test_duplicate_or_killed_controllers_make_no_surplus_placeholders(warm: HardwareTier) -> None:
     world = World()
     one, other = PlaceholderKeeper(world.controller()._context), PlaceholderKeeper(world.controller()._context)
     await one.run_once()
@@ -132,7 +132,7 @@ async def test_the_priority_class_is_made_where_it_may_be(warm: HardwareTier) ->
 
 
 @in_world
-async def test_what_the_server_refuses_of_a_tier_keeps_no_other_tier_from_being_warm(
+async def test_refused_placeholder_keeps_no_other_tier_cold(
     warm: HardwareTier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()

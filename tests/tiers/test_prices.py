@@ -29,24 +29,22 @@ class _Asked:
         (_Asked("0", "0"), [_Asked("10m", "32Mi")], "0"),
     ],
 )
-def test_what_stands_beside_costs_the_part_of_its_tier_that_it_takes(
-    tier: _Asked, beside: list[_Asked], price: str
-) -> None:
+def test_sidecars_cost_their_share_of_the_tier(tier: _Asked, beside: list[_Asked], price: str) -> None:
     assert price_beside(Decimal(1), tier, beside) == Decimal(price)
 
 
-def test_what_takes_no_gpu_adds_nothing_to_the_price_of_gpus() -> None:
+def test_sidecar_without_gpu_adds_no_gpu_price() -> None:
     beside = [_Asked("50m", "64Mi")]
     assert price_beside(Decimal(10), _Asked("1", "4Gi"), beside, gpus=1) == 0
     assert part_beside({"cpu": 1000, "memory": 4, "pods": 1, "nvidia.com/gpu": 1}, {"cpu": 50}) == 0
 
 
-def test_nothing_stands_beside_a_free_tier_at_a_price() -> None:
+def test_sidecars_on_a_free_tier_are_free() -> None:
     assert price_beside(Decimal(0), _Asked("1", "4Gi"), [_Asked("10m", "32Mi")]) == 0
 
 
 @in_world
-async def test_a_run_is_charged_its_tier_and_what_stands_beside_it(shop: Shop) -> None:
+async def test_run_is_charged_for_tier_and_sidecars(shop: Shop) -> None:
     with override_settings(FRONT_IMAGE="nginx:1"):
         world, execution = World(), shop.launch()
     beside = parse_spec(execution).price_beside

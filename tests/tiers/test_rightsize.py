@@ -24,7 +24,7 @@ def run(gibibytes: float = 3.0, cores: float = 0.7, *, on: SizedTier = LARGE, **
     return PastRun(on.cpu, int(gibibytes * GIB), int(cores * 1000), **more)
 
 
-def test_runs_that_would_fit_the_small_tier_are_told_so_with_what_it_saves() -> None:
+def test_oversized_runs_are_advised_with_savings() -> None:
     found = smaller_tier([run(), run(2.0), run(1.0, 0.2)], LARGE, OFFERED)
     assert found is not None
     assert (found.tier, found.saves, found.runs) == (SMALL, Decimal("0.30"), 3)
@@ -37,18 +37,18 @@ def test_the_margin_counts() -> None:
     assert found.tier == MEDIUM
 
 
-def test_two_runs_are_too_few_and_only_the_last_five_count() -> None:
+def test_two_runs_are_too_few_and_last_five_count() -> None:
     assert smaller_tier([run()] * 2, LARGE, OFFERED) is None
     found = smaller_tier([*[run()] * 5, run(15.0)], LARGE, OFFERED)
     assert found is not None
     assert found.runs == 5
 
 
-def test_after_running_out_of_memory_nobody_is_told_to_take_less() -> None:
+def test_runs_out_of_memory_are_not_advised_to_shrink() -> None:
     assert smaller_tier([run(), run(), run(ran_out_of_memory=True)], LARGE, OFFERED) is None
 
 
-def test_a_run_that_was_held_back_by_its_cpu_limit_keeps_its_cores() -> None:
+def test_run_throttled_at_cpu_limit_keeps_its_cores() -> None:
     held_back = run(1.0, 1.9, on=MEDIUM)
     found = smaller_tier([held_back] * 3, LARGE, OFFERED)
     assert found is not None
@@ -56,7 +56,7 @@ def test_a_run_that_was_held_back_by_its_cpu_limit_keeps_its_cores() -> None:
     assert smaller_tier([held_back] * 3, MEDIUM, OFFERED) is None
 
 
-def test_what_a_gpu_is_used_for_is_not_known_so_its_number_stays() -> None:
+def test_gpu_number_stays_because_its_use_is_unknown() -> None:
     with_gpu = tier("gpu", 4, 16, "1", gpus=1, gpu_resource="nvidia.com/gpu")
     less = tier("gpu-small", 2, 8, "0.8", gpus=1, gpu_resource="nvidia.com/gpu")
     assert smaller_tier([run()] * 3, with_gpu, OFFERED) is None
@@ -69,7 +69,7 @@ def test_a_smaller_tier_that_costs_more_is_not_told() -> None:
     assert smaller_tier([run()] * 3, LARGE, [tier("odd", 1, 4, "9")]) is None
 
 
-def test_after_running_out_of_memory_the_next_larger_tier_is_offered_with_as_many_cores() -> None:
+def test_memory_shortage_offers_larger_tier_with_same_cores() -> None:
     assert larger_tier(1000, 4 * GIB, (0, ""), OFFERED) == MEDIUM
     narrow = tier("narrow", 1, 12, "0.10")
     assert larger_tier(2000, 8 * GIB, (0, ""), [narrow, *OFFERED]) == LARGE
@@ -88,9 +88,7 @@ RUNS = st.lists(st.builds(run, st.floats(0, 20), st.floats(0, 4)), max_size=7)
 
 
 @given(RUNS, TIERS)
-def test_a_tier_is_told_exactly_when_a_smaller_one_holds_every_run(
-    runs: list[PastRun], offered: list[SizedTier]
-) -> None:
+def test_tier_is_suggested_exactly_when_smaller_holds_every_run(runs: list[PastRun], offered: list[SizedTier]) -> None:
     last = runs[:5]
 
     def holds(one: SizedTier) -> bool:

@@ -73,7 +73,7 @@ def asked(known: LaunchPool, places: int = 40, **more: Any) -> Rush:
         (pool(), 0, None, 20, 0),  # never seen a node
     ],
 )
-def test_places_are_counted_on_what_is_free_and_the_rest_on_new_nodes(
+def test_places_count_free_capacity_and_then_new_nodes(
     known: LaunchPool, fits_now: int, new_nodes: int | None, may_add: int, short: int
 ) -> None:
     rush = asked(known)
@@ -149,12 +149,12 @@ def test_places_begin_as_early_as_was_measured(
     assert rush.ready_at(READY - early + timedelta(minutes=5)) == READY + timedelta(minutes=5), "too late to be ready"
 
 
-def test_whoever_plans_may_decide_how_early() -> None:
+def test_planner_may_decide_how_early_to_begin() -> None:
     rush = plan_rush(facts(pool(nodes(1)), node=MeasuredTime()), replace(TIMES, early=timedelta(minutes=45)), NOW)
     assert (rush.early, rush.is_measured, rush.begins) == (timedelta(minutes=45), True, READY - timedelta(minutes=45))
 
 
-def test_the_cost_is_that_of_the_new_nodes_while_the_plan_lasts() -> None:
+def test_plan_cost_is_that_of_its_new_nodes() -> None:
     times = replace(TIMES, early=timedelta(minutes=30))
     rush = plan_rush(facts(pool(nodes(4))), times, NOW)
     assert (rush.per_node, rush.node_price, rush.span) == (4, Decimal("0.80"), timedelta(hours=3.5))

@@ -112,7 +112,7 @@ def test_an_operator_is_told_nodes_minutes_images_and_cost(scene: FakeCluster, p
         assert sentence in page, sentence
 
 
-def test_without_measurements_the_page_says_so_and_that_it_guesses(scene: FakeCluster, people: People) -> None:
+def test_page_without_measurements_says_that_it_guesses(scene: FakeCluster, people: People) -> None:
     client = client_of(people.operator)
     page = text(client.get(PAGE, ASKED))
     assert "A new node: not known yet, nothing was measured in this pool." in page
@@ -125,7 +125,7 @@ def test_without_measurements_the_page_says_so_and_that_it_guesses(scene: FakeCl
     assert "A new node: 95 % within 19 min, of 20 measured." in text(client.get(PAGE, ASKED))
 
 
-def test_one_click_saves_the_plan_and_a_second_click_saves_no_other(scene: FakeCluster, people: People) -> None:
+def test_single_click_saves_plan_and_second_adds_none(scene: FakeCluster, people: People) -> None:
     client = client_of(people.operator)
     for _ in range(2):
         assert client.post(PAGE, WEEKLY).status_code == 302
@@ -140,13 +140,13 @@ def test_one_click_saves_the_plan_and_a_second_click_saves_no_other(scene: FakeC
     assert "Planned Next run: 5 March, 08:30 (Europe/Berlin) 40 Medium JupyterLab Mon, Thu 09:00 to 12:00" in page
 
 
-def test_a_plan_that_ends_before_its_places_are_ready_says_so(scene: FakeCluster, people: People) -> None:
+def test_plan_ending_before_places_are_ready_says_so(scene: FakeCluster, people: People) -> None:
     soon = ASKED | {"on": "2026-03-04", "ready": "10:05", "until": "10:20"}
     page = text(client_of(people.operator).get(PAGE, soon))
     assert "Ready about 4 March, 10:30 (Europe/Berlin). The plan ends before. Choose a later end" in page
 
 
-def test_a_plan_that_is_saved_again_begins_as_early_as_is_known_now(scene: FakeCluster, people: People) -> None:
+def test_resaved_plan_begins_as_early_as_known_now(scene: FakeCluster, people: People) -> None:
     client = client_of(people.operator)
     client.post(PAGE, WEEKLY)
     starts(6)
@@ -165,7 +165,7 @@ def test_there_are_only_so_many_plans(scene: FakeCluster, people: People, monkey
     assert RushPlan.objects.count() == 1
 
 
-def test_a_plan_is_removed_once_after_a_question_with_an_audit_entry(scene: FakeCluster, people: People) -> None:
+def test_plan_is_removed_after_confirmation_with_audit_entry(scene: FakeCluster, people: People) -> None:
     client = client_of(people.operator)
     client.post(PAGE, ASKED)
     path = f"{PAGE}{RushPlan.objects.get().pk}/remove/"
@@ -202,7 +202,7 @@ def test_a_plan_is_removed_once_after_a_question_with_an_audit_entry(scene: Fake
         ({"tier": "<script>"}, "Select a valid choice", ""),
     ],
 )
-def test_what_is_refused_says_why_and_what_to_do(
+def test_refused_plan_says_why_and_what_to_do(
     scene: FakeCluster, people: People, changed: dict[str, Any], sentence: str, step: str
 ) -> None:
     make_environment("old", name="Old", is_archived=True)
@@ -225,9 +225,7 @@ def test_while_the_cluster_is_not_known_nothing_is_saved(db: None, people: Peopl
     assert not RushPlan.objects.exists()
 
 
-def test_an_answer_from_an_old_view_of_the_cluster_says_so(
-    scene: FakeCluster, people: People, runtime: Runtime
-) -> None:
+def test_answer_from_outdated_cluster_view_says_so(scene: FakeCluster, people: People, runtime: Runtime) -> None:
     runtime.nodes.mark_failed("The API server does not answer.")
     page = text(client_of(people.operator).get(PAGE, ASKED))
     assert "The API server does not answer. These numbers are those from before." in page
@@ -268,9 +266,7 @@ def test_the_list_tells_how_far_a_plan_is(scene: FakeCluster, people: People, ru
     assert "Over 3 Medium" in text(client.get(PAGE))
 
 
-def test_plans_that_together_ask_for_too_many_places_are_held_up(
-    scene: FakeCluster, people: People, clock: Clock
-) -> None:
+def test_plans_beyond_total_places_are_held_up(scene: FakeCluster, people: People, clock: Clock) -> None:
     client, held = client_of(people.operator), "Held up The central configuration allows 40 warm places at once"
     queries = []
     for changed in ({"places": "20"}, {"places": "15"}, {"places": "30", "on": "2026-03-06"}):

@@ -52,7 +52,7 @@ def placeholders(world: World) -> list[Any]:
 
 
 @in_world
-async def test_places_come_early_pull_the_image_and_go_at_the_end(plan: RushPlan) -> None:
+async def test_places_start_early_and_pull_image_and_end(plan: RushPlan) -> None:
     Environment.objects.filter(pk=plan.environment_id).update(image_pull_secret="registry")
     world = World()
     keeper = PlaceholderKeeper(world.controller()._context)
@@ -76,7 +76,7 @@ async def test_places_come_early_pull_the_image_and_go_at_the_end(plan: RushPlan
 
 
 @in_world
-async def test_launches_take_places_that_are_not_made_again_until_they_end(plan: RushPlan, shop: Shop) -> None:
+async def test_launches_take_places_that_are_not_remade_until_end(plan: RushPlan, shop: Shop) -> None:
     world = World()
     controller = world.controller()
     keeper = PlaceholderKeeper(controller._context)
@@ -98,7 +98,7 @@ async def test_launches_take_places_that_are_not_made_again_until_they_end(plan:
 
 
 @in_world
-async def test_two_controllers_and_one_restarted_half_way_make_each_place_once(plan: RushPlan, shop: Shop) -> None:
+async def test_duplicate_or_restarted_controllers_make_each_place_once(plan: RushPlan, shop: Shop) -> None:
     make_plan(shop, environment=shop.job, places=2)
     world = World()
     world.passes(45 * 60)
@@ -115,7 +115,7 @@ async def test_two_controllers_and_one_restarted_half_way_make_each_place_once(p
 
 
 @in_world
-async def test_a_launch_takes_a_place_of_one_of_two_plans(plan: RushPlan, shop: Shop) -> None:
+async def test_launch_takes_a_place_of_only_one_plan(plan: RushPlan, shop: Shop) -> None:
     make_plan(shop, environment=shop.job, places=2)
     world = World()
     controller = world.controller()
@@ -144,7 +144,7 @@ async def test_places_go_with_their_plan(plan: RushPlan, configure: Configure, h
 
 
 @in_world
-async def test_of_an_archived_environment_no_image_is_pulled(plan: RushPlan) -> None:
+async def test_archived_environment_pulls_no_image(plan: RushPlan) -> None:
     Environment.objects.update(is_archived=True)
     world = World()
     world.passes(45 * 60)
@@ -153,9 +153,7 @@ async def test_of_an_archived_environment_no_image_is_pulled(plan: RushPlan) -> 
 
 
 @in_world
-async def test_a_place_has_room_for_what_stands_beside_a_program(
-    plan: RushPlan, shop: Shop, settings: Settings
-) -> None:
+async def test_place_has_capacity_for_sidecars(plan: RushPlan, shop: Shop, settings: Settings) -> None:
     Project.objects.update(files=Project.Files.GIT)
     settings.EXECUTOR_CORES, settings.EXECUTOR_MEMORY = "50m", "128Mi"
     settings.FRONT_IMAGE, settings.FRONT_CORES, settings.FRONT_MEMORY = "nginx", "20m", "32Mi"
@@ -170,7 +168,7 @@ async def test_a_place_has_room_for_what_stands_beside_a_program(
     assert requested_amounts(place) == requested_amounts(decode(world.pod_of(execution), Pod))
 
 
-def test_a_plan_that_cannot_be_read_is_left_out_and_what_asks_for_the_same_has_one_id() -> None:
+def test_unreadable_plan_is_skipped_and_equal_requests_share_id() -> None:
     asked: dict[str, Any] = {"tier_id": "small", "environment_id": "a", "places": 3, "ready": "09:00", "until": "12:00"}
     assert plan_hours(RushPlan(**asked, zone="Nowhere/Here")) is None
     plans = [

@@ -74,7 +74,7 @@ def test_how_a_check_of_a_pool_at_zero_looks() -> None:
     assert_golden("tier-check-when-last-seen", page_of("when-last-seen"))
 
 
-def test_what_the_executor_takes_beside_is_said() -> None:
+def test_executor_share_is_mentioned() -> None:
     request = TierRequest(
         "default", {"cpu": 4000, "memory": 16 * GIB, "pods": 1}, beside={"cpu": 50, "memory": 64 * 2**20}
     )
@@ -113,7 +113,7 @@ def test_what_the_executor_takes_beside_is_said() -> None:
         ("pool-empty", "wait", []),
     ],
 )  # fmt: skip
-def test_what_the_other_checks_show(name: str, status: str, more: list[str]) -> None:
+def test_tier_checks_show_their_own_lines(name: str, status: str, more: list[str]) -> None:
     """Lines that stand in the stored check too are left out."""
     check = CHECKS[name]
     if check.problem is None:
@@ -159,13 +159,13 @@ def test_what_the_other_checks_show(name: str, status: str, more: list[str]) -> 
         ),
     ],
 )  # fmt: skip
-def test_what_is_said_of_a_tier_that_finds_no_place(name: str, sentence: str, step: str) -> None:
+def test_unplaceable_tier_shows_problem_and_next_step(name: str, sentence: str, step: str) -> None:
     problem = CHECKS[name].problem
     assert problem is not None
     assert (problem.sentence, problem.next_step) == (sentence, step)
 
 
-def test_a_pool_at_zero_is_told_by_its_nodes_as_last_seen() -> None:
+def test_empty_pool_is_judged_by_last_seen_nodes() -> None:
     found = CHECKS["when-last-seen"]
     assert (found.severity, found.fits, found.places, found.problem) == ("ok", "fits, when last seen", "1", None)
     assert found.sentence == (
@@ -180,7 +180,7 @@ def test_a_pool_at_zero_is_told_by_its_nodes_as_last_seen() -> None:
     assert large.problem.sentence.endswith("as its nodes were when last seen on 24 November 2026.")
 
 
-def test_a_tier_on_nodes_with_gpus_that_it_does_not_ask_for_is_told_of_them() -> None:
+def test_gpu_nodes_warn_a_tier_without_gpus() -> None:
     assert CHECKS["gpu-nodes"].advice[-1] == (
         "It asks for no GPU, and a node full of it leaves 1 GPU unused. Choose a pool without GPUs."
     )
@@ -196,7 +196,7 @@ def test_the_words_of_a_tier_that_packs_badly() -> None:
     assert (found.places, found.short_advice) == ("1", "7.75 cores: 2 places instead of 1")
 
 
-def test_the_places_of_different_nodes_are_a_range_and_the_commonest_comes_first() -> None:
+def test_places_of_different_nodes_are_range_with_commonest_first() -> None:
     found = CHECKS["several-shapes"]
     assert found.places == "1 to 3"
     assert [(one.nodes, one.places, one.away) for one in found.shapes] == [
@@ -206,14 +206,14 @@ def test_the_places_of_different_nodes_are_a_range_and_the_commonest_comes_first
     assert found.overlap == "Large gives at least as much, for $0.40 an hour."
 
 
-def test_nodes_that_a_reader_cannot_tell_apart_are_one_line() -> None:
+def test_indistinguishable_nodes_are_a_single_line() -> None:
     some = shape(8, 33, 2)
     other = NodeShape({**some.allocatable, "memory": some.allocatable["memory"] - 4 * 2**20}, some.own, (), 3, 1)
     (only,) = checked(4, 15, some, other).shapes
     assert (only.nodes, only.away) == ("5 nodes", "1 more node cordoned, not ready or being removed")
 
 
-def test_a_bar_is_filled_with_the_nodes_own_pods_and_the_places() -> None:
+def test_bar_is_filled_with_node_pods_and_places() -> None:
     bar = CHECKS["several-shapes"].bar
     assert bar is not None
     assert (bar.label, bar.text) == ("CPU", "4 of 7.5")
@@ -229,7 +229,7 @@ def test_a_bar_is_filled_with_the_nodes_own_pods_and_the_places() -> None:
         (2, "2 executions run on this tier now. They keep their nodes; launched again on these values, they find no place."),
     ],
 )  # fmt: skip
-def test_what_runs_is_told_what_launching_again_means(running: int, sentence: str) -> None:
+def test_relaunch_sentence_counts_running_executions_that_lose_their_place(running: int, sentence: str) -> None:
     assert relaunch_sentence(running) == sentence
 
 
@@ -254,7 +254,7 @@ def test_how_the_note_of_an_ended_run_looks(name: str) -> None:
     assert_golden(f"size-note-{name}", render_fragment(note, now=MOMENT))
 
 
-def test_only_the_owner_gets_a_link_and_a_workspace_is_resumed() -> None:
+def test_only_owner_gets_link_and_workspace_is_resumed() -> None:
     for name in ("smaller", "out-of-memory"):
         resumed = size_note(NOTES[name], execution_id="e", workspace_id="w1", is_owner=True)
         assert 'href="/workspaces/w1/resume/?tier=' in render_fragment(resumed, now=MOMENT)

@@ -42,19 +42,19 @@ EIGHT: dict[str, Any] = {"cpu": "8", "memory": "32Gi"}
 OWN = {"cpu": "500m", "memory": "1Gi"}
 
 
-def test_alike_nodes_are_one_shape_and_those_that_take_no_pods_are_counted_apart() -> None:
+def test_similar_nodes_share_a_shape_and_unavailable_are_separate() -> None:
     found = pool(EIGHT, EIGHT, {**EIGHT, "unschedulable": True}, {**EIGHT, "ready": False}, {"cpu": "4"})
     assert [(one.allocatable["cpu"], one.nodes, one.away) for one in found.shapes] == [(8000, 2, 2), (4000, 1, 0)]
 
 
-def test_machines_that_differ_by_some_kib_are_one_shape_that_takes_as_many() -> None:
+def test_machines_differing_by_kibibytes_share_a_shape() -> None:
     (shape,) = pool(*({"cpu": "8", "memory": f"{32 * 2**20 + 1000 + place}Ki"} for place in range(9)), own=OWN).shapes
     assert (shape.nodes, shape.own["memory"]) == (9, GIB)
     assert shape.free["memory"] == 31 * GIB
     assert pack(asks(100, 31 * GIB), shape).places == 1
 
 
-def test_a_node_about_to_be_removed_takes_no_pods_and_is_of_the_same_shape() -> None:
+def test_node_about_to_be_removed_keeps_its_shape() -> None:
     leaving = [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]
     (shape,) = pool(EIGHT, {**EIGHT, "taints": leaving}).shapes
     assert (shape.nodes, shape.away, shape.taints) == (1, 1, ())
@@ -76,7 +76,7 @@ def test_only_the_nodes_own_pods_are_subtracted() -> None:
     assert shape.free["pods"] == 108
 
 
-def test_the_whole_node_finds_no_place_where_a_daemonset_takes_some_of_it() -> None:
+def test_whole_node_request_does_not_fit_beside_a_daemonset() -> None:
     fit = examine(asks(8000, 4 * GIB), pool(EIGHT, own=OWN))
     assert fit.problem is not None
     assert fit.problem.code == "too_large"
@@ -102,7 +102,7 @@ def test_the_executor_beside_takes_its_room_of_each_place() -> None:
     assert (fit.suggestions[0].kind, fit.suggestions[0].requests["cpu"], fit.suggestions[0].places) == ("more", 1750, 4)
 
 
-def test_a_tier_that_fits_exactly_is_told_what_the_executor_needs() -> None:
+def test_exactly_fitting_tier_is_warned_about_the_executor() -> None:
     request = replace(asks(8000, 4 * GIB), beside={"cpu": 50, "memory": 64 * 2**20})
     found = examine(request, pool(EIGHT)).problem
     assert found is not None
@@ -137,7 +137,7 @@ def test_a_tier_without_gpus_strands_the_nodes_gpus() -> None:
     assert words(packing.left, packing.wastes) == "4 GPUs"
 
 
-def test_a_taint_is_named_and_its_toleration_lets_the_tier_in() -> None:
+def test_taint_is_named_and_toleration_admits_the_tier() -> None:
     tainted = pool({**EIGHT, "taints": [GPU_TAINT]})
     found = examine(asks(), tainted).problem
     assert found is not None
@@ -147,7 +147,7 @@ def test_a_taint_is_named_and_its_toleration_lets_the_tier_in() -> None:
     assert examine(asks(1000, GIB, Toleration(key=GPU, operator="Exists")), tainted).problem is None
 
 
-def test_a_tainted_node_beside_a_cordoned_one_is_not_the_reason() -> None:
+def test_tainted_node_beside_a_cordoned_one_is_not_blamed() -> None:
     found = examine(asks(), pool({**EIGHT, "taints": [GPU_TAINT]}, {**EIGHT, "unschedulable": True})).problem
     assert found is not None
     assert (found.code, found.severity, found.who) == ("away", "wait", "operator")
@@ -160,7 +160,7 @@ def test_a_taint_that_only_prefers_keeps_nobody_off() -> None:
 
 
 @pytest.mark.parametrize(("maximum", "code", "severity"), [(0, "no_nodes", "problem"), (3, "pool_empty", "wait")])
-def test_a_pool_without_nodes_is_told_apart_by_its_maximum(maximum: int, code: str, severity: str) -> None:
+def test_pool_without_nodes_is_judged_by_its_maximum(maximum: int, code: str, severity: str) -> None:
     found = examine(asks(), pool(maximum=maximum)).problem
     assert found is not None
     assert (found.code, found.severity) == (code, severity)
@@ -199,9 +199,7 @@ def packed(requests: Mapping[str, int], free: Mapping[str, int]) -> Packing:
 
 
 @given(SIZES, NODES)
-def test_as_many_places_as_executions_could_be_started_one_by_one(
-    requests: dict[str, int], free: dict[str, int]
-) -> None:
+def test_packing_equals_starting_executions_one_by_one(requests: dict[str, int], free: dict[str, int]) -> None:
     found = packed(requests, free)
     assert found.places == brute_force(requests, free)
     assert all(amount >= 0 for amount in found.left.values())
@@ -214,9 +212,7 @@ def test_as_many_places_as_executions_could_be_started_one_by_one(
     {"cpu": 1, "memory": 27 * 2**26, "pods": 1, GPU: 0}, {"cpu": 10, "memory": 240 * 2**26, "pods": 10, GPU: 0}, {}
 )
 @given(SIZES, NODES, BESIDE)
-def test_what_is_suggested_packs_as_promised(
-    requests: dict[str, int], free: dict[str, int], beside: dict[str, int]
-) -> None:
+def test_suggestion_packs_as_promised(requests: dict[str, int], free: dict[str, int], beside: dict[str, int]) -> None:
     fit = examine(TierRequest("p", requests, beside=beside), PoolShapes("p", (NodeShape(free, {}, (), 1, 0),)))
     assert fit.best is None or fit.best.places == brute_force(Counter(requests) + Counter(beside), free)
     for found in fit.suggestions:
@@ -236,9 +232,7 @@ def test_what_is_suggested_packs_as_promised(
 
 
 @given(SIZES, NODES)
-def test_it_is_silent_exactly_when_one_more_place_costs_too_much(
-    requests: dict[str, int], free: dict[str, int]
-) -> None:
+def test_suggestion_is_absent_exactly_when_too_costly(requests: dict[str, int], free: dict[str, int]) -> None:
     """The other direction: where nothing is suggested, no size that a person would type gives one more place for a fourth less."""
     fit = examine(TierRequest("p", requests), PoolShapes("p", (NodeShape(free, {}, (), 1, 0),)))
     if fit.best is None or fit.best.places > 16 or any(one.kind == "more" for one in fit.suggestions):
@@ -264,9 +258,7 @@ def test_a_suggested_size_is_said_exactly(cpu: int, memory: int) -> None:
 
 
 @given(st.lists(NODES, min_size=1, max_size=4), SIZES)
-def test_there_is_a_problem_exactly_when_no_node_takes_one(
-    nodes: list[dict[str, int]], requests: dict[str, int]
-) -> None:
+def test_problem_exists_exactly_when_no_node_fits(nodes: list[dict[str, int]], requests: dict[str, int]) -> None:
     shapes = tuple(NodeShape(one, {}, (), 1, 0) for one in nodes)
     fit = examine(TierRequest("p", requests), PoolShapes("p", shapes))
     assert (fit.problem is None) == any(brute_force(requests, one) for one in nodes)
@@ -302,7 +294,7 @@ def at_zero(*nodes: dict[str, Any], maximum: int = 3) -> PoolShapes:
     return PoolShapes("default", (), maximum, replace(shape, nodes=0), "24 November 2026")
 
 
-def test_a_pool_at_zero_is_filled_as_its_nodes_were_when_last_seen() -> None:
+def test_empty_pool_is_packed_as_last_seen() -> None:
     fit = examine(asks(4000, 8 * GIB), at_zero(EIGHT))
     assert (fit.problem, fit.seen) == (None, "24 November 2026")
     assert fit.best is not None
@@ -310,7 +302,7 @@ def test_a_pool_at_zero_is_filled_as_its_nodes_were_when_last_seen() -> None:
     assert fit.suggestions == examine(asks(4000, 8 * GIB), pool(EIGHT, own=OWN)).suggestions != ()
 
 
-def test_what_the_nodes_as_last_seen_do_not_take_is_said_with_the_day() -> None:
+def test_problem_with_last_seen_nodes_names_their_date() -> None:
     large = examine(asks(8000), at_zero(EIGHT)).problem
     assert large is not None
     assert large.code == "too_large"
@@ -323,7 +315,7 @@ def test_what_the_nodes_as_last_seen_do_not_take_is_said_with_the_day() -> None:
     assert kept.sentence.endswith("does not tolerate, as its nodes were when last seen on 24 November 2026.")
 
 
-def test_nodes_of_now_and_a_pool_that_gets_none_are_judged_without_memory() -> None:
+def test_current_nodes_and_closed_pools_ignore_last_seen_ones() -> None:
     small = replace(at_zero({"cpu": "64", "memory": "256Gi"}), shapes=pool(EIGHT).shapes)
     fit = examine(asks(16000), small)
     assert (fit.seen, len(fit.packings)) == ("", 1)

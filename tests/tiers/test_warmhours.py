@@ -34,7 +34,7 @@ def moment(text: str) -> datetime:
         ("00:00", "00:00", "2026-11-26T12:00", "2026-11-26T23:00"),  # a whole day
     ],
 )
-def test_hours_are_those_of_the_days_on_which_they_begin(begins: str, ends: str, now: str, until: str | None) -> None:
+def test_warm_hours_belong_to_their_starting_day(begins: str, ends: str, now: str, until: str | None) -> None:
     assert hours(begins, ends).until(moment(now)) == (moment(until) if until else None)
 
 
@@ -57,7 +57,7 @@ def test_hours_follow_the_clock_on_the_wall(begins: str, ends: str, warm: list[s
     assert all(every_day.until(moment(one)) is None for one in cold)
 
 
-def test_the_end_is_told_by_the_clock_of_the_zone() -> None:
+def test_warm_hours_end_by_clock_of_the_zone() -> None:
     assert hours("08:00", "18:00").until_words(moment("2026-11-26T12:00")) == "18:00 (Europe/Berlin)"
     assert hours("08:00", "18:00").until_words(moment("2026-11-26T02:00")) == ""
 
@@ -75,7 +75,7 @@ def warm_tier(id: str, places: int, begins: str = "08:00") -> WarmTier:
         (9, [("a", 1), ("b", 1), ("a", 2), ("a", 3)]),
     ],
 )
-def test_no_more_are_wanted_than_allowed_and_each_tier_has_its_turn(most: int, found: list[tuple[str, int]]) -> None:
+def test_placeholders_are_limited_and_tiers_take_turns(most: int, found: list[tuple[str, int]]) -> None:
     tiers = [warm_tier("b", 1), warm_tier("a", 3), warm_tier("later", 2, begins="15:00")]
     assert [(one.tier.id, one.number) for one in wanted(tiers, most, moment("2026-11-26T12:00"))] == found
 
@@ -101,7 +101,7 @@ def test_the_next_run_begins_early(on: date | None, now: str, begins: str | None
         assert asked.until(run[0] - timedelta(seconds=1)) is None and asked.until(run[1]) is None
 
 
-def test_hours_just_after_midnight_may_begin_on_the_day_before() -> None:
+def test_hours_after_midnight_may_begin_the_day_before() -> None:
     asked = WarmHours(WORKDAYS, time(0, 10), time(8), BERLIN, early=timedelta(minutes=30))
     assert asked.until(moment("2026-11-25T22:40")) == moment("2026-11-26T07:00")
     assert asked.until(moment("2026-11-25T22:39")) is None

@@ -15,7 +15,7 @@ from tests.usage.test_budgets import running
 
 
 @in_world
-async def test_what_ended_while_nobody_led_is_known_before_anything_is_counted(shop: Shop) -> None:
+async def test_usage_ended_without_a_leader_is_known_before_counting(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     async with controlled(world):
         await comes_up(world, execution)
@@ -36,7 +36,7 @@ async def test_what_ended_while_nobody_led_is_known_before_anything_is_counted(s
 
 
 @pytest.mark.django_db
-def test_stop_line_that_was_reached_by_mistake_is_told_when_it_is_reached_with_time_to_act(shop: Shop) -> None:
+def test_stop_line_reached_by_mistake_is_told_anew_later(shop: Shop) -> None:
     runs = running(shop)
     budget(shop, "75", at_stop="stop")
     open_one = interval(runs, NOW - 80 * HOUR, None)

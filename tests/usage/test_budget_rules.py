@@ -52,7 +52,7 @@ def test_line_is_reached_by_the_cent(spent: str, is_near: bool, is_closed: bool)
     assert Budget("c", "C", Decimal(50), 60, 90).is_closed(Decimal(45))
 
 
-def test_refusal_says_how_much_of_what_until_when_and_who_can_act() -> None:
+def test_refusal_says_amount_month_end_and_who_can_act() -> None:
     assert refused_sentence(reason_of(CHURN, Decimal("100.404"), MARCH, owner="alice").values) == (
         "The project Churn has spent $100.40 of its $100.00 for March. Nothing new starts in it before 1 April (UTC), unless an admin "
         "raises the budget; its owner, alice, can ask for that."
@@ -90,7 +90,7 @@ def test_course_follows_the_last_seven_days_of_the_month() -> None:
     assert used_up_at(CHURN, Decimal(10), Decimal("1e-8"), TENTH) is None, "it lasts longer than there are dates"
 
 
-def test_course_is_unknown_in_the_first_hours_and_while_nothing_is_spent() -> None:
+def test_course_is_unknown_early_and_while_nothing_is_spent() -> None:
     early = beginning(MARCH) + timedelta(hours=5)
     assert used_up_at(CHURN, Decimal(90), Decimal(90), early) is None
     assert spent_by_end(Decimal(90), Decimal(90), early) is None

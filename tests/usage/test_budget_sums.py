@@ -41,7 +41,7 @@ INTERVALS = st.lists(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(intervals=INTERVALS, now=MOMENTS)
-def test_what_is_spent_is_the_sum_of_each_second_of_each_pod(
+def test_spending_is_the_sum_of_each_pod_second(
     shop: Shop, intervals: list[tuple[datetime, int, str, str]], now: datetime
 ) -> None:
     UsageInterval.objects.all().delete()
@@ -70,7 +70,7 @@ def test_what_is_spent_is_the_sum_of_each_second_of_each_pod(
 
 
 @pytest.mark.django_db
-def test_month_ends_at_midnight_utc_and_what_runs_over_it_is_divided(shop: Shop) -> None:
+def test_month_ends_at_midnight_utc_and_divides_running_pods(shop: Shop) -> None:
     row = shop.launch()
     interval(row, APRIL - HOUR, None, price="6")
     assert spending.spent(["churn"], APRIL - MINUTE)["churn"] == Decimal("5.9")
@@ -133,7 +133,7 @@ def test_admission_and_launch_read_no_interval(shop: Shop) -> None:
     assert not [one["sql"] for one in queries if "usage" in one["sql"]]
 
 
-def test_what_ended_before_today_is_read_again_each_day_after_ten_minutes_and_for_a_new_project() -> None:
+def test_earlier_spending_is_reread_daily_and_for_new_projects() -> None:
     earlier = SettledSpending(NOW, {"churn": Decimal(1)})
     known = {"churn": Budget("churn", "Churn", Decimal(1))}
     assert earlier.serves(known, NOW + 9 * MINUTE)

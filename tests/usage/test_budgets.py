@@ -38,7 +38,7 @@ from tests.usage.budgeting import APRIL, HOUR, MINUTE, budget, messages, spend, 
 
 
 @pytest.mark.django_db
-def test_launch_is_refused_from_the_stop_line_until_the_budget_is_raised(shop: Shop) -> None:
+def test_launch_is_refused_from_stop_line_until_budget_rises(shop: Shop) -> None:
     budget(shop)
     spend(shop, "99.99")
     count(None, now=NOW)
@@ -55,7 +55,7 @@ def test_launch_is_refused_from_the_stop_line_until_the_budget_is_raised(shop: S
 
 
 @pytest.mark.django_db
-def test_project_without_an_amount_and_other_projects_are_never_refused(shop: Shop) -> None:
+def test_project_without_an_amount_is_never_refused(shop: Shop) -> None:
     budget(shop)
     spend(shop, "100")
     count(None, now=NOW)
@@ -77,7 +77,7 @@ def test_next_month_is_open_before_anything_is_counted(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_what_waits_when_the_line_is_crossed_goes_on_waiting_and_starts_by_itself_when_the_budget_is_raised(
+def test_waiting_launch_starts_once_the_budget_is_raised(
     shop: Shop,
 ) -> None:
     budget(shop)
@@ -102,7 +102,7 @@ def test_what_waits_when_the_line_is_crossed_goes_on_waiting_and_starts_by_itsel
 
 
 @pytest.mark.django_db
-def test_what_waits_starts_with_the_new_month(shop: Shop) -> None:
+def test_waiting_launch_starts_with_the_new_month(shop: Shop) -> None:
     budget(shop, now=APRIL - HOUR)
     waits = shop.launch()
     Execution.objects.update(state_since=APRIL - HOUR)
@@ -113,7 +113,7 @@ def test_what_waits_starts_with_the_new_month(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_what_waits_too_long_ends_with_the_budgets_sentence(shop: Shop) -> None:
+def test_overlong_wait_ends_with_the_budget_sentence(shop: Shop) -> None:
     budget(shop)
     waits = shop.launch()
     spend(shop, "100")
@@ -133,7 +133,9 @@ def job(shop: Shop) -> Job:
 
 
 def end(job: Job, state: State = State.SUCCEEDED) -> None:
-    Execution.objects.filter(run__job=job).update(state=state, message="Over.", ended_at=NOW, settled_at=NOW)
+    Execution.objects.filter(run__job=job).update(
+        state=state, message="Over.", reason_values=None, ended_at=NOW, settled_at=NOW
+    )
     advance_all([job.pk], now=NOW)
 
 
@@ -152,7 +154,7 @@ def test_run_and_sweep_are_refused_with_the_sentence(shop: Shop, job: Job) -> No
 
 
 @pytest.mark.django_db
-def test_runs_that_were_asked_for_before_wait_for_the_budget(shop: Shop, job: Job) -> None:
+def test_runs_requested_earlier_wait_for_the_budget(shop: Shop, job: Job) -> None:
     Job.objects.update(at_once=1)
     budget(shop)
     jobs.start_sweep(job.pk, [{"x": "1"}, {"x": "2"}], by="alice", now=NOW)
@@ -171,7 +173,7 @@ def test_runs_that_were_asked_for_before_wait_for_the_budget(shop: Shop, job: Jo
 
 
 @pytest.mark.django_db
-def test_schedule_says_what_it_skipped_and_goes_on_next_month(shop: Shop, job: Job) -> None:
+def test_schedule_says_what_it_skipped_and_goes_on(shop: Shop, job: Job) -> None:
     schedule = schedules.create(job.pk, ScheduleSettings(cron="0 * * * *"), now=NOW)
     budget(shop)
     spend(shop, "100")
@@ -192,7 +194,7 @@ def test_schedule_says_what_it_skipped_and_goes_on_next_month(shop: Shop, job: J
 
 
 @pytest.mark.django_db
-def test_owner_and_admins_are_told_of_each_line_once_a_month(shop: Shop) -> None:
+def test_owner_and_admins_are_told_each_line_monthly(shop: Shop) -> None:
     budget(shop)
     spend(shop, "80")
     earlier = None
@@ -222,7 +224,7 @@ def test_both_lines_at_once_are_told_as_one(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_changed_budget_is_in_force_at_once_and_its_lines_are_told_anew(shop: Shop) -> None:
+def test_changed_budget_holds_at_once_and_tells_lines_anew(shop: Shop) -> None:
     spend(shop, "90")
     budget(shop)
     assert len(told()) == 2, "the warning line, when it is set"
@@ -234,7 +236,7 @@ def test_changed_budget_is_in_force_at_once_and_its_lines_are_told_anew(shop: Sh
 
 
 @pytest.mark.django_db
-def test_who_owns_the_project_now_is_told(shop: Shop) -> None:
+def test_present_owner_of_the_project_is_told(shop: Shop) -> None:
     budget(shop)
     shop.project.assign(owner=shop.people.teammate, contributors=[shop.people.owner], viewers=[])
     spend(shop, "100")
@@ -243,7 +245,7 @@ def test_who_owns_the_project_now_is_told(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_what_runs_goes_on_unless_the_admin_chose_otherwise(shop: Shop) -> None:
+def test_running_execution_goes_on_unless_the_admin_chose_otherwise(shop: Shop) -> None:
     runs = running(shop)
     budget(shop)
     spend(shop, "100")
@@ -262,7 +264,7 @@ def running(shop: Shop, **changes: Any) -> Execution:
 
 
 @pytest.mark.django_db
-def test_what_runs_is_stopped_ten_minutes_after_its_owner_was_told(shop: Shop) -> None:
+def test_running_execution_is_stopped_ten_minutes_after_the_notice(shop: Shop) -> None:
     runs = running(shop)
     waits = shop.launch()
     other = running(shop, project=_project_of(shop.people.teammate))
@@ -299,7 +301,7 @@ def test_budget_that_is_raised_in_time_stops_nothing(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_choice_to_stop_what_runs_is_told_ten_minutes_before_also_when_the_line_is_reached_long_ago(shop: Shop) -> None:
+def test_late_choice_to_stop_is_told_ten_minutes_before(shop: Shop) -> None:
     runs = running(shop)
     budget(shop)
     spend(shop, "100")
@@ -338,7 +340,7 @@ def on_file(transactional_db: None, shop: Shop, tmp_path: Path) -> Iterator[Shop
         yield shop
 
 
-def test_two_controllers_tell_a_line_once_and_admit_nothing_of_a_closed_project(on_file: Shop) -> None:
+def test_two_controllers_tell_a_line_once_and_admit_none(on_file: Shop) -> None:
     budget(on_file, at_stop="stop")
     running(on_file)
     waits = on_file.launch()
@@ -364,9 +366,7 @@ def test_budget_set_while_it_is_counted_is_in_force(on_file: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_budget_that_is_raised_while_it_is_counted_is_not_told_as_reached(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_budget_raised_while_counted_is_not_told_as_reached(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = running(shop)
     budget(shop, at_stop="stop")
     spend(shop, "100")

@@ -27,7 +27,7 @@ def costs(*amounts: int) -> dict[date, Decimal]:
     return {date(2026, 3, day): Decimal(amount) for day, amount in enumerate(amounts, start=1)}
 
 
-def test_meter_says_what_is_spent_and_left_and_when_it_is_used_up() -> None:
+def test_meter_says_spent_left_and_the_end_of_budget() -> None:
     view = budget_view(CHURN, costs(5, 0, 0, 10, 10, 10, 10, 10, 10, 5), TENTH)
     assert (view.severity, view.headline, view.share) == ("ok", "$70.00 of $100.00 spent in March 2026", 70)
     assert view.state == "$30.00 left until launches are refused."
@@ -53,7 +53,7 @@ def test_month_that_has_just_begun_leads_nowhere_yet() -> None:
     assert "of the last 2 days" in budget_view(CHURN, costs(3), datetime(2026, 3, 2, 5, tzinfo=UTC)).projection
 
 
-def test_course_adds_up_by_day_and_goes_on_at_its_pace() -> None:
+def test_course_adds_up_by_day_and_continues_its_pace() -> None:
     view = budget_view(CHURN, costs(0, 0, 0, 5, 5, 5, 5, 5, 5, 2), TENTH)
     titles = [bar.title for bar in view.bars]
     assert len(titles) == 31
@@ -80,7 +80,7 @@ def test_last_day_of_the_month_has_its_course() -> None:
         ("100", "0.50", ""),
     ],
 )
-def test_launch_is_told_what_is_left_and_for_how_long_that_lasts(spent: str, price: str, words: str) -> None:
+def test_launch_is_told_the_remaining_budget_and_its_duration(spent: str, price: str, words: str) -> None:
     assert left_words(CHURN, Decimal(spent), Decimal(price), TENTH) == words
 
 
@@ -101,7 +101,7 @@ class TestPages:
         answer = client_of(people.admin).post(PATH, POSTED | changed)
         assert answer.status_code == 302, answer.content
 
-    def test_admin_sets_it_and_it_is_in_force_and_audited(self, people: People, project: Project) -> None:
+    def test_admin_sets_budget_in_force_and_audited(self, people: People, project: Project) -> None:
         self.set_by_admin(people)
         stored = ProjectBudget.objects.get()
         assert (stored.amount, stored.warning_percent, stored.at_stop) == (Decimal(100), 80, "refuse")
@@ -169,7 +169,7 @@ class TestPages:
             assert client_of(person).post(PATH, POSTED | {"amount": "999"}).status_code == 403
         assert ProjectBudget.objects.get().amount == 100
 
-    def test_launch_card_says_what_is_left_and_then_why_nothing_starts(self, people: People, project: Project) -> None:
+    def test_launch_card_says_the_rest_and_then_the_refusal(self, people: People, project: Project) -> None:
         client = client_of(people.owner)
         posted = {name: ATTACHED[name] for name in ("kind", "project", "environment", "tier", "token")}
         assert "Budget" not in client.post("/launch/estimate/", posted).content.decode()
@@ -198,7 +198,7 @@ class TestPages:
         assert JobRun.objects.count() == 1
 
 
-def test_page_shows_the_last_six_months_with_the_lines_that_were_reached(people: People) -> None:
+def test_page_shows_six_months_with_their_reached_lines(people: People) -> None:
     project = make_project(people.owner)
     now = datetime.now(UTC)
     month = now.date().replace(day=1)

@@ -94,9 +94,7 @@ def test_operators_read_who_takes_too_much_on_which_node(
         assert page(people, person, path).status_code == 403
 
 
-def test_the_owner_of_a_victim_reads_it_without_a_name_of_others(
-    people: People, victim: Execution, runtime: Runtime
-) -> None:
+def test_owner_of_a_victim_reads_it_without_other_names(people: People, victim: Execution, runtime: Runtime) -> None:
     path = f"/executions/{victim.pk}/"
     assert SHORT not in page(people, "owner", path).text
     contend(runtime)
@@ -110,7 +108,7 @@ def test_the_owner_of_a_victim_reads_it_without_a_name_of_others(
     assert "See which pods of worker-1 use its CPU" in text
 
 
-def test_who_takes_too_much_reads_nothing_of_it(people: People, victim: Execution, runtime: Runtime) -> None:
+def test_owner_of_the_noisy_pod_reads_nothing(people: People, victim: Execution, runtime: Runtime) -> None:
     contend(runtime)
     noisy = Execution.objects.get(title=NOISY)
     text = page(people, "stranger", f"/executions/{noisy.pk}/").text
@@ -129,7 +127,7 @@ def test_an_execution_that_has_ended_is_short_of_nothing(people: People, victim:
 
 
 @pytest.mark.parametrize(("own", "is_contended"), [(100, False), (550, True)])
-def test_reserved_cores_that_the_node_leaves_idle_can_be_used_by_pods(
+def test_idle_reserved_cores_can_be_used_by_pods(
     victim: Execution, cluster: FakeCluster, runtime: Runtime, own: int, is_contended: bool
 ) -> None:
     capacity = {"cpu": "4", "memory": "16Gi", "pods": "110"}
@@ -142,7 +140,7 @@ def test_reserved_cores_that_the_node_leaves_idle_can_be_used_by_pods(
     assert bool(runtime.contention.worst) is is_contended
 
 
-def test_what_was_found_stands_through_an_outage_and_goes_with_the_numbers(victim: Execution, runtime: Runtime) -> None:
+def test_findings_stand_through_an_outage_and_begin_anew(victim: Execution, runtime: Runtime) -> None:
     contend(runtime)
     for forget, expected in ((False, {victim.pk}), (True, set[str]())):
         runtime.usage.mark_unavailable("Usage is not being measured.", forget=forget)
@@ -188,7 +186,7 @@ def test_news_of_one_node_wakes_no_page_of_another(
 
 
 @virtual_time
-async def test_each_round_of_usage_is_taken_in_beside_other_work() -> None:
+async def test_usage_round_is_taken_in_beside_other_work() -> None:
     runtime = new_runtime({LOCAL: FakeCluster()})
     running = asyncio.create_task(runtime.contention.run())
     runtime.nodes.apply(builders.decode(builders.node("worker-1", cpu="4"), Node))
@@ -204,7 +202,7 @@ async def test_each_round_of_usage_is_taken_in_beside_other_work() -> None:
     running.cancel()
 
 
-def test_a_node_that_is_gone_and_pods_of_other_namespaces_are_nobodys_trouble(
+def test_gone_nodes_and_foreign_namespaces_are_ignored(
     victim: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     contend(runtime)
@@ -230,9 +228,7 @@ def told() -> list[tuple[str, str]]:
     return list(Notification.objects.filter(event="cpu_contention").values_list("user__username", "path"))
 
 
-def test_the_owner_is_told_once_after_some_minutes_by_whichever_process(
-    people: People, victim: Execution, runtime: Runtime
-) -> None:
+def test_owner_is_told_once_after_some_minutes(people: People, victim: Execution, runtime: Runtime) -> None:
     contend(runtime)
     async_to_sync(notices(runtime).run_once)()
     assert told() == [], "what is over soon needs nothing from anybody"
@@ -271,7 +267,7 @@ def test_a_database_that_fails_is_asked_again(victim: Execution, runtime: Runtim
     assert (len(calls), len(told())) == (2, 1)
 
 
-def test_what_does_not_run_or_is_unknown_is_not_told_and_a_sweep_once(people: People, runtime: Runtime) -> None:
+def test_ended_or_unknown_is_not_told_and_sweep_once(people: People, runtime: Runtime) -> None:
     project = make_project(people.owner)
     ended = make_execution(people.owner, project, state=State.SUCCEEDED)
     assert tell_owners({ended.pk: "Short.", "neverwas22": "Short."}, now=MOMENT) == 0

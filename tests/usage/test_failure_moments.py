@@ -40,7 +40,7 @@ def link(pod: Pod, end: ContainerEnd | None) -> str:
     return f"{pod.metadata.name} {end and (end.name, end.is_previous)}"
 
 
-def test_an_eviction_is_marked_and_a_good_end_is_not() -> None:
+def test_eviction_is_marked_and_good_end_is_not() -> None:
     ended = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": stamp(MOMENT)}}
     good = decode(builders.pod("good", statuses=[container_status(state=ended)]), Pod)
     status = {"reason": "Evicted", "message": "The node was low on resource: memory.", "phase": "Failed"}
@@ -52,7 +52,7 @@ def test_an_eviction_is_marked_and_a_good_end_is_not() -> None:
 @pytest.mark.parametrize(
     ("status", "is_previous"), [(container_status(state=KILLED), False), (container_status(lastState=KILLED), True)]
 )
-def test_an_error_leads_to_the_log_of_the_run_that_ended(status: dict[str, Any], is_previous: bool) -> None:
+def test_error_leads_to_the_log_of_the_ended_run(status: dict[str, Any], is_previous: bool) -> None:
     pod = decode(builders.pod("p", statuses=[status]), Pod)
     [found] = failures_of([pod], link)
     assert (found.at, found.url) == (LATER, f"p {('run', is_previous)}")
@@ -69,7 +69,7 @@ def node_event(name: str, reason: str, minutes: int) -> Event:
     return decode(builders.event(name, about=about, reason=reason, message="Why.", at=at), Event)
 
 
-def test_a_nodes_troubles_are_marked_once_each_and_its_daily_life_is_not() -> None:
+def test_node_troubles_are_marked_once_and_daily_life_not() -> None:
     conditions = [condition("Ready", "Unknown", 10), condition("DiskPressure", "True", 5)]
     conditions += [condition("MemoryPressure", "False", 6)]
     node = decode(builders.node("n1", conditions=conditions), Node)
@@ -105,7 +105,7 @@ def marks(people: People, person: str = "operator", range: str = "1h") -> list[s
     return [one["words"] for one in answer.json()["events"]]
 
 
-def test_a_nodes_charts_are_marked_by_its_events_its_pods_and_what_the_database_knows_of_gone_ones(
+def test_node_charts_are_marked_by_events_pods_and_records(
     people: People, scene: FakeCluster, runtime: Runtime
 ) -> None:
     def failed(name: str, minutes: float, **columns: object) -> Execution:

@@ -41,29 +41,29 @@ def test_a_pod_without_a_node_holds_none() -> None:
     assert interval(made(node="", bound=None), gone_at=NOW, now=NOW) is None
 
 
-def test_it_begins_when_the_scheduler_bound_it_or_when_it_is_noticed() -> None:
+def test_interval_begins_with_binding_or_its_notice() -> None:
     assert held(made(bound=5)) == (at(5), None)
     assert held(made(bound=None)) == (NOW, None)
     assert held(made(bound=None, status={"startTime": stamp(at(7))})) == (at(7), None)
 
 
-def test_it_goes_on_while_the_pod_ends_on_its_node() -> None:
+def test_interval_goes_on_while_the_pod_ends() -> None:
     assert held(made(deletionTimestamp=stamp(at(20)))) == (at(5), None)
 
 
-def test_it_ends_when_the_last_container_has_finished() -> None:
+def test_interval_ends_when_the_last_container_has_finished() -> None:
     assert held(made(phase="Succeeded", finished=(30, 20))) == (at(5), at(30))
     assert held(made(phase="Failed", finished=(30, 20)), gone_at=at(50)) == (at(5), at(30))
 
 
-def test_an_evicted_one_ends_with_its_disruption_or_when_it_was_not_ready_any_more() -> None:
+def test_evicted_pod_ends_with_disruption_or_unreadiness() -> None:
     scheduled, unready = condition("PodScheduled", "True", at=at(5)), condition("Ready", "False", at=at(20))
     disrupted = condition("DisruptionTarget", "True", at=at(15))
     assert held(made(phase="Failed", conditions=[scheduled, unready, disrupted])) == (at(5), at(15))
     assert held(made(phase="Failed", conditions=[scheduled, unready])) == (at(5), at(20))
 
 
-def test_one_that_does_not_say_when_it_ended_counts_until_anybody_last_looked() -> None:
+def test_pod_without_an_end_counts_until_last_attended() -> None:
     found = interval(made(phase="Failed", reason="Evicted"), now=NOW, attended_until=at(30))
     assert found is not None
     assert (found.began_at, found.ended_at) == (at(5), at(30))
@@ -75,7 +75,7 @@ def test_a_node_whose_clock_is_behind_erases_no_use() -> None:
     assert held(late) == (at(20), at(30))
 
 
-def test_it_ends_when_it_is_noticed_where_the_containers_say_nothing() -> None:
+def test_silent_containers_end_when_noticed() -> None:
     assert held(made(phase="Failed", reason="Evicted")) == (at(5), NOW)
     half = [
         container_status("a", state={"terminated": {"exitCode": 0, "finishedAt": stamp(at(9))}}),
@@ -84,12 +84,12 @@ def test_it_ends_when_it_is_noticed_where_the_containers_say_nothing() -> None:
     assert held(made(phase="Failed", statuses=half)) == (at(5), NOW)
 
 
-def test_the_end_is_right_where_the_pod_says_no_more_when_it_began() -> None:
+def test_end_is_right_without_a_known_beginning() -> None:
     assert held(made(bound=None, phase="Failed", finished=(9,))) == (at(9), at(9))
     assert changes(Recorded({"p": at(5)}), [one("p", ended=9)], {}).ended == {"p": at(9)}
 
 
-def test_it_ends_when_the_pod_is_seen_to_be_gone() -> None:
+def test_interval_ends_when_the_pod_is_gone() -> None:
     assert held(made(), gone_at=at(40)) == (at(5), at(40))
 
 
@@ -144,7 +144,7 @@ def one(uid: str, *, ended: float | None = None) -> Interval:
         "another",
     ],
 )
-def test_what_is_written(
+def test_changes_are_written_once(
     recorded: Recorded, seen: list[Interval], vanished: dict[str, datetime], expected: Changes
 ) -> None:
     found = changes(recorded, seen, vanished)
@@ -201,7 +201,7 @@ class Life:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["bind", "finish", "look", "dies"]), st.integers(0, 50)), max_size=60))
-def test_whenever_anybody_looks_the_record_says_what_the_pods_held(steps: list[tuple[str, int]]) -> None:
+def test_record_equals_what_the_pods_held_at_any_look(steps: list[tuple[str, int]]) -> None:
     life = Life()
     for step, number in [*steps, ("dies", 1), ("look", 1), ("look", 1)]:
         life.second += number

@@ -70,7 +70,7 @@ def stored(id: str) -> Peak:
 
 
 @in_world
-async def test_peaks_and_the_mean_are_stored_when_the_pod_is_gone(execution: Execution) -> None:
+async def test_peaks_and_mean_are_stored_when_pod_is_gone(execution: Execution) -> None:
     scene, id = Scene(), execution.pk
     key = scene.add(id)
     for cpu, memory in ((500, 1.0), (2000, 2.0), (200, 3.0), (100, 1.0)):
@@ -86,7 +86,7 @@ async def test_peaks_and_the_mean_are_stored_when_the_pod_is_gone(execution: Exe
 
 
 @in_world
-async def test_a_new_peak_is_written_once_a_minute_and_an_old_one_not_again(execution: Execution) -> None:
+async def test_new_peak_is_written_once_a_minute(execution: Execution) -> None:
     scene, id = Scene(), execution.pk
     scene.add(id)
     await scene.sample(id, 100, 1.0)
@@ -114,7 +114,7 @@ async def test_a_new_leader_goes_on_from_what_is_stored(execution: Execution) ->
 
 
 @in_world
-async def test_what_was_measured_waits_for_a_database_that_is_away(execution: Execution) -> None:
+async def test_measurements_wait_for_an_unavailable_database(execution: Execution) -> None:
     scene, id = Scene(), execution.pk
     scene.add(id)
     scene.is_away = True
@@ -137,13 +137,13 @@ async def test_without_an_answer_of_the_metrics_nothing_is_written(execution: Ex
 
 
 @in_world
-async def test_an_execution_that_was_deleted_keeps_no_other_from_being_written(execution: Execution) -> None:
+async def test_deleted_execution_hinders_no_other_write(execution: Execution) -> None:
     write({"deleted123": Peak(GIB, 1, 1, 1), execution.pk: Peak(2 * GIB, 1, 1, 1)})
     assert list(PeakUse.objects.values_list("pk", flat=True)) == [execution.pk]
 
 
 @in_world
-async def test_pods_of_clusters_and_of_unknown_executions_are_left_out(execution: Execution) -> None:
+async def test_pods_of_clusters_and_unknown_executions_are_omitted(execution: Execution) -> None:
     scene = Scene()
     scene.add(execution.pk, component="worker")
     await scene.sample(execution.pk, 900, 4.0)

@@ -53,7 +53,7 @@ def page(user: Any, path: str) -> str:
     return " ".join(page_at(user, path).split())
 
 
-def test_the_launch_form_tells_of_a_smaller_tier_that_would_do(people: People, project: Project) -> None:
+def test_launch_form_tells_of_a_sufficient_smaller_tier(people: People, project: Project) -> None:
     for minute in range(3):
         ended(people, project, minute=minute)
     text = page(people.owner, "/launch/?kind=workspace&tier=large")
@@ -87,18 +87,14 @@ def test_only_the_latest_runs_are_looked_at(people: People, project: Project) ->
     assert last_runs(people.owner.pk, old[0]) == []
 
 
-def test_the_launch_form_begins_with_the_tier_of_a_link_and_with_none_if_it_is_not_offered(
-    people: People, project: Project
-) -> None:
+def test_launch_form_begins_with_the_offered_tier_of_link(people: People, project: Project) -> None:
     chosen = '<input type="radio" name="tier" id="tier-{0}" value="{0}" required checked>'
     assert chosen.format("huge") in page(people.owner, "/launch/?tier=huge")
     shown = page(people.owner, "/launch/?tier=no-such")
     assert not any(chosen.format(tier) in shown for tier in ("small", "large", "huge"))
 
 
-def test_the_page_of_an_ended_run_tells_its_peak_to_its_owner_and_to_observers(
-    people: People, project: Project
-) -> None:
+def test_page_of_ended_run_tells_owner_and_observers_peak(people: People, project: Project) -> None:
     for minute in range(3):
         last = ended(people, project, minute=minute)
     path = f"/executions/{last.pk}/"
@@ -110,7 +106,7 @@ def test_the_page_of_an_ended_run_tells_its_peak_to_its_owner_and_to_observers(
     assert "It used at most" not in page(people.teammate, path)
 
 
-def test_after_running_out_of_memory_the_next_larger_tier_is_one_link_away(people: People, project: Project) -> None:
+def test_larger_tier_is_a_link_after_out_of_memory(people: People, project: Project) -> None:
     fields: dict[str, Any] = {"state": State.FAILED, "reason": "out_of_memory"}
     failed = ended(people, project, memory=15.9, **fields)
     text = page(people.owner, f"/executions/{failed.pk}/")

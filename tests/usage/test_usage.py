@@ -51,7 +51,7 @@ async def bound(world: World, controller: Controller, *, after: float = 10) -> N
 
 
 @in_world
-async def test_a_workspace_uses_its_node_from_being_bound_until_its_pod_is_gone(shop: Shop) -> None:
+async def test_workspace_uses_its_node_from_binding_to_pod_end(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     controller = world.controller()
     await bound(world, controller)
@@ -75,7 +75,7 @@ async def test_a_workspace_uses_its_node_from_being_bound_until_its_pod_is_gone(
 
 
 @in_world
-async def test_head_and_workers_use_the_machines_of_their_own_tiers(shop: Shop, worker_tier: HardwareTier) -> None:
+async def test_head_and_workers_use_machines_of_their_tiers(shop: Shop, worker_tier: HardwareTier) -> None:
     world, execution = World(), shop.launch_cluster(tier=worker_tier)
     controller = world.controller()
     await clusters.to_running(world, controller, execution)
@@ -90,7 +90,7 @@ async def test_head_and_workers_use_the_machines_of_their_own_tiers(shop: Shop, 
 
 
 @in_world
-async def test_a_job_uses_its_node_until_its_program_has_ended(shop: Shop) -> None:
+async def test_job_uses_its_node_until_its_program_ended(shop: Shop) -> None:
     world, execution = World(), shop.launch(kind="job", environment=shop.job)
     controller = world.controller()
     await bound(world, controller)
@@ -106,7 +106,7 @@ async def test_a_job_uses_its_node_until_its_program_has_ended(shop: Shop) -> No
 
 
 @in_world
-async def test_an_execution_at_rest_reads_and_writes_nothing_of_it(shop: Shop) -> None:
+async def test_execution_at_rest_reads_and_writes_no_usage(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     controller = world.controller()
     await to_running(world, controller)
@@ -118,7 +118,7 @@ async def test_an_execution_at_rest_reads_and_writes_nothing_of_it(shop: Shop) -
 
 
 @in_world
-async def test_what_waits_and_what_was_never_on_a_node_uses_nothing(shop: Shop) -> None:
+async def test_waiting_or_never_bound_pod_uses_nothing(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     controller = world.controller()
     await world.step(controller)
@@ -133,7 +133,7 @@ async def test_what_waits_and_what_was_never_on_a_node_uses_nothing(shop: Shop) 
 
 
 @in_world
-async def test_a_pod_that_takes_the_name_of_another_is_counted_for_itself(shop: Shop) -> None:
+async def test_pod_that_takes_a_name_is_counted_separately(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     controller = world.controller()
     await bound(world, controller)
@@ -151,7 +151,7 @@ async def test_a_pod_that_takes_the_name_of_another_is_counted_for_itself(shop: 
 
 
 @in_world
-async def test_a_worker_on_a_lost_node_counts_until_the_cluster_lets_go_of_it(shop: Shop) -> None:
+async def test_worker_on_lost_node_counts_until_let_go(shop: Shop) -> None:
     world, execution = World(), shop.launch_cluster()
     controller = world.controller()
     await clusters.to_running(world, controller, execution)
@@ -183,7 +183,7 @@ async def test_after_a_restart_open_times_go_on(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_pod_that_went_while_nobody_looked_counts_until_the_last_controller_was_alive(shop: Shop) -> None:
+async def test_pod_gone_unnoticed_counts_until_last_controller_lived(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     await bound(world, world.controller())
     gone(world, world.pod_of(execution))
@@ -194,7 +194,7 @@ async def test_a_pod_that_went_while_nobody_looked_counts_until_the_last_control
 
 
 @in_world
-async def test_without_that_moment_it_counts_until_its_absence_is_noticed(shop: Shop) -> None:
+async def test_pod_gone_without_that_moment_counts_until_noticed(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     await bound(world, world.controller())
     gone(world, world.pod_of(execution))
@@ -204,7 +204,7 @@ async def test_without_that_moment_it_counts_until_its_absence_is_noticed(shop: 
 
 
 @in_world
-async def test_a_job_that_began_and_ended_while_nobody_looked_is_counted(shop: Shop) -> None:
+async def test_job_that_began_and_ended_unwatched_is_counted(shop: Shop) -> None:
     world, execution = World(), shop.launch(kind="job", environment=shop.job)
     await world.step(world.controller())
     world.passes(10)
@@ -235,7 +235,7 @@ async def test_a_cache_that_lacks_the_pod_ends_nothing(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_pod_whose_coming_the_cache_has_missed_is_counted(shop: Shop) -> None:
+async def test_pod_missed_by_the_cache_is_counted(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     controller = world.controller()
     await world.step(controller)
@@ -247,7 +247,7 @@ async def test_a_pod_whose_coming_the_cache_has_missed_is_counted(shop: Shop) ->
 
 
 @in_world
-async def test_a_pod_whose_going_the_cache_has_missed_counts_until_that_is_found_out(shop: Shop) -> None:
+async def test_pod_end_missed_by_cache_counts_until_found(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     controller = world.controller()
     await bound(world, controller)
@@ -271,7 +271,7 @@ async def test_an_execution_at_rest_asks_the_cluster_nothing(shop: Shop) -> None
 
 
 @in_world
-async def test_nothing_stays_open_when_the_slots_are_freed(shop: Shop) -> None:
+async def test_intervals_are_closed_when_the_slots_are_freed(shop: Shop) -> None:
     """The API server says that no pod is left, before the cache has heard of it."""
     world, execution = World(), shop.launch()
     controller = world.controller()
@@ -285,7 +285,7 @@ async def test_nothing_stays_open_when_the_slots_are_freed(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_late_database_does_not_lengthen_what_was_seen_to_end(shop: Shop) -> None:
+async def test_late_database_does_not_lengthen_an_observed_end(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     fault = Fault()
     controller = world.controller(fault)
@@ -317,7 +317,7 @@ async def test_two_controllers_at_once_count_each_pod_once(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_fault_in_recording_is_logged_and_keeps_no_execution_from_its_stop(
+async def test_recording_fault_is_logged_and_delays_no_stop(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*args: object) -> None:
@@ -349,14 +349,14 @@ async def test_a_database_that_is_away_is_waited_for(shop: Shop, monkeypatch: py
         await world.controller()._reconciler.reconcile(execution.pk)
 
 
-def test_a_pod_that_only_says_that_it_is_a_head_is_counted_as_what_was_launched(shop: Shop) -> None:
+def test_pod_that_pretends_to_be_head_counts_as_launched(shop: Shop) -> None:
     execution = shop.launch()
     usage.record(execution.pk, Changes((replace(interval("a"), is_head=True),)))
     found = UsageInterval.objects.get()
     assert (found.tier, found.millicores, found.price_per_hour) == (shop.tier, 1000, Decimal("0.05"))
 
 
-def test_a_mistake_in_what_is_written_is_told_and_not_swallowed(shop: Shop) -> None:
+def test_mistake_in_written_usage_is_raised(shop: Shop) -> None:
     execution = shop.launch()
     with pytest.raises(IntegrityError), transaction.atomic():
         usage.record(execution.pk, Changes((interval("a", -1),)))
@@ -377,14 +377,14 @@ def test_writing_twice_changes_nothing(shop: Shop) -> None:
     assert set(UsageInterval.objects.values_list("seconds", flat=True)) == {5, 7}
 
 
-def test_an_interval_that_somebody_else_began_ends_with_who_sees_it_only_when_it_is_over(shop: Shop) -> None:
+def test_foreign_interval_ends_only_with_its_pod(shop: Shop) -> None:
     execution = shop.launch()
     usage.record(execution.pk, Changes((interval("a"),)))
     usage.record(execution.pk, Changes((interval("a", 7), interval("b", 9)), {}))
     assert held(execution) == [(0, 7), (0, 9)]
 
 
-def test_an_execution_whose_usage_was_not_added_up_cannot_be_deleted(shop: Shop) -> None:
+def test_execution_with_unsummed_usage_cannot_be_deleted(shop: Shop) -> None:
     execution = shop.launch()
     usage.record(execution.pk, Changes((interval("a", 7),)))
     with pytest.raises(Exception, match="protected"):

@@ -56,7 +56,7 @@ def by_day(rows: list[HeldTime]) -> dict[str, int]:
     return found
 
 
-def test_last_months_go_back_over_the_year_and_this_one_is_first() -> None:
+def test_last_months_cross_the_year_with_this_one_first() -> None:
     months = last_months(datetime(2026, 1, 31, 23, 0, tzinfo=UTC))
     assert [months[0].value, months[1].value, months[-1].value, len(months)] == ["2026-01", "2025-12", "2025-02", 12]
     assert months[-1].last == date(2025, 2, 28)
@@ -68,7 +68,7 @@ def test_month_is_that_of_utc_wherever_the_clock_is() -> None:
 
 
 @pytest.mark.parametrize("month", ["", "2024-01", "2026-13", "2026-04", "x", "<b>"])
-def test_unknown_month_is_this_one_and_unknown_column_the_cost(month: str) -> None:
+def test_unknown_month_and_column_become_the_defaults(month: str) -> None:
     view = UsageView.parse({"month": month, "sort": "colour", "pool": "\0"}, NOW)
     assert (view.month.value, view.sort, view.only) == ("2026-03", "cost", {})
 
@@ -87,7 +87,7 @@ def test_hours_are_words(amount: str, words: str) -> None:
     assert hours(Decimal(amount)) == words
 
 
-def test_tables_begin_with_the_largest_and_sum_up_what_is_left_out() -> None:
+def test_tables_begin_with_largest_and_sum_the_rest() -> None:
     rows = [
         ROW._replace(user_id=number, username=f"user-{number:02}", pod_seconds=number * 3600) for number in range(1, 61)
     ]
@@ -108,7 +108,7 @@ def test_tables_are_sorted_by_the_chosen_column() -> None:
         assert tables(rows, UsageView(MARCH, sort), is_everybody=False)[0].lines[0].name == first
 
 
-def test_projects_of_one_name_are_told_apart_by_their_ids() -> None:
+def test_projects_of_the_same_name_differ_by_ids() -> None:
     rows = [ROW, ROW._replace(project_id="churn-2", price_per_hour=Decimal(2)), ROW._replace(project="Fraud")]
     projects = tables(rows, UsageView(MARCH), is_everybody=False)[0]
     assert {line.name: line.total.cost for line in projects.lines} == {
@@ -123,7 +123,7 @@ def test_kind_of_deleted_executions_is_not_known() -> None:
     assert {line.name for line in kinds.lines} == {"Job", "Deleted executions"}
 
 
-def test_pools_are_summed_and_lead_to_the_page_of_one_alone() -> None:
+def test_pools_are_summed_and_lead_to_their_page() -> None:
     view = UsageView(MARCH, "gpus", {"tier": "small"})
     rows = [ROW, ROW._replace(node_pool="gpu", gpu_seconds=3600), ROW._replace(node_pool="gpu", user_id=2)]
     _, projects, tiers, pools = tables(rows, view, is_everybody=True)
@@ -133,7 +133,7 @@ def test_pools_are_summed_and_lead_to_the_page_of_one_alone() -> None:
     assert tiers.lines[0].only == ""
 
 
-def test_narrowed_page_says_to_what_and_how_to_see_all_again() -> None:
+def test_narrowed_page_says_its_filters_and_clears_them() -> None:
     query = {"month": "2026-03", "pool": "gpu", "project": "churn", "tier": ""}
     view = UsageView.parse(query, NOW)
     assert [(chip.words, chip.without) for chip in view.chips([ROW])] == [
@@ -144,7 +144,7 @@ def test_narrowed_page_says_to_what_and_how_to_see_all_again() -> None:
     assert view.cleared == "?month=2026-03&sort=cost"
 
 
-def test_days_are_bars_of_cost_and_of_hours_where_all_is_free() -> None:
+def test_days_are_bars_of_cost_or_hours_when_free() -> None:
     later = ROW._replace(day=date(2026, 3, 31), pod_seconds=1800)
     for rows in ([ROW, later], [row._replace(price_per_hour=Decimal(0)) for row in (ROW, later)]):
         bars = day_bars(rows, MARCH)
@@ -174,7 +174,7 @@ def test_table_looks_as_stored() -> None:
     assert_golden("usage-table", render_to_string("usage/fragments/usage_table.html", context))
 
 
-def test_file_has_a_line_for_each_sum_and_quotes_what_a_spreadsheet_would_compute() -> None:
+def test_file_has_line_per_sum_and_quotes_formulas() -> None:
     lines = list(csv.DictReader(io.StringIO(usage_csv([ROW._replace(project="=1+1", pod_seconds=1)], has_kinds=True))))
     assert len(lines) == 1
     assert lines[0]["project"] == "'=1+1"
@@ -189,7 +189,7 @@ class TestReading:
     def execution(self, people: People) -> Execution:
         return make_execution(people.owner, make_project(people.owner, people.teammate))
 
-    def test_interval_over_midnights_is_divided_as_its_daily_sums_are(self, execution: Execution) -> None:
+    def test_interval_over_midnights_divides_like_daily_sums(self, execution: Execution) -> None:
         long = make_interval(execution, "long", price="1", began=-3 * DAY, ended=-60)
         found = by_day(read(execution.owner))
         stored = {key.day.isoformat(): sums.pod_seconds for key, sums in dailyusage.added_up([long]).items()}
@@ -202,11 +202,11 @@ class TestReading:
         february = read(execution.owner, date(2026, 2, 1), date(2026, 2, 28))
         assert by_day(february) == {"2026-02-27": 15 * 3600, "2026-02-28": 24 * 3600}
 
-    def test_what_runs_counts_up_to_now(self, execution: Execution) -> None:
+    def test_running_pod_counts_up_to_now(self, execution: Execution) -> None:
         make_interval(execution, "runs", price="1", began=-10 * 60)
         assert by_day(read(execution.owner)) == {"2026-03-03": 3600, "2026-03-04": 9 * 3600}
 
-    def test_what_ended_at_midnight_is_of_the_day_before(self, execution: Execution) -> None:
+    def test_pod_that_ended_at_midnight_counts_for_day_before(self, execution: Execution) -> None:
         make_interval(execution, "to midnight", price="1", began=-10 * 60, ended=-9 * 60)
         make_interval(execution, "from midnight", price="1", began=-9 * 60, ended=-8 * 60)
         assert by_day(read(execution.owner)) == {"2026-03-03": 3600, "2026-03-04": 3600}
@@ -228,7 +228,7 @@ class TestReading:
         assert total_of(later_whole) == total_of(before)
         assert by_day(later_days) == by_day(before)
 
-    def test_what_is_deleted_while_it_is_read_is_counted_once(
+    def test_usage_deleted_while_read_is_counted_once(
         self, execution: Execution, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         make_interval(execution, "u1", price="1", began=-120, ended=-60)
@@ -305,7 +305,7 @@ class TestPages:
         UsageInterval.objects.filter(pk=row.pk).update(began_at=midnight, ended_at=midnight + timedelta(hours=1))
         return execution
 
-    def test_own_page_shows_the_month_by_project_tier_and_kind(self, people: People, used: Execution) -> None:
+    def test_own_page_shows_month_by_project_tier_and_kind(self, people: People, used: Execution) -> None:
         page = client_of(people.owner).get("/usage/").content.decode()
         for text in ("$12.34", "Customer churn", "By project", "By hardware tier", "By kind", "Workspace", "By month"):
             assert text in page, text
@@ -325,7 +325,7 @@ class TestPages:
             assert 'href="/usage/"' in spent
             assert f"<span>{cost}</span>" in spent
 
-    def test_operator_sees_everybody_and_a_person_and_finds_one_by_name(self, people: People, used: Execution) -> None:
+    def test_operator_sees_everybody_and_finds_a_person_by_name(self, people: People, used: Execution) -> None:
         client = client_of(people.operator)
         page = client.get("/usage/everybody/").content.decode()
         assert f'href="/usage/people/{people.owner.pk}/?month=' in page
@@ -337,7 +337,7 @@ class TestPages:
         assert "Nobody has the name “&lt;b&gt;”." in client.get("/usage/everybody/?person=<b>").content.decode()
         assert client.get("/usage/everybody/?person=%00").status_code == 200
 
-    def test_page_of_one_pool_has_its_chart_and_its_file(self, people: People, used: Execution) -> None:
+    def test_page_of_a_pool_has_its_chart_and_file(self, people: People, used: Execution) -> None:
         client = client_of(people.operator)
         page = client.get("/usage/everybody/").content.decode()
         assert "By node pool" in page
@@ -349,7 +349,7 @@ class TestPages:
             assert "$12.34" not in other
             assert "12.34" not in client.get(f"{path}&download=1").content.decode()
 
-    def test_person_that_is_not_there_is_not_found_by_those_who_may_look(self, people: People) -> None:
+    def test_unknown_person_is_404_for_operators_and_403_otherwise(self, people: People) -> None:
         assert client_of(people.operator).get("/usage/people/999999/").status_code == 404
         assert client_of(people.owner).get("/usage/people/999999/").status_code == 403
 

@@ -70,14 +70,14 @@ async def test_a_single_page_takes_measurements_in_at_once() -> None:
 
 
 @virtual_time
-async def test_three_hundred_pages_take_measurements_in_evenly_within_three_seconds() -> None:
+async def test_three_hundred_pages_take_measurements_evenly_in_three_seconds() -> None:
     after = sorted((await measured_while_open(300)).values())
     assert 2.9 <= after[-1] <= 3.1
     assert max(later - earlier for earlier, later in pairwise(after)) <= 0.05
 
 
 @virtual_time
-async def test_a_page_whose_pods_change_does_not_wait_for_its_measurements() -> None:
+async def test_page_with_changing_pods_does_not_wait_for_measurements() -> None:
     after = await measured_while_open(300, pods_of={"299"})
     assert after["299"] <= 0.51
     assert sum(seconds <= 0.51 for seconds in after.values()) < 100

@@ -57,7 +57,7 @@ def test_a_quiet_jupyter_is_idle_since_its_last_activity() -> None:
         (replace(QUIET, has_cluster=True, busy_workers=3), "3 workers of its cluster have tasks"),
     ],
 )
-def test_what_shows_use_is_use_whatever_else_is_unknown(evidence: Evidence, words: str) -> None:
+def test_evidence_of_use_outweighs_unknowns(evidence: Evidence, words: str) -> None:
     assert said(evidence) == (Look(is_known=True, is_active=True), words)
 
 
@@ -71,17 +71,17 @@ def test_what_shows_use_is_use_whatever_else_is_unknown(evidence: Evidence, word
         (Evidence(1.0, JupyterState(), busy_workers=None, has_cluster=True), "its cluster does not report"),
     ],
 )
-def test_what_is_not_known_is_never_idle_and_says_why(evidence: Evidence, why: str) -> None:
+def test_unknown_use_is_never_idle_and_says_why(evidence: Evidence, why: str) -> None:
     assert said(evidence) == (Look(is_known=False), f"not known, because {why}")
 
 
-def test_jupyters_word_is_enough_without_measurements_where_no_terminal_is_open() -> None:
+def test_jupyter_suffices_without_measurements_unless_terminals_are_open() -> None:
     look, words = said(replace(QUIET, cpu_millicores=None))
     assert look.is_known
     assert words.endswith("CPU not measured")
 
 
-def test_the_limit_of_the_cpu_is_configured_and_what_a_person_did_counts() -> None:
+def test_cpu_limit_is_configurable_and_human_use_counts() -> None:
     look, words = said(replace(QUIET, cpu_millicores=49.0, used_at=NOW - MINUTE), cpu_limit=5)
     assert look == Look(is_known=True, active_at=NOW - MINUTE)
     assert words.endswith("CPU under 5 %")
@@ -94,7 +94,7 @@ def test_the_limit_of_the_cpu_is_configured_and_what_a_person_did_counts() -> No
     st.booleans(),
     st.one_of(st.none(), st.integers(0, 3)),
 )
-def test_nothing_busy_or_unknown_is_ever_called_idle(
+def test_busy_or_unknown_workspace_is_never_idle(
     cpu: float | None, jupyter: JupyterState | None, is_silent: bool, workers: int | None
 ) -> None:
     look, words = said(Evidence(cpu, jupyter, is_silent and jupyter is None, workers))
@@ -110,7 +110,7 @@ def test_nothing_busy_or_unknown_is_ever_called_idle(
 # --- The measurements ---
 
 
-def test_the_average_is_of_the_last_minutes_and_old_ones_are_no_measurement() -> None:
+def test_cpu_average_uses_recent_measurements_only() -> None:
     seconds = [0.0]
     window = CpuWindow(lambda: seconds[0])
     assert window.mean("ns/a") is None
@@ -205,7 +205,7 @@ async def jupyter(request: web.Request) -> web.StreamResponse:
     return web.json_response({"/w/abc/api/kernels": kernels, "/w/abc/api/terminals": []}[request.path])
 
 
-async def test_a_jupyter_server_is_asked_with_its_token_below_its_own_path() -> None:
+async def test_jupyter_server_is_queried_with_token_at_its_path() -> None:
     async with serving(jupyter) as server:
         outcome = await look_at(run_at(server.url, base_url="/w/abc/"), pod_at("127.0.0.1"))
     assert outcome.evidence == "1 kernel is busy"
@@ -242,7 +242,7 @@ async def test_a_refusal_tells_nothing(status: int) -> None:
     assert not outcome.look.is_known
 
 
-async def test_an_app_is_not_asked_for_kernels_and_is_judged_by_its_cpu_and_use() -> None:
+async def test_app_is_judged_by_cpu_and_use_without_kernels() -> None:
     async def refuses(request: web.Request) -> web.StreamResponse:
         return web.Response(status=401)
 
@@ -278,7 +278,7 @@ async def test_a_silent_program_holds_nobody_up(monkeypatch: pytest.MonkeyPatch)
     assert not outcome.look.is_known
 
 
-async def test_one_that_cannot_be_judged_does_not_keep_others_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unjudgeable_workspace_does_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> JupyterState:
         raise RuntimeError("nobody thought of this")
 
@@ -313,7 +313,7 @@ async def test_work_on_its_cluster_is_use(report: dict[str, int] | None, evidenc
     assert outcome.evidence == evidence
 
 
-async def test_what_a_clusters_head_said_before_it_fell_silent_is_no_idleness() -> None:
+async def test_silent_cluster_head_is_no_idleness() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         return web.Response(status=404)
 
@@ -330,7 +330,7 @@ FRONT_SAYS = {
 }
 
 
-async def test_the_nginx_in_front_tells_when_a_person_last_did_something_by_its_own_clock() -> None:
+async def test_nginx_reports_last_human_use_by_own_clock() -> None:
     said = {**FRONT_SAYS}
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -347,7 +347,7 @@ async def test_the_nginx_in_front_tells_when_a_person_last_did_something_by_its_
     assert without.look == Look(is_known=True), "no evidence"
 
 
-async def test_behind_a_front_jupyter_is_asked_through_it_once_it_has_told_its_use() -> None:
+async def test_jupyter_behind_nginx_is_queried_after_its_use() -> None:
     async def nginx(request: web.Request) -> web.StreamResponse:
         assert request.headers["x-grid-token"]
         return web.Response(headers=FRONT_SAYS) if request.path == USE_PATH else await jupyter(request)
@@ -378,9 +378,7 @@ async def test_a_front_that_does_not_answer_is_no_evidence() -> None:
         ("", "not known, because the nginx in front does not answer"),
     ],
 )
-async def test_where_requests_come_straight_from_an_ingress_open_websockets_may_be_use(
-    open: str, evidence: str
-) -> None:
+async def test_open_websockets_through_an_ingress_may_be_use(open: str, evidence: str) -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         return web.Response(headers={**FRONT_SAYS, "X-Grid-Open": open})
 

@@ -100,7 +100,7 @@ async def test_without_a_limit_nobody_is_looked_at(shop: Shop) -> None:
 
 @pytest.mark.django_db
 @in_world
-async def test_an_idle_workspace_is_announced_with_its_evidence_and_stopped(shop: Shop, configure: Configure) -> None:
+async def test_idle_workspace_is_announced_with_evidence_and_stopped(shop: Shop, configure: Configure) -> None:
     at = await scene(shop)
     configure(WORKSPACE_IDLE, 60)
     await at.minutes(30)
@@ -131,7 +131,7 @@ async def test_an_idle_workspace_is_announced_with_its_evidence_and_stopped(shop
 
 @pytest.mark.django_db
 @in_world
-async def test_use_withdraws_the_stop_and_what_is_unknown_is_never_stopped(shop: Shop, configure: Configure) -> None:
+async def test_use_withdraws_the_stop_and_unknown_never_stops(shop: Shop, configure: Configure) -> None:
     at = await scene(shop)
     configure(WORKSPACE_IDLE, 60)
     await at.minutes(40)
@@ -178,7 +178,7 @@ async def test_a_lifetime_ends_a_busy_workspace_and_its_cluster(shop: Shop, conf
 
 @pytest.mark.django_db
 @in_world
-async def test_a_tier_and_a_project_have_limits_of_their_own(shop: Shop, configure: Configure) -> None:
+async def test_tier_and_project_have_own_limits(shop: Shop, configure: Configure) -> None:
     at = await scene(shop)
     shop.tier.lifetime_hours = 4
     shop.tier.save()
@@ -200,7 +200,7 @@ async def test_a_tier_and_a_project_have_limits_of_their_own(shop: Shop, configu
 
 @pytest.mark.django_db
 @in_world
-async def test_keeping_it_moves_the_stop_and_is_recorded_and_bounded(shop: Shop, configure: Configure) -> None:
+async def test_keeping_moves_stop_within_bound_and_is_recorded(shop: Shop, configure: Configure) -> None:
     at = await scene(shop)
     configure(WORKSPACE_LIFETIME, 2)
     configure(LIFETIME_EXTENSION, 3)
@@ -243,7 +243,7 @@ async def test_a_keep_between_the_look_and_the_stop_wins(shop: Shop, configure: 
 
 @pytest.mark.django_db
 @in_world
-async def test_two_controllers_that_have_read_the_same_announce_and_stop_once(shop: Shop, configure: Configure) -> None:
+async def test_concurrent_controllers_announce_and_stop_once(shop: Shop, configure: Configure) -> None:
     at = await scene(shop)
     configure(WORKSPACE_LIFETIME, 2)
     for hours in (1.5, 2.1):
@@ -257,7 +257,7 @@ async def test_two_controllers_that_have_read_the_same_announce_and_stop_once(sh
 @pytest.mark.django_db
 @in_world
 @pytest.mark.parametrize("after", [False, True])
-async def test_a_controller_killed_anywhere_announces_once_and_stops_in_time(
+async def test_killed_controller_announces_once_and_stops_in_time(
     shop: Shop, configure: Configure, after: bool
 ) -> None:
     at = await scene(shop)
@@ -298,7 +298,7 @@ async def test_a_controller_that_was_away_warns_before_it_stops(shop: Shop, conf
     assert plan_of(at.execution).stops_at == at.world.now + 30 * MINUTE
 
 
-def test_two_people_who_press_keep_at_once_extend_it_once(on_file: Shop, configure: Configure, tmp_path: Path) -> None:
+def test_concurrent_keeps_extend_the_workspace_once(on_file: Shop, configure: Configure, tmp_path: Path) -> None:
     execution = on_file.launch()
     Execution.objects.filter(pk=execution.pk).update(state="running", started_at=NOW)
     configure(WORKSPACE_LIFETIME, 2)

@@ -40,7 +40,7 @@ def test_without_a_limit_nothing_comes() -> None:
     assert decide(LIFE, none, NOW + 1000 * HOUR) is None
 
 
-def test_an_idle_stop_is_announced_before_made_after_and_withdrawn_when_used_again() -> None:
+def test_idle_stop_is_announced_executed_or_withdrawn_on_use() -> None:
     assert decide(LIFE, LIMITS, NOW + 29 * MINUTE) is None
     stop = PlannedStop(IDLE, NOW + HOUR)
     assert decide(LIFE, LIMITS, NOW + 30 * MINUTE) == Announce(stop)
@@ -51,7 +51,7 @@ def test_an_idle_stop_is_announced_before_made_after_and_withdrawn_when_used_aga
     assert decide(replace(told, active_at=NOW + 59 * MINUTE), LIMITS, NOW + HOUR + SETTLED) == Withdraw()
 
 
-def test_while_nobody_can_tell_whether_it_is_idle_no_idle_stop_is_announced_and_a_past_one_is_taken_back() -> None:
+def test_unknown_idleness_withdraws_and_prevents_idle_stops() -> None:
     unknown = replace(LIFE, is_idle_known=False)
     assert decide(unknown, LIMITS, NOW + 31 * MINUTE) is None
     assert decide(LIFE, LIMITS, NOW + 31 * MINUTE) == Announce(PlannedStop(IDLE, NOW + HOUR))
@@ -63,7 +63,7 @@ def test_while_nobody_can_tell_whether_it_is_idle_no_idle_stop_is_announced_and_
     assert decide(told, ending, NOW + HOUR + GAP + MINUTE) == by_lifetime
 
 
-def test_a_lifetime_ends_also_what_is_in_use_and_what_cannot_be_asked() -> None:
+def test_lifetime_ends_even_busy_or_unreachable_workspaces() -> None:
     busy = Life(started_at=NOW, active_at=NOW + 24 * HOUR, is_idle_known=False)
     stop = PlannedStop(LIFETIME, NOW + 24 * HOUR)
     assert decide(busy, LIMITS, NOW + 23.5 * HOUR) == Announce(stop)
@@ -76,7 +76,7 @@ def test_after_an_outage_the_whole_warning_is_given() -> None:
     assert decide(life, LIMITS, late) == Announce(PlannedStop(LIFETIME, late + 30 * MINUTE))
 
 
-def test_the_earlier_limit_replaces_an_announcement_and_a_longer_limit_withdraws_it() -> None:
+def test_earlier_limit_replaces_announcement_and_longer_withdraws_it() -> None:
     by_lifetime = PlannedStop(LIFETIME, NOW + 24 * HOUR)
     life = replace(LIFE, active_at=NOW + 22 * HOUR, announced=by_lifetime)
     limits = replace(LIMITS, warning=2 * HOUR)
@@ -85,14 +85,14 @@ def test_the_earlier_limit_replaces_an_announcement_and_a_longer_limit_withdraws
     assert decide(life, replace(LIMITS, lifetime=48 * HOUR, idle=None), NOW + 24 * HOUR) == Withdraw()
 
 
-def test_a_short_limit_is_announced_at_half_of_its_time() -> None:
+def test_short_limit_is_announced_at_half_time() -> None:
     short = replace(LIMITS, idle=10 * MINUTE)
     assert warning_before(IDLE, short) == 5 * MINUTE
     assert decide(LIFE, short, NOW + 4 * MINUTE) is None
     assert decide(LIFE, short, NOW + 5 * MINUTE) == Announce(PlannedStop(IDLE, NOW + 10 * MINUTE))
 
 
-def test_keeping_an_idle_one_has_no_bound_and_a_lifetime_has() -> None:
+def test_lifetime_extension_is_bounded_and_idle_extension_not() -> None:
     stop = PlannedStop(LIFETIME, NOW + 24 * HOUR)
     once = keepable_until(stop, LIFE, LIMITS, NOW + 23.5 * HOUR)
     assert once == NOW + 26 * HOUR
@@ -102,7 +102,7 @@ def test_keeping_an_idle_one_has_no_bound_and_a_lifetime_has() -> None:
     assert keepable_until(PlannedStop(IDLE, NOW + 99 * HOUR), LIFE, LIMITS, NOW) == NOW + 101 * HOUR
 
 
-def test_a_gap_in_the_looks_begins_anew_and_an_unknown_look_changes_nothing() -> None:
+def test_observation_gap_restarts_idleness_and_unknown_changes_nothing() -> None:
     now = NOW + 50 * MINUTE
     assert last_active(NOW, now - MINUTE, AT_NINE, now) == NOW
     assert last_active(NOW, now - GAP - MINUTE, AT_NINE, now) == now, "nobody looked: it may have been used"
@@ -127,7 +127,7 @@ _LIMITS = st.builds(
 
 
 @given(_LIMITS, st.lists(_EVENTS, min_size=1, max_size=600))
-def test_nothing_is_stopped_unannounced_in_use_or_before_its_time(limits: StopLimits, events: list[str]) -> None:
+def test_stop_is_announced_and_never_early_or_during_use(limits: StopLimits, events: list[str]) -> None:
     life, now, looked_at = Life(NOW), NOW, None
     told_at: dict[PlannedStop, datetime] = {}
     busy_at = kept_until = None
@@ -177,7 +177,7 @@ def test_nothing_is_stopped_unannounced_in_use_or_before_its_time(limits: StopLi
 
 
 @given(st.integers(1, 300), st.integers(1, 48), st.integers(1, 60))
-def test_what_stays_idle_is_stopped_soon_after_its_limit(idle: int, lifetime: int, warning: int) -> None:
+def test_idle_workspace_is_stopped_soon_after_limit(idle: int, lifetime: int, warning: int) -> None:
     limits = replace(LIMITS, idle=idle * MINUTE, lifetime=lifetime * HOUR, warning=warning * MINUTE)
     life, now, looked_at = Life(NOW), NOW, None
     for _ in range(60 * 400):
@@ -207,9 +207,7 @@ def test_what_stays_idle_is_stopped_soon_after_its_limit(idle: int, lifetime: in
         (0, None, 30, 0),
     ],
 )
-def test_a_project_may_shorten_a_limit_and_lengthen_it_up_to_the_bound(
-    base: int, own: int | None, bound: int, expected: int
-) -> None:
+def test_project_may_change_a_limit_up_to_the_bound(base: int, own: int | None, bound: int, expected: int) -> None:
     assert effective(base, own, bound) == expected
 
 

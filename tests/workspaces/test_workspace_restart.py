@@ -38,7 +38,7 @@ def test_the_owner_restarts_a_running_workspace_after_a_question(people: People,
     assert None not in (stopped.restart_requested_at, execution.stop_requested_at)
 
 
-def test_every_page_says_that_it_is_restarting_and_offers_nothing_that_would_get_in_the_way(
+def test_pages_show_restarting_without_conflicting_actions(
     people: People, stopped: Workspace, runtime: Runtime
 ) -> None:
     execution = live(stopped)
@@ -71,7 +71,7 @@ def test_a_restart_is_taken_back_while_it_still_stops(people: People, stopped: W
     assert cancel not in page(people.owner, f"/workspaces/{stopped.pk}/")
 
 
-def test_a_stopped_workspace_says_why_it_was_not_started_again(people: People, stopped: Workspace) -> None:
+def test_stopped_workspace_says_why_restart_failed(people: People, stopped: Workspace) -> None:
     status, where = sent(people.owner, f"/workspaces/{stopped.pk}/restart/")
     assert (status, where) == (302, f"/workspaces/{stopped.pk}/")
     Workspace.objects.update(restart_problem="The tier Small is no longer available; choose another.")
@@ -80,9 +80,7 @@ def test_a_stopped_workspace_says_why_it_was_not_started_again(people: People, s
 
 
 @pytest.mark.parametrize("has_history", [True, False])
-def test_a_clone_is_the_filled_launch_form_with_another_title(
-    people: People, stopped: Workspace, has_history: bool
-) -> None:
+def test_clone_is_a_filled_form_with_another_title(people: People, stopped: Workspace, has_history: bool) -> None:
     Workspace.objects.update(title="Explore & more")
     Execution.objects.update(title="Explore & more")
     if not has_history:

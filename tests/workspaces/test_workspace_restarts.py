@@ -28,7 +28,7 @@ def settle(execution: Execution) -> None:
 
 
 @in_world
-async def test_the_controller_resumes_it_when_its_pod_is_gone_whoever_watches(shop: Shop) -> None:
+async def test_controller_resumes_workspace_when_its_pod_is_gone(shop: Shop) -> None:
     world, controller, first = await running(shop)
     request_restart(first.workspace_id or "", by="alice", now=world.now)
     for _ in range(4):
@@ -57,7 +57,7 @@ def test_asked_for_twice_it_is_restarted_once(shop: Shop) -> None:
     assert Execution.objects.count() == 2
 
 
-def test_it_starts_with_its_cluster_again_if_it_had_one(shop: Shop) -> None:
+def test_restart_includes_the_cluster_if_present(shop: Shop) -> None:
     execution, cluster = shop.launch_with_cluster(workers_maximum=4)
     request_stop(cluster, by="alice", now=NOW)
     Execution.objects.filter(pk=execution.pk).update(state=State.RUNNING)
@@ -75,7 +75,7 @@ def test_it_starts_with_its_cluster_again_if_it_had_one(shop: Shop) -> None:
     assert not Execution.objects.filter(attached_to=fourth).exists()
 
 
-def test_one_that_cannot_be_read_keeps_no_other_waiting(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_workspace_delays_no_other(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     broken, fine = shop.launch(), shop.launch()
     Execution.objects.update(state=State.RUNNING)
     for execution in (broken, fine):
@@ -93,7 +93,7 @@ def test_one_that_cannot_be_read_keeps_no_other_waiting(shop: Shop, monkeypatch:
     assert Workspace.objects.get(pk=broken.workspace_id).restart_requested_at is not None, "it is not given up"
 
 
-def test_what_has_ended_or_not_started_is_not_restarted(shop: Shop) -> None:
+def test_ended_or_unstarted_workspace_is_not_restarted(shop: Shop) -> None:
     execution = shop.launch()
     with pytest.raises(Rejected, match="It has not started yet"):
         request_restart(execution.pk, by="alice", now=NOW)
@@ -103,7 +103,7 @@ def test_what_has_ended_or_not_started_is_not_restarted(shop: Shop) -> None:
     assert Workspace.objects.get().restart_requested_at is None
 
 
-def test_who_may_not_launch_any_more_loses_nothing_by_asking(shop: Shop) -> None:
+def test_restart_without_launch_right_changes_nothing(shop: Shop) -> None:
     workspace, execution = running_workspace(shop)
     Membership.objects.filter(user=shop.people.owner).update(role="viewer")
     with pytest.raises(Rejected, match="no longer a contributor"):
@@ -111,7 +111,7 @@ def test_who_may_not_launch_any_more_loses_nothing_by_asking(shop: Shop) -> None
     assert fresh(execution).stop_requested_at is None
 
 
-def test_what_runs_in_a_project_without_budget_left_goes_on_when_a_restart_is_asked_for(shop: Shop) -> None:
+def test_restart_without_budget_leaves_the_workspace_running(shop: Shop) -> None:
     workspace, execution = running_workspace(shop)
     budget(shop)
     spend(shop, "100")
@@ -121,7 +121,7 @@ def test_what_runs_in_a_project_without_budget_left_goes_on_when_a_restart_is_as
     assert fresh(execution).stop_requested_at is None
 
 
-def test_one_that_cannot_be_resumed_stays_stopped_and_says_why(shop: Shop) -> None:
+def test_unresumable_workspace_stays_stopped_and_says_why(shop: Shop) -> None:
     workspace, execution = running_workspace(shop)
     request_restart(workspace.pk, by="alice", now=LATER)
     HardwareTier.objects.filter(pk="small").update(is_archived=True)
@@ -139,7 +139,7 @@ def test_one_that_cannot_be_resumed_stays_stopped_and_says_why(shop: Shop) -> No
     assert workspace.restart_problem == ""
 
 
-def test_a_restart_ends_when_it_is_cancelled_resumed_by_hand_or_deleted(shop: Shop) -> None:
+def test_restart_ends_on_cancel_manual_resume_or_deletion(shop: Shop) -> None:
     workspace, execution = running_workspace(shop)
     request_restart(workspace.pk, by="alice", now=LATER)
     assert (cancel_restart(workspace.pk), cancel_restart(workspace.pk)) == (True, False)

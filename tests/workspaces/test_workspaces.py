@@ -60,7 +60,7 @@ def test_a_refused_launch_leaves_no_workspace(shop: Shop) -> None:
     assert not Workspace.objects.exists()
 
 
-def test_a_resumed_workspace_is_a_new_execution_with_the_same_files_and_settings(shop: Shop) -> None:
+def test_resumed_workspace_is_new_execution_with_same_files(shop: Shop) -> None:
     workspace = stopped(shop)
     first, second = Execution.objects.get(), resumed(workspace)
     assert (second.pk != first.pk, second.workspace, second.state) == (True, workspace, State.QUEUED)
@@ -73,7 +73,7 @@ def test_a_resumed_workspace_is_a_new_execution_with_the_same_files_and_settings
     assert workspace.launched_at == LATER
 
 
-def test_it_is_resumed_with_its_cluster_or_without(shop: Shop) -> None:
+def test_workspace_resumes_with_its_cluster_or_without(shop: Shop) -> None:
     execution, cluster = shop.launch_with_cluster(workers_maximum=4)
     request_stop(execution, by="alice", now=NOW)
     workspace = Workspace.objects.get()
@@ -85,7 +85,7 @@ def test_it_is_resumed_with_its_cluster_or_without(shop: Shop) -> None:
     assert not resumed(workspace, with_cluster=False).attached.exists()
 
 
-def test_it_takes_the_tier_and_environment_of_today_and_remembers_those_that_were_chosen(shop: Shop) -> None:
+def test_resume_uses_current_tier_and_remembers_the_chosen(shop: Shop) -> None:
     workspace = stopped(shop)
     HardwareTier.objects.filter(pk="small").update(memory="8Gi")
     large = HardwareTier.objects.create(id="large", name="Large", node_pool="default", cores="7", memory="28Gi")
@@ -97,7 +97,7 @@ def test_it_takes_the_tier_and_environment_of_today_and_remembers_those_that_wer
     assert workspace.tier == large
 
 
-def test_an_archived_tier_and_environment_are_told_and_refused_and_another_may_be_chosen(shop: Shop) -> None:
+def test_archived_tier_and_environment_are_refused_with_other_choice(shop: Shop) -> None:
     workspace = stopped(shop)
     HardwareTier.objects.filter(pk="small").update(is_archived=True)
     Environment.objects.filter(pk="jupyterlab").update(is_visible=False)
@@ -111,7 +111,7 @@ def test_an_archived_tier_and_environment_are_told_and_refused_and_another_may_b
     assert resumed(workspace, tier=other).tier == other
 
 
-def test_a_cluster_whose_tier_is_gone_is_told_and_left_out_if_wanted(shop: Shop, worker_tier: HardwareTier) -> None:
+def test_cluster_with_missing_tier_is_reported_and_optional(shop: Shop, worker_tier: HardwareTier) -> None:
     execution, _ = shop.launch_with_cluster(tier=worker_tier)
     request_stop(execution, by="alice", now=NOW)
     workspace = Workspace.objects.get()
@@ -125,7 +125,7 @@ def test_a_cluster_whose_tier_is_gone_is_told_and_left_out_if_wanted(shop: Shop,
     assert resumed(workspace, with_cluster=False).state == State.QUEUED
 
 
-def test_a_cluster_stored_by_another_release_is_read_where_it_can_be_and_told_where_not(shop: Shop) -> None:
+def test_cluster_of_another_release_is_read_or_reported(shop: Shop) -> None:
     execution, _ = shop.launch_with_cluster()
     request_stop(execution, by="alice", now=NOW)
     workspace = Workspace.objects.get()
@@ -144,7 +144,7 @@ def test_a_cluster_stored_by_another_release_is_read_where_it_can_be_and_told_wh
     assert resumed(workspace, with_cluster=False).state == State.QUEUED
 
 
-def test_the_newest_life_is_the_one_that_was_launched_last_also_by_a_clock_that_is_behind(shop: Shop) -> None:
+def test_newest_execution_is_latest_launched_despite_slow_clock(shop: Shop) -> None:
     workspace = stopped(shop)
     execution = resumed(workspace, now=NOW - timedelta(minutes=1))
     workspace.refresh_from_db()
@@ -163,11 +163,11 @@ def test_the_newest_life_is_the_one_that_was_launched_last_also_by_a_clock_that_
         ("error", False, "pod_stays"),
     ],
 )
-def test_what_has_not_ended_is_told_apart_from_what_still_stops(state: str, stop_wanted: bool, code: str) -> None:
+def test_active_and_stopping_workspaces_are_distinguished(state: str, stop_wanted: bool, code: str) -> None:
     assert why_busy(state, stop_wanted=stop_wanted).code == code
 
 
-def test_it_cannot_be_resumed_while_it_lives_or_its_pod_is_still_there(shop: Shop) -> None:
+def test_workspace_is_not_resumed_while_it_or_pod_lives(shop: Shop) -> None:
     execution = shop.launch()
     workspace = Workspace.objects.get()
     with pytest.raises(Rejected) as refused:
@@ -180,7 +180,7 @@ def test_it_cannot_be_resumed_while_it_lives_or_its_pod_is_still_there(shop: Sho
     assert Execution.objects.count() == 1
 
 
-def test_what_has_ended_on_a_lost_node_is_renamed_and_deleted_though_its_pod_is_not_seen_gone(shop: Shop) -> None:
+def test_workspace_on_lost_node_can_be_renamed_and_deleted(shop: Shop) -> None:
     execution = shop.launch()
     Execution.objects.filter(pk=execution.pk).update(state=State.ERROR, slots_reserved_at=NOW, ended_at=NOW)
     rename(execution.pk, "Lost")
@@ -188,7 +188,7 @@ def test_what_has_ended_on_a_lost_node_is_renamed_and_deleted_though_its_pod_is_
     assert Workspace.objects.filter(title="Lost", deleted_at=LATER).exists()
 
 
-def test_the_database_refuses_a_second_life_at_the_same_time(shop: Shop) -> None:
+def test_database_refuses_a_second_active_execution(shop: Shop) -> None:
     workspace = stopped(shop)
     execution = resumed(workspace)
     execution.pk, execution._state.adding = "another", True
@@ -196,7 +196,7 @@ def test_the_database_refuses_a_second_life_at_the_same_time(shop: Shop) -> None
         execution.save(force_insert=True)
 
 
-def test_who_left_the_project_resumes_when_he_is_back(shop: Shop) -> None:
+def test_former_member_resumes_after_returning(shop: Shop) -> None:
     member = shop.people.teammate
     workspace = stopped(shop, owner=member)
     membership = shop.project.memberships.get(user=member)
@@ -232,12 +232,12 @@ def test_a_workspace_without_executions_is_resumed(shop: Shop) -> None:
     assert resumed(workspace).workspace == workspace
 
 
-def test_one_without_title_keeps_its_name_through_its_lives(shop: Shop) -> None:
+def test_untitled_workspace_keeps_its_name(shop: Shop) -> None:
     workspace = stopped(shop, title="")
     assert str(Execution.objects.get()) == str(workspace) == resumed(workspace).title
 
 
-def test_a_stopped_one_takes_another_title_and_a_living_one_does_not(shop: Shop) -> None:
+def test_stopped_workspace_is_renamed_and_running_one_is_not(shop: Shop) -> None:
     workspace = stopped(shop)
     rename(workspace.pk, "  Churn, second try ")
     with pytest.raises(Rejected) as refused:
@@ -249,7 +249,7 @@ def test_a_stopped_one_takes_another_title_and_a_living_one_does_not(shop: Shop)
     assert code_of(refused) == ("", "active")
 
 
-def test_a_deleted_one_is_not_resumed_and_its_executions_stay(shop: Shop) -> None:
+def test_deleted_workspace_is_not_resumed_and_executions_stay(shop: Shop) -> None:
     workspace = stopped(shop)
     delete(workspace.pk, now=LATER)
     with pytest.raises(Rejected) as refused:

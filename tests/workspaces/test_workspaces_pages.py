@@ -42,7 +42,7 @@ def stopped(people: People, project: Project) -> Workspace:
     return make_workspace(people.owner, project)
 
 
-def test_home_shows_a_workspace_once_with_the_button_that_fits(
+def test_home_shows_workspace_once_with_the_fitting_button(
     people: People, stopped: Workspace, runtime: Runtime
 ) -> None:
     resume_link, explore = f'href="/workspaces/{stopped.pk}/resume/"', re.compile("<strong>Explore</strong>")
@@ -79,7 +79,7 @@ def test_home_is_of_ones_own(people: People, stopped: Workspace, runtime: Runtim
     assert "Busy" not in shown
 
 
-def test_a_deleted_or_renamed_workspace_is_so_at_the_next_look_at_home(people: People, stopped: Workspace) -> None:
+def test_home_reflects_deleted_or_renamed_workspace_at_once(people: People, stopped: Workspace) -> None:
     assert "Explore" in page(people.owner, "/")
     Workspace.objects.update(title="Deep dive")
     assert "Deep dive" in page(people.owner, "/")
@@ -110,7 +110,7 @@ async def test_home_follows_a_workspace_that_stops(
         assert f"/workspaces/{execution.workspace_id}/resume/" in await socket.message_about("Resume")
 
 
-async def test_home_offers_to_resume_as_soon_as_the_last_pod_is_seen_gone(
+async def test_home_offers_resume_once_the_last_pod_is_gone(
     people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dashboard.home.page.READ_SECONDS", 1e9)
@@ -146,7 +146,7 @@ def test_the_button_fits_the_state(state: str, contributes: bool, button: str) -
     assert fitting_button(state, contributes=contributes) == button
 
 
-def test_a_workspace_without_executions_is_stopped_and_can_be_resumed(people: People, stopped: Workspace) -> None:
+def test_workspace_without_executions_is_stopped_and_resumable(people: People, stopped: Workspace) -> None:
     Execution.objects.all().delete()
     assert "No executions are left in the history." in page(people.owner, f"/workspaces/{stopped.pk}/")
     assert f'href="/workspaces/{stopped.pk}/resume/"' in page(people.owner, "/")
@@ -168,7 +168,7 @@ def test_ones_workspaces_are_paged_the_latest_launched_first(people: People, pro
     assert "No 2." not in rest
 
 
-def test_its_page_lists_its_executions_the_newest_first_in_pages(people: People, stopped: Workspace) -> None:
+def test_workspace_page_lists_executions_newest_first_in_pages(people: People, stopped: Workspace) -> None:
     ids = [stopped.pk]
     for number in range(1, EXECUTIONS_PER_PAGE + 1):
         at = MOMENT + timedelta(minutes=number)
@@ -179,7 +179,7 @@ def test_its_page_lists_its_executions_the_newest_first_in_pages(people: People,
 
 
 @pytest.mark.parametrize("strange", ["%00", "%00a", "a%00", "%F0%9F%92%A5", "A", "x" * 17, "%27"])
-def test_what_cannot_be_an_id_is_no_page_and_no_cursor(people: People, stopped: Workspace, strange: str) -> None:
+def test_invalid_id_is_neither_page_nor_cursor(people: People, stopped: Workspace, strange: str) -> None:
     client = client_of(people.owner)
     for path in ("workspaces/{}/", "workspaces/{}/resume/", "executions/{}/", "executions/{}/stop/"):
         with pytest.raises(Resolver404):
@@ -189,7 +189,7 @@ def test_what_cannot_be_an_id_is_no_page_and_no_cursor(people: People, stopped: 
         assert client.get(path.format(strange)).status_code == 200
 
 
-def test_resuming_leads_to_the_new_execution_and_twice_is_once(people: People, stopped: Workspace) -> None:
+def test_resume_leads_to_new_execution_and_repeat_is_harmless(people: People, stopped: Workspace) -> None:
     shown = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
     assert re.search(r'value="small" required checked', shown)
     first, second = resume(people.owner, stopped), resume(people.owner, stopped)
@@ -201,9 +201,7 @@ def test_resuming_leads_to_the_new_execution_and_twice_is_once(people: People, s
     assert "This workspace has not ended: here it is." in answer.content.decode()
 
 
-def test_an_ended_execution_offers_its_owner_to_resume_and_others_to_launch_the_like(
-    people: People, stopped: Workspace
-) -> None:
+def test_ended_execution_offers_resume_or_launching_a_copy(people: People, stopped: Workspace) -> None:
     execution = Execution.objects.get()
     mine, theirs = execution_page(people.owner, execution), execution_page(people.teammate, execution)
     assert f'href="/workspaces/{stopped.pk}/resume/"' in mine
@@ -241,7 +239,7 @@ def test_a_disabled_environment_is_told(people: People, stopped: Workspace) -> N
     assert resume(people.owner, stopped)[0] == 422
 
 
-def test_who_left_the_project_is_told_and_resumes_when_he_is_back(people: People, project: Project) -> None:
+def test_former_member_sees_reason_and_resumes_after_returning(people: People, project: Project) -> None:
     workspace = make_workspace(people.teammate, project)
     project.members.remove(people.teammate)
     sentence = "You are no longer a contributor of its project, Customer churn."
@@ -251,7 +249,7 @@ def test_who_left_the_project_is_told_and_resumes_when_he_is_back(people: People
     assert resume(people.teammate, workspace)[0] == 302
 
 
-def test_on_a_lost_node_it_says_why_it_is_not_resumed_and_offers_to_launch_it_again(
+def test_workspace_on_lost_node_explains_and_offers_relaunch(
     people: People, project: Project, runtime: Runtime
 ) -> None:
     lost: dict[str, Any] = {"state": State.ERROR, "settled_at": None, "slots_reserved_at": MOMENT}
@@ -274,7 +272,7 @@ def test_on_a_lost_node_it_says_why_it_is_not_resumed_and_offers_to_launch_it_ag
     assert resume(people.owner, workspace)[0] == 302
 
 
-def test_over_the_quota_it_is_told_that_it_will_wait(people: People, stopped: Workspace) -> None:
+def test_workspace_over_quota_says_that_it_will_wait(people: People, stopped: Workspace) -> None:
     ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
     make_execution(people.owner, stopped.project, slots_reserved_at=MOMENT)
     shown = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
@@ -293,7 +291,7 @@ def test_a_hostile_title_is_shown_as_text_everywhere(people: People, project: Pr
         assert HOSTILE not in shown, path
 
 
-def test_it_is_renamed_while_it_is_stopped(people: People, stopped: Workspace) -> None:
+def test_stopped_workspace_is_renamed_on_its_page(people: People, stopped: Workspace) -> None:
     path = f"/workspaces/{stopped.pk}/rename/"
     assert sent(people.owner, path, title=" Second try ") == (302, f"/workspaces/{stopped.pk}/")
     renamed = client_of(people.owner).post(path, {"title": "Second try"}, follow=True)
@@ -325,14 +323,14 @@ def test_deleting_asks_first_and_says_what_stays(people: People, stopped: Worksp
     assert client_of(people.owner).get(f"/workspaces/{stopped.pk}/").status_code == 404
 
 
-def test_deleting_twice_leads_to_the_list_and_only_its_owner_there(people: People, stopped: Workspace) -> None:
+def test_repeated_delete_leads_only_the_owner_to_list(people: People, stopped: Workspace) -> None:
     path = f"/workspaces/{stopped.pk}/delete/"
     assert sent(people.owner, path) == sent(people.owner, path) == (302, "/workspaces/")
     assert sent(people.teammate, path)[0] == 404
     assert client_of(people.owner).get(path).status_code == 404
 
 
-async def test_what_was_read_before_somebody_asked_anew_is_not_shown_to_the_next(
+async def test_outdated_home_reading_is_not_shown_to_next(
     people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = (HomeRecords((), maximum, (), ()) for maximum in (1, 2))
@@ -378,7 +376,7 @@ def test_the_launch_form_leads_to_stopped_workspaces(people: People, stopped: Wo
     assert link not in page(people.owner, "/launch/?kind=workspace")
 
 
-def test_a_record_without_lives_says_since_when_by_its_launch() -> None:
+def test_record_without_executions_dates_from_its_launch() -> None:
     record = WorkspaceRecord(
         "w", "W", "W", 1, "alice", "p", "P", {}, "Lab", "Small", created_at=MOMENT, launched_at=MOMENT, latest=None,
     )  # fmt: skip

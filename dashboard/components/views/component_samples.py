@@ -136,7 +136,8 @@ def _queue(now: datetime) -> list[Fragment]:
         state="queued",
         state_since=now,
         reason="over_user_slots",
-        message=_OF_SLOTS,
+        message="",
+        reason_values={"held": 25, "most": 25, "slots": 1, "parts": [["workspace", 1]], "position": 4},
         requested_at=now - timedelta(minutes=7),
         started_at=None,
         object_name="workspace-sample1",
@@ -144,11 +145,14 @@ def _queue(now: datetime) -> list[Fragment]:
     theirs = replace(
         row, id="sample2", title=LONG_NAME, owner_id=2, owner_username="colleague", kind="cluster", slots=7
     )
-    new = replace(row, id="sample3", title="", message="", kind="job", object_name="job-sample3")
-    held = _(
-        "Held by operator: The licence server is down. This starts when an operator releases it, and does not time out before."
+    new = replace(row, id="sample3", title="", reason_values=None, kind="job", object_name="job-sample3")
+    stopped = replace(
+        row,
+        id="sample4",
+        title="Nightly features",
+        reason="held",
+        reason_values={"by": "operator", "why": "The licence server is down."},
     )
-    stopped = replace(row, id="sample4", title="Nightly features", reason="held", message=held)
     waits = (
         (row, replace(_EXPECTED, position=1)),
         (theirs, replace(_NOT_EXPECTED, position=2)),

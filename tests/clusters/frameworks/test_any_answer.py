@@ -162,11 +162,11 @@ async def test_any_numbers_are_read_or_refused_in_a_sentence(name: str, numbers:
         "null",
     ],
 )
-async def test_what_is_no_answer_is_silence(name: str, body: bytes) -> None:
+async def test_unusable_answer_is_silence(name: str, body: bytes) -> None:
     assert await ask(name, {"": body}) is None
 
 
-def test_two_nodes_that_say_they_use_more_than_there_is_are_counted() -> None:
+def test_nodes_claiming_more_than_their_size_are_counted() -> None:
     answers = json.loads((RECORDED / "ray-busy.json").read_text())
     status = answers["/api/cluster_status"]["data"]["clusterStatus"]["loadMetricsReport"]
     for node in status["usageByNode"].values():

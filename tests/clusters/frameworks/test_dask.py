@@ -32,7 +32,7 @@ def tier(**changes: Any) -> TierSpec:
     return msgspec.structs.replace(HEAD_TIER, **changes)
 
 
-def test_the_head_is_a_scheduler_whose_page_stands_at_the_root() -> None:
+def test_head_is_a_scheduler_with_its_page_at_root() -> None:
     head = DASK.head(SPEC)
     *python, program = head.command[:4]
     arguments = list(head.command[4:])
@@ -49,13 +49,13 @@ def test_the_head_is_a_scheduler_whose_page_stands_at_the_root() -> None:
     assert head.pre_stop == ()
 
 
-def test_where_all_share_an_origin_its_page_lies_below_the_clusters_path() -> None:
+def test_head_page_lies_below_cluster_path_on_shared_origin() -> None:
     head = DASK.head(msgspec.structs.replace(SPEC, address="https://ws.test/w/abc/"))
     assert head.command[-2:] == ("--dashboard-prefix", "/w/abc/")
     assert head.readiness["httpGet"] == {"path": "/w/abc/health", "port": 8787}
 
 
-def test_a_worker_joins_by_the_heads_address_and_listens_on_its_own() -> None:
+def test_worker_joins_by_head_address_and_listens_on_own() -> None:
     worker = DASK.worker(SPEC, "10.0.0.9")
     assert worker.command == (
         *("python", "-P", "-c", (PROGRAMS / "dask_worker.py").read_text(), "worker"),
@@ -89,7 +89,7 @@ def test_a_worker_joins_by_the_heads_address_and_listens_on_its_own() -> None:
         ("4", "14Gi", "4", 14 * GIB - 128 * 2**20),
     ],
 )
-def test_a_worker_uses_all_of_its_tiers_cores_and_leaves_memory_to_its_nanny(
+def test_worker_uses_all_cores_and_leaves_memory_to_nanny(
     cores_limit: str, memory_limit: str, threads: str, memory: int
 ) -> None:
     of = spec(of=cluster(), tier=tier(cores_limit=cores_limit, memory_limit=memory_limit))
@@ -113,7 +113,7 @@ def test_a_client_without_an_address_finds_the_cluster() -> None:
 
 
 @pytest.mark.parametrize("name", ["dask_head.py", "dask_drain.py"])
-def test_programs_for_containers_need_nothing_but_what_every_dask_image_has(name: str) -> None:
+def test_container_programs_need_only_common_parts_of_dask_images(name: str) -> None:
     tree = ast.parse((PROGRAMS / name).read_text(), feature_version=(3, 11))
     imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
@@ -159,7 +159,7 @@ def saying(body: str, status: int = 200) -> Answer:
     return answer
 
 
-async def test_the_head_says_what_each_worker_holds_and_how_many_it_would_like() -> None:
+async def test_head_says_worker_holdings_and_wanted_workers() -> None:
     said = """{"workers": {"w-1": {"tasks": 3, "bytes_held": 1200}, "w-2": {"tasks": 0, "bytes_held": 0},
                "laptop": {"tasks": 9, "bytes_held": 9}}, "pending_tasks": 40, "wanted_workers": 7, "more": true}"""
     async with head(saying(said)):
@@ -180,13 +180,13 @@ async def test_the_head_says_what_each_worker_holds_and_how_many_it_would_like()
         ("{}", 500, "cannot be asked: 500"),
     ],
 )
-async def test_an_answer_that_cannot_be_used_is_silence_with_a_reason(body: str, status: int, sentence: str) -> None:
+async def test_unusable_answer_is_silence_with_a_reason(body: str, status: int, sentence: str) -> None:
     async with head(saying(body, status)):
         with pytest.raises(FrameworkSilent, match=sentence):
             await ask()
 
 
-async def test_a_head_that_answers_without_end_or_sends_the_asker_elsewhere_is_silent() -> None:
+async def test_endless_or_redirecting_head_is_silent() -> None:
     """Whoever runs code in the cluster decides what its head answers."""
 
     async def endless(request: web.Request) -> web.StreamResponse:
@@ -206,7 +206,7 @@ async def test_a_head_that_answers_without_end_or_sends_the_asker_elsewhere_is_s
             await ask()
 
 
-async def test_a_head_that_is_not_there_or_too_busy_is_silent() -> None:
+async def test_absent_or_busy_head_is_silent() -> None:
     with pytest.raises(FrameworkSilent, match="cannot be asked"):
         await ask()
 

@@ -78,16 +78,14 @@ async def head() -> AsyncIterator[str]:
     ],
     ids=lambda hangs: "+".join(hangs) or "nothing" if isinstance(hangs, list) else None,
 )
-async def test_it_ends_in_its_time_whatever_hangs_and_says_what_became_of_the_work(
+async def test_drain_ends_in_time_and_says_the_outcome(
     program: Any, head: str, monkeypatch: pytest.MonkeyPatch, hangs: list[str], saved: bool
 ) -> None:
     monkeypatch.setattr(Client, "hangs", frozenset(hangs))
     assert await asyncio.wait_for(program.drain(head, WORKER, DRAIN_SECONDS), LATE) == saved
 
 
-async def test_a_head_that_never_lets_anybody_in_is_given_up_in_its_time(
-    program: Any, head: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unreachable_head_is_given_up_in_time(program: Any, head: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Client, "hangs", frozenset(["connect"]))
     started = time.monotonic()
     with pytest.raises(OSError):

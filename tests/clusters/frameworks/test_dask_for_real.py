@@ -177,7 +177,7 @@ async def dask(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[
         machine.end_all()
 
 
-async def test_a_computation_survives_that_its_cluster_shrinks_from_five_workers_to_one(dask: DaskCluster) -> None:
+async def test_computation_survives_shrinking_from_five_workers_to_one(dask: DaskCluster) -> None:
     dask.add_workers(5)
     await dask.until(lambda report: len(report.workers) == 5, "five workers have joined")
     computation = dask.compute(seconds=0.2)
@@ -196,7 +196,7 @@ async def test_a_computation_survives_that_its_cluster_shrinks_from_five_workers
     await dask.until(lambda report: report.wanted_workers <= 1, "Dask wants no more workers when nothing is to do")
 
 
-async def test_no_file_of_the_project_is_run_in_place_of_what_is_installed(tmp_path: Path) -> None:
+async def test_project_file_does_not_replace_an_installed_module(tmp_path: Path) -> None:
     image, _ = await ImageStore(IMAGES).pull("compute-grid/dask:2026.8")
     machine, witness = Machine(tmp_path, image.environment, spec(of=cluster(), tier=HEAD_TIER)), tmp_path / "witness"
     for folder in (tmp_path / "cluster-abc-head", tmp_path / "cluster-abc-worker-1"):
@@ -228,7 +228,7 @@ async def test_no_file_of_the_project_is_run_in_place_of_what_is_installed(tmp_p
 
 
 @pytest.mark.parametrize("dask", [1], indirect=True)
-async def test_what_runs_for_longer_than_the_drain_time_is_computed_again_elsewhere(dask: DaskCluster) -> None:
+async def test_task_longer_than_the_drain_is_computed_again_elsewhere(dask: DaskCluster) -> None:
     dask.add_workers(2)
     await dask.until(lambda report: len(report.workers) == 2, "two workers have joined")
     computation = dask.compute(seconds=0, batch=6, endless=True)
@@ -238,7 +238,7 @@ async def test_what_runs_for_longer_than_the_drain_time_is_computed_again_elsewh
     await computation.ends()
 
 
-async def test_the_only_worker_hands_its_results_to_the_one_that_replaces_it(dask: DaskCluster) -> None:
+async def test_only_worker_hands_its_results_to_its_replacement(dask: DaskCluster) -> None:
     dask.add_workers(1)
     await dask.until(lambda report: len(report.workers) == 1, "the worker has joined")
     computation = dask.compute(seconds=0.1)
@@ -250,7 +250,7 @@ async def test_the_only_worker_hands_its_results_to_the_one_that_replaces_it(das
     assert await computation.ends() == {1}
 
 
-async def test_draining_twice_changes_nothing_and_without_a_head_it_ends_at_once(dask: DaskCluster) -> None:
+async def test_second_drain_changes_nothing_and_headless_drain_ends(dask: DaskCluster) -> None:
     dask.add_workers(2)
     await dask.until(lambda report: len(report.workers) == 2, "two workers have joined")
     leaving, staying = dask.workers
@@ -272,7 +272,7 @@ async def test_a_worker_waits_for_a_head_that_comes_later(dask: DaskCluster) -> 
     await dask.until(lambda report: len(report.workers) == 1, "the worker has joined")
 
 
-async def test_the_ui_and_all_that_its_page_needs_lie_under_the_clusters_path(dask: DaskCluster) -> None:
+async def test_ui_and_its_resources_lie_under_the_cluster_path(dask: DaskCluster) -> None:
     await dask.until(lambda report: True, "the head answers")
     base = f"http://{dask.head.address}:{DASK.ui_port}"
     patient = aiohttp.ClientTimeout(total=PATIENCE)  # Dask draws its first page for seconds

@@ -42,7 +42,7 @@ def with_demand(*demand: list[Any]) -> list[Any]:
     return answers
 
 
-def test_the_head_listens_on_its_own_address_and_takes_no_tasks() -> None:
+def test_head_listens_on_its_address_and_takes_no_tasks() -> None:
     program = Ray().head(cluster_spec("first"))
     assert program.command[:3] == ("python", "-I", "-c")
     assert program.command[4:] == (
@@ -78,7 +78,7 @@ def test_the_head_listens_on_its_own_address_and_takes_no_tasks() -> None:
     assert program.pre_stop == ()
 
 
-def test_a_worker_joins_by_the_heads_service_and_drains_itself_within_the_clusters_time() -> None:
+def test_worker_joins_by_service_and_drains_within_its_time() -> None:
     program = Ray().worker(cluster_spec(cores="2500m", drain_seconds=45), "10.0.0.7")
     assert program.command[4:11] == (
         "start",
@@ -94,12 +94,12 @@ def test_a_worker_joins_by_the_heads_service_and_drains_itself_within_the_cluste
     assert (program.pre_stop[4], *program.pre_stop[6:]) == ("drain", "10.0.0.7:6379", "45")
 
 
-def test_what_kubernetes_does_not_expand_has_no_reference_in_it() -> None:
+def test_unexpanded_commands_have_no_reference() -> None:
     program = Ray().worker(cluster_spec(), "10.0.0.7")
     assert not any("$(" in word for word in (*program.readiness["exec"]["command"], *program.pre_stop))
 
 
-def test_heads_that_share_a_machine_keep_their_state_at_different_ports() -> None:
+def test_heads_on_one_machine_use_different_state_ports() -> None:
     ports = {gcs_port_inside(f"cluster{number}") for number in range(50)}
     assert len(ports) > 45
     assert all(11000 <= port < 23000 for port in ports)
@@ -107,11 +107,11 @@ def test_heads_that_share_a_machine_keep_their_state_at_different_ports() -> Non
 
 
 @pytest.mark.parametrize(("cores", "cpus"), [("250m", 1), ("1", 1), ("1999m", 1), ("3500m", 3), ("16", 16)])
-def test_a_worker_offers_the_whole_cores_of_its_tier_and_at_least_one(cores: str, cpus: int) -> None:
+def test_worker_offers_whole_cores_and_at_least_one(cores: str, cpus: int) -> None:
     assert cpus_of(tier("small", cores=cores)) == cpus
 
 
-def test_the_object_store_takes_the_tiers_shared_memory_or_a_share_of_its_memory() -> None:
+def test_object_store_takes_shared_memory_or_share_of_memory() -> None:
     assert store_bytes(tier("plain", memory="10Gi")) == int(10 * 1024 * MIB * 0.3)
     assert store_bytes(tier("shared", memory="10Gi", shared_memory="4Gi")) == int(4 * 1024 * MIB * 0.9)
     assert store_bytes(tier("tiny", memory="128Mi")) == 80 * MIB
@@ -122,7 +122,7 @@ def test_gpus_of_the_tier_are_offered() -> None:
     assert "--num-gpus=2" in Ray().worker(spec, "10.0.0.7").command
 
 
-def test_a_plain_ray_init_in_the_attached_workspace_finds_the_cluster() -> None:
+def test_plain_ray_init_in_attached_workspace_finds_the_cluster() -> None:
     variables = framework("ray").client_variables(cluster_spec(), "10.0.0.7")
     assert variables == {
         "RAY_ADDRESS": "ray://10.0.0.7:10001",
@@ -139,7 +139,7 @@ def test_an_idle_cluster_holds_nothing_and_wants_no_workers() -> None:
     )
 
 
-def test_a_busy_cluster_tells_what_each_worker_holds_and_what_waits() -> None:
+def test_busy_cluster_tells_worker_holdings_and_waiting_tasks() -> None:
     """Thirty tasks of a task that waits for them, two actors, a result of 8 MB, a placement group of four that does not fit, and a task
     for eight CPUs, on two workers of one."""
     assert read(recorded("busy")) == ClusterReport(
@@ -167,7 +167,7 @@ def test_a_worker_that_has_not_joined_is_absent() -> None:
         ({"memory": 1e9}, 4, 4, 0),
     ],
 )
-def test_the_workers_wanted_are_those_that_would_take_all_that_waits(
+def test_wanted_workers_are_those_for_all_waiting_tasks(
     shape: dict[str, float], count: int, cpus: int, wanted: int
 ) -> None:
     report = read(with_demand([shape, count]), cpus=cpus)
@@ -179,7 +179,7 @@ def test_workers_are_wanted_for_gpus_that_are_waited_for() -> None:
 
 
 @given(st.data())
-def test_whatever_is_missing_in_an_answer_it_is_read_or_refused_in_a_sentence(data: st.DataObject) -> None:
+def test_incomplete_answer_is_read_or_refused_in_a_sentence(data: st.DataObject) -> None:
     answers = recorded("busy")
     part: Any = answers[data.draw(st.integers(0, 3))]
     while True:
@@ -272,7 +272,7 @@ async def test_an_answer_that_is_none_is_silence(
             await Ray().ask(http, HEAD_IP, cluster_spec(), WORKERS)
 
 
-async def test_a_dashboard_that_never_answers_is_silent_when_the_sessions_time_is_up() -> None:
+async def test_mute_dashboard_is_silent_when_the_time_is_up() -> None:
     forever = asyncio.Event()
 
     async def answer(request: web.Request) -> web.Response:

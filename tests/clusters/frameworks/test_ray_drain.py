@@ -67,7 +67,7 @@ def program(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Any:
     return program
 
 
-def test_a_node_that_ends_while_it_is_asked_is_no_end_of_the_drain(program: Any, cluster: Cluster) -> None:
+def test_node_that_ends_while_asked_does_not_end_drain(program: Any, cluster: Cluster) -> None:
     cluster.has_ended = True
     assert program.handed_over(cluster, NODE, 0.0) is False, "its objects are unknown, so nothing is said to be safe"
     cluster.has_ended = False

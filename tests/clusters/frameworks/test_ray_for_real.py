@@ -72,7 +72,7 @@ async def cluster(tmp_path: Path, alone: None) -> AsyncIterator[Callable[[Execut
             machine.end_all()
 
 
-async def test_two_clusters_run_side_by_side_and_a_notebook_of_each_finds_its_own(
+async def test_notebooks_of_two_clusters_find_their_own(
     cluster: Callable[[ExecutionSpec], RayCluster], tmp_path: Path
 ) -> None:
     clusters = [cluster(cluster_spec(cluster_id)) for cluster_id in ("first", "second")]
@@ -85,7 +85,7 @@ async def test_two_clusters_run_side_by_side_and_a_notebook_of_each_finds_its_ow
         assert said == f"2470 {one.workers[0].address} 1.0"
 
 
-async def test_a_computation_goes_on_while_five_workers_shrink_to_one_and_nothing_is_computed_twice(
+async def test_shrinking_to_one_worker_computes_each_task_once(
     cluster: Callable[[ExecutionSpec], RayCluster], tmp_path: Path
 ) -> None:
     shrinking = cluster(cluster_spec("shrinking", drain_seconds=120))

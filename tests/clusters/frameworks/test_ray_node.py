@@ -73,7 +73,7 @@ def started(address: str, place: Path, port: int) -> None:
     ray_node.temp_directory(address).symlink_to(place)
 
 
-def test_starting_becomes_the_program_in_an_empty_directory_with_a_short_name(
+def test_start_becomes_program_in_a_short_empty_directory(
     run: Callable[..., "subprocess.CompletedProcess[str]"], address: str, tmp_path: Path
 ) -> None:
     left_behind = tmp_path / "ray" / "session_2025"
@@ -95,9 +95,7 @@ def test_starting_becomes_the_program_in_an_empty_directory_with_a_short_name(
     assert len({int(number) for number in numbers}) == 4
 
 
-def test_a_node_tells_its_port_in_its_own_session_though_its_address_has_gone_to_another(
-    address: str, tmp_path: Path
-) -> None:
+def test_node_tells_its_port_in_its_own_session(address: str, tmp_path: Path) -> None:
     own, other = tmp_path / "ray" / "session_2026", tmp_path / "other" / "session_2026"
     command = [sys.executable, "-I", "-c", PROGRAM, "start", str(tmp_path), f":{ray_node.free_ports(1)[0]}"]
     command += [sys.executable, "-c", "print('started', flush=True); import time; time.sleep(60)"]
@@ -113,7 +111,7 @@ def test_a_node_tells_its_port_in_its_own_session_though_its_address_has_gone_to
     assert [path.parent for path in told] == [own]
 
 
-def test_a_worker_waits_for_its_head_and_says_so_and_ends_when_told_to(address: str, tmp_path: Path) -> None:
+def test_worker_waits_for_head_and_ends_when_told(address: str, tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-c", PROGRAM, "start", str(tmp_path), f"{address}:9", "true"]
     with subprocess.Popen(command, env={**os.environ, "POD_IP": address}, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -122,7 +120,7 @@ def test_a_worker_waits_for_its_head_and_says_so_and_ends_when_told_to(address: 
         assert process.wait(30) == 143
 
 
-def test_a_head_waits_until_the_one_before_it_has_left_its_port(address: str, tmp_path: Path) -> None:
+def test_head_waits_until_its_predecessor_left_the_port(address: str, tmp_path: Path) -> None:
     with socket.create_server(("", free_ports()), reuse_port=True) as before:
         port = before.getsockname()[1]
         command = [sys.executable, "-I", "-c", PROGRAM, "start", str(tmp_path), f":{port}", "echo", "started"]
@@ -141,7 +139,7 @@ def test_a_head_waits_until_the_one_before_it_has_left_its_port(address: str, tm
     )
 
 
-def test_a_port_that_somebody_else_keeps_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_port_kept_by_somebody_else_is_awaited_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_node, "_PORT_SECONDS", 0.1)
     with socket.create_server(("", 0)) as other:
         ray_node._wait_for_port(other.getsockname()[1])
@@ -152,7 +150,7 @@ def test_a_node_that_has_not_started_is_not_ready(run: Callable[..., "subprocess
     assert (said.returncode, said.stderr) == (1, "Ray has not started yet.\n")
 
 
-def test_a_node_is_ready_when_its_raylet_lives_and_what_else_is_asked_for_listens(
+def test_node_is_ready_when_raylet_and_asked_ports_listen(
     run: Callable[..., "subprocess.CompletedProcess[str]"], address: str, tmp_path: Path
 ) -> None:
     with raylet(address, tmp_path):
@@ -173,7 +171,7 @@ def test_a_node_whose_raylet_is_dead_is_not_ready(
     ("program", "seconds", "code"),
     [("", "30", 0), ("raise SystemExit(7)", "30", 7), ("import time; time.sleep(60)", "0.5", 1)],
 )
-def test_a_drain_that_does_not_come_to_its_end_fails(
+def test_unfinished_drain_fails(
     run: Callable[..., "subprocess.CompletedProcess[str]"],
     address: str,
     tmp_path: Path,
@@ -196,7 +194,7 @@ def test_a_node_that_never_started_needs_no_drain(run: Callable[..., "subprocess
     assert run("drain", "raise SystemExit(7)", "10.0.0.7:6379", "5").returncode == 0
 
 
-def test_the_drain_is_told_the_head_the_time_and_the_node(
+def test_drain_is_told_head_time_and_node(
     run: Callable[..., "subprocess.CompletedProcess[str]"], address: str, tmp_path: Path
 ) -> None:
     started(address, tmp_path, port=9)

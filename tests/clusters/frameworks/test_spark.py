@@ -37,7 +37,7 @@ def settings(options: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def test_the_head_is_a_master_that_listens_on_its_pods_address_only() -> None:
+def test_head_is_a_master_on_its_pod_address_only() -> None:
     head = SPARK.head(spark_spec())
     assert head.command[-7:] == (
         "org.apache.spark.deploy.master.Master",
@@ -49,7 +49,7 @@ def test_the_head_is_a_master_that_listens_on_its_pods_address_only() -> None:
     assert head.readiness["httpGet"] == {"path": "/", "port": SPARK.ui_port}
 
 
-def test_a_worker_joins_by_the_heads_address_with_what_its_tier_gives() -> None:
+def test_worker_joins_by_head_address_with_its_tier_resources() -> None:
     worker = SPARK.worker(spark_spec(workers=tier("8Gi", "3500m")), HEAD)
     command = list(worker.command)
     assert command[-1] == "spark://10.96.0.7:7077"
@@ -78,19 +78,19 @@ def test_all_pages_lead_to_where_browsers_reach_them(address: str, url: str | No
     assert SPARK.strips_prefix
 
 
-def test_a_worker_is_given_its_drain_time_less_a_margin() -> None:
+def test_worker_is_given_its_drain_time_less_a_margin() -> None:
     assert SPARK.worker(spark_spec(drain_seconds=90), HEAD).pre_stop[-1] == "88"
     assert SPARK.worker(spark_spec(drain_seconds=1), HEAD).pre_stop[-1] == "1"
 
 
-def test_no_shell_text_is_changed_by_the_kubelets_own_references() -> None:
+def test_shell_texts_are_unchanged_by_kubelet_references() -> None:
     worker = SPARK.worker(spark_spec(), HEAD)
     for text in (*worker.command[2:3], *SPARK.head(spark_spec()).command[2:3], *worker.pre_stop[2:3]):
         assert "$$" not in text
         assert "$(POD" not in text
 
 
-def test_a_workspace_gets_the_usual_pairs_and_what_spark_itself_reads() -> None:
+def test_workspace_gets_usual_pairs_and_the_variables_of_spark() -> None:
     variables = SPARK.client_variables(spark_spec(workers=tier("4Gi", "2")), HEAD)
     assert {name: value for name, value in variables.items() if name != "SPARK_SUBMIT_OPTS"} == {
         "SPARK_MASTER": "spark://10.96.0.7:7077",
@@ -110,7 +110,7 @@ def test_a_workspace_gets_the_usual_pairs_and_what_spark_itself_reads() -> None:
 
 
 @given(mebibytes=st.integers(min_value=1090, max_value=2**20))
-def test_a_worker_and_its_executor_keep_within_the_tiers_limit(mebibytes: int) -> None:
+def test_worker_and_executor_keep_within_the_tier_limit(mebibytes: int) -> None:
     heap = executor_mebibytes(tier(f"{mebibytes}Mi"))
     daemon = int(SPARK.worker(spark_spec(), HEAD).variables["SPARK_DAEMON_MEMORY"].removesuffix("m"))
     assert heap >= 450, "Spark starts no smaller executor"
@@ -118,7 +118,7 @@ def test_a_worker_and_its_executor_keep_within_the_tiers_limit(mebibytes: int) -
 
 
 @pytest.mark.parametrize(("cores", "expected"), [("250m", 1), ("1", 1), ("3500m", 4), ("1500m", 2), ("16", 16)])
-def test_a_worker_runs_as_many_tasks_as_use_all_its_cores(cores: str, expected: int) -> None:
+def test_worker_runs_tasks_that_use_all_its_cores(cores: str, expected: int) -> None:
     assert worker_cores(tier(cores=cores)) == expected
 
 
@@ -135,7 +135,7 @@ def master(*workers: tuple[str, int]) -> Master:
     return Master(workers=tuple(MasterWorker(host, "ALIVE", cores) for host, cores in workers))
 
 
-def test_what_the_real_one_answered_is_told_by_pod() -> None:
+def test_recorded_answer_is_told_by_pod() -> None:
     found = report(
         msgspec.json.decode((RECORDED / "master.json").read_bytes(), type=Master),
         [
@@ -157,7 +157,7 @@ def test_what_the_real_one_answered_is_told_by_pod() -> None:
     )
 
 
-def test_the_wanted_workers_are_those_for_all_tasks_that_run_or_wait() -> None:
+def test_wanted_workers_are_for_all_running_or_waiting_tasks() -> None:
     driver = Driver((executor("w1", 4), executor("w2", 3)), (Stage(20, 7, 5),))
     found = report(master(("w1", 4), ("w2", 4)), [driver], 4, [])
     assert (found.pending_tasks, found.wanted_workers) == (8, 4)
@@ -168,7 +168,7 @@ def test_nobody_is_wanted_when_applications_are_idle() -> None:
     assert found == ClusterReport(workers={"a": WorkerReport(tasks=0)}, pending_tasks=0, wanted_workers=0)
 
 
-def test_a_worker_that_is_gone_or_decommissioned_is_left_out() -> None:
+def test_dead_or_decommissioned_worker_is_left_out() -> None:
     gone = Master(
         workers=(MasterWorker("w1", "DEAD"), MasterWorker("w2", "DECOMMISSIONED"), MasterWorker("w3", "ALIVE"))
     )
@@ -240,7 +240,7 @@ async def test_master_and_driver_are_asked_through_the_head_alone() -> None:
 @pytest.mark.parametrize(
     "driver", [hangs, status(502), status(200, "<html>"), status(200, "{}"), endless], ids=lambda one: one.__name__
 )
-async def test_a_driver_that_says_nothing_useful_leaves_what_the_master_knows(driver: Answer) -> None:
+async def test_useless_driver_answer_leaves_the_knowledge_of_master(driver: Answer) -> None:
     found = await asked(driver=driver)
     assert found.workers == {"worker-a": WorkerReport(1), "worker-b": WorkerReport(1)}
     assert (found.pending_tasks, found.wanted_workers) == (0, 2)

@@ -189,7 +189,7 @@ async def remove(workers: Sequence[Container]) -> list[float]:
     return await asyncio.gather(*(asyncio.to_thread(one, worker) for worker in workers))
 
 
-async def test_a_long_job_loses_nothing_while_the_cluster_shrinks_from_five_workers_to_one(
+async def test_long_job_loses_nothing_while_cluster_shrinks_to_one(
     start: Callable[[int], Cluster],
 ) -> None:
     cluster = start(5)
@@ -213,7 +213,7 @@ async def test_a_long_job_loses_nothing_while_the_cluster_shrinks_from_five_work
     assert [worker.tasks for worker in after.workers.values()] == [0]
 
 
-async def test_a_job_survives_a_master_that_is_away_and_a_worker_that_is_killed(
+async def test_job_survives_absent_master_and_killed_worker(
     start: Callable[[int], Cluster],
 ) -> None:
     cluster = start(3)

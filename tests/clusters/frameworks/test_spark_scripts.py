@@ -65,7 +65,7 @@ def test_spark_is_found_where_python_has_it(image: Image) -> None:
 
 
 @pytest.mark.parametrize("theirs", ["pyspark.py", "pyspark/__init__.py", "sys.py", "importlib/util.py"])
-def test_a_file_of_the_project_does_not_hide_the_spark_that_is_installed(image: Image, theirs: str) -> None:
+def test_project_file_does_not_hide_the_installed_spark(image: Image, theirs: str) -> None:
     project = image.folder / "project"
     (project / theirs).parent.mkdir(parents=True)
     (project / theirs).touch()
@@ -98,7 +98,7 @@ def test_an_image_without_java_says_so(image: Image) -> None:
     assert (done.returncode, done.stderr) == (1, "Spark needs Java 17, and there is no java in this image.\n")
 
 
-def test_a_user_without_a_name_gets_one_or_is_told(image: Image) -> None:
+def test_nameless_user_gets_a_name_or_is_told(image: Image) -> None:
     for name in ("id", "mktemp"):
         image.has(name)
     image.has("java", "exit 0")
@@ -145,7 +145,7 @@ def hook(tmp_path: Path) -> Iterator[Hook]:
         hook.worker.wait()
 
 
-def test_a_worker_whose_executors_stay_is_said_to_have_lost_work_when_its_drain_time_is_over(hook: Hook) -> None:
+def test_worker_with_remaining_executors_has_lost_work_at_deadline(hook: Hook) -> None:
     hook.worker_that_is("trap '' PWR", "sleep 60 & wait")
     code, seconds, words = hook.run(3)
     assert code == 1

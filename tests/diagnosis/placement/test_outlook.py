@@ -51,17 +51,17 @@ def outlook(
         ),
     ],
 )
-def test_a_pod_waits_for_room_only_when_no_node_is_started_for_it(
+def test_pod_waits_for_room_only_without_a_starting_node(
     group: tuple[int, int] | None, events: list[Any], found: Outlook
 ) -> None:
     assert outlook(FULL, group=group, events=events) == found
 
 
-def test_closed_and_small_nodes_and_other_pools_give_no_room() -> None:
+def test_closed_small_and_foreign_nodes_give_no_room() -> None:
     nodes = [node("n1", pool="p", unschedulable=True), node("n2", pool="p", cpu="2"), node("other", pool="q", cpu="9")]
     assert outlook(nodes) == NOTHING
     assert outlook([*nodes, node("n4", pool="p")]) == Outlook(nodes=frozenset({"n4"}))
 
 
-def test_what_is_held_back_on_purpose_waits_for_no_room() -> None:
+def test_gated_pod_waits_for_no_room() -> None:
     assert outlook(FULL, spec={"schedulingGates": [{"name": "team/approval"}]}) == NOTHING

@@ -54,16 +54,14 @@ BUSY = "Both nodes of the pool p that may take this are full: this needs 3 cores
         (None, "1 in backoff after failed scale-up, 1 node(s) didn't match Pod's node affinity/selector", "no_stock"),
     ],
 )
-def test_whether_the_cloud_is_out_of_nodes_for_the_pool_is_told_by_its_groups_status(
-    is_backed_off: bool | None, message: str, code: str
-) -> None:
+def test_cloud_out_of_nodes_is_told_from_group_status(is_backed_off: bool | None, message: str, code: str) -> None:
     events = [said("NotTriggerScaleUp", REFUSED + message)] if message else []
     found = explain(FULL, TAKERS, group=(2, 5), events=events, backed_off=is_backed_off)
     assert found.code == code
     assert ("no capacity" in found.evidence) == (code == "no_stock")
 
 
-def test_a_full_group_of_another_pool_does_not_hide_that_a_new_node_would_be_too_small() -> None:
+def test_full_group_elsewhere_does_not_hide_too_small_nodes() -> None:
     small = [node("n1", pool="p", cpu="2"), node("n2", pool="p", cpu="2")]
     events = [said("NotTriggerScaleUp", f"{REFUSED}1 Insufficient cpu, 1 max node group size reached")]
     found = explain(small, group=(2, 5), events=events)
@@ -108,12 +106,12 @@ def test_a_busy_pool_says_what_the_autoscaler_may_do(more: dict[str, Any], code:
         ),
     ],
 )  # fmt: skip
-def test_foreign_nodes_never_hide_that_the_pool_has_no_node(more: dict[str, Any], code: str, sentence: str) -> None:
+def test_foreign_nodes_never_hide_that_the_pool_is_empty(more: dict[str, Any], code: str, sentence: str) -> None:
     found = explain(FOREIGN, **more)
     assert (found.code, found.sentence) == (code, sentence)
 
 
-def test_a_pool_of_small_nodes_is_not_too_small_while_its_next_node_is_not() -> None:
+def test_pool_of_small_nodes_may_get_a_larger_one() -> None:
     large = decode(node("t", pool="p", cpu="8"), Node)
     small = [node("n1", pool="p", cpu="2")]
     assert explain(small).code == "too_large"
@@ -121,7 +119,7 @@ def test_a_pool_of_small_nodes_is_not_too_small_while_its_next_node_is_not() -> 
     assert "the autoscaler may start another" in explain(small, group=(1, 4), templates={"p": large}).sentence
 
 
-def test_a_node_that_its_own_pods_fill_is_too_small_for_ever() -> None:
+def test_node_filled_by_its_own_pods_stays_too_small() -> None:
     own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
     agent = pod("agent", node="n1", phase="Running", requests={"cpu": "1500m"}, owner=own)
     found = explain([node("n1", pool="p")], [agent])
@@ -130,14 +128,14 @@ def test_a_node_that_its_own_pods_fill_is_too_small_for_ever() -> None:
 
 
 @pytest.mark.parametrize(("template", "code"), [("4", "too_large"), ("5", "small_nodes")])
-def test_a_new_node_will_run_what_belongs_to_each_node(template: str, code: str) -> None:
+def test_new_node_will_run_the_pods_of_each_node(template: str, code: str) -> None:
     own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
     agent = pod("agent", node="n1", phase="Running", requests={"cpu": "1500m"}, owner=own)
     templates = {"p": decode(node("t", pool="p", cpu=template), Node)}
     assert explain([node("n1", pool="p", cpu="2")], [agent], group=(1, 4), templates=templates).code == code
 
 
-def test_alike_nodes_with_the_same_taken_differ_by_whose_pods_take_it() -> None:
+def test_alike_nodes_differ_by_whose_pods_fill_them() -> None:
     own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
     takers = [
         pod("someones", node="n1", phase="Running", requests={"cpu": "2"}),
@@ -176,7 +174,7 @@ def test_the_table_says_who_runs_there_and_until_when() -> None:
     assert explain(FULL, TAKERS).table[0].until is None, "pods without a deadline may run for ever"
 
 
-def test_a_port_that_is_taken_is_free_again_when_all_that_have_it_on_a_node_have_ended() -> None:
+def test_taken_port_is_free_when_all_its_users_ended() -> None:
     listening = {"name": "s", "restartPolicy": "Always", "ports": [{"containerPort": 80, "hostPort": 80}]}
     port: dict[str, Any] = {"initContainers": [listening]}
     here: dict[str, Any] = {"node": "n1", "phase": "Running", "requests": {"cpu": "100m"}}
@@ -192,13 +190,13 @@ def test_a_port_that_is_taken_is_free_again_when_all_that_have_it_on_a_node_have
         assert (found.code, row.what, row.until) == ("conflict", f"port 80 is taken; used by {names}", until)
 
 
-def test_a_pod_that_is_being_deleted_ends_when_its_grace_period_does() -> None:
+def test_deleted_pod_ends_with_its_grace_period() -> None:
     leaves = MOMENT + timedelta(minutes=6)
     leaving = pod("on-n1", node="n1", phase="Running", requests={"cpu": "2"}, deletionTimestamp=stamp(leaves))
     assert explain([FULL[0]], [leaving]).table[0].until == leaves
 
 
-def test_a_node_that_was_started_and_taken_by_others_is_waited_for_no_longer() -> None:
+def test_started_node_taken_by_others_is_no_longer_awaited() -> None:
     started = said("TriggeredScaleUp", "pod triggered scale-up: [{p 1->2 (max: 5)}]", seconds=0)
     assert explain(FULL, TAKERS, group=(3, 5), events=[started]).code == "scale_up", "the node is not there yet"
     assert explain(FULL, TAKERS, group=(2, 5), events=[started], minutes=0.5).code == "scale_up", "its status is old"
@@ -210,7 +208,7 @@ def test_a_node_that_was_started_and_taken_by_others_is_waited_for_no_longer() -
     assert explain(fresh, TAKERS, group=(3, 5), events=[started]).code == "scale_up", "the node is about to be ready"
 
 
-def test_claims_that_are_not_known_are_explained_by_the_message() -> None:
+def test_unknown_claims_are_explained_by_the_message() -> None:
     scratch = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]}
     found = explain([node("n1", pool="p")], spec=scratch, claims=None)
     assert found.code != "volume", "nothing said that the volume is the reason"
@@ -268,15 +266,13 @@ IN_ZONE_A = [
     [("8", {}, MAY_START), ("2", {}, TOO_SMALL), ("3", {}, MAY_START), ("3", {"cpu": 1}, TOO_SMALL),
      ("8", {"cpu": 5001}, TOO_SMALL), ("8", {"cpu": 5000}, MAY_START)],
 )  # fmt: skip
-def test_a_pool_at_zero_gets_nodes_like_its_template_beside_what_belongs_to_each(
-    cpu: str, own: dict[str, int], sentence: str
-) -> None:
+def test_pool_at_zero_gets_nodes_of_template_beside_daemons(cpu: str, own: dict[str, int], sentence: str) -> None:
     found = explain(FOREIGN, group=(0, 5), templates=a_template(cpu=cpu), templates_own={"p": own})
     assert found.sentence == sentence
 
 
 @pytest.mark.parametrize(("cpu", "sentence"), [("8", MAY_START), ("2", TOO_SMALL)])
-def test_a_volume_of_another_zone_makes_a_new_node_unknown_and_not_too_small(cpu: str, sentence: str) -> None:
+def test_volume_of_another_zone_makes_new_node_unknown(cpu: str, sentence: str) -> None:
     volumes = [{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}]
     template, world = a_template(cpu=cpu, labels={"zone": "b"}), surroundings([], (), IN_ZONE_A)
     more: dict[str, Any] = {"templates": template, "claims": world.claims, "volumes": world.volumes}
@@ -284,15 +280,13 @@ def test_a_volume_of_another_zone_makes_a_new_node_unknown_and_not_too_small(cpu
 
 
 @pytest.mark.parametrize(("labels", "is_possible"), [({}, True), ({"disk": "ssd"}, True), ({"disk": "hdd"}, False)])
-def test_a_label_that_is_not_told_may_be_there_and_another_value_is_not(
-    labels: dict[str, str], is_possible: bool
-) -> None:
+def test_unreported_label_may_be_there_unlike_another_value(labels: dict[str, str], is_possible: bool) -> None:
     spec = {"nodeSelector": {NODE_POOL: "p", "disk": "ssd"}}
     found = explain([], group=(0, 5), spec=spec, templates=a_template(labels=labels))
     assert ("the autoscaler may start one" in found.sentence, "too small" in found.sentence) == (is_possible, False)
 
 
-def test_a_taint_keeps_a_pod_off_new_nodes_without_making_them_small() -> None:
+def test_taint_keeps_pod_off_new_nodes_without_shrinking_them() -> None:
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     found = explain([], group=(0, 5), templates=a_template(taints=[taint]))
     assert (found.severity, found.sentence) == ("problem", f"{NO_NODE}.")
@@ -300,6 +294,6 @@ def test_a_taint_keeps_a_pod_off_new_nodes_without_making_them_small() -> None:
     assert explain([], group=(0, 5), templates=a_template(taints=[taint]), spec=tolerated).sentence == MAY_START
 
 
-def test_a_present_node_that_would_take_it_shows_that_a_new_one_may() -> None:
+def test_fitting_present_node_shows_that_new_one_may_fit() -> None:
     found = explain(FULL, TAKERS, group=(2, 5), templates=a_template(cpu="2"))
     assert found.sentence == f"{BUSY}; the autoscaler may start another (2 of at most 5 exist)."

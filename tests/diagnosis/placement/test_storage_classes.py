@@ -62,7 +62,7 @@ def explain(
         (classes(), "create the class."),
     ],
 )
-def test_a_missing_class_is_named_at_once_with_those_that_exist(
+def test_missing_class_is_named_at_once_with_existing_ones(
     around: dict[str, StorageClass], step: str, minutes: int
 ) -> None:
     found = explain(around, {"storageClassName": "fast"}, NO_FAST, minutes=minutes)
@@ -86,7 +86,7 @@ def test_a_missing_class_is_named_at_once_with_those_that_exist(
         (None, {}, [], "The project's files have no volume yet."),
     ],
 )
-def test_only_what_is_known_to_be_missing_is_called_so(
+def test_class_is_called_missing_only_when_known_so(
     around: dict[str, StorageClass] | None, claim: dict[str, Any], events: list[Any], sentence: str
 ) -> None:
     assert explain(around, claim, *events).sentence == sentence
@@ -97,11 +97,11 @@ def test_a_claim_that_is_bound_needs_no_class(claim: dict[str, Any]) -> None:
     assert explain(classes(), claim, message="0/1 nodes are available: 1 Insufficient cpu.").code != "storage_class"
 
 
-def test_a_claim_without_a_class_may_be_bound_late_as_long_as_nobody_misses_its_volume() -> None:
+def test_claim_without_class_may_be_bound_late_until_missed() -> None:
     assert explain(classes(), {}, message="0/1 nodes are available: 1 Insufficient cpu.").code != "storage_class"
 
 
-def test_a_class_without_an_object_that_volumes_are_of_is_not_called_missing() -> None:
+def test_class_without_object_used_by_volumes_is_not_missing() -> None:
     small = {"metadata": metadata("v"), "spec": {"storageClassName": "manual", "capacity": {"storage": "5Gi"}}}
     claim = {"storageClassName": "manual", "resources": {"requests": {"storage": "10Gi"}}}
     volumes = {"v": decode(small, Volume)}

@@ -120,9 +120,7 @@ async def test_everything_is_discovered_in_one_answer(api: Api, tmp_path: Path) 
     assert rows[0]["cells"][2] == "False (FailedDiscoveryCheck)"
 
 
-async def test_a_program_of_this_machine_is_named_by_a_service_that_is_there_from_the_start(
-    api: Api, tmp_path: Path
-) -> None:
+async def test_local_program_is_named_by_a_predefined_service(api: Api, tmp_path: Path) -> None:
     async with things(tmp_path) as port:
         where = {"namespace": "kube-system", "name": "localhost", "port": port}
         await api.make(API_SERVICES, api_service(service=where))
@@ -136,7 +134,7 @@ async def test_authorities_that_are_none_are_told(api: Api) -> None:
     assert "spec.caBundle holds no certificates" in await until(api, "FailedDiscoveryCheck")
 
 
-async def test_what_this_server_serves_itself_stays_its_own(api: Api) -> None:
+async def test_apis_served_by_this_server_cannot_be_overridden(api: Api) -> None:
     body = api_service(group="apps", version="v2")
     await api.make(API_SERVICES, {**body, "metadata": {"name": "v2.apps"}})
     assert (await api.ask("GET", "/apis/apps/v2")).status == 404
@@ -144,7 +142,7 @@ async def test_what_this_server_serves_itself_stays_its_own(api: Api) -> None:
     assert [version["version"] for version in groups[0]["versions"]] == ["v1"]
 
 
-async def test_the_certificate_for_other_apis_is_kept_and_announced_again(tmp_path: Path) -> None:
+async def test_aggregation_certificate_is_kept_and_announced_again(tmp_path: Path) -> None:
     def announced(server: ApiServer) -> str:
         record = server.store.get("configmaps", "kube-system/extension-apiserver-authentication")
         assert record is not None
@@ -164,7 +162,7 @@ async def test_the_certificate_for_other_apis_is_kept_and_announced_again(tmp_pa
 
 
 @pytest.mark.parametrize("path", ["/apis/things.example.com", "/apis/things.example.com/v1/things"])
-async def test_an_api_of_which_nothing_is_known_is_not_found(api: Api, path: str) -> None:
+async def test_unknown_api_is_not_found(api: Api, path: str) -> None:
     assert (await api.ask("GET", path)).status == 404
 
 
@@ -174,7 +172,7 @@ async def test_an_api_service_without_service_is_local(api: Api) -> None:
     await eventually(lambda: not api.server.aggregator.groups(), "it is no other program's")
 
 
-async def test_the_metrics_api_has_an_object_that_comes_back_and_decides_nothing(api: Api) -> None:
+async def test_metrics_api_service_is_restored_and_decides_nothing(api: Api) -> None:
     path, metrics = f"{API_SERVICES}/{METRICS[0]}", "/apis/metrics.k8s.io/v1beta1/nodes"
     before = (await api.ask("GET", path)).body
     assert (await api.ask("DELETE", path)).status == 200

@@ -76,7 +76,7 @@ def test_the_store_keeps_what_it_took_and_nothing_else(disk: Path) -> None:
     again.close()
 
 
-async def test_clients_are_told_and_what_was_begun_is_finished_with_room(
+async def test_full_disk_refuses_clients_and_later_finishes_begun_work(
     small: Api, disk: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     owner = await small.config_map("owner")

@@ -59,7 +59,7 @@ async def test_a_patch_that_breaks_the_object_is_refused(api: Api, patch: Any) -
 
 
 @pytest.mark.parametrize("field", ["uid", "creationTimestamp", "generation", "deletionTimestamp"])
-async def test_what_the_server_owns_cannot_be_set(api: Api, field: str) -> None:
+async def test_server_owned_fields_cannot_be_set(api: Api, field: str) -> None:
     made = await api.config_map("a")
     value: Any = 7 if field == "generation" else "2020-01-01T00:00:00Z"
     if field == "uid":
@@ -70,7 +70,7 @@ async def test_what_the_server_owns_cannot_be_set(api: Api, field: str) -> None:
     assert found["metadata"].get(field) == made["metadata"].get(field)
 
 
-async def test_a_lease_is_replaced_only_by_who_says_which_version_is_meant(api: Api) -> None:
+async def test_lease_update_requires_a_resource_version(api: Api) -> None:
     path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
     await api.make(path, {"metadata": {"name": "leader"}, "spec": {"holderIdentity": "a"}})
     answer = await api.ask("PUT", f"{path}/leader", {"metadata": {"name": "leader"}, "spec": {"holderIdentity": "b"}})
@@ -78,7 +78,7 @@ async def test_a_lease_is_replaced_only_by_who_says_which_version_is_meant(api: 
     assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer.body["message"]
 
 
-async def test_an_event_is_patched_in_the_version_it_is_seen_in(api: Api) -> None:
+async def test_event_is_patched_in_the_version_it_is_read(api: Api) -> None:
     about = {"kind": "Pod", "name": "p", "namespace": "default"}
     event = {"metadata": {"name": "e"}, "involvedObject": about, "reason": "R", "message": "m", "type": "Normal"}
     await api.make("/api/v1/namespaces/default/events", event)

@@ -81,7 +81,7 @@ async def test_a_kubelets_refusal_is_passed_on_as_a_status(api: Api, kubelet: Ku
     assert "previous terminated container" in answer.body["message"]
 
 
-async def test_a_kubelet_that_is_gone_is_an_error_with_its_address(api: Api) -> None:
+async def test_absent_kubelet_is_an_error_with_its_address(api: Api) -> None:
     status = {
         "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 1}},
@@ -108,7 +108,7 @@ async def test_usage_can_be_selected(api: Api, kubelet: Kubelet) -> None:
     assert len((await api.ask("GET", f"{METRICS}/pods?fieldSelector=metadata.name%3Dp")).body["items"]) == 1
 
 
-async def test_a_pod_that_replaced_a_measured_one_has_no_usage_yet(api: Api, kubelet: Kubelet) -> None:
+async def test_replacement_of_measured_pod_has_no_usage_yet(api: Api, kubelet: Kubelet) -> None:
     kubelet.summary["pods"][0]["podRef"]["uid"] = "that of the one before"
     answer = await api.ask("GET", f"{METRICS}/namespaces/default/pods/p")
     assert answer.body["message"] == 'podmetrics.metrics.k8s.io "default/p" not found'
@@ -127,7 +127,7 @@ async def test_usage_cannot_be_watched(api: Api) -> None:
     assert (await api.ask("GET", f"{METRICS}/pods?watch=1")).status == 405
 
 
-def test_a_container_has_to_be_named_when_there_are_several() -> None:
+def test_container_name_is_required_among_several() -> None:
     metadata: dict[str, Any] = {"name": "p", "namespace": "default"}
     spec = {"initContainers": [{"name": "i"}], "containers": [{"name": "a"}, {"name": "b"}]}
     with pytest.raises(Failure, match=r"choose one of: \[i a b\]"):

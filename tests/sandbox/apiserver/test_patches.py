@@ -88,7 +88,7 @@ def test_json_patches_fail_in_one_way_only(target: Any, operations: list[Any]) -
         json_patch(target, operations)
 
 
-def test_lists_without_a_key_are_replaced_and_lists_with_one_are_merged() -> None:
+def test_keyed_lists_merge_and_others_are_replaced() -> None:
     spec = {"containers": [{"name": "a", "image": "1", "args": ["x"]}], "tolerations": [{"key": "a"}]}
     patch = {"containers": [{"name": "a", "args": ["y"]}], "tolerations": [{"key": "b"}]}
     assert strategic_merge(spec, patch, "PodSpec") == {
@@ -97,7 +97,7 @@ def test_lists_without_a_key_are_replaced_and_lists_with_one_are_merged() -> Non
     }
 
 
-def test_taints_are_replaced_because_one_key_may_have_several_effects() -> None:
+def test_taints_are_replaced_because_keys_may_repeat() -> None:
     spec = {"taints": [{"key": "a", "effect": "NoSchedule"}]}
     patch = {"taints": [{"key": "a", "effect": "NoExecute"}]}
     assert strategic_merge(spec, patch, "NodeSpec") == patch

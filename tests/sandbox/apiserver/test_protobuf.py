@@ -30,7 +30,7 @@ def envelope(kind: str, version: str, message: bytes) -> bytes:
     return b"k8s\x00" + field(1, field(1, version) + field(2, kind)) + field(2, message)
 
 
-def test_what_kubectl_sends_is_understood() -> None:
+def test_protobuf_of_kubectl_is_understood() -> None:
     body = (
         b"k8s\x00"
         + field(1, field(1, "v1") + field(2, "ConfigMap"))

@@ -50,7 +50,7 @@ def test_every_struct_that_is_named_is_described() -> None:
     assert {kind.kind for kind in stored_kinds().values()} <= set(SCHEMA.types)
 
 
-def test_numbers_of_the_binary_encoding_are_unique_in_their_struct() -> None:
+def test_protobuf_field_numbers_are_unique_per_struct() -> None:
     for name, fields in SCHEMA.types.items():
         numbers = [field.numbers for field in fields.values() if field.numbers]
         assert len(numbers) == len(set(numbers)), name
@@ -87,7 +87,7 @@ def test_unknown_fields_are_dropped_and_reported_with_their_path() -> None:
         ({"overhead": {"cpu": [1]}}, "quantities must match the regular expression"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_refused_in_gos_words(spec: dict[str, Any], problem: str) -> None:
+def test_wrong_type_is_refused_in_words_of_go(spec: dict[str, Any], problem: str) -> None:
     with pytest.raises(Failure) as refused:
         conform(stored_kinds()["pods"], pod(**spec))
     assert refused.value.code == 400

@@ -59,13 +59,13 @@ def test_an_empty_selector_selects_everything() -> None:
         ("n>x", f"{NO_INTEGER}: for 'Gt', 'Lt' operators, the value must be an integer"),
     ],
 )
-def test_a_selector_that_cannot_be_read_is_refused_in_kubernetes_words(selector: str, said: str) -> None:
+def test_invalid_selector_is_refused_in_words_of_kubernetes(selector: str, said: str) -> None:
     with pytest.raises(Failure) as refused:
         label_predicate(selector)
     assert (refused.value.code, refused.value.message) == (400, said)
 
 
-def test_a_field_selector_that_cannot_be_read_is_shown_whole() -> None:
+def test_invalid_field_selector_is_shown_whole() -> None:
     with pytest.raises(Failure) as refused:
         field_predicate("status.phase=Running,spec.nodeName", PODS)
     said = "invalid selector: 'status.phase=Running,spec.nodeName'; can't understand 'spec.nodeName'"
@@ -73,7 +73,7 @@ def test_a_field_selector_that_cannot_be_read_is_shown_whole() -> None:
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_either_a_selector_or_a_bad_request(text: str) -> None:
+def test_any_text_is_a_selector_or_bad_request(text: str) -> None:
     for parse in (label_predicate, lambda each: field_predicate(each, PODS)):
         try:
             predicate = parse(text)
@@ -134,6 +134,6 @@ def test_each_kind_knows_its_own_fields() -> None:
         field_predicate("spec.replicas=1", stored_kinds()["deployments.apps"])
 
 
-def test_a_name_that_is_asked_for_is_found_without_searching() -> None:
+def test_exact_name_is_found_without_scanning() -> None:
     assert exact_name("status.phase=Running,metadata.name=a") == "a"
     assert exact_name("metadata.name!=a") == ""

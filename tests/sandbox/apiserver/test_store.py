@@ -39,7 +39,7 @@ def names(store: ObjectStore, **where: Any) -> list[str]:
     return [record.key for record in store.records("pods", **where)]
 
 
-def test_what_was_stored_survives_a_kill(tmp_path: Path) -> None:
+def test_stored_objects_survive_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "cluster.sqlite3"
     writer = subprocess.Popen([sys.executable, "-c", _WRITER, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
@@ -99,7 +99,7 @@ def test_an_earlier_state_can_be_shown_as_it_was(changes: list[tuple[str, bool]]
     store.close()
 
 
-def test_the_history_is_limited_and_says_from_where_it_is_complete() -> None:
+def test_history_is_limited_and_knows_its_floor() -> None:
     store = ObjectStore(history=3)
     start = store.version
     for number in range(5):
@@ -137,7 +137,7 @@ def test_listeners_hear_every_change_in_order_until_they_leave() -> None:
     assert heard == [("a", True), ("a", False)]
 
 
-def test_a_store_without_a_file_may_be_used_by_any_thread() -> None:
+def test_store_without_file_is_usable_by_any_thread() -> None:
     store = ObjectStore()
     with ThreadPoolExecutor(1) as other:
         version = other.submit(lambda: store.put("pods", "a", obj("a")).version).result()
@@ -154,7 +154,7 @@ def test_a_failed_write_changes_nothing() -> None:
     assert store.get("pods", "a") is None
 
 
-def test_what_is_not_kept_goes_with_the_process_and_its_versions_are_never_given_again(tmp_path: Path) -> None:
+def test_unkept_objects_vanish_and_versions_are_never_reused(tmp_path: Path) -> None:
     path = tmp_path / "cluster.sqlite3"
     store = ObjectStore(path)
     store.put("pods", "default/kept", obj("kept"))
@@ -168,7 +168,7 @@ def test_what_is_not_kept_goes_with_the_process_and_its_versions_are_never_given
     again.close()
 
 
-def test_only_the_latest_objects_are_held_decoded_and_all_can_be_read() -> None:
+def test_only_latest_objects_stay_decoded_and_all_are_readable() -> None:
     store = ObjectStore(most_decoded=2)
     for name in "abc":
         store.put("pods", f"default/{name}", {"metadata": {"name": name, "labels": {"is": name}}})
@@ -179,7 +179,7 @@ def test_only_the_latest_objects_are_held_decoded_and_all_can_be_read() -> None:
     assert sum(record.decoded is not None for record in records) == 2
 
 
-def test_after_everything_is_forgotten_no_earlier_version_can_be_followed() -> None:
+def test_earlier_versions_cannot_be_followed_after_forgetting_everything() -> None:
     store = ObjectStore()
     store.put("pods", "default/a", obj("a"))
     before = store.version

@@ -25,7 +25,7 @@ def sidecar(**status: Any) -> dict[str, Any]:
         ([container_status(state=KILLED)], "Failed", sidecar(state=KILLED), ("0/2", "Error", "0")),
     ],
 )
-def test_a_finished_pod_says_how_its_program_ended_and_not_its_sidecar(
+def test_finished_pod_shows_end_of_program_and_not_sidecar(
     status: list[Any], phase: str, more: dict[str, Any], cells: tuple[str, str, str]
 ) -> None:
     for one in more["initContainerStatuses"]:
@@ -34,14 +34,14 @@ def test_a_finished_pod_says_how_its_program_ended_and_not_its_sidecar(
     assert tuple(pod_cells(shown, MOMENT)[1:4]) == cells
 
 
-def test_a_finished_pod_that_a_finalizer_keeps_is_not_terminating() -> None:
+def test_finished_pod_kept_by_finalizer_is_not_terminating() -> None:
     kept: dict[str, Any] = {"deletionTimestamp": "2026-03-04T12:00:00Z", "finalizers": ["example.com/keep"]}
     done = pod("p", node="n", phase="Succeeded", statuses=[container_status(state=DONE)], **kept)
     runs = pod("p", node="n", phase="Running", statuses=[container_status(ready=True)], **kept)
     assert [pod_cells(one, MOMENT)[2] for one in (done, runs)] == ["Completed", "Terminating"]
 
 
-def test_before_the_end_of_the_first_steps_their_restarts_are_counted() -> None:
+def test_restarts_of_unfinished_init_steps_are_counted() -> None:
     waits = {"waiting": {"reason": "CrashLoopBackOff"}}
     steps = {"initContainerStatuses": [container_status("setup", state=waits, restarts=3)]}
     starting = pod("p", node="n", statuses=[], spec={"initContainers": [{"name": "setup", "image": "i"}]}, status=steps)

@@ -18,7 +18,7 @@ def summary(name: str, *, uid: str) -> dict[str, object]:
     return {"pods": [{"podRef": {"namespace": "n", "name": name, "uid": uid}, "containers": [container]}]}
 
 
-def test_a_pod_that_has_the_name_of_a_measured_one_that_is_gone_is_not_measured() -> None:
+def test_pod_with_name_of_a_measured_pod_is_unmeasured() -> None:
     stats = {"node-1": summary("a", uid="old"), "node-2": summary("a", uid="new")}
     [metrics] = pod_metrics([stored("a", uid="new")], stats, NOW)
     assert metrics["containers"] == [{"name": "main", "usage": {"cpu": "5n", "memory": "2Ki"}}]

@@ -30,7 +30,7 @@ FIXED = (
         ("1Gi", "Pending", [FIXED, SHRUNK]),
     ],
 )
-def test_a_claim_grows_when_bound_and_never_shrinks_below_its_volume(size: str, phase: str, said: list[str]) -> None:
+def test_claim_grows_when_bound_and_never_shrinks(size: str, phase: str, said: list[str]) -> None:
     old = copy.deepcopy(OLD_CLAIM) | {"status": OLD_CLAIM["status"] | {"phase": phase}}
     new = copy.deepcopy(old)
     new["spec"]["resources"]["requests"]["storage"] = size

@@ -35,7 +35,7 @@ async def watching(api: Api, query: str, path: str = MAPS) -> AsyncIterator[Even
         yield Events(response)
 
 
-async def test_a_watch_from_before_a_restart_has_to_start_again(tmp_path: Path) -> None:
+async def test_watch_from_before_restart_has_to_start_again(tmp_path: Path) -> None:
     tokens = Tokens.load_or_make(tmp_path / "tokens.json")
     for _ in range(2):
         server = ApiServer(tmp_path, tokens, rng=random.Random(1))
@@ -75,7 +75,7 @@ async def test_a_client_that_does_not_read_is_cut_off() -> None:
 @pytest.mark.parametrize(
     ("said", "is_watch"), [("True", True), ("", True), ("1", True), ("False", False), ("0", False)]
 )
-async def test_a_watch_is_asked_for_as_every_client_writes_it(api: Api, said: str, is_watch: bool) -> None:
+async def test_watch_is_accepted_in_every_client_spelling(api: Api, said: str, is_watch: bool) -> None:
     await api.config_map("a")
     answer = await api.ask("GET", f"/api/v1/namespaces/default/configmaps?watch={said}&timeoutSeconds=1")
     assert ("type" in answer.body) is is_watch

@@ -169,7 +169,7 @@ def gpu_pod(name: str) -> Object:
     return make_pod(name, requests={"cpu": "1", "nvidia.com/gpu": "1"}, tolerations=[toleration])
 
 
-async def test_a_gpu_pod_brings_a_node_runs_on_it_and_the_node_goes_when_it_is_idle(tmp_path: Path) -> None:
+async def test_gpu_pod_brings_a_node_that_goes_when_idle(tmp_path: Path) -> None:
     async with cluster(tmp_path) as bench:
         await bench.client.create(PODS.path("default"), gpu_pod("train"))
         await eventually(lambda: bench.node_of("train") == "default-gpu-1", "the pod is on the new node")
@@ -200,7 +200,7 @@ async def test_a_gpu_pod_brings_a_node_runs_on_it_and_the_node_goes_when_it_is_i
         assert bench.cloud.machines["default-gpu"] == []
 
 
-async def test_a_pod_that_no_pool_can_hold_is_told_why_and_nothing_grows(tmp_path: Path) -> None:
+async def test_pod_that_fits_no_pool_is_refused_with_reason(tmp_path: Path) -> None:
     async with cluster(tmp_path) as bench:
         await bench.client.create(PODS.path("default"), make_pod("giant", requests={"cpu": "64"}))
         await eventually(lambda: bench.events("NotTriggerScaleUp"), "the refusal")
@@ -221,7 +221,7 @@ async def test_a_pool_at_its_maximum_says_so(tmp_path: Path) -> None:
         assert bench.cloud.created == 2
 
 
-async def test_pods_of_a_hardly_used_node_move_and_the_node_goes(tmp_path: Path) -> None:
+async def test_pods_of_hardly_used_node_move_and_it_goes(tmp_path: Path) -> None:
     async with cluster(tmp_path, unneeded=6.0) as bench:
         body = make_deployment("web", 3, cpu="3")
         await bench.client.create("/apis/apps/v1/namespaces/default/deployments", body)
@@ -250,7 +250,7 @@ async def test_a_stock_out_is_told_and_tried_again_later(tmp_path: Path) -> None
         await eventually(lambda: bench.node_of("train"), "the pod runs after all")
 
 
-async def test_a_removal_that_an_earlier_process_left_unfinished_is_called_off(tmp_path: Path) -> None:
+async def test_unfinished_removal_of_earlier_process_is_cancelled(tmp_path: Path) -> None:
     clock = FastClock(speed=10)
     async with api_server(tmp_path, clock) as client:
         cloud = FakeCloud(client, clock)
@@ -274,7 +274,7 @@ async def test_a_pool_below_its_minimum_is_filled_up(tmp_path: Path) -> None:
         await eventually(lambda: bench.nodes() == {"default-1"}, "a node in its place")
 
 
-async def test_limits_that_somebody_changes_hold_from_the_next_round_on(tmp_path: Path) -> None:
+async def test_changed_limits_hold_from_the_next_round(tmp_path: Path) -> None:
     async with cluster(tmp_path) as bench:
         await eventually(lambda: bench.group("default"), "the first round is published")
         now = next(pool for pool in bench.pools if pool.name == "default")

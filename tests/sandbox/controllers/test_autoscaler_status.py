@@ -37,7 +37,7 @@ def times(probe: str = NOW_TEXT, since: str = NOW_TEXT) -> dict[str, str]:
     return {"lastProbeTime": probe, "lastTransitionTime": since}
 
 
-def test_what_the_real_one_said_of_quiet_empty_groups_is_said_in_its_order() -> None:
+def test_quiet_group_status_matches_the_recording_in_order() -> None:
     """Ours has times in every section, where the real one leaves out those that it does not know yet."""
     recorded = yaml.safe_load(json.loads(RECORDING.read_text())["status"])
     groups = [group("small"), group("big", maximum=3), group("gpu", maximum=2)]
@@ -54,7 +54,7 @@ def _without_times(found: Any) -> Any:
     return [_without_times(item) for item in found] if isinstance(found, list) else found
 
 
-def test_a_busy_group_counts_its_nodes_and_says_what_it_does() -> None:
+def test_busy_group_counts_nodes_and_shows_its_action() -> None:
     busy = group(target=5, registered=3, ready=2, candidates=1, growing=True, minimum=1, maximum=6)
     assert published(busy)["nodeGroups"] == [
         {
@@ -97,20 +97,20 @@ def test_the_whole_cluster_is_the_sum_of_its_groups() -> None:
     }
 
 
-def test_a_group_that_failed_to_grow_says_why_rather_than_that_it_grows() -> None:
+def test_failed_growth_shows_its_reason_instead_of_growing() -> None:
     up = published(group(growing=True, target=1, in_backoff="out of stock"))["nodeGroups"][0]["scaleUp"]
     info = {"errorCode": "cannotCreateInstance", "errorMessage": "out of stock"}
     assert up == {"status": "Backoff", "backoffInfo": info, **times()}
 
 
-def test_a_group_with_a_node_or_a_machine_counts_nodes_and_more_nodes_than_machines_are_none_lacking() -> None:
+def test_group_with_surplus_nodes_lacks_no_machines() -> None:
     (only_wanted,) = published(group(target=1))["nodeGroups"]
     assert only_wanted["health"]["nodeCounts"]["unregistered"] == 1
     (only_there,) = published(group(registered=1))["nodeGroups"]
     assert only_there["health"]["nodeCounts"]["unregistered"] == 0
 
 
-def test_each_section_of_each_group_remembers_when_it_last_changed() -> None:
+def test_status_sections_remember_when_they_last_changed() -> None:
     transitions = Transitions()
     published(group("a"), group("b"), transitions=transitions)
     first, second = published(group("a", growing=True), group("b", candidates=1), transitions=transitions, now=LATER)[
@@ -124,7 +124,7 @@ def test_each_section_of_each_group_remembers_when_it_last_changed() -> None:
     assert second["scaleDown"] == {"status": "CandidatesPresent", "candidates": 1, **changed}
 
 
-def test_it_is_published_where_everybody_looks_for_it() -> None:
+def test_status_is_published_in_the_usual_place() -> None:
     recorded = json.loads(RECORDING.read_text())["annotations"]
     made = config_map("text", NOW)
     assert (made["apiVersion"], made["kind"], made["data"]) == ("v1", "ConfigMap", {"status": "text"})

@@ -49,7 +49,7 @@ def gpu_node(*taints: Object, ready: bool = True, **conditions: str) -> Object:
         (gpu_node({"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"}), False),
     ],
 )
-def test_a_pod_never_brings_a_second_node_while_its_own_comes(node: Object, is_ready: bool) -> None:
+def test_pod_brings_no_second_node_while_one_comes(node: Object, is_ready: bool) -> None:
     seen = view(node)
     assert (seen.ready(POOL.name), seen.booting(POOL.name)) == (([NAME], []) if is_ready else ([], [NAME]))
     plan = plan_scale_up(waiting(gpu_pod("train")), seen.snapshot([], []), seen.pool_states({}, ()))
@@ -61,22 +61,20 @@ def test_a_pod_never_brings_a_second_node_while_its_own_comes(node: Object, is_r
     [(14, 14, True), (14, 1, True), (15, 3, False), (15, 1.9, True), (15, 2, False), (1000, 1, True)],
     ids=lambda value: str(value),
 )
-def test_a_new_machine_has_a_quarter_of_an_hour_and_one_that_was_ready_two_minutes(
-    age: float, away: float, comes: bool
-) -> None:
+def test_startup_timeout_differs_for_new_and_formerly_ready_machines(age: float, away: float, comes: bool) -> None:
     node = gpu_node(ready=False)
     node["metadata"]["creationTimestamp"] = format_time(START - timedelta(minutes=age))
     seen = replace(view(node), not_ready_since={NAME: START - timedelta(minutes=away)})
     assert seen.booting(POOL.name) == ([NAME] if comes else [])
 
 
-def test_a_machine_without_a_node_comes_for_as_long_as_a_new_one() -> None:
+def test_machine_without_node_is_awaited_like_a_new_one() -> None:
     patient = replace(view(gpu_node(ready=False)), nodes={}, not_ready_since={NAME: START - timedelta(minutes=14)})
     assert patient.booting(POOL.name) == [NAME]
     assert replace(patient, not_ready_since={NAME: START - timedelta(minutes=15)}).booting(POOL.name) == []
 
 
-def test_booting_machines_are_empty_nodes_like_the_ready_ones_until_they_are_dropped() -> None:
+def test_booting_machines_are_empty_ready_nodes_until_dropped() -> None:
     ready = gpu_node()
     ready["status"]["allocatable"] = {"cpu": "7"}
     seen = replace(view(ready), not_ready_since={"default-gpu-2": START})
@@ -90,7 +88,7 @@ def test_booting_machines_are_empty_nodes_like_the_ready_ones_until_they_are_dro
     assert set(snapshot.nodes) == {NAME}
 
 
-def test_a_pool_counts_its_machines_and_those_asked_for_a_moment_ago() -> None:
+def test_pool_counts_its_machines_including_recent_requests() -> None:
     states = {state.pool.name: state for state in view(gpu_node()).pool_states({POOL.name: 2}, {"default"})}
     assert {name: (state.size, state.in_backoff) for name, state in states.items()} == {
         "platform": (0, False),
@@ -103,6 +101,6 @@ def test_a_pool_counts_its_machines_and_those_asked_for_a_moment_ago() -> None:
     assert state.template.allocatable == {"cpu": 7000}
 
 
-def test_pods_take_their_room_on_the_nodes_that_are_there() -> None:
+def test_pods_occupy_their_nodes_in_the_snapshot() -> None:
     pod = gpu_pod("train") | {"spec": {**gpu_pod("train")["spec"], "nodeName": NAME}}
     assert view(gpu_node()).snapshot([pod], []).nodes[NAME].pods == [pod]

@@ -30,7 +30,7 @@ def test_pods_on_a_node_use_their_claims(pod: Object, used: bool) -> None:
     assert uses(pod, CLAIM) is used
 
 
-def test_an_ephemeral_claim_is_its_own_pods_until_that_has_ended() -> None:
+def test_ephemeral_claim_is_protected_until_its_pod_ends() -> None:
     pod = with_scratch("p")
     pod["spec"]["nodeName"] = "a"
     pod["metadata"]["uid"] = "1"

@@ -22,7 +22,7 @@ def config_map(name: str, **data: str) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-async def test_an_object_is_made_read_changed_watched_and_deleted_over_tls(client: Client) -> None:
+async def test_client_performs_all_verbs_over_tls(client: Client) -> None:
     path = CONFIG_MAPS.path("default")
     made = await client.create(path, config_map("notes", colour="red"))
     version = made["metadata"]["resourceVersion"]
@@ -73,7 +73,7 @@ async def test_the_same_event_again_is_counted_not_repeated(client: Client) -> N
     ]
 
 
-async def test_many_events_that_differ_in_their_words_only_end_in_one_that_says_so(client: Client) -> None:
+async def test_many_similar_events_combine_into_one(client: Client) -> None:
     recorder = EventRecorder(client, "tester")
     subject = await about(client, "subject")
     for index in range(15):
@@ -96,7 +96,7 @@ async def test_an_event_that_somebody_deleted_is_written_anew(client: Client) ->
     assert [event["count"] for event in await client.list(EVENTS.path("default"))] == [1]
 
 
-async def test_an_event_that_cannot_be_written_does_not_fail_its_writer(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unwritable_event_does_not_fail_its_writer(caplog: pytest.LogCaptureFixture) -> None:
     async with Client.with_token("http://127.0.0.1:1", "none") as client:
         await EventRecorder(client, "tester").record({"name": "x", "namespace": "default"}, "Tried", "It was tried.")
     assert "event not written reason=Tried about=x" in caplog.text

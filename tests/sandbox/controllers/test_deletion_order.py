@@ -67,7 +67,7 @@ def _note(pod: Object, entry: dict[str, Any], start: datetime) -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_scale_down_takes_the_pods_that_the_real_one_took(name: str) -> None:
+def test_scale_down_deletes_pods_like_the_recording(name: str) -> None:
     steps = shrinks(recording(f"scale-down-order-{name}"))
     assert len(steps) >= 4
     for step in steps:
@@ -79,7 +79,7 @@ def test_a_scale_down_takes_the_pods_that_the_real_one_took(name: str) -> None:
         assert set(order[: len(step.chosen)]) == step.chosen
 
 
-def test_a_deletion_cost_that_is_no_number_counts_as_none() -> None:
+def test_invalid_deletion_cost_counts_as_none() -> None:
     costs = {"cheap": "-1", "broken": "abc", "dear": "1"}
     pods = [
         {

@@ -54,7 +54,7 @@ def test_a_percentage_needs_to_know_of_what() -> None:
     assert resolve("10%", 1) == 1
 
 
-async def test_evictions_are_granted_up_to_the_budget_and_refused_beyond_it(tmp_path: Path) -> None:
+async def test_evictions_are_granted_up_to_the_budget(tmp_path: Path) -> None:
     clock = FastClock(speed=10)
     async with api_server(tmp_path, clock) as client:
         await add_node(client, make_node("a"))
@@ -85,7 +85,7 @@ async def test_evictions_are_granted_up_to_the_budget_and_refused_beyond_it(tmp_
             await eventually(lambda: status().get("disruptionsAllowed") == 1, "its successor is ready")
 
 
-async def test_pods_without_a_controller_are_told_of_and_not_expected(tmp_path: Path) -> None:
+async def test_pods_without_controller_are_reported_and_not_expected(tmp_path: Path) -> None:
     clock = FastClock(speed=10)
     async with api_server(tmp_path, clock) as client:
         await add_node(client, make_node("a"))

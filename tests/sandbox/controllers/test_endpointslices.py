@@ -27,7 +27,7 @@ def a_pod(number: int, *, ready: bool = True, port: int = 8080, ending: bool = F
     return pod
 
 
-def test_a_slice_says_of_each_pod_whether_it_is_ready_serving_and_terminating() -> None:
+def test_endpoint_slice_has_conditions_of_each_pod() -> None:
     pods = [a_pod(1), a_pod(2, ready=False), a_pod(3, ending=True), a_pod(4, phase="Succeeded")]
     [made] = slices(a_service(), pods)
     assert [tuple(item["conditions"].values()) for item in made["endpoints"]] == [
@@ -53,7 +53,7 @@ def test_a_slice_says_of_each_pod_whether_it_is_ready_serving_and_terminating() 
     assert published["metadata"]["labels"]["service.kubernetes.io/headless"] == ""
 
 
-def test_a_slice_has_at_most_a_hundred_endpoints_and_one_set_of_ports() -> None:
+def test_endpoint_slice_is_limited_and_has_single_port_set() -> None:
     assert [len(one["endpoints"]) for one in slices(a_service(), [a_pod(number) for number in range(250)])] == [
         100,
         100,

@@ -27,7 +27,7 @@ def with_scratch(name: str, **fields: Any) -> Object:
     return make_pod(name, volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}])
 
 
-def test_the_claim_is_the_template_with_the_pod_as_owner() -> None:
+def test_ephemeral_claim_equals_template_with_pod_as_owner() -> None:
     pod = with_scratch("p", metadata={"labels": {"a": "b"}, "annotations": {"c": "d"}, "creationTimestamp": None})
     pod["metadata"]["uid"] = "1"
     claim = claim_of(pod, pod["spec"]["volumes"][0])
@@ -51,7 +51,7 @@ def test_another_s_claim_keeps_the_pod_from_its_node() -> None:
     )
 
 
-async def test_a_pod_waits_for_its_claim_and_the_claim_goes_with_it(tmp_path: Path) -> None:
+async def test_pod_waits_for_its_claim_and_takes_it_along(tmp_path: Path) -> None:
     clock = FastClock(speed=10)
     async with (
         api_server(tmp_path, clock) as client,
@@ -73,7 +73,7 @@ async def test_a_pod_waits_for_its_claim_and_the_claim_goes_with_it(tmp_path: Pa
         await eventually(lambda: client.list(VOLUME_CLAIMS.path("default")), holds=lambda found: not found)
 
 
-async def test_a_claim_that_is_deleted_under_a_waiting_pod_is_made_again(tmp_path: Path) -> None:
+async def test_deleted_claim_of_waiting_pod_is_made_again(tmp_path: Path) -> None:
     clock = FastClock(speed=10)
     async with (
         api_server(tmp_path, clock) as client,
@@ -90,7 +90,7 @@ async def test_a_claim_that_is_deleted_under_a_waiting_pod_is_made_again(tmp_pat
         assert name_of(again[0]) == "p-scratch"
 
 
-async def test_what_stands_in_the_way_is_told_and_tried_again(tmp_path: Path) -> None:
+async def test_obstacle_to_ephemeral_claim_is_reported_and_retried(tmp_path: Path) -> None:
     clock = FastClock(speed=10)
     async with (
         api_server(tmp_path, clock) as client,

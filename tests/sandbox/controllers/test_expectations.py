@@ -9,7 +9,7 @@ def pod(uid: str, **metadata: str) -> Object:
     return {"metadata": {"name": uid, "namespace": "ns", "uid": uid, **metadata}}
 
 
-def test_a_created_pod_is_waited_for_until_the_mirror_shows_it() -> None:
+def test_created_pod_is_expected_until_mirror_shows_it() -> None:
     expectations = Expectations(FastClock())
     expectations.created("owner", "a")
     assert not expectations.settle("owner", [])
@@ -17,21 +17,21 @@ def test_a_created_pod_is_waited_for_until_the_mirror_shows_it() -> None:
     assert expectations.settle("owner", [])
 
 
-def test_a_created_pod_that_came_and_went_unseen_is_not_waited_for() -> None:
+def test_created_pod_that_vanished_unseen_is_not_expected() -> None:
     expectations = Expectations(FastClock())
     expectations.created("owner", "a")
     expectations.left("a")
     assert expectations.settle("owner", [])
 
 
-def test_a_pod_that_left_before_its_creation_was_answered_is_not_waited_for() -> None:
+def test_pod_gone_before_creation_answer_is_not_expected() -> None:
     expectations = Expectations(FastClock())
     expectations.left("a")
     expectations.created("owner", "a")
     assert expectations.settle("owner", [])
 
 
-def test_a_deleted_pod_is_waited_for_until_it_ends_or_goes() -> None:
+def test_deleted_pod_is_expected_until_it_ends() -> None:
     expectations = Expectations(FastClock())
     expectations.deleted("owner", "a")
     assert not expectations.settle("owner", [pod("a")])

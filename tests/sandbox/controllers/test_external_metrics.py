@@ -67,18 +67,18 @@ def test_an_average_is_what_each_pod_shall_have(
     ("value", "current", "pods", "replicas"),
     [(30_000, 2, 2, 3), (21_000, 2, 2, 2), (30_000, 4, 2, 3), (10_000, 4, 4, 2), (50_000, 0, 0, 3), (21_000, 4, 0, 4)],
 )
-def test_a_value_is_what_all_ready_pods_shall_have_together(value: int, current: int, pods: int, replicas: int) -> None:
+def test_external_value_is_shared_by_all_ready_pods(value: int, current: int, pods: int, replicas: int) -> None:
     seen = view(value, current=current, pods=pods)
     assert propose_external(metric({"value": "20"}), seen) == (replicas, {"value": value})
 
 
-def test_a_value_of_pods_that_are_nowhere_cannot_be_judged() -> None:
+def test_external_value_without_pods_cannot_be_computed() -> None:
     with pytest.raises(CannotCompute, match="unable to calculate ready pods: no pods returned by selector"):
         propose_external(metric({"value": "20"}), view(30_000, pods=0))
 
 
 @pytest.mark.parametrize("idle", [{"phase": "Pending"}, {"ready": False}])
-def test_only_pods_that_run_and_are_ready_carry_the_value(idle: dict[str, Any]) -> None:
+def test_only_running_ready_pods_carry_the_external_value(idle: dict[str, Any]) -> None:
     seen = replace(view(30_000), pods=[pod("p0"), pod("p1", **idle)])
     assert propose_external(metric({"value": "20"}), seen) == (2, {"value": 30_000})
 
@@ -87,7 +87,7 @@ def test_only_pods_that_run_and_are_ready_carry_the_value(idle: dict[str, Any]) 
     ("target", "which"),
     [({"averageValue": "1"}, "wanted external metric"), ({"value": "1"}, "external metric wanted")],
 )
-def test_a_metric_that_cannot_be_had_is_named_in_the_real_ones_order(target: dict[str, str], which: str) -> None:
+def test_unavailable_metric_is_named_in_kubernetes_order(target: dict[str, str], which: str) -> None:
     found = compute([metric(target)], "app=x", view(problem="no adapter"), ())
     told = "unable to get external metric default/wanted/nil: no adapter"
     first = f"failed to get wanted external metric value: failed to get {which}: {told}"
@@ -109,7 +109,7 @@ def test_a_target_without_a_number_is_told() -> None:
         propose_external(metric({"type": "Value"}), view(1))
 
 
-def test_a_selector_is_asked_for_as_text_and_shown_as_go_shows_it() -> None:
+def test_selector_is_sent_as_text_and_shown_like_go() -> None:
     expressions = [
         {"key": "tier", "operator": "In", "values": ["b", "a"]},
         {"key": "old", "operator": "DoesNotExist"},

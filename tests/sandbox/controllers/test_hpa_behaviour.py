@@ -30,7 +30,7 @@ SETTINGS = ScalingSettings()
 FRESH = Memory()
 
 
-def test_behaviour_that_is_not_said_is_the_real_ones_default() -> None:
+def test_unset_behaviour_has_kubernetes_defaults() -> None:
     assert read_behaviour({}, SETTINGS) is None
     found = read_behaviour({"behavior": {}}, SETTINGS)
     quarter = timedelta(seconds=15)
@@ -40,7 +40,7 @@ def test_behaviour_that_is_not_said_is_the_real_ones_default() -> None:
     )
 
 
-def test_behaviour_that_is_said_is_taken_as_it_is_even_when_it_is_nothing() -> None:
+def test_set_behaviour_is_used_even_when_empty() -> None:
     policy = {"type": "Pods", "value": 1, "periodSeconds": 60}
     up = {"stabilizationWindowSeconds": 30, "selectPolicy": "Min", "policies": [policy]}
     found = read_behaviour({"behavior": {"scaleUp": up, "scaleDown": {"stabilizationWindowSeconds": 0}}}, SETTINGS)
@@ -49,7 +49,7 @@ def test_behaviour_that_is_said_is_taken_as_it_is_even_when_it_is_nothing() -> N
     assert found.down.window == timedelta()
 
 
-def test_the_tolerance_of_each_direction_is_its_own_and_a_tenth_when_it_is_not_said() -> None:
+def test_tolerance_is_per_direction_with_default_tenth() -> None:
     assert read_tolerance({}, SETTINGS) == Tolerance(down=0.1, up=0.1)
     assert read_tolerance({"behavior": {"scaleUp": {"tolerance": "50m"}}}, SETTINGS) == Tolerance(down=0.1, up=0.05)
     assert read_tolerance({"behavior": {"scaleDown": {"tolerance": "0"}}}, SETTINGS) == Tolerance(down=0, up=0.1)
@@ -66,14 +66,14 @@ def test_the_tolerance_of_each_direction_is_its_own_and_a_tenth_when_it_is_not_s
         (9, 2, (2, "DesiredWithinRange")),
     ],
 )
-def test_without_behaviour_one_step_doubles_at_most_and_shrinks_at_will(
+def test_step_without_behaviour_doubles_at_most_and_shrinks_freely(
     current: int, desired: int, expected: tuple[int, str]
 ) -> None:
     replicas, (reason, _) = limit(None, FRESH, current, desired, ReplicaBounds(2, 50), NOW)
     assert (replicas, reason) == expected
 
 
-def test_of_two_changes_only_the_one_within_a_policys_period_counts_against_it() -> None:
+def test_only_changes_within_policy_period_count() -> None:
     minute = timedelta(minutes=1)
     behaviour = Behaviour(
         Rules(timedelta(), "Max", (ScalingPolicy("Pods", 4, minute),)),
@@ -100,7 +100,7 @@ def test_a_percentage_rounds_in_favour_of_change() -> None:
     assert limit(behaviour, FRESH, 404, 1, ReplicaBounds(1, 999), NOW)[0] == 202
 
 
-def test_where_a_bound_and_the_speed_meet_the_bound_is_the_reason() -> None:
+def test_bound_is_the_reason_when_it_meets_the_speed() -> None:
     step = (ScalingPolicy("Pods", 2, timedelta(minutes=1)),)
     behaviour = Behaviour(Rules(timedelta(), "Max", step), Rules(timedelta(), "Max", step))
     assert limit(None, FRESH, 2, 9, ReplicaBounds(1, 4), NOW) == (4, TOO_MANY)
@@ -108,7 +108,7 @@ def test_where_a_bound_and_the_speed_meet_the_bound_is_the_reason() -> None:
     assert limit(behaviour, FRESH, 5, 1, ReplicaBounds(3, 9), NOW) == (3, TOO_FEW)
 
 
-def test_a_disabled_direction_stays_and_says_that_it_is_too_fast() -> None:
+def test_disabled_direction_stays_with_too_fast_reason() -> None:
     off = Rules(timedelta(), "Disabled", (ScalingPolicy("Pods", 9, timedelta(minutes=1)),))
     behaviour = Behaviour(off, off)
     assert limit(behaviour, FRESH, 5, 9, ReplicaBounds(1, 50), NOW) == (5, TOO_FAST_UP)
@@ -116,7 +116,7 @@ def test_a_disabled_direction_stays_and_says_that_it_is_too_fast() -> None:
     assert limit(behaviour, FRESH, 5, 5, ReplicaBounds(1, 50), NOW) == (5, WITHIN)
 
 
-def test_recommendations_of_the_last_window_keep_replicas_and_older_ones_are_forgotten() -> None:
+def test_recommendations_in_window_hold_replicas_and_older_are_dropped() -> None:
     def said(seconds: float, replicas: int) -> Recommendation:
         return Recommendation(NOW - timedelta(seconds=seconds), replicas)
 

@@ -146,7 +146,7 @@ def test_pods_that_nobody_measured_never_turn_the_direction_round(usages: list[i
         assert decided >= len(usages) if share > 50 else decided <= len(usages)
 
 
-def test_what_the_containers_of_a_pod_ask_for_and_use_adds_up() -> None:
+def test_container_requests_and_usage_add_up() -> None:
     two = replace(pod("web-0"), requests=(("app", {"cpu": 300}), ("sidecar", {"cpu": 700})))
     used = PodMetrics({"app": {"cpu": 400}, "sidecar": {"cpu": 100}}, NOW, timedelta(seconds=10))
     situation = Situation(autoscaler(), Scale(1, "app=web"), [two], NamespaceUsage("default", {"web-0": used}))
@@ -155,7 +155,7 @@ def test_what_the_containers_of_a_pod_ask_for_and_use_adds_up() -> None:
     assert decided.metrics[0]["resource"]["current"] == {"averageValue": "500m", "averageUtilization": 50}
 
 
-def test_measurements_of_pods_that_are_gone_say_nothing_of_those_that_are_there() -> None:
+def test_metrics_of_gone_pods_are_ignored() -> None:
     """The only one measured is not among the pods any more."""
     gone = {"old-1": PodMetrics({"app": {"cpu": 100}}, NOW, timedelta(seconds=10))}
     situation = Situation(autoscaler(), Scale(1, "app=web"), [pod("web-0")], NamespaceUsage("default", gone))
@@ -191,7 +191,7 @@ def test_only_pods_that_can_be_judged_add_replicas(other: PodState, replicas: in
     assert decide(situation, FRESH, SETTINGS, NOW).replicas == replicas
 
 
-def test_a_refused_resize_is_told_and_counts_for_no_policy() -> None:
+def test_refused_resize_is_reported_and_counts_for_no_policy() -> None:
     scaler = autoscaler(behaviour={"scaleUp": {}})
     scale = Scale(1, "app=web")
     usage = NamespaceUsage("default", {"web-0": PodMetrics({"app": {"cpu": 1000}}, NOW, timedelta(seconds=10))})
@@ -207,7 +207,7 @@ def test_a_refused_resize_is_told_and_counts_for_no_policy() -> None:
     assert "lastScaleTime" not in outcome.status
 
 
-def test_the_status_says_which_generation_of_the_autoscaler_it_is_about() -> None:
+def test_status_names_the_observed_generation() -> None:
     scaler = autoscaler() | {"metadata": {"generation": 4}}
     situation = Situation(scaler, Scale(0, "app=web"))
     outcome = conclude(situation, decide(situation, FRESH, SETTINGS, NOW), SETTINGS, NOW)
@@ -271,7 +271,7 @@ def test_durations_are_read_as_go_writes_them() -> None:
     assert read_duration("") == timedelta()
 
 
-def test_a_pod_is_read_with_what_its_lasting_containers_ask_for() -> None:
+def test_pod_requests_include_only_lasting_containers() -> None:
     found = read_pod(
         {
             "metadata": {"name": "web-0", "deletionTimestamp": "2026-11-21T12:00:00Z"},
@@ -302,7 +302,7 @@ def test_a_pod_is_read_with_what_its_lasting_containers_ask_for() -> None:
 
 
 @pytest.mark.parametrize(("status", "ready"), [("True", True), ("False", False), ("Unknown", True)])
-def test_a_pod_whose_readiness_is_unknown_counts_as_ready_as_the_real_one_has_it(status: str, ready: bool) -> None:
+def test_unknown_readiness_counts_as_ready(status: str, ready: bool) -> None:
     conditions = [{"type": "Ready", "status": status}]
     assert read_pod({"metadata": {"name": "p"}, "status": {"conditions": conditions}}).ready is ready
 
@@ -320,7 +320,7 @@ def test_measurements_are_read_with_their_moment_and_window() -> None:
     assert unsaid == PodMetrics({}, datetime.fromtimestamp(0, UTC), timedelta())
 
 
-def test_a_target_without_a_number_is_told_in_the_real_ones_words() -> None:
+def test_target_without_number_is_reported_in_kubernetes_words() -> None:
     scaler = autoscaler()
     del scaler["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"]
     told = decision(scaler, [500]).events[0].message

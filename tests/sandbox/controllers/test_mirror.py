@@ -36,7 +36,7 @@ async def watched(cluster: FakeCluster) -> AsyncIterator[Watched]:
         await cancelled(task)
 
 
-async def test_a_mirror_holds_what_the_server_has_field_for_field_and_tells_each_change_once() -> None:
+async def test_mirror_equals_the_server_and_reports_changes_once() -> None:
     cluster = FakeCluster()
     cluster.put(PODS, pod("a"))
     async with watched(cluster) as seen:
@@ -48,7 +48,7 @@ async def test_a_mirror_holds_what_the_server_has_field_for_field_and_tells_each
         assert [*seen.mirror.values()] == cluster.objects(PODS)
 
 
-async def test_an_object_that_was_deleted_and_made_again_between_two_lists_is_heard_of_as_two() -> None:
+async def test_recreation_between_lists_is_heard_as_two_events() -> None:
     cluster = FakeCluster()
     cluster.put(PODS, pod("a", uid="first"))
     async with watched(cluster) as seen:
@@ -61,7 +61,7 @@ async def test_an_object_that_was_deleted_and_made_again_between_two_lists_is_he
         assert seen.heard == [("added", "a"), ("deleted", "a"), ("added", "a")]
 
 
-async def test_an_object_without_a_name_is_skipped_and_the_watch_goes_on() -> None:
+async def test_nameless_object_is_skipped_and_watch_continues() -> None:
     cluster = FakeCluster()
     async with watched(cluster) as seen:
         cluster.inject(PODS, b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"1000"}}}')

@@ -60,7 +60,7 @@ async def add_pod(found: Bench, name: str, node: str, **spec: Any) -> None:
     await found.client.create(PODS.path("default"), make_pod(name, nodeName=node, **spec))
 
 
-async def test_a_silent_node_becomes_unknown_and_loses_the_pods_that_do_not_tolerate_it(tmp_path: Path) -> None:
+async def test_silent_node_becomes_unknown_and_evicts_intolerant_pods(tmp_path: Path) -> None:
     async with bench(tmp_path, NodeTimeouts(grace=4.0, period=0.5)) as found:
         await add_node(found.client, make_node("a"))
         forever = [{"operator": "Exists"}]
@@ -110,7 +110,7 @@ async def test_a_node_that_becomes_ready_loses_its_taint(tmp_path: Path) -> None
         await eventually(lambda: not found.taints("a"), "the taint is gone")
 
 
-async def test_pods_of_a_node_that_is_gone_are_deleted_for_good(tmp_path: Path) -> None:
+async def test_pods_of_a_gone_node_are_deleted_permanently(tmp_path: Path) -> None:
     async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5, quarantine=2.0)) as found:
         await add_node(found.client, make_node("a"))
         await add_node(found.client, make_node("b"))
@@ -121,7 +121,7 @@ async def test_pods_of_a_node_that_is_gone_are_deleted_for_good(tmp_path: Path) 
         assert found.pod("safe") is not None
 
 
-async def test_a_pod_that_is_deleted_before_it_had_a_node_is_cleared_away(tmp_path: Path) -> None:
+async def test_pod_deleted_before_scheduling_is_removed(tmp_path: Path) -> None:
     async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as found:
         pod = make_pod("never")
         await found.client.create(PODS.path("default"), pod)
@@ -169,7 +169,7 @@ def test_the_shortest_toleration_decides_when_a_pod_leaves() -> None:
     assert leaves_after(make_pod("p"), make_node("b")) is None
 
 
-async def test_a_taint_that_an_operator_sets_evicts_a_pod_when_its_toleration_ends(tmp_path: Path) -> None:
+async def test_operator_taint_evicts_pod_after_its_toleration(tmp_path: Path) -> None:
     async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as found:
         await add_node(found.client, make_node("a"))
         some = {"key": "work", "operator": "Exists", "effect": "NoExecute"}

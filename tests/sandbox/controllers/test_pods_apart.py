@@ -55,7 +55,7 @@ def _named(node: Pod) -> dict[str, Any]:
     return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node["metadata"]["name"]]}]}
 
 
-def test_a_pod_goes_where_those_are_that_it_wants_to_be_near() -> None:
+def test_pod_follows_pods_of_its_affinity() -> None:
     pod = labelled("p", "web", affinity=near(term("db")))
     assert nodes_for(pod, [labelled("db", "db", "b")]) == {"a", "b"}
     assert nodes_for(pod, []) == set()
@@ -66,7 +66,7 @@ def test_all_its_terms_must_hold_for_the_same_pods() -> None:
     assert nodes_for(pod, [labelled("db", "db", "a"), labelled("cache", "cache", "a")]) == set()
 
 
-def test_the_first_of_a_group_that_wants_to_be_together_may_begin_anywhere() -> None:
+def test_first_pod_of_affine_group_may_start_anywhere() -> None:
     pod = labelled("p", "web", affinity=near(term("web")))
     assert nodes_for(pod, []) == {"a", "b", "c"}
     assert nodes_for(pod, [labelled("w", "web", "c")]) == {"c"}
@@ -78,7 +78,7 @@ def test_a_pod_avoids_its_like_in_the_same_place() -> None:
     assert nodes_for(pod, [labelled("w", "web", "a", namespace="other")]) == {"a", "b", "c"}
 
 
-def test_a_pod_is_kept_away_by_those_that_avoid_it() -> None:
+def test_pod_avoids_nodes_of_pods_that_avoid_it() -> None:
     hermit = labelled("hermit", "quiet", "c", affinity=apart(term("web")))
     assert nodes_for(labelled("p", "web"), [hermit]) == {"a", "b"}
 
@@ -107,7 +107,7 @@ def test_a_term_names_the_namespaces_it_speaks_about(fields: dict[str, Any], exp
     assert found == expected
 
 
-def test_a_term_may_speak_only_about_pods_of_the_same_revision() -> None:
+def test_match_label_keys_limit_a_term_to_its_revision() -> None:
     pod = labelled("p", "web", affinity=apart(term("web", matchLabelKeys=["revision"])))
     pod["metadata"]["labels"]["revision"] = "2"
     old = labelled("w", "web", "a")
@@ -117,7 +117,7 @@ def test_a_term_may_speak_only_about_pods_of_the_same_revision() -> None:
     assert nodes_for(pod, [old]) == {"c"}
 
 
-def test_a_preference_draws_a_pod_and_a_dislike_drives_it_away() -> None:
+def test_preference_attracts_and_aversion_repels_a_pod() -> None:
     likes = {"weight": 50, "podAffinityTerm": term("db")}
     there = [labelled("db", "db", "c", requests={"cpu": "100m"})]
     preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [likes]}
@@ -139,13 +139,13 @@ def test_a_pod_that_is_ending_no_longer_counts() -> None:
     assert nodes_for(labelled("p", "web", topologySpreadConstraints=spread()), [ending]) == {"a", "b", "c"}
 
 
-def test_too_few_domains_count_as_one_more_that_is_empty() -> None:
+def test_missing_domains_count_as_another_empty_one() -> None:
     pod = labelled("p", "web", topologySpreadConstraints=spread(minDomains=3))
     both = [labelled("w", "web", "a"), labelled("v", "web", "c")]
     assert nodes_for(pod, both) == set()
 
 
-def test_a_zone_that_the_pod_may_not_use_is_not_waited_for() -> None:
+def test_forbidden_zone_does_not_block_the_spread() -> None:
     pod = labelled("p", "web", topologySpreadConstraints=spread(), nodeSelector={ZONE: "east"})
     there = [labelled("w", "web", "a")]
     assert schedule(pod, NODES, there).node == "b"
@@ -162,7 +162,7 @@ def test_a_tainted_zone_counts_unless_taints_are_honoured() -> None:
     assert schedule(labelled("p", "web", topologySpreadConstraints=honoured), nodes, there).node == "a"
 
 
-def test_a_spread_that_is_only_wished_for_decides_between_nodes_that_fit() -> None:
+def test_soft_spread_decides_between_fitting_nodes() -> None:
     wish = spread(when="ScheduleAnyway")
     there = [labelled("w", "web", "a"), labelled("v", "web", "b")]
     assert schedule(labelled("p", "web", topologySpreadConstraints=wish), NODES, there).node == "c"

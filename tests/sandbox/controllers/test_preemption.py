@@ -51,18 +51,18 @@ def test_no_more_pods_leave_than_have_to() -> None:
     assert victims(decide([on("a", "small", 1, "1"), on("a", "large", 2, "3")], wanted("3"))) == ["large"]
 
 
-def test_of_several_nodes_the_one_with_the_least_important_victims_is_taken() -> None:
+def test_node_with_least_important_victims_is_preempted() -> None:
     assert decide([on("a", "x", 9, "4"), on("b", "y", 3, "4")]).nominated == "b"
     assert decide([on("a", "x", 3, "4"), on("b", "y", 3, "2"), on("b", "z", 2, "2")], wanted("4")).nominated == "a"
 
 
-def test_of_equal_nodes_the_one_whose_victim_began_last_is_taken() -> None:
+def test_latest_started_victim_breaks_a_tie() -> None:
     late = on("b", "y", 3, "4")
     late["status"]["startTime"] = "2026-11-21T05:00:00Z"
     assert decide([on("a", "x", 3, "4"), late]).nominated == "b"
 
 
-def test_pods_that_a_budget_protects_stay_if_others_can_leave() -> None:
+def test_budget_protected_pods_stay_if_others_can_leave() -> None:
     pods = [on("a", "guarded", 1), on("a", "free", 5)]
     assert victims(decide(pods, None, budget("keep", "guarded", 0))) == ["free"]
     assert victims(decide(pods, None, budget("keep", "guarded", 1))) == ["guarded"]
@@ -85,7 +85,7 @@ def test_equally_important_pods_stay() -> None:
     )
 
 
-def test_victims_that_free_too_little_are_told_by_what_is_still_missing() -> None:
+def test_insufficient_victims_are_reported_with_what_is_missing() -> None:
     found = decide([on("a", "equal", 1000, "3"), on("a", "low", 1, "1")])
     assert found.message == (
         "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: "
@@ -100,7 +100,7 @@ def test_an_avoided_neighbour_of_lower_priority_leaves() -> None:
     assert victims(found) == ["noisy"]
 
 
-def test_while_its_victims_end_a_pod_waits_and_its_node_is_kept() -> None:
+def test_pod_waits_on_nominated_node_while_victims_end() -> None:
     pod = wanted()
     pod["status"] = {"phase": "Pending", "nominatedNodeName": "a"}
     ending = on("a", "low", 1, "4", deletionTimestamp="2026-11-21T04:10:00Z")
@@ -111,7 +111,7 @@ def test_while_its_victims_end_a_pod_waits_and_its_node_is_kept() -> None:
     assert found.message.endswith("preemption: not eligible due to a terminating pod on the nominated node.")
 
 
-def test_room_that_is_kept_is_not_given_to_a_less_important_pod() -> None:
+def test_reserved_capacity_is_withheld_from_less_important_pod() -> None:
     vip = wanted("4")
     vip["status"] = {"phase": "Pending", "nominatedNodeName": "a"}
     nodes = [make_node("a", cpu="4")]
@@ -123,7 +123,7 @@ def test_room_that_is_kept_is_not_given_to_a_less_important_pod() -> None:
     assert schedule(vip, nodes, [vip]).node == "a"
 
 
-async def test_the_victim_is_told_and_ended_and_the_pod_takes_its_place(tmp_path: Path) -> None:
+async def test_victim_is_notified_and_ended_and_pod_takes_over(tmp_path: Path) -> None:
     clock = FastClock(speed=10)
     async with api_server(tmp_path, clock) as client:
         await add_node(client, make_node("a", cpu="4"))

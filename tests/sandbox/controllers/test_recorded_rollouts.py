@@ -27,7 +27,7 @@ _STALE_MESSAGE = {"recreate"}
         "template-label-hash",
     ],
 )
-async def test_a_recorded_scenario_ends_the_same_by_the_same_steps(name: str, tmp_path: Path) -> None:
+async def test_recorded_rollout_ends_equally_by_the_same_steps(name: str, tmp_path: Path) -> None:
     record = recording(name)
     clock = FastClock(speed=8)
     theirs = recorded_outcome(record)
@@ -43,7 +43,7 @@ async def test_a_recorded_scenario_ends_the_same_by_the_same_steps(name: str, tm
         assert ours.set_events == theirs.set_events
 
 
-async def test_a_quota_is_told_as_an_event_and_a_condition_and_obeyed(tmp_path: Path) -> None:
+async def test_quota_refusal_is_event_and_condition_and_is_obeyed(tmp_path: Path) -> None:
     record = recording("quota")
     clock = FastClock(speed=8)
     theirs = recorded_outcome(record)

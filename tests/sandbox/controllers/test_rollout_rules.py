@@ -36,7 +36,7 @@ def rolling(replicas: int, surge: Any, unavailable: Any) -> Object:
     data=st.data(),
 )
 @settings(max_examples=200, deadline=None)
-def test_a_rollout_stays_within_its_limits_at_every_step_and_finishes(
+def test_rollout_stays_in_its_limits_and_finishes(
     replicas: int, surge: Any, unavailable: Any, unhealthy: int, data: st.DataObject
 ) -> None:
     deployment = rolling(replicas, surge, unavailable)
@@ -89,11 +89,11 @@ def test_scaling_in_the_middle_of_a_rollout_never_overshoots(sizes: list[int], w
     assert all(size >= 0 for _, size in after)
 
 
-def test_limits_of_nothing_at_all_still_let_a_rollout_move() -> None:
+def test_zero_limits_still_let_a_rollout_move() -> None:
     assert rollout.limits(rolling(3, "0%", "10%")) == (0, 1)
 
 
-def test_the_same_template_has_the_same_hash_whether_empty_fields_are_written_or_not() -> None:
+def test_template_hash_ignores_empty_fields() -> None:
     sparse = make_deployment("web", 1)["spec"]["template"]
     full = {**sparse, "metadata": {**sparse["metadata"], "creationTimestamp": None, "annotations": {}}}
     assert rollout.same_template(sparse, full)
@@ -101,7 +101,7 @@ def test_the_same_template_has_the_same_hash_whether_empty_fields_are_written_or
     assert rollout.template_hash(sparse, 0) != rollout.template_hash(sparse, 1)
 
 
-def test_old_sets_beyond_the_history_limit_go_oldest_revision_first() -> None:
+def test_old_sets_go_by_revision_beyond_history_limit() -> None:
     deployment = make_deployment("web", 1, revisionHistoryLimit=1)
     sets = []
     for index, revision in enumerate((3, 1, 2)):

@@ -57,18 +57,18 @@ def two_nodes() -> list[Object]:
     return [make_node("a"), make_node("b")]
 
 
-def test_an_empty_node_is_unneeded_down_to_the_minimum_of_its_pool() -> None:
+def test_empty_nodes_are_unneeded_down_to_pool_minimum() -> None:
     verdicts = judge(two_nodes(), [], minimum=1)
     assert len(unneeded(verdicts)) == 1
     assert {verdict.reason for verdict in verdicts.values()} == {"", "its pool is at its minimum"}
 
 
-def test_the_node_that_has_been_unneeded_longest_stays_the_chosen_one() -> None:
+def test_longest_unneeded_node_stays_the_chosen_one() -> None:
     assert unneeded(judge(two_nodes(), [], minimum=1, known=("b",))) == {"b"}
     assert unneeded(judge(two_nodes(), [], minimum=1, known=("a",))) == {"a"}
 
 
-def test_half_of_what_a_node_offers_is_enough_to_keep_it() -> None:
+def test_half_usage_keeps_a_node() -> None:
     half = judge(two_nodes(), [pod_on("a", "p", cpu="4")], known=("a",))
     assert unneeded(half) == {"b"}
     assert half["a"].reason == "its requests are 50% of what it offers"
@@ -85,14 +85,14 @@ def test_the_larger_of_cpu_and_memory_counts() -> None:
     assert verdicts["a"].reason == "its requests are 62% of what it offers"
 
 
-def test_a_pod_without_a_controller_keeps_its_node_unless_it_says_that_it_may_move() -> None:
+def test_pod_without_controller_keeps_node_unless_marked_movable() -> None:
     bare = judge(two_nodes(), [pod_on("a", "p", owned=False)], known=("a",))
     assert bare["a"].reason == "pod p has no controller that would make it again"
     annotated = pod_on("a", "p", owned=False, safe_to_evict="true")
     assert unneeded(judge(two_nodes(), [annotated], known=("a",))) == {"a"}
 
 
-def test_a_pod_that_says_it_must_not_move_keeps_its_node() -> None:
+def test_pod_marked_unsafe_to_evict_keeps_its_node() -> None:
     pod = pod_on("a", "p", safe_to_evict="false")
     assert judge(two_nodes(), [pod], known=("a",))["a"].reason == "pod p is annotated as not safe to evict"
 
@@ -109,7 +109,7 @@ def test_only_an_annotation_that_says_true_disables_the_removal() -> None:
     assert unneeded(judge(nodes, [])) == {"a", "b"}
 
 
-def test_accelerators_count_like_cpu_and_what_a_node_offers_none_of_does_not() -> None:
+def test_accelerators_count_like_cpu_and_absent_resources_do_not() -> None:
     node = make_node("a")
     node["status"]["allocatable"] = {
         "cpu": "8",
@@ -131,7 +131,7 @@ def test_accelerators_count_like_cpu_and_what_a_node_offers_none_of_does_not() -
     assert verdict.reason == "its requests are 75% of what it offers"
 
 
-def test_of_two_that_could_go_the_emptier_goes_then_the_first_by_name() -> None:
+def test_emptier_node_goes_first_and_then_by_name() -> None:
     pods = [pod_on("a", "p", cpu="1"), pod_on("b", "q", cpu="500m")]
     assert unneeded(judge(two_nodes(), pods, minimum=1)) == {"b"}
     assert unneeded(judge(two_nodes(), [], minimum=1)) == {"a"}
@@ -143,20 +143,20 @@ def test_a_node_that_took_another_ones_pods_says_so() -> None:
     assert verdicts["b"].reason == "it takes pods of a node that is to be removed"
 
 
-def test_a_pod_that_is_ending_keeps_its_node_until_it_has_ended() -> None:
+def test_ending_pod_keeps_its_node_until_ended() -> None:
     pod = pod_on("a", "p")
     pod["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
     assert judge(two_nodes(), [pod], known=("a",))["a"].reason == "pod p is still ending"
 
 
-def test_a_node_that_is_not_in_the_snapshot_has_no_verdict() -> None:
+def test_node_outside_the_snapshot_has_no_verdict() -> None:
     snapshot = build_snapshot([make_node("a")], [])
     removable = [Removable("gone", "default"), Removable("a", "elsewhere")]
     (verdict,) = plan_scale_down(snapshot, removable, spare={"default": 1}, budgets=[], threshold=0.5)
     assert (verdict.node, verdict.reason) == ("a", "its pool is at its minimum"), "of that pool nothing may go"
 
 
-def test_a_budget_is_spent_node_by_node_and_counts_only_its_own_pods() -> None:
+def test_budget_is_spent_per_node_and_own_pods_only() -> None:
     budget: dict[str, Any] = {
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": "web"}}},
@@ -170,7 +170,7 @@ def test_a_budget_is_spent_node_by_node_and_counts_only_its_own_pods() -> None:
     assert verdicts["b"].reason == "the disruption budget web allows 0 more"
 
 
-def test_when_one_pod_of_a_node_fits_nowhere_the_others_take_no_room_either() -> None:
+def test_node_with_unplaceable_pod_reserves_no_space_elsewhere() -> None:
     """What was tried for the first node must not stand in the way of the second."""
     nodes = [make_node("a"), make_node("b"), make_node("c")]
     pods = [
@@ -185,7 +185,7 @@ def test_when_one_pod_of_a_node_fits_nowhere_the_others_take_no_room_either() ->
     assert verdicts["b"].unneeded
 
 
-def test_a_pod_is_named_once_among_those_to_move_and_those_that_stay_behind_are_not() -> None:
+def test_moving_pods_are_listed_once_without_staying_ones() -> None:
     daemon = pod_on("a", "daemon")
     daemon["metadata"]["ownerReferences"] = [OWNER | {"kind": "DaemonSet"}]
     found = pods_to_move([pod_on("a", "p"), daemon, pod_on("a", "q"), pod_on("a", "p")])
@@ -210,7 +210,7 @@ def test_a_pod_that_fits_nowhere_else_keeps_its_node() -> None:
     assert judge(two_nodes(), pods)["a"].reason == "its pods fit nowhere else"
 
 
-def test_a_daemon_and_a_static_pod_go_with_their_node() -> None:
+def test_daemon_and_static_pods_go_with_their_node() -> None:
     daemon = pod_on("a", "daemon", owned=False)
     daemon["metadata"]["ownerReferences"] = [OWNER | {"kind": "DaemonSet"}]
     static = pod_on("a", "static", owned=False)
@@ -220,7 +220,7 @@ def test_a_daemon_and_a_static_pod_go_with_their_node() -> None:
     assert not verdict.moving
 
 
-def test_two_nodes_that_could_only_take_each_others_pods_do_not_both_go() -> None:
+def test_mutually_dependent_nodes_are_not_both_removed() -> None:
     assert len(unneeded(judge(two_nodes(), [pod_on("a", "p"), pod_on("b", "q")]))) == 1
 
 
@@ -229,9 +229,7 @@ placements = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 8), st.boolean
 
 @given(placed=placements, minimum=st.integers(0, 6))
 @settings(max_examples=200, deadline=None)
-def test_after_any_plan_every_pod_still_has_a_place_and_the_pool_its_minimum(
-    placed: list[tuple[int, int, bool]], minimum: int
-) -> None:
+def test_plan_leaves_all_pods_placed_and_pool_minimum(placed: list[tuple[int, int, bool]], minimum: int) -> None:
     nodes = [make_node(f"n{index}") for index in range(6)]
     room = dict.fromkeys(range(6), 8)
     pods = []

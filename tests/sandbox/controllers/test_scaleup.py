@@ -45,7 +45,7 @@ def gpu_pod(name: str, cards: int = 1, **requests: str) -> Object:
     return make_pod(name, requests=wanted, tolerations=[GPU_TOLERATION])
 
 
-def test_a_gpu_pod_takes_the_gpu_pool_from_none_to_one() -> None:
+def test_gpu_pod_grows_gpu_pool_from_zero_to_one() -> None:
     result = plan([gpu_pod("train")])
     assert [str(increase) for increase in result.increases] == ["default-gpu 0->1 (max: 2)"]
     assert str(result.triggered["default/train"]) == "default-gpu 0->1 (max: 2)"
@@ -57,7 +57,7 @@ def test_pods_that_share_a_node_ask_for_one_node() -> None:
     assert [str(increase) for increase in plan(pods).increases] == ["default 2->3 (max: 5)"]
 
 
-def test_pods_that_avoid_each_other_ask_for_a_node_each() -> None:
+def test_mutually_avoiding_pods_request_a_node_each() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     pods = [make_pod(f"p{index}", requests={"cpu": "1"}, affinity=affinity) for index in range(3)]
@@ -66,7 +66,7 @@ def test_pods_that_avoid_each_other_ask_for_a_node_each() -> None:
     assert [str(increase) for increase in plan(pods).increases] == ["default 2->5 (max: 5)"]
 
 
-def test_a_pod_waits_for_the_node_that_is_booting_for_it() -> None:
+def test_pod_waits_for_the_node_booting_for_it() -> None:
     pool = DEFAULT_POOLS[2]
     booting = build_snapshot([template_node(pool, "upcoming/gpu-1")], [])
     result = plan([gpu_pod("train")], sizes=SIZES | {"default-gpu": 1}, snapshot=booting)
@@ -74,14 +74,14 @@ def test_a_pod_waits_for_the_node_that_is_booting_for_it() -> None:
     assert not result.refused
 
 
-def test_the_second_of_two_gpu_pods_does_not_count_on_the_same_booting_node() -> None:
+def test_second_gpu_pod_does_not_share_a_booting_node() -> None:
     booting = build_snapshot([template_node(DEFAULT_POOLS[2], "upcoming/gpu-1")], [])
     result = plan([gpu_pod("one"), gpu_pod("two")], sizes=SIZES | {"default-gpu": 1}, snapshot=booting)
     assert [str(increase) for increase in result.increases] == ["default-gpu 1->2 (max: 2)"]
     assert set(result.triggered) == {"default/two"}
 
 
-def test_a_pod_without_an_accelerator_never_takes_one_even_if_it_tolerates_the_taint() -> None:
+def test_plain_pod_never_takes_an_accelerator_despite_toleration() -> None:
     pod = make_pod("plain", requests={"cpu": "3", "memory": "12Gi"}, tolerations=[GPU_TOLERATION])
     assert [increase.pool for increase in plan([pod]).increases] == ["default"]
 
@@ -94,7 +94,7 @@ def test_the_refusal_counts_each_reason_over_the_pools() -> None:
     }
 
 
-def test_the_recorded_refusals_of_the_real_autoscaler_come_out_word_for_word() -> None:
+def test_autoscaler_refusals_match_the_recording() -> None:
     """From recordings/autoscaler: groups small (4 cores, 16 Gi), big (16, 64) and gpu (32, 256, 8 cards) at its maximum of 2."""
     pools = [
         _pool("small", {"cpu": "4", "memory": "16Gi"}, 4),
@@ -151,7 +151,7 @@ def test_idle_memory_is_waste_like_an_idle_core() -> None:
     assert [one.pool for one in plan([pod], sizes={"roomy": 0, "lean": 0}, pools=pools).increases] == ["lean"]
 
 
-def test_an_accelerator_that_nobody_asked_for_weighs_more_than_any_idle_core() -> None:
+def test_unrequested_accelerator_outweighs_any_idle_core() -> None:
     pools = [
         _pool("gpu", {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "1"}, 3),
         _pool("vast", {"cpu": "200", "memory": "2000Gi"}, 3),
@@ -160,13 +160,13 @@ def test_an_accelerator_that_nobody_asked_for_weighs_more_than_any_idle_core() -
     assert [one.pool for one in plan([pod], sizes={"gpu": 0, "vast": 0}, pools=pools).increases] == ["vast"]
 
 
-def test_the_largest_are_packed_first_so_that_fewer_nodes_are_needed() -> None:
+def test_largest_pods_are_packed_first_to_save_nodes() -> None:
     pools = [_pool("only", {"cpu": "4", "memory": "16Gi"}, 9)]
     pods = [make_pod(f"p{index}", requests={"cpu": cpu}) for index, cpu in enumerate("111333")]
     assert [str(one) for one in plan(pods, sizes={"only": 0}, pools=pools).increases] == ["only 0->3 (max: 9)"]
 
 
-def test_a_pool_at_its_maximum_helps_as_many_as_it_can_and_refuses_the_rest() -> None:
+def test_pool_at_maximum_helps_some_and_refuses_the_rest() -> None:
     pools = [_pool("only", {"cpu": "4", "memory": "16Gi"}, 2)]
     pods = [make_pod(f"p{index}", requests={"cpu": "3"}) for index in range(3)]
     result = plan(pods, sizes={"only": 1}, pools=pools)
@@ -175,13 +175,13 @@ def test_a_pool_at_its_maximum_helps_as_many_as_it_can_and_refuses_the_rest() ->
     assert set(result.refused.values()) == {"pod didn't trigger scale-up: 1 max node group size reached"}
 
 
-def test_a_pod_that_a_pool_cannot_take_is_no_obstacle_for_the_next_there() -> None:
+def test_unplaceable_pod_does_not_block_the_next() -> None:
     pools = [_pool("only", {"cpu": "4", "memory": "16Gi"}, 2)]
     pods = [make_pod("huge", requests={"cpu": "9"}), make_pod("small", requests={"cpu": "1"})]
     assert set(plan(pods, sizes={"only": 0}, pools=pools).triggered) == {"default/small"}
 
 
-def test_what_several_nodes_waste_is_their_average_and_their_idle_accelerators_add_up() -> None:
+def test_waste_of_nodes_is_averaged_and_accelerators_summed() -> None:
     """Two nodes of four cores with three taken waste less, node by node, than one of sixteen with six taken."""
     pods = [make_pod(f"p{index}", requests={"cpu": "3", "memory": "12Gi"}) for index in range(2)]
     pools = [_pool("big", {"cpu": "16", "memory": "64Gi"}, 3), _pool("small", {"cpu": "4", "memory": "16Gi"}, 3)]
@@ -195,7 +195,7 @@ def test_what_several_nodes_waste_is_their_average_and_their_idle_accelerators_a
     assert [one.pool for one in increases] == ["together"]
 
 
-def test_the_refusal_counts_pools_that_are_full_and_pools_that_could_not_grow() -> None:
+def test_refusal_counts_full_pools_and_failing_pools() -> None:
     pools = [_pool(name, {"cpu": "4", "memory": "16Gi"}, 2) for name in ("a", "b", "c", "d")]
     states = [pool_state(pool, 2 if pool.name in "ab" else 0, in_backoff=pool.name in "cd") for pool in pools]
     result = plan_scale_up(waiting(make_pod("p", requests={"cpu": "1"})), Snapshot({}), states)
@@ -204,7 +204,7 @@ def test_the_refusal_counts_pools_that_are_full_and_pools_that_could_not_grow() 
     }
 
 
-def test_two_pools_grow_for_pods_that_only_one_of_them_can_take() -> None:
+def test_pools_grow_for_pods_only_they_can_take() -> None:
     pools = [_pool("small", {"cpu": "4", "memory": "16Gi"}, 3), _pool("big", {"cpu": "16", "memory": "64Gi"}, 3)]
     pods = [make_pod("much", requests={"cpu": "15"}), make_pod("little", requests={"cpu": "4"})]
     result = plan(pods, sizes={"small": 2, "big": 0}, pools=pools)
@@ -214,7 +214,7 @@ def test_two_pools_grow_for_pods_that_only_one_of_them_can_take() -> None:
     }
 
 
-def test_a_new_node_offers_what_a_real_one_of_its_pool_does_when_there_is_one() -> None:
+def test_new_node_matches_an_existing_node_of_its_pool() -> None:
     pool = DEFAULT_POOLS[2]
     assert template_node(pool, "n") == {
         "metadata": {"name": "n", "labels": pool.node_labels("n")},
@@ -235,7 +235,7 @@ sizes_of_pods = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 40), st.in
 
 @given(asked=sizes_of_pods, default=st.integers(1, 5), gpu=st.integers(0, 2))
 @settings(max_examples=150, deadline=None)
-def test_no_pool_exceeds_its_maximum_and_every_helped_pod_fits(
+def test_pools_keep_their_maximum_and_helped_pods_fit(
     asked: list[tuple[int, int, int]], default: int, gpu: int
 ) -> None:
     pods = [
@@ -270,7 +270,7 @@ def _assert_room(pods: Sequence[Object], result: ScaleUp) -> None:
 
 @given(asked=st.lists(st.integers(1, 8), min_size=1, max_size=20))
 @settings(max_examples=100, deadline=None)
-def test_asking_again_while_the_nodes_boot_asks_for_nothing_more(asked: list[int]) -> None:
+def test_repeated_plan_while_nodes_boot_adds_nothing(asked: list[int]) -> None:
     pods = [make_pod(f"p{index}", requests={"cpu": str(cpu)}) for index, cpu in enumerate(asked)]
     first = plan(pods)
     sizes = SIZES | {increase.pool: increase.after for increase in first.increases}
@@ -283,7 +283,7 @@ def test_asking_again_while_the_nodes_boot_asks_for_nothing_more(asked: list[int
     assert not again.increases
 
 
-def test_a_pool_that_could_not_grow_is_left_alone_for_a_while() -> None:
+def test_pool_that_failed_to_grow_is_avoided_temporarily() -> None:
     states = [pool_state(pool, SIZES[pool.name], in_backoff=pool.name == "default-gpu") for pool in DEFAULT_POOLS]
     result = plan_scale_up(waiting(gpu_pod("train")), Snapshot({}), states)
     assert not result.increases
@@ -291,7 +291,7 @@ def test_a_pool_that_could_not_grow_is_left_alone_for_a_while() -> None:
     assert MAXIMUM_REACHED in result.refused["default/train"]
 
 
-def test_a_pod_that_fits_a_node_that_is_there_triggers_nothing() -> None:
+def test_pod_fitting_an_existing_node_triggers_nothing() -> None:
     there: dict[str, Any] = make_node("default-1")
     result = plan([make_pod("small", requests={"cpu": "1"})], snapshot=build_snapshot([there], []))
     assert (result.increases, dict(result.triggered), dict(result.refused)) == ((), {}, {})

@@ -57,7 +57,7 @@ async def bench(folder: Path, *nodes: Object) -> AsyncIterator[Bench]:
             yield Bench(client, seen)
 
 
-async def test_a_pod_gets_a_node_and_its_event_says_so(tmp_path: Path) -> None:
+async def test_scheduled_pod_gets_a_node_and_an_event(tmp_path: Path) -> None:
     async with bench(tmp_path, make_node("a")) as found:
         await found.add(make_pod("p", requests={"cpu": "1"}))
         await eventually(lambda: found.node_of("p") == "a", "the pod is bound")
@@ -67,7 +67,7 @@ async def test_a_pod_gets_a_node_and_its_event_says_so(tmp_path: Path) -> None:
         assert event["source"]["component"] == "default-scheduler"
 
 
-async def test_a_pod_that_fits_nowhere_says_why_and_is_placed_as_soon_as_there_is_room(tmp_path: Path) -> None:
+async def test_unschedulable_pod_says_why_and_is_placed_later(tmp_path: Path) -> None:
     async with bench(tmp_path, make_node("a", cpu="2")) as found:
         await found.add(make_pod("big", requests={"cpu": "4"}))
         await eventually(lambda: found.refusal("big"), "the refusal")
@@ -80,7 +80,7 @@ async def test_a_pod_that_fits_nowhere_says_why_and_is_placed_as_soon_as_there_i
         await eventually(lambda: found.node_of("big") == "b", "the pod takes the new node")
 
 
-async def test_a_node_is_never_given_more_than_it_has_even_when_all_pods_come_at_once(tmp_path: Path) -> None:
+async def test_node_is_never_overcommitted_by_concurrent_pods(tmp_path: Path) -> None:
     async with bench(tmp_path, make_node("a", cpu="4"), make_node("b", cpu="4")) as found:
         await asyncio.gather(*(found.add(make_pod(f"p{index}", requests={"cpu": "1"})) for index in range(12)))
         pods = [f"p{index}" for index in range(12)]
@@ -106,7 +106,7 @@ async def test_a_pod_of_another_scheduler_is_left_alone(tmp_path: Path) -> None:
         assert not found.refusal("theirs")
 
 
-async def test_a_pod_waits_for_its_volume_claim_and_goes_on_when_it_is_made(tmp_path: Path) -> None:
+async def test_pod_waits_for_its_volume_claim(tmp_path: Path) -> None:
     volume = {"name": "home", "persistentVolumeClaim": {"claimName": "home"}}
     async with bench(tmp_path, make_node("a")) as found:
         await found.add(make_pod("p", volumes=[volume]))
@@ -129,7 +129,7 @@ async def test_a_pod_waits_for_its_volume_claim_and_goes_on_when_it_is_made(tmp_
         assert bound["spec"]["volumeName"] == f"pvc-{bound['metadata']['uid']}"
 
 
-async def test_a_cordoned_node_takes_no_pods_until_it_is_released(tmp_path: Path) -> None:
+async def test_cordoned_node_takes_no_pods_until_released(tmp_path: Path) -> None:
     async with bench(tmp_path, make_node("a")) as found:
         await found.client.patch(NODES.path(name="a"), {"spec": {"unschedulable": True}})
         await found.add(make_pod("p"))
@@ -138,7 +138,7 @@ async def test_a_cordoned_node_takes_no_pods_until_it_is_released(tmp_path: Path
         await eventually(lambda: found.node_of("p") == "a", "the pod is bound")
 
 
-def test_a_node_that_still_boots_takes_no_pod_even_before_it_is_tainted() -> None:
+def test_booting_node_takes_no_pod_even_without_taint() -> None:
     booting = make_node("a", ready=False)
     refusal = schedule(make_pod("p"), [booting], []).message
     assert refusal.startswith("0/1 nodes are available: 1 node(s) had untolerated taint(s).")
@@ -146,7 +146,7 @@ def test_a_node_that_still_boots_takes_no_pod_even_before_it_is_tainted() -> Non
     assert schedule(make_pod("p", tolerations=[toleration]), [booting], []).node == "a"
 
 
-def test_pods_spread_over_equal_nodes_and_prefer_what_they_are_told_to() -> None:
+def test_pods_spread_over_equal_nodes_and_follow_preferences() -> None:
     nodes = [make_node("a"), make_node("b", labels={"disk": "fast"})]
     there = [make_pod("there", requests={"cpu": "2"}, nodeName="a")]
     assert schedule(make_pod("p", requests={"cpu": "1"}), nodes, there).node == "b"
@@ -160,7 +160,7 @@ def test_pods_spread_over_equal_nodes_and_prefer_what_they_are_told_to() -> None
     assert schedule(make_pod("p", requests={"cpu": "1"}, affinity=affinity), nodes, there).node == "b"
 
 
-def test_a_node_that_is_about_to_be_removed_is_the_last_choice() -> None:
+def test_node_about_to_be_removed_is_last_choice() -> None:
     taint = {"key": "DeletionCandidateOfClusterAutoscaler", "value": "1", "effect": "PreferNoSchedule"}
     nodes = [make_node("a", taints=[taint]), make_node("b")]
     there = [make_pod("there", requests={"cpu": "4"}, nodeName="b")]

@@ -15,7 +15,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["case"])
-def test_the_decision_and_its_words_are_those_of_the_real_scheduler(case: dict[str, Any]) -> None:
+def test_decision_and_message_match_the_real_scheduler(case: dict[str, Any]) -> None:
     claims = [
         item | {"metadata": item["metadata"] | {"namespace": case["pod"]["metadata"]["namespace"]}}
         for item in case["other_objects"]

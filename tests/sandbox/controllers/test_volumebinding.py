@@ -75,13 +75,13 @@ def test_a_reserved_volume_goes_before_a_smaller_one() -> None:
     assert smallest_fit(claim(), [volume("b", "3Gi"), volume("a", "2Gi")]) == volume("a", "2Gi")
 
 
-def test_a_volume_on_its_way_out_is_taken_by_nobody() -> None:
+def test_deleted_volume_is_bound_by_nobody() -> None:
     going = volume()
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert smallest_fit(claim(), [going]) is None
 
 
-def test_a_claim_that_waits_for_its_pod_takes_only_what_is_reserved_for_it() -> None:
+def test_claim_waiting_for_pod_takes_only_its_reserved_volume() -> None:
     waiting = claim(storageClassName="late")
     free = volume(storageClassName="late")
     assert step_of_claim(waiting, {"disk": free}, LATE).reason == "WaitForFirstConsumer"
@@ -247,7 +247,7 @@ class _Cluster:
         assert len(volumes) == len({*volumes}), "a volume is bound to two claims"
 
 
-def test_no_order_of_events_binds_a_claim_or_a_volume_twice() -> None:
+def test_claim_and_volume_are_bound_once_in_any_order() -> None:
     for seed in range(300):
         _check_order(seed)
 

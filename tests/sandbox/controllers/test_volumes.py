@@ -139,7 +139,7 @@ async def storage(folder: Path, *nodes: Object) -> AsyncIterator[Storage]:
             yield Storage(client, directory)
 
 
-async def test_a_claim_gets_a_volume_of_the_default_class_which_goes_with_it(tmp_path: Path) -> None:
+async def test_claim_gets_default_class_volume_that_goes_with_it(tmp_path: Path) -> None:
     async with storage(tmp_path) as found:
         await found.make(claim("files"))
         mine, made = await found.bound("files")
@@ -177,7 +177,7 @@ async def test_a_retained_volume_is_released_and_taken_by_nobody(tmp_path: Path)
         assert (place / "notes.txt").exists()
 
 
-async def test_a_claim_of_an_unknown_class_waits_until_there_is_one(tmp_path: Path) -> None:
+async def test_claim_of_unknown_class_waits_for_it(tmp_path: Path) -> None:
     async with storage(tmp_path, make_node("n")) as found:
         await found.make(claim("files", storageClassName="fast"))
         assert await found.told("files", "ProvisioningFailed") == 'storageclass.storage.k8s.io "fast" not found'
@@ -196,7 +196,7 @@ async def test_a_claim_of_an_unknown_class_waits_until_there_is_one(tmp_path: Pa
         await found.bound("files")
 
 
-async def test_a_class_that_becomes_the_default_serves_the_claims_that_waited_for_one(tmp_path: Path) -> None:
+async def test_new_default_class_serves_waiting_claims(tmp_path: Path) -> None:
     async with storage(tmp_path) as found:
         await found.client.delete(STORAGE_CLASSES.path(name="standard"))
         await found.make(claim("files"))
@@ -207,7 +207,7 @@ async def test_a_class_that_becomes_the_default_serves_the_claims_that_waited_fo
         assert mine["spec"]["storageClassName"] == "new"
 
 
-async def test_an_admin_s_volumes_are_taken_by_size_and_by_name(tmp_path: Path) -> None:
+async def test_admin_volumes_are_bound_by_size_and_name(tmp_path: Path) -> None:
     async with storage(tmp_path) as found:
         await found.make(volume("large", "9Gi"), volume("small", "3Gi"), volume("tiny", "1Gi"))
         await found.volume("tiny", "Available")
@@ -271,7 +271,7 @@ async def test_a_claim_grows_where_its_class_allows_it(tmp_path: Path) -> None:
         )
 
 
-async def test_a_volume_that_waits_for_its_pod_is_made_where_the_pod_goes(tmp_path: Path) -> None:
+async def test_late_volume_is_made_where_its_pod_goes(tmp_path: Path) -> None:
     late = storage_class("late", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=in_zones("a", "b"))
     nodes = [make_node(zone, labels={ZONE: zone}) for zone in ("b", "c")]
     async with storage(tmp_path, *nodes) as found:
@@ -289,7 +289,7 @@ async def test_a_volume_that_waits_for_its_pod_is_made_where_the_pod_goes(tmp_pa
         assert term == {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}
 
 
-async def test_an_admin_s_volume_waits_for_the_pod_as_well(tmp_path: Path) -> None:
+async def test_admin_volume_waits_for_the_pod_too(tmp_path: Path) -> None:
     local = {
         "name": "local",
         "provisioner": "kubernetes.io/no-provisioner",
@@ -315,7 +315,7 @@ async def test_an_admin_s_volume_waits_for_the_pod_as_well(tmp_path: Path) -> No
         assert mine["spec"]["volumeName"] == "disk"
 
 
-async def test_a_pod_goes_only_where_its_volume_can_be_reached(tmp_path: Path) -> None:
+async def test_pod_goes_only_where_its_volume_is_reachable(tmp_path: Path) -> None:
     zonal = storage_class("zonal", allowedTopologies=in_zones("a"))
     async with storage(tmp_path, make_node("n", labels={ZONE: "b"})) as found:
         await found.make(zonal, claim("files", storageClassName="zonal"))
@@ -335,7 +335,7 @@ async def test_a_pod_goes_only_where_its_volume_can_be_reached(tmp_path: Path) -
         )
 
 
-async def test_claims_that_were_bound_without_a_volume_get_theirs_at_the_next_start(tmp_path: Path) -> None:
+async def test_claims_bound_without_volume_get_one_at_next_start(tmp_path: Path) -> None:
     """As the data directories of clusters that had no PersistentVolumes."""
     clock = FastClock(speed=10)
     directory = tmp_path / "volumes"
@@ -360,7 +360,7 @@ async def test_claims_that_were_bound_without_a_volume_get_theirs_at_the_next_st
             assert (directory / "default" / "files").is_dir()
 
 
-def test_a_volume_is_in_the_selected_node_s_zone_or_in_one_of_its_class() -> None:
+def test_volume_zone_follows_selected_node_or_its_class() -> None:
     zonal = storage_class("z", allowedTopologies=in_zones("a", "b"))
     assert chosen_topology(zonal, "x", make_node("n", labels={ZONE: "b"})) == {ZONE: "b"}
     assert {chosen_topology(zonal, f"claim-{number}", None)[ZONE] for number in range(20)} == {"a", "b"}

@@ -29,20 +29,20 @@ NO_DEVICES = "Allocate failed due to requested number of devices unavailable for
         ),
     ],
 )
-def test_what_is_missing_is_said(wanted: dict[str, int], reason: str, said: str) -> None:
+def test_missing_resource_is_named(wanted: dict[str, int], reason: str, said: str) -> None:
     verdict = refusal(wanted, NODE, [{"cpu": 1000, "memory": 2**30}])
     assert verdict is not None
     assert (verdict.phase, verdict.reason, verdict.message) == ("Failed", reason, said)
 
 
-def test_a_pod_that_fits_exactly_is_taken_and_one_more_pod_is_not() -> None:
+def test_exactly_fitting_pod_is_admitted_and_another_is_not() -> None:
     assert refusal({"cpu": 6920, "other.example/gpu": 4}, NODE, [{"cpu": 1000}, {}]) is None
     verdict = refusal({}, NODE, [{}, {}, {}])
     assert verdict is not None
     assert verdict.message == "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"
 
 
-async def test_a_pod_that_names_its_node_and_does_not_fit_fails_and_nothing_of_it_runs(world: World) -> None:
+async def test_pod_bound_to_full_node_fails_without_running(world: World) -> None:
     resources = {"resources": {"requests": {"cpu": "6"}}}
     await world.run(pod("first", "sleep 60", container=resources))
     await world.phase("first", "Running")

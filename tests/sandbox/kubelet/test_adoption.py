@@ -13,7 +13,7 @@ from tests.sandbox.kubelet.support import World, pod, running
 from tests.support.waiting import eventually
 
 
-async def test_a_running_container_is_taken_over_and_not_started_again(world: World) -> None:
+async def test_running_container_is_adopted_and_not_restarted(world: World) -> None:
     await world.run(pod("web", "sleep", "881"))
     await world.ready("web")
     before = running(world.directory, "sleep", "881")
@@ -27,7 +27,7 @@ async def test_a_running_container_is_taken_over_and_not_started_again(world: Wo
     assert world.api.events("web", "Started")[0]["count"] == 1
 
 
-async def test_an_exit_while_no_kubelet_was_there_is_reported_later(world: World) -> None:
+async def test_exit_without_kubelet_is_reported_later(world: World) -> None:
     await world.run(pod("job", "while ! test -e go; do sleep 0.05; done; echo over; exit 7"))
     await world.ready("job")
     attempt = world.runtime.attempts(world.api.pod("job")["metadata"]["uid"], "run")[0]
@@ -49,7 +49,7 @@ async def test_a_container_whose_pod_was_deleted_meanwhile_is_ended(world: World
     await eventually(lambda: not world.runtime.pods(), "nothing is left on disk")
 
 
-async def test_after_a_clean_stop_a_pod_that_always_restarts_starts_again(world: World) -> None:
+async def test_always_restarting_pod_restarts_after_clean_stop(world: World) -> None:
     await world.run(pod("web", "sleep", "883", restartPolicy="Always"))
     await world.ready("web")
     await world.kubelet.stop(grace=5)
@@ -60,7 +60,7 @@ async def test_after_a_clean_stop_a_pod_that_always_restarts_starts_again(world:
     assert await world.event("web", "SandboxChanged") == "Pod sandbox changed, it will be killed and re-created."
 
 
-async def test_after_a_clean_stop_a_pod_that_never_restarts_has_failed_and_says_why(world: World) -> None:
+async def test_never_restarting_pod_fails_with_reason_after_clean_stop(world: World) -> None:
     await world.run(pod("web", "sleep", "884"))
     await world.ready("web")
     await world.kubelet.stop(grace=5)
@@ -70,7 +70,7 @@ async def test_after_a_clean_stop_a_pod_that_never_restarts_has_failed_and_says_
     assert status["message"] == "Pod was terminated in response to imminent node shutdown."
 
 
-async def test_a_clean_stop_kills_what_does_not_end_in_time(world: World) -> None:
+async def test_clean_stop_kills_containers_that_outlast_it(world: World) -> None:
     await world.run(pod("stubborn", "trap '' TERM; echo up; while :; do sleep 0.05; done", restartPolicy="Always"))
     await eventually(lambda: world.log("stubborn") == "up")
     attempt = world.runtime.attempts(world.api.pod("stubborn")["metadata"]["uid"], "run")[0]
@@ -80,7 +80,7 @@ async def test_a_clean_stop_kills_what_does_not_end_in_time(world: World) -> Non
     assert (ended.code, ended.by_shutdown) == (137, True)
 
 
-async def test_containers_from_before_the_machine_restarted_count_as_cut_off(world: World) -> None:
+async def test_containers_before_machine_restart_count_as_interrupted(world: World) -> None:
     await world.run(pod("web", "sleep", "885", restartPolicy="Always"))
     await world.ready("web")
     uid = world.api.pod("web")["metadata"]["uid"]
@@ -97,7 +97,7 @@ async def test_containers_from_before_the_machine_restarted_count_as_cut_off(wor
     assert (last["exitCode"], last["reason"], last["message"]) == (255, "Unknown", "the machine was restarted")
 
 
-async def test_a_killed_watcher_takes_its_container_with_it_and_leaves_no_orphans(world: World) -> None:
+async def test_killed_watcher_takes_container_along_without_orphans(world: World) -> None:
     await world.run(pod("tree", "(setsid sleep 886 &); sleep 886"))
     await world.ready("tree")
     await eventually(lambda: len(running(world.directory, "sleep", "886")) == 2)
@@ -108,7 +108,7 @@ async def test_a_killed_watcher_takes_its_container_with_it_and_leaves_no_orphan
     await eventually(lambda: not running(world.directory, "sleep", "886"), "the orphans have ended")
 
 
-def test_a_process_with_the_same_number_but_another_start_is_never_signalled() -> None:
+def test_process_with_reused_id_is_never_signalled() -> None:
     bystander = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         stat = read_stat(bystander.pid)
@@ -136,7 +136,7 @@ async def test_no_secret_on_disk_can_be_read_by_others(world: World) -> None:
     assert (place / "spec.json").stat().st_mode & 0o077 == 0
 
 
-async def test_nothing_of_the_cluster_s_own_environment_reaches_a_container(world: World) -> None:
+async def test_environment_of_cluster_does_not_reach_a_container(world: World) -> None:
     os.environ["GRID_SECRET_KEY_TEST"] = "hidden"
     try:
         await world.run(pod("env", "env"))

@@ -102,7 +102,7 @@ async def test_a_reference_into_nothing_says_what_is_missing(source: Object, mes
 
 
 @given(st.text("$()ABC", max_size=12))
-def test_what_is_not_known_stays_as_it_is(text: str) -> None:
+def test_unknown_variable_stays_as_written(text: str) -> None:
     if "$$" not in text:
         assert expand(text, {}) == text
 
@@ -123,7 +123,7 @@ def test_references_are_expanded_as_kubernetes_does(text: str, wanted: str) -> N
     assert expand(text, {"A": "1"}) == wanted
 
 
-async def test_a_secret_that_is_missing_holds_the_container_back_until_it_is_there(world: World) -> None:
+async def test_missing_secret_delays_its_container_until_present(world: World) -> None:
     env = [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "later", "key": "token"}}}]
     await world.run(pod("needs", "echo $TOKEN", container={"env": env}))
     waiting = (await world.reason("needs", "CreateContainerConfigError"))["state"]["waiting"]
@@ -136,7 +136,7 @@ async def test_a_secret_that_is_missing_holds_the_container_back_until_it_is_the
     assert world.log("needs") == "now"
 
 
-async def test_paths_of_volumes_are_real_ones_for_the_program_but_not_inside_secrets(world: World) -> None:
+async def test_volume_paths_are_real_except_inside_secrets(world: World) -> None:
     secret = {"metadata": {"name": "keys"}, "data": {"path": base64.b64encode(b"/data/secret").decode()}}
     await world.api.create("/api/v1/namespaces/default/secrets", secret)
     container: Object = {
@@ -158,7 +158,7 @@ async def test_paths_of_volumes_are_real_ones_for_the_program_but_not_inside_sec
     assert (directory, kept, cwd) == (f"{real}/x:/other", "/data/secret", real)
 
 
-async def test_config_maps_secrets_and_the_pod_s_own_fields_are_files(world: World) -> None:
+async def test_config_maps_secrets_and_pod_fields_are_files(world: World) -> None:
     await world.api.create(
         "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "conf"}, "data": {"a": "one", "b": "two"}}
     )
@@ -194,7 +194,7 @@ async def test_a_file_about_the_pods_annotations_follows_them(world: World) -> N
     await world.phase("waits", "Succeeded")
 
 
-async def test_a_missing_config_map_keeps_the_pod_waiting_with_an_event(world: World) -> None:
+async def test_missing_config_map_keeps_pod_waiting_with_event(world: World) -> None:
     volumes = [{"name": "c", "configMap": {"name": "absent"}}]
     await world.run(pod("waits", "echo hi", volumes=volumes))
     assert (
@@ -207,7 +207,7 @@ async def test_a_missing_config_map_keeps_the_pod_waiting_with_an_event(world: W
     await world.phase("waits", "Succeeded")
 
 
-async def test_a_claim_s_files_outlive_the_pod_that_wrote_them(world: World) -> None:
+async def test_claim_files_outlive_the_writing_pod(world: World) -> None:
     world.api.bind_claim("project")
     volumes = [{"name": "p", "persistentVolumeClaim": {"claimName": "project"}}]
     mount = {"volumeMounts": [{"name": "p", "mountPath": "/mnt/project", "subPath": "work"}]}
@@ -253,14 +253,14 @@ async def test_an_ephemeral_volume_goes_with_its_pod(world: World) -> None:
     await eventually(lambda: not list(world.directory.rglob("scratch")), "its files go")
 
 
-async def test_another_s_claim_is_never_taken_for_an_ephemeral_volume(world: World) -> None:
+async def test_foreign_claim_is_never_used_as_ephemeral_volume(world: World) -> None:
     world.api.bind_claim("work-scratch")
     volumes: list[Any] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}]
     await world.run(pod("work", "true", volumes=volumes))
     assert (await world.event("work", "FailedMount")).endswith('"work-scratch" was not created for this pod')
 
 
-async def test_a_volume_of_sockets_is_its_users_alone_and_has_a_short_path(tmp_path: Path) -> None:
+async def test_socket_volume_is_private_and_has_short_path(tmp_path: Path) -> None:
     world = World(tmp_path / ("a" * 100))
     listen = "import socket, time; socket.socket(socket.AF_UNIX).bind('/run/program/web.sock'); time.sleep(600)"
     try:
@@ -282,7 +282,7 @@ async def test_a_volume_of_sockets_is_its_users_alone_and_has_a_short_path(tmp_p
         await world.close()
 
 
-async def test_the_machines_loopback_address_in_a_variable_is_the_pods_own() -> None:
+async def test_loopback_address_in_variable_is_that_of_pod() -> None:
     values_ = {"ALONE": "127.0.0.1", "AFTER": "http://$(ALONE):1/", "WITHIN": "http://127.0.0.1:1/"}
     found = await values({"env": [{"name": name, "value": value} for name, value in values_.items()]})
     assert found == {"ALONE": "127.64.0.9", "AFTER": "http://127.64.0.9:1/", "WITHIN": "http://127.0.0.1:1/"}

@@ -100,7 +100,7 @@ async def test_the_initial_nodes_join_not_ready_and_become_ready(
     await eventually(lambda: api.objects[path]["spec"]["renewTime"] != renewed, "the lease is renewed")
 
 
-async def test_a_node_is_made_on_demand_with_its_taints_and_removed_with_all_it_ran(
+async def test_node_is_made_with_taints_and_removed_with_pods(
     make: MakeFleet, api: FakeApi, clock: JumpClock, tmp_path: Path
 ) -> None:
     fleet = make()
@@ -125,9 +125,7 @@ async def test_a_node_is_made_on_demand_with_its_taints_and_removed_with_all_it_
     assert not (tmp_path / "data" / "nodes" / name).exists()
 
 
-async def test_the_same_nodes_are_there_after_a_restart_with_the_same_addresses(
-    make: MakeFleet, api: FakeApi, clock: JumpClock
-) -> None:
+async def test_restarted_fleet_has_same_nodes_and_addresses(make: MakeFleet, api: FakeApi, clock: JumpClock) -> None:
     fleet = make()
     await fleet.start()
     extra = await fleet.create("small")
@@ -157,9 +155,7 @@ async def test_after_a_clean_stop_the_nodes_count_as_rebooted(make: MakeFleet, a
     await eventually(lambda: api.messages(name, "Rebooted"), "the node says so")
 
 
-async def test_many_nodes_are_up_while_the_server_is_away_at_first(
-    tmp_path: Path, api: FakeApi, clock: JumpClock
-) -> None:
+async def test_many_nodes_come_up_despite_absent_server(tmp_path: Path, api: FakeApi, clock: JumpClock) -> None:
     pool = NodePool("many", "t", {"cpu": "8"}, minimum=40, maximum=40, initial=40)
     fleet = Fleet(api, data_dir=tmp_path / "data", images=ImageStore(tmp_path / "i"), pools=[pool], clock=clock)
     api.down = True
@@ -207,7 +203,7 @@ def test_addresses_are_kept_over_a_restart_and_reused_late(tmp_path: Path) -> No
     again.close()
 
 
-def test_a_service_s_address_follows_from_its_cluster_ip_and_is_kept(tmp_path: Path) -> None:
+def test_service_address_derives_from_cluster_ip_and_is_kept(tmp_path: Path) -> None:
     book = AddressBook(tmp_path / "book.json", rng=random.Random(7))
     book.open()
     first, beside = book.service("10.96.3.7"), book.service("10.96.3.8")
@@ -258,9 +254,7 @@ def test_a_node_keeps_something_back_for_itself() -> None:
     assert allocatable_of({"cpu": "500m", "memory": "512Mi"}) == {"cpu": "469m", "memory": f"{480 * 1024}Ki"}
 
 
-async def test_a_claim_on_a_foreign_server_gets_a_volume_that_goes_with_it(
-    tmp_path: Path, api: FakeApi, clock: JumpClock
-) -> None:
+async def test_claim_on_foreign_server_gets_a_volume(tmp_path: Path, api: FakeApi, clock: JumpClock) -> None:
     claims = "/api/v1/namespaces/default/persistentvolumeclaims"
     spec = {"resources": {"requests": {"storage": "5Gi"}}, "accessModes": ["ReadWriteMany"]}
     mine = await api.create(claims, {"metadata": {"name": "project"}, "spec": spec})

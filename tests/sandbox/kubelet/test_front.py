@@ -118,7 +118,7 @@ def connects_as_nobody(path: str) -> bool:
     return code == 0
 
 
-async def test_nobody_beside_a_workspaces_nginx_is_answered_by_its_program(world: World) -> None:
+async def test_program_answers_only_its_workspace_nginx(world: World) -> None:
     address = await start(world, replace(workspace(), front=FRONT))
     front = f"http://{address}:{PORT}"
     async with aiohttp.ClientSession() as http:
@@ -170,7 +170,7 @@ async def test_nobody_beside_a_workspaces_nginx_is_answered_by_its_program(world
     await eventually(lambda: not folder.exists(), "the socket goes with the pod")
 
 
-async def test_a_program_that_knows_only_ports_is_reached_at_its_pods_address(world: World) -> None:
+async def test_program_knowing_only_ports_is_reached_at_pod_address(world: World) -> None:
     """On this cluster, where all pods share 127.0.0.1."""
     command = ("python3", "-m", "http.server", "--bind={host}", "{port}")
     environment = EnvironmentSpec(id="web", name="Web", image="compute-grid/test:1", command=command)

@@ -9,7 +9,7 @@ from tests.support.smalldisk import fill, small_disk
 from tests.support.waiting import eventually
 
 
-async def test_what_runs_goes_on_and_a_new_pod_starts_with_room(tmp_path: Path) -> None:
+async def test_running_pods_survive_full_disk_and_new_ones_wait(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "8m") as disk:
         if disk is None:
             pytest.skip("only root may mount a disk of a certain size")
@@ -33,7 +33,7 @@ async def test_what_runs_goes_on_and_a_new_pod_starts_with_room(tmp_path: Path) 
             await world.close()
 
 
-async def test_how_a_container_ended_on_a_full_disk_is_told_when_there_is_room(tmp_path: Path) -> None:
+async def test_container_end_on_full_disk_is_reported_later(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "8m") as disk:
         if disk is None:
             pytest.skip("only root may mount a disk of a certain size")

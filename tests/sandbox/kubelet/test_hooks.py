@@ -6,7 +6,7 @@ from tests.support.waiting import eventually
 _UNTIL_TERM = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 
 
-async def test_a_hook_has_the_container_s_variables_volumes_directory_and_programs(world: World) -> None:
+async def test_hook_has_variables_volumes_directory_and_programs_of_container(world: World) -> None:
     out = world.directory / "out"
     out.mkdir()
     hook = "import os, sys; open('/out/said', 'w').write(' '.join([os.environ['TASK'], os.getcwd(), sys.prefix, sys.argv[1]]))"
@@ -31,7 +31,7 @@ async def test_a_hook_has_the_container_s_variables_volumes_directory_and_progra
     assert not world.api.events("worker", "FailedPreStopHook")
 
 
-async def test_the_grace_covers_the_hook_and_the_time_after_it_together(world: World) -> None:
+async def test_grace_period_covers_hook_and_shutdown_together(world: World) -> None:
     out = world.directory / "out"
     out.mkdir()
     container = {
@@ -53,7 +53,7 @@ async def test_the_grace_covers_the_hook_and_the_time_after_it_together(world: W
     await world.gone("stubborn")
 
 
-async def test_a_hook_that_fails_is_told_and_the_container_ends_all_the_same(world: World) -> None:
+async def test_failing_hook_is_reported_and_container_ends_anyway(world: World) -> None:
     lifecycle = {"preStop": {"exec": {"command": ["sh", "-c", "echo the head is away; exit 1"]}}}
     await world.run(pod("worker", _UNTIL_TERM, container={"lifecycle": lifecycle}))
     await world.ready("worker")

@@ -48,7 +48,7 @@ def test_the_image_of_placeholders_is_in_the_catalogue(settings: Settings) -> No
     assert ImageCatalogue().find(settings.PLACEHOLDER_IMAGE) is not None
 
 
-async def test_a_pulled_image_has_its_requirements_and_is_made_once(
+async def test_pulled_image_has_its_requirements_and_is_made_once(
     tmp_path: Path, index: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -65,7 +65,7 @@ async def test_a_pulled_image_has_its_requirements_and_is_made_once(
     assert results[0][0].size_bytes > 0
 
 
-async def test_what_a_killed_pull_left_is_wiped_by_the_next(tmp_path: Path, index: Path) -> None:
+async def test_leftovers_of_killed_pull_are_wiped_by_the_next(tmp_path: Path, index: Path) -> None:
     images = store(tmp_path)
     place = images._place(TINY)
     (place / "bin").mkdir(parents=True)
@@ -76,7 +76,7 @@ async def test_what_a_killed_pull_left_is_wiped_by_the_next(tmp_path: Path, inde
     assert images.present("team/tiny:1") == pulled
 
 
-async def test_a_cancelled_pull_ends_the_installer_and_can_be_done_again(tmp_path: Path, index: Path) -> None:
+async def test_cancelled_pull_ends_installer_and_is_repeatable(tmp_path: Path, index: Path) -> None:
     images = store(tmp_path)
     pulling = asyncio.create_task(images.pull("team/tiny:1"))
     await eventually(lambda: (images._place(TINY) / "pyvenv.cfg").exists())
@@ -95,7 +95,7 @@ async def test_an_installer_that_fails_says_its_last_error(tmp_path: Path, index
     assert images.present("team/none:1") is None
 
 
-async def test_a_folder_that_cannot_be_written_is_a_failed_pull(tmp_path: Path) -> None:
+async def test_unwritable_folder_is_a_failed_pull(tmp_path: Path) -> None:
     (tmp_path / "images").write_text("a file, not a folder")
     with pytest.raises(PullFailed, match="cannot store image"):
         await store(tmp_path).pull("compute-grid/test:1")
@@ -115,9 +115,7 @@ def program(folder: Path, name: str, script: str, monkeypatch: pytest.MonkeyPatc
     return folder / name
 
 
-async def test_a_program_that_the_machine_lacks_is_said_before_anything_is_installed(
-    tmp_path: Path, index: Path
-) -> None:
+async def test_missing_program_is_reported_before_installation(tmp_path: Path, index: Path) -> None:
     images = ImageStore(tmp_path / "images", image_that_needs("no-such-program"))
     with pytest.raises(PullFailed, match=r"^Install no-such-program and pull again$"):
         await images.pull("team/needy:1")
@@ -159,7 +157,7 @@ def npm_image(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> Ima
     return ImageCatalogue([Image("team/ide:1", (), "", node_program=made)])
 
 
-async def test_a_program_of_npm_is_installed_without_scripts_and_linked(
+async def test_npm_program_is_installed_without_scripts_and_linked(
     tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = tmp_path / "said"
@@ -176,7 +174,7 @@ mkdir -p node_modules/.bin node_modules/ide/lib && echo > node_modules/.bin/ide"
     ]
 
 
-async def test_what_npm_says_when_it_fails_is_the_pulls_failure(
+async def test_npm_error_is_the_failure_of_the_pull(
     tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = "echo npm error 404 Not Found - GET https://registry.example/ide; exit 1"
@@ -186,14 +184,14 @@ async def test_what_npm_says_when_it_fails_is_the_pulls_failure(
     assert images.present("team/ide:1") is None
 
 
-def test_without_java_the_spark_image_names_the_package_to_install() -> None:
+def test_spark_image_without_java_names_the_package() -> None:
     spark = ImageCatalogue().find("compute-grid/spark:4.3")
     assert spark is not None
     assert [need.program for need in spark.needs] == ["java"]
     assert "install openjdk-17-jre-headless" in spark.needs[0].advice
 
 
-async def test_a_pod_with_an_unknown_image_waits_and_says_what_there_is(world: World) -> None:
+async def test_pod_with_unknown_image_waits_and_lists_images(world: World) -> None:
     await world.run(pod("typo", "echo hi", container={"image": "compute-grid/jupyterlap:4.6"}))
     waiting = (await world.reason("typo", "ErrImagePull"))["state"]["waiting"]
     assert "is not in the catalogue" in waiting["message"]
@@ -207,7 +205,7 @@ async def test_a_pod_with_an_unknown_image_waits_and_says_what_there_is(world: W
     await eventually(lambda: world.api.events("typo", "Pulling")[0]["count"] == 2, "it is tried again")
 
 
-async def test_the_pull_is_told_with_its_time_and_size_and_only_once(world: World, index: Path) -> None:
+async def test_pull_is_reported_once_with_time_and_size(world: World, index: Path) -> None:
     world.images.catalogue = ImageCatalogue([*BUILT_IN, TINY])
     for name in ("first", "second"):
         body = pod(name, container={"image": "team/tiny:1", "command": None})
@@ -220,7 +218,7 @@ async def test_the_pull_is_told_with_its_time_and_size_and_only_once(world: Worl
     assert not world.api.messages("second", "Pulling")
 
 
-async def test_a_pod_that_must_not_pull_says_that_the_image_is_missing(world: World) -> None:
+async def test_pod_with_never_pull_policy_reports_missing_image(world: World) -> None:
     await world.run(pod("strict", "echo hi", container={"imagePullPolicy": "Never"}))
     waiting = (await world.reason("strict", "ErrImageNeverPull"))["state"]["waiting"]
     assert waiting["message"] == 'Container image "compute-grid/test:1" is not present with pull policy of Never'

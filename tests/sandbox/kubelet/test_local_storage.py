@@ -18,7 +18,7 @@ def limited(limit: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("policy", ["Never", "Always"])
-async def test_a_pod_that_writes_more_than_its_limit_is_evicted(world: World, policy: str) -> None:
+async def test_pod_writing_beyond_its_limit_is_evicted(world: World, policy: str) -> None:
     await world.run(pod("writer", WRITES_TOO_MUCH, container=limited("2Mi"), restartPolicy=policy))
     await world.ready("writer")
     await eventually(lambda: "written" in world.log("writer"))
@@ -29,7 +29,7 @@ async def test_a_pod_that_writes_more_than_its_limit_is_evicted(world: World, po
     assert await world.event("writer", "Evicted") == status["message"]
 
 
-async def test_a_pod_within_its_limits_goes_on_whatever_it_keeps_in_claims(world: World) -> None:
+async def test_claim_data_does_not_count_toward_pod_limit(world: World) -> None:
     world.api.bind_claim("kept")
     volumes = [
         {"name": "kept", "persistentVolumeClaim": {"claimName": "kept"}},
@@ -58,7 +58,7 @@ def two_containers(first: str, second: str, **volume: Any) -> dict[str, Any]:
     return body
 
 
-def test_the_volume_the_whole_and_each_container_are_looked_at_as_kubernetes_does(tmp_path: Path) -> None:
+def test_local_storage_is_limited_per_volume_container_and_pod(tmp_path: Path) -> None:
     for place, mebibytes in (("volumes/v", 3), ("containers/run/0/root", 2), ("containers/other/0/log", 1)):
         written(tmp_path, place, mebibytes)
     assert excess(two_containers("20Mi", "20Mi"), tmp_path) == ""

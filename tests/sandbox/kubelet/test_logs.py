@@ -42,7 +42,7 @@ def written(directory: Path, *chunks: bytes, limit: int = 10**6, files: int = 3)
     text=st.binary(max_size=400).filter(lambda data: b"\n" not in data[-1:]),
     cut=st.integers(0, 400),
 )
-async def test_what_was_printed_comes_back_however_it_was_cut(
+async def test_printed_text_returns_however_it_was_split(
     tmp_path_factory: pytest.TempPathFactory, text: bytes, cut: int
 ) -> None:
     directory = written(tmp_path_factory.mktemp("log"), text[:cut], text[cut:])
@@ -55,9 +55,7 @@ async def test_an_overlong_line_is_put_together_again(tmp_path: Path) -> None:
 
 
 @given(lines=st.integers(0, 30), wanted=st.integers(0, 35))
-async def test_the_tail_is_the_last_lines_also_across_rotated_files(
-    tmp_path_factory: pytest.TempPathFactory, lines: int, wanted: int
-) -> None:
+async def test_log_tail_spans_rotated_files(tmp_path_factory: pytest.TempPathFactory, lines: int, wanted: int) -> None:
     texts = [f"line {number}\n".encode() for number in range(lines)]
     directory = written(tmp_path_factory.mktemp("log"), *texts, limit=400, files=100)
     expected = texts[len(texts) - wanted :] if wanted < len(texts) else texts
@@ -74,7 +72,7 @@ async def test_a_log_keeps_its_size_and_its_newest_lines(tmp_path: Path) -> None
     assert kept.splitlines() == [text.strip() for text in texts][-len(kept.splitlines()) :]
 
 
-async def test_a_reader_that_follows_sees_everything_across_rotations_until_the_end(tmp_path: Path) -> None:
+async def test_following_reader_sees_everything_across_rotations(tmp_path: Path) -> None:
     log = Log(str(tmp_path), 500, 50)
     over = False
     got = bytearray()
@@ -134,7 +132,7 @@ async def site(world: World) -> AsyncIterator[Site]:
     await server.stop()
 
 
-async def test_the_log_of_a_container_and_of_the_one_before_it(site: Site) -> None:
+async def test_log_of_current_and_previous_container_is_served(site: Site) -> None:
     world = site.world
     container = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
     script = "if test -e /v/again; then echo second; sleep 60; else touch /v/again; echo first; exit 1; fi"
@@ -206,7 +204,7 @@ async def test_usage_is_measured_from_the_processes(site: Site) -> None:
     assert 'container_fs_writes_bytes_total{container="run",' in text
 
 
-def test_the_certificate_is_made_once_and_again_when_it_is_damaged(tmp_path: Path) -> None:
+def test_certificate_is_made_once_and_remade_when_damaged(tmp_path: Path) -> None:
     assert isinstance(serving_context(tmp_path), ssl.SSLContext)
     first = (tmp_path / "kubelet.crt").read_bytes()
     serving_context(tmp_path)

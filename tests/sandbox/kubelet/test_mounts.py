@@ -31,7 +31,7 @@ _AFTER = st.sampled_from(["", " ", ":", ",", "'", '"', ")", "/", "/x", "/x/y.txt
         ("", ""),
     ],
 )
-def test_a_path_is_rewritten_only_where_it_stands_by_itself(text: str, wanted: str) -> None:
+def test_path_is_rewritten_only_where_it_stands_alone(text: str, wanted: str) -> None:
     places = {"/data/": "/real/d", "/mnt/project": "/real/p", "/mnt/project/sub": "/real/s", "/dev/shm": "/real/shm"}
     assert Mounts(places).rewrite(text) == wanted
 
@@ -53,11 +53,11 @@ def test_the_innermost_mount_wins(path: str, inner: str) -> None:
 
 
 @given(text=st.text(max_size=60), path=_PATHS)
-def test_a_text_that_does_not_name_the_path_stays_as_it_is(text: str, path: str) -> None:
+def test_text_without_the_path_stays_unchanged(text: str, path: str) -> None:
     if path not in text:
         assert Mounts({path: "/R"}).rewrite(text) == text
 
 
 @given(path=_PATHS)
-def test_what_was_put_in_is_not_rewritten_again(path: str) -> None:
+def test_inserted_path_is_not_rewritten_again(path: str) -> None:
     assert Mounts({path: f"/deep{path}"}).rewrite(f"{path} {path}") == f"/deep{path} /deep{path}"

@@ -144,7 +144,7 @@ async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
         await world.close()
 
 
-async def test_nothing_planted_in_the_project_is_run_by_the_start_of_a_workspace(lab: Lab) -> None:
+async def test_planted_project_files_are_not_run_by_workspace_start(lab: Lab) -> None:
     lab.plant()
     await lab.start()
     names = {entry["name"] for entry in (await lab.ask("GET", "api/contents"))["content"]}
@@ -159,7 +159,7 @@ async def test_nothing_planted_in_the_project_is_run_by_the_start_of_a_workspace
     assert not lab.witness.exists(), lab.witness.read_text()
 
 
-async def test_no_token_or_runtime_file_of_a_workspace_lies_where_others_can_read_it(lab: Lab) -> None:
+async def test_tokens_and_runtime_files_are_unreadable_to_others(lab: Lab) -> None:
     lab.project.mkdir(parents=True)
     await lab.start()
     await lab.run_cell("open('result.txt', 'w').write('done')")

@@ -29,14 +29,14 @@ async def test_a_program_that_ends_well_makes_its_pod_succeed(world: World) -> N
     assert world.api.events("job", "Started")[0]["involvedObject"]["fieldPath"] == "spec.containers{run}"
 
 
-async def test_an_exit_code_and_the_last_word_of_a_failed_program_are_reported(world: World) -> None:
+async def test_failed_program_reports_exit_code_and_termination_message(world: World) -> None:
     await world.run(pod("job", "echo why > /dev/termination-log; exit 3"))
     status = await world.phase("job", "Failed")
     ended = status["containerStatuses"][0]["state"]["terminated"]
     assert (ended["exitCode"], ended["reason"], ended["message"]) == (3, "Error", "why\n")
 
 
-async def test_the_log_is_the_last_word_where_the_pod_asks_for_it(world: World) -> None:
+async def test_log_is_termination_message_on_request(world: World) -> None:
     extra = {"terminationMessagePolicy": "FallbackToLogsOnError"}
     await world.run(pod("job", "echo one; echo two >&2; exit 1", container=extra))
     status = await world.phase("job", "Failed")
@@ -49,7 +49,7 @@ async def test_a_signal_becomes_an_exit_code_above_128(world: World) -> None:
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 128 + signal.SIGTERM
 
 
-async def test_a_program_yields_to_the_cluster_also_where_linux_groups_by_session(world: World) -> None:
+async def test_program_yields_to_cluster_despite_autogrouping(world: World) -> None:
     await world.run(pod("job", "nice; cat /proc/self/autogroup 2>/dev/null | cut -d' ' -f3"))
     await world.phase("job", "Succeeded")
     of_process, *of_session = world.log("job").split()
@@ -57,7 +57,7 @@ async def test_a_program_yields_to_the_cluster_also_where_linux_groups_by_sessio
     assert of_session in ([], ["15"])
 
 
-async def test_a_missing_program_is_named_as_a_container_runtime_does(world: World) -> None:
+async def test_missing_program_is_named_like_a_container_runtime_does(world: World) -> None:
     await world.run(pod("job", "no-such-program", "--help"))
     status = await world.phase("job", "Failed")
     ended = status["containerStatuses"][0]["state"]["terminated"]
@@ -69,7 +69,7 @@ async def test_a_missing_program_is_named_as_a_container_runtime_does(world: Wor
 @pytest.mark.parametrize(
     ("mode", "message"), [(0o644, 'exec: "{}": permission denied'), (0o755, "exec {}: exec format error")]
 )
-async def test_a_file_that_is_no_program_is_refused_as_a_container_runtime_does(
+async def test_non_program_file_is_refused_like_a_container_runtime(
     world: World, tmp_path: Path, mode: int, message: str
 ) -> None:
     file = tmp_path / "no-program"
@@ -80,7 +80,7 @@ async def test_a_file_that_is_no_program_is_refused_as_a_container_runtime_does(
     assert status["containerStatuses"][0]["state"]["terminated"]["message"] == message.format(file)
 
 
-async def test_a_pod_is_ready_while_it_runs_and_gone_after_a_polite_end(world: World) -> None:
+async def test_pod_is_ready_while_running_and_gone_after_end(world: World) -> None:
     await world.run(pod("web", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done"))
     await world.ready("web")
     status = world.api.status("web")
@@ -98,7 +98,7 @@ async def test_a_pod_is_ready_while_it_runs_and_gone_after_a_polite_end(world: W
     await eventually(lambda: not world.runtime.pods(), "nothing is left on disk")
 
 
-async def test_a_program_that_ignores_the_request_is_killed_after_its_grace(world: World) -> None:
+async def test_program_ignoring_termination_is_killed_after_grace(world: World) -> None:
     await world.run(pod("stubborn", "trap 'echo asked' TERM; echo up; while :; do sleep 0.05; done"))
     await eventually(lambda: world.log("stubborn") == "up")
     await world.delete("stubborn", grace=30)
@@ -152,7 +152,7 @@ async def test_a_failing_program_is_started_again_after_growing_pauses(world: Wo
     assert await world.event("crashy", "BackOff") == wanted
 
 
-async def test_on_failure_restarts_a_failed_program_but_not_one_that_ended_well(world: World) -> None:
+async def test_restart_on_failure_restarts_only_failed_programs(world: World) -> None:
     once = "test -e flag && exit 0; touch flag; exit 1"
     volume = {"volumeMounts": [{"name": "v", "mountPath": "/v"}], "workingDir": "/v"}
     await world.run(
@@ -162,7 +162,7 @@ async def test_on_failure_restarts_a_failed_program_but_not_one_that_ended_well(
     assert status["containerStatuses"][0]["restartCount"] == 1
 
 
-async def test_init_containers_run_one_after_the_other_before_the_others(world: World) -> None:
+async def test_init_containers_run_in_order_before_others(world: World) -> None:
     mount = {"volumeMounts": [{"name": "v", "mountPath": "/v"}], "image": "compute-grid/test:1"}
     inits = [
         {"name": "first", "command": ["sh", "-c", "sleep 0.2; echo first >> /v/order"], **mount},
@@ -177,7 +177,7 @@ async def test_init_containers_run_one_after_the_other_before_the_others(world: 
     assert [item["name"] for item in world.api.status("ordered")["initContainerStatuses"]] == ["first", "second"]
 
 
-async def test_a_failed_init_container_fails_a_pod_that_never_restarts(world: World) -> None:
+async def test_failed_init_container_fails_a_never_restarting_pod(world: World) -> None:
     inits = [{"name": "setup", "image": "compute-grid/test:1", "command": ["sh", "-c", "exit 4"]}]
     await world.run(pod("broken", "echo never", initContainers=inits))
     status = await world.phase("broken", "Failed")
@@ -185,7 +185,7 @@ async def test_a_failed_init_container_fails_a_pod_that_never_restarts(world: Wo
     assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
 
 
-async def test_a_sidecar_starts_first_and_ends_after_the_main_container(world: World) -> None:
+async def test_sidecar_starts_first_and_ends_last(world: World) -> None:
     sidecar = {"name": "helper", "image": "compute-grid/test:1", "restartPolicy": "Always", "command": ["sleep", "985"]}
     await world.run(pod("job", "sleep 0.2", initContainers=[sidecar]))
     await eventually(lambda: world.api.container("job", "helper").get("state", {}).get("running"))
@@ -208,7 +208,7 @@ async def test_a_pod_whose_sidecar_still_works_has_not_ended(world: World) -> No
     assert (ended["exitCode"], ended["message"]) == (0, "saved")
 
 
-async def test_more_memory_than_allowed_ends_the_container_as_oom_killed(world: World) -> None:
+async def test_excess_memory_ends_the_container_as_oom_killed(world: World) -> None:
     greedy = "x = b'1' * (200 * 2**20); import time; time.sleep(60)"
     limit = {"resources": {"limits": {"memory": "64Mi"}}}
     await world.run(pod("greedy", "python", "-c", greedy, container=limit))
@@ -230,7 +230,7 @@ async def test_memory_that_processes_share_counts_once(world: World) -> None:
     assert world.api.container("sharing")["state"].get("running")
 
 
-async def test_a_pod_that_takes_too_long_fails_with_its_deadline(world: World) -> None:
+async def test_pod_exceeding_its_deadline_fails(world: World) -> None:
     await world.run(pod("slow", "sleep", "984", activeDeadlineSeconds=60))
     await world.ready("slow")
     world.clock.jump(61)
@@ -239,7 +239,7 @@ async def test_a_pod_that_takes_too_long_fails_with_its_deadline(world: World) -
     await eventually(lambda: world.api.container("slow")["state"].get("terminated"))
 
 
-async def test_a_pod_deleted_during_its_pull_is_gone_at_once(world: World) -> None:
+async def test_pod_deleted_during_pull_is_gone_at_once(world: World) -> None:
     async with world.images._one_at_a_time:
         await world.run(pod("early", "echo hi"))
         await world.event("early", "Pulling")
@@ -247,7 +247,7 @@ async def test_a_pod_deleted_during_its_pull_is_gone_at_once(world: World) -> No
         await world.gone("early")
 
 
-async def test_the_kubelet_waits_for_an_api_server_that_is_away(world: World) -> None:
+async def test_kubelet_waits_for_an_absent_api_server(world: World) -> None:
     await world.run(pod("job", "while ! test -e go; do sleep 0.05; done; exit 5"))
     await world.ready("job")
     world.api.down = True
@@ -260,7 +260,7 @@ async def test_the_kubelet_waits_for_an_api_server_that_is_away(world: World) ->
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 5
 
 
-async def test_a_status_is_never_written_about_a_later_pod_of_the_same_name(world: World) -> None:
+async def test_status_never_concerns_a_later_pod_of_same_name(world: World) -> None:
     first = await world.run(pod("twice", "sleep", "983"))
     await world.ready("twice")
     await world.delete("twice", grace=0)

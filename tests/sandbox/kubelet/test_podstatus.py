@@ -82,14 +82,14 @@ def test_a_time_moves_only_when_its_fact_changes() -> None:
     assert (times["Ready"], times["Initialized"]) == ("2026-11-21T09:05:00Z", "2026-11-21T09:00:00Z")
 
 
-def test_what_others_wrote_into_the_status_stays() -> None:
+def test_foreign_status_fields_are_preserved() -> None:
     gate = {"type": "example.org/gate", "status": "True"}
     status = build_status(frame(), [view(runs=True)], {"qosClass": "Burstable", "conditions": [gate]}, NOW)
     assert status["qosClass"] == "Burstable"
     assert gate in status["conditions"]
 
 
-def test_a_crash_loop_shows_the_last_end_as_last_state() -> None:
+def test_crash_loop_shows_last_end_as_last_state() -> None:
     status = build_status(frame(), [view(code=1, waiting=CRASHING, message="boom")], {}, NOW)
     container = status["containerStatuses"][0]
     assert container["state"] == {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
@@ -115,7 +115,7 @@ def test_a_pod_without_init_containers_is_creating_its_containers() -> None:
     assert status["containerStatuses"][0]["state"] == {"waiting": {"reason": "ContainerCreating"}}
 
 
-def test_a_restart_is_at_once_the_first_time_and_then_later_and_later() -> None:
+def test_first_restart_is_immediate_and_later_ones_slower() -> None:
     backoff = RestartBackoff(Delays())
     pauses = []
     now = NOW

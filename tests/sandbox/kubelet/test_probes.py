@@ -90,7 +90,7 @@ async def test_a_probe_that_takes_too_long_is_a_failure(world: World) -> None:
     assert await world.event("web", "Unhealthy") == expected
 
 
-async def test_a_probe_that_is_under_way_ends_with_the_kubelet(world: World) -> None:
+async def test_running_probe_ends_with_the_kubelet(world: World) -> None:
     probe = {"exec": {"command": ["sleep", "875"]}, "timeoutSeconds": 600}
     await world.run(pod("web", "sleep", "876", container={"readinessProbe": probe}))
     (asking,) = await eventually(lambda: running(world.directory, "sleep", "875"), "the probe runs")
@@ -98,7 +98,7 @@ async def test_a_probe_that_is_under_way_ends_with_the_kubelet(world: World) -> 
     assert not psutil.pid_exists(asking.pid), "it has ended and was waited for"
 
 
-async def test_a_probe_of_an_unknown_kind_says_what_can_be_used(world: World) -> None:
+async def test_unsupported_probe_names_the_supported_kinds(world: World) -> None:
     await world.run(pod("web", "sleep", "874", container={"readinessProbe": {"grpc": {"port": 1}}}))
     assert "use exec, httpGet or tcpSocket" in await world.event("web", "Unhealthy")
 
@@ -121,7 +121,7 @@ async def test_hooks_run_after_the_start_and_before_the_end(world: World) -> Non
     assert hooks.split() == ["post", "pre", "term"]
 
 
-async def test_a_pre_stop_hook_cannot_hold_up_the_end_beyond_the_grace(world: World) -> None:
+async def test_pre_stop_hook_cannot_exceed_the_grace_period(world: World) -> None:
     lifecycle = {"preStop": {"sleep": {"seconds": 3600}}}
     await world.run(pod("slow", "sleep", "875", container={"lifecycle": lifecycle}))
     await world.ready("slow")
@@ -139,7 +139,7 @@ async def test_a_failed_post_start_hook_ends_the_container(world: World) -> None
     assert await world.event("broken", "FailedPostStartHook") == "PostStartHook failed: no such thing"
 
 
-async def test_a_pod_can_be_deleted_while_its_post_start_hook_still_runs(world: World) -> None:
+async def test_pod_is_deletable_while_post_start_hook_runs(world: World) -> None:
     lifecycle = {"postStart": {"sleep": {"seconds": 3600}}}
     await world.run(pod("slow", "sleep", "877", container={"lifecycle": lifecycle}))
     await world.event("slow", "Started")
@@ -148,9 +148,7 @@ async def test_a_pod_can_be_deleted_while_its_post_start_hook_still_runs(world: 
 
 
 @given(results=st.lists(st.booleans(), max_size=30), successes=st.integers(1, 4), failures=st.integers(1, 4))
-def test_a_result_counts_once_enough_equal_ones_came_in_a_row(
-    results: list[bool], successes: int, failures: int
-) -> None:
+def test_probe_result_counts_after_enough_equal_ones(results: list[bool], successes: int, failures: int) -> None:
     tally = Tally(ProbeSchedule(0, 1, 1, successes, failures))
     for position, result in enumerate(results):
         settled = tally.add(result)
@@ -160,9 +158,7 @@ def test_a_result_counts_once_enough_equal_ones_came_in_a_row(
 
 
 @pytest.mark.parametrize("steps", range(8))
-async def test_a_probe_that_is_cancelled_when_its_connection_is_just_there_ends(
-    monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
+async def test_probe_cancelled_at_connection_ends(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     connected = asyncio.Event()
 
     class Writer:

@@ -14,7 +14,7 @@ class LateRuntime(ProcessRuntime):
         return await self.ended(await super().start(spec))
 
 
-async def test_it_was_started_and_left_its_last_word(tmp_path: Path) -> None:
+async def test_quickly_ended_program_was_started_with_termination_message(tmp_path: Path) -> None:
     world = World(tmp_path, runtime_class=LateRuntime)
     try:
         extra = {"terminationMessagePolicy": "FallbackToLogsOnError"}
@@ -28,7 +28,7 @@ async def test_it_was_started_and_left_its_last_word(tmp_path: Path) -> None:
         await world.close()
 
 
-async def test_what_could_not_be_started_was_not_started(tmp_path: Path) -> None:
+async def test_unstartable_program_is_not_reported_as_started(tmp_path: Path) -> None:
     world = World(tmp_path, runtime_class=LateRuntime)
     try:
         await world.run(pod("job", "no-such-program", "x"))

@@ -68,21 +68,21 @@ async def test_a_container_runs_until_it_is_asked_to_end(runtime: SimulatedRunti
     assert runtime.usage(attempt) is None
 
 
-async def test_it_ends_by_itself_when_its_play_says_so(runtime: SimulatedRuntime, clock: JumpClock) -> None:
+async def test_simulated_container_ends_as_its_play_says(runtime: SimulatedRuntime, clock: JumpClock) -> None:
     attempt = await runtime.start(spec(env={VARIABLE: "ends=30 code=3"}))
     exit = (await ended_after(runtime, clock, attempt, 30)).exit
     assert exit is not None
     assert (exit.code, exit.reason) == (3, "Error")
 
 
-async def test_it_is_killed_for_memory_when_its_play_says_so(runtime: SimulatedRuntime, clock: JumpClock) -> None:
+async def test_simulated_container_is_oom_killed_as_play_says(runtime: SimulatedRuntime, clock: JumpClock) -> None:
     attempt = await runtime.start(spec(env={VARIABLE: "oom=20 ends=50"}))
     exit = (await ended_after(runtime, clock, attempt, 20)).exit
     assert exit is not None
     assert (exit.code, exit.reason, exit.signal) == (137, "OOMKilled", 9)
 
 
-async def test_it_uses_what_its_play_says(runtime: SimulatedRuntime, clock: JumpClock) -> None:
+async def test_simulated_container_uses_what_its_play_says(runtime: SimulatedRuntime, clock: JumpClock) -> None:
     attempt = await runtime.start(spec(env={VARIABLE: "cpu=900m memory=300Mi"}))
     clock.jump(10)
     usage = runtime.usage(attempt)
@@ -91,7 +91,7 @@ async def test_it_uses_what_its_play_says(runtime: SimulatedRuntime, clock: Jump
     assert usage.cpu_nanoseconds == pytest.approx(9e9, rel=0.1)
 
 
-async def test_the_last_two_attempts_are_known_until_the_pod_is_forgotten(runtime: SimulatedRuntime) -> None:
+async def test_last_two_attempts_are_known_until_pod_is_forgotten(runtime: SimulatedRuntime) -> None:
     for number in range(3):
         runtime.kill(await runtime.start(spec(number)))
     assert [one.spec.number for one in runtime.attempts("uid-1", "run")] == [1, 2]
@@ -124,7 +124,7 @@ def test_any_play_can_be_read(text: str) -> None:
     assert all(seconds is None or seconds >= 0 for seconds in (play.ends, play.oom))
 
 
-async def test_it_can_be_ended_while_it_waits_for_its_own_end(runtime: SimulatedRuntime) -> None:
+async def test_simulated_container_can_be_ended_while_waiting(runtime: SimulatedRuntime) -> None:
     attempt = await runtime.start(spec(env={VARIABLE: "ends=3000"}))
     ending = asyncio.create_task(runtime.ended(attempt))
     await asyncio.sleep(0)

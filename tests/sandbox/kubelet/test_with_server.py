@@ -11,7 +11,7 @@ from tests.sandbox.support import api_server
 from tests.support.waiting import eventually
 
 
-async def test_a_node_joins_and_runs_a_pod_to_its_end(tmp_path: Path) -> None:
+async def test_node_joins_and_runs_a_pod_to_its_end(tmp_path: Path) -> None:
     pool = NodePool("small", "t", {"cpu": "8", "memory": "32Gi", "pods": "110"}, minimum=1, maximum=1, initial=1)
     settings = FleetSettings(boot_seconds=0.0, ready_seconds=0.0)
     (tmp_path / "api").mkdir()

@@ -58,7 +58,7 @@ def test_no_other_pod_is(other: Object) -> None:
     assert backends_of(service(), [other]) == {}
 
 
-def test_a_service_may_ask_for_pods_that_are_not_ready() -> None:
+def test_service_may_include_pods_that_are_not_ready() -> None:
     wanted = service(publishNotReadyAddresses=True)
     pods = [pod("127.64.0.1", ready="False"), pod("127.64.0.2", status={"phase": "Failed"})]
     assert backends_of(wanted, pods) == {8786: [Backend("127.64.0.1", 8786)]}
@@ -72,7 +72,7 @@ def test_a_service_without_address_or_selector_is_not_forwarded(spec: Object) ->
     assert backends_of(service(**spec), [pod()]) == {}
 
 
-def test_a_port_s_name_is_looked_up_in_each_pod() -> None:
+def test_named_target_port_is_resolved_in_each_pod() -> None:
     sidecar = {"name": "s", "restartPolicy": "Always", "ports": [{"name": "side", "containerPort": 1}]}
     once = {"name": "i", "ports": [{"name": "once", "containerPort": 2}]}
     udp = {"name": "u", "ports": [{"name": "udp", "containerPort": 3, "protocol": "UDP"}]}

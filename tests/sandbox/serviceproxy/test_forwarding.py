@@ -72,7 +72,7 @@ async def test_backends_take_turns_and_see_who_calls(connections: ForwardedConne
         await listener.close()
 
 
-async def test_one_that_does_not_answer_is_passed_over(connections: ForwardedConnections, deaf: Backend) -> None:
+async def test_unresponsive_backend_is_skipped(connections: ForwardedConnections, deaf: Backend) -> None:
     async with serving(named("b")) as b:
         listener, port = listen(connections, deaf, Backend("127.0.0.1", b))
         assert {await ask(PLACE, port) for _ in range(3)} == {"b 127.0.0.1"}
@@ -112,7 +112,7 @@ async def test_a_broken_side_breaks_the_other(connections: ForwardedConnections)
         await listener.close()
 
 
-async def test_who_does_not_read_makes_the_sender_wait(connections: ForwardedConnections) -> None:
+async def test_slow_reader_makes_the_sender_wait(connections: ForwardedConnections) -> None:
     reads = asyncio.Event()
     received = 0
 
@@ -172,7 +172,7 @@ async def test_connections_outlive_their_listener_and_nothing_outlives_the_proxy
     await eventually(lambda: open_files() <= before, "every file is closed")
 
 
-async def test_a_taken_port_is_an_error_that_leaves_nothing_open(connections: ForwardedConnections) -> None:
+async def test_taken_port_is_an_error_without_leaks(connections: ForwardedConnections) -> None:
     listener, port = listen(connections)
     with pytest.raises(OSError, match="in use"):
         Listener(PLACE, port, (), connections)

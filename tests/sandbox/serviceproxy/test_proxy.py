@@ -82,7 +82,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     stage.addresses.close()
 
 
-async def test_a_service_is_served_as_long_as_a_ready_pod_is_behind_it(stage: Stage) -> None:
+async def test_service_is_served_while_a_ready_pod_exists(stage: Stage) -> None:
     async with serving(named("a")) as a:
         await stage.service({"port": 8786, "targetPort": "comm"})
         await stage.pod("p", a, ready="False")
@@ -118,7 +118,7 @@ async def test_a_service_that_changes_or_goes_is_followed(stage: Stage) -> None:
             await ask(place, 8787)
 
 
-async def test_places_are_told_of_services_that_exist_however_new_they_are(stage: Stage) -> None:
+async def test_addresses_of_existing_services_are_known_however_new(stage: Stage) -> None:
     await stage.service({"port": 8786})
     # The watch has not told yet; a pod that starts now needs the address all the same.
     assert await stage.proxy.places_of({"10.96.3.7", "10.96.3.8", "8.8.8.8"}) == {"10.96.3.7": stage.place}
@@ -129,7 +129,7 @@ async def test_places_are_told_of_services_that_exist_however_new_they_are(stage
     stage.api.down = False
 
 
-async def test_after_a_restart_the_address_is_the_same_and_those_of_services_that_went_are_free(tmp_path: Path) -> None:
+async def test_restart_keeps_the_address_and_frees_deleted_ones(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.addresses.service("10.96.9.9")
     async with serving(named("a")) as a:

@@ -65,7 +65,7 @@ def deployment(replicas: int = 2, *, grace: int = 1, **fields: Any) -> Object:
     }
 
 
-async def test_a_client_reaches_the_pods_of_a_deployment_through_its_service(tmp_path: Path) -> None:
+async def test_client_reaches_deployment_pods_through_service(tmp_path: Path) -> None:
     async with machine(tmp_path) as client:
         spec = {"selector": {"app": "head"}, "ports": [{"port": 18786, "targetPort": "comm"}]}
         body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "head"}, "spec": spec}
@@ -84,7 +84,7 @@ async def test_a_client_reaches_the_pods_of_a_deployment_through_its_service(tmp
         assert await answers(client, "one", service, 1) == {name_of(left[0])}
 
 
-async def test_a_pod_that_drains_leaves_its_service_at_once_and_the_costliest_stays(tmp_path: Path) -> None:
+async def test_draining_pod_leaves_service_and_costliest_stays(tmp_path: Path) -> None:
     go_on = tmp_path / "go-on"
     hook = ["sh", "-c", f"touch {tmp_path}/draining-$HOSTNAME; while [ ! -e {go_on} ]; do sleep 0.05; done"]
     async with machine(tmp_path) as client:

@@ -23,7 +23,7 @@ import psutil
 
 from benchmarks.database import set_up
 from benchmarks.marks import percentile
-from grid.executions.front import ADDRESS, TOKEN_HEADER, FrontSpec, IngressSpec, configuration, key_file, token
+from grid.executions.front import ADDRESS, TOKEN_HEADER, AuthProxySpec, IngressSpec, configuration, key_file, token
 from tests.support.ports import free_ports
 
 _FILES = {"small": 1024, "large": 8 * 2**20}
@@ -59,7 +59,7 @@ def nginx(folder: Path, text: str, port: int) -> Iterator[psutil.Process]:
 def front_text(folder: Path, program: int, port: int, ingress: IngressSpec | None = None) -> str:
     folder.mkdir(exist_ok=True)
     (folder / "key.conf").write_text(key_file("abc", _KEY))
-    spec = FrontSpec(image="", port=port, cores="", memory="", body_mebibytes=4096, ingress=ingress)
+    spec = AuthProxySpec(image="", port=port, cores="", memory="", body_mebibytes=4096, ingress=ingress)
     upstream = (f"127.0.0.1:{program} max_fails=0",)
     return configuration(spec, upstream=upstream, is_any_answer_ready=True).replace(ADDRESS, "127.0.0.1")
 
@@ -98,7 +98,7 @@ def ingress_to(folder: Path, port: int, proxy: str, front: int) -> Iterator[str]
     from tests.executions.test_manifests import spec
     from tests.proxy.test_ingress import INGRESS, ingress_configuration
 
-    of_front = FrontSpec(image="", port=front, cores="", memory="", body_mebibytes=4096, ingress=INGRESS)
+    of_front = AuthProxySpec(image="", port=front, cores="", memory="", body_mebibytes=4096, ingress=INGRESS)
     made = objects(spec(id="abc", front=of_front), namespace="n", front_key=_KEY)
     with nginx(folder, ingress_configuration(made, port, proxy.removeprefix("http://"), front), port):
         yield f"http://127.0.0.1:{port}"

@@ -53,7 +53,7 @@ async def watched(keys: list[str], seconds: int) -> tuple[int, float]:
     """Queries and CPU seconds of the watch."""
     from django.db.backends.signals import connection_created
 
-    from dashboard.shell.pages.watching import SessionWatch
+    from dashboard.shell.pages.session_watch import SessionWatch
 
     counted: Counter[str] = Counter()
 
@@ -86,7 +86,7 @@ async def watched(keys: list[str], seconds: int) -> tuple[int, float]:
 
 
 async def beside_a_slow_query(keys: list[str]) -> str:
-    from dashboard.shell.pages.watching import read_viewers
+    from dashboard.shell.pages.session_watch import read_viewers
     from grid.database import threads as database
 
     times = []

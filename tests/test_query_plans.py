@@ -64,9 +64,9 @@ from grid.notifications.deliveries import record_result, take_due
 from grid.notifications.letters import SENT, SendResult
 from grid.projects import departures
 from grid.queue import admission
-from grid.queue.expectation import outcomes
-from grid.queue.expectation.observed import Observed
 from grid.queue.launches import why_not_launch
+from grid.queue.wait_estimate import outcomes
+from grid.queue.wait_estimate.observed import Observed
 from grid.runtime import poolsamples
 from grid.runtime.executionrows import read_rows, read_versions
 from grid.tiers.rushplans import taken_since
@@ -202,7 +202,7 @@ def asks_for_tests(shop: Shop) -> User:
     owner.email = "alice@example.com"
     owner.save()
     channels.set_target(owner, "https://example.com/")
-    for channel in channels.outward_channels(owner):
+    for channel in channels.external_channels(owner):
         channels.ask_for_test(owner, channel, now=NOW)
     return owner
 

@@ -8,7 +8,7 @@ from grid.diagnosis.nodeimages import on_nodes
 from grid.environments.revisions import uses_of
 from grid.kube.objects import Node
 from grid.models import Environment, EnvironmentRevision
-from grid.queue.expectation.reading import recent_pace, usual_pull
+from grid.queue.wait_estimate.reading import recent_pace, usual_pull
 
 _SHOWN = 200
 

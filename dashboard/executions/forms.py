@@ -17,8 +17,8 @@ from dashboard.executions.launch_sections import SECTIONS, LaunchSection, Sectio
 from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import Pools
+from grid.executions.launch_choices import environments_for, projects_for, tiers_for
 from grid.executions.launchrequest import LaunchRequest
-from grid.executions.offers import environments_for, projects_for, tiers_for
 from grid.executions.request import validate
 from grid.models import Environment, HardwareTier, Project, User
 

@@ -21,9 +21,9 @@ from grid.diagnosis.resources import resource_amounts
 from grid.executions.spec import parse_spec
 from grid.kube.objects import Node
 from grid.models import Execution, WaitPrediction
-from grid.queue.expectation import observing
-from grid.queue.expectation.observed import Observed
-from grid.queue.expectation.room import RoomFacts, RoomSeeker, fits
+from grid.queue.wait_estimate import observing
+from grid.queue.wait_estimate.capacity import RoomFacts, RoomSeeker, fits
+from grid.queue.wait_estimate.observed import Observed
 from grid.runtime import Runtime
 from grid.runtime.starts import room_beside, waiting_for_room
 from grid.starts.startuphistory import image_size, usual_pace, usual_start

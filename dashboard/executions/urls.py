@@ -2,15 +2,9 @@
 
 from django.urls import URLPattern
 
-from dashboard.executions.views import (
-    executions,
-    keeping,
-    launch,
-    launch_check,
-    launch_objects,
-    stopping,
-    writing_to_owners,
-)
+from dashboard.executions.views import executions, launch, launch_check, launch_objects, stopping
+from dashboard.executions.views import extend as keeping
+from dashboard.executions.views import owner_messages as writing_to_owners
 from dashboard.shell.routes import path
 
 urlpatterns: list[URLPattern] = [

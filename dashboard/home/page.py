@@ -19,7 +19,7 @@ from dashboard.shell.access import Viewer
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import ACTIVE_STATES, StatusLine, state_status
-from dashboard.starts.expected import EXPECTED
+from dashboard.starts.expected_waits import EXPECTED
 from grid.core.labels import Keys
 from grid.database import threads as database
 from grid.kube.events import topic_about

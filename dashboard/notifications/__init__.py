@@ -4,11 +4,4 @@ It owns the webhook's form and the topics by which each open page follows its pe
 account page, `notification_channels` and `records`.
 """
 
-PUBLIC = (
-    "notification_channels",
-    "pages.notifications",
-    "pages.notified",
-    "records",
-    "urls",
-    "viewmodels.notifications",
-)
+PUBLIC = ("notification_channels", "pages.bell", "pages.notifications", "records", "urls", "viewmodels.notifications")

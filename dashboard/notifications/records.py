@@ -11,7 +11,7 @@ from dashboard.shell.access import may_operate
 from grid.audit.entries import write_entry
 from grid.core.translation import gettext as _
 from grid.models import Notification, NotificationChoice, NotificationEvent, User
-from grid.notifications.channels import outward_channels
+from grid.notifications.channels import external_channels
 from grid.notifications.events import ChosenChannels, default_channels
 
 _CHANNELS = {"in_page": _("In the dashboard"), "email": _("E-mail"), "webhook": _("Webhook")}
@@ -40,7 +40,7 @@ def mark_read(user_id: int, ids: Collection[int] | None = None) -> int:
 
 def channels_for(user: User) -> Mapping[str, str]:
     """Return the titles of the channels that a person can choose."""
-    offered = {"in_page", *outward_channels(user)}
+    offered = {"in_page", *external_channels(user)}
     return {name: title for name, title in _CHANNELS.items() if name in offered}
 
 

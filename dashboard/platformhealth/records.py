@@ -13,7 +13,7 @@ from dashboard.platformhealth.viewmodels.platform_page import SHOWN_DAYS
 from grid.clusters.frameworkversions import environment_lines
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-from grid.database import writing
+from grid.database import write_probe as writing
 from grid.database.periodic import TaskRecord
 from grid.environments.declaredversions import declared_by
 from grid.models import Environment, Execution, PlatformIncident, PlatformReport

@@ -4,4 +4,4 @@ It owns the bars of one start, the table and charts by tier, environment, pool o
 pages of a process. Others import `startup_records`, `wait_records`, `expected`, `viewmodels.startup` and `viewmodels.expected_wait`.
 """
 
-PUBLIC = ("expected", "startup_records", "urls", "viewmodels.expected_wait", "viewmodels.startup", "wait_records")
+PUBLIC = ("expected_waits", "startup_records", "urls", "viewmodels.expected_wait", "viewmodels.startup", "wait_records")

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from grid.models import DataPlane, Execution, WaitPrediction
-from grid.queue.expectation.accuracy import Accuracy
-from grid.queue.expectation.basis import WaitEstimate
-from grid.queue.expectation.estimate import estimates
-from grid.queue.expectation.observed import Observed
-from grid.queue.expectation.outcomes import crowded_out, read_accuracy, stage_of
-from grid.queue.expectation.reading import read_facts
 from grid.queue.takeover import current_takeover, takeover_sentence
+from grid.queue.wait_estimate.accuracy import Accuracy
+from grid.queue.wait_estimate.estimate import estimates
+from grid.queue.wait_estimate.inputs import WaitEstimate
+from grid.queue.wait_estimate.observed import Observed
+from grid.queue.wait_estimate.outcomes import crowded_out, read_accuracy, stage_of
+from grid.queue.wait_estimate.reading import read_facts
 
 
 @dataclass(frozen=True, slots=True)

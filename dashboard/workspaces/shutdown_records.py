@@ -5,7 +5,7 @@ from datetime import datetime
 from dashboard.workspaces.viewmodels.shutdown import StopOutlook
 from grid.executions.stopping import LIFETIME
 from grid.models import Execution, State
-from grid.workspaces.shutdown.keep import bound_sentence
+from grid.workspaces.shutdown.extend import bound_sentence
 from grid.workspaces.shutdown.limits import KINDS
 from grid.workspaces.shutdown.records import WatchedRun, watched_run
 from grid.workspaces.shutdown.rules import LOOK, coming, keepable_until

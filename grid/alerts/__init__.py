@@ -5,4 +5,4 @@
 `grid.servicelevels`.
 """
 
-PUBLIC = ("alertmanager", "passing", "silences", "telling", "webhook")
+PUBLIC = ("alert_notifier", "alertmanager", "silence_sync", "silences", "webhook")

@@ -36,7 +36,7 @@ class Notes:
     def annotations(self) -> dict[str, str]:
         return {POD_DELETION_COST: self.cost, KEYS.worker_report: self.report}
 
-    def are_on(self, annotations: Mapping[str, str]) -> bool:
+    def annotations_match(self, annotations: Mapping[str, str]) -> bool:
         return annotations.get(POD_DELETION_COST) == self.cost and annotations.get(KEYS.worker_report) == self.report
 
 
@@ -48,7 +48,7 @@ def changed(
     for pod in workers:
         notes = notes_on(report.workers.get(pod.metadata.name))
         before = pod.metadata.annotations
-        if notes.are_on(before):
+        if notes.annotations_match(before):
             continue
         is_news = notes.holds != _held(before)
         if is_news or now - written_at.get(pod.metadata.uid, float("-inf")) >= HOLD_SECONDS:

@@ -160,7 +160,7 @@ class FrameworkPoller:
             for one in taken:
                 if one.execution_id in self._visits:
                     self._visits[one.execution_id].sampled_at = float("-inf")
-            if not self._troubles.are_why(error):
+            if not self._troubles.handles(error):
                 logger.exception("samples of %d clusters cannot be stored, trying again", len(taken))
 
     def _silent_to_ask(self) -> set[str]:
@@ -210,7 +210,7 @@ class FrameworkPoller:
         except (GridError, TimeoutError) as error:
             failure = str(error) or _("The cluster took too long to answer.")
         except Exception as error:
-            if self._troubles.are_why(error):
+            if self._troubles.handles(error):
                 failure = visits.failure  # nothing new about this cluster
             else:
                 failure = f"{type(error).__name__}: {error}"

@@ -16,7 +16,7 @@ from grid.clusters.manifests import head_name, worker_name
 from grid.clusters.reasons import HEAD_DOWN, HEAD_READY, NO_WORKER
 from grid.core.labels import APP_COMPONENT, HEAD, WORKER
 from grid.core.translation import gettext as _
-from grid.diagnosis.placement import Surroundings
+from grid.diagnosis.placement import SchedulingContext
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.refusals import explain_refusal
 from grid.executions.ledger import LedgerRecord
@@ -35,7 +35,7 @@ class ObservedCluster:
 
     pods: Sequence[Pod] = ()
     events: Sequence[Event] = field(default=())
-    around: Surroundings | None = None
+    around: SchedulingContext | None = None
 
     @cached_property
     def head(self) -> Pod | None:

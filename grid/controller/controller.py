@@ -293,7 +293,7 @@ class Controller:
             delay = self._queue.retry(id)
             logger.warning("execution=%s not moved on, again in %.1f s reason=%s", id, delay, error)
         except Exception as error:
-            if not self._troubles.are_why(error):
+            if not self._troubles.handles(error):
                 logger.exception("execution=%s looking at it failed", id)
             self._queue.retry(id)
         else:
@@ -346,7 +346,7 @@ class Controller:
                     logger.info("the database answers again")
                 failing, pause = False, max(MERGE_SECONDS, min(POLL_SECONDS, REST * (loop.time() - began)))
             except Exception as error:
-                if not self._troubles.are_why(error):
+                if not self._troubles.handles(error):
                     logger.log(
                         logging.DEBUG if failing else logging.ERROR,
                         "the database cannot be asked, trying again",

@@ -25,7 +25,7 @@ from grid.models import Session, WorkspaceGrant
 from grid.models.execution import ACTIVE_STATES
 from grid.nodes import nodetasks
 from grid.platformhealth.apichecks import apicheckruns
-from grid.queue.expectation import outcomes
+from grid.queue.wait_estimate import outcomes
 
 logger = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from grid.alerts.alert_notifier import AlertNotifier
 from grid.alerts.alertmanager import Alertmanager
-from grid.alerts.passing import SilencePasser
-from grid.alerts.telling import AlertTeller
+from grid.alerts.silence_sync import SilenceSynchronizer
 from grid.announcements import keeper as maintenance
 from grid.audit import sealer
 from grid.clusters.framework_poller import FrameworkPoller
@@ -89,7 +89,7 @@ def periodic_tasks(
         ShutdownWatch(
             target.data_plane, database, clock, PodObserver(context, cpu=shared.cpu, reporting=shared.poller.reporting)
         ).periodic(),
-        AlertTeller(database, clock).periodic(),
+        AlertNotifier(database, clock).periodic(),
         Sender(database, clock, troubles, rng).periodic(),
         RevisionBuilds(context, troubles).periodic(),
         NodeKeeper(api, database, clock).periodic(),
@@ -98,7 +98,7 @@ def periodic_tasks(
         WaitKeeper(context).periodic(),
     ]
     if settings.ALERTMANAGER_URL:
-        tasks.append(SilencePasser(Alertmanager(settings.ALERTMANAGER_URL), database, clock).periodic())
+        tasks.append(SilenceSynchronizer(Alertmanager(settings.ALERTMANAGER_URL), database, clock).periodic())
     if settings.PACKAGE_ADVISORIES:
         index = PackageIndex(settings.PACKAGE_ADVISORIES)
         tasks.append(PackageChecks(database, clock, troubles, index).periodic())

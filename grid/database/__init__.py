@@ -5,4 +5,4 @@ is encrypted at rest, and how the leader asks (`seam`), how periodic tasks run (
 the tables themselves are in `grid.models`.
 """
 
-PUBLIC = ("changefeed", "encryption", "periodic", "seam", "threads", "triggers", "trouble", "turns", "writing")
+PUBLIC = ("changefeed", "encryption", "periodic", "seam", "threads", "triggers", "trouble", "turns", "write_probe")

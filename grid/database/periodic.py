@@ -160,7 +160,7 @@ class PeriodicRunner:
             error=text,
         )
         telemetry.periodic_failed(task.name, seconds)
-        if self._troubles.are_why(error):
+        if self._troubles.handles(error):
             return
         is_known, is_bug = text == record.error, not isinstance(error, GridError)
         level = logging.DEBUG if is_known else logging.ERROR if is_bug else logging.WARNING

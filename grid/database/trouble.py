@@ -81,7 +81,7 @@ class TroubleLog:
         self._said_at = float("-inf")
         self._met_at: float | None = None
 
-    def are_why(self, error: Exception) -> bool:
+    def handles(self, error: Exception) -> bool:
         """Return True when the error is the database's, and log it unless that was done within the last minute."""
         trouble = trouble_of(error)
         if trouble is None:

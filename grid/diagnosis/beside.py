@@ -23,11 +23,11 @@ def has_ordinary_front(pod: Pod) -> bool:
 
 def has_front(pod: Pod) -> bool:
     """Return whether an nginx runs in front of its program."""
-    is_sidecar = any(one.name == FRONT and one.restart_policy == "Always" for one in pod.spec.init_containers)
-    return is_sidecar or has_ordinary_front(pod)
+    has_sidecar = any(one.name == FRONT and one.restart_policy == "Always" for one in pod.spec.init_containers)
+    return has_sidecar or has_ordinary_front(pod)
 
 
-def stands_beside(pod: Pod, name: str) -> bool:
+def is_sidecar(pod: Pod, name: str) -> bool:
     """Return whether the container of that name is like the program, and is none. The name is asked first, because the pod's others are
     then seldom looked at."""
     return (name == EXECUTOR and has_ordinary_executor(pod)) or (name == FRONT and has_ordinary_front(pod))
@@ -35,7 +35,7 @@ def stands_beside(pod: Pod, name: str) -> bool:
 
 def programs(pod: Pod) -> list[ContainerStatus]:
     """Return its containers without those that stand beside the program."""
-    return [one for one in pod.status.container_statuses if not stands_beside(pod, one.name)]
+    return [one for one in pod.status.container_statuses if not is_sidecar(pod, one.name)]
 
 
 def program_ended(pod: Pod) -> bool:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from grid.core.translation import gettext as _
 from grid.core.wording import capitalised
-from grid.diagnosis.beside import programs, stands_beside
+from grid.diagnosis.beside import is_sidecar, programs
 from grid.kube.objects import ContainerSpec, ContainerStatus, Event, Pod
 
 Part = Literal["setup", "program", "sidecar"]
@@ -17,7 +17,7 @@ def part_of(pod: Pod, status: ContainerStatus) -> Part:
             return "sidecar" if spec.restart_policy == "Always" else "setup"
     if any(one.name == status.name for one in pod.status.init_container_statuses):
         return "setup"
-    stands = stands_beside(pod, status.name) and any(one.name == status.name for one in pod.status.container_statuses)
+    stands = is_sidecar(pod, status.name) and any(one.name == status.name for one in pod.status.container_statuses)
     return "sidecar" if stands else "program"
 
 

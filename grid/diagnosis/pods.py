@@ -23,7 +23,7 @@ from grid.diagnosis.disruptions import (
     is_rejected,
 )
 from grid.diagnosis.parts import part_of
-from grid.diagnosis.placement import Surroundings, explain_placement
+from grid.diagnosis.placement import SchedulingContext, explain_placement
 from grid.diagnosis.run_report import explain_files, fetches
 from grid.kube.objects import ContainerStatus, Event, Pod, Terminated
 
@@ -33,7 +33,9 @@ _STUCK = timedelta(minutes=1)
 _IN_ORDER_OF_WEIGHT = ("problem", "wait", "ok")
 
 
-def explain_pod(pod: Pod, events: Sequence[Event], *, now: datetime, around: Surroundings | None = None) -> Diagnosis:
+def explain_pod(
+    pod: Pod, events: Sequence[Event], *, now: datetime, around: SchedulingContext | None = None
+) -> Diagnosis:
     """Explain the pod's present state; `events` are those of this pod, oldest first. `around` says why it has no node, where known."""
     if pod.status.phase == "Failed":
         return _failed(pod)

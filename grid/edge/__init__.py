@@ -8,10 +8,10 @@ ASGI application and bounds bodies, requests and websockets; `hosts.OwnHosts` le
 PUBLIC = (
     "addresses",
     "bodies",
+    "guarded_connector",
     "hosts",
     "limits",
     "loopback",
-    "outward",
     "refusals",
     "requestids",
     "server",

@@ -97,7 +97,7 @@ class PackageChecks:
             await self._database(record_unchecked, due.revision, str(why), now)
             return AWAY_SECONDS
         except Exception as error:
-            if self._troubles.are_why(error):
+            if self._troubles.handles(error):
                 raise
             # Noted, or it would stay the one that has waited longest, and no other would ever be checked.
             logger.exception("packages of a revision not checked revision=%s", due.revision)

@@ -77,7 +77,7 @@ class RevisionBuilds:
                 answers &= await self._follow(revision)
             except Exception as error:  # which must not keep those after it
                 answers = False
-                if not self._troubles.are_why(error):
+                if not self._troubles.handles(error):
                     logger.exception("environment=%s revision=%d not built", revision.environment_id, revision.number)
         if not answers:
             raise ClusterUnavailable(_NOT_ANSWERING)

@@ -13,8 +13,8 @@ from grid.core.errors import GridError
 from grid.database.seam import Database
 from grid.diagnosis.nodetemplates import NodeTemplate
 from grid.executions import apply
-from grid.executions.around import NodesAround
 from grid.executions.caches import AutoscalerCache, EventCache, PodCache
+from grid.executions.cluster_snapshot import ClusterSnapshotLister
 from grid.executions.manifests import REMOTE
 from grid.executions.policykeeper import Network
 from grid.executions.spec import ExecutionSpec
@@ -64,10 +64,10 @@ class Context:
     limits: Mapping[State, int] = field(default_factory=dict)
     remote_files: Callable[[ExecutionSpec], Mapping[str, str]] = field(kw_only=True)
     node_templates: Callable[[], Mapping[str, NodeTemplate]] = field(kw_only=True)
-    nodes: NodesAround = field(init=False)
+    nodes: ClusterSnapshotLister = field(init=False)
 
     def __post_init__(self) -> None:
-        self.nodes = NodesAround(
+        self.nodes = ClusterSnapshotLister(
             self.api,
             self.namespace,
             templates=partial(self.database, self.node_templates),

@@ -219,7 +219,7 @@ class IngressSpec(msgspec.Struct, frozen=True, kw_only=True):
         return urlsplit(self.origin).hostname or ""
 
 
-class FrontSpec(msgspec.Struct, frozen=True, kw_only=True):
+class AuthProxySpec(msgspec.Struct, frozen=True, kw_only=True):
     """The nginx in front of a program's web server: its image and requests, the port it listens on, the largest body of a request, and
     the execution's page on the dashboard, to which its own pages link."""
 
@@ -237,7 +237,7 @@ def front_port(program: int) -> int:
     return next(port for port in FRONT_PORTS if port != program)
 
 
-def configuration(front: FrontSpec, *, upstream: Sequence[str], is_any_answer_ready: bool) -> str:
+def configuration(front: AuthProxySpec, *, upstream: Sequence[str], is_any_answer_ready: bool) -> str:
     """Return nginx.conf for a program at one of the servers `upstream`. Its relative paths are below the folder that nginx is started in;
     the key is in a file of its own beside it.
 

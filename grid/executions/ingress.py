@@ -10,7 +10,7 @@ from typing import Any
 
 from grid.core.labels import KEYS, PREFIX
 from grid.core.origins import BEGIN_PATH
-from grid.executions.front import STATE_HEADER, TOKEN_HEADER, FrontSpec, IngressSpec
+from grid.executions.front import STATE_HEADER, TOKEN_HEADER, AuthProxySpec, IngressSpec
 from grid.executions.manifests import Manifest, metadata
 from grid.executions.spec import ExecutionSpec
 from grid.kube.resources import INGRESSES, SERVICES, Resource
@@ -87,7 +87,7 @@ def _rules(asked: IngressSpec, path: str, service: str, port: int) -> dict[str, 
     return found
 
 
-def _of_all(front: FrontSpec) -> dict[str, str]:
+def _of_all(front: AuthProxySpec) -> dict[str, str]:
     return _annotations(
         {
             "proxy-body-size": f"{front.body_mebibytes}m",

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from django.db.models import Model, QuerySet
 
-from grid.executions.offers import projects_for
+from grid.executions.launch_choices import projects_for
 from grid.executions.spec import EnvironmentSpec
 from grid.models import Environment, HardwareTier, JobRun, Project, StoredSecret, User, Workspace
 from grid.secrets.storedsecrets import for_launch

@@ -12,7 +12,7 @@ from grid.configuration import (
     RESULTS_SIZE,
     values_of,
 )
-from grid.executions.front import FrontSpec, IngressSpec, front_port
+from grid.executions.front import AuthProxySpec, IngressSpec, front_port
 from grid.executions.token import workspace_origins
 from grid.models import Execution
 
@@ -28,7 +28,7 @@ class LaunchSettings:
     repository_gibibytes: int = REPOSITORY_SIZE.default
     results_mebibytes: int = RESULTS_SIZE.default
 
-    def front_of(self, execution: Execution, port: int) -> FrontSpec | None:
+    def front_of(self, execution: Execution, port: int) -> AuthProxySpec | None:
         """Return the front of an execution's web server on that port; None without a web server (0) or an image, and where fronts are
         off."""
         if not (self.has_front and settings.FRONT_IMAGE and port):
@@ -36,12 +36,12 @@ class LaunchSettings:
         page = f"{settings.DASHBOARD_ORIGIN}/executions/{execution.pk}/"
         return self._front(port, page, _ingress_to(execution))
 
-    def any_front(self) -> FrontSpec | None:
+    def any_front(self) -> AuthProxySpec | None:
         """Return a front as programs with a web page are launched with now, for what it takes; None where there is none."""
         return self._front(0, "") if self.has_front and settings.FRONT_IMAGE else None
 
-    def _front(self, port: int, page: str, ingress: IngressSpec | None = None) -> FrontSpec:
-        return FrontSpec(
+    def _front(self, port: int, page: str, ingress: IngressSpec | None = None) -> AuthProxySpec:
+        return AuthProxySpec(
             image=settings.FRONT_IMAGE,
             port=front_port(port),
             cores=settings.FRONT_CORES,

@@ -15,7 +15,7 @@ import msgspec
 
 from grid.diagnosis.beside import programs
 from grid.diagnosis.held import is_unplaced
-from grid.diagnosis.placement import Surroundings
+from grid.diagnosis.placement import SchedulingContext
 from grid.diagnosis.pods import Diagnosis, explain_pod
 from grid.diagnosis.run_report import FILES_MISSING, has_ended_before_its_pod
 from grid.executions.ledger import LedgerRecord
@@ -38,7 +38,7 @@ class ObservedPod:
 
     pod: Pod | None
     events: Sequence[Event] = ()
-    around: Surroundings | None = None
+    around: SchedulingContext | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def ran_since(pod: Pod) -> datetime | None:
     return None
 
 
-def told_by(pod: Pod) -> dict[str, Any]:
+def columns_from_status(pod: Pod) -> dict[str, Any]:
     """Return the columns that the status of the program's container fills: the image that runs, and the exit code once it has ended."""
     status = next((one for one in pod.status.container_statuses if one.name == CONTAINER), None)
     if status is None:

@@ -15,7 +15,7 @@ from grid.core.translation import gettext as _
 from grid.diagnosis.beside import EXECUTOR, FRONT
 from grid.diagnosis.shortages import ContainerNeeds
 from grid.executions import listening
-from grid.executions.front import ADDRESS, KEY_FILE, PROGRAM_HOST, PROGRAM_SOCKET, FrontSpec, configuration
+from grid.executions.front import ADDRESS, KEY_FILE, PROGRAM_HOST, PROGRAM_SOCKET, AuthProxySpec, configuration
 from grid.executions.spec import ExecutionSpec, FilesSpec
 from grid.executions.storage import HOME_PATH, PROJECT_PATH, remote_secret_name
 from grid.executions.variables import FRONT_KEY_KEY
@@ -85,7 +85,7 @@ def _with_front(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict
     }
 
 
-def _front(spec: ExecutionSpec, front: FrontSpec, security: dict[str, Any]) -> dict[str, Any]:
+def _front(spec: ExecutionSpec, front: AuthProxySpec, security: dict[str, Any]) -> dict[str, Any]:
     requests = front_requests(front)
     return {
         "name": FRONT,
@@ -131,7 +131,7 @@ def _limits(usual: dict[str, str], requests: dict[str, str]) -> dict[str, str]:
     return {name: max(amount, requests[name], key=parse_quantity) for name, amount in usual.items()}
 
 
-def front_requests(front: FrontSpec) -> dict[str, str]:
+def front_requests(front: AuthProxySpec) -> dict[str, str]:
     """Return what the front takes of a node, beside the program."""
     return {"cpu": front.cores, "memory": front.memory}
 

@@ -137,7 +137,7 @@ class Runs:
         return set()
 
     def exit_columns(self, pod: Pod) -> Mapping[str, Any]:
-        return progress.told_by(pod)
+        return progress.columns_from_status(pod)
 
     async def _client_variables(self, row: LedgerRecord) -> Mapping[str, str]:
         """Return the variables by which its program finds its cluster; {} without one, or when it has ended or is about to. Raise

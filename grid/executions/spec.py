@@ -17,7 +17,7 @@ from django.conf import settings
 from grid.core.gitnames import COMMIT, MAIN, repository_name
 from grid.core.quantity import millicores, whole
 from grid.core.translation import gettext as _
-from grid.executions.front import FrontSpec
+from grid.executions.front import AuthProxySpec
 from grid.executions.launchsettings import LaunchSettings
 from grid.executions.prices import price_beside
 from grid.executions.token import workspace_origins
@@ -178,7 +178,7 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 0
     workspace: str = ""  # the workspace that it runs; "" for none, and in executions launched before it was stored
     files: FilesSpec | None = None  # None where the project's files are a volume, and for clusters
-    front: FrontSpec | None = (
+    front: AuthProxySpec | None = (
         None  # None without a port, where fronts are off, and in executions launched before there were any
     )
     home: HomeSpec | None = None  # None for clusters, whose pods have a HOME that is deleted with them

@@ -22,7 +22,7 @@ from grid.executions.stopping import REPLACED, request_stop
 from grid.jobs.jobrows import make_job, make_run, make_runs, record_of
 from grid.jobs.jobruns import advance_all, end_finished, end_run, launch_request, lock_job
 from grid.jobs.jobsettings import PARAMETERS, RunRecord, read_record, wrong_variables
-from grid.jobs.pinned import pinned_environment
+from grid.jobs.pinned import environment_by_digest
 from grid.jobs.runsteps import EndStep
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Schedule
 from grid.queue.gatefacts import why_closed
@@ -91,7 +91,7 @@ def start_again(run_id: int, *, by: str, now: datetime, request_key: str = "") -
     record = read_record(earlier.settings.record)
     attempts = Execution.objects.filter(run=earlier).order_by("-attempt")
     if (ran := attempts.values_list("spec", "image_id").first()) is not None:
-        record = msgspec.structs.replace(record, pinned=pinned_environment(*ran))
+        record = msgspec.structs.replace(record, pinned=environment_by_digest(*ran))
     return start(earlier.job_id, by=by, now=now, parameters=earlier.parameters, record=record, request_key=request_key)
 
 

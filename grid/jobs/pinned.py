@@ -9,7 +9,7 @@ from grid.executions.spec import EnvironmentSpec, ExecutionSpec
 _BY_DIGEST = Expression(r"(?:docker-pullable://)?([a-z0-9._-]+(?::\d+)?(?:/[a-z0-9._-]+)*@sha256:[0-9a-f]{64})")
 
 
-def pinned_environment(stored: object, image_id: str) -> EnvironmentSpec | None:
+def environment_by_digest(stored: object, image_id: str) -> EnvironmentSpec | None:
     """Return the environment of an earlier launch, with the very image that ran where the kubelet named its digest; None when the stored
     spec cannot be read."""
     try:

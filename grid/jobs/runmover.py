@@ -52,7 +52,7 @@ class RunMover:
                 await self.move_some()
                 backoff.reset()
             except Exception as error:
-                if not self._troubles.are_why(error):
+                if not self._troubles.handles(error):
                     logger.exception("runs of jobs not moved on")
                 await asyncio.sleep(backoff.next())
 

@@ -9,9 +9,9 @@ from django.core.management.base import CommandError
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection
 
 from grid.checks import former_databases
-from grid.core.keptfiles import LEAST_ROOM, SECRET_KEY, KeptFile, damages, database_rows, json_of, lack_of_room
+from grid.core.data_files import LEAST_ROOM, SECRET_KEY, ManagedFile, damages, database_rows, json_of, lack_of_room
 from grid.dataplanes import UnsupportedDataPlanes, data_planes
-from grid.sandbox.keptfiles import KEPT_FILES as CLUSTER_FILES
+from grid.sandbox.data_files import KEPT_FILES as CLUSTER_FILES
 
 
 class _Login(msgspec.Struct):
@@ -26,24 +26,24 @@ DATABASE_FILES = database_rows(
     "move its whole folder away and start afresh: all of it, and everything that runs, is then lost",
     "django_migrations",
 )
-KEPT_FILES: tuple[KeptFile, ...] = (
+KEPT_FILES: tuple[ManagedFile, ...] = (
     *DATABASE_FILES,
     SECRET_KEY,
-    KeptFile(
+    ManagedFile(
         "demo-users.json",
         "the passwords of the demo accounts as they were first printed",
         "move it away: the passwords stay as they are but are no longer printed, and GRID_DEMO=1 .venv/bin/python manage.py "
         "changepassword NAME sets one",
         json_of(list[_Login]),
     ),
-    KeptFile("kubeconfig", "the way to reach the embedded cluster", made_anew=True),
-    KeptFile("run", "what is needed while Compute Grid runs", is_folder=True),
-    KeptFile("run/lock", "nothing: it shows that Compute Grid runs here", may_be_empty=True, is_written=True),
-    KeptFile("run/processes.json", "which programs run", may_be_empty=True, made_anew=True),
-    KeptFile("log", "what the programs printed", is_folder=True),
-    KeptFile("log/*.log*", "what a program printed", may_be_empty=True, is_written=True),
-    KeptFile("images", "pulled images", is_folder=True, is_free_below=True),
-    KeptFile("cluster", "the embedded cluster", is_folder=True),
+    ManagedFile("kubeconfig", "the way to reach the embedded cluster", made_anew=True),
+    ManagedFile("run", "what is needed while Compute Grid runs", is_folder=True),
+    ManagedFile("run/lock", "nothing: it shows that Compute Grid runs here", may_be_empty=True, is_written=True),
+    ManagedFile("run/processes.json", "which programs run", may_be_empty=True, made_anew=True),
+    ManagedFile("log", "what the programs printed", is_folder=True),
+    ManagedFile("log/*.log*", "what a program printed", may_be_empty=True, is_written=True),
+    ManagedFile("images", "pulled images", is_folder=True, is_free_below=True),
+    ManagedFile("cluster", "the embedded cluster", is_folder=True),
     *(replace(kept, name=f"cluster/{kept.name}") for kept in CLUSTER_FILES),
 )
 

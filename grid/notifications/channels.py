@@ -32,7 +32,7 @@ def sends_mail() -> bool:
     return bool(settings.EMAIL_HOST and settings.DEFAULT_FROM_EMAIL)
 
 
-def outward_channels(user: User) -> Collection[Delivery.Channel]:
+def external_channels(user: User) -> Collection[Delivery.Channel]:
     """Return the channels out of the page that a person can choose."""
     found = []
     if sends_mail() and user.email:
@@ -96,7 +96,7 @@ def encrypt_targets_again() -> tuple[int, int]:
 
 def ask_for_test(user: User, channel: str, *, now: datetime) -> int:
     """Have a test sent through a channel, once; return the id of its delivery. Raise Rejected."""
-    if channel not in outward_channels(user):
+    if channel not in external_channels(user):
         raise Rejected([Problem("channel", _("This channel is not set up for you."), "not_offered")])
     with transaction.atomic():
         list(User.objects.select_for_update(no_key=True).filter(pk=user.pk).values_list("pk"))

@@ -22,7 +22,7 @@ from grid.models import (
     User,
 )
 from grid.models.execution import object_name_of
-from grid.notifications.channels import outward_channels
+from grid.notifications.channels import external_channels
 from grid.notifications.events import (
     ChosenChannels,
     SweepCounts,
@@ -206,7 +206,7 @@ def _outward(channels: ChosenChannels, owner: User) -> list[Delivery.Channel]:
     """Return the chosen channels that lead out of the page and are set up for the owner."""
     if not channels.email and not channels.webhook:
         return []
-    return [channel for channel in outward_channels(owner) if getattr(channels, channel)]
+    return [channel for channel in external_channels(owner) if getattr(channels, channel)]
 
 
 def _clean(text: str) -> str:

@@ -140,7 +140,7 @@ class Sender:
             try:
                 await self._database(record_result, parcel, result, now=self._clock())
             except Exception as error:
-                if not self._troubles.are_why(error):
+                if not self._troubles.handles(error):
                     logger.exception("not recorded whether a notification was sent")
                 await asyncio.sleep(backoff.next())
             else:

@@ -13,7 +13,7 @@ from yarl import URL
 
 from grid.core.egress import Block
 from grid.core.translation import gettext as _
-from grid.edge.outward import OutwardConnections
+from grid.edge.guarded_connector import GuardedConnector
 from grid.notifications.letters import SENT, SendResult
 
 SECONDS = 10.0  # for all of it
@@ -38,7 +38,7 @@ class Poster:
         tls: ssl.SSLContext | None = None,
         seconds: float = SECONDS,
     ) -> None:
-        self._connections = OutwardConnections(allowed, denied, name="webhook")
+        self._connections = GuardedConnector(allowed, denied, name="webhook")
         self._tls = tls
         self._seconds = seconds
 

@@ -17,9 +17,9 @@ from grid.database.periodic import PeriodicTask
 from grid.executions.context import Context
 from grid.models import Execution, NotificationChoice, NotificationEvent, QueueNotice
 from grid.notifications import outbox
-from grid.queue.expectation.basis import WaitEstimate
-from grid.queue.expectation.estimate import estimates
-from grid.queue.expectation.reading import read_facts
+from grid.queue.wait_estimate.estimate import estimates
+from grid.queue.wait_estimate.inputs import WaitEstimate
+from grid.queue.wait_estimate.reading import read_facts
 
 LOOK_SECONDS = 30.0
 WAITED = timedelta(minutes=2)  # whoever waits for less is at the page still

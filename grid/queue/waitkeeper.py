@@ -12,15 +12,15 @@ from grid.core.workqueue import in_slices
 from grid.database.periodic import PeriodicTask
 from grid.diagnosis.diagnosis import since
 from grid.diagnosis.held import is_unplaced
-from grid.diagnosis.placement import Surroundings
+from grid.diagnosis.placement import SchedulingContext
 from grid.diagnosis.placement.outlook import outlook_of
 from grid.executions.caches import execution_of
 from grid.executions.context import Context
 from grid.kube.objects import Event, Pod, is_refused
-from grid.queue.expectation import observing
-from grid.queue.expectation.observed import Observed, OnNode
-from grid.queue.expectation.outcomes import keep_predictions
-from grid.queue.expectation.room import RoomFacts, RoomSeeker
+from grid.queue.wait_estimate import observing
+from grid.queue.wait_estimate.capacity import RoomFacts, RoomSeeker
+from grid.queue.wait_estimate.observed import Observed, OnNode
+from grid.queue.wait_estimate.outcomes import keep_predictions
 
 KEEP_SECONDS = 10.0
 LIST_SECONDS = 60.0  # between two lists of the nodes
@@ -69,7 +69,7 @@ class WaitKeeper:
                 seekers.append(observing.seeker(pod, outlook.nodes, execution_of(pod), is_needed=self._is_needed(pod)))
         return Observed(new_nodes, on_node, await self._room(seekers, around))
 
-    async def _around(self, crowded: Sequence[Pod]) -> Surroundings | None:
+    async def _around(self, crowded: Sequence[Pod]) -> SchedulingContext | None:
         """Return the nodes and what is requested of them if one of the pods was not judged yet; None when it is not time, or nothing can
         be read."""
         context, now = self._context, self._context.clock()
@@ -95,7 +95,7 @@ class WaitKeeper:
         """Return whether the list knows what may keep the pod off a node; later pods are judged by the next list."""
         return self._context.nodes.is_listed_after(pod) and self._context.nodes.can_judge(pod)
 
-    async def _room(self, seekers: Sequence[RoomSeeker], around: Surroundings) -> RoomFacts:
+    async def _room(self, seekers: Sequence[RoomSeeker], around: SchedulingContext) -> RoomFacts:
         """Return what the seekers find on the nodes. The pods of executions are the only ones there whose end can be told."""
         on = dict[str, list[Pod]]()
         for pod in self._context.pods.values():

@@ -50,7 +50,7 @@ class WaitReasonWriter:
                 await self.write()
                 backoff.reset()
             except Exception as error:
-                if not self._troubles.are_why(error):
+                if not self._troubles.handles(error):
                     logger.exception("not written why executions wait")
                 await asyncio.sleep(backoff.next())
 

@@ -14,7 +14,7 @@ from grid.core.labels import APP_COMPONENT, HEAD, WORKER, Keys
 from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Diagnosis, latest
 from grid.diagnosis.held import is_settled, is_unplaced, scheduler_message
-from grid.diagnosis.placement import NodeKinds, Surroundings
+from grid.diagnosis.placement import NodeKinds, SchedulingContext
 from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.placement.outlook import Outlook, outlook_of
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
@@ -147,14 +147,14 @@ class PodExplainer:
         unknown = pod.spec.volumes if around.claims is None and "volume" in said.lower() else None
         return reachable_from(pod, around), problem and (problem.sentence, problem.severity), unknown
 
-    def _around(self, pod: Pod, names_others: bool) -> Surroundings:
+    def _around(self, pod: Pod, names_others: bool) -> SchedulingContext:
         caches = self._caches
         # Their reports of health leave the nodes as pods see them.
         if self._kinds[0] != caches.room_changes.nodes_version:
             self._kinds = caches.room_changes.nodes_version, NodeKinds(tuple(caches.nodes.values()))
         kinds = self._kinds[1]
         known = caches.volumes.known_for(pod)
-        return Surroundings(
+        return SchedulingContext(
             nodes=kinds.nodes,
             kinds=kinds,
             pods=caches.pods.values,

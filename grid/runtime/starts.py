@@ -12,9 +12,9 @@ from grid.core.labels import APP_COMPONENT, WORKER
 from grid.core.workqueue import in_slices
 from grid.diagnosis.nodeimages import size_of
 from grid.kube.objects import Node, Pod, is_refused
-from grid.queue.expectation import observing
-from grid.queue.expectation.observed import Observed, OnNode
-from grid.queue.expectation.room import RoomFacts, RoomSeeker
+from grid.queue.wait_estimate import observing
+from grid.queue.wait_estimate.capacity import RoomFacts, RoomSeeker
+from grid.queue.wait_estimate.observed import Observed, OnNode
 from grid.runtime import Runtime
 
 STARTING = frozenset({"queued", "deploying", "preparing"})

@@ -8,7 +8,7 @@ PUBLIC = (
     "cluster",
     "controllers.autoscaler",
     "controllers.scaling.model",
-    "keptfiles",
+    "data_files",
     "kubelet",
     "needs",
     "pools",

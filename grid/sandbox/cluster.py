@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grid.core.keptfiles import LEAST_ROOM, damages, lack_of_room
+from grid.core.data_files import LEAST_ROOM, damages, lack_of_room
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.certificates import write_private
 from grid.sandbox.apiserver.furnishing import furnish_repositories
@@ -31,10 +31,10 @@ from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.nodelifecycle import NodeTimeouts
 from grid.sandbox.controllers.scaling.model import ScalingSettings
 from grid.sandbox.controllers.scheduler import Scheduler
+from grid.sandbox.data_files import KEPT_FILES
 from grid.sandbox.imagebuilds import ImageBuilds
 from grid.sandbox.images import BadCatalogue, ImageCatalogue
 from grid.sandbox.imagestore import ImageStore
-from grid.sandbox.keptfiles import KEPT_FILES
 from grid.sandbox.kubelet import Fleet, FleetSettings, run_kubelets
 from grid.sandbox.kubelet.simulated_runtime import SimulatedImages
 from grid.sandbox.metricsserver import MetricsServer

@@ -111,7 +111,7 @@ def examine(request: TierRequest, pool: PoolShapes) -> TierFit:
     if alone.best is None or not request.beside:
         return alone
     fit = _examine(request, pool)
-    return fit if fit.best is not None else replace(fit, problem=_no_room_beside(request, as_seen(fit.seen)))
+    return fit if fit.best is not None else replace(fit, problem=_no_room_with_sidecars(request, as_seen(fit.seen)))
 
 
 def _examine(request: TierRequest, pool: PoolShapes) -> TierFit:
@@ -226,7 +226,7 @@ def _problem(request: TierRequest, pool: PoolShapes, fit: TierFit) -> Diagnosis:
     return Diagnosis("away", sentence, "wait", "operator", _("Ask an operator about these nodes."))
 
 
-def _no_room_beside(request: TierRequest, ending: str) -> Diagnosis:
+def _no_room_with_sidecars(request: TierRequest, ending: str) -> Diagnosis:
     """Explain a tier that fits exactly: there is no room for what stands beside programs."""
     sentence = _(
         "No node of the pool {pool} has room for this tier and, beside it, {beside} for {sidecars}{ending}.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from grid.diagnosis.resources import resource_amounts
-from grid.executions.front import FrontSpec
+from grid.executions.front import AuthProxySpec
 from grid.executions.kinds import all_kinds, kind_of
 from grid.executions.launchsettings import launch_settings
 from grid.executions.preview import requests_of, tolerations_of
@@ -22,7 +22,7 @@ class Sidecars:
     """What may stand beside programs that are launched now: the executor, and nginx in front of web pages."""
 
     files: FilesSpec | None = None
-    front: FrontSpec | None = None
+    front: AuthProxySpec | None = None
 
 
 def sidecars() -> Sidecars:

@@ -6,7 +6,7 @@ for apps too. Others import `workspaces` and what `shutdown` says of an executio
 
 PUBLIC = (
     "kind",
-    "shutdown.keep",
+    "shutdown.extend",
     "shutdown.limits",
     "shutdown.observer",
     "shutdown.records",

@@ -3,7 +3,7 @@
 import pytest
 from django.db import IntegrityError, transaction
 
-from grid.executions.offers import may_launch_in
+from grid.executions.launch_choices import may_launch_in
 from grid.models import Membership, Project
 from tests.support.shop import Shop
 

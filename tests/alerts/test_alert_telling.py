@@ -7,8 +7,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 import pytest
 from pytest_django.fixtures import Settings
 
-from grid.alerts import telling
-from grid.alerts.telling import AlertTeller, is_anything_untold, tell_operators
+from grid.alerts import alert_notifier as telling
+from grid.alerts.alert_notifier import AlertNotifier, has_unsent, tell_operators
 from grid.alerts.webhook import HeardAlert, keep
 from grid.models import Alert, AlertSilence, Delivery, Notification, NotificationChoice
 from tests.conftest import People
@@ -85,12 +85,12 @@ def test_silenced_alert_is_notified_after_silence_unless_already_over(people: Pe
     matchers = {"alertname": "NodeNotReady"}
     silence = AlertSilence.objects.create(name="x", matchers=matchers, reason="known", until_at=NOW + SECOND)
     AlertSilence.objects.create(name="y", matchers={}, reason="of nothing", until_at=NOW + timedelta(days=9))
-    assert not is_anything_untold(NOW)
+    assert not has_unsent(NOW)
     assert tell_operators(now=NOW) == 0
     hear(1, "resolved")
     assert tell_operators(now=silence.until_at) == 1
     assert {title for _, title, _ in told()} == {"NodeNotReady fires"}
-    assert not is_anything_untold(silence.until_at)
+    assert not has_unsent(silence.until_at)
 
 
 @pytest.mark.django_db
@@ -100,9 +100,9 @@ def test_unnotified_ended_alert_takes_no_slot_of_later_ones(people: People, monk
         hear(number)
         hear(number, "resolved")
     hear(2)
-    assert is_anything_untold(NOW)
+    assert has_unsent(NOW)
     assert [tell_operators(now=NOW) for _ in range(3)] == [0, 1, 0]
-    assert not is_anything_untold(NOW)
+    assert not has_unsent(NOW)
 
 
 async def test_alert_flood_is_batched_with_a_minute_between_messages() -> None:
@@ -112,14 +112,14 @@ async def test_alert_flood_is_batched_with_a_minute_between_messages() -> None:
         calls.append(f"{function.__name__} {(now - NOW).seconds}")
         return cast("T", True)
 
-    teller = AlertTeller(database, lambda: now)
+    teller = AlertNotifier(database, lambda: now)
     for _ in range(10):
         await teller.run_once()
         now += 10 * SECOND
     assert calls == [
-        "is_anything_untold 0",
+        "has_unsent 0",
         "tell_operators 10",
-        "is_anything_untold 20",
+        "has_unsent 20",
         "tell_operators 70",
-        "is_anything_untold 80",
+        "has_unsent 80",
     ]

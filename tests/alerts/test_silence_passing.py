@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from pytest_django.fixtures import Settings
 
 from grid.alerts.alertmanager import Alertmanager, AlertmanagerGone, AlertmanagerRefused, KnownSilence, _State
-from grid.alerts.passing import ELSEWHERE, MISSING, SilencePasser
+from grid.alerts.silence_sync import ELSEWHERE, MISSING, SilenceSynchronizer
 from grid.models import Alert, AlertSilence
 from tests.support.shop import NOW
 
@@ -64,7 +64,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.manager, self.now = FakeAlertmanager(), NOW
-        self.passer = SilencePasser(self.manager, self._run, lambda: self.now)
+        self.passer = SilenceSynchronizer(self.manager, self._run, lambda: self.now)
 
     async def _run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await sync_to_async(work)(*args, **kwargs)

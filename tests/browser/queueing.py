@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from asgiref.sync import sync_to_async
 
-from dashboard.starts import expected
+from dashboard.starts import expected_waits as expected
 from grid.models import ConfigRecord, Execution, HardwareTier
 from grid.runtime.executionrows import read_rows
 from tests.browser import executing

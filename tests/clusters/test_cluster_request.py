@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
 from grid.environments.declaredversions import declared_by, version_mismatch
-from grid.executions.offers import environments_for, tiers_for
+from grid.executions.launch_choices import environments_for, tiers_for
 from grid.executions.request import cluster_id_for, submit
 from grid.executions.spec import ScalingSpec, parse_spec
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry

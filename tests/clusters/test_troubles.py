@@ -48,10 +48,10 @@ def test_trouble_is_logged_once_a_minute_and_when_over(caplog: pytest.LogCapture
     full.sqlite_errorname = "SQLITE_FULL"
     caplog.set_level(logging.INFO)
     for now in range(0, 100, 10):  # noqa: B007  read by the clock
-        assert troubles.are_why(full)
+        assert troubles.handles(full)
         troubles.tell_if_over()
     assert len(caplog.records) == 2
-    assert not troubles.are_why(ValueError("ours"))
+    assert not troubles.handles(ValueError("ours"))
     now = 150.0
     troubles.tell_if_over()
     troubles.tell_if_over()

@@ -33,7 +33,7 @@ from grid.models.environment import Kind
 from grid.queue.launches import why_not_launch
 from grid.sharing import sharing
 from grid.workspaces import workspaces
-from grid.workspaces.shutdown.keep import keep_longer
+from grid.workspaces.shutdown.extend import extend_lifetime
 from tests.controller.kill_world import KillWorld, Replicas
 from tests.support.reading import OWNER
 from tests.support.shop import Shop
@@ -260,7 +260,7 @@ class Story:
 
     def _keep(self) -> None:
         plan = self._one(StopPlan.objects.filter(stops_at__isnull=False, execution__settled_at=None))
-        keep_longer(plan.execution, stops_at=plan.stops_at, by=self.shop.people.owner, now=self.world.now)
+        extend_lifetime(plan.execution, stops_at=plan.stops_at, by=self.shop.people.owner, now=self.world.now)
 
     def _archive(self) -> None:
         self.estate.old_tier.is_archived = True

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.database.writing import LEAST_FREE, database_problems, folder_problems
+from grid.database.write_probe import LEAST_FREE, database_problems, folder_problems
 
 
 def test_folder_with_space_has_no_problem_and_stays_empty(tmp_path: Path) -> None:

@@ -171,13 +171,13 @@ from django.conf import settings
 from django.utils import timezone
 from grid.database.periodic import PeriodicRunner
 from grid.database.trouble import TroubleLog
-from grid.alerts import passing
+from grid.alerts import silence_sync as passing
 from grid.alerts.alertmanager import Alertmanager
 passing.LOOK_SECONDS, passing.MISSING = 0.2, timedelta(seconds=1)
 async def database(work, /, *args, **kwargs):
     return await sync_to_async(work)(*args, **kwargs)
 manager = Alertmanager(settings.ALERTMANAGER_URL)
-passer = passing.SilencePasser(manager, database, timezone.now)
+passer = passing.SilenceSynchronizer(manager, database, timezone.now)
 runner = PeriodicRunner(TroubleLog(lambda: 0.0), clock=timezone.now, rng=random.Random())
 asyncio.run(runner.run([passer.periodic()]))
 """

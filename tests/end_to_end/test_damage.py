@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.core.keptfiles import SECRET_KEY, KeptFile, damages
+from grid.core.data_files import SECRET_KEY, ManagedFile, damages
 from grid.management.varfiles import KEPT_FILES
 from tests.end_to_end.grid import ROOT, Grid
 from tests.support.damage import DAMAGES, as_a_usual_user, noticed, state
@@ -54,7 +54,7 @@ def var(intact: Path, tmp_path: Path) -> Path:
 def test_run_files_and_rows_match_one_to_one(intact: Path) -> None:
     names = [str(path.relative_to(intact)) for path in intact.rglob("*")]
     unknown = [name for name in names if not any(kept.covers(name) for kept in KEPT_FILES)]
-    assert unknown == [], "add a row to grid/management/varfiles.py or grid/sandbox/keptfiles.py"
+    assert unknown == [], "add a row to grid/management/varfiles.py or grid/sandbox/data_files.py"
     idle = [kept.name for kept in KEPT_FILES if not any(kept.covers(name) for name in names)]
     assert set(idle) <= _NOT_OF_A_RUN
 
@@ -128,7 +128,7 @@ def test_lost_cache_is_made_anew(intact: Path, tmp_path: Path) -> None:
     grid.interrupt()
 
 
-def found(var: Path, kept: KeptFile) -> Path:
+def found(var: Path, kept: ManagedFile) -> Path:
     return sorted(var.glob(kept.name))[0] if "*" in kept.name else var / kept.name
 
 

@@ -11,8 +11,8 @@ from grid.environments.packageindex import Advisory, Package, PackageMark, Packa
 from grid.environments.revisions import BuildProgress
 from grid.kube.objects import Node
 from grid.models import AuditEntry, Environment, EnvironmentRevision, User, Workspace
-from grid.queue.expectation.curve import Curve
-from grid.queue.expectation.reading import recent_pace, usual_pull
+from grid.queue.wait_estimate.reading import recent_pace, usual_pull
+from grid.queue.wait_estimate.survival import SurvivalCurve
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_project, make_workspace
@@ -78,8 +78,8 @@ def test_a_large_image_says_how_long_its_pull_takes(
 
 
 def test_the_usual_pull_is_known_from_five_pulls_on() -> None:
-    assert usual_pull(100, Curve([(0.1, True)] * 4)) is None
-    assert usual_pull(100, Curve([(0.1, True)] * 3 + [(0.5, True)] * 2)) == pytest.approx(10.0)
+    assert usual_pull(100, SurvivalCurve([(0.1, True)] * 4)) is None
+    assert usual_pull(100, SurvivalCurve([(0.1, True)] * 3 + [(0.5, True)] * 2)) == pytest.approx(10.0)
 
 
 @pytest.mark.django_db

@@ -10,8 +10,8 @@ from grid.configuration import DEPLOYING_TIMEOUT, MAXIMUM_EXECUTIONS_PER_USER, P
 from grid.controller.controller import Controller
 from grid.core.errors import ClusterUnavailable, NotAllowed
 from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
-from grid.executions import around as module
-from grid.executions.around import KEPT_SECONDS, PATIENCE_SECONDS, NodesAround
+from grid.executions import cluster_snapshot as module
+from grid.executions.cluster_snapshot import KEPT_SECONDS, PATIENCE_SECONDS, ClusterSnapshotLister
 from grid.kube.events import EventStore
 from grid.kube.objects import Node, Pod
 from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, Resource
@@ -187,8 +187,8 @@ class Clock:
     def __init__(self) -> None:
         self.seconds = 0.0
 
-    def nodes(self, cluster: FakeCluster) -> NodesAround:
-        return NodesAround(
+    def nodes(self, cluster: FakeCluster) -> ClusterSnapshotLister:
+        return ClusterSnapshotLister(
             cluster,
             NAMESPACE,
             templates=nothing_remembered,

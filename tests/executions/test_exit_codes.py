@@ -3,7 +3,7 @@
 import pytest
 
 from grid.diagnosis.exits import code_words
-from grid.executions.progress import told_by
+from grid.executions.progress import columns_from_status
 from grid.executions.stopping import request_stop
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
@@ -70,7 +70,7 @@ async def test_stopped_job_has_the_exit_code_of_its_program(shop: Shop) -> None:
 
 def test_sidecar_says_nothing_about_the_end_of_program() -> None:
     beside = pod("job-a", statuses=[container_status("nginx", state=KILLED, imageID=DIGEST)])
-    assert told_by(decode(beside, Pod)) == {}
+    assert columns_from_status(decode(beside, Pod)) == {}
 
 
 @pytest.mark.parametrize(

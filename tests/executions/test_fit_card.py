@@ -14,7 +14,7 @@ from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds
 from grid.kube.limits import ResourceQuota
-from grid.queue.expectation.basis import WaitEstimate
+from grid.queue.wait_estimate.inputs import WaitEstimate
 from tests.support.builders import decode
 from tests.support.golden import assert_golden
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from grid.configuration import FRONT_ENABLED, FRONT_MAXIMUM_BODY
 from grid.diagnosis.shortages import needed
-from grid.executions.front import FrontSpec, configuration, front_port, token
+from grid.executions.front import AuthProxySpec, configuration, front_port, token
 from grid.executions.launchrequest import JobSettings
 from grid.executions.preview import Preview
 from grid.executions.request import draft
@@ -26,7 +26,7 @@ from tests.support.golden import assert_golden
 from tests.support.podsecurity import violations
 from tests.support.shop import NOW, Shop
 
-FRONT = FrontSpec(
+FRONT = AuthProxySpec(
     image="nginx:1",
     port=19080,
     cores="10m",
@@ -81,7 +81,7 @@ def test_the_front_never_has_its_programs_port() -> None:
 
 
 def test_workspaces_have_enabled_fronts_where_there_is_an_image(shop: Shop, configure: Callable[..., None]) -> None:
-    def front() -> FrontSpec | None:
+    def front() -> AuthProxySpec | None:
         return parse_spec(draft(shop.request(), now=NOW, execution_id="new")[0]).front
 
     assert front() is None

@@ -7,7 +7,7 @@ import pytest
 from django.test import override_settings
 
 from grid.executions import ingress
-from grid.executions.front import FrontSpec, IngressSpec, configuration
+from grid.executions.front import AuthProxySpec, IngressSpec, configuration
 from grid.executions.ingress import auth_key
 from grid.executions.request import draft
 from grid.executions.spec import parse_spec
@@ -22,7 +22,7 @@ from tests.support.shop import NOW, Shop
 INGRESS = IngressSpec(
     class_name="nginx", tls_secret="wildcard", origin="https://abc.workspaces.test:8443", proxy="proxy.system.svc:80"
 )
-FRONT = FrontSpec(image="nginx:1", port=19080, cores="10m", memory="32Mi", body_mebibytes=64, ingress=INGRESS)
+FRONT = AuthProxySpec(image="nginx:1", port=19080, cores="10m", memory="32Mi", body_mebibytes=64, ingress=INGRESS)
 asked_for = override_settings(
     FRONT_IMAGE="nginx:1", INGRESS_CLASS="nginx", WORKSPACE_ORIGIN="https://workspaces.test", WORKSPACE_PATHS=False
 )

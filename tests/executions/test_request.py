@@ -11,7 +11,7 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 
 from grid.configuration import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
-from grid.executions.offers import environments_for, may_launch_in, projects_for, tiers_for
+from grid.executions.launch_choices import environments_for, may_launch_in, projects_for, tiers_for
 from grid.executions.request import submit, validate
 from grid.executions.spec import parse_spec
 from grid.executions.stopping import request_stop

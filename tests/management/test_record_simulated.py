@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from grid.core.labels import KEYS, NODE_POOL
-from grid.executions.offers import environments_for, tiers_for
+from grid.executions.launch_choices import environments_for, tiers_for
 from grid.executions.spec import parse_spec
 from grid.kube.objects import Pod
 from grid.management.commands import record_simulated as command

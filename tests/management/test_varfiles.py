@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from grid.core.keptfiles import SECRET_KEY, KeptFile, damage, damages, lack_of_room
+from grid.core.data_files import SECRET_KEY, ManagedFile, damage, damages, lack_of_room
 from grid.management.varfiles import KEPT_FILES
-from grid.sandbox.keptfiles import KEPT_FILES as CLUSTER_FILES
+from grid.sandbox.data_files import KEPT_FILES as CLUSTER_FILES
 from tests.support.damage import DAMAGES, as_a_usual_user, noticed, state
 from tests.support.varfolder import make_var
 
@@ -58,7 +58,7 @@ def test_looking_changes_nothing(var: Path) -> None:
 
 
 @pytest.mark.parametrize(("kept", "damage"), _CASES)
-def test_damaged_file_is_reported_in_a_single_sentence(var: Path, kept: KeptFile, damage: str) -> None:
+def test_damaged_file_is_reported_in_a_single_sentence(var: Path, kept: ManagedFile, damage: str) -> None:
     path = sorted(var.glob(kept.name))[0]
     DAMAGES[damage](path)
     (sentence,) = damages(var, KEPT_FILES)
@@ -76,8 +76,8 @@ def test_unreadable_file_is_reported_with_its_needed_owner(var: Path) -> None:
     for kept in harmed:
         DAMAGES["unreadable"](sorted(var.glob(kept.name))[0])
     code = (
-        "import sys; from pathlib import Path; from grid.core.keptfiles import damages;"
-        "from grid.sandbox.keptfiles import KEPT_FILES, KeptFile; import grid.core.keptfiles as k;"
+        "import sys; from pathlib import Path; from grid.core.data_files import damages;"
+        "from grid.sandbox.data_files import KEPT_FILES, ManagedFile; import grid.core.data_files as k;"
         "print(*damages(Path(sys.argv[1]) / 'cluster', KEPT_FILES), *damages(Path(sys.argv[1]), [k.SECRET_KEY]), sep='\\n')"
     )
     answer = subprocess.run(
@@ -119,7 +119,7 @@ def test_disk_without_space_is_reported_even_without_folder(tmp_path: Path) -> N
 
 
 def test_vanishing_file_is_fine_but_dangling_link_is_damage(tmp_path: Path) -> None:
-    kept = KeptFile("grid.sqlite3-wal", "the newest changes")
+    kept = ManagedFile("grid.sqlite3-wal", "the newest changes")
     path = tmp_path / kept.name
     assert damage(path, kept) == ""
     path.symlink_to(tmp_path / "nowhere")

@@ -16,7 +16,7 @@ from dashboard.nodes.viewmodels.misconfigured import NeverStarted
 from dashboard.shell.viewmodels.format import clock_time
 from grid.audit import entries as audit
 from grid.core.labels import NODE_POOL
-from grid.database import writing
+from grid.database import write_probe as writing
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models import AuditEntry, State, User
 from grid.models.dataplane import LOCAL

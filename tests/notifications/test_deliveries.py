@@ -17,7 +17,7 @@ from grid.notifications.channels import (
     MOST_TESTS,
     ask_for_test,
     encrypt_targets_again,
-    outward_channels,
+    external_channels,
     remove_target,
     set_target,
 )
@@ -295,7 +295,7 @@ def test_tests_are_limited_to_configured_channels(ada: User, settings: Settings)
     for channel in (EMAIL, "in_page", "", "x"):
         with pytest.raises(Rejected, match="not set up"):
             ask_for_test(ada, channel, now=NOW)
-    assert outward_channels(ada) == [WEBHOOK]
+    assert external_channels(ada) == [WEBHOOK]
 
 
 @pytest.mark.parametrize(

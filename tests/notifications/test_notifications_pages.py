@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from dashboard.notifications.pages import notified as pages
+from dashboard.notifications.pages import bell as pages
 from dashboard.notifications.pages.notifications import PAGE_LENGTH
 from dashboard.notifications.records import mark_read
 from dashboard.notifications.viewmodels.notifications import bell_view

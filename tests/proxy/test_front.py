@@ -24,7 +24,7 @@ from grid.executions.front import (
     STATUS_PATH,
     TOKEN_HEADER,
     USE_PATH,
-    FrontSpec,
+    AuthProxySpec,
     IngressSpec,
     configuration,
     key_file,
@@ -88,8 +88,8 @@ class Front:
         return (self.folder / "log").read_text()
 
     @property
-    def spec(self) -> FrontSpec:
-        return FrontSpec(
+    def spec(self) -> AuthProxySpec:
+        return AuthProxySpec(
             image="",
             port=self.port,
             cores="",

@@ -12,15 +12,15 @@ from grid.core.reasons import sentence_of
 from grid.models import ConfigRecord, Execution, StartUp, StopPlan, WaitPrediction
 from grid.models.dataplane import LOCAL
 from grid.queue.admission import admit_waiting
-from grid.queue.expectation.accuracy import Accuracy, accuracy_of
-from grid.queue.expectation.basis import chance
-from grid.queue.expectation.curve import FEWEST, Curve
-from grid.queue.expectation.estimate import estimates
-from grid.queue.expectation.observed import Observed
-from grid.queue.expectation.outcomes import keep_predictions, read_accuracy
-from grid.queue.expectation.reading import read_facts
-from grid.queue.expectation.simulation import Holder, Simulation
 from grid.queue.quota import QuotaSnapshot, admit
+from grid.queue.wait_estimate.accuracy import Accuracy, accuracy_of
+from grid.queue.wait_estimate.estimate import estimates
+from grid.queue.wait_estimate.inputs import chance
+from grid.queue.wait_estimate.observed import Observed
+from grid.queue.wait_estimate.outcomes import keep_predictions, read_accuracy
+from grid.queue.wait_estimate.reading import read_facts
+from grid.queue.wait_estimate.simulation import Holder, Simulation
+from grid.queue.wait_estimate.survival import FEWEST, SurvivalCurve
 from tests.queue.test_queue_order import moved_snapshots
 from tests.queue.test_quota import waiting
 from tests.support.reading import OWNER
@@ -28,26 +28,26 @@ from tests.support.shop import NOW, Shop
 
 
 def test_the_remaining_time_depends_on_the_age() -> None:
-    curve = Curve([(60.0, True)] * 8 + [(600.0, True)] * 8)
+    curve = SurvivalCurve([(60.0, True)] * 8 + [(600.0, True)] * 8)
     assert curve.remaining(0.5) == 60
     assert curve.remaining(0.5, 100) == 500
 
 
 def test_running_life_counts_as_at_least_so_long() -> None:
     ended = [(60.0, True)] * 6
-    assert Curve(ended).remaining(0.9) == 60
-    assert Curve([*ended, *[(300.0, False)] * 6]).remaining(0.9) == inf
+    assert SurvivalCurve(ended).remaining(0.9) == 60
+    assert SurvivalCurve([*ended, *[(300.0, False)] * 6]).remaining(0.9) == inf
 
 
 def test_few_or_too_short_ones_say_nothing() -> None:
-    assert not Curve([(60.0, True)] * (FEWEST - 1)).covers(0)
-    assert Curve([(60.0, True)] * FEWEST).covers(0)
-    assert not Curve([(60.0, True)] * FEWEST).covers(61)
+    assert not SurvivalCurve([(60.0, True)] * (FEWEST - 1)).covers(0)
+    assert SurvivalCurve([(60.0, True)] * FEWEST).covers(0)
+    assert not SurvivalCurve([(60.0, True)] * FEWEST).covers(61)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.booleans()), max_size=30), st.floats(0, 1e6))
 def test_a_larger_share_never_ends_sooner(durations: list[tuple[float, bool]], age: float) -> None:
-    found = [Curve(durations).remaining(share / 10, age) for share in range(1, 10)]
+    found = [SurvivalCurve(durations).remaining(share / 10, age) for share in range(1, 10)]
     assert found == sorted(found)
     assert all(seconds >= 0 for seconds in found)
 

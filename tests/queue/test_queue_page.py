@@ -9,7 +9,7 @@ from dashboard.queue.viewmodels.waiting import queue_fragments, queue_row
 from dashboard.shell.fragments import render_fragment
 from dashboard.starts.viewmodels.expected_wait import wait_line
 from grid.models import AuditEntry, Execution, QueueOrder, State
-from grid.queue.expectation.basis import WaitEstimate
+from grid.queue.wait_estimate.inputs import WaitEstimate
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import ROW, make_execution, make_project, read_executions

@@ -12,9 +12,9 @@ from grid.executions.launchrequest import JobSettings
 from grid.executions.stopping import request_stop
 from grid.models import Execution, Job, JobRun, Notification, NotificationChoice, User
 from grid.models.dataplane import LOCAL
-from grid.queue.expectation.basis import WaitEstimate
 from grid.queue.ordering import hold
 from grid.queue.queuewatch import QueuedLaunch, news_of, tell_queue
+from grid.queue.wait_estimate.inputs import WaitEstimate
 from tests.queue.test_at_once import at_once
 from tests.support.database import database_on_file
 from tests.support.shop import NOW, Shop

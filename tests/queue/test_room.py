@@ -5,7 +5,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.queue.expectation.room import Occupant, RoomFacts, RoomSeeker, fits, room_waits
+from grid.queue.wait_estimate.capacity import Occupant, RoomFacts, RoomSeeker, fits, room_waits
 
 NODES = ("a", "b", "c")
 LAST = 60  # seconds: all that ends has ended by then

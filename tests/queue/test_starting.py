@@ -5,13 +5,13 @@ from math import inf
 
 import pytest
 
-from grid.queue.expectation.basis import Key, WaitEstimate, WaitFacts, Work, placed
-from grid.queue.expectation.curve import Curve
-from grid.queue.expectation.estimate import estimates
-from grid.queue.expectation.observed import Observed, OnNode
-from grid.queue.expectation.room import Occupant, RoomFacts, RoomSeeker
-from grid.queue.expectation.simulation import Holder
 from grid.queue.quota import QuotaSnapshot
+from grid.queue.wait_estimate.capacity import Occupant, RoomFacts, RoomSeeker
+from grid.queue.wait_estimate.estimate import estimates
+from grid.queue.wait_estimate.inputs import Key, WaitEstimate, WaitFacts, Work, placed
+from grid.queue.wait_estimate.observed import Observed, OnNode
+from grid.queue.wait_estimate.simulation import Holder
+from grid.queue.wait_estimate.survival import SurvivalCurve
 
 KEY: Key = ("in", "workspace", "default", "lab")
 LIFE: Key = ("kind", "workspace")
@@ -20,8 +20,8 @@ SIZE = 2_000_000_000
 SLOW = 1 / 50_000_000  # seconds for each byte at 50 MB/s
 
 
-def always(seconds: float) -> Curve:
-    return Curve([(seconds, True)] * 8)
+def always(seconds: float) -> SurvivalCurve:
+    return SurvivalCurve([(seconds, True)] * 8)
 
 
 def work(id: str, *, age: float = 0.0, starting: bool = False) -> Work:
@@ -31,10 +31,10 @@ def work(id: str, *, age: float = 0.0, starting: bool = False) -> Work:
 def estimate(
     observed: Observed,
     *,
-    starts: Mapping[Key, Curve] | None = None,
-    paces: Mapping[str, Curve] | None = None,
+    starts: Mapping[Key, SurvivalCurve] | None = None,
+    paces: Mapping[str, SurvivalCurve] | None = None,
     sizes: Mapping[str, int] | None = None,
-    lives: Mapping[Key, Curve] | None = None,
+    lives: Mapping[Key, SurvivalCurve] | None = None,
     others: tuple[Work, ...] = (),
     age: float = 0.0,
 ) -> WaitEstimate:
@@ -153,7 +153,7 @@ def test_deadline_is_known_without_a_usual_length() -> None:
         (
             Occupant("r", "a", {"cpu": 1}),
             50.0,
-            {LIFE: Curve([(40.0, True)] * 6)},
+            {LIFE: SurvivalCurve([(40.0, True)] * 6)},
             "Not known: what holds the nodes runs longer than nearly all executions like it did.",
         ),
         (
@@ -165,7 +165,7 @@ def test_deadline_is_known_without_a_usual_length() -> None:
     ],
 )
 def test_unknown_facts_of_the_nodes_are_said(
-    occupant: Occupant, age: float, lives: Mapping[Key, Curve], why: str
+    occupant: Occupant, age: float, lives: Mapping[Key, SurvivalCurve], why: str
 ) -> None:
     found = estimate(crowded(occupant), lives=lives, others=(work("r", age=age),))
     assert (found.expected, found.why) == (None, why)

@@ -11,12 +11,12 @@ from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.controller.controller import Controller
 from grid.core.labels import KEYS
 from grid.diagnosis.placement.outlook import Outlook, outlook_of
-from grid.executions import around
+from grid.executions import cluster_snapshot as around
 from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import Execution, StartUp, WaitPrediction
 from grid.queue import waitkeeper
-from grid.queue.expectation import observing
+from grid.queue.wait_estimate import observing
 from grid.queue.waitkeeper import LIST_SECONDS, WaitKeeper
 from tests.controller.test_controller import Configure
 from tests.controller.world import World, in_world

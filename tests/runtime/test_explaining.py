@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 
 from grid.core.labels import NODE_POOL
 from grid.diagnosis.diagnosis import Diagnosis
-from grid.diagnosis.placement import Surroundings
+from grid.diagnosis.placement import SchedulingContext
 from grid.kube.objects import Event, Pod
 from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS
 from grid.models.dataplane import LOCAL
@@ -27,14 +27,16 @@ class Explained:
     """Stands in for `explain_pod` and keeps what it was called with."""
 
     def __init__(self) -> None:
-        self.around: list[Surroundings | None] = []
+        self.around: list[SchedulingContext | None] = []
 
-    def __call__(self, pod: Pod, events: Sequence[Event], *, now: Any, around: Surroundings | None = None) -> Diagnosis:
+    def __call__(
+        self, pod: Pod, events: Sequence[Event], *, now: Any, around: SchedulingContext | None = None
+    ) -> Diagnosis:
         self.around.append(around)
         return Diagnosis("busy", f"Answer {len(self.around)}.", "wait", "")
 
     @property
-    def last(self) -> Surroundings:
+    def last(self) -> SchedulingContext:
         assert self.around[-1] is not None
         return self.around[-1]
 

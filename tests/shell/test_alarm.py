@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dashboard.shell.pages.alarm import NEVER, Alarm, time_limit
+from dashboard.shell.pages.deadline_timer import NEVER, Alarm, time_limit
 from tests.support.virtual import loop_time, virtual_time
 
 

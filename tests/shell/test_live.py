@@ -23,7 +23,7 @@ from dashboard.shell.access import Role, Viewer
 from dashboard.shell.pages.feed import Feeds, Pace, rendered
 from dashboard.shell.pages.live import FORBIDDEN, INTERNAL_ERROR, LOGGED_OUT, OTHER_ROLE, LiveConsumer, feeds
 from dashboard.shell.pages.page import LivePage
-from dashboard.shell.pages.watching import SessionWatch, read_viewers, session_watch
+from dashboard.shell.pages.session_watch import SessionWatch, read_viewers, session_watch
 from dashboard.shell.viewmodels.live import Fragment
 from grid.accounts.sessions import stored_key
 from grid.database import threads as database

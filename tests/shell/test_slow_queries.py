@@ -13,7 +13,7 @@ from django.conf import settings
 from dashboard.executions.history import HistoryPage, ended_page
 from dashboard.executions.views import executions
 from dashboard.shell.access import Viewer
-from dashboard.shell.pages.watching import SessionWatch
+from dashboard.shell.pages.session_watch import SessionWatch
 from grid.asgi import application
 from grid.database import threads as database
 from grid.models import User

@@ -10,8 +10,8 @@ from django.db import OperationalError
 from pytest_django import DjangoAssertNumQueries
 
 from dashboard.shell.access import Role, Viewer
-from dashboard.shell.pages import watching
-from dashboard.shell.pages.watching import SessionWatch, read_viewers
+from dashboard.shell.pages import session_watch as watching
+from dashboard.shell.pages.session_watch import SessionWatch, read_viewers
 from tests.conftest import People
 from tests.shell.browsing import client_of
 from tests.support.virtual import loop_time, passes, virtual_time

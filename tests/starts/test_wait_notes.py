@@ -6,16 +6,16 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 
 from dashboard.shell.viewmodels.states import StatusLine
-from dashboard.starts.expected import EXPECTED, ExpectedWaits
+from dashboard.starts.expected_waits import EXPECTED, ExpectedWaits
 from dashboard.starts.viewmodels.expected_wait import wait_note, with_note
 from dashboard.starts.wait_records import WaitsRead
 from grid.core.labels import NODE_POOL
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models import Execution, State, WaitPrediction
-from grid.queue.expectation.accuracy import Accuracy
-from grid.queue.expectation.basis import WaitEstimate
-from grid.queue.expectation.curve import FEWEST
-from grid.queue.expectation.observed import Observed
+from grid.queue.wait_estimate.accuracy import Accuracy
+from grid.queue.wait_estimate.inputs import WaitEstimate
+from grid.queue.wait_estimate.observed import Observed
+from grid.queue.wait_estimate.survival import FEWEST
 from grid.runtime import Runtime
 from grid.runtime.starts import observed_starts
 from tests.browser.administering import AUTOSCALER

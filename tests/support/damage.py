@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from grid.core.keptfiles import KeptFile, anything
+from grid.core.data_files import ManagedFile, anything
 
 _PR_CAPBSET_DROP = 24
 _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 1, 2
@@ -60,7 +60,7 @@ DAMAGES: Mapping[str, Callable[[Path], None]] = {
 }
 
 
-def noticed(kept: KeptFile) -> list[str]:
+def noticed(kept: ManagedFile) -> list[str]:
     """The damages that must be refused. What is made anew matters only where it stands in the way."""
     if kept.is_folder:
         return ["file", "nowhere"]

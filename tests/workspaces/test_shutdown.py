@@ -13,7 +13,7 @@ from grid.controller.controller import Controller
 from grid.core.errors import Rejected
 from grid.models import AuditEntry, Execution, LifecycleEntry, Notification, StopPlan
 from grid.models.dataplane import LOCAL
-from grid.workspaces.shutdown.keep import keep_longer
+from grid.workspaces.shutdown.extend import extend_lifetime
 from grid.workspaces.shutdown.records import WatchedRun, carry_out, watched
 from grid.workspaces.shutdown.rules import Look, LookOutcome, decide
 from grid.workspaces.shutdown.watch import ShutdownWatch
@@ -207,22 +207,22 @@ async def test_keeping_moves_stop_within_bound_and_is_recorded(shop: Shop, confi
     await at.minutes(91)
     owner, stops_at = shop.people.owner, plan_of(at.execution).stops_at
     assert stops_at is not None
-    assert keep_longer(at.execution, stops_at=stops_at, by=owner, now=at.world.now) == stops_at + 2 * HOUR
+    assert extend_lifetime(at.execution, stops_at=stops_at, by=owner, now=at.world.now) == stops_at + 2 * HOUR
     entry = AuditEntry.objects.get(object_type="execution")
     assert (entry.actor, entry.object_id) == (owner, at.execution.pk)
     assert reasons(at.execution)[-1] == "KeptLonger"
     with pytest.raises(Rejected, match="alice has already kept it, until 13:00 UTC"):
-        keep_longer(at.execution, stops_at=stops_at, by=owner, now=at.world.now)
+        extend_lifetime(at.execution, stops_at=stops_at, by=owner, now=at.world.now)
     await at.minutes(120)
     second = plan_of(at.execution).stops_at
     assert second == stops_at + 2 * HOUR
     assert len(told()) == 2, "each announcement is told"
-    assert keep_longer(at.execution, stops_at=second, by=owner, now=at.world.now) == stops_at + 3 * HOUR
+    assert extend_lifetime(at.execution, stops_at=second, by=owner, now=at.world.now) == stops_at + 3 * HOUR
     await at.minutes(60)
     third = plan_of(at.execution).stops_at
     assert third is not None
     with pytest.raises(Rejected, match="at most until 3 h beyond it"):
-        keep_longer(at.execution, stops_at=third, by=owner, now=at.world.now)
+        extend_lifetime(at.execution, stops_at=third, by=owner, now=at.world.now)
     await at.minutes(32)
     assert fresh(at.execution).stop_reason == "lifetime"
 
@@ -236,7 +236,7 @@ async def test_a_keep_between_the_look_and_the_stop_wins(shop: Shop, configure: 
     stops_at = plan_of(at.execution).stops_at
     assert stops_at is not None
     read = watched(LOCAL)
-    keep_longer(at.execution, stops_at=stops_at, by=shop.people.operator, now=at.world.now)
+    extend_lifetime(at.execution, stops_at=stops_at, by=shop.people.operator, now=at.world.now)
     assert settle(read, at.world.now + HOUR) == [False]
     assert fresh(at.execution).stop_requested_at is None
 
@@ -307,7 +307,7 @@ def test_concurrent_keeps_extend_the_workspace_once(on_file: Shop, configure: Co
     stops_at = plan_of(execution).stops_at
     assert stops_at == NOW + 2 * HOUR
     people = (on_file.people.owner, on_file.people.operator, on_file.people.admin)
-    refused = at_once(*(lambda by=by: keep_longer(execution, stops_at=stops_at, by=by, now=now) for by in people))
+    refused = at_once(*(lambda by=by: extend_lifetime(execution, stops_at=stops_at, by=by, now=now) for by in people))
     assert len(refused) == 2
     assert all("has already kept it, until 13:00 UTC." in sentence for sentence in refused)
     assert plan_of(execution).kept_lifetime_until == NOW + 4 * HOUR

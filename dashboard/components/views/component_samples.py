@@ -23,7 +23,7 @@ from grid.diagnosis.nodeshapes import NodeShape, PoolShapes
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, TierPromise, phantoms
 from grid.kube.limits import QuotaStatus, ResourceQuota
 from grid.kube.objects import Metadata
-from grid.queue.expectation.basis import WaitEstimate
+from grid.queue.wait_estimate.inputs import WaitEstimate
 from grid.runtime.executionrows import ExecutionRow
 from grid.tiers.rightsize import SizedTier, SmallerTier
 from grid.tiers.tierdoctor import TierRequest

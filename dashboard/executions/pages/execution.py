@@ -35,7 +35,7 @@ from dashboard.shell.viewmodels.events import history
 from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import state_status
-from dashboard.starts.expected import EXPECTED
+from dashboard.starts.expected_waits import EXPECTED
 from dashboard.starts.viewmodels.expected_wait import WaitLine
 from dashboard.starts.viewmodels.startup import StartMeasures, of_phases, waterfall
 from dashboard.usage.viewmodels.contention import short_of_cpu

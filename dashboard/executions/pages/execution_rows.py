@@ -23,7 +23,7 @@ from dashboard.executions.viewmodels.execution_lines import (
 )
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine
-from dashboard.starts.expected import EXPECTED
+from dashboard.starts.expected_waits import EXPECTED
 from dashboard.starts.viewmodels.expected_wait import with_note
 from grid.metrics.usage import Usage
 from grid.runtime import Runtime

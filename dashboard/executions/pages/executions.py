@@ -14,7 +14,7 @@ from dashboard.shell.access import Viewer, may_observe, may_see_execution
 from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.starts.expected import EXPECTED
+from dashboard.starts.expected_waits import EXPECTED
 from grid.kube.hub import Topic
 from grid.runtime import Runtime
 from grid.runtime.executionrows import ExecutionRow

@@ -32,7 +32,7 @@ from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import Pools
-from grid.executions.offers import LAUNCHABLE_KINDS, kinds_for
+from grid.executions.launch_choices import LAUNCHABLE_KINDS, kinds_for
 from grid.executions.preview import pod_plan
 from grid.executions.request import submit
 from grid.executions.spec import tier_spec

@@ -50,7 +50,7 @@ from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.pages.periodic import PeriodicRead
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.starts.expected import EXPECTED
+from dashboard.starts.expected_waits import EXPECTED
 from dashboard.tiers.tier_records import known_shapes
 from dashboard.usage.viewmodels.contention import contended_nodes
 from grid.core.translation import gettext as _

@@ -12,7 +12,7 @@ from grid.core.reasons import Reader
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import plural
-from grid.queue.expectation.basis import WaitEstimate
+from grid.queue.wait_estimate.inputs import WaitEstimate
 from grid.runtime.executionrows import ExecutionRow
 
 REGION = "queue"

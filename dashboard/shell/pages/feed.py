@@ -16,7 +16,7 @@ from typing import Any
 
 from dashboard.shell.access import Viewer
 from dashboard.shell.fragments import RenderedFragments
-from dashboard.shell.pages.alarm import NEVER, Alarm
+from dashboard.shell.pages.deadline_timer import NEVER, Alarm
 from dashboard.shell.pages.lists import SLICE_SECONDS, Breath
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.pages.turns import Turns

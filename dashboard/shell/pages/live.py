@@ -17,10 +17,10 @@ from django.db import DatabaseError
 from django.http import QueryDict
 
 from dashboard.shell.access import Viewer
-from dashboard.shell.pages.alarm import NEVER, time_limit
+from dashboard.shell.pages.deadline_timer import NEVER, time_limit
 from dashboard.shell.pages.feed import Feed, Feeds, rendered
 from dashboard.shell.pages.page import LivePage
-from dashboard.shell.pages.watching import SessionWatch, read_viewers, session_watch
+from dashboard.shell.pages.session_watch import SessionWatch, read_viewers, session_watch
 from dashboard.shell.viewmodels.live import Fragment, PageUpdate, Shown
 from grid.core.errors import NotAllowed
 from grid.core.translation import gettext as _

@@ -13,7 +13,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
 from grid.core.translation import gettext as _
-from grid.database import writing
+from grid.database import write_probe as writing
 from grid.models import Execution
 from grid.runtime import get_runtime
 

@@ -7,7 +7,7 @@ from dashboard.shell.viewmodels.live import ViewModel
 from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.reasons import ANYBODY, Reader, sentence_of
 from grid.core.translation import gettext as _
-from grid.queue.expectation.basis import WaitEstimate
+from grid.queue.wait_estimate.inputs import WaitEstimate
 
 # The least seconds and the step in which a row says them.
 _STEPS = ((10 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 15))

@@ -2,6 +2,6 @@
 
 from grid.diagnosis.placement.alike import NodeKinds
 from grid.diagnosis.placement.explain import explain_placement
-from grid.diagnosis.placement.surroundings import Surroundings
+from grid.diagnosis.placement.surroundings import SchedulingContext
 
-__all__ = ["NodeKinds", "Surroundings", "explain_placement"]
+__all__ = ["NodeKinds", "SchedulingContext", "explain_placement"]

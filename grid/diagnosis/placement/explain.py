@@ -14,7 +14,7 @@ from grid.diagnosis.placement.growth import Growth, growth_of
 from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NEVER, NodeSituation, Placement
 from grid.diagnosis.placement.rows import table
 from grid.diagnosis.placement.sentences import Scene
-from grid.diagnosis.placement.surroundings import Surroundings
+from grid.diagnosis.placement.surroundings import SchedulingContext
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
 from grid.diagnosis.scheduling import explain_scale_up, explain_unscheduled, explain_volume_message
 from grid.kube.objects import Event, Pod
@@ -23,7 +23,9 @@ from grid.kube.objects import Event, Pod
 _STATUS_WRITTEN = timedelta(seconds=60)
 
 
-def explain_placement(pod: Pod, events: Sequence[Event], around: Surroundings | None, *, now: datetime) -> Diagnosis:
+def explain_placement(
+    pod: Pod, events: Sequence[Event], around: SchedulingContext | None, *, now: datetime
+) -> Diagnosis:
     """Explain a pod without a node; `events` are its own, oldest first. Without surroundings, only the messages are read."""
     if around is None:
         return explain_unscheduled(pod, events, now=now)

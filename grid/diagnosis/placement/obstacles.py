@@ -8,8 +8,8 @@ from grid.core.labels import TO_BE_DELETED_TAINT
 from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Lasting
 from grid.diagnosis.placement.alike import NodeQuestion, is_unready
-from grid.diagnosis.placement.between import BetweenPods, counted_by
-from grid.diagnosis.placement.surroundings import Surroundings
+from grid.diagnosis.placement.inter_pod_affinity import InterPodAffinity, counted_by
+from grid.diagnosis.placement.surroundings import SchedulingContext
 from grid.diagnosis.places import untolerated
 from grid.diagnosis.requests import holds_a_node, is_own
 from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
@@ -85,7 +85,7 @@ class NodeSituation:
 class Placement:
     """A pod and its surroundings. A large cluster has thousands of nodes in few situations, so nothing is made for a single node."""
 
-    def __init__(self, pod: Pod, around: Surroundings, *, volumes: Mapping[str, NodeTerms] | None = None) -> None:
+    def __init__(self, pod: Pod, around: SchedulingContext, *, volumes: Mapping[str, NodeTerms] | None = None) -> None:
         """`volumes` are where the volumes of the pod can be reached, by what they are in words."""
         self.pod, self.around = pod, around
         self.needs: ResourceAmounts = {name: amount for name, amount in requested_amounts(pod).items() if amount > 0}
@@ -97,7 +97,7 @@ class Placement:
         self._counted_by = counted_by(pod)
         asked = NodeQuestion(tuple(sorted(labels)), tuple(sorted(self._counted_by)), tuple(sorted(self.needs)))
         self._groups = around.alike(asked)
-        self._between = BetweenPods(pod, around, self._groups)
+        self._between = InterPodAffinity(pod, around, self._groups)
         self._ports = host_ports(pod)
 
     def situations(self) -> list[NodeSituation]:

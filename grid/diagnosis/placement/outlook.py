@@ -9,7 +9,7 @@ from grid.diagnosis.held import explain_held, is_unplaced, scheduler_message
 from grid.diagnosis.placement.explain import has_come
 from grid.diagnosis.placement.growth import growth_of
 from grid.diagnosis.placement.obstacles import Placement
-from grid.diagnosis.placement.surroundings import Surroundings
+from grid.diagnosis.placement.surroundings import SchedulingContext
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
 from grid.kube.objects import Event, Pod
 
@@ -26,7 +26,7 @@ class Outlook:
 _UNKNOWN = Outlook()
 
 
-def outlook_of(pod: Pod, events: Sequence[Event], around: Surroundings, *, now: datetime) -> Outlook:
+def outlook_of(pod: Pod, events: Sequence[Event], around: SchedulingContext, *, now: datetime) -> Outlook:
     """Return the outlook of a pod; `events` are its own, oldest first."""
     if not is_unplaced(pod) or explain_held(pod, events, now=now) is not None:
         return _UNKNOWN

@@ -20,7 +20,7 @@ def _no_events(claim: VolumeClaim) -> Sequence[Event]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class SchedulingContext:
     """The objects around a pod at one moment.
 
     `nodes` are all nodes of the cluster. `pods` returns all pods and is asked only for a pod that has rules about others; `pods_on` returns

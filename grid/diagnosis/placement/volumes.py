@@ -11,7 +11,7 @@ from grid.core.wording import capitalised, listed
 from grid.diagnosis.claims import OURS, claim_words
 from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.held import is_settled
-from grid.diagnosis.placement.surroundings import Surroundings
+from grid.diagnosis.placement.surroundings import SchedulingContext
 from grid.kube.constraints import NodeTerms
 from grid.kube.objects import Pod, StorageClass, Volume, VolumeClaim
 
@@ -35,7 +35,7 @@ class UsedClaim:
         return 2 if self.words in OURS.values() else 1
 
 
-def reachable_from(pod: Pod, around: Surroundings) -> dict[str, NodeTerms]:
+def reachable_from(pod: Pod, around: SchedulingContext) -> dict[str, NodeTerms]:
     """Return where the pod's volumes can be reached, by what they are in words; without those for which no place is known."""
     found = {}
     for used in _used(pod, around):
@@ -46,7 +46,7 @@ def reachable_from(pod: Pod, around: Surroundings) -> dict[str, NodeTerms]:
     return found
 
 
-def explain_claims(pod: Pod, around: Surroundings, said: str, *, now: datetime) -> Diagnosis | None:
+def explain_claims(pod: Pod, around: SchedulingContext, said: str, *, now: datetime) -> Diagnosis | None:
     """Explain the first claim that keeps the pod from every node; None when none does, or when the claims are not known.
 
     A claim without a volume is no reason by itself: some get their volume when the pod gets its node. The scheduler says when it is one.
@@ -67,7 +67,7 @@ def explain_claims(pod: Pod, around: Surroundings, said: str, *, now: datetime) 
     return None
 
 
-def _without_class(used: UsedClaim, around: Surroundings, said: str) -> Diagnosis | None:
+def _without_class(used: UsedClaim, around: SchedulingContext, said: str) -> Diagnosis | None:
     """Explain a claim for which no volume is made, because its storage class does not exist or it has none; None when nothing says so.
 
     What exists decides; where that may not be listed, Kubernetes' last word on the claim does.
@@ -108,7 +108,7 @@ def _without(used: UsedClaim, why: str) -> str:
     return ngettext("{what} has no volume: {why}.", "{what} have no volume: {why}.", used.number, what=what, why=why)
 
 
-def _problem(used: UsedClaim, around: Surroundings, *, unbound: bool, none_available: bool) -> str:
+def _problem(used: UsedClaim, around: SchedulingContext, *, unbound: bool, none_available: bool) -> str:
     what, claim = capitalised(used.words), used.claim
     if claim is None:
         if used.is_ephemeral:
@@ -164,7 +164,7 @@ def _why_none(claim: VolumeClaim, volumes: Iterable[Volume]) -> str:
     return _("no node that may take this reaches a free one{of_class} that is large enough", of_class=of_class)
 
 
-def _used(pod: Pod, around: Surroundings) -> Iterator[UsedClaim]:
+def _used(pod: Pod, around: SchedulingContext) -> Iterator[UsedClaim]:
     if around.claims is None:
         return
     for volume in pod.spec.volumes:

@@ -108,7 +108,7 @@ class MetricCollector(ReconcileObserver):
             logger.debug("metrics not read execution=%s reason=%s", id, error)
             had_values = is_more = False
         except Exception as error:
-            if not self._troubles.are_why(error):
+            if not self._troubles.handles(error):
                 logger.exception("metrics not read execution=%s", id)
             had_values = is_more = False
         one.wait = PERIOD_SECONDS if had_values else min(LONGEST_SECONDS, 2 * one.wait)

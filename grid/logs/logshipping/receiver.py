@@ -13,7 +13,7 @@ from yarl import URL
 
 from grid.core.egress import Block, read_blocks
 from grid.core.translation import gettext as _
-from grid.edge.outward import OutwardConnections
+from grid.edge.guarded_connector import GuardedConnector
 from grid.edge.refusals import cleaned
 from grid.logs.logshipping.encoding import PATH, Verdict, encode, judge
 from grid.logs.logshipping.lines import Portion
@@ -67,7 +67,7 @@ class LogReceiver:
                 self._tls = ssl.create_default_context(cafile=receiver.authorities)
             except OSError as error:  # executions are worth more than their logs
                 self._problem = _("GRID_LOG_RECEIVER_AUTHORITIES cannot be read ({error})", error=type(error).__name__)
-        self._connections = OutwardConnections(allowed, name="log receiver")
+        self._connections = GuardedConnector(allowed, name="log receiver")
 
     def close(self) -> None:
         self._connections.close()

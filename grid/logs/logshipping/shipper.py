@@ -174,7 +174,7 @@ class LogShipper(ReconcileObserver):
         for one, failure in zip(pods, results, strict=True):
             if isinstance(failure, GridError | TimeoutError):
                 self._miss(source_of(one), f"not read to its end: {str(failure) or 'no answer in time'}")
-            elif isinstance(failure, Exception) and not self._troubles.are_why(failure):
+            elif isinstance(failure, Exception) and not self._troubles.handles(failure):
                 logger.error("log not sent to its end pod=%s", one.metadata.key, exc_info=failure)
 
     async def _begin(self, pods: Sequence[Pod]) -> None:
@@ -365,7 +365,7 @@ class LogShipper(ReconcileObserver):
         try:
             await self._context.database(store.note, progress, now=self._context.clock())
         except Exception as error:
-            if not self._troubles.are_why(error):
+            if not self._troubles.handles(error):
                 logger.exception("how far logs were sent is not noted")
             for id, newer in self._progress.items():
                 older = progress.setdefault(id, store.ShippingProgress())

@@ -353,7 +353,7 @@ class ObjectStore:
                 # A full disk ends some transactions itself; others fail only when they commit, and stay open.
                 if database.in_transaction:
                     database.execute("ROLLBACK")
-                self._troubles.are_why(problem)
+                self._troubles.handles(problem)
                 raise not_stored(self._path, problem) from problem
         self.version = version
 

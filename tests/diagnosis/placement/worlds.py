@@ -1,11 +1,11 @@
-"""Surroundings of a pod made from whole objects, and a diagnosis as a person reads it."""
+"""SchedulingContext of a pod made from whole objects, and a diagnosis as a person reads it."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from grid.diagnosis.diagnosis import Diagnosis
-from grid.diagnosis.placement import Surroundings
+from grid.diagnosis.placement import SchedulingContext
 from grid.kube.objects import Node, Pod, StorageClass, Volume, VolumeClaim
 from tests.support.builders import decode
 from tests.support.rooms import room_of
@@ -18,7 +18,7 @@ def surroundings(
     *,
     namespace: str = "",
     **more: Any,
-) -> Surroundings:
+) -> SchedulingContext:
     """`objects` are claims, volumes and storage classes, all of the cluster's; a claim without a namespace is in `namespace`."""
     by_node: dict[str, list[Pod]] = {}
     for one in (decode(pod, Pod) for pod in pods):
@@ -33,7 +33,7 @@ def surroundings(
             volumes[volume.metadata.name] = volume
         elif each.get("kind") == "StorageClass":
             classes[each["metadata"]["name"]] = decode(each, StorageClass)
-    return Surroundings(
+    return SchedulingContext(
         nodes=[decode(node, Node) for node in nodes],
         **{
             "pods": lambda: [one for here in by_node.values() for one in here],

@@ -13,7 +13,7 @@ import pytest
 
 from grid.core.errors import GridError, NotAllowed
 from grid.diagnosis.placement.explain import explain_placement
-from grid.executions.around import NodesAround
+from grid.executions.cluster_snapshot import ClusterSnapshotLister
 from grid.kube.events import EventStore
 from grid.kube.http import HttpKubeApi
 from grid.kube.objects import Pod
@@ -99,7 +99,7 @@ class Storage:
         """What the pages say about a pod, from what they read of this cluster."""
         reader = HttpKubeApi(self.client._source)
         try:
-            around = NodesAround(
+            around = ClusterSnapshotLister(
                 reader,
                 "default",
                 templates=nothing_remembered,

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
-from grid.executions.front import TOKEN_HEADER, FrontSpec, token
+from grid.executions.front import TOKEN_HEADER, AuthProxySpec, token
 from grid.executions.manifests import build
 from grid.executions.spec import EnvironmentSpec, ExecutionSpec
 from grid.kube.resources import PODS, VOLUME_CLAIMS
@@ -33,7 +33,7 @@ pytestmark = [
     ),
 ]
 KEY, PORT, NGINX = "key-of-abc", 19080, "compute-grid/nginx:1"
-FRONT = FrontSpec(image=NGINX, port=PORT, cores="10m", memory="32Mi", body_mebibytes=64)
+FRONT = AuthProxySpec(image=NGINX, port=PORT, cores="10m", memory="32Mi", body_mebibytes=64)
 NOBODY = 65534
 # What a ZeroMQ peer says first (ZMTP 3.1), and where in its answer the other one names how it knows whom it talks to.
 SIGNATURE, MECHANISM = b"\xff" + b"\0" * 8 + b"\x7f\x03\x01", slice(12, 32)

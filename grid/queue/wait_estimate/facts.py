@@ -5,11 +5,11 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
-from grid.queue.expectation.basis import Key, WaitFacts, Work, after_queue, placed, with_node
-from grid.queue.expectation.curve import Curve
-from grid.queue.expectation.observed import Observed
-from grid.queue.expectation.simulation import Holder
 from grid.queue.quota import QuotaSnapshot
+from grid.queue.wait_estimate.inputs import Key, WaitFacts, Work, after_queue, placed, with_node
+from grid.queue.wait_estimate.observed import Observed
+from grid.queue.wait_estimate.simulation import Holder
+from grid.queue.wait_estimate.survival import SurvivalCurve
 from grid.starts.startuphistory import LEAST_PULLED, RECENT_PULLS
 
 COLUMNS = (
@@ -64,9 +64,9 @@ def facts_of(
     return WaitFacts(
         found,
         works,
-        {key: Curve(values) for key, values in lives.items()},
-        {key: Curve(values) for key, values in starts.items()},
-        {pool: Curve(values[:RECENT_PULLS]) for pool, values in paces.items()},
+        {key: SurvivalCurve(values) for key, values in lives.items()},
+        {key: SurvivalCurve(values) for key, values in starts.items()},
+        {pool: SurvivalCurve(values[:RECENT_PULLS]) for pool, values in paces.items()},
         sizes,
         observed or Observed(),
     )

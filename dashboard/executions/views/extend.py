@@ -16,7 +16,7 @@ from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.models import Execution, User
 from grid.runtime import get_runtime
-from grid.workspaces.shutdown.keep import keep_longer
+from grid.workspaces.shutdown.extend import extend_lifetime
 
 
 @require_POST
@@ -42,7 +42,7 @@ async def execution_keep(request: HttpRequest, id: str) -> HttpResponse:
 
 def _keep(id: str, stops_at: datetime, user_id: int) -> datetime:
     by = User.objects.get(pk=user_id)
-    return keep_longer(Execution.objects.get(pk=id), stops_at=stops_at, by=by, now=timezone.now())
+    return extend_lifetime(Execution.objects.get(pk=id), stops_at=stops_at, by=by, now=timezone.now())
 
 
 def _moment(text: str) -> datetime | None:

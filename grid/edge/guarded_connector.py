@@ -18,7 +18,7 @@ from grid.core.egress import Block, may_be_called
 _RESOLVING = 8  # names that are resolved at once; a name server that hangs keeps no other thread of the process
 
 
-class OutwardConnections:
+class GuardedConnector:
     """Makes aiohttp's connectors; `close` it. `allowed` are private addresses that may be called, `denied` public ones that may not."""
 
     def __init__(self, allowed: Iterable[Block], denied: Iterable[Block] = (), *, name: str) -> None:

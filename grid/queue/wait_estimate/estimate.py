@@ -9,12 +9,29 @@ from grid.announcements.rules import MAINTENANCE
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.queue import quota
-from grid.queue.expectation.basis import HIGH, LOW, WaitEstimate, WaitFacts, Work, at_share, chance, curve_of, in_words
-from grid.queue.expectation.curve import Curve
-from grid.queue.expectation.simulation import Simulation
-from grid.queue.expectation.starting import USUAL_START, RoomRuns, after_room, queued_curve, start_curve, start_estimate
 from grid.queue.gate import HELD, TAKEN_OVER, held_words, words_of
 from grid.queue.queue import QueuedUnit
+from grid.queue.wait_estimate.inputs import (
+    HIGH,
+    LOW,
+    WaitEstimate,
+    WaitFacts,
+    Work,
+    at_share,
+    chance,
+    curve_of,
+    in_words,
+)
+from grid.queue.wait_estimate.simulation import Simulation
+from grid.queue.wait_estimate.starting import (
+    USUAL_START,
+    RoomRuns,
+    after_room,
+    queued_curve,
+    start_curve,
+    start_estimate,
+)
+from grid.queue.wait_estimate.survival import SurvivalCurve
 from grid.usage.budgets.rules import CLOSED
 
 # A queue spreads further than its runs: who comes later, and takes a turn before it, is in none of them.
@@ -69,7 +86,7 @@ def _runs(facts: WaitFacts, holders: Sequence[Work]) -> int:
 
 
 def _run(
-    facts: WaitFacts, holders: Sequence[Work], curves: Mapping[str, Curve | None], number: int
+    facts: WaitFacts, holders: Sequence[Work], curves: Mapping[str, SurvivalCurve | None], number: int
 ) -> Mapping[str, float]:
     def life(work: Work) -> float:
         return work.rest(curves[work.id], chance(work.id, number))
@@ -83,7 +100,7 @@ def _run(
 class _UsualRest:
     """How long what holds slots usually goes on, of a user or of tiers; each is worked out once."""
 
-    def __init__(self, holders: Sequence[Work], curves: Mapping[str, Curve | None]) -> None:
+    def __init__(self, holders: Sequence[Work], curves: Mapping[str, SurvivalCurve | None]) -> None:
         self.holders = holders
         self._curves = curves
         self._known: dict[int | frozenset[str], float | None] = {}

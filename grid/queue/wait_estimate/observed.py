@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from grid.queue.expectation.room import RoomFacts
+from grid.queue.wait_estimate.capacity import RoomFacts
 
 
 @dataclass(frozen=True, slots=True)

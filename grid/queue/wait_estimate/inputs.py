@@ -9,10 +9,10 @@ from zlib import crc32
 from grid.core.reasons import Reason
 from grid.core.translation import gettext as _
 from grid.core.wording import duration
-from grid.queue.expectation.curve import Curve
-from grid.queue.expectation.observed import Observed
-from grid.queue.expectation.simulation import Holder
 from grid.queue.quota import QuotaSnapshot
+from grid.queue.wait_estimate.observed import Observed
+from grid.queue.wait_estimate.simulation import Holder
+from grid.queue.wait_estimate.survival import SurvivalCurve
 
 LOW, HIGH = 0.1, 0.9  # shares of the range
 _MASK = (1 << 64) - 1
@@ -34,7 +34,7 @@ class Work:
     pool: str = ""
     ends_within: float = inf
 
-    def rest(self, curve: Curve | None, share: float) -> float:
+    def rest(self, curve: SurvivalCurve | None, share: float) -> float:
         """Return the seconds within which this share of such executions ends, or the announced stop ends it; `curve` is of its lifetime."""
         return min(self.ends_within, curve.remaining(share, self.age) if curve is not None else inf)
 
@@ -61,9 +61,9 @@ class WaitFacts:
 
     snapshot: QuotaSnapshot
     works: Mapping[str, Work]
-    lives: Mapping[Key, Curve]
-    starts: Mapping[Key, Curve]
-    paces: Mapping[str, Curve] = field(default_factory=dict)
+    lives: Mapping[Key, SurvivalCurve]
+    starts: Mapping[Key, SurvivalCurve]
+    paces: Mapping[str, SurvivalCurve] = field(default_factory=dict)
     image_sizes: Mapping[str, int] = field(default_factory=dict)
     observed: Observed = field(default_factory=Observed)
 
@@ -83,7 +83,7 @@ def placed(key: Key, *, with_pull: bool) -> Key:
     return (*key, "placed" if with_pull else "placed, without the pull")
 
 
-def curve_of(curves: Mapping[Key, Curve], keys: Sequence[Key], age: float = 0.0) -> Curve | None:
+def curve_of(curves: Mapping[Key, SurvivalCurve], keys: Sequence[Key], age: float = 0.0) -> SurvivalCurve | None:
     """Return the curve of the closest alike of which enough is known; None when nothing is."""
     return next((curve for key in keys if (curve := curves.get(key)) is not None and curve.covers(age)), None)
 

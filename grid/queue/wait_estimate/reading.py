@@ -7,10 +7,10 @@ from datetime import datetime
 
 from grid.models import Execution, StartUp
 from grid.queue import snapshot
-from grid.queue.expectation.basis import WaitFacts
-from grid.queue.expectation.curve import Curve
-from grid.queue.expectation.facts import COLUMNS, START_COLUMNS, STOPS_AT, facts_of
-from grid.queue.expectation.observed import Observed
+from grid.queue.wait_estimate.facts import COLUMNS, START_COLUMNS, STOPS_AT, facts_of
+from grid.queue.wait_estimate.inputs import WaitFacts
+from grid.queue.wait_estimate.observed import Observed
+from grid.queue.wait_estimate.survival import SurvivalCurve
 from grid.starts.startuphistory import LEAST_PULLED, RECENT_PULLS
 
 HISTORY = 2000  # the latest that have ended
@@ -43,13 +43,13 @@ def read_facts(
 _LOOKED_AT = 1000  # of the newest starts, most of which pulled nothing
 
 
-def usual_pull(size: int, pace: Curve) -> float | None:
+def usual_pull(size: int, pace: SurvivalCurve) -> float | None:
     """Return the seconds within which half the pulls of so many bytes ended; None when too few are known."""
     return size * pace.remaining(0.5) if pace.covers(0.0) else None
 
 
-def recent_pace() -> Curve:
+def recent_pace() -> SurvivalCurve:
     """Return the seconds for each byte of the latest pulls. Its cost does not grow with the history."""
     newest = StartUp.objects.order_by("-at").values_list("pulling", "image_bytes")[:_LOOKED_AT]
     paces = [(pulling / size, True) for pulling, size in newest if pulling and size and size >= LEAST_PULLED]
-    return Curve(paces[:RECENT_PULLS])
+    return SurvivalCurve(paces[:RECENT_PULLS])

@@ -11,8 +11,8 @@ from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
 from grid.diagnosis.startupevents import start_events
 from grid.kube.objects import Event, Node, Pod, true_condition
-from grid.queue.expectation.observed import OnNode
-from grid.queue.expectation.room import Occupant, Rank, RoomFacts, RoomSeeker
+from grid.queue.wait_estimate.capacity import Occupant, Rank, RoomFacts, RoomSeeker
+from grid.queue.wait_estimate.observed import OnNode
 
 MOST_SEEKERS = 500  # pods in line
 MOST_NODES = 1_000  # that they wait for

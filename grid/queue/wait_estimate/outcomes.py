@@ -4,11 +4,11 @@ came of it. The controller calls it every few seconds; doing it twice changes no
 from datetime import datetime, timedelta
 
 from grid.models import Execution, State, WaitPrediction
-from grid.queue.expectation.accuracy import Accuracy, accuracy_of
-from grid.queue.expectation.basis import WaitEstimate
-from grid.queue.expectation.estimate import estimates
-from grid.queue.expectation.observed import Observed
-from grid.queue.expectation.reading import read_facts
+from grid.queue.wait_estimate.accuracy import Accuracy, accuracy_of
+from grid.queue.wait_estimate.estimate import estimates
+from grid.queue.wait_estimate.inputs import WaitEstimate
+from grid.queue.wait_estimate.observed import Observed
+from grid.queue.wait_estimate.reading import read_facts
 
 KEPT = timedelta(days=30)
 LATELY = 100  # outcomes of a stage

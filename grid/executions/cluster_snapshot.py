@@ -17,7 +17,7 @@ import msgspec
 from grid.core.errors import GridError
 from grid.core.translation import gettext as _
 from grid.diagnosis.nodetemplates import NodeTemplate
-from grid.diagnosis.placement import Surroundings
+from grid.diagnosis.placement import SchedulingContext
 from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.room import NodeRoom
 from grid.kube.api import KubeApi
@@ -41,13 +41,13 @@ class _Listed:
 
     at: datetime
     until: float
-    around: Surroundings | None
+    around: SchedulingContext | None
 
     def is_after(self, created: datetime | None) -> bool:
         return created is None or created <= self.at
 
 
-class NodesAround:
+class ClusterSnapshotLister:
     """The last list. Whoever asks meanwhile waits for the same one. `templates` reads what is remembered of the pools' nodes,
     `claim_events` returns what Kubernetes has said of a claim."""
 
@@ -72,12 +72,12 @@ class NodesAround:
         self._awaited_until = 0.0
         self._keeps_pods = True
 
-    async def of(self, pod: Pod) -> Surroundings | None:
+    async def of(self, pod: Pod) -> SchedulingContext | None:
         """Return what is around the pod, from a list that is younger than the pod; None when it is not known."""
         around = await self.since(pod.metadata.creation_timestamp)
         return around if self.can_judge(pod) else None
 
-    async def since(self, created: datetime | None) -> Surroundings | None:
+    async def since(self, created: datetime | None) -> SchedulingContext | None:
         """Return what is around all pods that were created until then; None when it is not known.
 
         All who ask wait for the same list, and only for its first seconds: they have others' executions to reconcile.
@@ -122,7 +122,7 @@ class NodesAround:
         self._last = _Listed(at, self._monotonic() + KEPT_SECONDS, around)
         return self._last
 
-    async def _listed(self) -> Surroundings | None:
+    async def _listed(self) -> SchedulingContext | None:
         try:
             async with asyncio.timeout(LIST_SECONDS):
                 nodes = await read_all(self._api, NODES, Node)
@@ -190,11 +190,11 @@ def _around(
     classes: Mapping[str, StorageClass] | None,
     groups: Mapping[str, NodeGroup] | None,
     templates: Mapping[str, NodeTemplate],
-) -> Surroundings:
+) -> SchedulingContext:
     by_node = dict[str, list[Pod]]()
     for pod in pods:
         by_node.setdefault(pod.spec.node_name, []).append(pod)
-    return Surroundings(
+    return SchedulingContext(
         nodes=nodes,
         pods=lambda: pods,
         pods_on=lambda name: by_node.get(name, ()),

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 from grid.core.translation import gettext as _
-from grid.diagnosis.placement.surroundings import Surroundings
+from grid.diagnosis.placement.surroundings import SchedulingContext
 from grid.diagnosis.places import untolerated
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.selectors import matches_labels, matches_terms, selector_in_words
@@ -26,11 +26,11 @@ def counted_by(pod: Pod) -> tuple[str, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-class BetweenPods:
+class InterPodAffinity:
     """The rules between one pod and those on nodes. Pods are gone through once, and only when the pod or somebody's anti-affinity asks for
     it; nodes of the same topology domains are judged once."""
 
-    def __init__(self, pod: Pod, around: Surroundings, groups: Sequence[Sequence[Node]]) -> None:
+    def __init__(self, pod: Pod, around: SchedulingContext, groups: Sequence[Sequence[Node]]) -> None:
         """`groups` are all nodes, in groups that do not differ in what the pod asks of a node."""
         affinity = pod.spec.affinity
         self._pod, self._around, self._groups = pod, around, groups
@@ -51,11 +51,11 @@ class BetweenPods:
         return found
 
     def _broken(self, labels: Mapping[str, str]) -> Iterator[tuple[BetweenKind, str]]:
-        separated = self._separated
+        separated = self._anti_affine_domains
         yield from (("apart", separated[domain]) for domain in labels.items() if domain in separated)
-        if self._beside and (self._company or not self._begins_its_own_company):
+        if self._beside and (self._affine_domains or not self._begins_its_own_company):
             for term in self._beside:
-                if (term.topology_key, labels.get(term.topology_key, "")) not in self._company:
+                if (term.topology_key, labels.get(term.topology_key, "")) not in self._affine_domains:
                     yield "beside", selector_in_words(term.label_selector)
         for constraint, counts, counts_itself, fewest in self._counted:
             value = labels.get(constraint.topology_key, "")
@@ -72,7 +72,7 @@ class BetweenPods:
     @cached_property
     def _keys(self) -> tuple[str, ...]:
         """The labels that decide: none, when no node is closed to the pod because of other pods."""
-        return tuple(dict.fromkeys([*(key for key, _ in self._separated), *counted_by(self._pod)]))
+        return tuple(dict.fromkeys([*(key for key, _ in self._anti_affine_domains), *counted_by(self._pod)]))
 
     @cached_property
     def _nodes(self) -> dict[str, Node]:
@@ -85,7 +85,7 @@ class BetweenPods:
                 yield pod, node
 
     @cached_property
-    def _separated(self) -> dict[_Domain, str]:
+    def _anti_affine_domains(self) -> dict[_Domain, str]:
         """Where the pod may not be: beside pods that it must be apart from, and beside pods that must be apart from it."""
         found: dict[_Domain, str] = {}
         if self._apart:
@@ -106,7 +106,7 @@ class BetweenPods:
         return found
 
     @cached_property
-    def _company(self) -> set[_Domain]:
+    def _affine_domains(self) -> set[_Domain]:
         """The domains of the pods that every affinity term selects."""
         return {
             (term.topology_key, value)

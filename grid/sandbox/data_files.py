@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 
-from grid.core.keptfiles import KeptFile, database_rows, json_of
+from grid.core.data_files import ManagedFile, database_rows, json_of
 
 
 class _Addresses(msgspec.Struct):
@@ -56,8 +56,8 @@ def signed_by(authority: str) -> Callable[[Path], str]:
 _BOTH = "move it and {} away: both are made anew"
 _TLS = _BOTH + ", and copies of the kubeconfig have to be taken again"
 
-KEPT_FILES: tuple[KeptFile, ...] = (
-    KeptFile("lock", "nothing: it shows that a cluster runs here", may_be_empty=True, is_written=True),
+KEPT_FILES: tuple[ManagedFile, ...] = (
+    ManagedFile("lock", "nothing: it shows that a cluster runs here", may_be_empty=True, is_written=True),
     *database_rows(
         "cluster.sqlite3",
         "all objects of the embedded cluster",
@@ -66,53 +66,53 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "objects",
         "counter",
     ),
-    KeptFile(
+    ManagedFile(
         "tokens.json",
         "the tokens of the embedded cluster's clients",
         "move it away: new ones are made, and copies of the kubeconfig have to be taken again",
         json_of(dict[str, str]),
     ),
-    KeptFile("ca.crt", "the embedded cluster's certificate authority", _TLS.format("server.pem"), certificate),
-    KeptFile(
+    ManagedFile("ca.crt", "the embedded cluster's certificate authority", _TLS.format("server.pem"), certificate),
+    ManagedFile(
         "server.pem",
         "key and certificate of the embedded cluster's API server",
         _TLS.format("ca.crt"),
         signed_by("ca.crt"),
     ),
-    KeptFile(
+    ManagedFile(
         "front-proxy-ca.crt",
         "the authority by which APIs of other programs know the embedded cluster",
         _BOTH.format("front-proxy-client.pem"),
         certificate,
     ),
-    KeptFile(
+    ManagedFile(
         "front-proxy-client.pem",
         "key and certificate by which APIs of other programs know the embedded cluster",
         _BOTH.format("front-proxy-ca.crt"),
         signed_by("front-proxy-ca.crt"),
     ),
-    KeptFile("kubeconfig", "the way to reach the embedded cluster", made_anew=True),
-    KeptFile("machine", "nodes, pods and volumes of the embedded cluster", is_folder=True),
-    KeptFile(
+    ManagedFile("kubeconfig", "the way to reach the embedded cluster", made_anew=True),
+    ManagedFile("machine", "nodes, pods and volumes of the embedded cluster", is_folder=True),
+    ManagedFile(
         "machine/fleet.json",
         "the names of this machine's nodes",
         "move it away: this machine then has new nodes, and what ran on the old ones is lost",
         json_of(dict[str, dict[str, str]]),
     ),
-    KeptFile(
+    ManagedFile(
         "machine/addresses.json",
         "the addresses of this machine's nodes, pods and Services",
         "move it away: new ones are given, and what still runs from before has to be launched again",
         json_of(_Addresses),
     ),
     *(
-        KeptFile(f"machine/{program}.{end}", f"a certificate of this machine's {words}", made_anew=True)
+        ManagedFile(f"machine/{program}.{end}", f"a certificate of this machine's {words}", made_anew=True)
         for program, words in (("kubelet", "kubelets"), ("metrics-server", "metrics server"))
         for end in ("crt", "key")
     ),
     # A pod whose files are damaged is restarted by its kubelet, and the content of volumes is known to their owners only.
-    KeptFile("machine/nodes", "the pods of this machine's nodes", is_folder=True, is_free_below=True),
-    KeptFile("machine/volumes", "the files of projects", is_folder=True, is_free_below=True),
-    KeptFile("machine/repositories", "the files of projects in Git", is_folder=True, is_free_below=True),
-    KeptFile("images", "pulled images", is_folder=True, is_free_below=True),
+    ManagedFile("machine/nodes", "the pods of this machine's nodes", is_folder=True, is_free_below=True),
+    ManagedFile("machine/volumes", "the files of projects", is_folder=True, is_free_below=True),
+    ManagedFile("machine/repositories", "the files of projects in Git", is_folder=True, is_free_below=True),
+    ManagedFile("images", "pulled images", is_folder=True, is_free_below=True),
 )

@@ -19,7 +19,7 @@ from grid.workspaces.shutdown.words import limit_words
 WITHDRAWN, KEPT, BOUND = "withdrawn", "kept", "bound"
 
 
-def keep_longer(execution: Execution, *, stops_at: datetime, by: User, now: datetime) -> datetime:
+def extend_lifetime(execution: Execution, *, stops_at: datetime, by: User, now: datetime) -> datetime:
     """Keep it beyond the announced stop of that time, and return until when. Raise Rejected.
 
     Two people who see the same announcement extend it once: the second is told that it was kept.

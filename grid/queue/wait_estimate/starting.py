@@ -13,7 +13,8 @@ from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.diagnosis.resources import ResourceAmounts
-from grid.queue.expectation.basis import (
+from grid.queue.wait_estimate.capacity import RoomSeeker, fits, room_waits
+from grid.queue.wait_estimate.inputs import (
     HIGH,
     LOW,
     WaitEstimate,
@@ -27,9 +28,8 @@ from grid.queue.expectation.basis import (
     placed,
     with_node,
 )
-from grid.queue.expectation.curve import Curve
-from grid.queue.expectation.observed import OnNode
-from grid.queue.expectation.room import RoomSeeker, fits, room_waits
+from grid.queue.wait_estimate.observed import OnNode
+from grid.queue.wait_estimate.survival import SurvivalCurve
 
 # By whether their nodes had to be created first, as far as that is known.
 USUAL_START = {
@@ -43,7 +43,7 @@ _FOREIGN = _("Not known: the pods on the nodes that it may use are no executions
 _MOST_RUNS, _FEWEST_RUNS, _STEPS = 40, 5, 40_000
 
 
-def start_curve(facts: WaitFacts, work: Work, age: float = 0.0) -> tuple[Curve | None, bool | None]:
+def start_curve(facts: WaitFacts, work: Work, age: float = 0.0) -> tuple[SurvivalCurve | None, bool | None]:
     """Return the curve of the starts alike, by preference those that needed a node as it does, and whether these needed one."""
     needs = facts.observed.new_nodes.get(work.id)
     if needs is not None:
@@ -53,7 +53,7 @@ def start_curve(facts: WaitFacts, work: Work, age: float = 0.0) -> tuple[Curve |
     return curve_of(facts.starts, work.start_keys, age), None
 
 
-def queued_curve(facts: WaitFacts, work: Work) -> Curve | None:
+def queued_curve(facts: WaitFacts, work: Work) -> SurvivalCurve | None:
     """Return the curve of the starts alike, by preference those that waited for slots: where these are short, so is room on the nodes."""
     keys = [after_queue(key) for key in work.start_keys]
     return curve_of(facts.starts, keys) or curve_of(facts.starts, work.start_keys)
@@ -75,7 +75,7 @@ def _whole(facts: WaitFacts, work: Work) -> WaitEstimate:
     return _of_curve(curve, work.age, USUAL_START[needs].format(time=in_words(curve.remaining(0.5))))
 
 
-def _of_curve(curve: Curve, age: float, why: str) -> WaitEstimate:
+def _of_curve(curve: SurvivalCurve, age: float, why: str) -> WaitEstimate:
     expected, low, high = (curve.remaining(share, age) for share in (0.5, LOW, HIGH))
     if expected == inf:
         return WaitEstimate(None, why=_TOO_LONG)
@@ -98,7 +98,7 @@ class Pull:
     """The pull of an image of so many bytes, at the pace of its pool; `curve` is of the seconds for each byte."""
 
     size: int
-    curve: Curve
+    curve: SurvivalCurve
 
     def covers(self, seconds: float) -> bool:
         return self.curve.covers(seconds / self.size)
@@ -158,7 +158,7 @@ class RoomRuns:
     """The wait for room played forward many times, with lifetimes drawn from the history; `curves` are those of the present executions at
     their age, by id. `ids` are the executions that wait for room."""
 
-    def __init__(self, facts: WaitFacts, curves: Mapping[str, Curve | None]) -> None:
+    def __init__(self, facts: WaitFacts, curves: Mapping[str, SurvivalCurve | None]) -> None:
         self._facts, self._curves = facts, curves
         self._room = facts.observed.room
         self._seekers: dict[str, RoomSeeker] = {}

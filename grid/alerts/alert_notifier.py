@@ -29,15 +29,15 @@ _UNTOLD = Q(told_at=None, ended_at=None)
 _ENDS_UNTOLD = Q(ended_at__isnull=False, end_told_at=None)
 
 
-def is_anything_untold(now: datetime) -> bool:
+def has_unsent(now: datetime) -> bool:
     """Return whether operators have to be told of anything, or an end has to be marked as nothing to tell."""
-    return any(_untold(now))
+    return any(_unsent(now))
 
 
 @transaction.atomic
 def tell_operators(*, now: datetime) -> int:
     """Notify operators and admins of what fires and what is over and was not told yet; return how many alerts that were."""
-    firing, over, quiet = _untold(now, for_update=True)
+    firing, over, quiet = _unsent(now, for_update=True)
     Alert.objects.filter(pk__in=[one.pk for one in firing]).update(told_at=now)
     Alert.objects.filter(pk__in=[one.pk for one in (*over, *quiet)]).update(end_told_at=now)
     if not firing and not over:
@@ -90,7 +90,7 @@ def _named(alerts: Sequence[Alert]) -> str:
     return listed_up_to(NAMED, [name if counts[name] == 1 else f"{name} ({counts[name]})" for name in ordered])
 
 
-def _untold(now: datetime, *, for_update: bool = False) -> tuple[list[Alert], list[Alert], list[Alert]]:
+def _unsent(now: datetime, *, for_update: bool = False) -> tuple[list[Alert], list[Alert], list[Alert]]:
     """Return what fires and what is over that operators have to be told of, and what is over without their being told: silenced, or over
     before they knew that it fires. The last has to be marked, because it would take the place of others."""
     rows = Alert.objects.select_for_update() if for_update else Alert.objects
@@ -106,7 +106,7 @@ def _untold(now: datetime, *, for_update: bool = False) -> tuple[list[Alert], li
     return firing, over, quiet
 
 
-class AlertTeller:
+class AlertNotifier:
     """Notifies operators of what it found in an earlier run."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
@@ -122,7 +122,7 @@ class AlertTeller:
         """Tell what was there at the run before, with what has come since, unless something was told within the last minute."""
         now = self._clock()
         if not self._is_waiting:
-            self._is_waiting = await self._database(is_anything_untold, now)
+            self._is_waiting = await self._database(has_unsent, now)
         elif self._told_at is None or not timedelta(0) <= now - self._told_at < GAP:
             self._is_waiting = False
             if await self._database(tell_operators, now=now):

@@ -9,7 +9,7 @@ FEWEST = 5  # below this number of known durations nothing is said
 _FEWEST_LONGER = 2  # of them longer than the present age
 
 
-class Curve:
+class SurvivalCurve:
     """`durations` are pairs of seconds, and whether that was the end."""
 
     def __init__(self, durations: Iterable[tuple[float, bool]]) -> None:

@@ -95,7 +95,7 @@ def note_known(fingerprints: frozenset[str], missing: dict[int, datetime], now: 
     return still
 
 
-class SilencePasser:
+class SilenceSynchronizer:
     """Passes silences on, and takes in those of Alertmanager."""
 
     def __init__(self, alertmanager: AlertmanagerApi, database: Database, clock: Callable[[], datetime]) -> None:
@@ -114,14 +114,14 @@ class SilencePasser:
         missing, self._missing = self._missing, {}
         rows = await self._database(silences_to_pass, self._clock())
         try:
-            await self._pass_all(manager, rows)
+            await self._sync_all(manager, rows)
         except (AlertmanagerGone, AlertmanagerRefused) as gone:
             await self._database(note_gone, [one.pk for one in rows], str(gone)[:_PROBLEM])
             raise
         known = await manager.fingerprints()
         self._missing = await self._database(note_known, known, missing, self._clock())
 
-    async def _pass_all(self, manager: AlertmanagerApi, rows: Sequence[AlertSilence]) -> None:
+    async def _sync_all(self, manager: AlertmanagerApi, rows: Sequence[AlertSilence]) -> None:
         """Pass each silence on, and note why one is refused. Raise AlertmanagerGone at the first that finds nobody: the others would only
         wait as long."""
         held = await manager.silences() if rows else ()

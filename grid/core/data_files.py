@@ -21,7 +21,7 @@ from grid.core.translation import gettext as _
 # Returns what is wrong with a readable file, as the end of a sentence that begins with its name; "" when nothing is.
 Check = Callable[[Path], str]
 
-# More than readiness asks for (`grid.database.writing`), or a start would wait in vain for its programs.
+# More than readiness asks for (`grid.database.write_probe`), or a start would wait in vain for its programs.
 LEAST_ROOM = 64 * 2**20
 
 _MAGIC = b"SQLite format 3\0"
@@ -34,7 +34,7 @@ def anything(path: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
+class ManagedFile:
     """A file or folder. `name` is relative to the table's folder, with * for any part of a name; `advice` follows "restore it, or".
 
     `is_free_below` is for folders whose content is checked elsewhere. A file that is `made_anew` is only a cache, so that its content does
@@ -56,7 +56,7 @@ class KeptFile:
         return fnmatchcase(name, self.name) or (self.is_free_below and fnmatchcase(name, f"{self.name}/*"))
 
 
-def damages(folder: Path, table: Sequence[KeptFile]) -> list[str]:
+def damages(folder: Path, table: Sequence[ManagedFile]) -> list[str]:
     """Return one sentence for each existing file that cannot be used."""
     return [
         _(
@@ -72,7 +72,7 @@ def damages(folder: Path, table: Sequence[KeptFile]) -> list[str]:
     ]
 
 
-def damage(path: Path, kept: KeptFile) -> str:
+def damage(path: Path, kept: ManagedFile) -> str:
     """Return what is wrong with one file; "" when nothing is."""
     try:
         found = path.stat()
@@ -106,7 +106,7 @@ def _found(folder: Path, name: str) -> Iterator[Path]:
         yield folder / name
 
 
-def _remedy(problem: str, kept: KeptFile) -> str:
+def _remedy(problem: str, kept: ManagedFile) -> str:
     if "Permission denied" in problem:
         return _("give it to the user who starts this (chown, chmod u+rw), or {advice}", advice=kept.advice)
     if kept.made_anew or kept.may_be_empty:
@@ -207,18 +207,18 @@ def one_secret(least: int) -> Check:
     return check
 
 
-def database_rows(name: str, holds: str, advice: str, *tables: str) -> tuple[KeptFile, ...]:
+def database_rows(name: str, holds: str, advice: str, *tables: str) -> tuple[ManagedFile, ...]:
     """Return the rows of a SQLite database in WAL mode and its two companion files."""
     newest = _("move it away: the newest changes, which were not yet taken over into the database, are then lost")
     return (
-        KeptFile(f"{name}-wal", _("the newest changes of {name}", name=name), newest, write_ahead_log, True, True),
-        KeptFile(f"{name}-shm", _("an index into {name}-wal", name=name), may_be_empty=True, made_anew=True),
-        KeptFile(name, holds, advice, sqlite_database(*tables), is_written=True),
+        ManagedFile(f"{name}-wal", _("the newest changes of {name}", name=name), newest, write_ahead_log, True, True),
+        ManagedFile(f"{name}-shm", _("an index into {name}-wal", name=name), may_be_empty=True, made_anew=True),
+        ManagedFile(name, holds, advice, sqlite_database(*tables), is_written=True),
     )
 
 
 # Read by the settings, so before anything else; the least length is Django's own measure (its check security.W009).
-SECRET_KEY = KeptFile(
+SECRET_KEY = ManagedFile(
     "secret-key",
     _("the key that signs logins and opens workspaces"),
     _(

@@ -20,7 +20,7 @@ from grid.queue.wait_estimate import observing
 from grid.queue.waitkeeper import LIST_SECONDS, WaitKeeper
 from tests.controller.test_controller import Configure
 from tests.controller.world import World, in_world
-from tests.queue.test_expectation import ended
+from tests.queue.test_wait_estimate import ended
 from tests.support.builders import condition, event, node, stamp
 from tests.support.shop import NOW, Shop
 

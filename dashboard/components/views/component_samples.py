@@ -151,7 +151,7 @@ def _queue(now: datetime) -> list[Fragment]:
         id="sample4",
         title="Nightly features",
         reason="held",
-        reason_values={"by": "operator", "why": "The licence server is down."},
+        reason_values={"by": "operator", "why": _("The licence server is down.")},
     )
     waits = (
         (row, replace(_EXPECTED, position=1)),

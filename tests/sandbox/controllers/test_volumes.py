@@ -33,7 +33,7 @@ from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.volumebinding import BIND_COMPLETED, BOUND_BY_CONTROLLER
 from grid.sandbox.provisioner import FINALIZER, DirectoryProvisioner, chosen_topology
 from grid.sandbox.storage import DEFAULT_CLASS, PROVISIONED_BY, PROVISIONER
-from tests.executions.test_around import nothing_remembered
+from tests.executions.test_cluster_snapshot import nothing_remembered
 from tests.sandbox.support import FastClock, add_node, api_server, make_node, make_pod, running
 from tests.support.waiting import eventually
 

@@ -1,8 +1,8 @@
 """The kinds of executions: how each is validated, specified, made in the cluster, and followed there.
 
-`request`, `manifests`, `preview` and `reconcile` ask the kind, and know none by name. A room defines its kind by a subclass, which
-`grid.composition` registers; of most kinds an execution is one pod (`grid.executions.podkind`). How the dashboard shows a kind is
-registered there (`dashboard.executions.kinds`).
+`manifests`, `preview` and `reconcile` ask the kind, and know none by name; `request` knows clusters, which are launched beside
+others. A room defines its kind by a subclass, which `grid.composition` registers; of most kinds an execution is one pod
+(`grid.executions.podkind`). How the dashboard shows a kind is registered there (`dashboard.executions.kinds`).
 """
 
 from abc import ABC, abstractmethod

@@ -107,12 +107,12 @@ def _slots_of(parts: Sequence[tuple[str, int]]) -> str:
     """Return the slots of each part of a pair, "" for a single execution."""
     if len(parts) == 1:
         return ""
-    each = (_("{slots} for {part}", slots=slots, part=_PARTS[kind]) for kind, slots in parts)
+    each = (_("{slots} for {part}", slots=slots, part=_PARTS.get(kind, kind)) for kind, slots in parts)
     return f" ({_(' and ').join(each)})"
 
 
 def _places_of(kinds: Sequence[str]) -> str:
-    return f" ({_(' and ').join(_('one for {part}', part=_PARTS[kind]) for kind in kinds)})"
+    return f" ({_(' and ').join(_('one for {part}', part=_PARTS.get(kind, kind)) for kind in kinds)})"
 
 
 SENTENCES: dict[str, Sentence] = {

@@ -187,7 +187,7 @@ class PodExplainer:
         if row is None:
             return ""
         part = pod.metadata.labels.get(APP_COMPONENT, "") if row.kind == "cluster" else ""
-        return _KINDS.get(part) or _KINDS[row.kind]
+        return _KINDS.get(part) or _KINDS.get(row.kind, row.kind)
 
     def execution_id(self, pod: Pod) -> str:
         """Return the execution's id; labels are trusted in the executions' namespace only."""

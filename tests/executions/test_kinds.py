@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from grid.core.errors import Problem, Rejected
+from grid.core.reasons import ANYBODY, words_of
 from grid.executions import kinds
 from grid.executions.launchrequest import LaunchRequest, StoredRows
 from grid.executions.manifests import Manifest
@@ -87,3 +88,9 @@ def test_kind_of_a_taken_name_is_refused() -> None:
     kinds.register(type(kinds.kind_of("job"))("job", FileSaving))  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="job is registered twice"):
         kinds.register(ModelKind("job", FileSaving))
+
+
+def test_new_kind_is_named_where_it_waits() -> None:
+    values = {"tier": "Small", "held": 1, "maximum": 1, "parts": ["model", "cluster"], "position": 1}
+    sentence = words_of("over_tier_maximum", values, "", ANYBODY)
+    assert "(one for model and one for the cluster)" in sentence

@@ -5,10 +5,13 @@ for the reader: the owner ("You use 9 of 9 slots"), or another ("alice uses 9 of
 words, or that was stored before causes had values, is a text without values, and everybody reads the text.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+logger = logging.getLogger(__name__)
 
 Value = str | int | float | bool | list[Any] | None
 Values = Mapping[str, Any]  # with a `Value` for each name; sentences know which
@@ -46,9 +49,19 @@ def register(sentences: Mapping[str, Sentence]) -> None:
 
 
 def words_of(code: str, values: Values | None, text: str, reader: Reader) -> str:
-    """Return a stored cause for its reader: the sentence of its code; `text` where there are no values, or no sentence any more."""
+    """Return a stored cause for its reader: the sentence of its code; `text` where there are no values, or no sentence any more.
+
+    Also where the sentence does not go with the values: while an upgrade is rolled out, a process of before writes codes and texts, and
+    leaves the values of an earlier cause in place. That must not take away a page.
+    """
     sentence = None if values is None else _SENTENCES.get(code)
-    return text if sentence is None or values is None else sentence(values, reader)
+    if sentence is None or values is None:
+        return text
+    try:
+        return sentence(values, reader)
+    except (LookupError, TypeError, ValueError) as error:
+        logger.debug("a cause is read as its text reason=%s error=%r", code, error)
+        return text
 
 
 def sentence_of(reason: Reason, reader: Reader) -> str:

@@ -20,6 +20,7 @@ LEFT_PROJECT, ONLY_VIEWS, ACCOUNT_CLOSED = "left_project", "only_views", "accoun
 REPLACED, BUDGET_USED_UP = "replaced", "budget_used_up"
 IDLE, LIFETIME = "idle", "lifetime"
 RESTART = "restart"
+_REASONS = frozenset({LEFT_PROJECT, ONLY_VIEWS, ACCOUNT_CLOSED, REPLACED, BUDGET_USED_UP, IDLE, LIFETIME, RESTART})
 REQUESTED, STOPPED = "stop_requested", "stopped"  # by a person
 # What a cluster belongs to, by what is recorded as the person who requested its stop.
 PARENTS = {f"its {kind.value}": kind for kind in Kind}
@@ -29,9 +30,10 @@ def stop_cause(
     step: Literal["queued", "asked", "ended"], *, by: str, reason: str, kind: str, with_: str = ""
 ) -> Reason:
     """Return the cause of a stop that takes this step; `with_` is the kind of what it is stopped with, if it is another execution, and
-    `reason` is as of `request_stop`."""
-    code = reason or (REQUESTED if step == "asked" else STOPPED)
-    return Reason(code, {"step": step, "by": by, "why": reason, "kind": kind, "with": with_ or PARENTS.get(by, "")})
+    `reason` is as of `request_stop`; one that is not known, from before an upgrade, says nothing."""
+    why = reason if reason in _REASONS else ""
+    code = why or (REQUESTED if step == "asked" else STOPPED)
+    return Reason(code, {"step": step, "by": by, "why": why, "kind": kind, "with": with_ or PARENTS.get(by, "")})
 
 
 def request_stop(execution: Execution, *, by: str, now: datetime, reason: str = "") -> None:

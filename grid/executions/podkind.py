@@ -49,6 +49,7 @@ class PodKind(ExecutionKind):
             job=self.job_spec(execution, request),
             environment=request.pinned,
             details=self.details(request),
+            has_front=self.has_front,
         )
 
     def job_spec(self, execution: Execution, request: LaunchRequest) -> JobSpec | None:

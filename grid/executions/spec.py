@@ -231,10 +231,11 @@ def serialize_spec(
     job: JobSpec | None = None,
     environment: EnvironmentSpec | None = None,
     details: Mapping[str, Any] = MappingProxyType({}),
+    has_front: bool = True,
 ) -> None:
     """Write into a new execution what its launch freezes, taken from the rows that it now points to: the spec as JSON, and the columns
     that say of it what SQL sums and lists show. `central` is the central configuration now; `environment` is what an
-    earlier launch has frozen of it, to be used again."""
+    earlier launch has frozen of it, to be used again, and without `has_front` nginx never stands before its web page."""
     port = (job.page_port if job else 0) or execution.environment.port or 0
     spec = ExecutionSpec(
         id=execution.pk,
@@ -247,7 +248,7 @@ def serialize_spec(
         address=workspace_origins().address(execution.pk),
         project=_project(execution.project),
         files=None if cluster else _files(execution, job, central),
-        front=None if cluster else central.front_of(execution, port),
+        front=central.front_of(execution, port) if has_front and not cluster else None,
         home=None if cluster else _home(execution, central.home_gibibytes),
         tier=tier_spec(execution.tier),
         environment=environment or environment_spec(execution.environment),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.test import override_settings
 
 from grid.core.errors import Problem, Rejected
 from grid.core.reasons import ANYBODY, words_of
@@ -66,6 +67,16 @@ def test_new_kind_extends_the_spec_and_the_pod(request_of: Any) -> None:
     made: list[Manifest] = preview.objects(namespace="grid", storage=Storage(), token="t")
     (pod,) = [manifest.body for manifest in made if manifest.body["kind"] == "Pod"]
     assert (pod["metadata"]["name"], pod["spec"]["restartPolicy"]) == ("model-abc", "Never")
+
+
+@override_settings(FRONT_IMAGE="nginx:1")
+@pytest.mark.parametrize("has_front", [True, False])
+def test_kind_says_whether_nginx_stands_before_its_page(
+    request_of: Any, monkeypatch: pytest.MonkeyPatch, has_front: bool
+) -> None:
+    monkeypatch.setattr(ModelKind, "has_front", has_front)
+    (row,) = draft(request_of(), now=NOW, execution_id="abc")
+    assert (parse_spec(row).front is not None) is has_front
 
 
 @in_world

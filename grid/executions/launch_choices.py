@@ -22,10 +22,6 @@ def projects_for(user: User) -> QuerySet[Project]:
     )
 
 
-def may_launch_in(user: User, project: Project) -> bool:
-    return projects_for(user).filter(pk=project.pk).exists()
-
-
 def environments_for(user: User, kind: str) -> QuerySet[Environment]:
     """Return the environments that the user may launch as `kind`."""
     if not user.is_active or kind not in LAUNCHABLE_KINDS:

@@ -3,7 +3,7 @@
 import pytest
 from django.db import IntegrityError, transaction
 
-from grid.executions.launch_choices import may_launch_in
+from grid.executions.launch_choices import projects_for
 from grid.models import Membership, Project
 from tests.support.shop import Shop
 
@@ -13,8 +13,8 @@ Role = Membership.Role
 @pytest.mark.parametrize(("role", "may"), [(Role.CONTRIBUTOR, True), (Role.VIEWER, False)])
 def test_contributors_launch_and_viewers_do_not(shop: Shop, role: str, may: bool) -> None:
     shop.project.members.add(shop.people.stranger, through_defaults={"role": role})
-    assert may_launch_in(shop.people.stranger, shop.project) is may
-    assert may_launch_in(shop.people.owner, shop.project)
+    assert projects_for(shop.people.stranger).contains(shop.project) is may
+    assert projects_for(shop.people.owner).contains(shop.project)
 
 
 def test_project_has_one_owner(shop: Shop) -> None:

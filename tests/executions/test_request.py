@@ -11,7 +11,7 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 
 from grid.configuration import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
-from grid.executions.launch_choices import environments_for, may_launch_in, projects_for, tiers_for
+from grid.executions.launch_choices import environments_for, projects_for, tiers_for
 from grid.executions.request import submit, validate
 from grid.executions.spec import parse_spec
 from grid.executions.stopping import request_stop
@@ -70,10 +70,9 @@ def test_later_edits_of_tier_and_environment_change_no_launch(shop: Shop) -> Non
 
 def test_owner_and_members_launch_and_nobody_else(shop: Shop) -> None:
     people = shop.people
-    assert may_launch_in(people.owner, shop.project)
-    assert may_launch_in(people.teammate, shop.project)
+    assert list(projects_for(people.owner)) == [shop.project]
     for other in (people.stranger, people.operator, people.admin):
-        assert not may_launch_in(other, shop.project)
+        assert not projects_for(other).exists()
         assert paths(validate(shop.request(owner=other))) == [("project", "not_contributor")]
     assert list(projects_for(people.teammate)) == [shop.project]
 

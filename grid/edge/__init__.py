@@ -2,7 +2,7 @@
 
 `server.make_server` makes the HTTP server, which closes connections that are late, too many or too large; `limits.RequestLimits` wraps an
 ASGI application and bounds bodies, requests and websockets; `hosts.OwnHosts` lets in requests that name an allowed host and origin;
-`outward` is the way out, to the addresses that may be called. Nothing here knows the database.
+`guarded_connector` is the way out, to the addresses that may be called. Nothing here knows the database.
 """
 
 PUBLIC = (

@@ -45,11 +45,10 @@ def why_departed(owner: User, project: Project) -> Reason | None:
 def departed_owners(data_plane: str) -> dict[tuple[int, str], Reason]:
     """Return the owners who have departed of what waits in the data plane, each with the project; nearly always none."""
     rows = Execution.objects.in_data_plane(data_plane).queued().filter(~has_access()).order_by()
-    return {
-        (row.owner_id, row.project_id): reason
-        for row in rows.select_related("owner", "project").only("owner", "project")
-        if (reason := _departed(row.owner, row.project)) is not None
-    }
+    # Each once: of somebody who has just left, thousands may wait until they are stopped.
+    found = rows.select_related("owner", "project").only("owner", "project")
+    pairs = {(row.owner_id, row.project_id): (row.owner, row.project) for row in found}
+    return {pair: reason for pair, both in pairs.items() if (reason := _departed(*both)) is not None}
 
 
 def _departed(owner: User, project: Project) -> Reason | None:

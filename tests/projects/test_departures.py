@@ -14,7 +14,7 @@ from grid.database.changefeed import Change
 from grid.executions.stopping import request_stop
 from grid.models import Execution, Membership, State, User
 from grid.models.dataplane import LOCAL
-from grid.projects.departures import stop_departed
+from grid.projects.departures import NOT_CONTRIBUTOR, departed_owners, stop_departed
 from tests.clusters.test_cluster_attached import both_running
 from tests.clusters.test_cluster_life import left, notes, to_end
 from tests.controller.world import Killed, World, fresh, in_world, states_of, to_running
@@ -50,6 +50,16 @@ async def left_while_running(world: World, shop: Shop) -> Controller:
     await to_running(world, controller)
     leave(shop)
     return controller
+
+
+@pytest.mark.django_db
+def test_departed_owner_is_asked_about_once_however_much_waits(shop: Shop, django_assert_num_queries: Any) -> None:
+    for second in range(3):
+        shop.launch(shop.people.teammate, after=second)
+    leave(shop)
+    with django_assert_num_queries(2):
+        (reason,) = departed_owners(LOCAL).values()
+    assert reason.code == NOT_CONTRIBUTOR
 
 
 @in_world

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 from django.db.models import Exists, OuterRef, QuerySet
 
-from grid.executions.launchrequest import JobSettings, RunAttempt
+from grid.clusters.request import cluster_settings
+from grid.executions.launchrequest import JobSettings, LaunchRequest, RunAttempt
 from grid.executions.spec import JobSpec
 from grid.jobs.jobsettings import RunRecord, settings_of
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSettings
@@ -28,24 +29,31 @@ def waiting_runs() -> QuerySet[JobRun]:
     return JobRun.objects.filter(~Exists(Execution.objects.unsettled().filter(run=OuterRef("pk"))), outcome="")
 
 
-def make_job(execution: Execution, settings: JobSettings, *, cluster: Mapping[str, Any] | None, id: str = "") -> Job:
-    """Store a job that is launched as this execution says, which need not be stored."""
-    return Job.objects.create(
-        id=id or execution.pk,
-        title=execution.title,
-        owner=execution.owner,
-        project_id=execution.project_id,
-        environment_id=execution.environment_id,
-        tier_id=execution.tier_id,
-        cluster=cluster,
-        created_at=execution.requested_at,
-        launched_at=execution.requested_at,
-        **msgspec.structs.asdict(settings),
+def make_first_run(request: LaunchRequest, *, id: str, now: datetime, after: JobRun | None = None) -> JobRun:
+    """Store the job of a valid request, with its first run."""
+    job = Job.objects.create(
+        id=id,
+        title=request.title.strip(),
+        owner=request.owner,
+        project=request.project,
+        environment=request.environment,
+        tier=request.tier,
+        cluster=cluster_settings(request.cluster) if request.cluster else None,
+        created_at=now,
+        launched_at=now,
+        **msgspec.structs.asdict(request.job),
     )
+    record = record_with(job, request.environment, request.tier, request.job)
+    return make_run(job, record, {}, by=request.owner.get_username(), now=now, after=after)
 
 
-def record_of(job: Job, environment: Environment, tier: HardwareTier, settings: JobSettings | None = None) -> RunRecord:
-    """Return the record of a run that is asked for now; without `settings` of its own it has the job's."""
+def record_of(job: Job) -> RunRecord:
+    """Return the record of a run that is asked for now, with all that is stored of the job."""
+    return record_with(job, job.environment, job.tier, settings_of(job))
+
+
+def record_with(job: Job, environment: Environment, tier: HardwareTier, settings: JobSettings) -> RunRecord:
+    """Return the record of a run of the job with another environment, tier and settings."""
     return RunRecord(
         title=str(job),
         environment=environment.pk,
@@ -53,7 +61,7 @@ def record_of(job: Job, environment: Environment, tier: HardwareTier, settings: 
         tier=tier.pk,
         tier_name=tier.name,
         cluster=job.cluster,
-        job=settings or settings_of(job),
+        job=settings,
     )
 
 

@@ -11,15 +11,14 @@ from datetime import datetime
 import msgspec
 from django.db import transaction
 
-from grid.clusters.request import cluster_settings
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.diagnosis.launchfit import Pools
 from grid.executions.launchrequest import JobSettings, LaunchRequest
-from grid.executions.request import draft, validate, wrong_title
+from grid.executions.request import validate, wrong_title
 from grid.executions.stopping import REPLACED, request_stop
-from grid.jobs.jobrows import make_job, make_run, make_runs, record_of
+from grid.jobs.jobrows import make_first_run, make_run, make_runs, record_of, record_with
 from grid.jobs.jobruns import advance_all, end_finished, end_run, launch_request, lock_job
 from grid.jobs.jobsettings import PARAMETERS, RunRecord, read_record, wrong_variables
 from grid.jobs.pinned import environment_by_digest
@@ -36,17 +35,13 @@ def create(request: LaunchRequest, *, after: JobRun, now: datetime, job_id: str,
     """Create a job whose first run starts after another. Raise Rejected with all problems."""
     with transaction.atomic():
         problems = [
-            *validate(request, pools=pools),
             *_wrong_earlier(after, request.project.pk),
+            *validate(request, pools=pools),
             *why_closed(request.project.pk, now),
         ]
         if problems:
             raise Rejected(problems)
-        execution = draft(request, now=now, execution_id=job_id)[0]
-        cluster = cluster_settings(request.cluster) if request.cluster else None
-        job = make_job(execution, request.job, cluster=cluster)
-        record = record_of(job, execution.environment, execution.tier)
-        run = make_run(job, record, {}, by=request.owner.get_username(), now=now, after=after)
+        run = make_first_run(request, id=job_id, now=now, after=after)
     return _moved_on(run, now)
 
 
@@ -68,7 +63,7 @@ def start(
         job = locked(job_id)
         if known := _requested_before(job, request_key):
             return known[0]
-        record = record or record_of(job, job.environment, job.tier)
+        record = record or record_of(job)
         given = dict(parameters or {})
         problems = [
             *wrong_variables(given, path="parameters", words=PARAMETERS),
@@ -106,7 +101,7 @@ def start_sweep(
         job = locked(job_id)
         if known := _requested_before(job, request_key):
             return known
-        record = record_of(job, job.environment, job.tier)
+        record = record_of(job)
         problems = [
             *_wrong_rows(rows),
             *validate(launch_request(job, record)),
@@ -126,7 +121,7 @@ def edit(
     with transaction.atomic():
         job = locked(job_id)
         job.title = title.strip()
-        record = record_of(job, environment, tier, settings)
+        record = record_with(job, environment, tier, settings)
         problems = [*wrong_title(title), *validate(replace(launch_request(job, record), title=title.strip()))]
         if problems:
             raise Rejected(problems)

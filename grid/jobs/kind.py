@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from grid.clusters.request import cluster_settings
 from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.executions.launchrequest import LaunchRequest, RunAttempt, StoredRows
@@ -32,10 +31,7 @@ class JobKind(PodKind):
         """Make it an attempt of its run; a job that is launched first is created with its first run."""
         attempt = request.attempt
         if attempt is None:
-            cluster = cluster_settings(request.cluster) if request.cluster else None
-            job = jobrows.make_job(execution, request.job, cluster=cluster)
-            record = jobrows.record_of(job, execution.environment, execution.tier)
-            run = jobrows.make_run(job, record, {}, by=request.owner.get_username(), now=execution.requested_at)
+            run = jobrows.make_first_run(request, id=execution.pk, now=execution.requested_at)
             attempt = RunAttempt(run, 1)
         execution.run, execution.attempt = attempt.run, attempt.number
         revision = launched_revision(execution)

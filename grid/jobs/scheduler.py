@@ -237,7 +237,7 @@ class _Decision:
             self._note(_("{due} skipped: {why}", due=self._shown(due), why=closed[0].message))
             return
         self._note_lateness(due)
-        record = record_of(job, job.environment, job.tier)
+        record = record_of(job)
         run = make_run(job, record, {}, by=BY, now=self._now)
         run.schedule, run.due_at = schedule, due
         run.save(update_fields=["schedule", "due_at"])

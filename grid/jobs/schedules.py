@@ -155,7 +155,7 @@ def _set(schedule: Schedule, settings: ScheduleSettings, now: datetime) -> None:
 
 def _start(schedule: Schedule, job: Job, now: datetime) -> None:
     """Save a schedule that is due after now."""
-    problems = validate(launch_request(job, record_of(job, job.environment, job.tier)))
+    problems = validate(launch_request(job, record_of(job)))
     if problems:
         # At the schedule as a whole: its own fields are not the job's.
         raise Rejected([Problem("", problem.message, problem.code) for problem in problems])

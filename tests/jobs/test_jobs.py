@@ -352,7 +352,7 @@ def test_killed_controller_launches_the_second_attempt_once(shop: Shop, at: int,
 
 def test_run_of_interrupted_process_is_resumed_by_next_poll(shop: Shop) -> None:
     job = launched(shop)
-    run = make_run(job, record_of(job, shop.job, shop.tier), {}, by="alice", now=NOW)
+    run = make_run(job, record_of(job), {}, by="alice", now=NOW)
     assert jobs_due(NOW) == all_jobs_due(NOW) == {job.pk: job.owner_id}
     assert advance_all({job.pk}, now=NOW) == [attempt_id(job.pk, 2, 1)]
     assert fresh(run).attempts.count() == 1

@@ -4,7 +4,8 @@ from datetime import datetime
 
 from msgspec import to_builtins
 
-from grid.jobs.jobrows import record_of
+from grid.jobs.jobrows import record_with
+from grid.jobs.jobsettings import settings_of
 from grid.models import Job, JobRun, RunSettings, Schedule
 from tests.support.shop import Shop
 
@@ -26,8 +27,9 @@ def flood_of_schedules(job: Job, count: int, *, due: datetime) -> None:
 
 def flood_of_runs(job: Job, shop: Shop, count: int, *, due: datetime) -> None:
     """Store so many jobs like this one, each with a run that was to start then."""
+    kept = settings_of(job)
     settings = RunSettings.objects.bulk_create(
-        RunSettings(job=copy, record=to_builtins(record_of(copy, shop.job, shop.tier)))
+        RunSettings(job=copy, record=to_builtins(record_with(copy, shop.job, shop.tier, kept)))
         for copy in copies_of(job, count)
     )
     JobRun.objects.bulk_create(

@@ -32,7 +32,7 @@ from grid.core.translation import ngettext
 from grid.diagnosis.launchfit import Pools
 from grid.executions.spec import tier_spec
 from grid.jobs import jobs as rules
-from grid.jobs.jobrows import record_of
+from grid.jobs.jobrows import record_with
 from grid.models import AuditEntry, HardwareTier, Job, JobRun, User
 from grid.models.environment import Kind
 from grid.runtime import get_runtime
@@ -64,7 +64,7 @@ def _run(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
         chosen = forms.machine.cleaned_data
         # How many may be active at once is a setting of the job.
         typed = msgspec.structs.replace(forms.part.settings(), at_once=forms.job.at_once)
-        settings = record_of(forms.job, chosen["environment"], chosen["tier"], typed)
+        settings = record_with(forms.job, chosen["environment"], chosen["tier"], typed)
         parameters, now = forms.parameters.cleaned_data["parameters"], timezone.now()
         with transaction.atomic():
             run = rules.start(

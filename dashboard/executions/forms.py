@@ -188,11 +188,12 @@ class LaunchForm(MachineForm):
             )
         are_read = [section.is_valid() for section in self.sections]
         if all(are_read) and not self.errors:
-            self.add_problems(validate(self.request(), pools=self.pools))
+            self.add_problems(validate(self.request, pools=self.pools))
         return cleaned
 
+    @cached_property
     def request(self) -> LaunchRequest:
-        """Return what to launch; the form must have no errors."""
+        """What to launch; the form must have no errors."""
         own = {name: self.cleaned_data[name] for name in (*_NOT_OFFERED, "title") if name in self.fields}
         of_sections = [section.launch_values() for section in self.sections]
         values = {name: value for of_section in of_sections for name, value in of_section.items()}
@@ -209,7 +210,7 @@ class LaunchForm(MachineForm):
 
         A user who goes back in the browser and changes a choice does launch a second time.
         """
-        request = self.request()
+        request = self.request
         parts = (
             str(self.user.pk),
             self.cleaned_data["token"] or new_token(),

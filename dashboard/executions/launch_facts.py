@@ -96,7 +96,7 @@ def running_by_tier() -> dict[str, int]:
 
 def drafted(form: LaunchForm, *, now: datetime) -> list[Execution]:
     """Return the rows that the form would store, with the ids that they would have; the form must be valid."""
-    return draft(form.request(), now=now, execution_id=form.execution_id())
+    return draft(form.request, now=now, execution_id=form.execution_id())
 
 
 def check_of(form: LaunchForm, *, is_awaited: bool) -> CheckLine | None:
@@ -125,7 +125,7 @@ def question_of(
     form: LaunchForm, unit: Sequence[Execution], running: Mapping[str, int], *, now: datetime
 ) -> FitQuestion:
     """Return the question that a valid form asks, whose launch would store the `unit`. Reads the database."""
-    request = form.request()
+    request = form.request
     preview = Preview.of(unit)
     pods = preview.pods()
     prices = [row.head_price_per_hour + row.price_per_hour * (row.workers_minimum or 1) for row in unit]
@@ -156,7 +156,7 @@ def _choices(
     form: LaunchForm, pods: Sequence[PodPlan], running: Mapping[str, int], spec: ExecutionSpec
 ) -> Iterable[TierChoice]:
     """Yield the other tiers of the form's main choice: of the kind's own section where that has one, else of the execution itself."""
-    asked = form.request().tier
+    asked = form.request.tier
     of_section = form.own.main_tiers() if form.own is not None else None
     field, offered = of_section or ("tier", form.tiers)
     at = 0 if of_section is None else len(pods) - 1  # of a cluster's pods the workers are the last

@@ -97,11 +97,11 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
     wanted = form.execution_id()
     try:
         with transaction.atomic():
-            asked, now = form.request(), timezone.now()
+            now = timezone.now()
             for section in form.sections:
-                if url := section.launch(asked, id=wanted, now=now, pools=form.pools):
+                if url := section.launch(form.request, id=wanted, now=now, pools=form.pools):
                     return redirect(url)
-            execution = submit(asked, gate=why_not_launch, now=now, execution_id=wanted, pools=form.pools)
+            execution = submit(form.request, gate=why_not_launch, now=now, execution_id=wanted, pools=form.pools)
             write_launched(form.user, execution)
         return redirect("execution", id=execution.pk)
     except Rejected as refused:

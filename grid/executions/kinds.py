@@ -7,7 +7,7 @@ others. A room defines its kind by a subclass, which `grid.composition` register
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from grid.core.errors import Problem
 from grid.diagnosis.launchfit import Pools
@@ -76,10 +76,6 @@ class ExecutionKind(ABC):
     def planned_variables(self, spec: ExecutionSpec) -> Mapping[str, str]:
         """Return the same before there is an address, for a preview."""
         return NO_VARIABLES
-
-    def details(self, request: LaunchRequest) -> Mapping[str, Any]:
-        """Return what the spec keeps of the request's details."""
-        return dict(request.details)
 
 
 _KINDS: dict[str, ExecutionKind] = {}

@@ -48,7 +48,7 @@ class PodKind(ExecutionKind):
             secrets=stored.secrets,
             job=self.job_spec(execution, request),
             environment=request.pinned,
-            details=self.details(request),
+            details=request.details,
             has_front=self.has_front,
         )
 

@@ -18,6 +18,7 @@ import msgspec
 
 from grid.core.backoff import Backoff
 from grid.core.errors import GridError
+from grid.core.translation import gettext as _
 from grid.core.wording import one_line
 from grid.database.trouble import TroubleLog, trouble_of
 from grid.observability import telemetry
@@ -171,9 +172,10 @@ class PeriodicRunner:
 
 
 def _text_of(error: Exception) -> str:
-    """Return one line about the error: an unexpected one is named, because its own text may say little."""
+    """Return one line about the error. Of an unexpected one only its name: its text may hold a secret, and operators read this line."""
     trouble = trouble_of(error)
     if trouble is not None:
         return trouble.value
-    text = str(error) if isinstance(error, GridError) else f"{type(error).__name__}: {error}"
-    return one_line(text)[:_LONGEST_ERROR]
+    if not isinstance(error, GridError):
+        return _("{name}; the log says more", name=type(error).__name__)
+    return one_line(str(error))[:_LONGEST_ERROR]

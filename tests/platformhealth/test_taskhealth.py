@@ -50,7 +50,7 @@ def test_page_shows_tasks_of_the_leader(admin: Client, runtime: Runtime) -> None
     store(BAD)
     page = admin.get("/platform-health/").content.decode()
     assert "Periodic tasks" in page and "&lt;Alertmanager&gt; does not answer." in page
-    assert "Leading controller" in page and "Clean-up" in page
+    assert "Leading controller" in page and "<code>clean-up</code>" in page
 
 
 @virtual_time

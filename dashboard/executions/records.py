@@ -30,15 +30,12 @@ from grid.models.environment import Kind
 
 _LIFECYCLE_READ = 1000
 _WITH_FINDINGS = frozenset({State.FINISHING, State.FAILED, State.ERROR})
-
-
 _JOINED = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
 
 
 def read_record(execution_id: str) -> ExecutionRecord | None:
-    """Return an execution with its history, or None. This takes nine queries, one more for a cluster's samples, for an app's shares and for
-    a workspace's execution that has settled, some for the limits of a running workspace or app, the size of an execution that has ended,
-    and what was found in the log of one that failed."""
+    """Return an execution with its history; None when there is none. It takes nine queries, and where there are any one or two more for a
+    cluster's samples, an app's shares, the next launch of a workspace, limits, sizes, and what was found in a log."""
     execution = Execution.objects.select_related(*_JOINED).filter(pk=execution_id).first()
     if execution is None:
         return None

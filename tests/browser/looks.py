@@ -27,9 +27,6 @@ def _screens(*screens: tuple[int, str, str]) -> pytest.MarkDecorator:
 
 
 ON_SCREENS = _screens((1440, "light", "wide"), (1024, "dark", "middle"), (390, "light", "phone"))
-EVERY_SCREEN = _screens(
-    *((width, scheme, f"{width}-{scheme}") for width in (1440, 1024, 390) for scheme in ("light", "dark"))
-)
 WIDE_AND_PHONE = _screens((1440, "light", "wide"), (390, "dark", "phone"))
 
 _FAULTS = """([LEAST, LONGEST]) => {

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import administering
 from tests.browser.conftest import Visit
-from tests.browser.looks import ON_SCREENS, look_at
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 ADMIN = "ada-admin"
@@ -126,7 +126,7 @@ def test_conflicting_save_names_other_admin_and_keeps_typed_values(visit: Visit,
     expect(lines(slow).locator("del")).to_have_text("700 executions")
 
 
-@ON_SCREENS
+@WIDE_AND_PHONE
 def test_configuration_states_have_no_visible_fault(visit: Visit, width: int, scheme: str, forgiven: list[str]) -> None:
     forgiven.append("400")
     page = visit(ADMIN, PAGE, width=width, scheme=scheme)

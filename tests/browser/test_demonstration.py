@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser import administering, demonstrating
 from tests.browser.conftest import Visit
-from tests.browser.looks import EVERY_SCREEN, look_at
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 
@@ -32,7 +32,7 @@ def test_demonstration_page_is_accessible_and_slider_says_its_value(visit: Visit
     look_at(page, "demonstration-stuck")
 
 
-@EVERY_SCREEN
+@WIDE_AND_PHONE
 def test_component_page_shows_each_part_as_it_should_be(visit: Visit, width: int, scheme: str) -> None:
     page = visit("ada-admin", "/components/", width=width, scheme=scheme)
     expect(page.locator("h1")).to_have_text("Components")

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser import filing
 from tests.browser.conftest import Visit
-from tests.browser.looks import EVERY_SCREEN, look_at
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 FILES = "/projects/churn/files/"
@@ -19,7 +19,7 @@ def filed(stage: StageProcess) -> StageProcess:
     return stage
 
 
-@EVERY_SCREEN
+@WIDE_AND_PHONE
 def test_pages_of_files_look_as_they_should(visit: Visit, filed: StageProcess, width: int, scheme: str) -> None:
     page = visit("alice", FILES, width=width, scheme=scheme)
     look_at(page, f"files-{width}-{scheme}")

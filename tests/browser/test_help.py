@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests.browser import launching
 from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
-from tests.browser.looks import ON_SCREENS, WIDE_AND_PHONE, faults
+from tests.browser.looks import WIDE_AND_PHONE, faults
 from tests.browser.stage import StageProcess
 
 LEAST_TARGET = 24  # px, of WCAG 2.2
@@ -60,7 +60,7 @@ def test_open_question_mark_is_beside_its_word_in_window(
         page.keyboard.press("Escape")
 
 
-@ON_SCREENS
+@WIDE_AND_PHONE
 def test_help_page_looks_as_it_should(visit: Visit, stage: StageProcess, width: int, scheme: str) -> None:
     stage.play(launching.team)
     page = visit("ada-admin", "/help/", width=width, scheme=scheme)

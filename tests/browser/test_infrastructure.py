@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import charting, scenes
 from tests.browser.conftest import AWAY, Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import EVERY_SCREEN, WIDE_AND_PHONE, look_at
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 PATH = "/infrastructure/"
@@ -135,7 +135,7 @@ def test_cluster_pages_have_no_visible_fault(stage: StageProcess, visit: Visit, 
         look_at(page, f"infrastructure-{path.strip('/').split('/')[0]}")
 
 
-@EVERY_SCREEN
+@WIDE_AND_PHONE
 def test_node_shows_its_use_over_the_last_half_hour(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
     stage.play(scenes.working_day)
     used = {"default-7f4k2": [12, 20, 61, 55, 30, 40], "default-9x2mc": [2], "platform-1": [5, 90, 95, 20]}

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import executing, running
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import EVERY_SCREEN, ROWS, WIDE_AND_PHONE, highest_row, look_at
+from tests.browser.looks import ROWS, WIDE_AND_PHONE, highest_row, look_at
 from tests.browser.stage import StageProcess
 
 TITLE = "Train the churn model"
@@ -115,7 +115,7 @@ def test_job_pages_have_no_visible_fault(stage: StageProcess, visit: Visit, widt
         look_at(page, f"job-{name}")
 
 
-@EVERY_SCREEN
+@WIDE_AND_PHONE
 def test_runs_of_several_jobs_are_stopped_after_one_question(
     stage: StageProcess, visit: Visit, width: int, scheme: str
 ) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser import keeping
 from tests.browser.conftest import Visit
 from tests.browser.following import follow
-from tests.browser.looks import EVERY_SCREEN, look_at
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 ID = "idle222222"
@@ -42,7 +42,7 @@ def test_without_a_script_the_button_works(visit: Visit) -> None:
     expect(page.locator("body")).to_contain_text("Forgotten is kept until")
 
 
-@EVERY_SCREEN
+@WIDE_AND_PHONE
 def test_the_notice_has_no_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
     page = visit("alice", PATH, width=width, scheme=scheme)
     expect(page.get_by_role("button", name="Keep it 2 h longer")).to_be_visible()

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.browser import overviewing, scenes
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import ON_SCREENS, look_at
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 PATH = "/overview/"
@@ -61,7 +61,7 @@ def test_a_controller_that_stops_is_seen_within_twenty_seconds(stage: StageProce
     not_reloaded(page)
 
 
-@ON_SCREENS
+@WIDE_AND_PHONE
 def test_a_busy_day_has_no_fault_to_the_eye(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
     stage.play(overviewing.busy_day)
     page = visit("ada-admin", PATH, width=width, scheme=scheme)

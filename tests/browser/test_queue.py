@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser import queueing
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import EVERY_SCREEN, LINE, THREE_LINES, WIDE_AND_PHONE, highest_row, look_at
+from tests.browser.looks import LINE, THREE_LINES, WIDE_AND_PHONE, highest_row, look_at
 from tests.browser.queueing import OURS, THEIRS
 from tests.browser.stage import StageProcess
 
@@ -102,7 +102,7 @@ def test_queue_pages_have_no_visible_fault(visit: Visit, width: int, scheme: str
     look_at(page, "queue-order")
 
 
-@EVERY_SCREEN
+@WIDE_AND_PHONE
 def test_several_are_held_and_released_after_one_question_each(visit: Visit, width: int, scheme: str) -> None:
     page = visit("olga-operator", "/queue/", width=width, scheme=scheme)
     follow(page)

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import executing, measuring, running
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import EVERY_SCREEN, look_at
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 from tests.browser.test_jobs import launch, sweep
 
@@ -83,7 +83,7 @@ def test_metrics_table_and_sorted_sweep_work_without_a_script(stage: StageProces
     expect(page.locator("#runs tr")).to_have_count(3)
 
 
-@EVERY_SCREEN
+@WIDE_AND_PHONE
 def test_pages_with_metrics_have_no_visible_fault(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
     stage.play(executing.team)
     page = visit("alice", "/", width=width, scheme=scheme)

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser import starting
 from tests.browser.conftest import Visit
-from tests.browser.looks import ON_SCREENS, WIDE_AND_PHONE, look_at
+from tests.browser.looks import WIDE_AND_PHONE, look_at
 from tests.browser.stage import StageProcess
 
 
@@ -48,7 +48,7 @@ def test_the_page_is_complete_without_javascript_and_on_paper(visit: Visit) -> N
     expect(page.get_by_role("link", name="Download as CSV")).to_be_hidden()
 
 
-@ON_SCREENS
+@WIDE_AND_PHONE
 def test_service_levels_show_budget_of_a_month_of_starts(visit: Visit, width: int, scheme: str) -> None:
     page = visit("olga-operator", "/service-levels/", width=width, scheme=scheme)
     level = page.get_by_role("region", name="Start-up time")

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import clustering, executing, extremes, scenes
 from tests.browser.conftest import Visit
-from tests.browser.looks import ON_SCREENS, wrong_with
+from tests.browser.looks import WIDE_AND_PHONE, wrong_with
 from tests.browser.stage import StageProcess
 
 PAGES = {
@@ -58,7 +58,7 @@ def settle(page: Page) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("state", STATES)
-@ON_SCREENS
+@WIDE_AND_PHONE
 def test_pages_have_no_visible_fault_in_any_state(
     stage: StageProcess, visit: Visit, state: str, width: int, scheme: str
 ) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser import using
 from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
-from tests.browser.looks import ON_SCREENS, faults
+from tests.browser.looks import WIDE_AND_PHONE, faults
 from tests.browser.stage import StageProcess
 
 
@@ -19,7 +19,7 @@ def used(stage: StageProcess) -> Iterator[StageProcess]:
     stage.play(using.nothing)
 
 
-@ON_SCREENS
+@WIDE_AND_PHONE
 def test_pages_of_usage_look_as_they_should(visit: Visit, used: StageProcess, width: int, scheme: str) -> None:
     for person, path in (("alice", "/usage/"), ("olga-operator", "/usage/everybody/?sort=gpus")):
         page = visit(person, path, width=width, scheme=scheme)

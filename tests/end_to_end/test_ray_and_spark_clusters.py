@@ -1,7 +1,7 @@
 """Jobs with a Ray and a Spark cluster, launched without a browser: growing with the work, shrinking when it is done, nothing lost.
 
-The script computes until there are five workers and its result is right, keeps results in the cluster, waits until idleness
-has brought it down to one worker, and reads them again. With five workers and with one it waits until it was looked at: the
+The script computes until there are three workers and its result is right, keeps results in the cluster, waits until idleness
+has brought it down to one worker, and reads them again. With three workers and with one it waits until it was looked at: the
 pool, the framework's own pages, by their answers and in Chromium, and what the cluster's page tells of the growth.
 
 Nothing that it computes waits for one slow task: on a busy machine the first task of a new worker takes so long that all
@@ -46,10 +46,10 @@ EACH = 1_400_000 // 7 * 14
 
 begun, found, running, has_grown = 0, 0, [], False
 while True:
-    if not has_grown and workers() >= 5:
+    if not has_grown and workers() >= 3:
         has_grown = True
         print("grown to", workers(), flush=True)
-    if not os.path.exists("looked-at-five"):
+    if not os.path.exists("looked-at-three"):
         more = range(begun, begun + 60 - len(running))
         running += [burn.remote(number) for number in more]
         begun += len(more)
@@ -87,13 +87,13 @@ def workers():
 EACH = 700_000 // 7 * 14
 
 def compute():
-    while not os.path.exists("looked-at-five"):
+    while not os.path.exists("looked-at-three"):
         found = context.parallelize(range(60), 20).map(burn).sum()
         assert found == 60 * EACH + 60 * 59 // 2, found
 
 with ThreadPoolExecutor() as pool:
     computed = [pool.submit(compute) for _ in range(2)]
-    while workers() < 5 and not any(one.done() for one in computed):
+    while workers() < 3 and not any(one.done() for one in computed):
         time.sleep(0.5)
     print("grown to", workers(), flush=True)
 for one in computed:
@@ -115,8 +115,8 @@ def running(grid: Grid) -> Iterator[Grid]:
     grid.node_idle_seconds = 20
     grid.start()
     admin = Session(grid, "admin")
-    # Little work makes a worker busy, and two of them fill a node: five need one more than the pool's two.
-    tier = {"id": "wide", "name": "Wide", "node_pool": "default", "cores": "100m", "memory": "11Gi"}
+    # Little work makes a worker busy, and each fills a node: three need two nodes more than the pool has at rest.
+    tier = {"id": "wide", "name": "Wide", "node_pool": "default", "cores": "100m", "memory": "18Gi"}
     rest = {"gpus": "0", "gpu_resource": "nvidia.com/gpu", "cost_per_hour": "0.1", "is_visible": "on"}
     rest["ephemeral_storage"] = "10Gi"
     admin.post("/tiers/new/", tier | rest, page="/tiers/new/")
@@ -141,14 +141,14 @@ def look_at_ray(person: Session, address: str, tab: Page) -> None:
             return -1
         return sum(one["state"] == "ALIVE" for one in json.loads(answer)["data"]["result"]["result"])
 
-    wait_until(lambda: alive() == 6, 90, "a head and five workers in Ray's own answer")
+    wait_until(lambda: alive() == 4, 90, "a head and three workers in Ray's own answer")
     tab.goto(f"{address}#/cluster")
-    expect(tab.locator("body")).to_contain_text("ALIVE x 6", timeout=60_000)
+    expect(tab.locator("body")).to_contain_text("ALIVE x 4", timeout=60_000)
 
 
 def look_at_spark(person: Session, address: str, tab: Page) -> None:
     """The master's page, and through it an application's with one of its assets and one answer of its API."""
-    wait_until(lambda: "Workers: 5 Alive" in words(person.look(address)[1]), 60, "five workers on the master's page")
+    wait_until(lambda: "Workers: 3 Alive" in words(person.look(address)[1]), 60, "three workers on the master's page")
     status, master = person.look(address)
     assert status == 200
     assert "Spark Master at spark://" in words(master)
@@ -167,9 +167,9 @@ def look_at_spark(person: Session, address: str, tab: Page) -> None:
         status, answer = person.look(f"{application}/api/v1/applications/{name}/executors")
         return sum(one["id"] != "driver" for one in json.loads(answer)) if status == 200 else -1
 
-    wait_until(lambda: executors() == 5, 60, "five executors in Spark's own answer")
+    wait_until(lambda: executors() == 3, 60, "three executors in Spark's own answer")
     tab.goto(f"{application}/executors/")
-    expect(tab.locator("#active-executors-table tbody tr")).to_have_count(6, timeout=60_000)
+    expect(tab.locator("#active-executors-table tbody tr")).to_have_count(4, timeout=60_000)
 
 
 def tab_of(browser: Browser, person: Session, address: str) -> Page:
@@ -211,7 +211,7 @@ def test_a_jobs_cluster_grows_and_shrinks_and_loses_nothing(
             "head_tier": "small",
             "worker_tier": "wide",
             "workers_minimum": "1",
-            "workers_maximum": "5",
+            "workers_maximum": "3",
             "autoscale": "on",
             "target_cpu": "80",
             "target_memory": "",
@@ -220,14 +220,14 @@ def test_a_jobs_cluster_grows_and_shrinks_and_loses_nothing(
     )
     scientist.wait_for(job, "Running", seconds=PULL_SECONDS)
     cluster = scientist.cluster_of(job)
-    scientist.wait_for_line(job, "grown to 5", seconds=GROWTH_SECONDS)
+    scientist.wait_for_line(job, "grown to 3", seconds=GROWTH_SECONDS)
     assert len(pool(operator)) >= 3
     address = scientist.open(cluster)
     look(scientist, address, tab_of(browser, scientist, address))
     a_stranger_does_not_get_in(operator, cluster, address)
     # The framework knows a worker before Kubernetes calls it ready, and the chart has a point every 15 seconds.
-    wait_until(lambda: 5 in ready(chart(scientist, cluster)), GROWTH_SECONDS, "five ready workers in the chart")
-    put_into_project(grid, "looked-at-five", "")
+    wait_until(lambda: 3 in ready(chart(scientist, cluster)), GROWTH_SECONDS, "three ready workers in the chart")
+    put_into_project(grid, "looked-at-three", "")
     scientist.wait_for_line(job, "shrunk to 1", seconds=GROWTH_SECONDS)
     growth_and_its_cause_are_told(scientist, cluster)
     put_into_project(grid, "looked-at-one", "")
@@ -267,11 +267,11 @@ def growth_and_its_cause_are_told(person: Session, cluster: str) -> None:
     """In the autoscaler's words in the stored history, and in ours beside the chart."""
     wait_until(lambda: ready(chart(person, cluster))[-1:] == [1], 60, "a chart that ends with one worker")
     told = [(one["grows"], one["words"]) for one in chart(person, cluster)["events"]]
-    assert any(grows and "to 5 workers: CPU use is above its target." in sentence for grows, sentence in told), told
+    assert any(grows and "to 3 workers: CPU use is above its target." in sentence for grows, sentence in told), told
     assert any(
         not grows and "to 1 worker: everything that is measured is below" in sentence for grows, sentence in told
     ), told
     history = person.get(f"/executions/{cluster}/lifecycle/")
-    above = "SuccessfulRescale: New size: 5; reason: cpu resource utilization (percentage of request) above target"
+    above = "SuccessfulRescale: New size: 3; reason: cpu resource utilization (percentage of request) above target"
     assert above in history
     assert "SuccessfulRescale: New size: 1; reason: All metrics below target" in history

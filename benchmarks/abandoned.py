@@ -60,7 +60,7 @@ async def measure(ready: Stage, kept: Sequence[Screen], left: Sequence[Screen], 
                 await asyncio.sleep(options.every)
                 now, cpu = time.monotonic(), ready.cpu_seconds()
                 sizes.append(ready.mebibytes())
-                connections = len([one for one in ready.web.net_connections("tcp") if one.status == "ESTABLISHED"])
+                connections = len([each for each in ready.web.net_connections("tcp") if each.status == "ESTABLISHED"])
                 wait = await asyncio.to_thread(ready.longest_wait)
                 print(
                     f"{(now - began) / 60:8.1f} | {sizes[-1]:8.1f} | {connections:11} | {(cpu - spent) / (now - at):13.0%}"

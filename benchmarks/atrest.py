@@ -70,7 +70,7 @@ def cluster_of(executions: "Sequence[Execution]") -> "FakeCluster":
         wanted = manifests.build(
             parse_spec(row), namespace=NAMESPACE, token="token", anchor_uid=f"uid-{row.pk}", storage=Storage()
         )
-        (pod,) = [one.body for one in wanted if one.resource == PODS]
+        (pod,) = [manifest.body for manifest in wanted if manifest.resource == PODS]
         started = {"startedAt": stamp(began)}
         status = {
             "phase": "Running",

@@ -90,16 +90,16 @@ async def measure(full: Population, way: str, python: Path, first: int, options:
         arrivals, cpu = await change_pods(full, program.pid, first, options)
         held, peak = psutil.Process(program.pid).memory_info().rss / 2**20, Spent.of(program.pid).peak_mib
         program.stdin.close()
-        said: dict[str, Any] = json.loads(await program.stdout.readline())
+        report: dict[str, Any] = json.loads(await program.stdout.readline())
     finally:
         if program.returncode is None:
             program.kill()
         await program.wait()
-    delays = arrivals.delays({int(number): at for number, at in said["seen"].items()}, arrivals.sent)
+    delays = arrivals.delays({int(number): at for number, at in report["seen"].items()}, arrivals.sent)
     shares = " | ".join(f"{percentile(delays, share) * 1000:8.1f}" for share in (0.5, 0.95, 0.99))
     print(
         f"{_NAMES[way]:34} | {synced:12.1f} | {held:7.0f} | {peak:8.0f} | {shares} | {cpu / options.changes * 1000:19.2f}"
-        f" | {len(delays)} of {len(arrivals.events)}; holds {said['held']}",
+        f" | {len(delays)} of {len(arrivals.events)}; holds {report['held']}",
         flush=True,
     )
 

@@ -116,30 +116,30 @@ def pages(count: int) -> list[bytes]:
 def to_store(bodies: list[bytes], store: Store[Pod] | None = None) -> Store[Pod]:
     """As `Reflector` does it; into a new store unless one is given."""
     codec = Codec(Pod)
-    store = store or Store[Pod]("pods", indexes={"node": lambda one: one.spec.node_name})
+    store = store or Store[Pod]("pods", indexes={"node": lambda pod: pod.spec.node_name})
     for body in bodies:
         for chunk in codec.page(body).chunks:
-            for one in chunk:
-                store.apply(one)
+            for item in chunk:
+                store.apply(item)
     return store
 
 
 def to_models(bodies: list[bytes]) -> dict[str, object]:
     client = ApiClient()
-    found = {}
+    pods = {}
     for body in bodies:
         decoded: Any = client.deserialize(body.decode(), "V1PodList", "application/json")
-        for one in decoded.items:
-            found[f"{one.metadata.namespace}/{one.metadata.name}"] = one
-    return found
+        for item in decoded.items:
+            pods[f"{item.metadata.namespace}/{item.metadata.name}"] = item
+    return pods
 
 
 def to_dicts(bodies: list[bytes]) -> dict[str, object]:
-    found = {}
+    pods = {}
     for body in bodies:
-        for one in json.loads(body)["items"]:
-            found[f"{one['metadata']['namespace']}/{one['metadata']['name']}"] = one
-    return found
+        for item in json.loads(body)["items"]:
+            pods[f"{item['metadata']['namespace']}/{item['metadata']['name']}"] = item
+    return pods
 
 
 def best(work: Callable[[], object], rounds: int = ROUNDS) -> float:

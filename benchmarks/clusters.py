@@ -88,10 +88,10 @@ async def followed(pods: Pods) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def until(look: Callable[[], Coroutine[Any, Any, bool]], what: str) -> float:
+async def until(condition: Callable[[], Coroutine[Any, Any, bool]], what: str) -> float:
     """The moment at which it was so."""
     deadline = time.perf_counter() + LONGEST_SECONDS
-    while not await look():
+    while not await condition():
         assert time.perf_counter() < deadline, f"never: {what}"
         await asyncio.sleep(0.25)
     return time.perf_counter()
@@ -236,8 +236,8 @@ def rows() -> Counter[str]:
     """How many there are in each table that launches write to."""
     from django.apps import apps
 
-    found = {model.__name__: model._default_manager.count() for model in apps.get_app_config("grid").get_models()}
-    return Counter({name: count for name, count in found.items() if count})
+    counts = {model.__name__: model._default_manager.count() for model in apps.get_app_config("grid").get_models()}
+    return Counter({name: count for name, count in counts.items() if count})
 
 
 def problems_in(log: Path) -> Counter[str]:
@@ -264,15 +264,15 @@ def table(rounds: Sequence[Round], clusters: int) -> None:
         print(f"{each.name} | {times} | {cpu:.1f} | {each.end.peak_mib:.0f} | {each.steady_cpu:.1f} | {per:.1f}")
 
 
-def report(one: Round, clusters: int, workers: int) -> None:
+def report(last: Round, clusters: int, workers: int) -> None:
     load = os.getloadavg()[0]
     print(f"{clusters} clusters of {workers} workers; load {load:.1f}; seconds since the first was asked for")
-    table([one], clusters)
-    for request, count in one.requests.most_common(25):
+    table([last], clusters)
+    for request, count in last.requests.most_common(25):
         print(f"  {count / clusters:6.2f} {request.verb} {request.resource}")
-    steady = ", ".join(f"{count} {each.verb} {each.resource}" for each, count in one.steady_requests.most_common(6))
+    steady = ", ".join(f"{count} {each.verb} {each.resource}" for each, count in last.steady_requests.most_common(6))
     print(f"  in {STEADY_SECONDS:.0f} s afterwards: {steady or 'none'}")
-    for line, count in one.problems.most_common(8):
+    for line, count in last.problems.most_common(8):
         print(f"  warned {count} times: {line}")
     sys.stdout.flush()
 

@@ -78,7 +78,7 @@ async def measure(first: str, options: argparse.Namespace, folder: Path) -> None
         assert feed is not None, "a file has a feed"
         controller.listen_to(feed)
         tasks = [asyncio.create_task(controller.run()), asyncio.create_task(set_aside(lambda: True))]
-        while told(world.cluster) < options.clusters * WORKERS or not controller.idle:  # noqa: ASYNC110  no event of it
+        while reported_workers(world.cluster) < options.clusters * WORKERS or not controller.idle:  # noqa: ASYNC110  no event of it
             await asyncio.sleep(1)
         await asyncio.sleep(SETTLED_SECONDS)
         calls.clear()
@@ -131,15 +131,15 @@ def copy_objects(cluster: "FakeCluster", first: str, count: int) -> dict[str, An
     from grid.kube import resources
     from grid.kube.resources import PODS, Resource
 
-    known = [one for one in vars(resources).values() if isinstance(one, Resource)]
-    found = {resource: json.dumps(cluster.objects(resource)) for resource in known}
+    known = [value for value in vars(resources).values() if isinstance(value, Resource)]
+    objects = {resource: json.dumps(cluster.objects(resource)) for resource in known}
     uids = [obj["metadata"]["uid"] for resource in known for obj in cluster.objects(resource)]
     answers: dict[str, Any] = {}
     for number in range(count):
         id = first if number == 0 else _id(number)
         address = f"127.77.{number // 250}.{number % 250 + 1}"
         workers: dict[str, Any] = {}
-        for resource, text in found.items():
+        for resource, text in objects.items():
             for uid in uids if number else ():
                 text = text.replace(uid, f"{number:08x}{uid[8:]}")
             for obj in json.loads(text.replace(first, id)):
@@ -160,7 +160,7 @@ def _id(number: int) -> str:
     return f"copy{number:04}"
 
 
-def told(cluster: "FakeCluster") -> int:
+def reported_workers(cluster: "FakeCluster") -> int:
     """How many workers have been told what their head says of them."""
     from grid.core.labels import KEYS
     from grid.kube.resources import PODS

@@ -102,10 +102,10 @@ async def requests(kubeconfig: Path) -> Counter[Request]:
         http.get(f"{place.server}/metrics", ssl=place.tls or True) as answer,
     ):
         text = await answer.text()
-    found: Counter[Request] = Counter()
+    requests: Counter[Request] = Counter()
     for who, verb, resource, subresource, count in _LINE.findall(text):
-        found[Request(who, verb, f"{resource}/{subresource}" if subresource else resource)] += int(count)
-    return found
+        requests[Request(who, verb, f"{resource}/{subresource}" if subresource else resource)] += int(count)
+    return requests
 
 
 async def _run(folder: Path, nodes: int) -> None:

@@ -91,7 +91,7 @@ class Simulated:
         return START + timedelta(seconds=seconds)
 
     def _launch(self, _: str) -> None:
-        kind, _share, median, spread = self.rng.choices(KINDS, [one[1] for one in KINDS])[0]
+        kind, _share, median, spread = self.rng.choices(KINDS, [kind[1] for kind in KINDS])[0]
         owner = self.rng.randint(1, 12)
         tier = self.rng.choices(list(TIERS), [5, 3, 2])[0]
         id = f"e{self.number}-{len(self.rows)}"
@@ -128,26 +128,26 @@ class Simulated:
 
     def _estimate(self, id: str, observed: Observed) -> WaitEstimate:
         began = time.perf_counter()
-        held = (one for one in self.active.values() if one["slots_reserved_at"])
+        held = (row for row in self.active.values() if row["slots_reserved_at"])
         rows = [*reversed(self.history[-HISTORY:]), *held]
         facts = facts_of(self._snapshot(), list(self.active.values()), rows, self._at(self.now), observed)
-        found = estimates(facts)[id]
+        estimate = estimates(facts)[id]
         self.costs.append(time.perf_counter() - began)
-        return found
+        return estimate
 
     def _predict_later(self, stage: str, id: str, observed: Observed) -> None:
         if id in self.predicted:
             self.later[stage, id] = self._estimate(id, observed), self.now
 
     def _snapshot(self) -> QuotaSnapshot:
-        waiting = [one for one in self.active.values() if one["state"] == "queued"]
-        holding = [one for one in self.active.values() if one["slots_reserved_at"] is not None]
+        waiting = [row for row in self.active.values() if row["state"] == "queued"]
+        holding = [row for row in self.active.values() if row["slots_reserved_at"] is not None]
         return QuotaSnapshot(
             tuple(
-                QueuedUnit(one["owner_id"], one["requested_at"], (Part(one["id"], one["kind"], (one["tier_id"],)),))
-                for one in waiting
+                QueuedUnit(row["owner_id"], row["requested_at"], (Part(row["id"], row["kind"], (row["tier_id"],)),))
+                for row in waiting
             ),
-            tuple(Holding(one["owner_id"], one["tier_id"], 1, 1) for one in holding),
+            tuple(Holding(row["owner_id"], row["tier_id"], 1, 1) for row in holding),
             SLOTS,
             {tier: most for tier, most in TIERS.items() if most},
             last_served=self.served,
@@ -181,7 +181,7 @@ class Simulated:
         self._add(self.now + CREATING_SECONDS + wait, "bound", id)
 
     def _free(self, pool: str) -> dict[str, int]:
-        held = [one["node"] for one in self.active.values() if one.get("node")]
+        held = [row["node"] for row in self.active.values() if row.get("node")]
         return {node: places - held.count(node) for node, places in ROOM[pool].items()}
 
     def _place(self, pool: str) -> bool:
@@ -196,9 +196,9 @@ class Simulated:
         return True
 
     def _room(self, pool: str) -> RoomFacts:
-        one, nodes = {"cpu": 1}, frozenset(ROOM[pool])
-        held = [Occupant(row["id"], row["node"], one) for row in self.active.values() if row.get("node")]
-        seekers = [RoomSeeker(id, one, nodes, (0, place, id), "first") for place, id in enumerate(self.line[pool])]
+        request, nodes = {"cpu": 1}, frozenset(ROOM[pool])
+        held = [Occupant(row["id"], row["node"], request) for row in self.active.values() if row.get("node")]
+        seekers = [RoomSeeker(id, request, nodes, (0, place, id), "first") for place, id in enumerate(self.line[pool])]
         return RoomFacts(seekers, held, {node: {"cpu": free} for node, free in self._free(pool).items()})
 
     def _bound(self, id: str) -> None:
@@ -253,14 +253,18 @@ class Simulated:
         """Return what was predicted at a later stage, and what came of it."""
         of = [(self.rows[id], made) for (name, id), made in self.later.items() if name == stage]
         return [
-            (found, (row["started_at"] - self._at(at)).total_seconds())
-            for row, (found, at) in of
+            (estimate, (row["started_at"] - self._at(at)).total_seconds())
+            for row, (estimate, at) in of
             if row["started_at"] is not None
         ]
 
 
 def report(title: str, outcomes: list[tuple[WaitEstimate, float]]) -> None:
-    known = [(one.expected, one.low, one.high, actual) for one, actual in outcomes if one.expected is not None]
+    known = [
+        (estimate.expected, estimate.low, estimate.high, actual)
+        for estimate, actual in outcomes
+        if estimate.expected is not None
+    ]
     print(f"{title}: {len(outcomes)} launches, {len(known)} predicted")
     if not known:
         return
@@ -286,10 +290,14 @@ def main() -> None:
     wanted = parser.parse_args()
     world = Simulated(wanted.seed, wanted.launches, wanted.warm_up, wanted.load, wanted.blind)
     world.run()
-    report("when launched, all", [(one, actual) for one, actual, _ in world.outcomes])
-    report("that waited for a slot", [(one, actual) for one, actual, stage in world.outcomes if stage == "queued"])
+    report("when launched, all", [(estimate, actual) for estimate, actual, _ in world.outcomes])
     report(
-        "that had slot and room at once", [(one, actual) for one, actual, stage in world.outcomes if stage == "at once"]
+        "that waited for a slot",
+        [(estimate, actual) for estimate, actual, stage in world.outcomes if stage == "queued"],
+    )
+    report(
+        "that had slot and room at once",
+        [(estimate, actual) for estimate, actual, stage in world.outcomes if stage == "at once"],
     )
     report("when there was no room", world.of_stage("room"))
     report("when on a node that lacks the image", world.of_stage("preparing, to pull"))

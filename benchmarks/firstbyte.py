@@ -62,15 +62,15 @@ def addresses(owner: str, has_ended: bool) -> Mapping[str, str]:
         {"node": first.node_name},
         {"page": "3"},
     ]
-    found = {f"/executions/?{urlencode(query)}": "operator" for query in filters}
+    paths = {f"/executions/?{urlencode(query)}": "operator" for query in filters}
     filters = [{}, {"pool": "cpu"}, {"state": "removable", "sort": "-cpu"}, {"text": "gpu"}, {"page": "2"}]
-    found |= {f"/infrastructure/?{urlencode(query)}": "operator" for query in filters}
-    found |= {f"/executions/{some(kind=kind)}/": "operator" for kind in ("workspace", "cluster")}
-    found |= {f"/nodes/{first.node_name}/": "operator", "/": "owner", "/executions/?sort=name": "owner"}
+    paths |= {f"/infrastructure/?{urlencode(query)}": "operator" for query in filters}
+    paths |= {f"/executions/{some(kind=kind)}/": "operator" for kind in ("workspace", "cluster")}
+    paths |= {f"/nodes/{first.node_name}/": "operator", "/": "owner", "/executions/?sort=name": "owner"}
     if has_ended:
         filters = [{}, {"user": "user-7"}, {"text": "Run 77"}, {"project": "p7", "kind": "workspace"}]
-        found |= {f"/executions/?{urlencode({'show': 'ended', **query})}": "operator" for query in filters}
-    return found
+        paths |= {f"/executions/?{urlencode({'show': 'ended', **query})}": "operator" for query in filters}
+    return paths
 
 
 async def measure(ready: Stage, cookies: Mapping[str, str], pages: Mapping[str, str], rounds: int) -> None:

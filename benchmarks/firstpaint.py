@@ -63,15 +63,15 @@ async def log_in(session: aiohttp.ClientSession, options: argparse.Namespace) ->
 
 async def addresses(session: aiohttp.ClientSession) -> AsyncIterator[str]:
     """Yield the path of each page; those of objects are looked for when they are due, because a demo's executions end soon."""
-    found = dict.fromkeys(_LINK.findall(await text(session, "/palette/?options=1")))
+    links = dict.fromkeys(_LINK.findall(await text(session, "/palette/?options=1")))
     # Without a text the palette lists the user's own executions too.
-    pages = [page for page in found if not any(pattern.fullmatch(page) for pattern in _OBJECTS.values())]
+    pages = [page for page in links if not any(pattern.fullmatch(page) for pattern in _OBJECTS.values())]
     for page in pages:
         yield page
     for page, pattern in _OBJECTS.items():
-        if page in pages and (one := await first(session, page, pattern)):
-            yield one
-            if page == "/infrastructure/" and (pod := await first(session, one, _POD)):
+        if page in pages and (linked := await first(session, page, pattern)):
+            yield linked
+            if page == "/infrastructure/" and (pod := await first(session, linked, _POD)):
                 yield pod
 
 

@@ -97,29 +97,29 @@ def begin_flood() -> None:
 
 
 def measure(grid: Grid, seconds: float) -> Figures:
-    found, deadline = Figures(), time.monotonic() + seconds
+    figures, deadline = Figures(), time.monotonic() + seconds
     while time.monotonic() < deadline:
-        session = timed(found, found.logins, partial(Session, grid, "scientist"))
+        session = timed(figures, figures.logins, partial(Session, grid, "scientist"))
         if session is not None:
-            id = timed(found, found.launches, partial(session.launch, _JOB | {"title": "Not of the flood"}))
+            id = timed(figures, figures.launches, partial(session.launch, _JOB | {"title": "Not of the flood"}))
             if id is not None:
-                wait_for_slot(found, id)
+                wait_for_slot(figures, id)
         time.sleep(_PAUSE_SECONDS)
-    return found
+    return figures
 
 
-def timed(found: Figures, times: list[float], work: Callable[[], T]) -> T | None:
+def timed(figures: Figures, times: list[float], work: Callable[[], T]) -> T | None:
     began = time.perf_counter()
     try:
         done = work()
     except (urllib.error.URLError, OSError, AssertionError):
-        found.failed += 1
+        figures.failed += 1
         return None
     times.append(time.perf_counter() - began)
     return done
 
 
-def wait_for_slot(found: Figures, id: str) -> None:
+def wait_for_slot(figures: Figures, id: str) -> None:
     from django.utils import timezone
 
     from grid.executions.stopping import request_stop
@@ -128,10 +128,10 @@ def wait_for_slot(found: Figures, id: str) -> None:
     deadline = time.monotonic() + _STARTS_WITHIN
     while (execution := Execution.objects.get(pk=id)).slots_reserved_at is None:
         if time.monotonic() > deadline:
-            found.failed += 1
+            figures.failed += 1
             return
         time.sleep(0.05)
-    found.starts.append((execution.slots_reserved_at - execution.requested_at) / timedelta(seconds=1))
+    figures.starts.append((execution.slots_reserved_at - execution.requested_at) / timedelta(seconds=1))
     request_stop(execution, by="scientist", now=timezone.now())
 
 

@@ -48,7 +48,7 @@ def nginx(folder: Path, text: str, port: int) -> Iterator[psutil.Process]:
             ["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", "stderr"], stdout=log, stderr=log
         )
     try:
-        while not any(one.laddr.port == port for one in psutil.Process(process.pid).net_connections()):
+        while not any(connection.laddr.port == port for connection in psutil.Process(process.pid).net_connections()):
             assert process.poll() is None, (folder / "log").read_text()
         yield psutil.Process(process.pid)
     finally:
@@ -71,14 +71,14 @@ async def load(base: str, file: str, headers: Mapping[str, str], seconds: int) -
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     output, _ = await process.communicate()
     lines = [line.strip() for line in output.decode().splitlines()]
-    found = [line for line in lines if line.startswith(("Requests/sec", "Transfer/sec", "Non-2xx"))]
-    return "  ".join(" ".join(line.split()) for line in found) + f"  ({next(x for x in lines if 'requests in' in x)})"
+    figures = [line for line in lines if line.startswith(("Requests/sec", "Transfer/sec", "Non-2xx"))]
+    return "  ".join(" ".join(line.split()) for line in figures) + f"  ({next(x for x in lines if 'requests in' in x)})"
 
 
 def memory(process: psutil.Process) -> str:
     """Return the proportional memory of the process and its children."""
     everyone = [process, *process.children(recursive=True)]
-    return f"{sum(one.memory_full_info().pss for one in everyone) / 2**20:.1f} MiB"
+    return f"{sum(process.memory_full_info().pss for process in everyone) / 2**20:.1f} MiB"
 
 
 @asynccontextmanager

@@ -158,7 +158,7 @@ def timed_all() -> dict[str, tuple[float, float]]:
     """Milliseconds, median and slowest, of each kind of work; nothing that it writes is kept."""
     from django.db import transaction
 
-    found = {}
+    times_of = {}
     for name, call in work().items():
         times = []
         for _ in range(CALLS):
@@ -167,8 +167,8 @@ def timed_all() -> dict[str, tuple[float, float]]:
                 call()
                 times.append((time.perf_counter() - began) * 1000)
                 transaction.set_rollback(True)
-        found[name] = (statistics.median(times), max(times))
-    return found
+        times_of[name] = (statistics.median(times), max(times))
+    return times_of
 
 
 if __name__ == "__main__":

@@ -49,8 +49,8 @@ def _compared(
     web: WebProcess, asker: Asker, what: str, hostile: Asked, harmless: Asked, rounds: int
 ) -> tuple[float, float, str]:
     """Return the waits in seconds, and the page."""
-    found = [(_longest(web, asker, hostile), _longest(web, asker, harmless)) for _ in range(rounds)]
-    return min(one for one, _ in found), min(other for _, other in found), what
+    times = [(_longest(web, asker, hostile), _longest(web, asker, harmless)) for _ in range(rounds)]
+    return min(slow for slow, _ in times), min(other for _, other in times), what
 
 
 def _longest(web: WebProcess, asker: Asker, asked: Asked) -> float:
@@ -60,9 +60,9 @@ def _longest(web: WebProcess, asker: Asker, asked: Asked) -> float:
     return health.longest
 
 
-def _print(name: str, found: list[tuple[float, float, str]]) -> None:
-    hostile, harmless, what = max(found)
-    most_harmless = max(other for _, other, _ in found)
+def _print(name: str, times: list[tuple[float, float, str]]) -> None:
+    hostile, harmless, what = max(times)
+    most_harmless = max(other for _, other, _ in times)
     print(
         f"{name:18} {hostile * 1000:5.0f} ms ({what}; harmless {harmless * 1000:.0f})"
         f"   all pages harmless {most_harmless * 1000:.0f} ms",

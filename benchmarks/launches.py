@@ -82,7 +82,7 @@ def server_cpu() -> float:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT pid FROM pg_stat_activity WHERE {ours}")
         times = [psutil.Process(pid).cpu_times() for (pid,) in cursor.fetchall()]
-    return float(sum(one.user + one.system for one in times))
+    return float(sum(each.user + each.system for each in times))
 
 
 def in_threads(work: Callable[[int], object], numbers: Sequence[int], at_once: int) -> Spent:

@@ -30,16 +30,16 @@ Name = Callable[[int], str]  # the name that the guess with this number is for
 
 async def page_latencies(url: str, cookie: str, count: int) -> list[float]:
     """Seconds of each of `count` pages, asked for one after the other."""
-    found = []
+    latencies = []
     async with aiohttp.ClientSession(headers={"Cookie": cookie}) as session:
         for _ in range(count):
             start = time.perf_counter()
             async with session.get(f"{url}/executions/") as answer:
                 await answer.read()
                 assert answer.status == 200, answer.status
-            found.append(time.perf_counter() - start)
+            latencies.append(time.perf_counter() - start)
             await asyncio.sleep(0.05)
-    return found
+    return latencies
 
 
 async def guess(url: str, address: str, name: Name, answers: Counter[int]) -> None:
@@ -77,10 +77,10 @@ async def guessing(url: str, addresses: list[str], name: Name) -> AsyncIterator[
 def say(title: str, latencies: list[float], quiet: list[float], answers: Counter[int]) -> None:
     parts = statistics.quantiles(latencies, n=20)
     before = statistics.quantiles(quiet, n=20)
-    said = ", ".join(f"{status}: {count}" for status, count in sorted(answers.items()))
+    counts = ", ".join(f"{status}: {count}" for status, count in sorted(answers.items()))
     print(
         f"{title:44} p50 {parts[9] * 1000:6.0f} ms ({parts[9] / before[9]:4.1f})  "
-        f"p95 {parts[18] * 1000:6.0f} ms ({parts[18] / before[18]:4.1f})  answers to guesses {said or '-'}",
+        f"p95 {parts[18] * 1000:6.0f} ms ({parts[18] / before[18]:4.1f})  answers to guesses {counts or '-'}",
         flush=True,
     )
 

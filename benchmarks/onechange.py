@@ -254,14 +254,14 @@ def people(number: int) -> "list[tuple[Viewer, ExecutionsView]]":
     users = User.objects.exclude(username=UNWATCHED).order_by("pk")
     viewers = viewers_of([SessionUser(user.pk, user.username, user.is_superuser) for user in users])
     operator = Viewer(0, "operator", Role.OPERATOR)
-    found = []
+    watched = []
     for place, viewer in enumerate(list(viewers.values())[:number]):
         query: dict[str, str] = ({}, {"kind": "cluster"}, {"status": "running"}, {})[place % 4]
         if place % 4 == 3 and place < len(owners):
             viewer, query = operator, {"user": viewer.username}
-        found.append((viewer, ExecutionsView.parse({**query, "sort": SORTS[place % len(SORTS)]})))
-    assert len({(viewer.id, view) for viewer, view in found}) == number
-    return found
+        watched.append((viewer, ExecutionsView.parse({**query, "sort": SORTS[place % len(SORTS)]})))
+    assert len({(viewer.id, view) for viewer, view in watched}) == number
+    return watched
 
 
 async def measure(

@@ -59,8 +59,14 @@ async def measured(pods: int, lists: int) -> None:
         first.append(time.thread_time() - began)
         shown.append((viewer, view, facts))
     watching.cancel()
-    one, all_lists = await changed(runtime, page, shown)
-    in_ms = (one, all_lists, statistics.median(first), anew[0] if lists == 1 else statistics.median(anew), longest[0])
+    a_list, all_lists = await changed(runtime, page, shown)
+    in_ms = (
+        a_list,
+        all_lists,
+        statistics.median(first),
+        anew[0] if lists == 1 else statistics.median(anew),
+        longest[0],
+    )
     print(
         f"{pods:>9,}{lists:>7,}"
         + "".join(f"{1000 * value:>{width}.2f}" for value, width in zip(in_ms, (13, 11, 13, 11, 15), strict=True))

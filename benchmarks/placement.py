@@ -111,8 +111,8 @@ def measure(runtime: "Runtime", nodes: int, waiting: int) -> None:
 
     def explain(pods: list[Pod]) -> None:
         for pod in pods:
-            found = runtime.explainer.explain(pod, names_others=True, now=NOW)
-            assert found.table
+            explanation = runtime.explainer.explain(pod, names_others=True, now=NOW)
+            assert explanation.table
 
     print(f"{nodes} nodes, {len(runtime.pods)} pods; CPU milliseconds: median (slowest)")
     report("one, from the scheduler's words", lambda: explain_pod(alike[0], (), now=NOW), nothing)
@@ -133,5 +133,5 @@ def main(nodes: int, waiting: int) -> None:
 
 
 if __name__ == "__main__":
-    given = [int(one) for one in sys.argv[1:3]]
+    given = [int(number) for number in sys.argv[1:3]]
     in_database(lambda: main(*(given + [5_000, 1_000][len(given) :])))

@@ -104,14 +104,14 @@ async def echo(socket: aiohttp.ClientWebSocketResponse) -> float:
     started = time.perf_counter()
     await socket.send_str(text)
     while True:
-        found = json.loads((await socket.receive(timeout=30)).data)
-        if found["msg_type"] == "execute_result" and found["parent_header"].get("msg_id") == asked:
+        reply = json.loads((await socket.receive(timeout=30)).data)
+        if reply["msg_type"] == "execute_result" and reply["parent_header"].get("msg_id") == asked:
             return time.perf_counter() - started
 
 
 async def echoes(ways: Mapping[str, Way], count: int) -> dict[str, list[float]]:
     """By turns, in one kernel."""
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    times: dict[str, list[float]] = {name: [] for name in ways}
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
         direct = ways["straight to the pod"]
         async with http.post(f"{direct.base}/api/kernels", json={}, headers=direct.headers) as answer:
@@ -124,11 +124,11 @@ async def echoes(ways: Mapping[str, Way], count: int) -> dict[str, list[float]]:
             for name, socket in sockets.items():
                 took = await echo(socket)
                 if number >= 10:  # the first ones wait for the kernel
-                    found[name].append(took)
+                    times[name].append(took)
                 await asyncio.sleep(0.01)
         for socket in sockets.values():
             await socket.close()
-    return found
+    return times
 
 
 @contextmanager
@@ -223,9 +223,9 @@ def load(way: Way, path: str, seconds: int) -> str:
     return "  ".join(" ".join(text.split()) for text in wanted)
 
 
-def report(title: str, found: Mapping[str, list[float]]) -> None:
+def report(title: str, times: Mapping[str, list[float]]) -> None:
     print(title, flush=True)
-    for name, delays in found.items():
+    for name, delays in times.items():
         shares = "  ".join(
             f"p{share * 100:g} {percentile(delays, share) * 1000:7.1f} ms" for share in (0.5, 0.95, 0.99)
         )

@@ -49,8 +49,8 @@ def measured(way: str, active: int, changes: int) -> tuple[list[float], float]:
             Execution.objects.filter(pk=id).update(title=title, revision=F("revision") + 1)
             written[title] = time.time()
             time.sleep(SECONDS_BETWEEN)
-        said = json.loads(follower.stdout.readline())
-    return sorted((at - written[title]) * 1000 for title, at in said["seen"].items()), said["cpu"]
+        report = json.loads(follower.stdout.readline())
+    return sorted((at - written[title]) * 1000 for title, at in report["seen"].items()), report["cpu"]
 
 
 async def follow(way: str, changes: int) -> None:

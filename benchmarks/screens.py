@@ -153,8 +153,8 @@ async def _pods(cluster: Cluster, names: Sequence[str]) -> dict[str, dict[str, A
             return await cluster.pod(NAMESPACE, name)
 
     read_now = await asyncio.gather(*map(read, names))
-    found = zip(names, read_now, strict=True)
-    return {name: pod for name, pod in found if pod is not None and pod["status"].get("containerStatuses")}
+    pods = zip(names, read_now, strict=True)
+    return {name: pod for name, pod in pods if pod is not None and pod["status"].get("containerStatuses")}
 
 
 def say(

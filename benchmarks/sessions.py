@@ -78,11 +78,11 @@ async def watched(keys: list[str], seconds: int) -> tuple[int, float]:
     counted.clear()
     cpu = time.process_time()
     await asyncio.sleep(seconds)
-    found = counted["queries"], time.process_time() - cpu
+    cost = counted["queries"], time.process_time() - cpu
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    return found
+    return cost
 
 
 async def beside_a_slow_query(keys: list[str]) -> str:

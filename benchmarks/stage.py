@@ -69,9 +69,9 @@ class Stage:
     def longest_wait(self) -> float:
         """Seconds that something due waited for the web process's loop, at most, within the last minute."""
         with urllib.request.urlopen(self.metrics_url, timeout=60) as answer:
-            found = _LONGEST_WAIT.search(answer.read().decode())
-        assert found is not None
-        return float(found[1])
+            match = _LONGEST_WAIT.search(answer.read().decode())
+        assert match is not None
+        return float(match[1])
 
     def mebibytes(self) -> float:
         """Resident memory of the web process."""

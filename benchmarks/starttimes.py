@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.database import in_database
 from benchmarks.history import NOW, people
-from benchmarks.usage import ROUNDS, said, since, timed
+from benchmarks.usage import ROUNDS, columns_of, since, timed
 
 if TYPE_CHECKING:
     from grid.models import StartUp
@@ -68,9 +68,9 @@ def measure(starts: int, images: int) -> None:
         times, _ = timed(call)
         statements = whole_statements(call)
         slowest = max(statements.values(), key=lambda taken: median(wall for _, wall in taken))
-        print(f"{name:22}{said(times)}   slowest statement{said(slowest)}", flush=True)
+        print(f"{name:22}{columns_of(times)}   slowest statement{columns_of(slowest)}", flush=True)
         for sql, taken in statements.items() if "-v" in sys.argv else ():
-            print(f"    {said(taken)} {sql[:300]}")
+            print(f"    {columns_of(taken)} {sql[:300]}")
 
 
 def whole_statements(call: Callable[[], object]) -> dict[str, list[tuple[float, float]]]:
@@ -86,7 +86,7 @@ def whole_statements(call: Callable[[], object]) -> dict[str, list[tuple[float, 
 
     with connection.execute_wrapper(watch):
         call()
-    found = dict[str, list[tuple[float, float]]]()
+    times = dict[str, list[tuple[float, float]]]()
     # In a transaction, because some lock what they read.
     with transaction.atomic(), connection.cursor() as cursor:
         for sql, params in asked.items():
@@ -94,8 +94,8 @@ def whole_statements(call: Callable[[], object]) -> dict[str, list[tuple[float, 
                 began = time.thread_time(), time.perf_counter()
                 cursor.execute(sql, params)
                 cursor.fetchall()
-                found.setdefault(sql, []).append(since(began))
-    return found
+                times.setdefault(sql, []).append(since(began))
+    return times
 
 
 def start_up(number: int, period: timedelta, images: int) -> "StartUp":
@@ -130,15 +130,15 @@ def fill_days(rows: Sequence["StartUp"], copies: int) -> None:
         )
         for key in keys if row.ran else ():
             count(base[key], row.pk, seconds, image_cached=row.image_cached, node_started=row.node_started)
-    found: defaultdict[date, int] = defaultdict(int)
+    starts: defaultdict[date, int] = defaultdict(int)
     for copy in range(copies):
-        found[(NOW - timedelta(days=DAYS) / copies * copy).astimezone(UTC).date()] += 1
+        starts[(NOW - timedelta(days=DAYS) / copies * copy).astimezone(UTC).date()] += 1
     made = []
     for (grouping, group), sums in base.items():
-        several = {number: together([sums] * number) for number in set(found.values())}
-        for day, number in found.items():
-            one = several[number]
-            made.append(StartDay(day=day, grouping=grouping, group=group, starts=one.starts, sums=sums_text(one)))
+        several = {number: together([sums] * number) for number in set(starts.values())}
+        for day, number in starts.items():
+            total = several[number]
+            made.append(StartDay(day=day, grouping=grouping, group=group, starts=total.starts, sums=sums_text(total)))
     StartDay.objects.bulk_create(made, batch_size=200)
 
 

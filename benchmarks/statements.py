@@ -45,21 +45,21 @@ def measure(ended: int, active: int) -> None:
     print(f"{connection.vendor}: {ended:,} ended, {active:,} active; median and longest of {ROUNDS}, ms")
     runtime = runtime_of(FakeCluster())
     runtime.executions.replace(read_rows(history.NOW))
-    pages, found = 0, []
+    pages, measured = 0, []
     with using_runtime(runtime):
         for who, client in clients().items():
             for address in addresses(active):
                 times = asked(client, address)
                 pages += bool(times)
                 for sql, taken in times.items():
-                    found.append((statistics.median(wall for wall, _ in taken), max(taken), f"{who} {address}", sql))
-    for median, (longest, own), page, sql in sorted(found, reverse=True):
+                    measured.append((statistics.median(wall for wall, _ in taken), max(taken), f"{who} {address}", sql))
+    for median, (longest, own), page, sql in sorted(measured, reverse=True):
         if median < TOLD_FROM_MS:
             break
-        print(f"{median:8.1f} {longest:8.1f} ({own:.1f}) {page}\n    {sql if '-v' in sys.argv else said(sql)}")
-    slowest = max(found, key=lambda one: one[1])
-    print(f"{len(found)} statements of {pages} pages; slowest median {max(found)[0]:.1f}: {max(found)[2]}")
-    print(f"longest once {slowest[1][0]:.1f} ({slowest[1][1]:.1f}): {slowest[2]}\n    {said(slowest[3])}")
+        print(f"{median:8.1f} {longest:8.1f} ({own:.1f}) {page}\n    {sql if '-v' in sys.argv else shortened(sql)}")
+    slowest = max(measured, key=lambda statement: statement[1])
+    print(f"{len(measured)} statements of {pages} pages; slowest median {max(measured)[0]:.1f}: {max(measured)[2]}")
+    print(f"longest once {slowest[1][0]:.1f} ({slowest[1][1]:.1f}): {slowest[2]}\n    {shortened(slowest[3])}")
 
 
 def asked(client: Any, address: str) -> Times:
@@ -87,7 +87,7 @@ def asked(client: Any, address: str) -> Times:
     return times
 
 
-def said(sql: str) -> str:
+def shortened(sql: str) -> str:
     kind, _, wanted = " ".join(sql.replace('"', "").split()).partition(" FROM ")
     return f"{kind[:40]} ... FROM {wanted[:40]} ... {wanted[-80:]}"
 
@@ -99,10 +99,10 @@ def clients() -> dict[str, Any]:
     from grid.models import User
 
     settings.ALLOWED_HOSTS = ["testserver"]
-    found = {"admin": Client(), "owner": Client()}
-    found["admin"].force_login(User.objects.create(username="ada", is_superuser=True))
-    found["owner"].force_login(User.objects.get(username="user-7"))
-    return found
+    clients_by_role = {"admin": Client(), "owner": Client()}
+    clients_by_role["admin"].force_login(User.objects.create(username="ada", is_superuser=True))
+    clients_by_role["owner"].force_login(User.objects.get(username="user-7"))
+    return clients_by_role
 
 
 def addresses(active: int) -> Iterator[str]:

@@ -100,5 +100,5 @@ def main(nodes: int, pods: int) -> None:
 
 
 if __name__ == "__main__":
-    given = [int(one) for one in sys.argv[1:3]]
+    given = [int(number) for number in sys.argv[1:3]]
     in_database(lambda: main(*(given + [5000, 30][len(given) :])))

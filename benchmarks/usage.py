@@ -56,12 +56,12 @@ def report(intervals: int) -> None:
     for name, call in work.items():
         times, statements = timed(call)
         slowest = max(statements.values(), key=lambda taken: statistics.median(wall for _, wall in taken))
-        print(f"{name:24}{said(times)}   slowest statement{said(slowest)}")
+        print(f"{name:24}{columns_of(times)}   slowest statement{columns_of(slowest)}")
         for sql, taken in statements.items() if "-v" in sys.argv else ():
-            print(f"    {said(taken)} {sql[:900]}")
+            print(f"    {columns_of(taken)} {sql[:900]}")
 
 
-def said(times: list[tuple[float, float]]) -> str:
+def columns_of(times: list[tuple[float, float]]) -> str:
     both = (column for column in zip(*times, strict=True))
     return "".join(f"{min(column):9.1f}{statistics.median(column):9.1f}" for column in both)
 

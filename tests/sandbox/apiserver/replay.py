@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -13,9 +14,11 @@ import aiohttp
 
 Object: TypeAlias = dict[str, Any]
 RECORDING = Path(__file__).parents[2] / "recordings" / "api" / "exchanges.jsonl"
+_TIMEOUT = re.compile(r"timeoutSeconds=\d+")
 _PLACEHOLDER = re.compile(r"\{\{([\w-]+)\.([\w.]+)\}\}")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _PATIENCE_SECONDS = 20.0
+_QUIET_SECONDS = 0.1  # for which a watch that has sent what was recorded has to send nothing else
 PLAIN_BOOKMARK = ["BOOKMARK", False]
 # Versions that the recording's author wrote down instead of taking them from an earlier answer.
 _WRITTEN_DOWN = {
@@ -60,13 +63,16 @@ Direction: TypeAlias = Callable[["Replay"], Coroutine[Any, Any, None]]
 
 @dataclass(slots=True)
 class Replay:
-    """One session. `directions` are what the recording's author did besides, before the exchange of that name."""
+    """One session. `directions` are what the recording's author did besides, before the exchange of that name; `clean_up` is what
+    the real cluster's controllers did meanwhile.
+    """
 
     session: aiohttp.ClientSession
     url: str
     tokens: Mapping[str, str]
     directions: Mapping[str, Direction]
     during: Mapping[str, Direction]
+    clean_up: Callable[[], None]
     patience: float = _PATIENCE_SECONDS
     answers: dict[str, Any] = field(default_factory=dict)
 
@@ -89,11 +95,11 @@ class Replay:
         while True:
             answer = await self._ask(exchange)
             problem = difference(exchange, answer)
-            # What the real cluster's controllers did meanwhile may need a moment here too.
             final = exchange.request["method"] != "GET" or exchange.is_watch or not patient or monotonic() > deadline
             if not problem or final:
                 break
-            await asyncio.sleep(0.05)
+            self.clean_up()
+            await asyncio.sleep(0.01)
         if aside is not None:
             await aside
         self.answers[exchange.name] = answer.body
@@ -102,12 +108,9 @@ class Replay:
     async def _ask(self, exchange: Exchange) -> Answer:
         request = exchange.request
         template = {**request, **request.get("template", {})}
-        # Long enough for what happens during a watch on a busy machine; the others see nothing more in four seconds.
-        seconds = 8 if exchange.name in self.during else 4
-        path = template["path"].replace(
-            *_WRITTEN_DOWN.get(exchange.name, ("timeoutSeconds=65", f"timeoutSeconds={seconds}"))
-        )
-        path = self._filled(path)
+        path = self._filled(template["path"].replace(*_WRITTEN_DOWN.get(exchange.name, ("", ""))))
+        if exchange.is_watch:  # which ends when it was read, whatever the machine's speed
+            path = _TIMEOUT.sub("timeoutSeconds=60", path)
         body = request.get("body")
         if body is not None:
             given = template["body"]
@@ -122,13 +125,30 @@ class Replay:
         async with self.session.request(
             request["method"], self.url + path, data=body, headers=headers, skip_auto_headers=skip
         ) as response:
+            if exchange.is_watch and response.status == 200:
+                return Answer(response.status, {"stream": await self._events(exchange, response)})
             text = await response.text()
-        if exchange.is_watch and response.status == 200:
-            return Answer(response.status, {"stream": [json.loads(line) for line in text.splitlines()]})
         try:
             return Answer(response.status, json.loads(text))
         except json.JSONDecodeError:
             return Answer(response.status, text)
+
+    async def _events(self, exchange: Exchange, response: aiohttp.ClientResponse) -> list[Object]:
+        """Read a watch until it has sent as many events as the recorded one, and a moment longer for one too many."""
+        events: list[Object] = []
+        expected = len(summary(exchange.response["body"]))
+        is_complete = False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.patience) as limit:
+                while True:
+                    if not is_complete and len(_comparable(exchange, {"stream": events})) >= expected:
+                        is_complete = True
+                        limit.reschedule(asyncio.get_running_loop().time() + _QUIET_SECONDS)
+                    line = await response.content.readline()
+                    if not line:
+                        break
+                    events.append(json.loads(line))
+        return events
 
     def _token(self, user: str) -> str:
         if user == "anonymous":
@@ -151,10 +171,16 @@ def difference(exchange: Exchange, answer: Answer) -> str:
     if answer.status != recorded["status"]:
         said = answer.body.get("message") if isinstance(answer.body, dict) else answer.body
         return f"status {answer.status} instead of {recorded['status']}: {said}"
-    expected, actual = summary(recorded.get("body")), summary(answer.body)
-    if exchange.is_watch and PLAIN_BOOKMARK not in expected:
-        actual = [each for each in actual if each != PLAIN_BOOKMARK]  # they come faster here
+    expected, actual = summary(recorded.get("body")), _comparable(exchange, answer.body)
     return "" if expected == actual else f"{actual} instead of {expected}"
+
+
+def _comparable(exchange: Exchange, body: Any) -> Any:
+    """Return the summary of an answer, without bookmarks where the recorded watch has none: they come faster here."""
+    actual = summary(body)
+    if exchange.is_watch and PLAIN_BOOKMARK not in summary(exchange.response["body"]):
+        return [event for event in actual if event != PLAIN_BOOKMARK]
+    return actual
 
 
 def summary(body: Any) -> Any:

@@ -10,7 +10,6 @@ from tests.sandbox.apiserver.replay import Direction, Object, Replay
 _SHOP = "/api/v1/namespaces/shop"
 _APPS = "/apis/apps/v1/namespaces/shop"
 _MERGE = "application/merge-patch+json"
-_MANY = 300
 _COLOURS = ("red", "blue", "green")
 
 
@@ -67,12 +66,6 @@ async def make_ssa_and_free_sm(replay: Replay) -> None:
     for change in ({"data": {"a": "2", "c": "3"}}, {"data": {"b": None}}, {"metadata": {"labels": {"shared": "yes"}}}):
         await replay.send("PATCH", f"{path}/ssa", change, _MERGE)
     await replay.send("PATCH", f"{_APPS}/deployments/sm", {"metadata": {"finalizers": None}}, _MERGE)
-
-
-async def change_fromyaml(replay: Replay) -> None:
-    """Time passes, and much happens."""
-    for number in range(_MANY):
-        await replay.send("PATCH", f"{_SHOP}/configmaps/fromyaml", {"data": {"i": str(number)}}, _MERGE)
 
 
 async def make_two(replay: Replay) -> None:

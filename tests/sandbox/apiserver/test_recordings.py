@@ -2,18 +2,22 @@
 
 import ssl
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from grid.sandbox.apiserver import ApiServer, Tokens
+from grid.sandbox.apiserver.kinds import stored_kinds
+from grid.sandbox.apiserver.patches.json_patch import merge_patch
 from grid.sandbox.apiserver.streaming import StreamSettings
-from tests.sandbox.apiserver.replay import Direction, Exchange, Replay, exchanges
-from tests.sandbox.apiserver.stage import BEFORE, DURING, change_fromyaml
+from tests.sandbox.apiserver.replay import Exchange, Replay, exchanges
+from tests.sandbox.apiserver.stage import BEFORE, DURING
 
 pytestmark = pytest.mark.slow
 
+_CHANGES = 300  # of one object, which the recording's author made before its last exchanges
 _NO_STATEFUL_SETS = "StatefulSet is not served"
 _NO_RESIZE = "a running container's resources cannot be changed"
 _NO_EPHEMERAL = "there are no ephemeral containers"
@@ -34,57 +38,41 @@ def is_known(exchange: Exchange) -> bool:
     return exchange.label in KNOWN_DIFFERENCES or exchange.needs_authorization
 
 
-@pytest.mark.timeout(240)
 async def test_every_recorded_exchange_is_answered_alike(tmp_path: Path) -> None:
     """But for the differences in the table, each of which must still be one."""
     tokens = Tokens.load_or_make(tmp_path / "tokens.json")
-    server = ApiServer(tmp_path, tokens, streams=StreamSettings(bookmark_seconds=1.0))
+    server = ApiServer(tmp_path, tokens, streams=StreamSettings(bookmark_seconds=0.05))
     url = await server.start()
 
     async def compact(replay: Replay) -> None:
-        await change_fromyaml(replay)
+        """Time passes, and much happens."""
+        config_maps = stored_kinds()["configmaps"]
+        for number in range(_CHANGES):
+            mutation = partial(merge_patch, patch={"data": {"i": str(number)}})
+            server.registry.update(config_maps, "shop/fromyaml", mutation)
         server.store.compact(everything=True)
 
     async def forget(replay: Replay) -> None:
         server.store.forget("configmaps", int(replay.answers["watch-base"]["metadata"]["resourceVersion"]))
 
+    # It cleans up when an answer is not yet the recorded one, so that none comes too late on a slow machine.
     clean_up = server.janitor.work
-
-    def resting(name: str) -> Direction:
-        """What is there right after a deletion is asked for before the janitor has come, however slow this machine is."""
-
-        async def rest(replay: Replay) -> None:
-            if name in BEFORE:
-                await BEFORE[name](replay)
-            server.janitor.work = lambda: None  # type: ignore[method-assign]
-
-        return rest
-
-    async def go_on(replay: Replay) -> None:
-        server.janitor.work = clean_up  # type: ignore[method-assign]
-        server.janitor.work()
-
-    before = {
-        **BEFORE,
-        "continue-expired": compact,
-        "watch-expired": forget,
-        "fg-delete": resting("fg-delete"),
-        "fg-later": go_on,
-        "orph-delete": resting("orph-delete"),
-        "orph-later": go_on,
-    }
+    server.janitor.work = lambda: None  # type: ignore[method-assign]
+    before = {**BEFORE, "continue-expired": compact, "watch-expired": forget}
     trust = ssl.create_default_context(cadata=server.certificate.authority)
     problems: dict[str, str] = {}
     recorded = exchanges()
     try:
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
-            replay = Replay(session, url, server.tokens.by_name, before, DURING)
+            replay = Replay(session, url, server.tokens.by_name, before, DURING, clean_up)
             for exchange in recorded:
                 if exchange.needs_authorization:
                     continue  # everybody may do it here, which would change what follows
                 problem = await replay.run(exchange, patient=not is_known(exchange))
                 if problem:
                     problems[exchange.label] = problem
+                    if exchange.label not in KNOWN_DIFFERENCES:
+                        replay.patience = 1.0  # what follows may differ because of this one
     finally:
         await server.stop()
     assert {label: problem for label, problem in problems.items() if label not in KNOWN_DIFFERENCES} == {}

@@ -33,12 +33,11 @@ def effects(changes: Sequence[SettingChange], *, now: datetime) -> dict[str, Con
 def _effect(change: SettingChange, now: datetime) -> Consequence:
     setting = change.setting
     general = REGISTRY[setting.general] if setting.general else setting
-    said = Consequence(setting.effect) if setting.effect is not None else _COUNTED[general](change, now)
+    consequence = Consequence(setting.effect) if setting.effect is not None else _COUNTED[general](change, now)
     if setting in CLUSTER_SETTINGS.values():
-        said = replace(
-            said, text=consequences.followers(said.text, (Framework(name).label for name in _with_own_value(setting)))
-        )
-    return said
+        own = (Framework(name).label for name in _with_own_value(setting))
+        consequence = replace(consequence, text=consequences.followers(consequence.text, own))
+    return consequence
 
 
 def _time_limit(change: SettingChange, now: datetime, *, which: Q, since: str) -> Consequence:
@@ -97,7 +96,7 @@ def _workers(change: SettingChange, now: datetime) -> Consequence:
 def _with_own_value(general: Setting) -> set[str]:
     """Return the frameworks for which a setting of all of them does not hold."""
     stored = (REGISTRY[key] for key in centralconfig.overrides())
-    return {one.topic.framework for one in stored if one.general == general.key and one.topic.framework}
+    return {own.topic.framework for own in stored if own.general == general.key and own.topic.framework}
 
 
 def _of_state(state: State) -> Effect:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from grid.configuration.setting import Setting, SettingTopic
+from grid.configuration.setting import ON, Setting, SettingTopic, ValueRange
 from grid.core.translation import gettext as _
 from grid.models.environment import Framework
 
@@ -45,11 +45,11 @@ class Contradiction:
 
 
 def _percent(name: str, title: str, default: int, meaning: str, *, effect: str = _FROM_NOW_ON) -> Setting:
-    return Setting(_CLUSTERS, name, title, default, 1, 100, _("percent"), meaning, effect)
+    return Setting(_CLUSTERS, name, title, ValueRange(default, _("percent"), 1, 100), meaning, effect)
 
 
 def _seconds(name: str, title: str, default: int, bounds: tuple[int, int], meaning: str) -> Setting:
-    return Setting(_CLUSTERS, name, title, default, *bounds, _("seconds"), meaning, _FROM_NOW_ON)
+    return Setting(_CLUSTERS, name, title, ValueRange(default, _("seconds"), *bounds), meaning, _FROM_NOW_ON)
 
 
 # Keyed by the field of `ClusterPolicy`, in the order of the page.
@@ -58,28 +58,20 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         topic=_CLUSTERS,
         name="autoscaling",
         title=_("Autoscaling"),
-        default=1,
-        minimum=0,
-        maximum=1,
-        unit="",
+        range=ON,
         meaning=_(
             "Whether clusters may grow and shrink by themselves. Off: new clusters keep their number of workers."
         ),
         effect=_FROM_NOW_ON,
-        is_switch=True,
     ),
     "maximum_workers": Setting(
         topic=_CLUSTERS,
         name="maximumWorkers",
         title=_("Maximum workers"),
-        default=100,
-        minimum=1,
-        maximum=10_000,
-        unit=_("workers"),
+        range=ValueRange(100, _("workers"), minimum=1, maximum=10_000),
         meaning=_(
             "How many workers one cluster may have. A user's slots limit it as well: the head and each worker take one."
         ),
-        effect=None,
     ),
     "target_cpu": _percent(
         "targetCpuPercent",
@@ -109,10 +101,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         topic=_CLUSTERS,
         name="scaleUpWorkers",
         title=_("Growth in workers"),
-        default=4,
-        minimum=1,
-        maximum=10_000,
-        unit=_("workers"),
+        range=ValueRange(4, _("workers"), minimum=1, maximum=10_000),
         meaning=_("How many workers may be added in one period, or the share below if that is more."),
         effect=_FROM_NOW_ON,
     ),
@@ -120,10 +109,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         topic=_CLUSTERS,
         name="scaleUpPercent",
         title=_("Growth in percent"),
-        default=100,
-        minimum=1,
-        maximum=1000,
-        unit=_("percent"),
+        range=ValueRange(100, _("percent"), minimum=1, maximum=1000),
         meaning=_("By which share of its workers a cluster may grow in one period; 100 doubles it."),
         effect=_FROM_NOW_ON,
     ),

@@ -1,6 +1,6 @@
 """The settings that are not about clusters: timeouts, quota and queue, home volumes, nodes, sessions and logins."""
 
-from grid.configuration.setting import Setting, SettingTopic
+from grid.configuration.setting import ON, Setting, SettingTopic, ValueRange
 from grid.core.translation import gettext as _
 
 _OURS = "com.cerebro.computegrid"
@@ -24,82 +24,55 @@ DEPLOYING_TIMEOUT = Setting(
     topic=_TIMEOUTS,
     name="deployingStateTimeoutSeconds",
     title=_("Deploying timeout"),
-    default=60 * 60,
-    minimum=1,
-    maximum=30 * _DAY,
-    unit=_("seconds"),
+    range=ValueRange(60 * 60, _("seconds"), minimum=1, maximum=30 * _DAY),
     meaning=_("How long an execution may wait for a node before it ends as an error."),
-    effect=None,
 )
 PREPARING_TIMEOUT = Setting(
     topic=_TIMEOUTS,
     name="preparingStateTimeoutSeconds",
     title=_("Preparing timeout"),
-    default=60 * 60,
-    minimum=1,
-    maximum=30 * _DAY,
-    unit=_("seconds"),
+    range=ValueRange(60 * 60, _("seconds"), minimum=1, maximum=30 * _DAY),
     meaning=_("How long an execution may prepare on its node (image, volumes, start-up) before it ends as an error."),
-    effect=None,
 )
 OVER_QUOTA_TIMEOUT = Setting(
     topic=_TIMEOUTS,
     name="userExecutionsOverQuotaStateTimeoutSeconds",
     title=_("Over-quota timeout"),
-    default=_DAY,
-    minimum=1,
-    maximum=30 * _DAY,
-    unit=_("seconds"),
+    range=ValueRange(_DAY, _("seconds"), minimum=1, maximum=30 * _DAY),
     meaning=_("How long an execution may queue for a free slot before it ends as an error."),
-    effect=None,
 )
 ACCESS_LOST_TIMEOUT = Setting(
     topic=_TIMEOUTS,
     name="leftProjectTimeoutSeconds",
     title=_("Time after leaving a project"),
-    default=10 * 60,
-    minimum=0,
-    maximum=30 * _DAY,
-    unit=_("seconds"),
+    range=ValueRange(10 * 60, _("seconds"), minimum=0, maximum=30 * _DAY),
     meaning=_(
         "How long somebody's executions in a project continue after they left it, became a viewer, or their account "
         "was closed; 0 stops them at once. Until then they cannot open them; queued executions end at once."
     ),
-    effect=None,
 )
 MAXIMUM_EXECUTIONS_PER_USER = Setting(
     topic=_QUOTA,
     name="maximumExecutionsPerUser",
     title=_("Maximum executions per user"),
-    default=25,
-    minimum=0,
-    maximum=100_000,
-    unit=_("slots"),
+    range=ValueRange(25, _("slots"), minimum=0, maximum=100_000),
     meaning=_(
         "Slots one user may hold at once; further executions queue. "
         "A workspace, job or app takes one slot; a cluster takes one for its head and one for each worker that it may grow to."
     ),
-    effect=None,
 )
 GLOBAL_QUEUE_LIMIT = Setting(
     topic=_QUOTA,
     name="globalExecutionQueueLimit",
     title=_("Queue limit"),
-    default=1000,
-    minimum=0,
-    maximum=1_000_000,
-    unit=_("executions"),
+    range=ValueRange(1000, _("executions"), minimum=0, maximum=1_000_000),
     meaning=_("How many executions of all users may queue; a launch beyond it is refused."),
-    effect=None,
 )
 HOME_VOLUME_SIZE = Setting(
     topic=_HOMES,
     name="volumeSizeGibibytes",
     title=_("Size of a home volume"),
-    default=5,
-    minimum=1,
-    maximum=64 * 1024,
-    unit="GiB",
+    range=ValueRange(5, "GiB", minimum=1, maximum=64 * 1024),
     meaning=_(
         "The volume that each person gets in each project for files of their own (HOME), claimed at the first launch. "
         "A change holds for volumes that are claimed after it."
@@ -110,25 +83,18 @@ FRONT_ENABLED = Setting(
     topic=_FRONT,
     name="enabled",
     title=_("nginx in front of workspaces and apps"),
-    default=1,
-    minimum=0,
-    maximum=1,
-    unit="",
+    range=ON,
     meaning=_(
         "Whether new workspaces and apps have an nginx in their pod that answers only requests with a token of the proxy. It has no "
         "effect unless the installation names an image of nginx (GRID_FRONT_IMAGE)."
     ),
-    is_switch=True,
     effect=_NEW_FRONTS,
 )
 FRONT_MAXIMUM_BODY = Setting(
     topic=_FRONT,
     name="maximumBodyMebibytes",
     title=_("Largest request to a workspace or app"),
-    default=4096,
-    minimum=1,
-    maximum=1024 * 1024,
-    unit="MiB",
+    range=ValueRange(4096, "MiB", minimum=1, maximum=1024 * 1024),
     meaning=_(
         "The nginx in front refuses larger uploads. A change holds for workspaces and apps that are launched after it."
     ),
@@ -138,10 +104,7 @@ REPOSITORY_SIZE = Setting(
     topic=_FILES,
     name="repositorySizeGibibytes",
     title=_("Size of a project's repository"),
-    default=50,
-    minimum=0,
-    maximum=1024 * 1024,
-    unit="GiB",
+    range=ValueRange(50, "GiB", minimum=0, maximum=1024 * 1024),
     meaning=_(
         "How large the Git repository of a project may become on the volume of all repositories; 0 sets no bound. An execution whose "
         "changes or results do not fit keeps them in HOME and says so, and an upload is refused. Beside a remote repository the volume has "
@@ -153,10 +116,7 @@ UPLOAD_SIZE = Setting(
     topic=_FILES,
     name="uploadMebibytes",
     title=_("Size of an upload"),
-    default=10,
-    minimum=1,
-    maximum=20,
-    unit="MiB",
+    range=ValueRange(10, "MiB", minimum=1, maximum=20),
     meaning=_(
         "All files together that a person may upload at one time into a project's files in Git. Git keeps each version for good."
     ),
@@ -166,10 +126,7 @@ RESULTS_SIZE = Setting(
     topic=_FILES,
     name="resultsMebibytes",
     title=_("Size of a run's results"),
-    default=1024,
-    minimum=1,
-    maximum=64 * 1024,
-    unit="MiB",
+    range=ValueRange(1024, "MiB", minimum=1, maximum=64 * 1024),
     meaning=_(
         "What an attempt of a job may keep of its folder results in the project's files in Git; of more, the largest files are not "
         "kept, and its page says so. Git keeps them for good. A change holds for later launches."
@@ -180,10 +137,7 @@ UNNEEDED_THRESHOLD = Setting(
     topic=_NODES,
     name="scaleDownUtilizationThresholdPercent",
     title=_("Scale-down threshold"),
-    default=50,
-    minimum=0,
-    maximum=100,
-    unit=_("percent"),
+    range=ValueRange(50, _("percent"), minimum=0, maximum=100),
     meaning=_(
         "Shown on Infrastructure: a node whose requests are below this share of its allocatable may be removed. "
         "Keep it equal to the cluster autoscaler's own setting."
@@ -194,10 +148,7 @@ UNNEEDED_SECONDS = Setting(
     topic=_NODES,
     name="scaleDownUnneededSeconds",
     title=_("Scale-down delay"),
-    default=10 * 60,
-    minimum=0,
-    maximum=7 * _DAY,
-    unit=_("seconds"),
+    range=ValueRange(10 * 60, _("seconds"), minimum=0, maximum=7 * _DAY),
     meaning=_(
         "Shown on Infrastructure: how long a node must be unneeded before it is removed. "
         "Keep it equal to the cluster autoscaler's own setting."
@@ -208,10 +159,7 @@ WARM_PLACES = Setting(
     topic=_NODES,
     name="maximumWarmPlaces",
     title=_("Most warm places"),
-    default=0,
-    minimum=0,
-    maximum=1000,
-    unit=_("places"),
+    range=ValueRange(0, _("places"), minimum=0, maximum=1000),
     meaning=_(
         "Tiers may have warm-up hours, in which placeholder pods keep nodes ready for launches, and so may rush plans. This is how "
         "many there may be at once, of all together; 0 turns them off. Nodes that wait for launches cost money, which is charged to nobody."
@@ -222,69 +170,45 @@ SESSION_IDLE = Setting(
     topic=_SESSIONS,
     name="idleSeconds",
     title=_("Idle limit"),
-    default=12 * 60 * 60,
-    minimum=5 * 60,
-    maximum=SESSION_LONGEST_SECONDS,
-    unit=_("seconds"),
+    range=ValueRange(12 * 60 * 60, _("seconds"), minimum=5 * 60, maximum=SESSION_LONGEST_SECONDS),
     meaning=_(
         "A session ends when it was not used for this long. An open page alone does not count as use; a workspace in use does."
     ),
-    effect=None,
 )
 SESSION_ABSOLUTE = Setting(
     topic=_SESSIONS,
     name="absoluteSeconds",
     title=_("Absolute limit"),
-    default=7 * _DAY,
-    minimum=5 * 60,
-    maximum=SESSION_LONGEST_SECONDS,
-    unit=_("seconds"),
+    range=ValueRange(7 * _DAY, _("seconds"), minimum=5 * 60, maximum=SESSION_LONGEST_SECONDS),
     meaning=_("A session ends this long after its login, even while it is in use."),
-    effect=None,
 )
 LOGIN_FAILURES_AT_ADDRESS = Setting(
     topic=_LOGINS,
     name="failuresOfNameAtAddress",
     title=_("Wrong passwords of one name at one address"),
-    default=10,
-    minimum=3,
-    maximum=1000,
-    unit=_("wrong passwords"),
+    range=ValueRange(10, _("wrong passwords"), minimum=3, maximum=1000),
     meaning=_("After this many, the name is locked at that address; from other addresses the person can still log in."),
-    effect=None,
 )
 LOGIN_FAILURES_OF_ADDRESS = Setting(
     topic=_LOGINS,
     name="failuresOfAddress",
     title=_("Wrong passwords from one address"),
-    default=100,
-    minimum=3,
-    maximum=100_000,
-    unit=_("wrong passwords"),
+    range=ValueRange(100, _("wrong passwords"), minimum=3, maximum=100_000),
     meaning=_("After this many, for any names, the address is locked. People behind one gateway share its address."),
-    effect=None,
 )
 LOGIN_FAILURES_OF_NAME = Setting(
     topic=_LOGINS,
     name="failuresOfName",
     title=_("Wrong passwords of one name"),
-    default=100,
-    minimum=3,
-    maximum=100_000,
-    unit=_("wrong passwords"),
+    range=ValueRange(100, _("wrong passwords"), minimum=3, maximum=100_000),
     meaning=_(
         "After this many from all addresses together, the name is locked, except where the person has logged in within 90 days."
     ),
-    effect=None,
 )
 LOGIN_COOL_OFF = Setting(
     topic=_LOGINS,
     name="coolOffSeconds",
     title=_("Cool-off"),
-    default=15 * 60,
-    minimum=60,
-    maximum=_DAY,
-    unit=_("seconds"),
+    range=ValueRange(15 * 60, _("seconds"), minimum=60, maximum=_DAY),
     meaning=_("How long a lock lasts, and how long after the last one wrong passwords are counted."),
-    effect=None,
 )

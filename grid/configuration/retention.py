@@ -1,6 +1,6 @@
 """The settings that say for how many days records are kept; 0 keeps them for ever."""
 
-from grid.configuration.setting import Setting, SettingTopic
+from grid.configuration.setting import Setting, SettingTopic, ValueRange
 from grid.core.translation import gettext as _
 
 _RETENTION = SettingTopic("com.cerebro.computegrid.retention", _("Retention"))
@@ -9,17 +9,7 @@ GRANT_LONGEST_DAYS = 7  # as long as browsers keep the grant's cookie
 
 
 def _days(name: str, title: str, default: int, meaning: str, *, keeps: str = _("0 keeps them for ever.")) -> Setting:
-    return Setting(
-        topic=_RETENTION,
-        name=name,
-        title=title,
-        default=default,
-        minimum=0,
-        maximum=_LONGEST,
-        unit=_("days"),
-        meaning=f"{meaning} {keeps}",
-        effect=None,
-    )
+    return Setting(_RETENTION, name, title, ValueRange(default, _("days"), 0, _LONGEST), f"{meaning} {keeps}")
 
 
 EXECUTION_RETENTION = _days(
@@ -84,13 +74,9 @@ GRANT_RETENTION = Setting(
     topic=_RETENTION,
     name="grantDays",
     title=_("Rights to open a workspace"),
-    default=GRANT_LONGEST_DAYS,
-    minimum=1,
-    maximum=GRANT_LONGEST_DAYS,
-    unit=_("days"),
+    range=ValueRange(GRANT_LONGEST_DAYS, _("days"), minimum=1, maximum=GRANT_LONGEST_DAYS),
     meaning=_(
         "After this many days a browser must open the workspace from the dashboard again. With its session such a right ends in any "
         "case."
     ),
-    effect=None,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from grid.configuration.setting import Setting, SettingTopic
+from grid.configuration.setting import Setting, SettingTopic, ValueRange
 from grid.core.translation import gettext as _
 from grid.servicelevels.levels import (
     HIGHEST_OBJECTIVE,
@@ -33,10 +33,7 @@ def _objective(level: ServiceLevel) -> Setting:
         topic=_LEVELS,
         name=_name(level, "ObjectivePerTenThousand"),
         title=_("{level}: objective", level=level.title),
-        default=level.objective,
-        minimum=LEAST_OBJECTIVE,
-        maximum=HIGHEST_OBJECTIVE,
-        unit=_("of 10,000"),
+        range=ValueRange(level.objective, _("of 10,000"), minimum=LEAST_OBJECTIVE, maximum=HIGHEST_OBJECTIVE),
         meaning=_(
             "How many of 10,000 {counted} are to keep the promise; 9,950 is 99.5 percent. {explained}",
             counted=level.counted,
@@ -47,19 +44,16 @@ def _objective(level: ServiceLevel) -> Setting:
 
 
 def _threshold(level: ServiceLevel) -> Setting:
-    steps = level.steps
-    measured = ""
-    if steps:
-        shown = ", ".join(f"{step:,}" for step in steps)
+    measured, minimum, maximum = "", 0, level.highest_threshold
+    if level.steps:
+        shown = ", ".join(f"{step:,}" for step in level.steps)
         measured = _(" Measured are {steps}: between two of them the smaller one counts.", steps=shown)
+        minimum, maximum = level.steps[0], level.steps[-1]
     return Setting(
         topic=_LEVELS,
         name=_name(level, f"Threshold{level.unit.capitalize()}"),
         title=_("{level}: threshold", level=level.title),
-        default=level.threshold,
-        minimum=steps[0] if steps else 0,
-        maximum=steps[-1] if steps else level.highest_threshold,
-        unit=_UNITS[level.unit],
+        range=ValueRange(level.threshold, _UNITS[level.unit], minimum, maximum),
         meaning=_("What exceeds it breaks the promise.{measured}", measured=measured),
         effect=_MEASURED,
     )
@@ -71,10 +65,7 @@ LEVEL_WINDOW = Setting(
     topic=_LEVELS,
     name="windowDays",
     title=_("Service levels: window"),
-    default=WINDOW_DAYS,
-    minimum=SHORTEST_WINDOW,
-    maximum=LONGEST_WINDOW,
-    unit=_("days"),
+    range=ValueRange(WINDOW_DAYS, _("days"), minimum=SHORTEST_WINDOW, maximum=LONGEST_WINDOW),
     meaning=_(
         "For how long objectives and error budgets are added up, for each level without a window of its own. Keep Prometheus' own "
         "retention longer, which is 15 days by default."

@@ -22,25 +22,42 @@ class SettingTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueRange:
+    """Whole numbers from `minimum` to `maximum`, both included, of which one is the default."""
+
+    default: int
+    unit: str
+    minimum: int
+    maximum: int
+
+
+ON = ValueRange(1, "", minimum=0, maximum=1)
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
-    """A key with a whole-number value from `minimum` to `maximum`, both included; a switch is 1 or 0, shown as on or off.
+    """A key with a whole-number value; a switch, whose range has no unit, is 1 or 0, shown as on or off.
 
     `effect` is a sentence, shown before a change is saved: what it does at once. None: `dashboard.configuration.setting_effects` counts it.
     `general` is the key of the setting that applies where this one is not set: a setting for one framework falls back to the one for all
-    frameworks, and the window of a service level to that of all levels. `default` applies when neither is set.
+    frameworks, and the window of a service level to that of all levels. The default applies when neither is set.
     """
 
     topic: SettingTopic
     name: str
     title: str
-    default: int
-    minimum: int
-    maximum: int
-    unit: str
+    range: ValueRange
     meaning: str
-    effect: str | None
-    is_switch: bool = False
+    effect: str | None = None
     general: str | None = None
+
+    @property
+    def default(self) -> int:
+        return self.range.default
+
+    @property
+    def is_switch(self) -> bool:
+        return not self.range.unit
 
     @property
     def key(self) -> str:
@@ -55,19 +72,14 @@ class Setting:
         """Return the value of what the admin typed. Raise ValueError with a sentence for the admin when it is not allowed."""
         if self.is_switch:
             return self._parse_switch(text)
+        minimum, maximum, unit = self.range.minimum, self.range.maximum, self.range.unit
         try:
             value = int(text.strip())
         except ValueError:
-            raise ValueError(_("“{text}” is not a whole number of {unit}.", text=text, unit=self.unit)) from None
-        if not self.minimum <= value <= self.maximum:
-            raise ValueError(
-                _(
-                    "Must be between {minimum} and {maximum} {unit}.",
-                    minimum=self.minimum,
-                    maximum=self.maximum,
-                    unit=self.unit,
-                )
-            )
+            raise ValueError(_("“{text}” is not a whole number of {unit}.", text=text, unit=unit)) from None
+        if not minimum <= value <= maximum:
+            bounds = _("Must be between {minimum} and {maximum} {unit}.", minimum=minimum, maximum=maximum, unit=unit)
+            raise ValueError(bounds)
         return value
 
     def written(self, value: int) -> str:

@@ -1,6 +1,6 @@
 """The settings that bound what one person, or one project, may have the platform do; ordinary use meets none of them."""
 
-from grid.configuration.setting import Setting, SettingTopic
+from grid.configuration.setting import Setting, SettingTopic, ValueRange
 from grid.core.translation import gettext as _
 
 _SHARES = SettingTopic("com.cerebro.computegrid.shares", _("Shares of one person and one project"))
@@ -11,10 +11,7 @@ SCHEDULES_PER_PERSON = Setting(
     topic=_SHARES,
     name="schedulesPerPerson",
     title=_("Schedules of one person"),
-    default=200,
-    minimum=1,
-    maximum=100_000,
-    unit=_("schedules"),
+    range=ValueRange(200, _("schedules"), minimum=1, maximum=100_000),
     meaning=_("How many schedules all jobs of one person may have, paused ones included; a further one is refused."),
     effect=_FURTHER_SCHEDULES,
 )
@@ -22,10 +19,7 @@ SCHEDULES_PER_PROJECT = Setting(
     topic=_SHARES,
     name="schedulesPerProject",
     title=_("Schedules of one project"),
-    default=1000,
-    minimum=1,
-    maximum=100_000,
-    unit=_("schedules"),
+    range=ValueRange(1000, _("schedules"), minimum=1, maximum=100_000),
     meaning=_("How many schedules all jobs of one project may have, paused ones included; a further one is refused."),
     effect=_FURTHER_SCHEDULES,
 )
@@ -33,10 +27,7 @@ SCHEDULED_RUNS_PER_MINUTE = Setting(
     topic=_SHARES,
     name="scheduledRunsPerPersonAndMinute",
     title=_("Scheduled runs of one person in a minute"),
-    default=60,
-    minimum=1,
-    maximum=100_000,
-    unit=_("runs"),
+    range=ValueRange(60, _("runs"), minimum=1, maximum=100_000),
     meaning=_("How many runs schedules ask for within a minute, for each person; further ones are late, and say so."),
     effect=_("Applies from the next due time; runs beyond the limit are late and say so."),
 )
@@ -44,10 +35,7 @@ WAITING_PER_PERSON = Setting(
     topic=_SHARES,
     name="waitingExecutionsPerPerson",
     title=_("Waiting executions of one person"),
-    default=500,
-    minimum=1,
-    maximum=1_000_000,
-    unit=_("executions"),
+    range=ValueRange(500, _("executions"), minimum=1, maximum=1_000_000),
     meaning=_(
         "How many executions of one person may queue, so that nobody fills the queue for everybody. A further launch that "
         "would have to wait is refused; runs of jobs wait for it without being in the queue."
@@ -58,10 +46,7 @@ WAITING_PER_PROJECT = Setting(
     topic=_SHARES,
     name="waitingExecutionsPerProject",
     title=_("Waiting executions of one project"),
-    default=1000,
-    minimum=1,
-    maximum=1_000_000,
-    unit=_("executions"),
+    range=ValueRange(1000, _("executions"), minimum=1, maximum=1_000_000),
     meaning=_("The same for all executions of one project."),
     effect=_WAITING,
 )
@@ -69,10 +54,7 @@ NOTIFICATIONS_PER_HOUR = Setting(
     topic=_SHARES,
     name="notificationsPerPersonAndHour",
     title=_("Notifications of one person in an hour"),
-    default=1000,
-    minimum=1,
-    maximum=100_000,
-    unit=_("notifications"),
+    range=ValueRange(1000, _("notifications"), minimum=1, maximum=100_000),
     meaning=_(
         "How many are sent to one person by e-mail, and as many to the webhook; further ones are late, and say so."
     ),
@@ -82,10 +64,7 @@ BUILDS_PER_PERSON = Setting(
     topic=_SHARES,
     name="buildsPerPerson",
     title=_("Builds of one person at once"),
-    default=3,
-    minimum=1,
-    maximum=1000,
-    unit=_("builds"),
+    range=ValueRange(3, _("builds"), minimum=1, maximum=1000),
     meaning=_("How many revisions of environments are built at once for each person; further ones wait, and say so."),
     effect=_("Builds under way continue; further ones wait."),
 )

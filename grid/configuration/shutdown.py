@@ -1,6 +1,6 @@
 """The settings that say when workspaces and apps are stopped by themselves: after a maximum lifetime, or when idle."""
 
-from grid.configuration.setting import Setting, SettingTopic, declared_in
+from grid.configuration.setting import Setting, SettingTopic, ValueRange, declared_in
 from grid.core.translation import gettext as _
 from grid.models.fields import LONGEST_IDLE_MINUTES, LONGEST_LIFETIME_HOURS
 
@@ -9,11 +9,15 @@ _ANNOUNCED = _("Applies to running executions too. Nothing stops at once: each s
 
 
 def _hours(name: str, title: str, default: int, meaning: str, *, minimum: int = 0) -> Setting:
-    return Setting(_SHUTDOWN, name, title, default, minimum, LONGEST_LIFETIME_HOURS, _("hours"), meaning, _ANNOUNCED)
+    return Setting(
+        _SHUTDOWN, name, title, ValueRange(default, _("hours"), minimum, LONGEST_LIFETIME_HOURS), meaning, _ANNOUNCED
+    )
 
 
 def _minutes(name: str, title: str, default: int, meaning: str, *, minimum: int = 0) -> Setting:
-    return Setting(_SHUTDOWN, name, title, default, minimum, LONGEST_IDLE_MINUTES, _("minutes"), meaning, _ANNOUNCED)
+    return Setting(
+        _SHUTDOWN, name, title, ValueRange(default, _("minutes"), minimum, LONGEST_IDLE_MINUTES), meaning, _ANNOUNCED
+    )
 
 
 WORKSPACE_IDLE = _minutes(
@@ -39,10 +43,7 @@ IDLE_CPU = Setting(
     topic=_SHUTDOWN,
     name="idleCpuPercent",
     title=_("CPU limit for idleness"),
-    default=1,
-    minimum=1,
-    maximum=100,
-    unit=_("percent"),
+    range=ValueRange(1, _("percent"), minimum=1, maximum=100),
     meaning=_("An execution is in use while its average CPU over five minutes is at or above this share of one core."),
     effect=_ANNOUNCED,
 )

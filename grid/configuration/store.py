@@ -77,8 +77,7 @@ def values_of(*settings: Setting) -> list[int]:
 
 def all_values() -> dict[str, int]:
     """Return the value now in force of every key, with one query."""
-    stored = dict(ConfigRecord.objects.filter(namespace=NAMESPACE).order_by().values_list("key", "value"))
-    return {setting.key: _value(setting, stored) for setting in REGISTRY.values()}
+    return values_with(overrides())
 
 
 def cluster_policy(framework: str) -> ClusterPolicy:
@@ -93,8 +92,7 @@ def service_level_targets() -> tuple[LevelTarget, ...]:
 
 def overrides() -> dict[str, str]:
     """Return the stored overrides, as `plan` takes them."""
-    found = ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=REGISTRY).order_by()
-    return dict(found.values_list("key", "value"))
+    return _stored(REGISTRY)
 
 
 def values_with(stored: Mapping[str, str]) -> dict[str, int]:
@@ -150,46 +148,42 @@ def _wait_for_others() -> None:
 
 
 def _store(change: SettingChange, actor: User) -> None:
-    key = change.setting.key
-    if change.wanted is None:
-        ConfigRecord.objects.filter(namespace=NAMESPACE, key=key).delete()
-        _record(change, AuditEntry.Action.RESET, actor)
-        return
-    values = {"value": change.wanted, "updated_by": actor.get_username()}
-    ConfigRecord.objects.update_or_create(namespace=NAMESPACE, key=key, defaults=values)
-    _record(change, AuditEntry.Action.CHANGED, actor)
-
-
-def _values(settings: Iterable[Setting]) -> dict[str, int]:
-    wanted = list(settings)
-    keys = {key for setting in wanted for key in setting.keys}
-    records = ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=keys).order_by()
-    stored = dict(records.values_list("key", "value"))
-    return {setting.key: _value(setting, stored) for setting in wanted}
-
-
-def _value(setting: Setting, stored: Mapping[str, str]) -> int:
-    texts = (stored[key] for key in setting.keys if key in stored)
-    text = next(texts, None)
-    return setting.default if text is None else setting.parse(text)
-
-
-def _refuse_contradiction(before: Mapping[str, int], after: Mapping[str, int], changed: Container[str]) -> None:
-    """Raise Rejected when consistent values would become contradictory; those that contradicted each other before may be changed freely."""
-    found = contradiction(after)
-    if found and not contradiction(before):
-        guilty = [key for key in REGISTRY if key in found.keys and key in changed]
-        raise Rejected([Problem(path=key, message=found.sentence, code="contradiction") for key in guilty])
-
-
-def _record(change: SettingChange, action: str, actor: User) -> None:
     setting, values = change.setting, (change.before, change.after)
+    if change.wanted is None:
+        ConfigRecord.objects.filter(namespace=NAMESPACE, key=setting.key).delete()
+    else:
+        columns = {"value": change.wanted, "updated_by": actor.get_username()}
+        ConfigRecord.objects.update_or_create(namespace=NAMESPACE, key=setting.key, defaults=columns)
     AuditEntry.objects.create(
         actor=actor,
         actor_name=actor.get_username(),
-        action=action,
+        action=AuditEntry.Action.RESET if change.wanted is None else AuditEntry.Action.CHANGED,
         object_type="setting",
         object_id=setting.key,
         object_name=setting.title,
         changes={"value": [setting.written(value) if setting.is_switch else value for value in values]},
     )
+
+
+def _values(settings: Iterable[Setting]) -> dict[str, int]:
+    asked = list(settings)
+    stored = _stored({key for setting in asked for key in setting.keys})
+    return {setting.key: _value(setting, stored) for setting in asked}
+
+
+def _stored(keys: Iterable[str]) -> dict[str, str]:
+    records = ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=keys).order_by()
+    return dict(records.values_list("key", "value"))
+
+
+def _value(setting: Setting, stored: Mapping[str, str]) -> int:
+    text = next((stored[key] for key in setting.keys if key in stored), None)
+    return setting.default if text is None else setting.parse(text)
+
+
+def _refuse_contradiction(before: Mapping[str, int], after: Mapping[str, int], changed: Container[str]) -> None:
+    """Raise Rejected when consistent values would become contradictory; those that contradicted each other before may be changed freely."""
+    conflict = contradiction(after)
+    if conflict and not contradiction(before):
+        guilty = [key for key in REGISTRY if key in conflict.keys and key in changed]
+        raise Rejected([Problem(path=key, message=conflict.sentence, code="contradiction") for key in guilty])

@@ -98,7 +98,7 @@ def test_problems_are_reported_by_key_including_unknown_keys() -> None:
 def test_plan_holds_only_differences_in_registry_order() -> None:
     stored = {DASK_DRAIN: "20", QUEUE: "500"}
     changes = plan({DASK_DRAIN: "", DRAIN: "90", QUEUE: "500", KEY: "25"}, stored)
-    assert [(one.setting.key, one.stored, one.wanted, one.before, one.after) for one in changes] == [
+    assert [(change.setting.key, change.stored, change.wanted, change.before, change.after) for change in changes] == [
         (DRAIN, None, "90", 60, 90),
         (DASK_DRAIN, "20", None, 20, 90),
     ]
@@ -171,7 +171,7 @@ def test_text_is_either_value_within_bounds_or_sentence(text: str) -> None:
     except ValueError as error:
         assert str(error).endswith(".")
     else:
-        assert setting.minimum <= value <= setting.maximum
+        assert setting.range.minimum <= value <= setting.range.maximum
 
 
 def test_unset_framework_setting_follows_all_frameworks(people: People) -> None:
@@ -260,7 +260,7 @@ def test_bound_reset_is_refused_while_a_target_needs_it(people: People) -> None:
 def test_mistyped_level_window_says_what_is_allowed(typed: str, message: str) -> None:
     with pytest.raises(Rejected) as refused:
         plan({WINDOWS["pages"].key: typed}, {})
-    assert [(one.path, one.message) for one in refused.value.problems] == [(WINDOWS["pages"].key, message)]
+    assert [(problem.path, problem.message) for problem in refused.value.problems] == [(WINDOWS["pages"].key, message)]
 
 
 def test_level_without_own_window_uses_that_of_all(people: People) -> None:

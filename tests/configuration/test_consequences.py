@@ -66,8 +66,8 @@ def test_a_longer_limit_ends_nothing(seconds: int) -> None:
 
 def test_first_five_of_many_people_are_named() -> None:
     begun = [(f"person-{number}", ago(hours=2)) for number in range(8)]
-    said = consequences.time_limit(begun, seconds=60, before=HOUR, now=MOMENT, of_sessions=True).text
-    assert said.startswith("8 sessions would end now: 1 of person-0, ") and said.endswith("1 of person-4 and 3 more.")
+    text = consequences.time_limit(begun, seconds=60, before=HOUR, now=MOMENT, of_sessions=True).text
+    assert text.startswith("8 sessions would end now: 1 of person-0, ") and text.endswith("1 of person-4 and 3 more.")
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_first_five_of_many_people_are_named() -> None:
     ],
 )
 def test_a_limit_of_slots_names_who_is_above_it(limit: int, sentence: str, is_loss: bool) -> None:
-    said = consequences.slots_per_user({"bob": 1, "alice": 20}, [1, 11], limit=limit, before=25)
-    assert said == Consequence(sentence, is_loss)
+    consequence = consequences.slots_per_user({"bob": 1, "alice": 20}, [1, 11], limit=limit, before=25)
+    assert consequence == Consequence(sentence, is_loss)
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,14 @@ def test_locks_of_logins_that_begin_and_end_are_named() -> None:
     ],
 )
 def test_a_shorter_retention_counts_what_is_deleted(expired: int, days: int, before: int, sentence: str) -> None:
-    said = consequences.retention(expired, days=days, before=before, counted=logs, at_most=100)
-    assert said == Consequence(sentence, is_loss="would be" in sentence)
+    consequence = consequences.retention(expired, days=days, before=before, counted=logs, at_most=100)
+    assert consequence == Consequence(sentence, is_loss="would be" in sentence)
 
 
 def test_clusters_above_worker_limit_are_named_and_keep_theirs() -> None:
-    said = consequences.maximum_workers([("alice", 20), ("bob", 5)], limit=10)
-    assert said.text.startswith("1 running cluster may grow beyond it: 1 of alice. It keeps its maximum;")
-    assert not said.is_loss
+    consequence = consequences.maximum_workers([("alice", 20), ("bob", 5)], limit=10)
+    assert consequence.text.startswith("1 running cluster may grow beyond it: 1 of alice. It keeps its maximum;")
+    assert not consequence.is_loss
 
 
 def test_frameworks_with_their_own_value_are_named() -> None:
@@ -156,7 +156,7 @@ def effect(db: None) -> Effect:
 
 @pytest.mark.parametrize("setting", REGISTRY.values(), ids=lambda setting: setting.key)
 def test_setting_effects_have_a_sentence_without_history_scan(effect: Effect, setting: Setting) -> None:
-    other = setting.default - 1 if setting.default > setting.minimum else setting.default + 1
+    other = setting.default - 1 if setting.default > setting.range.minimum else setting.default + 1
     with CaptureQueriesContext(connection) as queries:
         assert effect(setting, setting.written(other)).endswith(".")
     assert list(scans(queries)) == []
@@ -186,8 +186,8 @@ def test_slots_are_summed_by_person_including_attached_clusters(effect: Effect, 
     make_execution(people.owner, project, slots=2, slots_reserved_at=MOMENT)
     first = make_execution(people.owner, project, state=State.QUEUED)
     make_execution(people.owner, project, state=State.QUEUED, slots=4, attached_to=first)
-    said = effect(centralconfig.MAXIMUM_EXECUTIONS_PER_USER, "4")
-    assert "alice (5 slots)" in said and "1 queued launch needs more slots" in said
+    text = effect(centralconfig.MAXIMUM_EXECUTIONS_PER_USER, "4")
+    assert "alice (5 slots)" in text and "1 queued launch needs more slots" in text
     assert effect(centralconfig.GLOBAL_QUEUE_LIMIT, "1").startswith("1 launch waits now; queued ones stay.")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from grid.configuration import REGISTRY, Setting, SettingTopic, general, store, value_of
+from grid.configuration.setting import ValueRange
 from grid.models import AuditEntry
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -20,10 +21,7 @@ BREAK = Setting(
     topic=SettingTopic("com.cerebro.computegrid.breaks", "Breaks"),
     name="coffeeMinutes",
     title="Coffee break",
-    default=15,
-    minimum=0,
-    maximum=60,
-    unit="minutes",
+    range=ValueRange(15, "minutes", minimum=0, maximum=60),
     meaning="How long a break is.",
     effect="Applies to the next break.",
 )
@@ -51,7 +49,7 @@ def document(text: str) -> str:
 
 
 def row(setting: Setting) -> str:
-    default = f"{setting.written(setting.default)} {setting.unit}".strip()
+    default = f"{setting.written(setting.default)} {setting.range.unit}".strip()
     return f"| `{setting.key}` | {default} | *{setting.title}*: {setting.meaning} |\n"
 
 

@@ -35,7 +35,9 @@ from tests.support.golden import assert_golden
 DRAIN, DASK_DRAIN = CLUSTER_SETTINGS["drain_seconds"], FRAMEWORK_SETTINGS["dask"]["drain_seconds"]
 SWITCH = CLUSTER_SETTINGS["autoscaling"]
 RAY_SWITCH, DASK_SWITCH = (FRAMEWORK_SETTINGS[name]["autoscaling"] for name in ("ray", "dask"))
-SHOWN = {one.key for one in (DRAIN, DASK_DRAIN, SWITCH, DASK_SWITCH, MAXIMUM_EXECUTIONS_PER_USER, GLOBAL_QUEUE_LIMIT)}
+SHOWN = {
+    setting.key for setting in (DRAIN, DASK_DRAIN, SWITCH, DASK_SWITCH, MAXIMUM_EXECUTIONS_PER_USER, GLOBAL_QUEUE_LIMIT)
+}
 
 
 def sections(
@@ -43,26 +45,24 @@ def sections(
 ) -> dict[str, SettingSection]:
     stored = stored or {}
     records = {key: ConfigRecord(value=text, updated_by="ada", updated_at=MOMENT) for key, text in stored.items()}
-    found = setting_sections(
-        REGISTRY.values(), values_with(stored), records, typed or Typed(), shown or SettingFilter()
-    )
-    return {section.title: section for section in found}
+    made = setting_sections(REGISTRY.values(), values_with(stored), records, typed or Typed(), shown or SettingFilter())
+    return {section.title: section for section in made}
 
 
-def row(setting: Setting, found: dict[str, SettingSection]) -> SettingRow:
-    (one,) = [one for group in found.values() for one in group.rows if one.key == setting.key]
-    return one
+def row(setting: Setting, shown: dict[str, SettingSection]) -> SettingRow:
+    (row,) = [row for section in shown.values() for row in section.rows if row.setting.key == setting.key]
+    return row
 
 
 def test_setting_sections_cover_the_registry_exactly() -> None:
-    found = sections()
-    assert len(found) == len({setting.topic for setting in REGISTRY.values()})
-    assert sorted(one.key for group in found.values() for one in group.rows) == sorted(REGISTRY)
+    shown = sections()
+    assert len(shown) == len({setting.topic for setting in REGISTRY.values()})
+    assert sorted(row.setting.key for group in shown.values() for row in group.rows) == sorted(REGISTRY)
 
 
 def test_unset_framework_or_level_setting_shows_the_effective_value() -> None:
-    found = sections({DRAIN.key: "90"})
-    dask = row(DASK_DRAIN, found)
+    shown = sections({DRAIN.key: "90"})
+    dask = row(DASK_DRAIN, shown)
     assert (dask.value, dask.placeholder, dask.fallback) == ("", "90", "as for all frameworks: 90")
     assert dask.help == "1 to 3600 (1 h); not set, it is as for all frameworks: 90."
     window = row(WINDOWS["pages"], sections({LEVEL_WINDOW.key: "60"}))
@@ -70,7 +70,7 @@ def test_unset_framework_or_level_setting_shows_the_effective_value() -> None:
         "7 to 90; not set, it is as for all levels: 60.",
         "Use the value for all levels",
     )
-    section = found["Dask clusters, where they differ"]
+    section = shown["Dask clusters, where they differ"]
     assert (section.is_closed, section.is_open, section.note) == (
         True,
         False,
@@ -94,10 +94,10 @@ def test_section_opens_when_setting_is_set_wrong_or_searched() -> None:
 
 
 def test_switch_is_worded_on_or_off_and_offers_default() -> None:
-    found = sections({SWITCH.key: "0"})
-    assert (row(SWITCH, found).value, row(SWITCH, found).has_fallback) == ("off", True)
-    assert row(SWITCH, found).help == "On or off; the default is on."
-    assert row(RAY_SWITCH, found).fallback == "as for all frameworks: off"
+    shown = sections({SWITCH.key: "0"})
+    assert (row(SWITCH, shown).value, row(SWITCH, shown).has_fallback) == ("off", True)
+    assert row(SWITCH, shown).help == "On or off; the default is on."
+    assert row(RAY_SWITCH, shown).fallback == "as for all frameworks: off"
     assert not row(SWITCH, sections()).has_fallback
     assert [in_force(SWITCH, 1), in_force(DRAIN, 120)] == ["on", "120 seconds (2 min)"]
 
@@ -113,29 +113,31 @@ def test_switch_is_worded_on_or_off_and_offers_default() -> None:
     ],
 )
 def test_search_matches_words_in_section_title_meaning_or_key(words: str, titles: set[str]) -> None:
-    found = sections(shown=SettingFilter(words))
-    shown = {one.title for section in found.values() for one in section.rows if one.is_shown}
+    searched = sections(shown=SettingFilter(words))
+    shown = {row.setting.title for section in searched.values() for row in section.rows if row.is_shown}
     assert shown == titles
-    assert {section.is_shown for section in found.values()} == ({True, False} if titles else {False})
+    assert {section.is_shown for section in searched.values()} == ({True, False} if titles else {False})
 
 
 def test_changed_only_shows_what_is_set_typed_or_wrong() -> None:
     typed = Typed({DRAIN.key: "90", SWITCH.key: "on"}, {SWITCH.key: ("No.",)})
-    found = sections({GLOBAL_QUEUE_LIMIT.key: "500"}, typed, SettingFilter(is_changed_only=True))
-    shown = [one.title for section in found.values() for one in section.rows if one.is_shown]
+    filtered = sections({GLOBAL_QUEUE_LIMIT.key: "500"}, typed, SettingFilter(is_changed_only=True))
+    shown = [row.setting.title for section in filtered.values() for row in section.rows if row.is_shown]
     assert shown == ["Queue limit", "Autoscaling", "Drain time"]
 
 
 def test_wrong_value_is_shown_whatever_is_searched() -> None:
-    found = sections(typed=Typed({DRAIN.key: "x"}, {DRAIN.key: ("No.",)}), shown=SettingFilter("queue limit"))
-    assert row(DRAIN, found).is_shown
+    filtered = sections(typed=Typed({DRAIN.key: "x"}, {DRAIN.key: ("No.",)}), shown=SettingFilter("queue limit"))
+    assert row(DRAIN, filtered).is_shown
 
 
 def test_a_review_marks_what_applies_without_an_override() -> None:
     stored = {GLOBAL_QUEUE_LIMIT.key: "500"}
     changes = plan({GLOBAL_QUEUE_LIMIT.key: "", DRAIN.key: "90", DASK_DRAIN.key: "60", SWITCH.key: "off"}, stored)
-    lines = review_lines(changes, {one.setting.key: Consequence("So.") for one in changes})
-    assert [(line.text, line.old, line.is_old_default, line.new, line.is_new_default) for line in lines] == [
+    lines = review_lines(changes, {change.setting.key: Consequence("So.") for change in changes})
+    assert [
+        (line.text, line.old, line.change.stored is None, line.new, line.change.wanted is None) for line in lines
+    ] == [
         ("", "500 executions", False, "1000 executions", True),
         ("off", "on", True, "off", False),
         ("90", "60 seconds (1 min)", True, "90 seconds", False),
@@ -145,15 +147,16 @@ def test_a_review_marks_what_applies_without_an_override() -> None:
 
 
 def test_saved_sentence_names_one_setting_or_counts_several() -> None:
-    def said(wanted: dict[str, str], stored: dict[str, str] | None = None) -> str:
+    def sentence(wanted: dict[str, str], stored: dict[str, str] | None = None) -> str:
         return saved_sentence(plan(wanted, stored or {}))
 
-    assert said({DRAIN.key: "90"}) == "Drain time is now 90 seconds; it is in force already."
-    assert said({DRAIN.key: ""}, {DRAIN.key: "90"}) == "Drain time is back to the default of 60 seconds (1 min)."
+    assert sentence({DRAIN.key: "90"}) == "Drain time is now 90 seconds; it is in force already."
+    assert sentence({DRAIN.key: ""}, {DRAIN.key: "90"}) == "Drain time is back to the default of 60 seconds (1 min)."
     assert (
-        said({RAY_SWITCH.key: ""}, {RAY_SWITCH.key: "0"}) == "Autoscaling of Ray clusters is as for all frameworks, on."
+        sentence({RAY_SWITCH.key: ""}, {RAY_SWITCH.key: "0"})
+        == "Autoscaling of Ray clusters is as for all frameworks, on."
     )
-    assert said({DRAIN.key: "90", SWITCH.key: "off"}) == "2 settings changed; they are in force already."
+    assert sentence({DRAIN.key: "90", SWITCH.key: "off"}) == "2 settings changed; they are in force already."
 
 
 def test_overtaken_sentence_names_the_faster_admin_and_time() -> None:
@@ -172,9 +175,11 @@ def test_overtaken_sentence_names_the_faster_admin_and_time() -> None:
 def test_each_state_of_a_setting_looks_as_stored(name: str, title: str) -> None:
     stored = {GLOBAL_QUEUE_LIMIT.key: "500", SWITCH.key: "0", DASK_DRAIN.key: "20"}
     typed = Typed({DRAIN.key: "90", DASK_SWITCH.key: "perhaps"}, {DASK_SWITCH.key: ("No.",)})
-    found = sections(stored, typed, SettingFilter("queue" if name == "plain" else "drain"))
-    section = replace(found[title], rows=tuple(one for one in found[title].rows if one.key in SHOWN))
+    shown = sections(stored, typed, SettingFilter("queue" if name == "plain" else "drain"))
+    section = replace(
+        shown[title], rows=tuple(setting_row for setting_row in shown[title].rows if setting_row.setting.key in SHOWN)
+    )
     html = render_to_string(
-        "configuration/fragments/settings.html", {"section": section, "wrong": [row(DASK_SWITCH, found)]}
+        "configuration/fragments/settings.html", {"section": section, "wrong": [row(DASK_SWITCH, shown)]}
     )
     assert_golden(f"settings-{name}", html)

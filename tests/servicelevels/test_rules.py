@@ -81,9 +81,9 @@ def test_threshold_between_buckets_uses_the_smaller_one() -> None:
 
 def test_every_alert_can_fire_at_the_lowest_objective() -> None:
     lowest = [
-        LevelTarget(level, OBJECTIVES[level.id].minimum, level.threshold, days)
+        LevelTarget(level, OBJECTIVES[level.id].range.minimum, level.threshold, days)
         for level in LEVELS
-        for days in (LEVEL_WINDOW.minimum, LEVEL_WINDOW.maximum)
+        for days in (LEVEL_WINDOW.range.minimum, LEVEL_WINDOW.range.maximum)
     ]
     assert all(rate.factor(target) * target.budget < 1 for target in lowest for rate in BURN_RATES)
 

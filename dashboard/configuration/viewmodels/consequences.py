@@ -61,21 +61,17 @@ def slots_per_user(held: Mapping[str, int], waiting: Iterable[int], *, limit: in
     if limit >= before:
         return Consequence(_("Queued executions that fit start at once."))
     above = Counter({name: slots for name, slots in held.items() if slots > limit})
-    parts = []
-    if above:
-        names = listed_up_to(
-            MOST_NAMED, [f"{name} ({plural(slots, 'slot', 'slots')})" for name, slots in above.most_common()]
+    names = [f"{name} ({plural(slots, 'slot', 'slots')})" for name, slots in above.most_common()]
+    parts = [
+        ngettext(
+            "{count:,} person is above it: {names}. Their running executions continue; new ones wait.",
+            "{count:,} people are above it: {names}. Their running executions continue; new ones wait.",
+            len(above),
+            names=listed_up_to(MOST_NAMED, names),
         )
-        parts.append(
-            ngettext(
-                "{count:,} person is above it: {names}. Their running executions continue; new ones wait.",
-                "{count:,} people are above it: {names}. Their running executions continue; new ones wait.",
-                len(above),
-                names=names,
-            )
-        )
-    else:
-        parts.append(_("Nobody is above the limit."))
+        if above
+        else _("Nobody is above the limit.")
+    ]
     if stuck := sum(slots > limit for slots in waiting):
         parts.append(
             ngettext(
@@ -91,19 +87,13 @@ def slots_per_user(held: Mapping[str, int], waiting: Iterable[int], *, limit: in
 
 def queue_limit(waiting: int, *, limit: int) -> Consequence:
     """Return what a limit of the queue does while so many launches wait; a pair counts once."""
-    queue = (
-        _("The queue is empty")
-        if not waiting
-        else ngettext("{count:,} launch waits now", "{count:,} launches wait now", waiting)
-    )
+    queue, text = _("The queue is empty"), _("{queue}. Launches that would have to wait are refused.")
+    if waiting:
+        queue = ngettext("{count:,} launch waits now", "{count:,} launches wait now", waiting)
+        text = _("{queue}; queued ones stay. Launches that would have to wait are refused.")
     if waiting < limit:
         return Consequence(_("{queue}; there is room for {limit:,} more.", queue=queue, limit=limit - waiting))
-    text = (
-        _("{queue}; queued ones stay. Launches that would have to wait are refused.", queue=queue)
-        if waiting
-        else _("{queue}. Launches that would have to wait are refused.", queue=queue)
-    )
-    return Consequence(text, is_loss=True)
+    return Consequence(text.format(queue=queue), is_loss=True)
 
 
 def login_locks(before: Collection[str], after: Collection[str]) -> Consequence:
@@ -167,10 +157,5 @@ def followers(text: str, own: Iterable[str]) -> str:
 
 
 def _by_person(owners: Counter[str]) -> str:
-    return listed_up_to(
-        MOST_NAMED,
-        [
-            _("{count:,} of {name}", count=count, name=name)
-            for name, count in sorted(owners.items(), key=lambda one: (-one[1], one[0]))
-        ],
-    )
+    ordered = sorted(owners.items(), key=lambda owner: (-owner[1], owner[0]))
+    return listed_up_to(MOST_NAMED, [_("{count:,} of {name}", count=count, name=name) for name, count in ordered])

@@ -6,24 +6,13 @@ The settings of one framework are a section of their own; where such a setting i
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
 
 from dashboard.administration.viewmodel import amount, number
 from dashboard.configuration.viewmodels.consequences import Consequence
 from grid.configuration import Setting, SettingChange, SettingTopic
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-
-
-class RecordLike(Protocol):
-    """The part of a stored override that is used here."""
-
-    @property
-    def value(self) -> str: ...
-    @property
-    def updated_by(self) -> str: ...
-    @property
-    def updated_at(self) -> datetime: ...
+from grid.models import ConfigRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +40,8 @@ class SettingRow:
     """One setting. `value` is the field's text; "" when another one applies in its place, and `placeholder` is then what applies. A switch
     offers it as a choice, in words (`fallback`), if `has_fallback`."""
 
-    key: str
-    title: str
+    setting: Setting
     meaning: str
-    unit: str
-    is_switch: bool
     value: str
     placeholder: str
     fallback: str
@@ -66,8 +52,7 @@ class SettingRow:
     is_typed: bool
     is_changed: bool
     is_shown: bool
-    set_by: str
-    set_at: datetime | None
+    record: ConfigRecord | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +73,19 @@ class SettingSection:
 
 @dataclass(frozen=True, slots=True)
 class ReviewLine:
-    """A change before it is saved: the values in words, whether each is the one that applies without an override, and what saving does."""
+    """A change before it is saved: the text that the form sends, the values in words, and what saving does."""
 
-    key: str
-    title: str
+    change: SettingChange
     text: str
     old: str
-    is_old_default: bool
     new: str
-    is_new_default: bool
     default_word: str
     consequence: Consequence
 
 
 def in_force(setting: Setting, value: int) -> str:
     """Return a value in words: "25 slots", "5400 seconds (1 h 30 min)", "on"."""
-    return setting.written(value) if setting.is_switch else amount(value, setting.unit)
+    return setting.written(value) if setting.is_switch else amount(value, setting.range.unit)
 
 
 def own_text(setting: Setting, stored: Mapping[str, str]) -> str:
@@ -118,7 +100,7 @@ def own_text(setting: Setting, stored: Mapping[str, str]) -> str:
 def setting_sections(
     settings: Iterable[Setting],
     values: Mapping[str, int],
-    records: Mapping[str, RecordLike],
+    records: Mapping[str, ConfigRecord],
     typed: Typed,
     shown: SettingFilter,
 ) -> list[SettingSection]:
@@ -134,13 +116,10 @@ def review_lines(changes: Iterable[SettingChange], effects: Mapping[str, Consequ
     """Return the changes in words; `effects` are by key."""
     return [
         ReviewLine(
-            key=change.setting.key,
-            title=change.setting.title,
+            change=change,
             text="" if change.wanted is None else change.setting.written(change.after),
             old=in_force(change.setting, change.before),
-            is_old_default=change.stored is None,
             new=in_force(change.setting, change.after),
-            is_new_default=change.wanted is None,
             default_word=_as_what(change.setting),
             consequence=effects[change.setting.key],
         )
@@ -175,7 +154,7 @@ def overtaken_sentence(setting: Setting, value: int, who: str, at: datetime | No
 
 
 def _section(topic: SettingTopic, rows: tuple[SettingRow, ...], shown: SettingFilter) -> SettingSection:
-    changed = sum(bool(row.set_by) for row in rows)
+    changed = sum(row.record is not None for row in rows)
     title, is_shown = topic.title, any(row.is_shown for row in rows)
     section = SettingSection(f"settings-{topic.name}", title, title.partition(",")[0], rows, changed, is_shown)
     if not topic.framework:
@@ -192,7 +171,7 @@ def _section(topic: SettingTopic, rows: tuple[SettingRow, ...], shown: SettingFi
 def _row(
     setting: Setting,
     values: Mapping[str, int],
-    record: RecordLike | None,
+    record: ConfigRecord | None,
     typed: Typed,
     shown: SettingFilter,
 ) -> SettingRow:
@@ -204,11 +183,8 @@ def _row(
     is_changed = is_typed or record is not None
     is_found = shown.finds(f"{setting.topic.title} {setting.title} {meaning} {setting.key}")
     return SettingRow(
-        key=setting.key,
-        title=setting.title,
+        setting=setting,
         meaning=meaning,
-        unit=setting.unit,
-        is_switch=setting.is_switch,
         value=text,
         placeholder=_inherited(setting, values),
         fallback=_fallback(setting, values),
@@ -219,8 +195,7 @@ def _row(
         is_typed=is_typed,
         is_changed=is_changed,
         is_shown=bool(errors) or (is_found and (is_changed or not shown.is_changed_only)),
-        set_by=(record.updated_by or _("somebody")) if record else "",
-        set_at=record.updated_at if record else None,
+        record=record,
     )
 
 
@@ -250,7 +225,11 @@ def _help(setting: Setting, values: Mapping[str, int]) -> str:
     bounds = (
         _("On or off")
         if setting.is_switch
-        else _("{minimum} to {maximum}", minimum=setting.minimum, maximum=number(setting.maximum, setting.unit))
+        else _(
+            "{minimum} to {maximum}",
+            minimum=setting.range.minimum,
+            maximum=number(setting.range.maximum, setting.range.unit),
+        )
     )
     if setting.general:
         return _("{bounds}; not set, it is {value}.", bounds=bounds, value=_fallback(setting, values))
@@ -258,4 +237,4 @@ def _help(setting: Setting, values: Mapping[str, int]) -> str:
 
 
 def _short(setting: Setting, value: int) -> str:
-    return setting.written(value) if setting.is_switch else number(value, setting.unit)
+    return setting.written(value) if setting.is_switch else number(value, setting.range.unit)

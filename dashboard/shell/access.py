@@ -5,14 +5,13 @@ and projects. What a member may do in a project depends on the role there (`grid
 value, read from the database once per request or connection.
 """
 
-import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
-from functools import wraps
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Protocol
 
 import msgspec
-from asgiref.sync import sync_to_async
+from django.contrib.auth.decorators import user_passes_test
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
@@ -21,8 +20,6 @@ from grid.accounts.backend import OPERATORS
 from grid.accounts.sessions import SessionUser
 from grid.core.translation import gettext as _
 from grid.models import Membership, User
-
-_View = TypeVar("_View", bound=Callable[..., Any])
 
 
 class Role(StrEnum):
@@ -68,6 +65,12 @@ class ExecutionLike(Protocol):
 
     @property
     def project_member_ids(self) -> Collection[int]: ...
+
+
+def user_of(request: HttpRequest) -> User:
+    """Return who asks, for a view that nobody reaches without a login."""
+    assert isinstance(request.user, User)
+    return request.user
 
 
 def role_of(user: AnyUser) -> Role:
@@ -125,20 +128,10 @@ def has_permission(user: AnyUser, permission: Permission) -> bool:
     return permission in PERMISSIONS[role_of(user)]
 
 
-def may_observe(user: AnyUser) -> bool:
-    return has_permission(user, Permission.OBSERVE)
-
-
-def may_operate(user: AnyUser) -> bool:
-    return has_permission(user, Permission.OPERATE)
-
-
-def may_read_audit(user: AnyUser) -> bool:
-    return has_permission(user, Permission.READ_AUDIT)
-
-
-def may_administer(user: AnyUser) -> bool:
-    return has_permission(user, Permission.ADMINISTER)
+may_observe = partial(has_permission, permission=Permission.OBSERVE)
+may_operate = partial(has_permission, permission=Permission.OPERATE)
+may_read_audit = partial(has_permission, permission=Permission.READ_AUDIT)
+may_administer = partial(has_permission, permission=Permission.ADMINISTER)
 
 
 def may_see_execution(user: AnyUser, row: ExecutionLike) -> bool:
@@ -154,15 +147,8 @@ def may_read_execution(user: AnyUser, row: ExecutionLike) -> bool:
     return viewer is not None and (viewer.id in row.project_member_ids or may_observe(viewer))
 
 
-def may_see_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
-    """Return whether the user may see the workspace, by the same rule as for its executions."""
-    return may_see_execution(user, workspace)
-
-
-def may_see_job(user: AnyUser, job: ExecutionLike) -> bool:
-    """Return whether the user may see the job and what its runs ran with, which reveals the project's data."""
-    viewer = viewer_of(user)
-    return viewer is not None and (job.owner_id == viewer.id or may_read_execution(viewer, job))
+# The same rule as for their executions. What a job's runs ran with reveals the project's data, too.
+may_see_workspace = may_see_job = may_see_execution
 
 
 def may_see_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
@@ -197,30 +183,13 @@ def may_manage_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
     return viewer is not None and viewer.id == workspace.owner_id
 
 
-def may_manage_job(user: AnyUser, job: ExecutionLike) -> bool:
-    """Return whether the user may run, edit and delete the job: its owner only, because its runs are the owner's."""
-    return may_manage_workspace(user, job)
+may_manage_job = may_manage_workspace  # its runs are the owner's
 
 
-def admin_required(view: _View) -> _View:
-    """Raise PermissionDenied (403) unless the user is an admin."""
+def _is_admin(user: AnyUser) -> bool:
+    if not may_administer(user):
+        raise PermissionDenied(_("Only admins can see this page."))
+    return True
 
-    def check(request: HttpRequest) -> None:
-        if not may_administer(request.user):
-            raise PermissionDenied(_("Only admins can see this page."))
 
-    if asyncio.iscoroutinefunction(view):
-
-        @wraps(view)
-        async def guarded_async(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-            await sync_to_async(check)(request)
-            return await view(request, *args, **kwargs)
-
-        return guarded_async  # type: ignore[return-value]
-
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        check(request)
-        return view(request, *args, **kwargs)
-
-    return guarded  # type: ignore[return-value]
+admin_required = user_passes_test(_is_admin)  # 403 for everybody else

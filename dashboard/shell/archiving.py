@@ -9,6 +9,7 @@ from grid.core.translation import ngettext
 from grid.core.wording import plural
 from grid.models import Environment, Execution, HardwareTier, KnowledgeEntry, Membership, Project, Workspace
 
+_FIELDS = {HardwareTier: "tier", Environment: "environment", Project: "project"}
 _NOUNS = {HardwareTier: _("hardware tier"), Environment: _("environment")}
 
 
@@ -21,10 +22,8 @@ def archiving_means(instance: HardwareTier | Environment | Project | KnowledgeEn
 
 def _running(instance: HardwareTier | Environment | Project) -> Iterator[str]:
     uses = Q(tier=instance) | Q(head_tier=instance) if isinstance(instance, HardwareTier) else _refers(instance)
-    owners = (
-        Execution.objects.unsettled().filter(uses, ended_at__isnull=True).order_by().values_list("owner", flat=True)
-    )
-    people = list(owners)
+    active = Execution.objects.unsettled().filter(uses, ended_at__isnull=True)
+    people = list(active.order_by().values_list("owner", flat=True))
     if not people:
         yield _("No active execution uses it.")
         return
@@ -67,5 +66,4 @@ def _own(instance: HardwareTier | Environment | Project) -> Iterator[str]:
 
 
 def _refers(instance: HardwareTier | Environment | Project) -> Q:
-    name = {HardwareTier: "tier", Environment: "environment", Project: "project"}[type(instance)]
-    return Q(**{name: instance})
+    return Q((_FIELDS[type(instance)], instance))

@@ -2,22 +2,20 @@
 
 from django.http import HttpRequest
 
+from dashboard.shell.access import user_of
 from grid.audit.entries import write_entry
 from grid.models import AuditEntry, Execution, User
 
 
 def note_export(request: HttpRequest, about: User, file: str, query: str = "") -> None:
     """Write an audit entry about a person, who is the asker for a file about everybody. `query` is what the file was filtered by."""
-    _note(request, about, {"file": ["", file]} | ({"filter": ["", query]} if query else {}))
+    changes = {"file": ["", file]} | ({"filter": ["", query]} if query else {})
+    write_entry(user_of(request), about, changes, action=AuditEntry.Action.DOWNLOADED)
 
 
 def note_export_of(request: HttpRequest, execution_id: str, file: str) -> None:
     """Write an audit entry about an execution, unless it is the asker's; about the asker for "", as for a pod of the platform."""
     execution = Execution.objects.filter(pk=execution_id).first() if execution_id else None
-    if execution is None or execution.owner_id != request.user.pk:
-        _note(request, execution, {"file": ["", file]})
-
-
-def _note(request: HttpRequest, about: User | Execution | None, changes: dict[str, list[str]]) -> None:
-    assert isinstance(request.user, User)
-    write_entry(request.user, about or request.user, changes, action=AuditEntry.Action.DOWNLOADED)
+    user = user_of(request)
+    if execution is None or execution.owner_id != user.pk:
+        write_entry(user, execution or user, {"file": ["", file]}, action=AuditEntry.Action.DOWNLOADED)

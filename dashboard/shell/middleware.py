@@ -5,7 +5,7 @@ which scripts to run (CONTENT_SECURITY_POLICY), and keeps answers out of caches.
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,9 +58,9 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
 
     async def _later(self, request: HttpRequest) -> Any:
         # The same as WhiteNoise's own `__call__`.
-        found = self.find_file(request.path_info) if self.autorefresh else self.files.get(request.path_info)
-        if found is not None:
-            return await sync_to_async(self.serve)(found, request)
+        file = self.find_file(request.path_info) if self.autorefresh else self.files.get(request.path_info)
+        if file is not None:
+            return await sync_to_async(self.serve)(file, request)
         return await self.get_response(request)
 
 
@@ -98,16 +98,13 @@ class LoginRequiredMiddleware(auth_middleware.LoginRequiredMiddleware):
 @sync_and_async_middleware
 def measured(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     """Count each request and how long its answer took to make. The first of all, so that what the others answer counts too."""
-    if iscoroutinefunction(get_response):
 
-        async def later(request: HttpRequest) -> HttpResponseBase:
-            began = time.perf_counter()
-            with tracing.span(request.method or "", tracing.SERVER) as span:
-                response: HttpResponseBase = await get_response(request)
-                _count(request, response, time.perf_counter() - began, span)
-            return response
-
-        return later
+    async def later(request: HttpRequest) -> HttpResponseBase:
+        began = time.perf_counter()
+        with tracing.span(request.method or "", tracing.SERVER) as span:
+            response: HttpResponseBase = await get_response(request)
+            _count(request, response, time.perf_counter() - began, span)
+        return response
 
     def now(request: HttpRequest) -> HttpResponseBase:
         began = time.perf_counter()
@@ -116,7 +113,7 @@ def measured(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpReques
             _count(request, response, time.perf_counter() - began, span)
         return response
 
-    return now
+    return later if iscoroutinefunction(get_response) else now
 
 
 def _count(request: HttpRequest, response: HttpResponseBase, seconds: float, span: tracing.Span) -> None:
@@ -138,21 +135,18 @@ def unstored(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpReques
 
     It stands outside of whatever else may answer, so that redirects, refusals and failures are covered too.
     """
-    if iscoroutinefunction(get_response):
 
-        async def later(request: HttpRequest) -> HttpResponseBase:
-            response: HttpResponseBase = await get_response(request)
-            _forbid_storing(request, response)
-            return response
-
-        return later
+    async def later(request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = await get_response(request)
+        _forbid_storing(request, response)
+        return response
 
     def now(request: HttpRequest) -> HttpResponseBase:
         response: HttpResponseBase = get_response(request)
         _forbid_storing(request, response)
         return response
 
-    return now
+    return later if iscoroutinefunction(get_response) else now
 
 
 def _forbid_storing(request: HttpRequest, response: HttpResponseBase) -> None:
@@ -163,20 +157,16 @@ def _forbid_storing(request: HttpRequest, response: HttpResponseBase) -> None:
 
 
 @sync_and_async_middleware
-def own_origin(get_response: Callable[[HttpRequest], object]) -> Callable[[HttpRequest], object]:
+def own_origin(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     """Redirect requests for the dashboard under the workspaces' host name to the dashboard's own address."""
-    if iscoroutinefunction(get_response):
-        answer_later: Callable[[HttpRequest], Awaitable[object]] = get_response
 
-        async def later(request: HttpRequest) -> object:
-            return _elsewhere(request) or await answer_later(request)
+    async def later(request: HttpRequest) -> Any:
+        return _elsewhere(request) or await get_response(request)
 
-        return later
-
-    def now(request: HttpRequest) -> object:
+    def now(request: HttpRequest) -> Any:
         return _elsewhere(request) or get_response(request)
 
-    return now
+    return later if iscoroutinefunction(get_response) else now
 
 
 def _elsewhere(request: HttpRequest) -> HttpResponseBase | None:

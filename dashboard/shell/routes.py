@@ -5,34 +5,23 @@ passed to the database, which rejects some characters.
 from collections.abc import Iterable, Mapping
 
 from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 
 from grid.core.regexes import Expression
 
 __all__ = ["id_in", "path", "valid_ids"]
 
 
-class IdConverter:
+class IdConverter(StringConverter):
     """A path converter for ids; a URL with anything else in this place does not match."""
 
     regex = "[a-z0-9]{1,16}"
 
-    def to_python(self, value: str) -> str:
-        return value
 
-    def to_url(self, value: str) -> str:
-        return value
-
-
-class NameConverter:
+class NameConverter(StringConverter):
     """A path converter for names that are looked up in the database: anything but a slash, and NUL, which PostgreSQL refuses."""
 
     regex = r"[^/\0]+"
-
-    def to_python(self, value: str) -> str:
-        return value
-
-    def to_url(self, value: str) -> str:
-        return value
 
 
 register_converter(IdConverter, "id")

@@ -80,7 +80,9 @@ def apply(runtime: Runtime, what: str, change: Any, number: int) -> None:
             runtime.hub.publish("usage")
 
 
-async def look(page: LivePage[Any, Any], runtime: Runtime, viewer: Viewer, view: Any) -> tuple[Sequence[Fragment], Any]:
+async def read_page(
+    page: LivePage[Any, Any], runtime: Runtime, viewer: Viewer, view: Any
+) -> tuple[Sequence[Fragment], Any]:
     facts = await page.read(runtime, viewer, view)
     fragments = page.fragments(runtime, viewer, view, facts, runtime.clock())
     return [*map(without_lines, fragments)], page.topics(runtime, viewer, view, facts)

@@ -58,4 +58,4 @@ def alive() -> Counter[str]:
     """How many there are of what a socket is made of."""
     gc.collect()
     kinds = (LiveConsumer, Feed, Subscription, Browser, asyncio.Task)
-    return Counter(type(found).__name__ for found in gc.get_objects() if isinstance(found, kinds))
+    return Counter(type(tracked).__name__ for tracked in gc.get_objects() if isinstance(tracked, kinds))

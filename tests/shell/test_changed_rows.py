@@ -11,7 +11,7 @@ from dashboard.shell.access import Viewer
 from grid.models.dataplane import LOCAL
 from grid.runtime import new_runtime
 from tests.shell.live import Clock
-from tests.shell.live_changes import ALICE, OPERATOR, apply, look
+from tests.shell.live_changes import ALICE, OPERATOR, apply, read_page
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import virtual_time
@@ -49,7 +49,7 @@ async def test_row_of_changed_pod_equals_a_fresh_row(viewer: Viewer, kind: str, 
     for number, name in enumerate(["head-c", "worker-a"] if kind == "cluster" else ["worker-a"], start=2):
         apply(runtime, "pod", {**POD, "name": name}, number)
     page, view = ExecutionsPage(), ExecutionsView.parse({})
-    before, _ = await look(page, runtime, viewer, view)
+    before, _ = await read_page(page, runtime, viewer, view)
     apply(runtime, "pod", {**POD, "name": "worker-a", **changed}, 9)
-    after, _ = await look(page, runtime, viewer, view)
-    assert after == (await look(ExecutionsPage(), runtime, viewer, view))[0] != before
+    after, _ = await read_page(page, runtime, viewer, view)
+    assert after == (await read_page(ExecutionsPage(), runtime, viewer, view))[0] != before

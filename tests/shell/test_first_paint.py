@@ -27,7 +27,7 @@ from tests.conftest import People
 from tests.executions.executing import ROW, make_execution, make_project, read_executions
 from tests.shell.filling import slow_filling
 from tests.shell.live import connected
-from tests.shell.live_changes import ALICE, BOB, OPERATOR, look, rules
+from tests.shell.live_changes import ALICE, BOB, OPERATOR, read_page, rules
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.cluster import FakeCluster
@@ -57,11 +57,11 @@ async def painted(page: Any, runtime: Runtime, view: Any, viewer: Viewer = OPERA
 
 
 def ids(fragments: Sequence[Fragment], region: str = "executions") -> list[str]:
-    return [one.id for one in fragments if one.region == region]
+    return [fragment.id for fragment in fragments if fragment.region == region]
 
 
 def line(fragments: Sequence[Fragment], id: str = "executions-paging") -> str:
-    [sentence] = [one.context.sentence for one in fragments if one.id == id]  # type: ignore[attr-defined]
+    [sentence] = [fragment.context.sentence for fragment in fragments if fragment.id == id]  # type: ignore[attr-defined]
     return str(sentence)
 
 
@@ -89,10 +89,10 @@ async def test_unfinished_list_without_matches_is_not_called_empty(monkeypatch: 
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView(text="nowhere")
     first = await painted(page, runtime, view)
     assert line(first) == "Looked at 1 of 8 executions so far and found 0."
-    [none] = [one.context for one in first if one.region]
+    [none] = [fragment.context for fragment in first if fragment.region]
     assert none.headline == "None found so far."  # type: ignore[attr-defined]
-    whole, _ = await look(page, runtime, OPERATOR, view)
-    [none] = [one.context for one in whole if one.region]
+    whole, _ = await read_page(page, runtime, OPERATOR, view)
+    [none] = [fragment.context for fragment in whole if fragment.region]
     assert none.headline == "No execution matches."  # type: ignore[attr-defined]
 
 
@@ -103,9 +103,9 @@ async def test_full_list_reader_waits_although_first_reader_leaves(
     slow_filling(monkeypatch, SLICE)
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView(sort="name")
     assert "so far" in line(await painted(page, runtime, view))
-    fragments, _ = await look(page, runtime, OPERATOR, view)
+    fragments, _ = await read_page(page, runtime, OPERATOR, view)
     assert loop_time() > (COUNT - 1) * SLICE
-    assert fragments == (await look(ExecutionsPage(), runtime, OPERATOR, view))[0]
+    assert fragments == (await read_page(ExecutionsPage(), runtime, OPERATOR, view))[0]
     assert line(fragments) == "8 executions"
 
 
@@ -116,7 +116,7 @@ async def test_changes_during_the_filling_are_in_the_whole_list(monkeypatch: pyt
     await painted(page, runtime, view)
     gone, *others = runtime.executions.values()
     runtime.executions.replace([*others, replace(gone, id="new", title="New")])
-    shown = ids((await look(page, runtime, OPERATOR, view))[0])
+    shown = ids((await read_page(page, runtime, OPERATOR, view))[0])
     assert sorted(shown) == sorted(["row-new", *(f"row-{row.id}" for row in others)])
 
 
@@ -137,13 +137,13 @@ async def test_unfinished_list_hides_what_became_inaccessible(monkeypatch: pytes
 async def test_list_filling_yields_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Breath, "is_due", lambda breath: True)
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
-    await look(page, runtime, OPERATOR, ExecutionsView(sort="name"))
+    await read_page(page, runtime, OPERATOR, ExecutionsView(sort="name"))
     assert loop_time() == 0, "a list that somebody waits for is filled without a rest"
-    waiting = asyncio.create_task(look(page, runtime, OPERATOR, view))
+    waiting = asyncio.create_task(read_page(page, runtime, OPERATOR, view))
     await asyncio.sleep(0)
     waiting.cancel()
     assert page._lists is not None
-    [filling] = [one for one in page._lists._lists.values() if not one.is_filled]
+    [filling] = [known for known in page._lists._lists.values() if not known.is_filled]
     await until(lambda: filling.is_filled)
     assert loop_time() > (COUNT - 2) * REST_SECONDS
 
@@ -156,7 +156,7 @@ async def test_overtaken_list_is_not_called_whole(monkeypatch: pytest.MonkeyPatc
     runtime.executions.replace([replace(row, title="New") for row in runtime.executions.values()])
     behind = page.fragments(runtime, OPERATOR, view, facts, runtime.clock())
     assert line(behind) == "Still reading the executions; this list is not complete yet."
-    assert line((await look(page, runtime, OPERATOR, view))[0]) == "8 executions"
+    assert line((await read_page(page, runtime, OPERATOR, view))[0]) == "8 executions"
 
 
 @virtual_time
@@ -185,7 +185,7 @@ async def test_nodes_are_not_counted_before_all_have_been_read(monkeypatch: pyte
     assert line(second, "nodes-paging") == "Looked at 2 of 8 nodes so far and found 2."
     assert len(ids(second, "nodes")) == 2
     assert totals(second) == ("8 compute nodes and 0 platform nodes", ["pool-cpu"])
-    assert line((await look(page, runtime, OPERATOR, view))[0], "nodes-paging") == "8 nodes"
+    assert line((await read_page(page, runtime, OPERATOR, view))[0], "nodes-paging") == "8 nodes"
 
 
 def test_list_interrupted_by_loop_end_is_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +262,9 @@ async def test_execution_gone_during_filling_is_neither_shown_nor_kept(monkeypat
     assert gone.head.row is not None
     runtime.executions.replace([row for row in runtime.executions.values() if row.id != gone.head.row.id])
     await passes(0.04)
-    assert not any(gone.head.row.id in one.id for one in page.fragments(runtime, OPERATOR, view, partial, MOMENT))
+    assert not any(
+        gone.head.row.id in fragment.id for fragment in page.fragments(runtime, OPERATOR, view, partial, MOMENT)
+    )
     whole = await page.read(runtime, OPERATOR, view)
     page.fragments(runtime, OPERATOR, view, whole, MOMENT)
     lists = page.lists_in(runtime)

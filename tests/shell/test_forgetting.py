@@ -36,10 +36,10 @@ def runtime_with_workers(count: int) -> Runtime:
     return runtime
 
 
-async def look(page: ExecutionsPage, runtime: Runtime, view: ExecutionsView) -> ExecutionList:
-    found = await page.read(runtime, OPERATOR, view)
-    page.fragments(runtime, OPERATOR, view, found, MOMENT)
-    return found
+async def update(page: ExecutionsPage, runtime: Runtime, view: ExecutionsView) -> ExecutionList:
+    executions = await page.read(runtime, OPERATOR, view)
+    page.fragments(runtime, OPERATOR, view, executions, MOMENT)
+    return executions
 
 
 def test_shown_rows_are_forgotten_with_their_execution() -> None:
@@ -59,11 +59,11 @@ def test_shown_rows_are_forgotten_with_their_execution() -> None:
 async def test_rows_do_not_grow_with_tried_filters() -> None:
     page, runtime = ExecutionsPage(), runtime_with_workers(3 * MOST_VARIANTS)
     for number in range(3 * MOST_VARIANTS):
-        await look(page, runtime, ExecutionsView(node=f"node-{number}-"))
+        await update(page, runtime, ExecutionsView(node=f"node-{number}-"))
         await passes(60)  # its list is forgotten
     lists = page.lists_in(runtime)
     assert 1 <= len(lists.rows._groups["c1"]) <= MOST_VARIANTS
-    await look(page, runtime, ExecutionsView())
+    await update(page, runtime, ExecutionsView())
     assert len(lists._filters) <= 2
 
 
@@ -75,12 +75,12 @@ async def test_rows_of_an_unwatched_page_are_forgotten() -> None:
     runtime.executions.replace(rows)
     page = ExecutionsPage()
     for number in (1, 2, 3):
-        await look(page, runtime, ExecutionsView(page=number))
+        await update(page, runtime, ExecutionsView(page=number))
     runtime.executions.replace(rows[:10])
     for _ in range(3):
         await passes(20)
-        found = await look(page, runtime, ExecutionsView())
-    assert [len(rows) for rows in found._rows.values()] == [10]
+        executions = await update(page, runtime, ExecutionsView())
+    assert [len(rows) for rows in executions._rows.values()] == [10]
 
 
 @virtual_time

@@ -35,7 +35,7 @@ USAGE = Usage(cpu_millicores=1500, memory_bytes=6 * 2**30)
 KEPT = ScaleDown("kept", "Kept: the pool is at its minimum of 1.")
 
 
-def look(fragment: Fragment) -> str:
+def html_of(fragment: Fragment) -> str:
     return render_fragment(fragment, now=NOW)
 
 
@@ -64,7 +64,7 @@ def node_conditions(**statuses: str) -> list[dict[str, Any]]:
 )
 def test_freshness_in_words(name: str, freshness: Freshness, is_followed: bool) -> None:
     view = freshness_view(freshness, now=NOW, is_followed=is_followed)
-    assert_golden(f"freshness-{name}", look(freshness_fragment(view)))
+    assert_golden(f"freshness-{name}", html_of(freshness_fragment(view)))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_page_says_that_no_controller_runs_and_since_when(since: datetime | None
 
 
 def test_a_page_that_cannot_be_made_says_so() -> None:
-    assert_golden("freshness-broken", look(freshness_fragment(broken_view())))
+    assert_golden("freshness-broken", html_of(freshness_fragment(broken_view())))
 
 
 ROWS = {
@@ -110,9 +110,9 @@ ROWS = {
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_node_in_each_state(name: str) -> None:
-    one, answer = ROWS[name]
-    [row, _paging] = rows_of_nodes([one], InfrastructureView(), lambda _: answer)
-    assert_golden(f"node-row-{name}", look(row))
+    node, answer = ROWS[name]
+    [row, _paging] = rows_of_nodes([node], InfrastructureView(), lambda _: answer)
+    assert_golden(f"node-row-{name}", html_of(row))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_node_in_each_state(name: str) -> None:
 def test_a_list_that_is_not_whole_yet(name: str, progress: Progress) -> None:
     shown = unfinished("executions-paging", "execution", progress, found=345, reload="?text=train")
     none = none_so_far("executions-none", "executions")
-    assert_golden(f"unfinished-{name}", "\n".join(map(look, (shown, none))))
+    assert_golden(f"unfinished-{name}", "\n".join(map(html_of, (shown, none))))
 
 
 def test_a_pool_in_each_state() -> None:
@@ -136,20 +136,20 @@ def test_a_pool_in_each_state() -> None:
     cards = cards_of([*nodes, sums("loose", pool="", usage=None)], groups, {"default": 2, "unknown": 1})
     assert [card.id for card in cards] == ["pool-default", "pool-empty", "pool-unknown", "pool-"]
     for name, card in zip(("growing", "empty", "unknown", "none"), cards, strict=True):
-        assert_golden(f"pool-card-{name}", look(card))
+        assert_golden(f"pool-card-{name}", html_of(card))
 
 
 def test_totals_and_empty_lists() -> None:
-    assert_golden("totals", look(totals(pools_of([sums(), sums("p", pool="platform")]))))
+    assert_golden("totals", html_of(totals(pools_of([sums(), sums("p", pool="platform")]))))
     [nothing, paging] = rows_of_nodes([], InfrastructureView(), lambda _: KEPT)
-    assert_golden("nodes-none", look(nothing))
-    assert_golden("paging-none", look(paging))
+    assert_golden("nodes-none", html_of(nothing))
+    assert_golden("paging-none", html_of(paging))
     [no_match, _] = rows_of_nodes([sums()], InfrastructureView(text="other"), lambda _: KEPT)
-    assert_golden("nodes-no-match", look(no_match))
-    assert_golden("activity-none", look(activity([])[0]))
-    assert_golden("totals-unfinished", look(totals({}, is_final=False)))
-    assert_golden("events-none", look(history([])[0]))
-    assert_golden("pods-none", look(pod_rows([])[0]))
+    assert_golden("nodes-no-match", html_of(no_match))
+    assert_golden("activity-none", html_of(activity([])[0]))
+    assert_golden("totals-unfinished", html_of(totals({}, is_final=False)))
+    assert_golden("events-none", html_of(history([])[0]))
+    assert_golden("pods-none", html_of(pod_rows([])[0]))
 
 
 EVENTS = {
@@ -164,13 +164,13 @@ EVENTS = {
 @pytest.mark.parametrize("name", EVENTS)
 def test_an_event_in_each_state(name: str) -> None:
     line = event_line(decode(EVENTS[name], Event))
-    assert_golden(f"event-{name}", look(Fragment(line.id, "shell/fragments/event_item.html", line)))
+    assert_golden(f"event-{name}", html_of(Fragment(line.id, "shell/fragments/event_item.html", line)))
 
 
 def test_the_facts_of_a_node() -> None:
-    one = sums(taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}, {"key": "slow", "effect": "NoExecute"}])
-    assert_golden("node-facts", look(node_facts("worker-1", one.node, node_row(one, KEPT))))
-    assert_golden("node-facts-gone", look(node_facts("worker-1", None, None)))
+    node = sums(taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}, {"key": "slow", "effect": "NoExecute"}])
+    assert_golden("node-facts", html_of(node_facts("worker-1", node.node, node_row(node, KEPT))))
+    assert_golden("node-facts-gone", html_of(node_facts("worker-1", None, None)))
 
 
 def ended(code: int, reason: str = "") -> list[dict[str, Any]]:
@@ -199,18 +199,18 @@ PODS = {
 @pytest.mark.parametrize("name", PODS)
 def test_a_pod_in_each_state(name: str) -> None:
     pod = decode(PODS[name], Pod)
-    assert_golden(f"pod-row-{name}", look(pod_rows([pod_row(pod, USAGE if name == "running" else None)])[0]))
+    assert_golden(f"pod-row-{name}", html_of(pod_rows([pod_row(pod, USAGE if name == "running" else None)])[0]))
     facts = pod_facts(pod, USAGE if name == "running" else None, KEYS, explain_pod(pod, [], now=NOW))
-    assert_golden(f"pod-facts-{name}", look(Fragment("facts", "nodes/fragments/pod_facts.html", facts)))
+    assert_golden(f"pod-facts-{name}", html_of(Fragment("facts", "nodes/fragments/pod_facts.html", facts)))
 
 
 def test_row_shows_diagnosis_only_for_problems() -> None:
-    said: dict[str, str] = {}
+    notes: dict[str, str] = {}
     for name, raw in PODS.items():
         pod = decode(raw, Pod)
-        said[name] = pod_row(pod, None, None, explain_pod(pod, [], now=NOW)).status.note
-    assert said["bad-image"].startswith("The image")
-    assert (said["running"], said["done"], said["ending"]) == ("", "", "")
+        notes[name] = pod_row(pod, None, None, explain_pod(pod, [], now=NOW)).status.note
+    assert notes["bad-image"].startswith("The image")
+    assert (notes["running"], notes["done"], notes["ending"]) == ("", "", "")
 
 
 def test_pods_with_similar_names_have_distinct_rows() -> None:
@@ -222,7 +222,7 @@ def test_pods_with_similar_names_have_distinct_rows() -> None:
 
 def test_the_facts_of_a_pod_that_is_gone() -> None:
     facts = PodFacts("compute-grid", "p", None)
-    assert_golden("pod-facts-gone", look(Fragment("facts", "nodes/fragments/pod_facts.html", facts)))
+    assert_golden("pod-facts-gone", html_of(Fragment("facts", "nodes/fragments/pod_facts.html", facts)))
 
 
 HOSTILE = "\"><script>alert(1)</script><hx-partial hx-target='#main'>/../{{ x }}"
@@ -230,7 +230,7 @@ HOSTILE = "\"><script>alert(1)</script><hx-partial hx-target='#main'>/../{{ x }}
 
 def test_hostile_names_stay_text() -> None:
     node = decode(builders.node("n", pool=HOSTILE, instance_type=HOSTILE), Node)
-    one = node_sums(node, {}, None)
+    hostile = node_sums(node, {}, None)
     event = decode(
         builders.event(
             HOSTILE, about={"kind": "Pod", "metadata": {"name": HOSTILE}}, message=HOSTILE, component=HOSTILE
@@ -238,8 +238,8 @@ def test_hostile_names_stay_text() -> None:
         Event,
     )
     fragments = [
-        *rows_of_nodes([one], InfrastructureView(), lambda _: KEPT),
-        *cards_of([one], {}, {}),
+        *rows_of_nodes([hostile], InfrastructureView(), lambda _: KEPT),
+        *cards_of([hostile], {}, {}),
         *activity([event]),
     ]
     changes = [PageUpdate("fill", fragment.id, (fragment,)) for fragment in fragments]

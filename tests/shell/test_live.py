@@ -74,13 +74,13 @@ async def test_event_to_screen_time_is_measured_per_browser(
         return count, total
 
     before, began = measured(), time.monotonic()
-    async with connected(PATH, people.operator) as one, connected(PATH, people.operator) as other:
-        for socket in (one, other):
+    async with connected(PATH, people.operator) as first, connected(PATH, people.operator) as other:
+        for socket in (first, other):
             await socket.message()
         assert measured() == before, "a first picture is no change"
         cluster.put(NODES, builders.node("b"))
         fill(runtime, cluster)
-        for socket in (one, other):
+        for socket in (first, other):
             await socket.message_about("node-b")
         await eventually(lambda: measured()[0] >= before[0] + 2)
     assert 0 < measured()[1] - before[1] < (measured()[0] - before[0]) * (time.monotonic() - began)
@@ -124,14 +124,14 @@ async def test_thousands_of_changes_are_merged_into_few_messages(
 async def test_change_is_rendered_once_for_all_viewers(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
     cluster.put(NODES, builders.node("a"))
     fill(runtime, cluster)
-    async with connected(PATH, people.operator) as one, connected(PATH, people.admin) as other:
-        await one.message()
+    async with connected(PATH, people.operator) as first, connected(PATH, people.admin) as other:
+        await first.message()
         await other.message()
         assert len(feeds) == 1
         before = rendered.count
         cluster.put(NODES, builders.node("a", labels={"node.kubernetes.io/instance-type": "seen-once"}))
         fill(runtime, cluster)
-        assert await one.message() == await other.message()
+        assert await first.message() == await other.message()
         assert rendered.count == before + 1
     assert len(feeds) == 0
 

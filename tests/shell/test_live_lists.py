@@ -28,7 +28,7 @@ from grid.runtime import new_runtime
 from grid.runtime.executionrows import ExecutionRow
 from tests.executions.executing import ROW, pod_of
 from tests.shell.live import Clock
-from tests.shell.live_changes import ALICE, BOB, OPERATOR, apply, look, rules
+from tests.shell.live_changes import ALICE, BOB, OPERATOR, apply, read_page, rules
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.cluster import FakeCluster
@@ -122,12 +122,12 @@ async def test_updated_list_equals_fresh_list_and_wakes_its_viewers(
     shown = {}
     number = 0
     for index, (page, _, viewer, view) in enumerate(looking):
-        shown[index] = await look(page, runtime, viewer, view)
+        shown[index] = await read_page(page, runtime, viewer, view)
     for seconds, batch in batches:
         clock.seconds += seconds
         for index, (page, anew, viewer, view) in enumerate(looking):
-            shown[index] = await look(page, runtime, viewer, view)
-            assert shown[index][0] == (await look(anew(), runtime, viewer, view))[0], f"{view} after {seconds} s"
+            shown[index] = await read_page(page, runtime, viewer, view)
+            assert shown[index][0] == (await read_page(anew(), runtime, viewer, view))[0], f"{view} after {seconds} s"
         subscriptions = {index: runtime.hub.subscribe(topics) for index, (_, topics) in shown.items()}
         for subscription in subscriptions.values():
             subscription.__enter__()
@@ -136,8 +136,8 @@ async def test_updated_list_equals_fresh_list_and_wakes_its_viewers(
             apply(runtime, what, change, number)
         for index, (page, anew, viewer, view) in enumerate(looking):
             before = shown[index][0]
-            shown[index] = await look(page, runtime, viewer, view)
-            expected, _ = await look(anew(), runtime, viewer, view)
+            shown[index] = await read_page(page, runtime, viewer, view)
+            expected, _ = await read_page(anew(), runtime, viewer, view)
             assert shown[index][0] == expected
             assert before == expected or await is_woken(subscriptions[index]), f"{view} changed and nobody was woken"
         for subscription in subscriptions.values():
@@ -174,7 +174,7 @@ def test_window_is_sorted_and_reports_first_difference(
             items[key] = item
         after = expected()
         assert before[:first] == after[:first]
-        assert window.rows == sum(one.height for one in after)
+        assert window.rows == sum(kept.height for kept in after)
         assert read_by_pages(window, per_page) == after  # each time, because pages are kept between changes
 
 
@@ -183,7 +183,7 @@ def read_by_pages(window: OrderedWindow[Item], per_page: int) -> list[Item]:
     for number in count(1):
         page = window.page(number, per_page)
         assert page.before == len(read)
-        assert len(page.items) <= 1 or sum(one.height for one in page.items) <= per_page
+        assert len(page.items) <= 1 or sum(item.height for item in page.items) <= per_page
         read += page.items
         if not page.has_next:
             assert window.page(number + 5, per_page) == page
@@ -196,8 +196,8 @@ async def test_list_abandoned_while_filling_is_filled_for_the_next() -> None:
     runtime = new_runtime({LOCAL: FakeCluster()})
     runtime.executions.replace([ROW])
     page, view = ExecutionsPage(), ExecutionsView()
-    leaves = asyncio.create_task(look(page, runtime, OPERATOR, view))
-    stays = asyncio.create_task(look(page, runtime, OPERATOR, view))
+    leaves = asyncio.create_task(read_page(page, runtime, OPERATOR, view))
+    stays = asyncio.create_task(read_page(page, runtime, OPERATOR, view))
     await asyncio.sleep(0)
     leaves.cancel()
     async with asyncio.timeout(5):
@@ -217,7 +217,7 @@ async def test_time_dependent_entries_appear_within_seconds(query: dict[str, str
     page, view = ExecutionsPage(), ExecutionsView.parse(query)
 
     async def ids_shown() -> list[str]:
-        fragments, _ = await look(page, runtime, OPERATOR, view)
+        fragments, _ = await read_page(page, runtime, OPERATOR, view)
         return [fragment.id for fragment in fragments if fragment.id.startswith("row-")]
 
     assert await ids_shown() == []
@@ -232,7 +232,7 @@ async def test_failed_change_is_retried_without_delaying_others(
     runtime = new_runtime({LOCAL: FakeCluster()})
     runtime.executions.replace([ROW, replace(ROW, id="e2")])
     page, view = ExecutionsPage(), ExecutionsView()
-    await look(page, runtime, OPERATOR, view)
+    await read_page(page, runtime, OPERATOR, view)
     made = group_of
 
     def broken(row: ExecutionRow, *arguments: Any, **options: Any) -> Any:
@@ -244,8 +244,8 @@ async def test_failed_change_is_retried_without_delaying_others(
     runtime.executions.replace([replace(ROW, title="New"), replace(ROW, id="e2", title="Newer")])
 
     async def titles() -> set[str]:
-        fragments, _ = await look(page, runtime, OPERATOR, view)
-        return {one.context.name for one in fragments if isinstance(one.context, ExecutionLine)}
+        fragments, _ = await read_page(page, runtime, OPERATOR, view)
+        return {fragment.context.name for fragment in fragments if isinstance(fragment.context, ExecutionLine)}
 
     assert await titles() == {"workspace-e1", "Newer"}
     monkeypatch.undo()
@@ -277,8 +277,8 @@ async def test_unrequested_list_is_forgotten() -> None:
     runtime.executions.replace([ROW])
     page = ExecutionsPage()
     for number in range(1, 5):
-        await look(page, runtime, OPERATOR, ExecutionsView.parse({"page": str(number)}))
-        await look(page, runtime, OPERATOR, ExecutionsView.parse({"text": f"word {number}"}))
+        await read_page(page, runtime, OPERATOR, ExecutionsView.parse({"page": str(number)}))
+        await read_page(page, runtime, OPERATOR, ExecutionsView.parse({"text": f"word {number}"}))
     lists = page._lists
     assert lists is not None
     assert len(lists._lists) == 5, "pages of one list are one list"

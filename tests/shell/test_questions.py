@@ -85,7 +85,7 @@ def waiting_sweep(owner: User, project: Project) -> Job:
         id=f"job-{owner.pk}", owner=owner, project=project, environment=environment, tier=tier, at_once=1
     )
     settings = RunSettings.objects.create(job=job, record={})
-    first, _, third, last = (JobRun.objects.create(job=job, number=one, settings=settings) for one in range(1, 5))
+    first, _, third, last = (JobRun.objects.create(job=job, number=number, settings=settings) for number in range(1, 5))
     JobRun.objects.filter(pk=last.pk).update(outcome="stopped", ended_at=timezone.now())
     make_execution(owner, project, state=State.RUNNING, kind="job", run=first, attempt=1)
     make_execution(owner, project, state=State.FAILED, kind="job", run=third, attempt=1, settled_at=timezone.now())
@@ -167,7 +167,7 @@ def test_role_change_confirmation_says_what_is_lost(people: People) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "sees_all", "said"),
+    ("before", "after", "sees_all", "parts"),
     [
         ("contributor", "", False, ["no longer sees", "can no longer launch", "no active executions", "are kept"]),
         ("contributor", "", True, ["can no longer launch", "no active executions", "are kept"]),
@@ -178,14 +178,14 @@ def test_role_change_confirmation_says_what_is_lost(people: People) -> None:
         ("owner", "viewer", False, ["sees the project's", "can no longer launch", "no active", "are kept"]),
     ],
 )
-def test_sentences_of_a_membership(before: str, after: str, sees_all: bool, said: list[str]) -> None:
+def test_sentences_of_a_membership(before: str, after: str, sees_all: bool, parts: list[str]) -> None:
     sentences = member_sentences("bob", before=before, after=after, work=ProjectWork(), grace=GRACE, sees_all=sees_all)
-    assert len(sentences) == len(said)
-    assert all(part in sentence for part, sentence in zip(said, sentences, strict=True)), sentences
+    assert len(sentences) == len(parts)
+    assert all(part in sentence for part, sentence in zip(parts, sentences, strict=True)), sentences
 
 
 def test_each_permission_has_words() -> None:
-    assert {str(one) for one in PERMISSIONS[Role.ADMIN]} == set(PERMISSION_WORDS)
+    assert {str(permission) for permission in PERMISSIONS[Role.ADMIN]} == set(PERMISSION_WORDS)
     up = role_sentences(PERMISSIONS[Role.PRACTITIONER], PERMISSIONS[Role.ADMIN])
     assert up[0].startswith("They can see the infrastructure") and "no longer" not in " ".join(up)
     assert role_sentences(PERMISSIONS[Role.AUDITOR], PERMISSIONS[Role.AUDITOR])[0] == "They have this role already."

@@ -86,9 +86,9 @@ def test_every_text_comes_in_the_active_language(db: None, client: Client, trans
         address = script_texts_url()
     assert address != english
     content = client.get(address).content.decode()
-    found = re.search(r"const newcatalog = (\{.*?\n  \});", content, re.DOTALL)
-    assert found
-    catalogue = json.loads(found[1])
+    match = re.search(r"const newcatalog = (\{.*?\n  \});", content, re.DOTALL)
+    assert match
+    catalogue = json.loads(match[1])
     assert catalogue.pop(COUNTED) == [f"[{form}: %(count)s]" for form in range(3)]
     assert catalogue == {text: f"[{text}]" for text in TEXTS if text != COUNTED}
     assert "const v = n%10;" in content

@@ -86,7 +86,7 @@ async def test_slow_live_and_cache_queries_delay_no_others(
         for _ in waiting:
             await slow.is_running()
         await everything_else(people, cookie)
-        assert not any(one.done() for one in waiting)
+        assert not any(query.done() for query in waiting)
     await asyncio.gather(*waiting)
 
 

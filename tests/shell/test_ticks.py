@@ -233,14 +233,14 @@ async def test_overtaken_list_is_called_whole_again_soon() -> None:
     with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
         await feed.after(0)
 
-        def said() -> str:
+        def paging() -> str:
             return str(feed.latest.singles["executions-paging"].context)
 
         page.is_due = True
-        while "Still reading" not in said():
+        while "Still reading" not in paging():
             await feed.after(feed.version)
         began = loop_time()
-        while "Still reading" in said():
+        while "Still reading" in paging():
             await feed.after(feed.version)
         assert loop_time() - began < 2
 
@@ -265,10 +265,10 @@ async def test_single_failure_does_not_end_page_freshness(monkeypatch: pytest.Mo
 
 @virtual_time
 async def test_pages_of_each_runtime_get_its_own_measurements() -> None:
-    one, other, feeds = runtime_with(), runtime_with(), Feeds()
+    runtime, other, feeds = runtime_with(), runtime_with(), Feeds()
     page, view = ExecutionsPage(), ExecutionsView()
     with (
-        feeds.joined(page, one, OPERATOR, view) as first,
+        feeds.joined(page, runtime, OPERATOR, view) as first,
         feeds.joined(ExecutionsPage(), other, OPERATOR, view) as feed,
     ):
         await asyncio.sleep(1)
@@ -294,9 +294,9 @@ async def test_rendering_slices_yield_even_without_waiters(
 
     with Feeds().joined(ExecutionsPage(), runtime_with(30), OPERATOR, ExecutionsView()) as feed:
         await feed.after(0)
-        beside = asyncio.create_task(others())
+        counting = asyncio.create_task(others())
         before = turns
         message, _, _ = await feed.message(0, Shown.of(()))
         assert message.count("<tr") == 30
         assert turns - before >= 30
-        await cancelled(beside)
+        await cancelled(counting)

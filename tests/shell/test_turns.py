@@ -16,7 +16,7 @@ class Cpu:
         return self.seconds
 
 
-async def look(turns: Turns, cpu: Cpu, seconds: float, *, due: float | None = None) -> float:
+async def take_turn(turns: Turns, cpu: Cpu, seconds: float, *, due: float | None = None) -> float:
     """Wait for a turn and work; the time at which the turn came."""
     await turns.take(loop_time() if due is None else due)
     at = loop_time()
@@ -32,7 +32,7 @@ async def test_after_a_quiet_time_pages_look_at_once() -> None:
     await passes(10)
     began = loop_time()
     for _ in range(5):
-        assert await look(turns, cpu, 0.01) == began
+        assert await take_turn(turns, cpu, 0.01) == began
 
 
 @virtual_time
@@ -42,7 +42,7 @@ async def test_pages_use_at_most_their_share_of_time() -> None:
     await passes(10)
     began = loop_time()
     while loop_time() < began + 20:
-        await look(turns, cpu, 0.02)
+        await take_turn(turns, cpu, 0.02)
     assert abs(cpu.seconds - 10) < 0.2
 
 
@@ -50,10 +50,10 @@ async def test_pages_use_at_most_their_share_of_time() -> None:
 async def test_longest_due_page_comes_first() -> None:
     cpu, order = Cpu(), list[str]()
     turns = Turns(cpu=cpu)
-    await look(turns, cpu, 1.0)  # so the others have to wait
+    await take_turn(turns, cpu, 1.0)  # so the others have to wait
 
     async def page(name: str, due: float) -> None:
-        await look(turns, cpu, 0.0, due=due)
+        await take_turn(turns, cpu, 0.0, due=due)
         order.append(name)
 
     await asyncio.gather(page("second", 2), page("third", 3), page("first", 1))
@@ -68,7 +68,7 @@ async def test_busy_pages_do_not_starve_each_other() -> None:
     async def page(name: str, seconds: float) -> None:
         while True:
             due = loop_time()
-            await look(turns, cpu, seconds, due=due)
+            await take_turn(turns, cpu, seconds, due=due)
             looks[name] += 1
 
     tasks = [asyncio.create_task(page("quick", 0.001)), asyncio.create_task(page("slow", 0.1))]
@@ -83,11 +83,11 @@ async def test_busy_pages_do_not_starve_each_other() -> None:
 async def test_very_long_look_delays_others_at_most_a_second() -> None:
     cpu = Cpu()
     turns = Turns(share=0.5, cpu=cpu)
-    await look(turns, cpu, 60.0)
-    assert await look(turns, cpu, 0.0) - loop_time() <= 0
+    await take_turn(turns, cpu, 60.0)
+    assert await take_turn(turns, cpu, 0.0) - loop_time() <= 0
     began = loop_time()
-    await look(turns, cpu, 60.0)
-    await look(turns, cpu, 0.0)
+    await take_turn(turns, cpu, 60.0)
+    await take_turn(turns, cpu, 0.0)
     assert loop_time() - began <= 2 * DEBT_SECONDS + IN_HAND_SECONDS
 
 
@@ -95,9 +95,9 @@ async def test_very_long_look_delays_others_at_most_a_second() -> None:
 async def test_page_left_while_waiting_takes_no_turn() -> None:
     cpu = Cpu()
     turns = Turns(cpu=cpu)
-    await look(turns, cpu, 0.3)
-    left = asyncio.create_task(look(turns, cpu, 5.0, due=-1))
-    stays: asyncio.Task[float] = asyncio.create_task(look(turns, cpu, 0.0))
+    await take_turn(turns, cpu, 0.3)
+    left = asyncio.create_task(take_turn(turns, cpu, 5.0, due=-1))
+    stays: asyncio.Task[float] = asyncio.create_task(take_turn(turns, cpu, 0.0))
     await passes(0.01)
     await cancelled(left)
     async with asyncio.timeout(2):

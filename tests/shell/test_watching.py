@@ -65,10 +65,10 @@ async def test_newcomer_during_reading_gets_the_current_role() -> None:
     role, reading, answered = [Role.PRACTITIONER], asyncio.Event(), asyncio.Event()
 
     async def slowly(session_keys: Collection[str]) -> dict[str, Viewer]:
-        found = {key: Viewer(1, "alice", role[0]) for key in session_keys}
+        viewers = {key: Viewer(1, "alice", role[0]) for key in session_keys}
         reading.set()
         await answered.wait()
-        return found
+        return viewers
 
     watch = SessionWatch(slowly, seconds=0.001)
     first = asyncio.create_task(watch.viewer("alive"))
@@ -127,8 +127,8 @@ async def test_reading_and_task_stop_when_nobody_asks() -> None:
     asking = [asyncio.create_task(watch.viewer("alive")) for _ in range(3)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    for one in asking:
-        one.cancel()
+    for task in asking:
+        task.cancel()
     await asyncio.gather(*asking, return_exceptions=True)
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -178,8 +178,8 @@ def test_only_ended_sessions_are_missing_in_any_batch_size(
     keys = [client.cookies[settings.SESSION_COOKIE_NAME].value for client in clients]
     for number in (1, 3):
         clients[number].post("/logout/")
-    found = read_viewers(keys)
-    assert {key: viewer.username for key, viewer in found.items()} == {
+    viewers = read_viewers(keys)
+    assert {key: viewer.username for key, viewer in viewers.items()} == {
         keys[number]: users[number].username for number in (0, 2, 4)
     }
 

@@ -87,44 +87,37 @@ class FrameworksField(LinesField):
     """Frameworks with their versions, one a line, as `dask 2026.8.0`; "=" between them is fine too, because pip writes "=="."""
 
     def prepare_value(self, value: Any) -> Any:
-        return (
-            "\n".join(f"{name} {version}" for name, version in sorted(value.items()))
-            if isinstance(value, dict)
-            else value
-        )
+        if not isinstance(value, dict):
+            return value
+        return "\n".join(f"{name} {version}" for name, version in sorted(value.items()))
 
     def to_python(self, value: Any) -> Any:
         if isinstance(value, dict):
             return value
-        found: dict[str, str] = {}
+        versions: dict[str, str] = {}
         problems = []
         for line in super().to_python(value):
             name, _unused, version = (part.strip() for part in line.replace("=", " ").lower().partition(" "))
             if name not in Framework.values:
-                problems.append(
-                    _(
-                        "“{name}” is not a framework; there are {frameworks}.",
-                        name=name,
-                        frameworks=", ".join(Framework.values),
-                    )
-                )
-            elif name in found:
+                known = ", ".join(Framework.values)
+                problems.append(_("“{name}” is not a framework; there are {frameworks}.", name=name, frameworks=known))
+            elif name in versions:
                 problems.append(_("“{name}” is given twice.", name=name))
             elif not _VERSION.fullmatch(version):
                 problems.append(_("“{line}” does not name one version; write for example dask 2026.8.0.", line=line))
-            found[name] = version
+            versions[name] = version
         if problems:
             raise ValidationError(problems)
-        return found
+        return versions
 
 
 class TolerationsField(LinesField):
     """Tolerations as `kubectl taint` writes taints, one a line: `key`, `key:Effect`, `key=value` or `key=value:Effect`."""
 
     def prepare_value(self, value: Any) -> Any:
-        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        if not isinstance(value, list) or not all(isinstance(toleration, dict) for toleration in value):
             return value
-        return "\n".join(_toleration_line(one) for one in value)
+        return "\n".join(map(_toleration_line, value))
 
     def to_python(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -156,17 +149,16 @@ def _parse_tolerations(lines: list[str]) -> Iterator[dict[str, str]]:
                 _("“{line}” is not a toleration; write for example nvidia.com/gpu=present:NoSchedule.", line=line)
             )
         if effect and effect not in _EFFECTS:
+            known = ", ".join(_EFFECTS)
             raise ValidationError(
-                _(
-                    "“{effect}” is not an effect; choose {effects}, or none for all.",
-                    effect=effect,
-                    effects=", ".join(_EFFECTS),
-                )
+                _("“{effect}” is not an effect; choose {effects}, or none for all.", effect=effect, effects=known)
             )
-        toleration = (
-            {"key": key, "operator": "Equal", "value": value} if separator else {"key": key, "operator": "Exists"}
-        )
-        yield {**toleration, "effect": effect} if effect else toleration
+        toleration = {"key": key, "operator": "Equal" if separator else "Exists"}
+        if separator:
+            toleration["value"] = value
+        if effect:
+            toleration["effect"] = effect
+        yield toleration
 
 
 def _toleration_line(toleration: dict[str, str]) -> str:

@@ -36,7 +36,7 @@ class LaidOutSection:
 
     @property
     def names(self) -> list[str]:
-        return [one.bound.name for one in self.fields]
+        return [field.bound.name for field in self.fields]
 
 
 def lay_out(
@@ -50,9 +50,9 @@ def lay_out(
             LaidOutSection(
                 title=section.title,
                 purpose=section.purpose,
-                fields=tuple(LaidOutField(one, units.get(one.name, ""), _is_wide(one, wide)) for one in fields),
+                fields=tuple(LaidOutField(field, units.get(field.name, ""), _is_wide(field, wide)) for field in fields),
                 is_closed=section.is_closed,
-                is_open=any(one.errors or one.value() for one in fields),
+                is_open=any(field.errors or field.value() for field in fields),
             )
         )
     return laid_out

@@ -116,7 +116,7 @@ class LiveList(ABC, Generic[T]):
 
     def page(self, number: int) -> Page[T]:
         page, now = self.window.page(number, self._rows_per_page), asyncio.get_running_loop().time()
-        self._pages = {one: (at, known) for one, (at, known) in self._pages.items() if now - at < KEPT_SECONDS}
+        self._pages = {shown: (at, known) for shown, (at, known) in self._pages.items() if now - at < KEPT_SECONDS}
         self._pages[number] = now, page
         # One more, because an item right after the page makes a next page.
         self._shown_end = max(known.end + 1 for _, known in self._pages.values())
@@ -358,9 +358,9 @@ class LiveLists(ABC, Generic[T, L]):
         if new is not None:
             self.items[key] = new
         self._replaced(key, old, new)
-        for one in self._lists_of(old, new):
-            if one.put(key, new, now):
-                self._hub.publish(one.topic)
+        for concerned in self._lists_of(old, new):
+            if concerned.put(key, new, now):
+                self._hub.publish(concerned.topic)
 
     def _lists_of(self, *items: T | None) -> set[L]:
         if not self._buckets:

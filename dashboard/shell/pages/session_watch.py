@@ -88,11 +88,11 @@ class SessionWatch:
         """Read and answer until cancelled; end with an error for all who ask."""
         try:
             while True:
-                reading, found = await self._next_reading()
+                reading, viewers = await self._next_reading()
                 breath = Breath()
                 for question in list(self._questions):
                     if reading > question.after and not question.answer.done():
-                        self._decide(question, found.get(question.session_key))
+                        self._decide(question, viewers.get(question.session_key))
                         await breath.take()
         except Exception as error:
             for question in self._questions:

@@ -90,12 +90,12 @@ def navigation(context: Context) -> list[NavigationSection]:
     if request is None or not user.is_authenticated:
         return []
     granted = PERMISSIONS[role_in(context)]
-    found = []
+    sections = []
     for title, links in (*_SECTIONS, (_("Try out"), demonstrated())):
         allowed = [(name, words) for name, words, permission in links if permission is None or permission in granted]
         if allowed:
-            found.append(NavigationSection(title, tuple(_links(allowed, request.path))))
-    return found
+            sections.append(NavigationSection(title, tuple(_links(allowed, request.path))))
+    return sections
 
 
 def demonstrated() -> tuple[tuple[str, str, Permission], ...]:

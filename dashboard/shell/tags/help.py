@@ -25,23 +25,17 @@ def term(context: Context, id: str) -> SafeString:
 
     It does not belong into what a live page sends again.
     """
-    explained, found = _explained(context), TERMS[id]
-    if id in explained:
+    request: Any = context["request"]
+    if not hasattr(request, "explained_terms"):
+        request.explained_terms = set()
+    term = TERMS[id]
+    if id in request.explained_terms:
         return SafeString("")
-    explained.add(id)
-    return format_html(_HTML, id, found.question, found.name, found.meaning, reverse("help"), _("More in the help"))
+    request.explained_terms.add(id)
+    return format_html(_HTML, id, term.question, term.name, term.meaning, reverse("help"), _("More in the help"))
 
 
 @register.simple_tag(takes_context=True)
 def term_of_field(context: Context, name: str) -> SafeString:
     """Return the "?" of the word that a form's field is about; "" for a field that needs none."""
     return term(context, OF_FIELDS[name]) if name in OF_FIELDS else SafeString("")
-
-
-def _explained(context: Context) -> set[str]:
-    """Return the words that the page has explained already."""
-    request: Any = context["request"]
-    if not hasattr(request, "explained_terms"):
-        request.explained_terms = set()
-    found: set[str] = request.explained_terms
-    return found

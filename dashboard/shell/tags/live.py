@@ -34,20 +34,20 @@ class SortedView(Protocol):
 @register.simple_tag(takes_context=True)
 def fragment(context: Context, id: str) -> SafeString:
     """Render the fragment with that id that is outside any region; "" when there is none."""
-    found = [one for one in context["fragments"] if one.id == id and not one.region]
-    return _rendered(context, found[:1])
+    fragment = next((known for known in context["fragments"] if known.id == id and not known.region), None)
+    return rendered(context, fragment) if fragment else SafeString("")
 
 
 @register.simple_tag(takes_context=True)
 def fragments(context: Context, region: str) -> SafeString:
     """Render all fragments of the region, in order."""
-    return _rendered(context, [one for one in context["fragments"] if one.region == region])
+    return SafeString("\n".join(rendered(context, known) for known in context["fragments"] if known.region == region))
 
 
 @register.simple_tag(takes_context=True)
-def rendered(context: Context, one: Fragment) -> SafeString:
+def rendered(context: Context, fragment: Fragment) -> SafeString:
     """Render a fragment that is at hand."""
-    return _rendered(context, [one])
+    return SafeString(render_fragment(fragment, now=context["now"]))
 
 
 @register.simple_tag(takes_context=True)
@@ -155,10 +155,6 @@ def node_url(name: str) -> str:
 @register.filter
 def clock_time(moment: datetime | None) -> str:
     return "" if moment is None else formats.clock_time(moment)
-
-
-def _rendered(context: Context, found: list[Any]) -> SafeString:
-    return mark_safe("\n".join(render_fragment(one, now=context["now"]) for one in found))
 
 
 @lru_cache(maxsize=20_000)

@@ -4,7 +4,7 @@ A chart has lines over shared times, each on one of its scales. Lines differ by 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 # Lengths in pixels, drawn and not drawn in turn.
@@ -43,28 +43,11 @@ class ChartLine:
 def chart_values(scales: Iterable[ChartScale], lines: Iterable[ChartLine]) -> dict[str, Any]:
     """Return one chart as the script reads it."""
     return {
-        "scales": {
-            one.name: {
-                "top": one.top,
-                "unit": one.unit,
-                "label": one.label,
-                "whole": one.is_whole,
-                "right": one.is_right,
-                "free": one.is_free,
-            }
-            for one in scales
-        },
-        "lines": {
-            one.name: {
-                "label": one.label,
-                "scale": one.scale,
-                "colour": one.colour,
-                "dash": one.dash,
-                "width": one.width,
-                "stepped": one.is_stepped,
-                "filled": one.is_filled,
-                "values": one.values,
-            }
-            for one in lines
-        },
+        "scales": {scale.name: _without_name(scale) for scale in scales},
+        "lines": {line.name: _without_name(line) for line in lines},
     }
+
+
+def _without_name(part: ChartScale | ChartLine) -> dict[str, Any]:
+    """Return the fields as the script calls them: `is_whole` is "whole" there."""
+    return {field.name.removeprefix("is_"): getattr(part, field.name) for field in fields(part) if field.name != "name"}

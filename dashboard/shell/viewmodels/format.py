@@ -23,10 +23,9 @@ def span(seconds: float) -> str:
     whole_seconds = max(0, int(seconds))
     for size, unit, small, small_unit in ((3600, "h", 60, "min"), (60, "min", 1, "s")):
         if whole_seconds >= size:
+            words = f"{whole_seconds // size:,} {unit}"
             rest = whole_seconds % size // small
-            return (
-                f"{whole_seconds // size:,} {unit} {rest} {small_unit}" if rest else f"{whole_seconds // size:,} {unit}"
-            )
+            return f"{words} {rest} {small_unit}" if rest else words
     return f"{whole_seconds} s"
 
 

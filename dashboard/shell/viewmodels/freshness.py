@@ -40,44 +40,35 @@ def freshness_view(
     the page is right, but what it shows as waiting or stopping goes on doing so."""
     behind = freshness.behind_seconds
     if not freshness.synced:
-        return FreshnessView(
-            "starting", _("Reading the cluster"), freshness.error or _("This page fills as the answer comes.")
-        )
+        detail = freshness.error or _("This page fills as the answer comes.")
+        return FreshnessView("starting", _("Reading the cluster"), detail)
     if not freshness.error and away is not None:
         return FreshnessView("behind", _("No controller is running"), _idle(away, now))
-    if not freshness.error and behind < SMALL_DELAY and busy_seconds >= SMALL_DELAY:
-        return FreshnessView(
-            "behind",
-            _("Behind"),
-            _(
-                "The dashboard is busy: what you see is up to {delay} old. It catches up by itself. If "
-                "this lasts, tell an operator: more web processes help.",
-                delay=_counting(busy_seconds),
-            ),
-        )
-    if not freshness.error and behind < SMALL_DELAY:
-        return _LIVE if is_followed else FreshnessView("snapshot", _("As of {now} UTC", now=clock_time(now)))
-    return FreshnessView(
-        "behind",
-        _("The cluster does not answer"),
-        _(
+    if freshness.error or behind >= SMALL_DELAY:
+        detail = _(
             "The cluster has not answered for {behind}; what you see is from {now} UTC. {error}",
             behind=_counting(behind),
             now=clock_time(now - timedelta(seconds=behind)),
             error=freshness.error,
-        ).rstrip(),
-    )
+        ).rstrip()
+        return FreshnessView("behind", _("The cluster does not answer"), detail)
+    if busy_seconds >= SMALL_DELAY:
+        detail = _(
+            "The dashboard is busy: what you see is up to {delay} old. It catches up by itself. If "
+            "this lasts, tell an operator: more web processes help.",
+            delay=_counting(busy_seconds),
+        )
+        return FreshnessView("behind", _("Behind"), detail)
+    return _LIVE if is_followed else FreshnessView("snapshot", _("As of {now} UTC", now=clock_time(now)))
 
 
 def _idle(away: ControllerAway, now: datetime) -> str:
     since = ""
     if away.since is not None:
         at = away.since.astimezone(UTC)
-        since = (
-            _(" since {at:%H:%M:%S} UTC", at=at)
-            if at.date() == now.date()
-            else _(" since {at:%H:%M:%S} UTC on {day}", at=at, day=day_words(at))
-        )
+        since = _(" since {at:%H:%M:%S} UTC", at=at)
+        if at.date() != now.date():
+            since = _(" since {at:%H:%M:%S} UTC on {day}", at=at, day=day_words(at))
     return _(
         "Nothing is started, stopped or scaled{since}; running programs continue. If this lasts, "
         "ask an operator to start the controller.",

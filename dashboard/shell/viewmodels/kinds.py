@@ -9,12 +9,11 @@ ROLE_TITLES = {
     "operator": _("Operator"),
     "admin": _("Admin"),
 }
-_FRAMEWORKS = {"dask": "Dask", "ray": "Ray", "spark": "Spark"}
 
 
 def framework_name(framework: str) -> str:
-    """Return how its makers write its name; one that is not known is capitalised."""
-    return _FRAMEWORKS.get(framework, framework.capitalize())
+    """Return how its makers write its name: "Dask"."""
+    return framework.capitalize()
 
 
 def kind_name(kind: str) -> str:

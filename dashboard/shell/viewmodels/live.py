@@ -82,15 +82,12 @@ def changes(old: Shown, new: Shown) -> list[PageUpdate]:
 
     In each region, removals come first, then insertions after elements that stay, then replacements in place.
     """
-    found: list[PageUpdate] = []
+    updates: list[PageUpdate] = []
     for region, children in new.regions.items():
-        found += _region_changes(region, old.regions.get(region, ()), children)
-    for region in old.regions.keys() - new.regions.keys():
-        found.append(PageUpdate("fill", region))
-    for single in new.singles.values():
-        if old.singles.get(single.id) != single:
-            found.append(PageUpdate("replace", single.id, (single,)))
-    return found
+        updates += _region_changes(region, old.regions.get(region, ()), children)
+    updates += [PageUpdate("fill", region) for region in old.regions.keys() - new.regions.keys()]
+    changed = (single for single in new.singles.values() if old.singles.get(single.id) != single)
+    return updates + [PageUpdate("replace", single.id, (single,)) for single in changed]
 
 
 def _region_changes(region: str, old: Sequence[Fragment], new: Sequence[Fragment]) -> list[PageUpdate]:
@@ -103,9 +100,9 @@ def _region_changes(region: str, old: Sequence[Fragment], new: Sequence[Fragment
             return [PageUpdate("replace", now.id, (now,)) for was, now in others if was != now]
     head = _same_ids(zip(old, new, strict=False))
     tail = _same_ids(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
-    found = _moves(region, old[head - 1].id if head else "", old[head : len(old) - tail], new[head : len(new) - tail])
+    moves = _moves(region, old[head - 1].id if head else "", old[head : len(old) - tail], new[head : len(new) - tail])
     staying = [*zip(old[:head], new, strict=False), *zip(old[len(old) - tail :], new[len(new) - tail :], strict=True)]
-    return found + [PageUpdate("replace", now.id, (now,)) for was, now in staying if was is not now and was != now]
+    return moves + [PageUpdate("replace", now.id, (now,)) for was, now in staying if was is not now and was != now]
 
 
 def _same_ids(pairs: Iterable[tuple[Fragment, Fragment]]) -> int:

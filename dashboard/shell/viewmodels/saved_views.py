@@ -66,9 +66,9 @@ def checked_query(table: str, query: str) -> str:
 
 def checked_name(name: str) -> str:
     """Return the name without what cannot be seen. Raise ValueError when nothing is left, or too much."""
-    found = " ".join("".join(letter for letter in name if letter.isprintable() or letter.isspace()).split())
-    if not found:
+    visible = " ".join("".join(letter for letter in name if letter.isprintable() or letter.isspace()).split())
+    if not visible:
         raise ValueError(_("Give the view a name."))
-    if len(found) > NAME_LENGTH:
+    if len(visible) > NAME_LENGTH:
         raise ValueError(_("A name has at most {count} characters.", count=NAME_LENGTH))
-    return found
+    return visible

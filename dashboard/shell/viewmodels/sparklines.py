@@ -41,13 +41,14 @@ def sparkline(
         x = (at - span[0]) / max(1, span[1] - span[0]) * width
         y = HEIGHT - _EDGE - min(1.0, value / top if top else 0.0) * (HEIGHT - 2 * _EDGE)
         stretches[-1].append((min(width, max(0.0, x)), y))
-    for each in stretches:
-        if len(each) == 1:
-            x, y = each[0]
-            each[:] = [(max(0.0, x - 1), y), (min(width, x + 1), y)]
+    for stretch in stretches:
+        if len(stretch) == 1:
+            [(x, y)] = stretch
+            stretch[:] = [(max(0.0, x - 1), y), (min(width, x + 1), y)]
+    areas = [[(line[0][0], HEIGHT), *line, (line[-1][0], HEIGHT)] for line in stretches if is_filled]
     return Sparkline(
-        lines=tuple(_points(each) for each in stretches),
-        areas=tuple(_points([(each[0][0], HEIGHT), *each, (each[-1][0], HEIGHT)]) for each in stretches if is_filled),
+        lines=tuple(map(_points, stretches)),
+        areas=tuple(map(_points, areas)),
         words=words,
         box=f"0 0 {width} {HEIGHT}",
     )
@@ -79,5 +80,5 @@ def usage_line(name: str, samples: Sequence[tuple[int, int]], whole: int, now: i
     )
 
 
-def _points(found: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{round(x, 1):g},{round(y, 1):g}" for x, y in found)
+def _points(line: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{round(x, 1):g},{round(y, 1):g}" for x, y in line)

@@ -8,20 +8,18 @@ from grid.core.translation import gettext as _
 # The columns of each table in their order. The first one, the name, is always shown.
 TABLES: Mapping[str, tuple[str, ...]] = {
     "executions": (
-        *(
-            _("Name"),
-            _("Type"),
-            _("Status"),
-            _("Tier"),
-            _("User"),
-            _("Project"),
-            _("Node"),
-            _("Age"),
-            _("Restarts"),
-            _("CPU"),
-            _("Memory"),
-            _("GPUs"),
-        ),
+        _("Name"),
+        _("Type"),
+        _("Status"),
+        _("Tier"),
+        _("User"),
+        _("Project"),
+        _("Node"),
+        _("Age"),
+        _("Restarts"),
+        _("CPU"),
+        _("Memory"),
+        _("GPUs"),
     ),
     "nodes": (
         _("Name"),

@@ -52,13 +52,12 @@ async def pod_description(
 
 
 async def _all(api: KubeApi, resource: Resource, *, field_selector: str, namespace: str = "") -> list[RawObject]:
-    found: list[RawObject] = []
-    token = ""
+    objects, token = list[RawObject](), ""
     while True:
         page = msgspec.json.decode(
             await api.list_page(resource, namespace=namespace, field_selector=field_selector, continue_token=token)
         )
-        found += page["items"]
+        objects += page["items"]
         token = page["metadata"].get("continue", "")
         if not token:
-            return found
+            return objects

@@ -29,9 +29,9 @@ def script_texts(request: HttpRequest, language: str, version: str) -> HttpRespo
     installed, they are the ones of this process and not kept."""
     if language not in dict(settings.LANGUAGES):
         raise Http404
-    found = texts.script_texts(language)
-    answer = HttpResponse(found.content, content_type='text/javascript; charset="utf-8"')
-    answer["Cache-Control"] = _FOR_EVER if version == found.version else "no-cache"
+    script = texts.script_texts(language)
+    answer = HttpResponse(script.content, content_type='text/javascript; charset="utf-8"')
+    answer["Cache-Control"] = _FOR_EVER if version == script.version else "no-cache"
     return answer
 
 

@@ -41,13 +41,13 @@ class OwnAccount(Exception):
 
 def matching(*, text: str = "", role: str = "", state: str = "") -> "QuerySet[User]":
     """Return the accounts by username that have the text in their name or email; "" leaves a condition out."""
-    found = User.objects.order_by("username")
+    people = User.objects.order_by("username")
     if text:
         names = ("username", "first_name", "last_name", "email")
-        found = found.filter(Q.create([(f"{name}__icontains", text) for name in names], connector=Q.OR))
+        people = people.filter(Q.create([(f"{name}__icontains", text) for name in names], connector=Q.OR))
     if state:
-        found = found.filter(_IN_STATE[PersonState(state)])
-    return found.filter(_has_role(Role(role))) if role else found
+        people = people.filter(_IN_STATE[PersonState(state)])
+    return people.filter(_has_role(Role(role))) if role else people
 
 
 def roles_of(people: list[User]) -> dict[int, Role]:
@@ -159,15 +159,14 @@ def _locked(id: int, actor: User, *, allow_own: bool = False) -> Iterator[User]:
     """Lock the account and that of the admin who changes it, in the order of their ids. Raise OwnAccount when they are the same,
     PermissionDenied when the actor is no admin any more, Http404 without such an account."""
     with transaction.atomic():
-        rows = User.objects.select_for_update(no_key=True).filter(pk__in={id, actor.pk}).order_by("pk")
-        found = {user.pk: user for user in rows}
-        if id not in found:
+        users = User.objects.select_for_update(no_key=True).order_by("pk").in_bulk({id, actor.pk})
+        if id not in users:
             raise Http404
-        if actor.pk not in found or role_of(found[actor.pk]) is not Role.ADMIN:
+        if actor.pk not in users or role_of(users[actor.pk]) is not Role.ADMIN:
             raise PermissionDenied(_("You are no longer an admin."))
         if id == actor.pk and not allow_own:
             raise OwnAccount
-        yield found[id]
+        yield users[id]
 
 
 def _has_role(role: Role) -> Q:

@@ -2,36 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any, Protocol
+from typing import Any
 
 from dashboard.shell.viewmodels.format import price_number
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
+from grid.models import AuditEntry
 
 _SPANS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
 _PRICES = frozenset({"cost_per_hour"})  # stored as text with all decimal places
-
-
-class EntryLike(Protocol):
-    """A stored entry of the audit log."""
-
-    @property
-    def pk(self) -> Any: ...
-    @property
-    def at(self) -> datetime: ...
-    @property
-    def actor_name(self) -> str: ...
-    @property
-    def action(self) -> str: ...
-    @property
-    def object_id(self) -> str: ...
-    @property
-    def object_name(self) -> str: ...
-    @property
-    def changes(self) -> Any: ...
-    def get_action_display(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +27,10 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class HistoryLine:
-    entry_id: Any
-    at: datetime
-    who: str
-    action: str
-    object_id: str
-    object_name: str
+    """A stored entry with its changes in words."""
+
+    entry: AuditEntry
     changes: tuple[FieldChange, ...]
-    is_new: bool
     can_be_taken_back: bool
 
 
@@ -69,24 +45,16 @@ def in_use_sentence(count: int) -> str:
     )
 
 
-def history_lines(entries: Iterable[EntryLike], labels: Mapping[str, str], *, is_reversible: bool) -> list[HistoryLine]:
+def history_lines(entries: Iterable[AuditEntry], labels: Mapping[str, str]) -> list[HistoryLine]:
     """Return the entries in words; `labels` are the form's labels by field name."""
-    return [
-        HistoryLine(
-            entry_id=entry.pk,
-            at=entry.at,
-            who=entry.actor_name,
-            action=entry.get_action_display(),
-            object_id=entry.object_id,
-            object_name=entry.object_name,
-            changes=()
-            if entry.action == "created"
-            else tuple(_change(name, labels.get(name, name), old, new) for name, (old, new) in entry.changes.items()),
-            is_new=entry.action == "created",
-            can_be_taken_back=is_reversible and entry.action != "created",
-        )
-        for entry in entries
-    ]
+    return [history_line(entry, labels) for entry in entries]
+
+
+def history_line(entry: AuditEntry, labels: Mapping[str, str], *, is_reversible: bool = False) -> HistoryLine:
+    if entry.action == AuditEntry.Action.CREATED:
+        return HistoryLine(entry, (), can_be_taken_back=False)
+    changes = (_change(name, labels.get(name, name), old, new) for name, (old, new) in entry.changes.items())
+    return HistoryLine(entry, tuple(changes), is_reversible)
 
 
 def amount(value: int, unit: str) -> str:
@@ -100,18 +68,15 @@ def number(value: int, unit: str) -> str:
 
 
 def _with_span(text: str, value: int, unit: str) -> str:
-    span = _span(value) if unit == "seconds" else ""
-    return f"{text} ({span})" if span else text
-
-
-def _span(seconds: int) -> str:
-    """Return the exact time in larger units, such as "1 h 30 min"; "" when seconds would be left over."""
+    """Add to a number of seconds the same in larger units, unless seconds would be left over."""
+    if unit != "seconds" or value < 60 or value % 60:
+        return text
     parts = []
-    for size, unit in _SPANS:
-        if seconds >= size:
-            parts.append(f"{seconds // size} {unit}")
-            seconds %= size
-    return " ".join(parts) if not seconds else ""
+    for size, larger_unit in _SPANS:
+        if value >= size:
+            parts.append(f"{value // size} {larger_unit}")
+            value %= size
+    return f"{text} ({' '.join(parts)})"
 
 
 def _change(name: str, label: str, old: Any, new: Any) -> FieldChange:
@@ -132,7 +97,7 @@ def _lines(value: Any) -> list[str] | None:
     if isinstance(value, dict):
         return [f"{name}={text}" for name, text in sorted(value.items())]
     if isinstance(value, list):
-        return [" ".join(map(str, one.values())) if isinstance(one, dict) else str(one) for one in value]
+        return [" ".join(map(str, entry.values())) if isinstance(entry, dict) else str(entry) for entry in value]
     return None
 
 

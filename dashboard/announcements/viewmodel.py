@@ -50,9 +50,9 @@ class Banners(ViewModel, frozen=True, gc=False):
 
 def banners_fragment(records: Iterable[AnnouncementRecord], user_id: int, now: datetime) -> Fragment:
     """Return the banner of a person's pages now, without what the person has hidden; warnings come first."""
-    shown = [one for one in records if one.is_shown(now) and user_id not in one.hidden_by]
-    shown.sort(key=lambda one: (one.severity != "warning", one.from_at, one.id))
-    banners = tuple(Banner(one.id, one.text, one.severity, " ".join(_sentences(one))) for one in shown)
+    shown = [record for record in records if record.is_shown(now) and user_id not in record.hidden_by]
+    shown.sort(key=lambda record: (record.severity != "warning", record.from_at, record.id))
+    banners = tuple(Banner(record.id, record.text, record.severity, " ".join(_sentences(record))) for record in shown)
     return Fragment(REGION, _FRAGMENT, Banners(banners))
 
 
@@ -80,8 +80,7 @@ class AnnouncementRow:
 
 def announcement_rows(records: Sequence[AnnouncementRecord], now: datetime) -> list[AnnouncementRow]:
     """Return the rows: what is shown first, then what comes, then what has ended."""
-    rows = [(_stage(one, now), _row(one, now)) for one in records]
-    return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+    return [_row(record, now) for record in sorted(records, key=lambda record: _stage(record, now))]
 
 
 def _stage(record: AnnouncementRecord, now: datetime) -> int:

@@ -32,7 +32,7 @@ def announcements(request: HttpRequest) -> HttpResponse:
     labels = {name: str(field.label) for name, field in AnnouncementForm.base_fields.items()}
     context = {
         "rows": announcement_rows(records.latest_announcements(), timezone.now()),
-        "history": history_lines(entries, labels, is_reversible=False),
+        "history": history_lines(entries, labels),
     }
     return render(request, "announcements/announcements.html", context)
 

@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 from django.urls import reverse
 
 from dashboard.audit.viewmodel import AuditPosition, AuditView
-from dashboard.shell.access import Viewer, may_administer
+from dashboard.shell.access import AnyUser, may_administer
 from grid.database.threads import planned_for_values
 from grid.models import (
     Announcement,
@@ -72,19 +72,19 @@ def read_audit(view: AuditView, *, at_most: int = PER_PAGE, searched: int = SEAR
     line = _between(AuditEntry.objects.filter(*map(Q, conditions[:1])), view).order_by("-at", "-id")
     rows, end = line, None
     if further:
-        end = next((AuditPosition(*found) for found in line.values_list("at", "id")[searched - 1 : searched]), None)
+        end = next((AuditPosition(*last) for last in line.values_list("at", "id")[searched - 1 : searched]), None)
         # By key, and by columns that no index has, so that nothing beyond the entries that are searched is read.
         plain = {f"{_PLAIN}{column}": Coalesce(column, Value("")) for column in columns}
         entries = AuditEntry.objects.alias(**plain)
         rows = entries.filter(further, pk__in=line.values("pk")[:searched]).order_by("-at", "-id")
-    found = list(rows[: at_most + 1])
-    page = found[:at_most]
-    if len(found) > at_most:
+    entries_and_next = list(rows[: at_most + 1])
+    page = entries_and_next[:at_most]
+    if len(entries_and_next) > at_most:
         return AuditPage(page, AuditPosition(page[-1].at, page[-1].pk))
     return AuditPage(page, end, end.at if end is not None else None)
 
 
-def urls_of(entries: Iterable[AuditEntry], viewer: Viewer) -> dict[int, str]:
+def urls_of(entries: Iterable[AuditEntry], viewer: AnyUser) -> dict[int, str]:
     """Return the pages of the entries' objects by the entries' ids: of those that exist, and that the viewer may open."""
     is_admin = may_administer(viewer)
     pages = {**_PAGES, **_ADMINS_PAGES} if is_admin else _PAGES

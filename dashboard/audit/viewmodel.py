@@ -5,14 +5,15 @@ import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlencode
 
-from dashboard.administration.viewmodel import EntryLike, FieldChange, HistoryLine, history_lines
+from dashboard.administration.viewmodel import FieldChange, HistoryLine, history_line
 from dashboard.shell.viewmodels.format import spreadsheet_text
 from dashboard.shell.viewmodels.listing import FilterChip
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
+from grid.models import AuditEntry
 
 _LONGEST = 200
 # By object type. A kind that is missing here is shown as it is stored.
@@ -49,17 +50,6 @@ _CHIPS = {
 }
 _COLUMNS = ("number", "time", "who", "action", "kind", "object_id", "object", "change", "hash")
 _VALUES_HIDDEN = frozenset({"variables"})  # environment variables: the names are shown, the values may be secret
-
-
-class AuditEntryLike(EntryLike, Protocol):
-    """A stored entry with its kind of object and its place in the chain."""
-
-    @property
-    def object_type(self) -> str: ...
-    @property
-    def number(self) -> int | None: ...
-    @property
-    def hash(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +91,8 @@ class AuditView:
     def parse(cls, query: Mapping[str, str]) -> "AuditView":
         """Parse an address; what is not valid is no condition."""
         texts = {name: query.get(name, "").replace("\0", "").strip()[:_LONGEST] for name in _CHIPS}
-        return cls(
-            who=texts["who"],
-            kind=texts["kind"],
-            action=texts["action"],
-            text=texts["text"],
-            since=_day(texts["since"]),
-            until=_day(texts["until"]),
-            before=AuditPosition.parse(query.get("before", "")),
-        )
+        since, until = _day(texts.pop("since")), _day(texts.pop("until"))
+        return cls(**texts, since=since, until=until, before=AuditPosition.parse(query.get("before", "")))
 
     @property
     def first_moment(self) -> datetime | None:
@@ -149,9 +132,6 @@ class AuditView:
                 chips.append(FilterChip(words.format(value=titles.get(value, value)), self._query(leaving_out=name)))
         return chips
 
-    def begins_at(self, position: AuditPosition | None) -> "AuditView":
-        return replace(self, before=position)
-
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
@@ -160,20 +140,14 @@ class AuditLine:
     line: HistoryLine
     kind: str
     url: str
-    is_sealed: bool
 
 
 def audit_lines(
-    entries: Iterable[AuditEntryLike], labels: Mapping[str, Mapping[str, str]], urls: Mapping[Any, str]
+    entries: Iterable[AuditEntry], labels: Mapping[str, Mapping[str, str]], urls: Mapping[Any, str]
 ) -> list[AuditLine]:
     """Return the entries in words; `labels` are those of fields by object type, `urls` the objects' pages by entry."""
     return [
-        AuditLine(
-            line=_line(entry, labels),
-            kind=KINDS.get(entry.object_type, entry.object_type),
-            url=urls.get(entry.pk, ""),
-            is_sealed=entry.number is not None,
-        )
+        AuditLine(_line(entry, labels), KINDS.get(entry.object_type, entry.object_type), urls.get(entry.pk, ""))
         for entry in entries
     ]
 
@@ -193,46 +167,34 @@ def sealing_sentence(unsealed: int, most: int) -> str:
     )
 
 
-def audit_head() -> str:
-    return _written([_COLUMNS])
-
-
-def audit_rows(entries: Iterable[AuditEntryLike], labels: Mapping[str, Mapping[str, str]]) -> str:
+def audit_rows(
+    entries: Iterable[AuditEntry], labels: Mapping[str, Mapping[str, str]], *, has_head: bool = False
+) -> str:
     """Return the entries as rows of a CSV file. A text that a spreadsheet would compute is quoted with an apostrophe."""
-    return _written(
-        (
-            "" if entry.number is None else entry.number,
-            entry.at.astimezone(UTC).isoformat(),
-            *map(
-                spreadsheet_text,
-                (
-                    _line(entry, labels).who,
-                    entry.get_action_display(),
-                    KINDS.get(entry.object_type, entry.object_type),
-                    entry.object_id,
-                    entry.object_name,
-                    "; ".join(_change_text(change) for change in _line(entry, labels).changes),
-                ),
-            ),
-            entry.hash,
-        )
-        for entry in entries
-    )
-
-
-def _written(rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO()
-    csv.writer(text).writerows(rows)
+    writer = csv.writer(text)
+    if has_head:
+        writer.writerow(_COLUMNS)
+    for entry in entries:
+        texts = (
+            entry.actor_name or _("not logged in"),
+            entry.get_action_display(),
+            KINDS.get(entry.object_type, entry.object_type),
+            entry.object_id,
+            entry.object_name,
+            "; ".join(map(_change_text, _line(entry, labels).changes)),
+        )
+        writer.writerow((entry.number, entry.at.astimezone(UTC).isoformat(), *map(spreadsheet_text, texts), entry.hash))
     return text.getvalue()
 
 
-def _line(entry: AuditEntryLike, labels: Mapping[str, Mapping[str, str]]) -> HistoryLine:
-    [line] = history_lines([entry], labels.get(entry.object_type, {}), is_reversible=False)
+def _line(entry: AuditEntry, labels: Mapping[str, Mapping[str, str]]) -> HistoryLine:
+    line = history_line(entry, labels.get(entry.object_type, {}))
     changes = tuple(
         _names_only(change.label, *entry.changes[name]) if name in _VALUES_HIDDEN else change
         for name, change in zip(entry.changes, line.changes, strict=False)
     )
-    return replace(line, who=line.who or _("not logged in"), changes=changes)
+    return replace(line, changes=changes)
 
 
 def _names_only(label: str, old: Any, new: Any) -> FieldChange:
@@ -247,10 +209,10 @@ def _names_only(label: str, old: Any, new: Any) -> FieldChange:
 
 
 def _change_text(change: FieldChange) -> str:
+    words = f"{change.old} → {change.new}"
     if change.removed or change.added:
-        words = [*(f"-{text}" for text in change.removed), *(f"+{text}" for text in change.added)]
-        return f"{change.label}: {', '.join(words)}" if change.label else ", ".join(words)
-    return f"{change.label}: {change.old} → {change.new}" if change.label else f"{change.old} → {change.new}"
+        words = ", ".join([*(f"-{text}" for text in change.removed), *(f"+{text}" for text in change.added)])
+    return f"{change.label}: {words}" if change.label else words
 
 
 def _day(text: str) -> date | None:

@@ -1,6 +1,7 @@
 """The audit log: who did what, for admins and auditors, as a page and as a file for spreadsheets."""
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -13,11 +14,11 @@ from django.views.decorators.http import require_safe
 from dashboard.accounts.views.people import HISTORY_LABELS as PEOPLE_LABELS
 from dashboard.announcements.forms import AnnouncementForm
 from dashboard.audit.records import read_audit, urls_of
-from dashboard.audit.viewmodel import KINDS, AuditView, audit_head, audit_lines, audit_rows, sealing_sentence
+from dashboard.audit.viewmodel import KINDS, AuditView, audit_lines, audit_rows, sealing_sentence
 from dashboard.environments.edited import ENVIRONMENTS
 from dashboard.logs.views.knowledge import KNOWLEDGE
 from dashboard.projects.views import HISTORY_LABELS as PROJECT_LABELS
-from dashboard.shell.access import may_read_audit, viewer_of
+from dashboard.shell.access import may_read_audit
 from dashboard.shell.exports import note_export
 from dashboard.tiers.edited import TIERS
 from dashboard.usage.forms import BudgetForm
@@ -31,14 +32,12 @@ _EXPORTED_AT_ONCE = 1000
 @require_safe
 def audit_log(request: HttpRequest) -> HttpResponse:
     _check(request)
-    viewer = viewer_of(request.user)
-    assert viewer is not None
     view = AuditView.parse(request.GET.dict())
     page = read_audit(view)
     context = {
         "view": view,
         "chips": view.chips(dict(AuditEntry.Action.choices)),
-        "lines": audit_lines(page.rows, _labels(), urls_of(page.rows, viewer)),
+        "lines": audit_lines(page.rows, _labels(), urls_of(page.rows, request.user)),
         "older": view.page_at(str(page.older)) if page.older else "",
         "searched_to": page.searched_to,
         "kinds": KINDS,
@@ -53,7 +52,7 @@ def audit_log(request: HttpRequest) -> HttpResponse:
 async def audit_export(request: HttpRequest) -> HttpResponseBase:
     """Send all entries of the view, read in batches while they are sent."""
     await sync_to_async(_check)(request)
-    view = AuditView.parse(request.GET.dict()).begins_at(None)
+    view = replace(AuditView.parse(request.GET.dict()), before=None)
     name = f"audit-log-{timezone.now():%Y-%m-%d}.csv"
     user = await request.auser()
     assert isinstance(user, User)
@@ -66,19 +65,16 @@ async def audit_export(request: HttpRequest) -> HttpResponseBase:
 
 
 async def _exported(view: AuditView) -> AsyncIterator[str]:
-    yield audit_head()
-    labels = _labels()
-    while True:
+    labels, has_more = _labels(), True
+    while has_more:
         page = await sync_to_async(read_audit)(view, at_most=_EXPORTED_AT_ONCE)
-        yield audit_rows(page.rows, labels)
-        if page.older is None:
-            return
-        view = view.begins_at(page.older)
+        yield audit_rows(page.rows, labels, has_head=view.before is None)
+        view, has_more = replace(view, before=page.older), page.older is not None
 
 
 def latest_entries(most: int) -> str:
     """Return the latest entries as the exported file has them."""
-    return audit_head() + audit_rows(read_audit(AuditView(), at_most=most).rows, _labels())
+    return audit_rows(read_audit(AuditView(), at_most=most).rows, _labels(), has_head=True)
 
 
 def _check(request: HttpRequest) -> None:
@@ -90,12 +86,6 @@ def _labels() -> Mapping[str, Mapping[str, str]]:
     """Return the labels of the objects' own histories, by object type."""
     forms: dict[str, Any] = {kind.object_type: kind.form for kind in (TIERS, ENVIRONMENTS, KNOWLEDGE)}
     forms |= {"projectbudget": BudgetForm, "announcement": AnnouncementForm}
-    labels = {
-        object_type: {name: str(field.label) for name, field in form.base_fields.items() if field.label}
-        | {"is_archived": _("Archived")}
-        for object_type, form in forms.items()
-    }
-    others = {"project": PROJECT_LABELS, "user": PEOPLE_LABELS, "login": {"failures": _("Wrong passwords")}}
     works = {
         "tier": _("Tier"),
         "project": _("Project"),
@@ -104,8 +94,17 @@ def _labels() -> Mapping[str, Mapping[str, str]]:
         "stops_at": _("Stops at"),
         "file": _("File"),
     }
-    return (
-        labels
-        | others
-        | {"setting": {"value": ""}, "execution": works, "job": works, "workspace": {"restart": _("Restart")}}
-    )
+    return {
+        **{
+            object_type: {name: str(field.label) for name, field in form.base_fields.items() if field.label}
+            | {"is_archived": _("Archived")}
+            for object_type, form in forms.items()
+        },
+        "project": PROJECT_LABELS,
+        "user": PEOPLE_LABELS,
+        "login": {"failures": _("Wrong passwords")},
+        "setting": {"value": ""},
+        "execution": works,
+        "job": works,
+        "workspace": {"restart": _("Restart")},
+    }

@@ -28,12 +28,12 @@ from dashboard.configuration.viewmodels.settings import (
     saved_sentence,
     setting_sections,
 )
-from dashboard.shell.access import admin_required
+from dashboard.shell.access import admin_required, user_of
 from grid import configuration as centralconfig
 from grid.configuration import REGISTRY, ChangedMeanwhile
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
-from grid.models import AuditEntry, ConfigRecord, User
+from grid.models import AuditEntry, ConfigRecord
 
 _HISTORY_LENGTH = 50
 _LONGEST_KEY = 200
@@ -67,7 +67,7 @@ def configuration(request: HttpRequest) -> HttpResponse:
             raise ChangedMeanwhile(stale)
         changes = centralconfig.plan(submitted.texts, stored)
         if request.POST.get("do") == "save":
-            centralconfig.apply(changes, actor=_actor(request))
+            centralconfig.apply(changes, actor=user_of(request))
     except ChangedMeanwhile as error:
         return _page(
             request,
@@ -112,12 +112,12 @@ def _submitted(posted: QueryDict) -> SubmittedSettings:
 def _overtaken(keys: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Return for each of these settings a sentence that says who changed it last, and when."""
     values = centralconfig.all_values()
-    said: dict[str, tuple[str, ...]] = {}
+    sentences: dict[str, tuple[str, ...]] = {}
     for key in keys:
         entry = AuditEntry.objects.filter(object_type="setting", object_id=key).first()
         who, at = (entry.actor_name, entry.at) if entry else ("", None)
-        said[key] = (overtaken_sentence(REGISTRY[key], values[key], who, at),)
-    return said
+        sentences[key] = (overtaken_sentence(REGISTRY[key], values[key], who, at),)
+    return sentences
 
 
 def _page(
@@ -147,11 +147,6 @@ def _page(
         ),
         "keys": list(REGISTRY),
         "here": request.get_full_path(),
-        "history": history_lines(entries, {"value": ""}, is_reversible=False),
+        "history": history_lines(entries, {"value": ""}),
     }
     return render(request, "configuration/configuration.html", context, status=status)
-
-
-def _actor(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

@@ -117,7 +117,7 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
         "form": (form or OwnProjectForm(instance=project)) if may_manage else None,
         "roles": MemberForm.ROLES,
         "grace": duration(grace()),
-        "history": history_lines(entries, HISTORY_LABELS, is_reversible=False),
+        "history": history_lines(entries, HISTORY_LABELS),
     }
     return render(request, "projects/project.html", context, status=400 if form is not None else 200)
 

@@ -96,8 +96,8 @@ def client_network(request: HttpRequest) -> str:
 
 def locks(now: datetime, rules: LockoutPolicy | None = None) -> list[Lock]:
     """Return all locks in force, newest first; those that these rules would make, if any are given."""
-    found = _locks(AccessAttempt.objects.all(), now, rules or policy())
-    return sorted(found, key=lambda lock: (lock.until, lock.name, lock.address), reverse=True)
+    in_force = _locks(AccessAttempt.objects.all(), now, rules or policy())
+    return sorted(in_force, key=lambda lock: (lock.until, lock.name, lock.address), reverse=True)
 
 
 def lock_of(name: str, address: str, now: datetime) -> Lock | None:
@@ -144,9 +144,9 @@ def purge(now: datetime, at_most: int) -> int:
 
 
 def _delete(rows: "QuerySet[Any]", at_most: int) -> int:
-    found = list(rows.values_list("pk", flat=True)[:at_most])
-    rows.model._default_manager.filter(pk__in=found).delete()
-    return len(found)
+    keys = list(rows.values_list("pk", flat=True)[:at_most])
+    rows.model._default_manager.filter(pk__in=keys).delete()
+    return len(keys)
 
 
 class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]

@@ -144,7 +144,7 @@ def note_browser(sender: type[User], request: HttpRequest, user: User, **kwargs:
     """Store address and browser of the login in the session, for the person's list of sessions."""
     request.session[_ADDRESS] = request.META.get("REMOTE_ADDR", "")[:45]
     agent = request.META.get("HTTP_USER_AGENT", "")[: 2 * _AGENT_LENGTH]
-    request.session[_AGENT] = "".join(one for one in agent if one.isprintable())[:_AGENT_LENGTH]
+    request.session[_AGENT] = "".join(filter(str.isprintable, agent))[:_AGENT_LENGTH]
 
 
 class SessionUser(msgspec.Struct, frozen=True, gc=False):
@@ -165,10 +165,10 @@ def valid_users(session_keys: Collection[str]) -> dict[str, SessionUser]:
     rows = living_sessions(timezone.now()).filter(pk__in=set(session_keys), user__is_active=True)
     if not settings.DEMO:
         rows = rows.exclude(user__groups__name=DEMO_GROUP)
-    found = rows.values_list("pk", "auth_hash", "user__password", "user_id", "user__username", "user__is_superuser")
+    columns = rows.values_list("pk", "auth_hash", "user__password", "user_id", "user__username", "user__is_superuser")
     return {
         key: SessionUser(user_id, username, is_superuser)
-        for key, auth_hash, password, user_id, username, is_superuser in found
+        for key, auth_hash, password, user_id, username, is_superuser in columns
         if user_id is not None and _is_of_password(auth_hash, password)
     }
 
@@ -220,7 +220,7 @@ def purge(now: datetime, at_most: int | None = None) -> int:
 
 
 def _is_of_password(auth_hash: str, password: str) -> bool:
-    return any(constant_time_compare(auth_hash, one) for one in _auth_hashes(password))
+    return any(constant_time_compare(auth_hash, valid) for valid in _auth_hashes(password))
 
 
 @lru_cache(maxsize=4096)  # those of all open pages are asked for each second

@@ -11,7 +11,7 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 
 from grid.announcements.rules import Maintenance, told_sentence
-from grid.announcements.store import maintenance_of
+from grid.announcements.store import maintenances
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.models import Announcement, AnnouncementReader, Execution, State, User
@@ -24,18 +24,16 @@ LOOK_SECONDS = 30.0
 
 def tell_owners(*, now: datetime) -> int:
     """Notify the owners of running executions of each maintenance whose announcement is shown; return how many notifications that made."""
-    rows = Announcement.objects.shown(now).filter(no_launches_from__isnull=False)
-    announced = [found for row in rows if (found := maintenance_of(row)) is not None]
+    announced = maintenances(Announcement.objects.shown(now))
     if not announced:
         return 0
     running = _running_by_owner()
-    return sum(_tell(one, running, now) for one in announced)
+    return sum(_tell(maintenance, running, now) for maintenance in announced)
 
 
 def _tell(maintenance: Maintenance, running: dict[int, list[str]], now: datetime) -> int:
-    id = maintenance.announcement_id
-    told = AnnouncementReader.objects.filter(announcement=id, told_at__isnull=False).values_list("user_id", flat=True)
-    left = running.keys() - set(told)
+    notified = AnnouncementReader.objects.filter(announcement=maintenance.announcement_id, told_at__isnull=False)
+    left = running.keys() - set(notified.values_list("user_id", flat=True))
     return sum(_tell_one(maintenance, user, running[user.pk], now) for user in User.objects.filter(pk__in=left))
 
 
@@ -56,10 +54,10 @@ def _tell_one(maintenance: Maintenance, user: User, executions: list[str], now: 
 def _running_by_owner() -> dict[int, list[str]]:
     """Return the names of running executions, without clusters that end with what they are attached to."""
     rows = Execution.objects.unsettled().filter(LIVES, attached_to=None).exclude(state=State.QUEUED)
-    found: defaultdict[int, list[str]] = defaultdict(list)
+    names: defaultdict[int, list[str]] = defaultdict(list)
     for id, kind, title, owner in rows.order_by("requested_at", "pk").values_list("pk", "kind", "title", "owner_id"):
-        found[owner].append(title or object_name_of(kind, id))
-    return found
+        names[owner].append(title or object_name_of(kind, id))
+    return names
 
 
 def periodic(database: Database, clock: Callable[[], datetime]) -> PeriodicTask:

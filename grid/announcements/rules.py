@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from grid.core.reasons import Reader, Reason, Sentence
@@ -11,6 +11,7 @@ from grid.core.translation import ngettext
 from grid.core.wording import as_sentence, listed_up_to, moment_words
 
 MAINTENANCE = "maintenance"
+_NEVER = datetime.max.replace(tzinfo=UTC)
 _NAMED = 5  # executions in a notification
 
 
@@ -29,25 +30,17 @@ class Maintenance:
     def is_over(self, now: datetime) -> bool:
         return self.ends_at is not None and self.ends_at <= now
 
-    def outlasts(self, other: "Maintenance") -> bool:
-        if other.ends_at is None:
-            return False
-        return self.ends_at is None or self.ends_at > other.ends_at
-
 
 def in_force(known: Iterable[Maintenance], now: datetime) -> Maintenance | None:
     """Return the maintenance that refuses launches now; of several the one that ends last, because it decides when they are taken."""
-    found: Maintenance | None = None
-    for one in known:
-        if one.holds(now) and (found is None or one.outlasts(found)):
-            found = one
-    return found
+    holding = [maintenance for maintenance in known if maintenance.holds(now)]
+    return max(holding, key=lambda maintenance: maintenance.ends_at or _NEVER, default=None)
 
 
 def next_one(known: Iterable[Maintenance], now: datetime) -> Maintenance | None:
     """Return the maintenance that is announced to start first."""
-    coming = [one for one in known if one.starts_at > now and not one.is_over(now)]
-    return min(coming, key=lambda one: one.starts_at, default=None)
+    coming = [maintenance for maintenance in known if maintenance.starts_at > now and not maintenance.is_over(now)]
+    return min(coming, key=lambda maintenance: maintenance.starts_at, default=None)
 
 
 def reason_of(maintenance: Maintenance) -> Reason:

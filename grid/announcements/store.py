@@ -2,21 +2,24 @@
 
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from grid.announcements.rules import Maintenance, in_force
 from grid.models import Announcement
 
 
 def announced(now: datetime) -> list[Maintenance]:
     """Return every maintenance that has not ended, in force or announced."""
-    rows = Announcement.objects.not_ended(now).filter(no_launches_from__isnull=False)
-    return [found for row in rows if (found := maintenance_of(row)) is not None]
+    return maintenances(Announcement.objects.not_ended(now))
 
 
-def maintenance_of(row: Announcement) -> Maintenance | None:
-    """Return what an announcement says about launches; None for one that says nothing."""
-    if row.no_launches_from is None:
-        return None
-    return Maintenance(row.pk, row.no_launches_from, row.until_at, row.text)
+def maintenances(rows: QuerySet[Announcement]) -> list[Maintenance]:
+    """Return what these announcements say about launches; some say nothing."""
+    return [
+        Maintenance(row.pk, row.no_launches_from, row.until_at, row.text)
+        for row in rows
+        if row.no_launches_from is not None
+    ]
 
 
 def current_maintenance(now: datetime) -> Maintenance | None:

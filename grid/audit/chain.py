@@ -10,7 +10,7 @@ The account behind the name is not hashed: it is set to nothing when the account
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -65,19 +65,8 @@ class ChainBroken(Exception):
 
 def hash_of(previous: str, entry: SealedEntry) -> str:
     """Return the SHA-256 of the entry and the hash before it, over JSON with sorted keys, no spaces, and ASCII only."""
-    content = {
-        "previous": previous,
-        "number": entry.number,
-        "id": entry.id,
-        "at": _moment(entry.at),
-        "sealed_at": _moment(entry.sealed_at),
-        "actor_name": entry.actor_name,
-        "action": entry.action,
-        "object_type": entry.object_type,
-        "object_id": entry.object_id,
-        "object_name": entry.object_name,
-        "changes": entry.changes,
-    }
+    content = asdict(entry) | {"previous": previous, "at": _moment(entry.at), "sealed_at": _moment(entry.sealed_at)}
+    del content["hash"]
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 

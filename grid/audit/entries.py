@@ -22,7 +22,7 @@ def snapshot(instance: models.Model) -> dict[str, Any]:
         if field.name not in _BOOKKEEPING
     }
     for name in choices_of(instance):
-        values[name] = sorted(str(one) for one in getattr(instance, name).all()) if instance.pk else []
+        values[name] = sorted(map(str, getattr(instance, name).all())) if instance.pk else []
     return values | (instance.people() if isinstance(instance, Project) else {})
 
 

@@ -11,8 +11,8 @@ Two leaders at once, or one that is killed half-way, do no harm: the row with th
 from where it found it, and a number exists once; all of a batch is stored or nothing.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from datetime import datetime
 from itertools import takewhile
 
@@ -54,14 +54,14 @@ def seal(now: datetime, at_most: int = BATCH) -> int:
         return 0
     with transaction.atomic():
         chain = _locked()
-        found = Link(chain.head_number, chain.head_hash)
-        link, rows = found, list(unsealed[:at_most])
+        end = Link(chain.head_number, chain.head_hash)
+        link, rows = end, list(unsealed[:at_most])
         for row in rows:
             row.number, row.sealed_at = link.number + 1, now
             row.hash = hash_of(link.hash, _sealed(row))
             link = Link(row.number, row.hash)
         AuditEntry.objects.bulk_update(rows, ["number", "sealed_at", "hash"])
-        here = AuditChain.objects.filter(pk=_CHAIN, head_number=found.number, head_hash=found.hash)
+        here = AuditChain.objects.filter(pk=_CHAIN, head_number=end.number, head_hash=end.hash)
         if not here.update(head_number=link.number, head_hash=link.hash):
             raise ChainBroken(
                 _("The audit log's chain was moved by another controller. Nothing is lost, and it is tried again.")
@@ -115,13 +115,12 @@ def verify(expected: Iterable[Link] = ()) -> Verified:
                 head=promised.number,
             )
         )
-    beyond = [number for number in sorted(wanted) if number > link.number]
-    if beyond:
+    if beyond := [number for number in wanted if number > link.number]:
         raise ChainBroken(
             _(
                 "Entry {number} is missing: {beyond} was sealed, by the link that you gave.",
                 number=link.number + 1,
-                beyond=beyond[0],
+                beyond=min(beyond),
             )
         )
     return Verified(count, start, link)
@@ -143,17 +142,17 @@ def _next(link: Link) -> "tuple[Link, list[SealedEntry]] | None":
     """Return the entries after the link, and the link that they follow: the anchor, when retention has overtaken; None at the end."""
     rows = list(AuditEntry.objects.filter(number__gt=link.number).order_by("number")[:VERIFIED_AT_ONCE])
     if rows and rows[0].number == link.number + 1:
-        return link, list(_all_sealed(rows))
+        return link, [_sealed(row) for row in rows]
     # Read after the entries, so an entry that retention deleted before it was read is behind this anchor.
     anchor = _ends()[0]
     if anchor.number > link.number:
-        return anchor, [entry for entry in _all_sealed(rows) if entry.number > anchor.number]
-    return (link, list(_all_sealed(rows))) if rows else None
+        return anchor, [entry for entry in map(_sealed, rows) if entry.number > anchor.number]
+    return (link, [_sealed(row) for row in rows]) if rows else None
 
 
 def _ends() -> tuple[Link, Link]:
     """Return the anchor and the head."""
-    chain = AuditChain.objects.filter(pk=_CHAIN).first() or _new()
+    chain = AuditChain.objects.filter(pk=_CHAIN).first() or AuditChain(anchor_hash=GENESIS, head_hash=GENESIS)
     return Link(chain.anchor_number, chain.anchor_hash), Link(chain.head_number, chain.head_hash)
 
 
@@ -162,27 +161,7 @@ def _locked() -> AuditChain:
     return AuditChain.objects.select_for_update(no_key=True).get(pk=_CHAIN)
 
 
-def _new() -> AuditChain:
-    return AuditChain(pk=_CHAIN, anchor_hash=GENESIS, head_hash=GENESIS)
-
-
-def _all_sealed(rows: Iterable[AuditEntry]) -> Iterator[SealedEntry]:
-    return map(_sealed, rows)
-
-
 def _sealed(row: AuditEntry) -> SealedEntry:
     if row.number is None or row.sealed_at is None:
         raise ChainBroken(_("The entry with id {pk} has a number and no time of sealing.", pk=row.pk))
-    return SealedEntry(
-        number=row.number,
-        id=row.pk,
-        at=row.at,
-        sealed_at=row.sealed_at,
-        actor_name=row.actor_name,
-        action=row.action,
-        object_type=row.object_type,
-        object_id=row.object_id,
-        object_name=row.object_name,
-        changes=row.changes,
-        hash=row.hash,
-    )
+    return SealedEntry(**{field.name: getattr(row, field.name) for field in fields(SealedEntry)})

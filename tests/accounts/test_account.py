@@ -16,7 +16,6 @@ from tests.support import hashing
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 NEW = "a new and long password"
-PAGES = ("/account/", "/account/password/")
 
 
 def log_in(user: User, *, address: str = "10.0.0.1", agent: str = FIREFOX) -> Client:
@@ -37,18 +36,6 @@ def is_logged_in(client: Client) -> bool:
 def change_password(client: Client, old: str, new: str = NEW, again: str = "") -> Any:
     form = {"old_password": old, "new_password1": new, "new_password2": again or new}
     return client.post("/account/password/", form)
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_account_pages_are_for_everybody_logged_in(people: People, path: str) -> None:
-    assert Client().get(path)["Location"] == f"/login/?next={path}"
-    for user in (people.owner, people.teammate, people.stranger, people.operator, people.admin):
-        assert log_in(user).get(path).status_code == 200
-
-
-@pytest.mark.parametrize("path", ["/account/sessions/end/", "/account/sessions/end-others/", "/account/password/"])
-def test_nobody_changes_anything_without_logging_in(people: People, path: str) -> None:
-    assert Client().post(path)["Location"] == f"/login/?next={path}"
 
 
 def test_session_list_shows_only_own_browsers_and_addresses(people: People) -> None:

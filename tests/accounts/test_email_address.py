@@ -42,8 +42,8 @@ def letters(now: datetime | None = None) -> dict[str, Any]:
     """Send what is due, as the controller does; return the letters that arrived by their address."""
     mail.outbox.clear()
     at = now or timezone.now()
-    while found := take_due("email", busy=(), at_most=9, now=at):
-        for parcel in found:
+    while parcels := take_due("email", busy=(), at_most=9, now=at):
+        for parcel in parcels:
             result = parcel.problem or send(parcel.address, parcel.payloads, parcel.message)
             record_result(parcel, result, now=at)
     return {letter.to[0]: letter for letter in mail.outbox}

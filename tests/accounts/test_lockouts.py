@@ -55,8 +55,8 @@ def locked(answer: Any) -> bool:
 
 def later(by: timedelta) -> None:
     """Time goes on: everything known is older."""
-    for one in (*AccessAttempt.objects.all(), *AccessLog.objects.all()):
-        type(one).objects.filter(pk=one.pk).update(attempt_time=one.attempt_time - by)
+    for row in (*AccessAttempt.objects.all(), *AccessLog.objects.all()):
+        type(row).objects.filter(pk=row.pk).update(attempt_time=row.attempt_time - by)
 
 
 def test_locked_name_refuses_even_the_right_password(few: People) -> None:
@@ -204,14 +204,14 @@ def test_guessing_at_once_is_no_way_around_the_limit(few: People, settings: Sett
     settings.PASSWORD_HASHERS = [hashing.PATH]
     before = hashing.CountingHasher.count
 
-    def one(_: int) -> int:
+    def guess_once(_: int) -> int:
         try:
             return guess("nobody", 1)[0]
         finally:
             connection.close()
 
     with database_on_file(tmp_path / "grid.sqlite3"), ThreadPoolExecutor(12) as threads:
-        answers = list(threads.map(one, range(12)))
+        answers = list(threads.map(guess_once, range(12)))
     assert hashing.CountingHasher.count - before <= 3
     assert set(answers) <= {200, 429, 503}
     assert answers.count(200) <= 2
@@ -235,12 +235,12 @@ def test_each_kind_of_lock_can_be_ended(few: People) -> None:
         guess(name, 3)
     for number in range(2):
         guess("alice", 2, address=f"198.51.100.{number}")
-    found = {(lock.scope, lock.name, lock.address) for lock in locks(timezone.now())}
+    in_force = {(lock.scope, lock.name, lock.address) for lock in locks(timezone.now())}
     assert {
         (Scope.ADDRESS, "", ELSEWHERE),
         (Scope.NAME, "alice", ""),
         (Scope.NAME_AT_ADDRESS, "bob", ELSEWHERE),
-    } <= found
+    } <= in_force
     lockouts.unlock(Scope.NAME, "alice", "", actor=few.admin)
     assert {lock.name for lock in locks(timezone.now())} == {"bob"}
     lockouts.unlock(Scope.ADDRESS, "", ELSEWHERE, actor=few.admin)

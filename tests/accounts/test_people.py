@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from dashboard.accounts import people as accounts
-from dashboard.accounts.viewmodels.people import deactivation_sentences, projects_words, valid_for
+from dashboard.accounts.viewmodels.people import deactivation_sentences, person_row, valid_for
 from dashboard.shell.access import Role, role_of
 from grid.accounts.backend import DEMO_GROUP
 from grid.core.hashing import HashingQueue
@@ -29,9 +29,9 @@ def admin(people: People) -> Client:
 
 
 def link_in(page: str) -> str:
-    found = re.search(r'id="link">http://[^/]+(/join/[^<]+)<', page)
-    assert found, page
-    return found[1]
+    match = re.search(r'id="link">http://[^/]+(/join/[^<]+)<', page)
+    assert match, page
+    return match[1]
 
 
 def invite(admin: Client, username: str = "nina", role: str = "practitioner") -> str:
@@ -50,8 +50,8 @@ def join(client: Client, link: str, password: str = PASSWORD) -> int:
 
 
 def history(user: User) -> list[tuple[str, dict[str, list[object]]]]:
-    found = AuditEntry.objects.filter(object_type="user", object_id=str(user.pk)).order_by("id")
-    return [(entry.actor_name, entry.changes) for entry in found]
+    entries = AuditEntry.objects.filter(object_type="user", object_id=str(user.pk)).order_by("id")
+    return [(entry.actor_name, entry.changes) for entry in entries]
 
 
 def test_an_invited_person_joins_and_is_logged_in(admin: Client) -> None:
@@ -141,7 +141,7 @@ def test_password_reset_ends_all_sessions_only_when_used(admin: Client, people: 
     assert here.get("/account/").status_code == 200
     assert history(people.owner)[-1] == (people.owner.username, {"password": ["old", "set by link"]})
     hashes = [people.owner.password, User.objects.get(pk=people.owner.pk).password]
-    assert not any(one in str(history(people.owner)) for one in hashes)
+    assert not any(password in str(history(people.owner)) for password in hashes)
 
 
 @pytest.mark.parametrize(
@@ -276,8 +276,8 @@ def test_thousands_of_people_are_paged_with_few_queries(
         page = admin.get("/people/?page=3").content.decode()
     assert page.count('<th scope="row">') == 50
     assert "101 to 150 of 2,0" in page
-    found = admin.get("/people/?text=USER-1234").content.decode()
-    assert found.count('<th scope="row">') == 1
+    matching = admin.get("/people/?text=USER-1234").content.decode()
+    assert matching.count('<th scope="row">') == 1
 
 
 @pytest.mark.parametrize("query", ["text=%00", "page=-1", "page=x", "page=9999", "role=root", "state=x", "text=%25"])
@@ -301,8 +301,8 @@ def test_the_list_is_narrowed_by_role_and_state(admin: Client, people: People) -
 def test_words() -> None:
     assert valid_for(3 * 24 * 3600) == "3 days"
     assert valid_for(7200) == "2 hours"
-    assert projects_words(["A", "B", "C", "D"]) == "A, B and 2 more"
-    assert projects_words(["A", "B"]) == "A and B"
+    assert person_row(User(), "admin", ["A", "B", "C", "D"]).projects == "A, B and 2 more"
+    assert person_row(User(), "admin", ["A", "B"]).projects == "A and B"
     assert deactivation_sentences(sessions=2, waiting=1, running=2, grace=timedelta(minutes=10), owned=["Churn"]) == [
         "2 sessions end now, and they cannot log in.",
         "1 execution in the queue is cancelled now.",

@@ -45,7 +45,7 @@ def at_once(*work: Callable[[], Any]) -> list[Any]:
 
 @pytest.mark.parametrize("number", [2, 3])
 def test_admins_who_demote_each_other_leave_one(number: int) -> None:
-    admins = [User.objects.create_superuser(f"admin-{one}") for one in range(number)]
+    admins = [User.objects.create_superuser(f"admin-{index}") for index in range(number)]
     pairs = list(zip(admins, [*admins[1:], admins[0]], strict=True))
 
     def demote(actor: User, other: User) -> Callable[[], Any]:

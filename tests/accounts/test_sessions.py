@@ -211,5 +211,5 @@ def test_purging_takes_what_has_ended_and_nothing_else(session: Client, people: 
     age(old, created=ABSOLUTE)
     age(idle, seen=IDLE)
     assert purge(timezone.now()) == 2
-    assert [one.pk for one in Session.objects.all()] == [key_of(session)]
+    assert [kept.pk for kept in Session.objects.all()] == [key_of(session)]
     assert purge(datetime.now(UTC) + ABSOLUTE) == 1

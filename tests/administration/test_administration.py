@@ -19,6 +19,23 @@ from tests.executions.executing import make_project
 pytestmark = pytest.mark.usefixtures("two_pools")
 
 
+def make_new(admin: Client, owner: User, **fields: Any) -> Any:
+    """Post the form of a new project."""
+    entries = {"id": "churn", "name": "Churn", "owner": owner.pk, "volume_size": "10Gi"}
+    return admin.post("/projects/new/", entries | fields)
+
+
+def edit(admin: Client, project: Project, owner: User, **fields: Any) -> None:
+    """Post the form of a project's page that was opened a moment ago; roles that are not named are empty."""
+    version = admin.get("/projects/churn/").context["version"]
+    entries = {"name": project.name, "owner": owner.pk, "volume_size": "10Gi", "version": version}
+    assert admin.post("/projects/churn/", entries | fields).status_code == 302
+
+
+def take_back(admin: Client, entry: AuditEntry) -> str:
+    return admin.post(f"/projects/churn/take-back/{entry.pk}/", follow=True).content.decode()
+
+
 def test_an_environment_keeps_its_command_line_by_line(admin: Client) -> None:
     entries = {
         "id": "lab",
@@ -105,28 +122,15 @@ def test_wrong_frameworks_are_said_at_their_field(admin: Client, typed: str, sen
 
 
 def test_a_project_has_members(admin: Client, people: People) -> None:
-    entries = {
-        "id": "churn",
-        "name": "<script>alert(1)</script>",
-        "owner": people.owner.pk,
-        "contributors": [people.teammate.pk],
-        "volume_size": "10Gi",
-    }
-    assert admin.post("/projects/new/", entries).status_code == 302
+    answer = make_new(admin, people.owner, name="<script>alert(1)</script>", contributors=[people.teammate.pk])
+    assert answer.status_code == 302
     assert Project.objects.get().people() == {"owner": "alice", "contributors": ["bob"], "viewers": []}
     page = admin.get("/projects/").content.decode()
     assert "<script>alert" not in page
 
 
 def test_a_member_of_no_possible_number_is_refused(admin: Client, people: People) -> None:
-    entries = {
-        "id": "churn",
-        "name": "Churn",
-        "owner": people.owner.pk,
-        "contributors": ["9" * 400],
-        "volume_size": "10Gi",
-    }
-    answer = admin.post("/projects/new/", entries)
+    answer = make_new(admin, people.owner, contributors=["9" * 400])
     assert answer.status_code == 400
     assert answer.context["form"].errors["contributors"]
 
@@ -139,16 +143,7 @@ def test_projects_with_more_members_than_query_parameters_are_listed(admin: Clie
 
 def test_change_of_roles_is_recorded_and_undone(admin: Client, people: People) -> None:
     project = make_project(people.owner, people.teammate)
-    page = admin.get("/projects/churn/")
-    entries = {
-        "name": project.name,
-        "owner": people.teammate.pk,
-        "contributors": [people.stranger.pk],
-        "viewers": [people.owner.pk],
-        "volume_size": "10Gi",
-        "version": page.context["version"],
-    }
-    assert admin.post("/projects/churn/", entries).status_code == 302
+    edit(admin, project, people.teammate, contributors=[people.stranger.pk], viewers=[people.owner.pk])
     assert project.people() == {"owner": "bob", "contributors": ["charlie"], "viewers": ["alice"]}
     entry = AuditEntry.objects.get()
     assert entry.changes == {
@@ -156,65 +151,44 @@ def test_change_of_roles_is_recorded_and_undone(admin: Client, people: People) -
         "contributors": [["bob"], ["charlie"]],
         "viewers": [[], ["alice"]],
     }
-    assert admin.post(f"/projects/churn/take-back/{entry.pk}/").status_code == 302
+    assert "is undone" in take_back(admin, entry)
     assert project.people() == {"owner": "alice", "contributors": ["bob"], "viewers": []}
 
 
 def test_secret_change_is_shown_and_cannot_be_undone(admin: Client, people: People) -> None:
-    project = make_project(people.owner)
-    given: dict[str, Any] = {
-        "owner": None,
-        "project": project,
-        "is_file": False,
-        "value": "s3cret",
-        "now": timezone.now(),
-    }
-    storedsecrets.put(by=people.owner, name="DB_PASSWORD", **given)
+    given: dict[str, Any] = {"owner": None, "project": make_project(people.owner), "is_file": False, "value": "s3cret"}
+    storedsecrets.put(by=people.owner, name="DB_PASSWORD", now=timezone.now(), **given)
     entry = AuditEntry.objects.get()
-    address = f"/projects/churn/take-back/{entry.pk}/"
     page = admin.get("/projects/churn/").content.decode()
-    assert "DB_PASSWORD" in page and address not in page
-    answer = admin.post(address, follow=True)
-    assert answer.status_code == 200
-    assert "This cannot be undone: the history does not keep what was there." in answer.content.decode()
+    assert "DB_PASSWORD" in page and f"/projects/churn/take-back/{entry.pk}/" not in page
+    assert "This cannot be undone: the history does not keep what was there." in take_back(admin, entry)
     assert AuditEntry.objects.count() == 1
 
 
 def test_undoing_role_changes_keeps_roles_given_since(admin: Client, people: People) -> None:
     project = make_project(people.owner)
-    values = {"name": project.name, "owner": people.owner.pk, "volume_size": "10Gi"}
     for contributors in ([people.teammate.pk], [people.teammate.pk, people.stranger.pk]):
-        version = admin.get("/projects/churn/").context["version"]
-        admin.post("/projects/churn/", {**values, "contributors": contributors, "version": version})
-    older = AuditEntry.objects.order_by("pk")[0]
-    answer = admin.post(f"/projects/churn/take-back/{older.pk}/", follow=True)
-    assert "is undone" in answer.content.decode()
+        edit(admin, project, people.owner, contributors=contributors)
+    assert "is undone" in take_back(admin, AuditEntry.objects.order_by("pk")[0])
     assert project.people()["contributors"] == ["charlie"]
 
 
 @pytest.mark.parametrize(("removed_from", "now"), [("contributors", "viewers"), ("viewers", "contributors")])
 def test_undoing_a_removal_keeps_a_role_given_since(admin: Client, people: People, removed_from: str, now: str) -> None:
     project = make_project(people.owner)
-    values = {"name": project.name, "owner": people.owner.pk, "volume_size": "10Gi"}
     for chosen in ({removed_from: [people.teammate.pk]}, {}, {now: [people.teammate.pk]}):
-        version = admin.get("/projects/churn/").context["version"]
-        assert admin.post("/projects/churn/", {**values, **chosen, "version": version}).status_code == 302
+        edit(admin, project, people.owner, **chosen)
     removal = AuditEntry.objects.order_by("pk")[1]
-    answer = admin.post(f"/projects/churn/take-back/{removal.pk}/", follow=True)
-    assert "the people of the project have changed since" in answer.content.decode()
+    assert "the people of the project have changed since" in take_back(admin, removal)
     assert project.people()[now] == ["bob"]
 
 
 def test_undoing_gives_no_role_to_a_namesake_account(admin: Client, people: People) -> None:
     project = make_project(people.owner, people.teammate)
-    version = admin.get("/projects/churn/").context["version"]
-    entries = {"name": project.name, "owner": people.owner.pk, "volume_size": "10Gi", "version": version}
-    assert admin.post("/projects/churn/", entries).status_code == 302
+    edit(admin, project, people.owner)
     User.objects.filter(pk=people.teammate.pk).update(username="robert")
     User.objects.create(username="bob")
-    removal = AuditEntry.objects.get()
-    answer = admin.post(f"/projects/churn/take-back/{removal.pk}/", follow=True)
-    assert "the account bob no longer exists" in answer.content.decode()
+    assert "the account bob no longer exists" in take_back(admin, AuditEntry.objects.get())
     assert project.people()["contributors"] == []
 
 
@@ -272,23 +246,26 @@ def test_closed_accounts_keep_roles_when_project_is_edited(admin: Client, people
 
 def test_owner_who_gives_a_project_away_stays_a_contributor(admin: Client, people: People) -> None:
     project = make_project(people.owner)
-    version = admin.get("/projects/churn/").context["version"]
-    entries = {"name": project.name, "owner": people.teammate.pk, "volume_size": "10Gi", "version": version}
-    assert admin.post("/projects/churn/", entries).status_code == 302
+    edit(admin, project, people.teammate)
     assert project.people() == {"owner": "bob", "contributors": ["alice"], "viewers": []}
     assert "alice was the owner and is a contributor now" in admin.get("/projects/").content.decode()
 
 
-def test_an_owner_is_no_viewer(admin: Client, people: People) -> None:
-    entries = {
-        "id": "churn",
-        "name": "Churn",
-        "owner": people.owner.pk,
-        "volume_size": "10Gi",
-        "viewers": [people.owner.pk],
-    }
-    answer = admin.post("/projects/new/", entries)
-    assert answer.context["form"].errors["viewers"] == ["alice is the owner, and cannot be a viewer as well."]
+@pytest.mark.parametrize(
+    ("contributor", "viewer", "sentence"),
+    [
+        (None, "owner", "alice is the owner, and cannot be a viewer as well."),
+        ("teammate", "teammate", "Choose one role for bob: contributor or viewer."),
+    ],
+)
+def test_nobody_has_two_roles_in_a_project(
+    admin: Client, people: People, contributor: str | None, viewer: str, sentence: str
+) -> None:
+    contributors = [getattr(people, contributor).pk] if contributor else []
+    answer = make_new(admin, people.owner, contributors=contributors, viewers=[getattr(people, viewer).pk])
+    assert answer.status_code == 400
+    assert answer.context["form"].errors["viewers"] == [sentence]
+    assert not Project.objects.exists()
 
 
 def test_save_between_check_and_write_is_not_overwritten(people: People) -> None:
@@ -302,12 +279,3 @@ def test_save_between_check_and_write_is_not_overwritten(people: People) -> None
     assert _save(mine, people.admin, version=shown) is None
     assert Project.objects.get().name == "Theirs"
     assert not AuditEntry.objects.exists()
-
-
-def test_nobody_has_two_roles_in_a_project(admin: Client, people: People) -> None:
-    both = {"contributors": [people.teammate.pk], "viewers": [people.teammate.pk]}
-    entries = {"id": "churn", "name": "Churn", "owner": people.owner.pk, "volume_size": "10Gi", **both}
-    answer = admin.post("/projects/new/", entries)
-    assert answer.status_code == 400
-    assert answer.context["form"].errors["viewers"] == ["Choose one role for bob: contributor or viewer."]
-    assert not Project.objects.exists()

@@ -1,18 +1,17 @@
 """Tiers, settings and changes in words."""
 
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from dashboard.administration.viewmodel import FieldChange, amount, history_lines, number
+from dashboard.administration.viewmodel import FieldChange, amount, history_line, number
 from dashboard.tiers.viewmodels.tiers import pool_words, tier_words
 from dashboard.usage.viewmodels.prices import price_words
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, ShapeTally
 from grid.kube.objects import Metadata, Node, NodeStatus
-from tests.support.builders import MOMENT
+from grid.models import AuditEntry
 
 
 @dataclass(frozen=True)
@@ -28,20 +27,6 @@ class Tier:
     ephemeral_storage: str = "10Gi"
     cost_per_hour: Decimal = Decimal("0.1900")
     kinds: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Entry:
-    changes: dict[str, Any] = field(default_factory=dict)
-    action: str = "changed"
-    pk: int = 1
-    at: datetime = MOMENT
-    actor_name: str = "ada"
-    object_id: str = "small"
-    object_name: str = "Small"
-
-    def get_action_display(self) -> str:
-        return self.action.title()
 
 
 def test_tier_words_have_units_and_memory_per_core() -> None:
@@ -108,7 +93,7 @@ def test_a_pool_is_told_by_its_largest_node(nodes: list[dict[str, str]], maximum
 def test_empty_pool_is_described_by_its_last_seen_node() -> None:
     seen = NodeShape({"cpu": 8000, "memory": 32 * 2**30, "amd.com/gpu": 1}, {}, (), 0, 0)
     pools = [PoolShapes("p", (), maximum, seen, "24 November 2026") for maximum in (2, 0)]
-    assert [one.size for one in pool_words(pools)] == [
+    assert [pool.size for pool in pool_words(pools)] == [
         "no node now, at most 2; when last seen on 24 November 2026: 8 cores, 32 GiB, 1 GPU amd.com/gpu",
         "no node now, at most 0",
     ]
@@ -145,11 +130,11 @@ def test_amount_of_seconds_is_also_worded_in_larger_units(value: int, unit: str,
     ],
 )  # fmt: skip
 def test_a_change_is_told_as_its_reader_would(name: str, values: list[Any], change: FieldChange) -> None:
-    [line] = history_lines([Entry({name: values})], {"memory": "Memory"}, is_reversible=True)
+    line = history_line(AuditEntry(action="changed", changes={name: values}), {"memory": "Memory"}, is_reversible=True)
     assert line.changes == (change,)
     assert line.can_be_taken_back
 
 
 def test_creation_cannot_be_undone_and_lists_no_fields() -> None:
-    [line] = history_lines([Entry({"name": [None, "Small"]}, action="created")], {}, is_reversible=True)
+    line = history_line(AuditEntry(action="created", changes={"name": [None, "Small"]}), {}, is_reversible=True)
     assert (line.changes, line.can_be_taken_back) == ((), False)

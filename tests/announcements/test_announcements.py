@@ -42,7 +42,7 @@ def record(id: str = "a", **fields: Any) -> AnnouncementRecord:
 def shown_ids(*records: AnnouncementRecord, user: int = 1, at: Any = MOMENT) -> list[str]:
     banners = banners_fragment(records, user, at).context
     assert isinstance(banners, Banners)
-    return [one.id for one in banners.banners]
+    return [banner.id for banner in banners.banners]
 
 
 def text_of(user: User, path: str = "/help/") -> str:
@@ -57,10 +57,10 @@ def publish(client: Client, text: str = "The registry is slow.", **fields: Any) 
 
 
 def test_announcement_is_shown_from_start_until_before_end() -> None:
-    one = record(until_at=MOMENT + HOUR)
-    assert shown_ids(one, at=MOMENT - timedelta(seconds=1)) == []
-    assert shown_ids(one, at=MOMENT) == ["a"]
-    assert shown_ids(one, at=MOMENT + HOUR) == []
+    announcement = record(until_at=MOMENT + HOUR)
+    assert shown_ids(announcement, at=MOMENT - timedelta(seconds=1)) == []
+    assert shown_ids(announcement, at=MOMENT) == ["a"]
+    assert shown_ids(announcement, at=MOMENT + HOUR) == []
     assert shown_ids(record(), at=MOMENT + 9000 * HOUR) == ["a"], "without an end it stays until somebody ends it"
 
 

@@ -58,7 +58,7 @@ def announce(
     return Announcement.objects.create(text=text, **given)
 
 
-def told() -> list[tuple[str, str]]:
+def sent() -> list[tuple[str, str]]:
     rows = Notification.objects.filter(event="maintenance").order_by("pk")
     return list(rows.values_list("user__username", "sentence"))
 
@@ -67,8 +67,8 @@ def told() -> list[tuple[str, str]]:
 
 
 def test_maintenance_holds_from_its_start_until_before_its_end() -> None:
-    one = maintenance(1, 2)
-    assert [in_force([one], NOW + hours * HOUR) for hours in (0, 1, 2)] == [None, one, None]
+    planned = maintenance(1, 2)
+    assert [in_force([planned], NOW + hours * HOUR) for hours in (0, 1, 2)] == [None, planned, None]
     assert in_force([maintenance(1, None)], NOW + 9000 * HOUR) is not None
 
 
@@ -176,9 +176,9 @@ async def test_controller_holds_launch_in_maintenance_and_starts_it_afterwards(s
 @pytest.fixture
 def job(shop: Shop) -> Job:
     shop.launch(kind="job", environment=shop.job, title="Train", job=JobSettings(command="python train.py"))
-    found = Job.objects.get()
-    end(found)
-    return found
+    job = Job.objects.get()
+    end(job)
+    return job
 
 
 def end(job: Job) -> None:
@@ -265,7 +265,7 @@ def test_owner_of_running_executions_is_notified_once(shop: Shop) -> None:
         "2 running executions of yours continue: Explore and Train. "
         "Once they have stopped, they cannot be launched again before it ends."
     )
-    assert told() == [("alice", sentence)]
+    assert sent() == [("alice", sentence)]
     running(shop, shop.people.teammate)
     assert tell_owners(now=NOW + 5 * MINUTE) == 1, "who starts something afterwards is told, too"
     assert tell_owners(now=NOW + 9 * HOUR) == 0
@@ -289,7 +289,7 @@ def test_killed_controller_notifies_the_rest_and_nobody_twice(shop: Shop, monkey
         with pytest.raises(KeyboardInterrupt):
             tell_owners(now=NOW)
     assert tell_owners(now=NOW) == 1
-    assert sorted(name for name, _ in told()) == ["alice", "bob"]
+    assert sorted(name for name, _ in sent()) == ["alice", "bob"]
 
 
 @pytest.fixture
@@ -303,7 +303,7 @@ def test_two_controllers_at_once_tell_each_owner_once(on_file: Shop) -> None:
     running(on_file, on_file.people.teammate)
     announce()
     at_once(*[lambda: tell_owners(now=NOW)] * 3)
-    assert sorted(name for name, _ in told()) == ["alice", "bob"]
+    assert sorted(name for name, _ in sent()) == ["alice", "bob"]
     assert AnnouncementReader.objects.filter(told_at__isnull=False).count() == 2
 
 
@@ -322,4 +322,4 @@ async def test_keeper_survives_a_failing_database_and_tells_later(shop: Shop) ->
     task = asyncio.create_task(repeat(periodic(database, lambda: NOW)))
     await asyncio.sleep(70)
     task.cancel()
-    assert [name for name, _ in told()] == ["alice"]
+    assert [name for name, _ in sent()] == ["alice"]

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -115,7 +116,7 @@ def walked(view: AuditView, **bounds: int) -> Iterator[AuditEntry]:
             return
         again = AuditPosition.parse(str(page.older))
         assert again == page.older
-        view = view.begins_at(again)
+        view = replace(view, before=again)
     raise AssertionError("it never ends")
 
 

@@ -45,8 +45,8 @@ def broken(entries: list[SealedEntry]) -> str:
 
 
 @given(contents)
-def test_an_untouched_chain_holds_from_each_of_its_links(found: list[Any]) -> None:
-    entries = chain(found)
+def test_an_untouched_chain_holds_from_each_of_its_links(drawn: list[Any]) -> None:
+    entries = chain(drawn)
     last = Link(entries[-1].number, entries[-1].hash)
     for place, entry in enumerate(entries):
         assert follow(Link(entry.number, entry.hash), entries[place + 1 :]) == last
@@ -64,8 +64,8 @@ _CHANGED: dict[str, Any] = {
 
 
 @given(contents, st.data())
-def test_any_change_of_an_entry_is_found_and_named(found: list[Any], data: st.DataObject) -> None:
-    entries = chain(found)
+def test_any_change_of_an_entry_is_found_and_named(drawn: list[Any], data: st.DataObject) -> None:
+    entries = chain(drawn)
     place = data.draw(st.integers(0, len(entries) - 1))
     name = data.draw(st.sampled_from(sorted(_CHANGED)))
     entries[place] = replace(entries[place], **{name: _CHANGED[name](getattr(entries[place], name))})
@@ -73,8 +73,8 @@ def test_any_change_of_an_entry_is_found_and_named(found: list[Any], data: st.Da
 
 
 @given(contents, st.data())
-def test_removed_entry_is_detected_unless_it_was_last(found: list[Any], data: st.DataObject) -> None:
-    entries = chain(found)
+def test_removed_entry_is_detected_unless_it_was_last(drawn: list[Any], data: st.DataObject) -> None:
+    entries = chain(drawn)
     place = data.draw(st.integers(0, len(entries) - 2))
     del entries[place]
     assert broken(entries).startswith(f"Entry {place + 1} is missing: after {place} comes {place + 2}.")
@@ -84,13 +84,13 @@ def test_removed_entry_is_detected_unless_it_was_last(found: list[Any], data: st
 
 
 @given(contents, st.data())
-def test_swapped_entries_are_found(found: list[Any], data: st.DataObject) -> None:
-    entries = chain(found)
-    one = data.draw(st.integers(0, len(entries) - 2))
-    other = data.draw(st.integers(one + 1, len(entries) - 1))
-    first, second = entries[one], entries[other]
-    entries[one], entries[other] = replace(second, number=first.number), replace(first, number=second.number)
-    assert broken(entries).startswith(f"Entry {one + 1} is not as it was sealed")
+def test_swapped_entries_are_found(drawn: list[Any], data: st.DataObject) -> None:
+    entries = chain(drawn)
+    place = data.draw(st.integers(0, len(entries) - 2))
+    other = data.draw(st.integers(place + 1, len(entries) - 1))
+    first, second = entries[place], entries[other]
+    entries[place], entries[other] = replace(second, number=first.number), replace(first, number=second.number)
+    assert broken(entries).startswith(f"Entry {place + 1} is not as it was sealed")
 
 
 def test_time_zone_and_key_order_do_not_change_hash() -> None:

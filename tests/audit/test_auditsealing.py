@@ -182,10 +182,10 @@ def test_retention_leaves_an_anchor_for_the_chain() -> None:
     write(1)
     kept, limit = Link(1, AuditEntry.objects.get(number=1).hash), NOW - timedelta(days=1)
     assert [drop_sealed(limit, 1) for _ in range(3)] == [1, 1, 0]
-    said = verified(kept)
-    assert said.startswith("2 sealed entries verified")
-    assert "Retention has deleted those up to 2" in said
-    assert f"Not compared, because retention has deleted that entry: {kept}" in said
+    output = verified(kept)
+    assert output.startswith("2 sealed entries verified")
+    assert "Retention has deleted those up to 2" in output
+    assert f"Not compared, because retention has deleted that entry: {kept}" in output
     assert drop_sealed(NOW + timedelta(days=1), 9) == 2
     assert verified().startswith("0 sealed entries verified")
     assert seal(NOW) == 1
@@ -199,9 +199,9 @@ def test_retention_may_overtake_who_verifies(monkeypatch: pytest.MonkeyPatch) ->
     ends = auditsealing._ends
 
     def overtaken() -> tuple[Link, Link]:
-        found = ends()
+        links = ends()
         drop_sealed(NOW + timedelta(days=1), 1)
-        return found
+        return links
 
     monkeypatch.setattr(auditsealing, "_ends", overtaken)
     assert verify().head.number == 6

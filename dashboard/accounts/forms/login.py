@@ -93,6 +93,6 @@ def _refuse_locked_out(request: HttpRequest, name: str) -> None:
 def _locked_error(request: HttpRequest | None) -> ValidationError | None:
     """Return the error for a locked-out request; None when it is not locked out."""
     lock = lock_met_by(request)
-    return (
-        None if lock is None else ValidationError(lock_sentence(lock.scope, lock.until - timezone.now()), code="locked")
-    )
+    if lock is None:
+        return None
+    return ValidationError(lock_sentence(lock.scope, lock.until - timezone.now()), code="locked")

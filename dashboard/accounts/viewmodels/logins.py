@@ -3,12 +3,13 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Protocol
+from datetime import timedelta
 
+from grid.accounts.lockouts import Lock
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
+from grid.models import Session
 
 _LOCKED = {
     "name at address": _("for this name from your address"),
@@ -33,58 +34,21 @@ _SYSTEMS = (
 )
 
 
-class LockLike(Protocol):
-    """The part of `grid.accounts.lockouts.Lock` that is used here."""
-
-    @property
-    def scope(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def address(self) -> str: ...
-    @property
-    def failures(self) -> int: ...
-    @property
-    def until(self) -> datetime: ...
-
-
-class SessionLike(Protocol):
-    """The part of a stored session that is used here."""
-
-    @property
-    def pk(self) -> str: ...
-    @property
-    def created_at(self) -> datetime: ...
-    @property
-    def seen_at(self) -> datetime: ...
-    @property
-    def address(self) -> str: ...
-    @property
-    def agent(self) -> str: ...
-
-
 @dataclass(frozen=True, slots=True)
 class LockRow:
-    """A lock in words, for admins; `scope`, `name` and `address` identify the lock to end."""
+    """A lock in words, for admins."""
 
+    lock: Lock
     title: str
     failures: str
-    until: datetime
-    scope: str
-    name: str
-    address: str
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
     """One of the user's own sessions."""
 
-    key: str
+    session: Session
     browser: str
-    agent: str
-    address: str
-    since: datetime
-    seen_at: datetime
     is_this: bool
 
 
@@ -98,35 +62,14 @@ def lock_sentence(scope: str, left: timedelta) -> str:
     )
 
 
-def lock_rows(locks: Iterable[LockLike]) -> list[LockRow]:
-    return [
-        LockRow(
-            _title(lock),
-            plural(lock.failures, "wrong password", "wrong passwords"),
-            lock.until,
-            lock.scope,
-            lock.name,
-            lock.address,
-        )
-        for lock in locks
-    ]
+def lock_rows(locks: Iterable[Lock]) -> list[LockRow]:
+    return [LockRow(lock, _title(lock), plural(lock.failures, "wrong password", "wrong passwords")) for lock in locks]
 
 
-def session_rows(sessions: Iterable[SessionLike], this: str) -> list[SessionRow]:
+def session_rows(sessions: Iterable[Session], this: str) -> list[SessionRow]:
     """Return the sessions in words: the current one (`this`) first, then the most recently used first."""
-    rows = [
-        SessionRow(
-            key=one.pk,
-            browser=browser_words(one.agent),
-            agent=one.agent,
-            address=one.address or _("unknown"),
-            since=one.created_at,
-            seen_at=one.seen_at,
-            is_this=one.pk == this,
-        )
-        for one in sessions
-    ]
-    return sorted(rows, key=lambda row: (row.is_this, row.seen_at), reverse=True)
+    rows = [SessionRow(session, browser_words(session.agent), session.pk == this) for session in sessions]
+    return sorted(rows, key=lambda row: (row.is_this, row.session.seen_at), reverse=True)
 
 
 def browser_words(agent: str) -> str:
@@ -138,7 +81,7 @@ def browser_words(agent: str) -> str:
     return browser or agent.split(" ")[0][:40] or _("Unknown browser")
 
 
-def _title(lock: LockLike) -> str:
+def _title(lock: Lock) -> str:
     if lock.name and lock.address:
         return _("{name} at {address}", name=lock.name, address=lock.address)
     return (

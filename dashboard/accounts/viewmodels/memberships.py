@@ -28,7 +28,7 @@ class ProjectWork:
     waiting: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.queued or self.running or self.schedules or self.waiting)
+        return self != ProjectWork()
 
 
 def member_sentences(
@@ -57,41 +57,31 @@ def member_sentences(
 
 def work_sentences(work: ProjectWork, grace: timedelta) -> list[str]:
     """Return what ends when a person no longer contributes to a project."""
-    sentences = []
-    if work.running:
-        sentences.append(
-            ngettext(
-                "{count:,} active execution of theirs is stopped after {grace}, unless you undo this before then.",
-                "{count:,} active executions of theirs are stopped after {grace}, unless you undo this before then.",
-                work.running,
-                grace=duration(grace),
-            )
-        )
-    if work.queued:
-        sentences.append(
-            ngettext(
-                "{count:,} execution in the queue is cancelled now.",
-                "{count:,} executions in the queue are cancelled now.",
-                work.queued,
-            )
-        )
-    if work.waiting:
-        sentences.append(
-            ngettext(
-                "{count:,} waiting run of their jobs is not launched.",
-                "{count:,} waiting runs of their jobs are not launched.",
-                work.waiting,
-            )
-        )
-    if work.schedules:
-        sentences.append(
-            ngettext(
-                "{count:,} schedule of their jobs is paused now.",
-                "{count:,} schedules of their jobs are paused now.",
-                work.schedules,
-            )
-        )
-    return sentences or [_("They have no active executions or schedules in the project.")]
+    running = ngettext(
+        "{count:,} active execution of theirs is stopped after {grace}, unless you undo this before then.",
+        "{count:,} active executions of theirs are stopped after {grace}, unless you undo this before then.",
+        work.running,
+        grace=duration(grace),
+    )
+    queued = ngettext(
+        "{count:,} execution in the queue is cancelled now.",
+        "{count:,} executions in the queue are cancelled now.",
+        work.queued,
+    )
+    waiting = ngettext(
+        "{count:,} waiting run of their jobs is not launched.",
+        "{count:,} waiting runs of their jobs are not launched.",
+        work.waiting,
+    )
+    schedules = ngettext(
+        "{count:,} schedule of their jobs is paused now.",
+        "{count:,} schedules of their jobs are paused now.",
+        work.schedules,
+    )
+    counted = (work.running, running), (work.queued, queued), (work.waiting, waiting), (work.schedules, schedules)
+    return [sentence for count, sentence in counted if count] or [
+        _("They have no active executions or schedules in the project.")
+    ]
 
 
 def role_sentences(before: Collection[str], after: Collection[str]) -> list[str]:

@@ -1,10 +1,9 @@
 """Puts people's accounts into words: states, rows of the list, and what deactivating one does; pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
-from typing import Protocol
 from urllib.parse import urlencode
 
 from dashboard.shell.viewmodels.kinds import ROLE_TITLES
@@ -12,6 +11,7 @@ from dashboard.shell.viewmodels.listing import FilterChip
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, listed, listed_up_to, plural
+from grid.models import User
 
 _NAMED = 2  # projects in a row of the list
 
@@ -37,56 +37,28 @@ ROLE_WORDS = {
 }
 
 
-class AccountLike(Protocol):
-    """The part of `grid.models.User` that is used here."""
-
-    @property
-    def pk(self) -> int: ...
-    @property
-    def username(self) -> str: ...
-    @property
-    def is_active(self) -> bool: ...
-    @property
-    def last_login(self) -> datetime | None: ...
-    def has_usable_password(self) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True)
 class PersonRow:
     """An account in the list of people; `tone` is its state's look."""
 
-    id: int
-    username: str
+    user: User
     role: str
     projects: str
-    last_login: datetime | None
     state: str
     tone: str
 
 
-def person_state(user: AccountLike) -> PersonState:
+def person_state(user: User) -> PersonState:
     if not user.is_active:
         return PersonState.DEACTIVATED
     return PersonState.ACTIVE if user.has_usable_password() else PersonState.INVITED
 
 
-def person_row(user: AccountLike, role: str, projects: Sequence[str]) -> PersonRow:
+def person_row(user: User, role: str, projects: Sequence[str]) -> PersonRow:
+    """Return the row, with the first of the projects and how many more there are."""
     state = person_state(user)
-    return PersonRow(
-        id=user.pk,
-        username=user.username,
-        role=ROLE_TITLES[role],
-        projects=projects_words(projects),
-        last_login=user.last_login,
-        state=STATE_TITLES[state],
-        tone=STATE_TONES[state],
-    )
-
-
-def person_rows(
-    people: Iterable[AccountLike], roles: Mapping[int, str], projects: Mapping[int, Sequence[str]]
-) -> list[PersonRow]:
-    return [person_row(user, roles[user.pk], projects.get(user.pk, ())) for user in people]
+    shown = listed_up_to(_NAMED, projects) if projects else ""
+    return PersonRow(user, ROLE_TITLES[role], shown, STATE_TITLES[state], STATE_TONES[state])
 
 
 def people_chips(conditions: Mapping[str, str]) -> list[FilterChip]:
@@ -101,11 +73,6 @@ def people_chips(conditions: Mapping[str, str]) -> list[FilterChip]:
     return chips
 
 
-def projects_words(names: Sequence[str]) -> str:
-    """Return the first names and how many more there are; "" without any."""
-    return listed_up_to(_NAMED, names) if names else ""
-
-
 def valid_for(seconds: int) -> str:
     """Return how long a link works: in days where it is days."""
     days, rest = divmod(seconds, 24 * 60 * 60)
@@ -116,15 +83,15 @@ def deactivation_sentences(
     *, sessions: int, waiting: int, running: int, grace: timedelta, owned: Sequence[str]
 ) -> list[str]:
     """Return what deactivating an account does to its sessions and executions, and what is kept."""
-    sentences = [_("They are logged out and cannot log in.")]
-    if sessions:
-        sentences = [
-            ngettext(
-                "{count:,} session ends now, and they cannot log in.",
-                "{count:,} sessions end now, and they cannot log in.",
-                sessions,
-            )
-        ]
+    sentences = [
+        ngettext(
+            "{count:,} session ends now, and they cannot log in.",
+            "{count:,} sessions end now, and they cannot log in.",
+            sessions,
+        )
+        if sessions
+        else _("They are logged out and cannot log in.")
+    ]
     if waiting:
         sentences.append(
             ngettext(

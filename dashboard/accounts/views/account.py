@@ -24,7 +24,7 @@ from dashboard.accounts.viewmodels.logins import session_rows
 from dashboard.accounts.viewmodels.people import ROLE_WORDS
 from dashboard.notifications.notification_channels import outward_channels_view, pending_view
 from dashboard.notifications.records import channels_for, choice_rows, events_for
-from dashboard.shell.access import may_observe, role_of
+from dashboard.shell.access import may_observe, role_of, user_of
 from dashboard.shell.viewmodels.kinds import ROLE_TITLES
 from grid.accounts import sessions
 from grid.accounts.lockouts import client_network
@@ -98,7 +98,7 @@ def admin_login(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def account(request: HttpRequest) -> HttpResponse:
     """Show the user's own profile, role, projects, notifications and sessions, and change the profile."""
-    user, now = _user(request), timezone.now()
+    user, now = user_of(request), timezone.now()
     form = ProfileForm(request.POST if request.method == "POST" else None, user=user)
     if form.is_valid():
         try:
@@ -135,14 +135,14 @@ def session_end(request: HttpRequest) -> HttpResponse:
     key = request.POST.get("session", "")
     if key == _this(request):
         return logout(request)
-    ended = _end_sessions(_user(request), lambda user: int(sessions.end(user, key)))
+    ended = _end_sessions(user_of(request), lambda user: int(sessions.end(user, key)))
     messages.success(request, _("Session ended.") if ended else _("That session had already ended."))
     return redirect("account")
 
 
 @require_POST
 def sessions_end_others(request: HttpRequest) -> HttpResponse:
-    _end_sessions(_user(request), lambda user: sessions.end_others(user, _this(request)))
+    _end_sessions(user_of(request), lambda user: sessions.end_others(user, _this(request)))
     messages.success(request, _("All your other sessions were ended."))
     return redirect("account")
 
@@ -184,11 +184,6 @@ def _end_sessions(user: User, end: Callable[[User], int]) -> int:
     if count:
         write_entry(user, user, {"sessions": [_("{count} open", count=count), _("ended")]})
     return count
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user
 
 
 def _this(request: HttpRequest) -> str:

@@ -12,9 +12,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from dashboard.shell.access import user_of
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
-from grid.models import EmailChange, User
+from grid.models import EmailChange
 from grid.notifications import addresses
 
 _LINK = "email_link"
@@ -25,7 +26,7 @@ _LINK = "email_link"
 def email_link(request: HttpRequest, id: int, token: str) -> HttpResponse:
     """Keep the token in the session, and lead to the page that asks; 410 for a link that does not work."""
     if addresses.change_of_link(id, token, now=timezone.now()) is None:
-        return _broken(request)
+        return _page(request, None)
     request.session[_LINK] = [id, token]
     return redirect("email-confirm")
 
@@ -33,11 +34,11 @@ def email_link(request: HttpRequest, id: int, token: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def email_confirm(request: HttpRequest) -> HttpResponse:
     """Ask whether the address is right, then use it; 403 for somebody else's link."""
-    user, now = _user(request), timezone.now()
+    user, now = user_of(request), timezone.now()
     id, token = request.session.get(_LINK, [0, ""])
     pending = addresses.change_of_link(id, token, now=now)
     if pending is None:
-        return _broken(request)
+        return _page(request, None)
     if id != user.pk:
         raise PermissionDenied(
             _(
@@ -48,7 +49,7 @@ def email_confirm(request: HttpRequest) -> HttpResponse:
         return _page(request, pending)
     del request.session[_LINK]
     if not addresses.confirm(user, token, now=now):
-        return _broken(request)
+        return _page(request, None)
     messages.success(request, _("Your e-mail address is {address} now.", address=pending.address))
     return redirect("account")
 
@@ -56,7 +57,7 @@ def email_confirm(request: HttpRequest) -> HttpResponse:
 @require_POST
 def email_send_again(request: HttpRequest) -> HttpResponse:
     try:
-        is_sent = addresses.send_again(_user(request), now=timezone.now())
+        is_sent = addresses.send_again(user_of(request), now=timezone.now())
     except Rejected as refused:
         messages.error(request, refused.sentences)
     else:
@@ -67,19 +68,11 @@ def email_send_again(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def email_cancel(request: HttpRequest) -> HttpResponse:
-    if addresses.call_off(_user(request)):
+    if addresses.call_off(user_of(request)):
         messages.success(request, _("Your e-mail address stays as it is."))
     return redirect("account")
 
 
-def _broken(request: HttpRequest) -> HttpResponse:
-    return _page(request, None, status=410)
-
-
-def _page(request: HttpRequest, pending: EmailChange | None, *, status: int = 200) -> HttpResponse:
-    return render(request, "accounts/email_confirm.html", {"pending": pending}, status=status)
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user
+def _page(request: HttpRequest, pending: EmailChange | None) -> HttpResponse:
+    """Ask whether to use the address; 410 without one, because the link does not work."""
+    return render(request, "accounts/email_confirm.html", {"pending": pending}, status=200 if pending else 410)

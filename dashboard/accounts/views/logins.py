@@ -11,11 +11,11 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dashboard.accounts.viewmodels.logins import lock_rows
 from dashboard.administration.viewmodel import history_lines
-from dashboard.shell.access import admin_required
+from dashboard.shell.access import admin_required, user_of
 from grid.accounts import lockouts
 from grid.accounts.lockouts import Scope
 from grid.core.translation import gettext as _
-from grid.models import AuditEntry, User
+from grid.models import AuditEntry
 
 _HISTORY_LENGTH = 50
 
@@ -29,7 +29,7 @@ def logins(request: HttpRequest) -> HttpResponse:
         "rows": lock_rows(lockouts.locks(now)),
         "now": now,
         "policy": lockouts.policy(),
-        "history": history_lines(entries, {"failures": _("Wrong passwords")}, is_reversible=False),
+        "history": history_lines(entries, {"failures": _("Wrong passwords")}),
     }
     return render(request, "accounts/logins.html", context)
 
@@ -38,12 +38,11 @@ def logins(request: HttpRequest) -> HttpResponse:
 @admin_required
 def unlock(request: HttpRequest) -> HttpResponse:
     """End one lock. It is no error when the lock has expired in the meantime."""
-    assert isinstance(request.user, User)
     name, address = request.POST.get("name", ""), request.POST.get("address", "")
     try:
         if address:
             ipaddress.ip_address(address)  # PostgreSQL rejects anything else for that column
-        ended = lockouts.unlock(Scope(request.POST.get("scope", "")), name, address, actor=request.user)
+        ended = lockouts.unlock(Scope(request.POST.get("scope", "")), name, address, actor=user_of(request))
     except ValueError:
         raise SuspiciousOperation(_("There is no such kind of lock.")) from None
     messages.success(

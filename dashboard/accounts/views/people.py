@@ -23,11 +23,10 @@ from dashboard.accounts.viewmodels.people import (
     deactivation_sentences,
     people_chips,
     person_row,
-    person_rows,
     valid_for,
 )
 from dashboard.administration.viewmodel import history_lines
-from dashboard.shell.access import PERMISSIONS, Role, admin_required
+from dashboard.shell.access import PERMISSIONS, Role, admin_required, user_of
 from dashboard.shell.viewmodels.confirmation import Confirmation
 from dashboard.shell.viewmodels.kinds import ROLE_TITLES
 from dashboard.shell.viewmodels.listing import Paging
@@ -70,9 +69,10 @@ def people(request: HttpRequest) -> HttpResponse:
     conditions = form.conditions()
     page = Paginator(accounts.matching(**conditions), _PAGE_LENGTH).get_page(request.GET.get("page"))
     shown = list(page)
+    roles, projects = accounts.roles_of(shown), accounts.project_names(shown)
     context = {
         "form": form,
-        "rows": person_rows(shown, accounts.roles_of(shown), accounts.project_names(shown)),
+        "rows": [person_row(user, roles[user.pk], projects.get(user.pk, ())) for user in shown],
         "conditions": conditions,
         "chips": people_chips(conditions),
         "paging": _paging(page, conditions),
@@ -89,7 +89,7 @@ def invite(request: HttpRequest) -> HttpResponse:
     """Make an account without a password, and show the link with which its owner sets one."""
     form = InviteForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
-        actor = _actor(request)
+        actor = user_of(request)
         try:
             with transaction.atomic():
                 user = accounts.invite(form.instance, Role(form.cleaned_data["role"]), actor=actor)
@@ -116,7 +116,7 @@ def person(request: HttpRequest, id: int) -> HttpResponse:
         "form": RoleForm(initial={"role": role.value}),
         "memberships": Membership.objects.filter(user=user).select_related("project").order_by("project__name"),
         "sessions": session_rows(sessions.of_user(user, now), ""),
-        "history": history_lines(entries, HISTORY_LABELS, is_reversible=False),
+        "history": history_lines(entries, HISTORY_LABELS),
     }
     return render(request, "accounts/person.html", context)
 
@@ -133,7 +133,7 @@ def person_role(request: HttpRequest, id: int) -> HttpResponse:
         question = _role_question(get_object_or_404(User, pk=id), role)
         return render(request, "shell/question.html", {"question": question})
     try:
-        user = accounts.change_role(id, role, actor=_actor(request))
+        user = accounts.change_role(id, role, actor=user_of(request))
     except OwnAccount:
         messages.error(request, _("You cannot change your own role. Ask another admin."))
     else:
@@ -147,7 +147,7 @@ def person_link(request: HttpRequest, id: int) -> HttpResponse:
     """Ask, then make a link to set a password, and show it once: it is stored nowhere."""
     user = get_object_or_404(User, pk=id, is_active=True)
     if request.method == "POST":
-        return _link_page(request, *accounts.make_link(id, actor=_actor(request)))
+        return _link_page(request, *accounts.make_link(id, actor=user_of(request)))
     context = {"person": user, "valid_for": valid_for(settings.PASSWORD_RESET_TIMEOUT)}
     return render(request, "accounts/person_link.html", context)
 
@@ -162,7 +162,7 @@ def person_deactivate(request: HttpRequest, id: int) -> HttpResponse:
         context = {"person": user, "is_own": is_own, "consequences": _consequences(user)}
         return render(request, "accounts/person_deactivate.html", context)
     try:
-        accounts.set_active(id, False, actor=_actor(request))
+        accounts.set_active(id, False, actor=user_of(request))
     except OwnAccount:
         messages.error(request, _("You cannot deactivate yourself. Ask another admin."))
     else:
@@ -174,7 +174,7 @@ def person_deactivate(request: HttpRequest, id: int) -> HttpResponse:
 @admin_required
 def person_activate(request: HttpRequest, id: int) -> HttpResponseRedirect:
     try:
-        user = accounts.set_active(id, True, actor=_actor(request))
+        user = accounts.set_active(id, True, actor=user_of(request))
     except OwnAccount:
         return redirect("person", id)
     messages.success(request, _("{user} may log in again.", user=user))
@@ -186,7 +186,7 @@ def person_activate(request: HttpRequest, id: int) -> HttpResponseRedirect:
 def person_sessions_end(request: HttpRequest, id: int) -> HttpResponseRedirect:
     """End one session by its stored key, or all without a key."""
     key = request.POST.get("session", "").replace("\0", "")
-    ended = accounts.end_sessions(id, key, actor=_actor(request))
+    ended = accounts.end_sessions(id, key, actor=user_of(request))
     messages.success(request, _("Ended sessions: {ended}.", ended=ended) if ended else _("No session was open."))
     return redirect("person", id)
 
@@ -244,8 +244,3 @@ def _paging(page: "Page[User]", conditions: dict[str, str]) -> Paging:
         link(page.previous_page_number()) if page.has_previous() else "",
         link(page.next_page_number()) if page.has_next() else "",
     )
-
-
-def _actor(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

@@ -16,13 +16,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.administration.forms import CatalogueForm
-from dashboard.administration.viewmodel import (
-    HistoryLine,
-    history_lines,
-    in_use_sentence,
-)
+from dashboard.administration.viewmodel import HistoryLine, history_line, in_use_sentence
 from dashboard.administration.views.edited_kinds import EditedKind, Pools
-from dashboard.shell.access import admin_required
+from dashboard.shell.access import admin_required, user_of
 from dashboard.shell.archiving import archiving_means
 from grid.audit import entries as audit
 from grid.core.translation import gettext as _
@@ -70,15 +66,13 @@ def catalogue_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> H
             instance.is_default = False
         instance.save()
         action = AuditEntry.Action.ARCHIVED if instance.is_archived else AuditEntry.Action.RESTORED
-        audit.record(actor=_actor(request), instance=instance, action=action, before=before)
-    named = {"name": instance, "while_archived": catalogue.while_archived}
-    if not instance.is_archived:
-        said = _("{name} is restored.", name=instance)
-    elif isinstance(instance, KnowledgeEntry):
-        said = _("{name} is archived: {while_archived}.", **named)
-    else:
-        said = _("{name} is archived: running executions continue, and {while_archived}.", **named)
-    messages.success(request, said)
+        audit.record(actor=user_of(request), instance=instance, action=action, before=before)
+    outcome = _("{name} is restored.")
+    if instance.is_archived and isinstance(instance, KnowledgeEntry):
+        outcome = _("{name} is archived: {while_archived}.")
+    elif instance.is_archived:
+        outcome = _("{name} is archived: running executions continue, and {while_archived}.")
+    messages.success(request, outcome.format(name=instance, while_archived=catalogue.while_archived))
     return redirect(catalogue.name)
 
 
@@ -92,7 +86,7 @@ def catalogue_revert(request: HttpRequest, catalogue: EditedKind, id: str, entry
             instance = get_object_or_404(catalogue.model.objects.select_for_update(no_key=True), pk=id)  # type: ignore[attr-defined]
             before = audit.snapshot(instance)
             _apply_old_values(catalogue, instance, entry)
-            audit.record(actor=_actor(request), instance=instance, action=AuditEntry.Action.CHANGED, before=before)
+            audit.record(actor=user_of(request), instance=instance, action=AuditEntry.Action.CHANGED, before=before)
     except ValidationError as error:
         messages.error(request, _("This cannot be undone: {reason}", reason=" ".join(error.messages)))
     else:
@@ -102,7 +96,7 @@ def catalogue_revert(request: HttpRequest, catalogue: EditedKind, id: str, entry
 
 def _list(request: HttpRequest, catalogue: EditedKind, pools: Pools | None) -> HttpResponse:
     everything = list(catalogue.model._default_manager.select_related().prefetch_related(*catalogue.related))
-    rows = [(one, catalogue.words(one)) for one in everything]
+    rows = [(instance, catalogue.words(instance)) for instance in everything]
     context = {
         "catalogue": catalogue,
         "rows": [row for row in rows if not row[0].is_archived],  # type: ignore[attr-defined]
@@ -133,13 +127,11 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, pools: Pools | N
             _("Somebody changed this while you were editing. Your entries are still here; compare and save again."),
         )
     if saved is not None:
-        messages.success(
-            request, _("{saved} is saved. {consequence}", saved=saved, consequence=form.consequence()).strip()
-        )
+        outcome = _("{saved} is saved. {consequence}", saved=saved, consequence=form.consequence())
+        messages.success(request, outcome.strip())
         # The page of a tier that cannot run says so.
-        return (
-            redirect(catalogue.singular, saved.pk) if catalogue.has_problem(saved, pools) else redirect(catalogue.name)
-        )
+        has_problem = catalogue.has_problem(saved, pools)
+        return redirect(catalogue.singular, saved.pk) if has_problem else redirect(catalogue.name)
     context = {
         "catalogue": catalogue,
         "form": form,
@@ -210,8 +202,7 @@ def _apply_old_values(catalogue: EditedKind, instance: models.Model, entry: Audi
 def _history(catalogue: EditedKind, id: str, form: CatalogueForm) -> list[HistoryLine]:
     entries = AuditEntry.objects.filter(object_type=catalogue.object_type, object_id=id)[:_HISTORY_LENGTH] if id else []
     labels = {name: str(form[name].label) for name in form.fields} | {"is_archived": _("Archived")}
-    found = [(entry, _is_undoable(catalogue, entry)) for entry in entries]
-    return [line for entry, may_undo in found for line in history_lines([entry], labels, is_reversible=may_undo)]
+    return [history_line(entry, labels, is_reversible=_is_undoable(catalogue, entry)) for entry in entries]
 
 
 def _is_undoable(catalogue: EditedKind, entry: AuditEntry) -> bool:
@@ -230,8 +221,3 @@ def _version(instance: models.Model) -> str:
     """Return a hash of the stored object, so that concurrent edits are detected."""
     stored = type(instance)._default_manager.get(pk=instance.pk)
     return hashlib.sha256(json.dumps(audit.snapshot(stored), sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _actor(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dashboard.administration.viewmodel import EntryLike
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
@@ -13,6 +12,7 @@ from grid.core.translation import ngettext
 from grid.core.wording import plural
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.shortages import Phantom
+from grid.models import AuditEntry
 from grid.tiers.tierdoctor import TierRequest, examine
 
 # The URL names of the pages of what is changed; those of the first kind take an id.
@@ -102,7 +102,7 @@ def never_started(environments: Iterable[NeverStarted]) -> list[Misconfigured]:
     ]
 
 
-def change_line(entry: EntryLike, object_type: str) -> ChangeLine:
+def change_line(entry: AuditEntry, object_type: str) -> ChangeLine:
     return ChangeLine(
         entry_id=str(entry.pk),
         at=entry.at,

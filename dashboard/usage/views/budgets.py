@@ -43,7 +43,7 @@ def project_budget(request: HttpRequest, id: str) -> HttpResponse:
         "budget": budget_of_project(project, timezone.now()),
         "past": past_months(project, timezone.now()),
         "form": form,
-        "history": history_lines(entries, labels, is_reversible=False) if may_set else (),
+        "history": history_lines(entries, labels) if may_set else (),
     }
     return render(request, "usage/budget.html", context, status=400 if form is not None and form.errors else 200)
 

@@ -43,22 +43,22 @@ async def demonstration_size(request: HttpRequest) -> HttpResponse:
     _only_in_demonstrations()
     pods, churn = _number(request, "pods", MOST_PODS), _number(request, "churn", MOST_CHURN)
     if pods is None or churn is None:
-        said = _(
+        refusal = _(
             "Choose between 0 and {most_pods:,} pods, and between 0 and {most_churn:,} changes a second.",
             most_pods=MOST_PODS,
             most_churn=MOST_CHURN,
         )
-        messages.error(request, said)
+        messages.error(request, refusal)
         return redirect("demonstration")
-    said = _("Changing to {pods:,} pods and {churn} changes a second.", pods=pods, churn=churn)
-    return await _asked(request, "PATCH", "population", {"pods": pods, "churn": churn}, said)
+    outcome = _("Changing to {pods:,} pods and {churn} changes a second.", pods=pods, churn=churn)
+    return await _asked(request, "PATCH", "population", {"pods": pods, "churn": churn}, outcome)
 
 
 @require_POST
 @admin_required
 async def demonstration_failure(request: HttpRequest) -> HttpResponse:
     _only_in_demonstrations()
-    failure = next((one for one in FAILURES if one.name == request.POST.get("failure")), None)
+    failure = next((known for known in FAILURES if known.name == request.POST.get("failure")), None)
     if failure is None:
         raise Http404(_("There is no such failure."))
     body: RawObject = {}
@@ -69,7 +69,7 @@ async def demonstration_failure(request: HttpRequest) -> HttpResponse:
     return await _asked(request, "POST", f"failures/{failure.name}", body, f"{failure.title}. {failure.seen}")
 
 
-async def _asked(request: HttpRequest, method: str, path: str, body: RawObject, said: str) -> HttpResponse:
+async def _asked(request: HttpRequest, method: str, path: str, body: RawObject, outcome: str) -> HttpResponse:
     """Send the request to the embedded cluster, add a message with its outcome, and redirect to the page."""
     try:
         await get_runtime().api.ask_sandbox("PATCH" if method == "PATCH" else "POST", path, body)
@@ -80,7 +80,7 @@ async def _asked(request: HttpRequest, method: str, path: str, body: RawObject, 
     except GridError as error:
         messages.error(request, _("The embedded cluster did not take it: {error}", error=error))
     else:
-        messages.success(request, said)
+        messages.success(request, outcome)
     return redirect("demonstration")
 
 

@@ -61,17 +61,15 @@ class HomePage(LivePage[None, HomeRecords]):
         return await self._records(runtime, viewer.id, list(mine))
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: None, records: HomeRecords) -> Collection[Topic]:
-        found: set[Topic] = {(TOPIC, OWNER, str(viewer.id))}
+        topics: set[Topic] = {(TOPIC, OWNER, str(viewer.id))}
         for row in runtime.executions.of_owner(viewer.id):
             if row.state in ACTIVE_STATES:
-                found.add((runtime.pods.name, "execution", row.id))
-                explained = (pod for pod in pods_of(runtime, row.id) if row.kind != "cluster" or is_head(pod))
-                for pod in explained:
-                    found |= {
-                        topic_about("Pod", pod.metadata.name, settings.GRID_NAMESPACE),
-                        *runtime.explainer.topics(pod),
-                    }
-        return found
+                topics.add((runtime.pods.name, "execution", row.id))
+                for pod in pods_of(runtime, row.id):
+                    if row.kind != "cluster" or is_head(pod):
+                        topics.add(topic_about("Pod", pod.metadata.name, settings.GRID_NAMESPACE))
+                        topics.update(runtime.explainer.topics(pod))
+        return topics
 
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: None, records: HomeRecords, now: datetime
@@ -80,11 +78,9 @@ class HomePage(LivePage[None, HomeRecords]):
 
         def status(row: ExecutionRow) -> tuple[StatusLine, str]:
             group = group_of(row, pods_of(runtime, row.id), keys) if row.state in ACTIVE_STATES else None
-            return (
-                state_status(row.state, message=row.words(to_owner=True))
-                if group is None
-                else group_status(runtime, group, now)
-            )
+            if group is None:
+                return state_status(row.state, message=row.words(to_owner=True))
+            return group_status(runtime, group, now)
 
         mine = list(runtime.executions.of_owner(viewer.id))
         side = my_side(mine, maximum=records.maximum_slots, launches=records.launches, projects=records.projects)
@@ -99,14 +95,14 @@ class HomePage(LivePage[None, HomeRecords]):
         # Active workspaces are among the latest ones; the extra one tells whether there are more.
         count = SHOWN + 1 + sum(bool(row.workspace_id) for row in mine)
         before = self._forgotten[user_id]
-        found = await database.pages.run(read_home, user_id, count)
+        records = await database.pages.run(read_home, user_id, count)
         if self._forgotten[user_id] != before:
-            return found  # it may be older than the call of `forget`, so it is not kept
-        self._read[user_id] = (at, key, found)
+            return records  # they may be older than the call of `forget`, so they are not kept
+        self._read[user_id] = (at, key, records)
         self._read.move_to_end(user_id)
         if len(self._read) > _READ_KEPT:
             self._read.popitem(last=False)
-        return found
+        return records
 
 
 HOME = HomePage()

@@ -28,7 +28,7 @@ def read_home(user_id: int, workspaces: int) -> HomeRecords:
     rows = Execution.objects.filter(owner=user_id, attached_to=None).select_related("environment", "tier")
     launches: dict[tuple[str, ...], Launch] = {}
     for row in rows.order_by("-requested_at")[:LAUNCHES_READ]:
-        launch = _launch(row)
+        launch = Launch(row.pk, row.title, row.kind, row.environment.name, row.tier.name)
         launches.setdefault(launch[1:], launch)
     members = Membership.objects.filter(user=user_id, project__is_archived=False).select_related("project")
     return HomeRecords(
@@ -36,18 +36,16 @@ def read_home(user_id: int, workspaces: int) -> HomeRecords:
         maximum_slots=value_of(MAXIMUM_EXECUTIONS_PER_USER),
         launches=tuple(launches.values())[:LAUNCHES_SHOWN],
         projects=tuple(
-            MyProject(one.project.name, one.project_id, one.role)
-            for one in members.order_by("project__name")[:PROJECTS_SHOWN]
+            MyProject(member.project.name, member.project_id, member.role)
+            for member in members.order_by("project__name")[:PROJECTS_SHOWN]
         ),
     )
 
 
 def read_work_facts(user_id: int) -> WorkFacts:
     """Return how far the user has come; each question stops at the first row that answers it."""
-    members = Membership.objects.filter(user=user_id, project__is_archived=False)
-    project = (
-        members.exclude(role=Membership.Role.VIEWER).order_by("project__name").values_list("project__name", flat=True)
-    )
+    members = Membership.objects.filter(user=user_id, project__is_archived=False).exclude(role=Membership.Role.VIEWER)
+    project = members.order_by("project__name").values_list("project__name", flat=True)
     mine = Execution.objects.filter(owner=user_id)
     return WorkFacts(
         project=project.first() or "",
@@ -64,7 +62,3 @@ def read_setup_facts(user_id: int) -> SetupFacts:
         has_project=Project.objects.filter(is_archived=False).exists(),
         has_people=User.objects.exclude(pk=user_id).exists(),
     )
-
-
-def _launch(row: Execution) -> Launch:
-    return Launch(row.pk, row.title, row.kind, row.environment.name, row.tier.name)

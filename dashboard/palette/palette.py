@@ -6,6 +6,7 @@ queries whose cost does not grow with the history.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TypeVar
 from urllib.parse import urlencode
 
@@ -40,6 +41,7 @@ from grid.runtime import Runtime
 from grid.runtime.executionrows import ExecutionRow
 
 _Row = TypeVar("_Row", bound=Model)
+_Owned = TypeVar("_Owned", Workspace, Job)
 _Catalogued = TypeVar("_Catalogued", HardwareTier, Environment)
 
 _OPEN, _LOG, _STOP = "open", "log", "stop"
@@ -118,8 +120,7 @@ def find(viewer: Viewer, text: str, caches: PaletteCaches) -> PaletteResults:
     places = [_pages(viewer, query), _actions(viewer, query)]
     active = _active(viewer, query, caches.executions)
     if not text:
-        found = in_order([active, *places])
-        return PaletteResults(text, hint(_kinds(viewer)), found)
+        return PaletteResults(text, hint(_kinds(viewer)), in_order([active, *places]))
     groups = [
         *places,
         active,
@@ -129,8 +130,8 @@ def find(viewer: Viewer, text: str, caches: PaletteCaches) -> PaletteResults:
     ]
     if may_administer(viewer):
         groups.append(_settings(query))
-    found = in_order([*groups, _ended(viewer, query)])
-    return PaletteResults(text, results_sentence(text, found), [*found, _further(text)])
+    ordered = in_order([*groups, _ended(viewer, query)])
+    return PaletteResults(text, results_sentence(text, ordered), [*ordered, _further(text)])
 
 
 def _kinds(viewer: Viewer) -> list[str]:
@@ -188,13 +189,13 @@ def _execution_actions(viewer: Viewer, query: PaletteQuery, rows: Iterable[Execu
     """Return what the user may do with active executions, when a typed word begins one of the verbs."""
     verbs = {
         verb
-        for verb, said in _VERBS.items()
-        if any(len(word) > 1 and said.lower().startswith(word) for word in query.words)
+        for verb, title in _VERBS.items()
+        if any(len(word) > 1 and title.lower().startswith(word) for word in query.words)
     }
-    found = ((verb, row) for row in rows if verbs and row.ended_at is None for verb in _allowed(viewer, row) & verbs)
+    pairs = ((verb, row) for row in rows if verbs and row.ended_at is None for verb in _allowed(viewer, row) & verbs)
     return query.group(
         _("Actions on executions"),
-        found,
+        pairs,
         lambda pair: f"{_VERBS[pair[0]].format(title=pair[1].title)} {pair[1].object_name}",
         lambda pair: _action_on(*pair),
         order=lambda pair: (-pair[1].requested_at.timestamp(), _VERBS[pair[0]]),
@@ -234,21 +235,8 @@ def _ended(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
 
 
 def _stored(viewer: Viewer, query: PaletteQuery) -> Iterator[PaletteGroup]:
-    workspaces = Workspace.objects.filter(owner=viewer.id, deleted_at__isnull=True).select_related("project")
-    named = workspaces.annotate(object=Concat(Value("workspace-"), "pk"))
-    yield query.group(
-        _("Workspaces"),
-        _with_words(named, query, "title", "object"),
-        lambda row: f"{row.title} workspace-{row.pk}",
-        lambda row: PaletteItem(str(row), row.project.name, reverse("workspace", args=[row.pk])),
-    )
-    jobs = Job.objects.filter(owner=viewer.id, deleted_at__isnull=True).select_related("project")
-    yield query.group(
-        _("Jobs"),
-        _with_words(jobs.annotate(object=Concat(Value("job-"), "pk")), query, "title", "object"),
-        lambda row: f"{row.title} job-{row.pk}",
-        lambda row: PaletteItem(str(row), row.project.name, reverse("job", args=[row.pk])),
-    )
+    yield _owned(_("Workspaces"), Workspace.objects.all(), "workspace", viewer, query)
+    yield _owned(_("Jobs"), Job.objects.all(), "job", viewer, query)
     views = SavedView.objects.filter(user=viewer.id, table__in=VIEWED_TABLES)
     yield query.group(
         _("Saved views"),
@@ -257,9 +245,8 @@ def _stored(viewer: Viewer, query: PaletteQuery) -> Iterator[PaletteGroup]:
         lambda row: PaletteItem(row.name, VIEWED_TABLES[row.table].title, reverse("view-open", args=[row.pk])),
     )
     is_admin = may_administer(viewer)
-    owned = set(
-        Membership.objects.filter(user=viewer.id, role=Membership.Role.OWNER).values_list("project_id", flat=True)
-    )
+    owner = Membership.objects.filter(user=viewer.id, role=Membership.Role.OWNER)
+    owned = set(owner.values_list("project_id", flat=True))
     projects = Project.objects.all() if may_observe(viewer) else Project.objects.filter(memberships__user=viewer.id)
     yield query.group(
         _("Projects"),
@@ -270,6 +257,16 @@ def _stored(viewer: Viewer, query: PaletteQuery) -> Iterator[PaletteGroup]:
     if is_admin:
         yield _catalogue(_("Tiers"), HardwareTier.objects.all(), "tier", query)
         yield _catalogue(_("Environments"), Environment.objects.all(), "environment", query)
+
+
+def _owned(title: str, rows: QuerySet[_Owned], kind: str, viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
+    own = rows.filter(owner=viewer.id, deleted_at__isnull=True).select_related("project")
+    return query.group(
+        title,
+        _with_words(own.annotate(object=Concat(Value(f"{kind}-"), "pk")), query, "title", "object"),
+        lambda row: f"{row.title} {kind}-{row.pk}",
+        lambda row: PaletteItem(str(row), row.project.name, reverse(kind, args=[row.pk])),
+    )
 
 
 def _catalogue(title: str, rows: QuerySet[_Catalogued], route: str, query: PaletteQuery) -> PaletteGroup:
@@ -297,9 +294,7 @@ def _nodes(query: PaletteQuery, nodes: Iterable[Node]) -> PaletteGroup:
         pool = node.metadata.labels.get(settings.NODE_POOL_LABEL, "")
         return PaletteItem(node.metadata.name, pool, reverse("node", args=[node.metadata.name]))
 
-    def name(node: Node) -> str:
-        return node.metadata.name
-
+    name = attrgetter("metadata.name")
     return query.group(_("Nodes"), nodes, name, shown, order=name)
 
 
@@ -328,8 +323,5 @@ def _further(text: str) -> PaletteGroup:
 
 def _with_words(rows: QuerySet[_Row], query: PaletteQuery, *columns: str) -> QuerySet[_Row]:
     for word in query.words:
-        anywhere = Q()
-        for column in columns:
-            anywhere |= Q(**{f"{column}__icontains": word})
-        rows = rows.filter(anywhere)
+        rows = rows.filter(Q.create([(f"{column}__icontains", word) for column in columns], connector=Q.OR))
     return rows[:_READ]

@@ -64,9 +64,8 @@ class PaletteQuery:
     def rank(self, text: str) -> int | None:
         """Return 0 when each word begins a word of the text, 1 when each occurs anywhere, None when one does not."""
         lower = text.lower()
-        for word in self.words:
-            if word not in lower:
-                return None
+        if not all(word in lower for word in self.words):
+            return None
         return _AT_START if all(_begins_word(lower, word) for word in self.words) else _ANYWHERE
 
     def best(
@@ -91,9 +90,7 @@ class PaletteQuery:
     ) -> PaletteGroup:
         """Return the best items as they are `shown`; `limits` are those of `best`."""
         best = self.best(items, text_of, **limits)
-        return PaletteGroup(
-            title, [shown(item) for _, item in best], min((rank for rank, _ in best), default=_ANYWHERE)
-        )
+        return PaletteGroup(title, [shown(item) for _, item in best], best[0][0] if best else _ANYWHERE)
 
 
 def in_order(groups: Iterable[PaletteGroup]) -> list[PaletteGroup]:

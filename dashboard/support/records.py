@@ -53,29 +53,30 @@ _ONLY_SET = (
 
 def secrets_of(execution_id: str) -> list[str]:
     """Return the values that must not be seen in a bundle of the execution."""
-    return [*own_secrets(), *_secrets_of(Execution.objects.filter(pk=execution_id))]
+    return _secrets_of(Execution.objects.filter(pk=execution_id))
 
 
 def secrets_of_platform(viewer: Viewer) -> list[str]:
     """Return the values that must not be seen in a bundle of the platform. A failure's message may be the end of a log."""
-    return [*own_secrets(), *_secrets_of(_failed(viewer))]
+    return _secrets_of(_failed(viewer))
 
 
 def _secrets_of(executions: Iterable[Execution]) -> list[str]:
-    """Return what opens the executions' pages, what is stored for them, and what was typed as the values of their variables."""
-    found: list[str] = []
+    """Return the installation's secrets, what opens the executions' pages, what is stored for them, and what was typed as the values of
+    their variables."""
+    secrets = own_secrets()
     stored: set[int] = set()
     projects: set[str] = set()
     for execution in executions:
-        found += access_token(execution.pk), front_key(execution.pk)
+        secrets += access_token(execution.pk), front_key(execution.pk)
         projects.add(execution.project_id)
         try:
             spec = parse_spec(execution)
         except ValueError:
             continue
-        found += _typed(spec)
+        secrets += _typed(spec)
         stored |= {secret.id for secret in spec.secrets}
-    return [*found, *storedsecrets.readable_values(stored), *remotes.readable_secrets(projects)]
+    return [*secrets, *storedsecrets.readable_values(stored), *remotes.readable_secrets(projects)]
 
 
 def _typed(spec: ExecutionSpec) -> Iterator[str]:
@@ -94,7 +95,6 @@ def _is_common(text: str) -> bool:
 
 def own_secrets() -> list[str]:
     """Return the secrets of the installation itself."""
-    password = str(settings.DATABASES["default"].get("PASSWORD") or "")
     return [
         settings.SECRET_KEY,
         *settings.ENCRYPTION_KEYS,
@@ -102,7 +102,7 @@ def own_secrets() -> list[str]:
         settings.ALERTS_TOKEN,
         settings.LOG_RECEIVER_AUTHORIZATION,
         settings.LOG_RECEIVER_AUTHORIZATION.rpartition(" ")[2],
-        password,
+        str(settings.DATABASES["default"].get("PASSWORD") or ""),
     ]
 
 
@@ -126,7 +126,9 @@ def versions_text() -> str:
 @functools.cache
 def _packages() -> list[str]:
     """Each has a file to be read, and none changes under a process."""
-    return sorted({f"{one.name} {one.version}" for one in importlib.metadata.distributions()}, key=str.lower)
+    return sorted(
+        {f"{package.name} {package.version}" for package in importlib.metadata.distributions()}, key=str.lower
+    )
 
 
 def configuration_text() -> str:
@@ -144,8 +146,8 @@ def configuration_text() -> str:
 
 def checks_text() -> str:
     """Return what Django's system checks find."""
-    found = [f"{one.id or ''} {one.msg}" for one in checks.run_checks()]
-    return "\n".join((*(found or ["nothing to complain of"]), ""))
+    messages = [f"{message.id or ''} {message.msg}" for message in checks.run_checks()]
+    return "\n".join((*(messages or ["nothing to complain of"]), ""))
 
 
 def queue_text(viewer: Viewer) -> str:
@@ -178,13 +180,15 @@ def kept_lifecycle(record: ExecutionRecord) -> str:
     reader = record.reader(is_owner=False)
     return _table(
         ("at", "to_state", "reason", "actor", "message"),
-        ((one.at, one.to_state, one.reason, one.actor, one.words(reader)) for one in rows),
+        ((row.at, row.to_state, row.reason, row.actor, row.words(reader)) for row in rows),
     )
 
 
 def events_text(events: Iterable[Event]) -> str:
-    rows = ((one.last_seen, one.times, one.type, one.reason, _about(one), one.reporter, one.message) for one in events)
-    return _table(("last_seen", "times", "type", "reason", "object", "reporter", "message"), rows)
+    return _table(
+        ("last_seen", "times", "type", "reason", "object", "reporter", "message"),
+        ((e.last_seen, e.times, e.type, e.reason, _about(e), e.reporter, e.message) for e in events),
+    )
 
 
 def use_text(known: Known) -> str:
@@ -199,8 +203,9 @@ def use_text(known: Known) -> str:
 
 def run_metrics_text(execution_id: str) -> str:
     """Return what its program has measured itself."""
-    found = read_metrics(execution_id).metrics
-    return _table(("metric", "step", "value"), ((one.name, *point) for one in found for point in one.points))
+    metrics = read_metrics(execution_id).metrics
+    points = ((metric.name, *point) for metric in metrics for point in metric.points)
+    return _table(("metric", "step", "value"), points)
 
 
 def cluster_samples_text(execution_id: str) -> str:
@@ -216,8 +221,8 @@ def pool_samples_text() -> str:
 def platform_text(now: datetime) -> str:
     """Return the versions of the cluster, of what it serves and of the frameworks, and how the platform's services are."""
     stored = read_health(LOCAL, now)
-    lines = [f"{one.subject}: {one.sentence}" for one in stored.versions]
-    lines += [f"{one.name} ({one.severity}): {one.sentence}" for one in stored.lights]
+    lines = [f"{version.subject}: {version.sentence}" for version in stored.versions]
+    lines += [f"{light.name} ({light.severity}): {light.sentence}" for light in stored.lights]
     return "\n".join((_("As of {checked_at}:", checked_at=stored.checked_at or _("never")), *lines, ""))
 
 
@@ -238,8 +243,5 @@ def _cell(value: object) -> str:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(head)
-    for row in rows:
-        writer.writerow(map(_cell, row))
+    csv.writer(out).writerows([head, *(map(_cell, row) for row in rows)])
     return out.getvalue()

@@ -55,5 +55,7 @@ def test_own_projects_are_listed_without_archived_ones(people: People) -> None:
     old = make_project(people.owner, id="old", name="Old")
     old.is_archived = True
     old.save()
-    assert [(one.name, one.role) for one in read_home(people.owner.pk, 1).projects] == [("Shared", "contributor")]
+    assert [(project.name, project.role) for project in read_home(people.owner.pk, 1).projects] == [
+        ("Shared", "contributor")
+    ]
     assert read_home(people.stranger.pk, 1).projects == ()

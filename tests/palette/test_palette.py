@@ -37,8 +37,8 @@ def page(user: User, text: str = "", **query: str) -> str:
 
 def options(user: User, text: str = "") -> list[str]:
     """The addresses of the options, without those that search further."""
-    found = [unescape(url) for url in _ITEM.findall(page(user, text, options="1"))]
-    return [url for url in found if "text=" not in url]
+    addresses = [unescape(url) for url in _ITEM.findall(page(user, text, options="1"))]
+    return [url for url in addresses if "text=" not in url]
 
 
 @pytest.fixture
@@ -137,9 +137,9 @@ def test_stopping_execution_is_not_offered_to_stop_or_open(people: People, grid:
 def test_demonstration_pages_match_as_in_navigation(
     people: People, grid: Runtime, cluster: FakeCluster, settings: Settings
 ) -> None:
-    for demo, sandbox, found in ((False, False, []), (True, False, ["/components/"])):
+    for demo, sandbox, expected in ((False, False, []), (True, False, ["/components/"])):
         settings.DEMO = demo
-        assert [url for text in ("components", "demonstration") for url in options(people.admin, text)] == found, (
+        assert [url for text in ("components", "demonstration") for url in options(people.admin, text)] == expected, (
             sandbox
         )
 
@@ -222,9 +222,9 @@ def test_hostile_names_and_texts_are_escaped(people: People, grid: Runtime, as_o
     make_execution(people.owner, project, title=HOSTILE)
     make_execution(people.owner, project, title=HOSTILE, **ENDED)
     read_executions(grid)
-    found = page(people.owner, HOSTILE, options=as_options)
-    assert found.count("&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;") >= 4
-    assert "<script>alert" not in found
+    answer = page(people.owner, HOSTILE, options=as_options)
+    assert answer.count("&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;") >= 4
+    assert "<script>alert" not in answer
 
 
 @pytest.mark.parametrize(
@@ -257,9 +257,9 @@ def test_latest_ended_executions_are_searched_and_older_by_id(people: People) ->
     viewer = viewer_of(people.operator)
     assert viewer is not None
 
-    def found(*words: str) -> list[str]:
+    def matching(*words: str) -> list[str]:
         return [row.pk for row in latest_ended(viewer, words, searched=60)]
 
-    assert found("needle") == ["e3"]
-    assert found("e100") == found("workspace-e100") == found("needle", "e100") == ["e100"]
-    assert found("hay", "e100") == []
+    assert matching("needle") == ["e3"]
+    assert matching("e100") == matching("workspace-e100") == matching("needle", "e100") == ["e100"]
+    assert matching("hay", "e100") == []

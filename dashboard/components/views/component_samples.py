@@ -159,7 +159,7 @@ def _queue(now: datetime) -> list[Fragment]:
         (new, None),
         (stopped, None),
     )
-    rows = [queue_row(one, wait, 0.0, viewer_id=1, may_order=True) for one, wait in waits]
+    rows = [queue_row(queued, wait, 0.0, viewer_id=1, may_order=True) for queued, wait in waits]
     shown = queue_fragments(rows, count=4, hidden=0, accuracy="9 of the last 10 expected waits were right.")
     return [*shown, *queue_fragments([], count=0, hidden=0, accuracy="")[1:]]
 
@@ -172,15 +172,15 @@ def _misconfigured() -> list[Fragment]:
     huge = TierRequest("default", {"cpu": 64_000, "memory": 16 * _GIB, "pods": 1})
     promise = TierPromise("small", PodNeeds("Small", {}, {}), 40)
     broken = refused_by_namespace(phantoms([promise], 25, _quota("0")), {"small": "Small"})
-    found = (*misfits([("huge", "Huge", huge)], {"default": PoolShapes("default", (nodes,))}), *broken)
-    shown = admin_fragments(AdminFacts(misconfigured=found))
-    return [one for one in (*shown, *admin_fragments(AdminFacts())) if one.region == "misconfigured"]
+    misconfigured = (*misfits([("huge", "Huge", huge)], {"default": PoolShapes("default", (nodes,))}), *broken)
+    shown = (*admin_fragments(AdminFacts(misconfigured=misconfigured)), *admin_fragments(AdminFacts()))
+    return [fragment for fragment in shown if fragment.region == "misconfigured"]
 
 
 def _wait_notes() -> list[StatusLine]:
     waiting = StatusLine("wait", "Queued", _OF_SLOTS)
     known = (_EXPECTED, replace(_EXPECTED, expected=0.0), replace(_EXPECTED, expected=40_000.0), _NOT_EXPECTED)
-    return [with_note(waiting, wait_note(one)) for one in known]
+    return [with_note(waiting, wait_note(estimate)) for estimate in known]
 
 
 def _knowledge(now: datetime) -> list[KnowledgeLine]:
@@ -228,7 +228,7 @@ def _size_notes() -> list[tuple[str, SizeNote]]:
         "out-of-memory": replace(short, larger=large),
         "out-of-memory-largest": short,
     }
-    notes = (
-        (name, size_note(one, execution_id="sample1", workspace_id="", is_owner=True)) for name, one in facts.items()
-    )
+    notes = [
+        (name, size_note(fact, execution_id="sample1", workspace_id="", is_owner=True)) for name, fact in facts.items()
+    ]
     return [(f"size-{name}", note.context) for name, note in notes if isinstance(note.context, SizeNote)]

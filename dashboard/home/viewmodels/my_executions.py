@@ -40,7 +40,9 @@ def my_executions(
         for row in mine
         if row.state not in ACTIVE_STATES and not row.workspace_id
     ]
-    ended += [(one.launched_at, workspace_card(one)) for one in workspaces if one.id not in busy]
+    ended += [
+        (workspace.launched_at, workspace_card(workspace)) for workspace in workspaces if workspace.id not in busy
+    ]
     ended.sort(key=lambda pair: pair[0], reverse=True)
     shown = MyExecutions(
         tuple(_row_card(row, status_of) for row in active[:SHOWN]),

@@ -29,7 +29,7 @@ from dashboard.executions.views.executions import current_viewer, seen
 from dashboard.logs.records import final_log
 from dashboard.nodes.pages.use_history import use_in
 from dashboard.nodes.views.use_history import subject_of
-from dashboard.shell.access import Viewer, may_administer, may_observe, may_operate, may_read_audit
+from dashboard.shell.access import Viewer, may_administer, may_observe, may_operate, may_read_audit, user_of
 from dashboard.shell.views.describing import node_description, pod_description
 from dashboard.support import records as support_records
 from dashboard.support.views.supportzip import MOST_IN_ALL, MOST_OF_A_FILE, SECONDS, SupportZip
@@ -54,7 +54,7 @@ from grid.kube.resources import (
     Resource,
 )
 from grid.kube.store import Freshness
-from grid.models import AuditEntry, Execution, User
+from grid.models import AuditEntry, Execution
 from grid.runtime import Runtime, get_runtime
 
 MOST_PODS = MOST_NODES = 30
@@ -121,11 +121,8 @@ async def execution_support(request: HttpRequest, id: str) -> HttpResponse:
     await sync_to_async(_note)(request, id)
     runtime = get_runtime()
     now = runtime.clock()
-    bundle = await _begun(
-        _("Support bundle of {object_name}.", object_name=record.object_name),
-        await sync_to_async(support_records.secrets_of)(id),
-        now,
-    )
+    secrets = await sync_to_async(support_records.secrets_of)(id)
+    bundle = _begun(_("Support bundle of {object_name}.", object_name=record.object_name), secrets, now)
     head = present_head(runtime, record, who, now)
     ours = (
         ("history.txt", _("what happened"), _text(lifecycle_text(record, to_owner=who.is_owner, present=head))),
@@ -158,7 +155,7 @@ async def platform_support(request: HttpRequest) -> HttpResponse:
     runtime = get_runtime()
     now = runtime.clock()
     secrets = await sync_to_async(support_records.secrets_of_platform)(viewer)
-    bundle = await _begun(_("Support bundle of the platform."), secrets, now)
+    bundle = _begun(_("Support bundle of the platform."), secrets, now)
     for file in _platform_files(runtime, viewer, now):
         if file.may_see(viewer):
             await bundle.add(file.path, file.what, file.read(), is_ours=True)
@@ -188,7 +185,7 @@ def _platform_files(runtime: Runtime, viewer: Viewer, now: datetime) -> Sequence
     )
 
 
-async def _begun(title: str, secrets: Sequence[str], now: datetime) -> SupportZip:
+def _begun(title: str, secrets: Sequence[str], now: datetime) -> SupportZip:
     return SupportZip(title, Redactor(secrets), now=now, deadline=asyncio.get_running_loop().time() + SECONDS)
 
 
@@ -207,33 +204,30 @@ async def _text(text: str) -> str:
 
 async def _add_use(bundle: SupportZip, runtime: Runtime, record: ExecutionRecord) -> None:
     path, what = "use.csv", _("what its pods used, by minute")
-    found = await use_in(runtime).read(subject_of(runtime, record), _RANGE)
-    if found.known:
-        await bundle.add(path, what, asyncio.to_thread(support_records.use_text, found.known), is_ours=True)
+    use = await use_in(runtime).read(subject_of(runtime, record), _RANGE)
+    if use.known:
+        await bundle.add(path, what, asyncio.to_thread(support_records.use_text, use.known), is_ours=True)
     else:
-        bundle.miss(path, what, found.problem or _("Prometheus knows nothing of it."))
+        bundle.miss(path, what, use.problem or _("Prometheus knows nothing of it."))
 
 
 async def _add_events(bundle: SupportZip, runtime: Runtime, chosen: Callable[[Event], bool]) -> None:
     """Add the latest events of the cache, oldest first."""
-    found = [event async for event in in_slices(list(runtime.events.values()), _EVENTS_AT_ONCE) if chosen(event)]
-    latest = heapq.nlargest(MOST_EVENTS, found, key=age_order)
+    events = [event async for event in in_slices(list(runtime.events.values()), _EVENTS_AT_ONCE) if chosen(event)]
+    latest = heapq.nlargest(MOST_EVENTS, events, key=age_order)
     read = asyncio.to_thread(support_records.events_text, latest[::-1])
     await bundle.add("events.csv", _("the cluster's events"), read, keeps_end=True, is_ours=True)
 
 
 async def _add_pods(bundle: SupportZip, runtime: Runtime, id: str, now: datetime) -> None:
-    found = [pod for pod in runtime.pods.by("execution", id) if pod.metadata.namespace == settings.GRID_NAMESPACE]
-    found.sort(key=lambda pod: pod.metadata.name)
-    for pod in found[MOST_PODS:]:
-        bundle.miss(
-            f"pods/{pod.metadata.name}",
-            _("a pod"),
-            _("Only the first {most_pods} pods are in it.", most_pods=MOST_PODS),
-        )
-    if not found:
+    pods = [pod for pod in runtime.pods.by("execution", id) if pod.metadata.namespace == settings.GRID_NAMESPACE]
+    pods.sort(key=lambda pod: pod.metadata.name)
+    why = _("Only the first {most_pods} pods are in it.", most_pods=MOST_PODS)
+    for pod in pods[MOST_PODS:]:
+        bundle.miss(f"pods/{pod.metadata.name}", _("a pod"), why)
+    if not pods:
         bundle.miss("pods/", _("its pods"), _("They are gone."))
-    for pod in found[:MOST_PODS]:
+    for pod in pods[:MOST_PODS]:
         await _add_pod(bundle, runtime, pod, now)
 
 
@@ -254,8 +248,8 @@ async def _add_pod(bundle: SupportZip, runtime: Runtime, pod: Pod, now: datetime
 
 
 async def _yaml(bundle: SupportZip, runtime: Runtime, resource: Resource, name: str, namespace: str) -> str:
-    found = await runtime.api.get(resource, name, namespace=namespace)
-    return await textwork.workers.run(redacted_yaml, bundle.redactor, found)
+    described = await runtime.api.get(resource, name, namespace=namespace)
+    return await textwork.workers.run(redacted_yaml, bundle.redactor, described)
 
 
 async def _log(runtime: Runtime, pod: Pod, container: str, *, previous: bool) -> str:
@@ -276,15 +270,14 @@ async def _log(runtime: Runtime, pod: Pod, container: str, *, previous: bool) ->
 
 
 async def _add_objects(bundle: SupportZip, runtime: Runtime, selector: str) -> None:
-    for resource, chosen in (
-        *((one, selector) for one in (CONFIG_MAPS, SERVICES, DEPLOYMENTS, AUTOSCALERS, INGRESSES)),
-        (RESOURCE_QUOTAS, ""),
-        (LIMIT_RANGES, ""),
-    ):
-        named = {"objects": resource.plural}
-        what = _("its {objects}", **named) if chosen else _("the namespace's {objects}", **named)
-        read = _list(bundle, runtime, resource, chosen)
-        await bundle.add(f"objects/{resource.plural}.yaml", what, read)
+    async def add(resource: Resource, what: str, selector: str) -> None:
+        read = _list(bundle, runtime, resource, selector)
+        await bundle.add(f"objects/{resource.plural}.yaml", what.format(objects=resource.plural), read)
+
+    for resource in (CONFIG_MAPS, SERVICES, DEPLOYMENTS, AUTOSCALERS, INGRESSES):
+        await add(resource, _("its {objects}"), selector)
+    for resource in (RESOURCE_QUOTAS, LIMIT_RANGES):
+        await add(resource, _("the namespace's {objects}"), "")
 
 
 async def _list(bundle: SupportZip, runtime: Runtime, resource: Resource, selector: str) -> str:
@@ -294,26 +287,20 @@ async def _list(bundle: SupportZip, runtime: Runtime, resource: Resource, select
 
 
 async def _add_nodes(bundle: SupportZip, runtime: Runtime, now: datetime) -> None:
-    found = sorted(runtime.nodes.values(), key=lambda node: (is_ready(node), node.metadata.name))
-    for node in found[:MOST_NODES]:
-        name = node.metadata.name
-        await bundle.add(
-            f"nodes/{name}.txt", _("as kubectl describes it"), node_description(runtime.api, name, now=now)
-        )
-    if len(found) > MOST_NODES:
-        bundle.miss(
-            "nodes/",
-            _("{found:,} more nodes", found=len(found) - MOST_NODES),
-            _("Only {most_nodes} are in it.", most_nodes=MOST_NODES),
-        )
+    nodes = sorted(runtime.nodes.values(), key=lambda node: (is_ready(node), node.metadata.name))
+    for name in (node.metadata.name for node in nodes[:MOST_NODES]):
+        described = node_description(runtime.api, name, now=now)
+        await bundle.add(f"nodes/{name}.txt", _("as kubectl describes it"), described)
+    if more := nodes[MOST_NODES:]:
+        why = _("Only {most_nodes} are in it.", most_nodes=MOST_NODES)
+        bundle.miss("nodes/", _("{found:,} more nodes", found=len(more)), why)
 
 
 def _note(request: HttpRequest, id: str = "") -> None:
-    assert isinstance(request.user, User)
-    about = Execution.objects.get(pk=id) if id else request.user
-    whose = "" if id else _("of the platform")
-    changes = {"support bundle": ["", whose or _("downloaded")]}
-    write_entry(request.user, about, changes, action=AuditEntry.Action.DOWNLOADED)
+    user = user_of(request)
+    about = Execution.objects.get(pk=id) if id else user
+    changes = {"support bundle": ["", _("downloaded") if id else _("of the platform")]}
+    write_entry(user, about, changes, action=AuditEntry.Action.DOWNLOADED)
 
 
 def _sent(file: bytes, name: str) -> HttpResponse:
@@ -324,17 +311,18 @@ def _sent(file: bytes, name: str) -> HttpResponse:
 
 
 def _health(runtime: Runtime) -> str:
-    def of(one: Freshness) -> dict[str, object]:
-        return {"synced": one.synced, "behind_seconds": round(one.behind_seconds, 1), "error": str(one.error or "")}
+    def of(cache: Freshness) -> dict[str, object]:
+        behind = round(cache.behind_seconds, 1)
+        return {"synced": cache.synced, "behind_seconds": behind, "error": str(cache.error or "")}
 
     away = runtime.controller_away()
     autoscaler = runtime.config_maps.get("kube-system/cluster-autoscaler-status")
-    told = {
-        "caches": {name: of(one) for name, one in runtime.caches().items()},
+    health = {
+        "caches": {name: of(cache) for name, cache in runtime.caches().items()},
         "controller": "works" if away is None else f"away since {away.since}",
         "metrics": runtime.usage.unavailable,
         "autoscaler": dict(autoscaler.data) if autoscaler else None,
         "nodes": len(runtime.nodes),
         "pods": len(runtime.pods),
     }
-    return json.dumps(told, indent=1, default=str)
+    return json.dumps(health, indent=1, default=str)

@@ -34,10 +34,9 @@ def whole_lines(text: str, most: int, *, keeps_end: bool) -> str:
 
 
 class SupportZip:
-    """A bundle that is being made. `monotonic` is a clock in seconds."""
+    """A bundle that is being made; `deadline` is the loop's time after which nothing more is asked of the cluster."""
 
     def __init__(self, title: str, redactor: Redactor, *, now: datetime, deadline: float) -> None:
-        """Build a bundle; `deadline` is the loop's time after which nothing more is asked for."""
         self.redactor = redactor
         self._title, self._now, self._deadline = title, now, deadline
         self._file = io.BytesIO()
@@ -76,24 +75,14 @@ class SupportZip:
             return
         kept = redacted.encode(errors="replace")
         if self._size + len(kept) > MOST_IN_ALL:
-            self.miss(
-                path,
-                what,
-                _(
-                    "The bundle is full: it takes {size} before compression.",
-                    size=format_bytes(MOST_IN_ALL),
-                ),
-            )
+            size = format_bytes(MOST_IN_ALL)
+            self.miss(path, what, _("The bundle is full: it takes {size} before compression.", size=size))
             return
         self._size += len(kept)
         await asyncio.to_thread(self._zip.writestr, path, kept)
         if len(cut) < len(text):
-            most = format_bytes(MOST_OF_A_FILE)
-            what = (
-                _("{what}, the last {size}", what=what, size=most)
-                if keeps_end
-                else _("{what}, the first {size}", what=what, size=most)
-            )
+            words = _("{what}, the last {size}") if keeps_end else _("{what}, the first {size}")
+            what = words.format(what=what, size=format_bytes(MOST_OF_A_FILE))
         self._lines.append(f"{path}: {what} ({format_bytes(len(kept))})")
 
     async def finished(self) -> bytes:

@@ -53,7 +53,7 @@ def accept(until: str) -> dict[str, str]:
 def test_no_locked_package_has_a_known_advisory() -> None:
     stored = json.loads(advisories.FILE.read_text())
     assert list(advisories.problems(stored, advisories.locked(), date.fromisoformat(stored["updated"]))) == []
-    assert {"django", "aiohttp", "cryptography"} <= {one["package"] for one in stored["advisories"]}
+    assert {"django", "aiohttp", "cryptography"} <= {advisory["package"] for advisory in stored["advisories"]}
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_no_locked_package_has_a_known_advisory() -> None:
 )
 def test_locked_version_within_an_advisorys_ranges_is_named(version: str, is_affected: bool) -> None:
     assert list(advisories.facts_of(LEAK)) == [FACTS]
-    found = list(advisories.problems(known(), {"some-package": version, "other": version}, TODAY))
-    assert bool(found) == is_affected
-    assert all(f"some-package {version} is affected by PYSEC-2026-1" in sentence for sentence in found)
+    sentences = list(advisories.problems(known(), {"some-package": version, "other": version}, TODAY))
+    assert bool(sentences) == is_affected
+    assert all(f"some-package {version} is affected by PYSEC-2026-1" in sentence for sentence in sentences)
 
 
 def test_accepted_advisory_is_named_again_once_its_reason_expires() -> None:
@@ -119,5 +119,5 @@ def test_sbom_has_each_locked_package_with_its_licence() -> None:
     assert invalid(json.dumps(bom)) == ""
     assert invalid(json.dumps({**bom, "components": [{"type": "library"}]})) != ""
     assert len(bom["components"]) == len(advisories.locked([advisories.LOCKS[0]])) + len(SCRIPTS)
-    assert [one["name"] for one in bom["components"] if not one.get("licenses")] == []
+    assert [component["name"] for component in bom["components"] if not component.get("licenses")] == []
     assert "pkg:pypi/django@" in str(bom["components"]) and "pytest" not in str(bom["components"])

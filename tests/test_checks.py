@@ -69,22 +69,22 @@ def test_shared_origin_of_executions_is_warned_of(settings: Settings) -> None:
 
 def test_mistake_in_egress_is_an_error_with_a_sentence(settings: Settings) -> None:
     settings.EGRESS, settings.STORAGE_EGRESS, settings.EGRESS_EXCEPT = ["10.0.0.0/8"], ["10.0.0.5"], ["x"]
-    found = egress(None)
-    assert [message.id for message in found] == ["grid.E003"] * 3
-    assert "GRID_EGRESS names “10.0.0.0/8”" in found[0].msg
+    messages = egress(None)
+    assert [message.id for message in messages] == ["grid.E003"] * 3
+    assert "GRID_EGRESS names “10.0.0.0/8”" in messages[0].msg
 
 
 def test_impossible_mail_and_webhook_settings_are_errors(settings: Settings) -> None:
     assert notifications(None) == []
     settings.WEBHOOK_PRIVATE, settings.EMAIL_TLS = ["10.0.0.0/8", "10.0.0.1/8"], "yes"
     settings.EMAIL_HOST, settings.DEFAULT_FROM_EMAIL = "mail.example.com", ""
-    found = notifications(None)
-    assert [message.id for message in found] == ["grid.E040", "grid.E041", "grid.E042"]
-    assert "begins at its first one: 10.0.0.0/8" in found[0].msg
+    messages = notifications(None)
+    assert [message.id for message in messages] == ["grid.E040", "grid.E041", "grid.E042"]
+    assert "begins at its first one: 10.0.0.0/8" in messages[0].msg
 
 
 @pytest.mark.parametrize(
-    ("builder", "repository", "found"),
+    ("builder", "repository", "expected"),
     [
         ("", "", []),
         ("buildkit", "registry.example.com:5000/grid/images", []),
@@ -95,15 +95,15 @@ def test_impossible_mail_and_webhook_settings_are_errors(settings: Settings) -> 
     ],
 )
 def test_impossible_image_builder_is_an_error(
-    settings: Settings, builder: str, repository: str, found: list[str]
+    settings: Settings, builder: str, repository: str, expected: list[str]
 ) -> None:
     assert tuple(BUILDERS) == _BUILDERS
     settings.BUILDER, settings.BUILD_REPOSITORY = builder, repository
-    assert [message.id for message in builds(None)] == found
+    assert [message.id for message in builds(None)] == expected
 
 
 @pytest.mark.parametrize(
-    ("index", "found"),
+    ("index", "expected"),
     [
         ("", []),
         ("https://pypi.example.com/a@b/simple", []),
@@ -111,10 +111,10 @@ def test_impossible_image_builder_is_an_error(
         ("https://s3cret@[x", ["grid.E052"]),
     ],
 )
-def test_credentials_in_the_package_index_are_refused(settings: Settings, index: str, found: list[str]) -> None:
+def test_credentials_in_the_package_index_are_refused(settings: Settings, index: str, expected: list[str]) -> None:
     settings.PACKAGE_INDEX = index
     messages = builds(None)
-    assert [message.id for message in messages] == found
+    assert [message.id for message in messages] == expected
     assert "s3cret" not in str(messages)
 
 
@@ -126,7 +126,7 @@ def test_no_controller_starts_with_such_a_mistake(settings: Settings) -> None:
 
 def test_the_settings_that_deploy_names_are_without_fault(settings: Settings) -> None:
     documents = yaml.safe_load_all((DEPLOY / "compute-grid.yaml").read_text())
-    (named,) = [one["data"] for one in documents if one["kind"] == "ConfigMap"]
+    (named,) = [document["data"] for document in documents if document["kind"] == "ConfigMap"]
     settings.DASHBOARD_ORIGIN = named["GRID_DASHBOARD_ORIGIN"]
     settings.WORKSPACE_ORIGIN = named["GRID_WORKSPACE_ORIGIN"]
     settings.TRUSTED_PROXIES = named["GRID_TRUSTED_PROXIES"].split(",")
@@ -163,9 +163,9 @@ def test_unreadable_secret_is_told_with_its_missing_key(settings: Settings) -> N
         ([new], "another" * 6, ["grid.W033"]),
     ):
         settings.ENCRYPTION_KEYS, settings.SECRET_KEY = keys, key
-        found = stored_secrets(None, ["default"])
-        assert [message.id for message in found] == expected
-        assert all("The stored secret A cannot be read" in message.msg for message in found)
+        messages = stored_secrets(None, ["default"])
+        assert [message.id for message in messages] == expected
+        assert all("The stored secret A cannot be read" in message.msg for message in messages)
     assert stored_secrets(None, None) == [], "without a database to ask"
 
 
@@ -183,16 +183,16 @@ def test_unreadable_webhook_secret_is_told_too(settings: Settings) -> None:
 
 
 def test_an_ingress_that_would_lead_nowhere_is_refused() -> None:
-    def found(**changes: Any) -> list[str | None]:
+    def ids_with(**changes: Any) -> list[str | None]:
         good = {"INGRESS_CLASS": "nginx", "FRONT_IMAGE": "nginx:1", "WORKSPACE_PATHS": False}
         with override_settings(**{**good, **changes}):
             return [message.id for message in ingress(None)]
 
-    assert found() == found(INGRESS_CLASS="", INGRESS_PROXY="") == []
-    assert found(INGRESS_PROXY="proxy.10-0-0-1.example:80") == found(INGRESS_PROXY="proxy1:80") == []
+    assert ids_with() == ids_with(INGRESS_CLASS="", INGRESS_PROXY="") == []
+    assert ids_with(INGRESS_PROXY="proxy.10-0-0-1.example:80") == ids_with(INGRESS_PROXY="proxy1:80") == []
     for wrong in ("proxy", "http://proxy:80", "10.0.0.1:80", "127.1:80", "1:80", "[::1]:80"):
-        assert found(INGRESS_PROXY=wrong) == ["grid.E043"], wrong
-    assert found(FRONT_IMAGE="") == found(WORKSPACE_PATHS=True) == ["grid.W044"]
+        assert ids_with(INGRESS_PROXY=wrong) == ["grid.E043"], wrong
+    assert ids_with(FRONT_IMAGE="") == ids_with(WORKSPACE_PATHS=True) == ["grid.W044"]
 
 
 @pytest.mark.parametrize(
@@ -215,6 +215,6 @@ def test_an_ingress_that_would_lead_nowhere_is_refused() -> None:
 def test_useless_or_leaking_log_receiver_is_told(settings: Settings, url: str, link: str, expected: list[str]) -> None:
     settings.LOG_RECEIVER_URL, settings.LOG_LINK = url, link
     settings.LOG_RECEIVER_AUTHORIZATION = "Bearer hush"
-    found = log_receiver(None)
-    assert [message.id for message in found] == expected
-    assert not any("hush" in message.msg for message in found)
+    messages = log_receiver(None)
+    assert [message.id for message in messages] == expected
+    assert not any("hush" in message.msg for message in messages)

@@ -44,7 +44,7 @@ def test_debugging_on_loopback_starts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dashboard", "workspaces", "hosts", "found"),
+    ("dashboard", "workspaces", "hosts", "named"),
     [
         (*HERE, NAMES, ""),
         ("http://[::1]:8000", "http://ws.localhost", (), ""),
@@ -57,9 +57,9 @@ def test_debugging_on_loopback_starts(tmp_path: Path) -> None:
     ],
 )
 def test_settings_beyond_loopback_are_named(
-    dashboard: str, workspaces: str, hosts: tuple[str, ...], found: str
+    dashboard: str, workspaces: str, hosts: tuple[str, ...], named: str
 ) -> None:
-    assert beyond_loopback(dashboard, workspaces, hosts) == found
+    assert beyond_loopback(dashboard, workspaces, hosts) == named
 
 
 @pytest.mark.parametrize(

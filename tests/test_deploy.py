@@ -39,8 +39,8 @@ OPTIONAL = "external-metrics.yaml"
 
 
 def objects(*files: str) -> dict[tuple[str, str], Any]:
-    found = [one for file in files for one in yaml.safe_load_all((DEPLOY / file).read_text()) if one]
-    return {(one["kind"], one["metadata"]["name"]): one for one in found}
+    documents = [document for file in files for document in yaml.safe_load_all((DEPLOY / file).read_text()) if document]
+    return {(document["kind"], document["metadata"]["name"]): document for document in documents}
 
 
 def settings_of(deployment: str, applied: Mapping[tuple[str, str], Any]) -> dict[str, str]:
@@ -79,20 +79,20 @@ def test_demand_file_serves_tasks_and_tells_the_controller(deployment: str) -> N
 def rules(account: str, namespace: str = "compute-grid") -> list[dict[str, Any]]:
     """Of a service account of ours in a namespace, or for the whole cluster ("")."""
     kind = "Role" if namespace else "ClusterRole"
-    documents = [one for one in yaml.safe_load_all((DEPLOY / "access.yaml").read_text()) if one]
+    documents = [document for document in yaml.safe_load_all((DEPLOY / "access.yaml").read_text()) if document]
     bound = {
-        one["roleRef"]["name"]
-        for one in documents
-        if one["kind"] == f"{kind}Binding"
-        and one["metadata"].get("namespace", "") == namespace
-        and {"kind": "ServiceAccount", "name": account, "namespace": "compute-grid-system"} in one["subjects"]
+        document["roleRef"]["name"]
+        for document in documents
+        if document["kind"] == f"{kind}Binding"
+        and document["metadata"].get("namespace", "") == namespace
+        and {"kind": "ServiceAccount", "name": account, "namespace": "compute-grid-system"} in document["subjects"]
     }
     roles = [
-        one
-        for one in documents
-        if one["kind"] == kind
-        and one["metadata"]["name"] in bound
-        and one["metadata"].get("namespace", "") == namespace
+        document
+        for document in documents
+        if document["kind"] == kind
+        and document["metadata"]["name"] in bound
+        and document["metadata"].get("namespace", "") == namespace
     ]
     return [rule for role in roles for rule in role["rules"]]
 
@@ -130,7 +130,7 @@ def test_builds_file_allows_the_controller_only_what_builds_need() -> None:
     role = objects("builds.yaml")["Role", "compute-grid-controller"]
     assert role["metadata"]["namespace"] == BUILD_NAMESPACE
     allowed = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
-    made = {(one, verb) for one in ("jobs", "configmaps") for verb in ("get", "create")}
+    made = {(resource, verb) for resource in ("jobs", "configmaps") for verb in ("get", "create")}
     assert allowed == {*made, ("pods", "list"), ("pods/log", "get")}
 
 
@@ -201,8 +201,8 @@ def test_web_process_may_list_volumes_in_no_other_namespace() -> None:
 def test_controller_may_only_cordon_and_evict_in_cluster() -> None:
     assert may("controller", "patch", NODES.group, NODES.plural, namespace="")
     assert may("controller", "create", PODS.group, f"{PODS.plural}/eviction", namespace="")
-    found = {(of, verb) for rule in rules("controller", "") for of in rule["resources"] for verb in rule["verbs"]}
-    changing = {one for one in found if one[1] not in ("get", "list", "watch")}
+    allowed = {(of, verb) for rule in rules("controller", "") for of in rule["resources"] for verb in rule["verbs"]}
+    changing = {right for right in allowed if right[1] not in ("get", "list", "watch")}
     assert changing == {(NODES.plural, "patch"), (f"{PODS.plural}/eviction", "create")}
 
 
@@ -264,9 +264,13 @@ def test_image_is_built_from_a_base_pinned_by_digest() -> None:
 
 
 def test_both_namespaces_are_shut_before_anything_runs() -> None:
-    documents = [one for one in yaml.safe_load_all((DEPLOY / "network.yaml").read_text()) if one]
-    shut = [one for one in documents if one["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}]
-    assert {one["metadata"]["namespace"] for one in shut} == {"compute-grid", "compute-grid-system"}
+    documents = [document for document in yaml.safe_load_all((DEPLOY / "network.yaml").read_text()) if document]
+    shut = [
+        document
+        for document in documents
+        if document["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    ]
+    assert {document["metadata"]["namespace"] for document in shut} == {"compute-grid", "compute-grid-system"}
 
 
 def test_manifests_register_no_api_of_the_cluster() -> None:

@@ -18,12 +18,12 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 def anchors(text: str) -> set[str]:
     """Return the anchors of the headings, as GitHub makes them: the second of the same name ends with -1."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     names = set()
     for heading in _HEADING.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
         slug = re.sub(r"[^\w\- ]", "", plain.lower()).strip().replace(" ", "-")
-        count = found[slug] = found.get(slug, -1) + 1
+        count = counts[slug] = counts.get(slug, -1) + 1
         names.add(f"{slug}-{count}" if count else slug)
     return names
 

@@ -22,7 +22,7 @@ def test_database_is_emptied_as_django_does(shop: Shop) -> None:
     assert Execution.objects.count() == 2
     permissions = set(Permission.objects.values_list("content_type__model", "codename"))
     empty("default")
-    found = rows()
+    left = rows()
     assert set(Permission.objects.values_list("content_type__model", "codename")) == permissions
     call_command("flush", verbosity=0, interactive=False)
-    assert found == rows()
+    assert left == rows()

@@ -179,10 +179,10 @@ def test_each_expression_takes_linear_time_on_hostile_text() -> None:
     load_all()
     assert len(EXPRESSIONS) > 200
     wrong = {
-        repr(one): found
-        for one in dict.fromkeys(EXPRESSIONS)
-        for run, length in uses_of(one)
-        if (found := slow(run, (*CLASSES, *units_of(one.pattern)), length=length))
+        repr(expression): texts
+        for expression in dict.fromkeys(EXPRESSIONS)
+        for run, length in uses_of(expression)
+        if (texts := slow(run, (*CLASSES, *units_of(expression.pattern)), length=length))
     }
     assert wrong == {}
 
@@ -194,15 +194,19 @@ def test_text_readers_take_linear_time_on_hostile_text(name: str) -> None:
 
 def test_django_validators_take_linear_time_on_hostile_text() -> None:
     """Migrations name them, so they stay Python's."""
-    patterns = [re.compile(one.regex).pattern for one in vars(fields).values() if isinstance(one, RegexValidator)]
+    patterns = [
+        re.compile(validator.regex).pattern
+        for validator in vars(fields).values()
+        if isinstance(validator, RegexValidator)
+    ]
     assert len(patterns) > 3
-    for one in patterns:
-        assert slow(re.compile(one).search, (*CLASSES, *(f"/{unit}" for unit in CLASSES), *units_of(one))) == []
+    for pattern in patterns:
+        assert slow(re.compile(pattern).search, (*CLASSES, *(f"/{unit}" for unit in CLASSES), *units_of(pattern))) == []
 
 
 def test_each_function_that_reads_text_by_hand_is_run() -> None:
-    found = {name for file in sources() for name in _scanners(file)}
-    assert found <= READERS.keys() | NOT_READERS.keys(), "add it to READERS"
+    scanners = {name for file in sources() for name in _scanners(file)}
+    assert scanners <= READERS.keys() | NOT_READERS.keys(), "add it to READERS"
 
 
 def _scanners(file: Path) -> Iterator[str]:
@@ -213,13 +217,13 @@ def _scanners(file: Path) -> Iterator[str]:
     for function in ast.walk(ast.parse(text)):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             loops = [node for node in ast.walk(function) if isinstance(node, ast.While)]
-            if "finditer" in _called(function) or any(_called(one) & {"find", "rfind", "index"} for one in loops):
+            if "finditer" in _called(function) or any(_called(loop) & {"find", "rfind", "index"} for loop in loops):
                 yield f"{module_of(file)}.{function.name}"
 
 
 def _called(tree: ast.AST) -> set[str]:
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return {one.attr for one in calls if isinstance(one, ast.Attribute)}
+    return {called.attr for called in calls if isinstance(called, ast.Attribute)}
 
 
 NAMED = r"[\w.-]*(?:password|passwd|pwd|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key)[\w.-]*"

@@ -37,10 +37,10 @@ def pods_of_runs() -> Iterator[tuple[str, Pod]]:
 def pods_with_files_in_git() -> Iterator[tuple[str, Pod]]:
     files = FilesSpec(claim="repositories", repository="churn.git", image="executor:1", cores="50m", memory="64Mi")
     made = build(spec(id="xyz", kind="job", cluster=None, files=files), namespace="n", token="t", anchor_uid="u")
-    for one in made:
-        if one.resource == PODS:
-            yield "with an executor", one.body
-            yield "with an ordinary executor", without_sidecars(one).body
+    for manifest in made:
+        if manifest.resource == PODS:
+            yield "with an executor", manifest.body
+            yield "with an ordinary executor", without_sidecars(manifest).body
 
 
 def pods_of_clusters() -> Iterator[tuple[str, Pod]]:
@@ -55,9 +55,9 @@ def pods_of_clusters() -> Iterator[tuple[str, Pod]]:
 
 def pods_of_deploy() -> Iterator[tuple[str, Pod]]:
     for file in sorted(DEPLOY.glob("*.yaml")):
-        for one in yaml.safe_load_all(file.read_text()):
-            if one and "template" in one.get("spec", {}):
-                yield one["metadata"]["name"], one["spec"]["template"]
+        for document in yaml.safe_load_all(file.read_text()):
+            if document and "template" in document.get("spec", {}):
+                yield document["metadata"]["name"], document["spec"]["template"]
 
 
 def placeholders() -> Iterator[tuple[str, Pod]]:
@@ -81,8 +81,8 @@ def test_all_of_deploys_workloads_are_among_them() -> None:
 
 
 def container(pod: Pod) -> dict[str, Any]:
-    found: dict[str, Any] = pod["spec"]["containers"][0]
-    return found
+    first_container: dict[str, Any] = pod["spec"]["containers"][0]
+    return first_container
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,11 @@ def test_the_rules_find_what_is_not_allowed(spoil: Callable[[Pod], object]) -> N
 
 def test_both_namespaces_of_deploy_are_restricted() -> None:
     documents = yaml.safe_load_all((DEPLOY / "access.yaml").read_text())
-    namespaces = {one["metadata"]["name"]: one["metadata"]["labels"] for one in documents if one["kind"] == "Namespace"}
+    namespaces = {
+        document["metadata"]["name"]: document["metadata"]["labels"]
+        for document in documents
+        if document["kind"] == "Namespace"
+    }
     assert namespaces.keys() == {"compute-grid", "compute-grid-system"}
     assert all(labels["pod-security.kubernetes.io/enforce"] == "restricted" for labels in namespaces.values())
 

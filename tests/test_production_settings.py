@@ -27,7 +27,11 @@ _APPLIED = (
 def environment(folder: Path) -> dict[str, str]:
     """Of a web pod: the ConfigMap, and the Secret as docs/installation.md makes it."""
     objects = yaml.safe_load_all((ROOT / "deploy/compute-grid.yaml").read_text())
-    (config,) = [one for one in objects if one["kind"] == "ConfigMap" and one["metadata"]["name"] == "settings"]
+    (config,) = [
+        document
+        for document in objects
+        if document["kind"] == "ConfigMap" and document["metadata"]["name"] == "settings"
+    ]
     return {**config["data"], "GRID_SECRET_KEY": os.urandom(32).hex(), "GRID_VAR": str(folder)}
 
 
@@ -36,10 +40,10 @@ def production(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settin
     """These settings in force for this test's requests; and all of them."""
     for name, value in environment(tmp_path).items():
         monkeypatch.setenv(name, value)
-    found = runpy.run_path(str(ROOT / "grid/settings.py"))
+    values = runpy.run_path(str(ROOT / "grid/settings.py"))
     for name in _APPLIED:
-        setattr(settings, name, found[name])
-    return found
+        setattr(settings, name, values[name])
+    return values
 
 
 @pytest.fixture
@@ -107,8 +111,8 @@ def test_the_kubelets_probes_are_answered_on_http(browser: Client) -> None:
 
 def test_how_long_is_a_setting(monkeypatch: pytest.MonkeyPatch, production: dict[str, Any]) -> None:
     monkeypatch.setenv("GRID_HSTS_SECONDS", "0")
-    found = runpy.run_path(str(ROOT / "grid/settings.py"))
-    assert (found["SECURE_HSTS_SECONDS"], found["SECURE_HSTS_INCLUDE_SUBDOMAINS"]) == (0, False)
+    values = runpy.run_path(str(ROOT / "grid/settings.py"))
+    assert (values["SECURE_HSTS_SECONDS"], values["SECURE_HSTS_INCLUDE_SUBDOMAINS"]) == (0, False)
 
 
 _OF_DJANGO = ("server_side_binding", "prepare_threshold")

@@ -122,9 +122,9 @@ BEFORE = str(Position(NOW, "zzz"))
 
 
 def viewer(user: User) -> Viewer:
-    found = viewer_of(user)
-    assert found is not None
-    return found
+    known = viewer_of(user)
+    assert known is not None
+    return known
 
 
 @pytest.fixture

@@ -32,20 +32,20 @@ class Literal(NamedTuple):
 
 
 def literals(source: str) -> list[Literal]:
-    found: list[Literal] = []
-    _read_code(source, 0, found)
-    return found
+    literals_found: list[Literal] = []
+    _read_code(source, 0, literals_found)
+    return literals_found
 
 
-def _read_code(source: str, at: int, found: list[Literal]) -> int:
+def _read_code(source: str, at: int, literals_found: list[Literal]) -> int:
     """Read code to its end or to a brace that was opened before it, and return where it continues."""
     depth = 0
     while match := _TOKEN.search(source, at):
         token, at = match[0], match.end()
         if token == "`":
-            at = _read_template(source, match.start(), found)
+            at = _read_template(source, match.start(), literals_found)
         elif token[0] in "\"'":
-            found.append(_literal(source, match.start(), token[1:-1]))
+            literals_found.append(_literal(source, match.start(), token[1:-1]))
         elif token == "{":
             depth += 1
         elif token == "}":
@@ -55,14 +55,14 @@ def _read_code(source: str, at: int, found: list[Literal]) -> int:
     return len(source)
 
 
-def _read_template(source: str, start: int, found: list[Literal]) -> int:
+def _read_template(source: str, start: int, literals_found: list[Literal]) -> int:
     text, at = "", start + 1
     while source[at] != "`":
         if source.startswith("${", at):
-            text, at = text + "{}", _read_code(source, at + 2, found)
+            text, at = text + "{}", _read_code(source, at + 2, literals_found)
         else:
             text, at = text + source[at], at + 1
-    found.append(_literal(source, start, text))
+    literals_found.append(_literal(source, start, text))
     return at + 1
 
 
@@ -72,14 +72,16 @@ def _literal(source: str, start: int, text: str) -> Literal:
 
 def in_catalogue(source: str) -> set[str]:
     """The texts of the calls, of a plural its singular, by which Django finds both."""
-    return {one.text for one in literals(source) if re.search(r"\bn?gettext\($", one.before)}
+    return {literal.text for literal in literals(source) if re.search(r"\bn?gettext\($", literal.before)}
 
 
 def untranslated(source: str) -> Iterator[str]:
-    for one in literals(source):
-        named = _IN_CATALOGUE.search(one.before) or _FOR_PROGRAMS.search(one.before) or one.text in _NOT_READ
-        if _READ.search(one.text) and not named:
-            yield f"{one.line}: {one.text}"
+    for literal in literals(source):
+        named = (
+            _IN_CATALOGUE.search(literal.before) or _FOR_PROGRAMS.search(literal.before) or literal.text in _NOT_READ
+        )
+        if _READ.search(literal.text) and not named:
+            yield f"{literal.line}: {literal.text}"
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)

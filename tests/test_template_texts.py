@@ -16,15 +16,15 @@ NOT_TEXTS = {
 
 
 def test_every_text_of_a_template_is_translated() -> None:
-    found, used = [], set()
+    missed, used = [], set()
     for path in (path for path in texts.files() if path.suffix == ".html"):
         for line, text in untranslated(path.read_text()):
             name = str(path.relative_to(texts.ROOT / "templates"))
             reasons = {(name, text), (name, None)} & NOT_TEXTS.keys()
             used |= reasons
             if not reasons:
-                found.append(f"templates/{name}:{line}: {text}")
-    assert not found, "put these into {% translate %}, {% blocktranslate %} or _():\n" + "\n".join(found)
+                missed.append(f"templates/{name}:{line}: {text}")
+    assert not missed, "put these into {% translate %}, {% blocktranslate %} or _():\n" + "\n".join(missed)
     assert used == NOT_TEXTS.keys(), "an exception that nothing needs"
 
 

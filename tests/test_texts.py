@@ -47,28 +47,28 @@ def all_texts() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("phrase", SAY_INSTEAD)
 def test_texts_avoid_what_newcomers_stumbled_over(phrase: str) -> None:
-    found = [f"{place}: {text}" for place, text in all_texts() if re.search(phrase, text, re.IGNORECASE)]
-    assert not found, f"say {SAY_INSTEAD[phrase]} instead:\n" + "\n".join(found)
+    offending = [f"{place}: {text}" for place, text in all_texts() if re.search(phrase, text, re.IGNORECASE)]
+    assert not offending, f"say {SAY_INSTEAD[phrase]} instead:\n" + "\n".join(offending)
 
 
 def test_every_sentence_of_a_program_is_marked_for_translation() -> None:
-    found = [
+    offending = [
         f"{path.relative_to(texts.ROOT)}:{line}: {text}"
         for path in texts.files()
         if path.suffix == ".py"
         for line, text in texts.unmarked(path)
     ]
-    assert not found, 'write them as _("…") of grid.core.translation:\n' + "\n".join(found)
+    assert not offending, 'write them as _("…") of grid.core.translation:\n' + "\n".join(offending)
 
 
 def test_messages_have_the_fields_that_they_are_given() -> None:
-    found = [
+    offending = [
         f"{path.relative_to(texts.ROOT)}:{line}: {text}"
         for path in texts.files()
         if path.suffix == ".py"
         for line, text in texts.wrong_fields(path.read_text())
     ]
-    assert not found, "the fields of a message are the names of its values:\n" + "\n".join(found)
+    assert not offending, "the fields of a message are the names of its values:\n" + "\n".join(offending)
 
 
 @pytest.mark.parametrize(

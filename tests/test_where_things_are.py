@@ -24,14 +24,14 @@ def test_the_rooms_are_described_as_they_are() -> None:
 
 
 def test_every_room_says_what_it_is() -> None:
-    said = {
+    sentences = {
         f"{tree}/{room}": where_things_are.first_sentence(ROOT / tree / room / "__init__.py")
         for tree in ("grid", "dashboard")
         for room in where_things_are.rooms()
         if (ROOT / tree / room).is_dir()
     }
-    assert len(said) > 50
-    assert [room for room, sentence in said.items() if not sentence] == []
+    assert len(sentences) > 50
+    assert [room for room, sentence in sentences.items() if not sentence] == []
 
 
 @pytest.mark.parametrize("path", sorted(set(_FILE.findall(_BY_HAND + _RECIPES))))
@@ -54,12 +54,12 @@ def test_layers_of_architecture_are_those_of_pyproject() -> None:
 
 
 def _defined(module: Path) -> set[str]:
-    found = set[str]()
+    names = set[str]()
     for node in ast.parse(module.read_text()).body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found.add(node.target.id)
+            names.add(node.target.id)
         elif isinstance(node, ast.Assign):
-            found |= {one.id for one in node.targets if isinstance(one, ast.Name)}
-    return found
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return names

@@ -80,7 +80,9 @@ class Planted:
         for execution in (self.workspace, self.run):
             for manifest in _manifests(execution):
                 cluster.put(manifest.resource, manifest.body)
-            [pod] = [one for one in cluster.objects(PODS) if one["metadata"]["name"] == execution.object_name]
+            [pod] = [
+                raw_pod for raw_pod in cluster.objects(PODS) if raw_pod["metadata"]["name"] == execution.object_name
+            ]
             pod["spec"]["nodeName"] = "node-a"
             statuses = [builders.container_status(ready=True, restarts=1)]
             cluster.put(PODS, {**pod, "status": {"phase": "Running", "containerStatuses": statuses}})

@@ -24,9 +24,9 @@ def policy_of(answer: Any) -> dict[str, str]:
 
 def nonce_of(answer: Any) -> str:
     """The nonce that the policy allows; "" when it allows no script at all."""
-    found = re.fullmatch(r"(?:'nonce-([\w+/=]{20,})')?", policy_of(answer)["script-src"])
-    assert found, policy_of(answer)["script-src"]
-    return found[1] or ""
+    match = re.fullmatch(r"(?:'nonce-([\w+/=]{20,})')?", policy_of(answer)["script-src"])
+    assert match, policy_of(answer)["script-src"]
+    return match[1] or ""
 
 
 def check_policy(answer: Any) -> None:

@@ -49,8 +49,8 @@ def built(module_transaction: None, tmp_path_factory: pytest.TempPathFactory) ->
         set_secrets(patch, repositories)
         launching = FakeCluster()
         with using_runtime(new_runtime({LOCAL: launching})):
-            found = plant(build(repositories))
-        yield found
+            planted_files = plant(build(repositories))
+        yield planted_files
 
 
 @pytest.fixture
@@ -93,13 +93,13 @@ async def _streamed(answer: Any) -> str:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_no_file_of_a_bundle_has_a_secret(role: str, planted: Planted) -> None:
-    found = [
+    leaks = [
         (path, name, kinds)
         for path, files in bundles_of(planted, role).items()
         for name, text in files.items()
         if (kinds := planted.found_in(text))
     ]
-    assert found == []
+    assert leaks == []
 
 
 def test_bundles_of_admin_have_all_sections_worded_like_pages(planted: Planted) -> None:

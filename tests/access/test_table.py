@@ -107,8 +107,8 @@ def test_the_pages_of_djangos_admin_are_for_admins(route: str, world: World) -> 
     for row in ROWS:
         if row.route == f"{ADMIN}*":
             for role in ROLES:
-                found = asked(world.client(role), row.method, path, {})
-                assert (found == "login") == (row.answers[role] == "login"), (row.method, role, found)
+                answer = asked(world.client(role), row.method, path, {})
+                assert (answer == "login") == (row.answers[role] == "login"), (row.method, role, answer)
 
 
 def admin_path(route: str, user_id: int) -> str:

@@ -109,8 +109,10 @@ class World:
         cluster.put(
             CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", {"status": status}, namespace="kube-system")
         )
-        for one in self.executions.values():
-            cluster.put(PODS, pod_of(one.pk, name=one.object_name, node="node-a", phase="Running", ready=True))
+        for execution in self.executions.values():
+            cluster.put(
+                PODS, pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", ready=True)
+            )
         fill(runtime, cluster)
         read_executions(runtime)
 
@@ -156,8 +158,8 @@ class World:
             return {"id": row.target, "entry_id": self.entry.pk}
         if row.target == "training" or row.route in _OF_REVISIONS:
             return {"id": row.target, **_number(row.route)}
-        found = execution or self.workspaces.get(row.target) or self.ports.get(row.target)
-        return {"id": found.pk if found else row.target}
+        target = execution or self.workspaces.get(row.target) or self.ports.get(row.target)
+        return {"id": target.pk if target else row.target}
 
 
 def _number(route: str) -> dict[str, Any]:
@@ -249,8 +251,8 @@ def build(directory: Path) -> World:
         "shared-port": PortShare.objects.create(execution=executions["workspace"], port=8501, name="Sales"),
         "left-port": PortShare.objects.create(execution=executions["left-workspace"], port=8501, name="Old"),
     }
-    for one in ports.values():
-        one.members.set([people["viewer"], people["former"]])
+    for port in ports.values():
+        port.members.set([people["viewer"], people["former"]])
     people["invited"] = User.objects.create_user(username="invited")
     SavedView.objects.create(user=people["owner"], table="executions", name="Mine", query="?kind=job")
     for holder in ({"owner": people["owner"]}, {"project": project}):
@@ -349,13 +351,13 @@ def routes() -> Iterator[str]:
 
 
 def _routes(patterns: list[URLPattern | URLResolver], prefix: str, namespace: str) -> Iterator[str]:
-    for one in patterns:
-        path = prefix + str(one.pattern)
-        if isinstance(one, URLResolver):
-            inner = f"{one.namespace}:" if one.namespace else namespace
-            yield from _routes(one.url_patterns, path, inner)
-        elif one.name or not namespace:  # without both it is the catch-all of Django's admin, which shows nothing
-            yield f"{namespace}{one.name}" if one.name else path
+    for pattern in patterns:
+        path = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            inner = f"{pattern.namespace}:" if pattern.namespace else namespace
+            yield from _routes(pattern.url_patterns, path, inner)
+        elif pattern.name or not namespace:  # without both it is the catch-all of Django's admin, which shows nothing
+            yield f"{namespace}{pattern.name}" if pattern.name else path
 
 
 def address(route: str, arguments: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ import sys
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def locked(locks: Iterable[Path] = LOCKS) -> dict[str, str]:
 
 def problems(known: Mapping[str, Any], versions: Mapping[str, str], today: date) -> Iterator[str]:
     """Yield a sentence for each locked version that an advisory names, unless it was accepted with a reason that has not expired."""
-    accepted = {(one["package"], one["id"]): one for one in known["accepted"]}
+    accepted = {(entry["package"], entry["id"]): entry for entry in known["accepted"]}
     for advisory in known["advisories"]:
         name, id = advisory["package"], advisory["id"]
         version = versions.get(name)
@@ -51,7 +52,7 @@ def problems(known: Mapping[str, Any], versions: Mapping[str, str], today: date)
 
 def is_affected(version: str, affected: str) -> bool:
     """Return whether one of the ranges, which " || " separates, has the version; "" has every one."""
-    return any(SpecifierSet(one, prereleases=True).contains(version) for one in affected.split(" || "))
+    return any(SpecifierSet(specifiers, prereleases=True).contains(version) for specifiers in affected.split(" || "))
 
 
 def facts_of(advisory: Mapping[str, Any]) -> Iterator[dict[str, str]]:
@@ -59,7 +60,7 @@ def facts_of(advisory: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for affected in advisory.get("affected", ()) if not advisory.get("withdrawn") else ():
         if affected["package"]["ecosystem"] != "PyPI":
             continue
-        ranges = [one for events in _ranges(affected) for one in _specifiers(events)]
+        ranges = [specifier for events in _ranges(affected) for specifier in _specifiers(events)]
         versions = [f"=={version}" for version in affected.get("versions", ())]
         yield {
             "package": canonicalize_name(affected["package"]["name"]),
@@ -70,7 +71,7 @@ def facts_of(advisory: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _ranges(affected: Mapping[str, Any]) -> Iterator[list[Mapping[str, Any]]]:
-    yield from (one["events"] for one in affected.get("ranges", ()) if one["type"] == "ECOSYSTEM")
+    yield from (span["events"] for span in affected.get("ranges", ()) if span["type"] == "ECOSYSTEM")
 
 
 def _specifiers(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -116,11 +117,11 @@ def updated(
     known: Mapping[str, Any], advisories: Iterable[Mapping[str, Any]], names: Iterable[str], **about: str
 ) -> dict[str, Any]:
     """Return the file's new content. What was accepted stays; an advisory with several ids is there once, under PyPA's if it has one."""
-    wanted, found = set(names), {}
-    for facts in sorted((one for advisory in advisories for one in facts_of(advisory)), key=lambda one: one["id"]):
+    wanted, kept = set(names), {}
+    for facts in sorted((facts for advisory in advisories for facts in facts_of(advisory)), key=itemgetter("id")):
         if facts["package"] in wanted:
-            found[facts["package"], facts["alias"] or facts["id"]] = facts  # PYSEC- comes after GHSA-
-    rows = sorted(found.values(), key=lambda one: (one["package"], one["id"]))
+            kept[facts["package"], facts["alias"] or facts["id"]] = facts  # PYSEC- comes after GHSA-
+    rows = sorted(kept.values(), key=itemgetter("package", "id"))
     return {**about, "accepted": known["accepted"], "advisories": rows}
 
 
@@ -133,13 +134,13 @@ def write(content: Mapping[str, Any], file: Path = FILE) -> None:
 
 def check() -> int:
     known, versions = json.loads(FILE.read_text()), locked()
-    found = list(problems(known, versions, datetime.now(UTC).date()))
+    sentences = list(problems(known, versions, datetime.now(UTC).date()))
     counted = f"{len(known['advisories'])} advisories about {len(versions)} locked packages"
     _say(
-        *found,
-        f"{counted} are known ({known['source']}, as of {known['as_of']}); {len(found)} matter to a locked version.",
+        *sentences,
+        f"{counted} are known ({known['source']}, as of {known['as_of']}); {len(sentences)} matter to a locked version.",
     )
-    return 1 if found else 0
+    return 1 if sentences else 0
 
 
 def ask() -> int:
@@ -161,11 +162,11 @@ def ask() -> int:
 def live_lines(answers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield what pip-audit found, and how many packages it was not answered for."""
     answers = list(answers)
-    unanswered = sum("skip_reason" in one for one in answers)
-    for one in answers:
-        for found in one.get("vulns", ()):
-            fixed = ", ".join(found["fix_versions"]) or "no version"
-            yield f"pip-audit: {one['name']} {one['version']}: {found['id']}, fixed in {fixed}."
+    unanswered = sum("skip_reason" in answer for answer in answers)
+    for answer in answers:
+        for advisory in answer.get("vulns", ()):
+            fixed = ", ".join(advisory["fix_versions"]) or "no version"
+            yield f"pip-audit: {answer['name']} {answer['version']}: {advisory['id']}, fixed in {fixed}."
     yield f"pip-audit: PyPI answered for {len(answers) - unanswered} of {len(answers)} packages."
 
 
@@ -177,15 +178,15 @@ def update(directory: str = "") -> int:
         source = "github.com/pypa/advisory-database"
         git = ["git", "-C", directory, "log", "-1", "--format=%cs"]
         as_of = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-        found = list(from_directory(Path(directory), names))
+        advisories = list(from_directory(Path(directory), names))
     else:
         source, as_of = "osv.dev", today
         try:
-            found = list(from_osv(names, _ask_osv))
+            advisories = list(from_osv(names, _ask_osv))
         except OSError as error:
             _say(f"OSV is not reached ({error}). Name a copy of the advisory database: make advisories FROM=DIRECTORY")
             return 1
-    content = updated(known, found, names, source=source, as_of=as_of, updated=today)
+    content = updated(known, advisories, names, source=source, as_of=as_of, updated=today)
     write(content)
     _say(f"{len(content['advisories'])} advisories about {len(names)} locked packages, as of {as_of}.")
     return 0

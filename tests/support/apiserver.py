@@ -61,11 +61,11 @@ class LossyStore(ObjectStore):
         self.to_lose = 0
         self.lost: set[int] = set()
 
-    def _happened(self, found: Any, change: StoreEvent) -> None:
+    def _happened(self, observed: Any, change: StoreEvent) -> None:
         if self.to_lose:
             self.to_lose -= 1
             self.lost.add(change.version)
-        super()._happened(found, change)
+        super()._happened(observed, change)
 
 
 class OpenWatch(Watch):

@@ -15,7 +15,7 @@ class ScriptedFeed:
     async def changes(self) -> AsyncGenerator[Collection[Change]]:
         yield {EVERYTHING}
         while True:
-            told = await self.told.get()
-            if isinstance(told, str):
-                raise FeedLost(told)
-            yield told
+            notice = await self.told.get()
+            if isinstance(notice, str):
+                raise FeedLost(notice)
+            yield notice

@@ -109,9 +109,9 @@ class FakeCluster:
             [*self._logs.get((namespace, pod, container, previous), [])] if append else []
         )
         for number, line in enumerate(lines, len(log)):
-            found = _STAMP.match(line)
-            stamp = found[0].strip() if found else log[-1][0] if log and _STAMP.match(lines[0]) else _stamp_of(number)
-            log.append((stamp, line[found.end() :] if found else line))
+            match = _STAMP.match(line)
+            stamp = match[0].strip() if match else log[-1][0] if log and _STAMP.match(lines[0]) else _stamp_of(number)
+            log.append((stamp, line[match.end() :] if match else line))
 
     @property
     def available(self) -> bool:

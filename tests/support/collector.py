@@ -25,7 +25,9 @@ class Collector:
         service = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
         for resource in service.ExportTraceServiceRequest.FromString(await request.read()).resource_spans:
             self.services |= {
-                one.value.string_value for one in resource.resource.attributes if one.key == "service.name"
+                attribute.value.string_value
+                for attribute in resource.resource.attributes
+                if attribute.key == "service.name"
             }
             self.spans += [span for scope in resource.scope_spans for span in scope.spans]
         return web.Response(content_type="application/x-protobuf")
@@ -55,4 +57,4 @@ async def collecting(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Collector
 
 
 def attributes(span: "Span") -> dict[str, str | int]:
-    return {one.key: one.value.string_value or one.value.int_value for one in span.attributes}
+    return {attribute.key: attribute.value.string_value or attribute.value.int_value for attribute in span.attributes}

@@ -74,14 +74,14 @@ def noticed(kept: ManagedFile) -> list[str]:
 
 def state(folder: Path) -> dict[str, str]:
     """Every path below a folder, and what is there; SQLite's index is its own, and changes when somebody looks."""
-    found = {}
+    files = {}
     for path in sorted(folder.rglob("*")):
         if path.name.endswith("-shm"):
             continue
         with contextlib.suppress(OSError):
             content = sha256(path.read_bytes()).hexdigest() if path.is_file() else "not a file"
-            found[str(path.relative_to(folder))] = content
-    return found
+            files[str(path.relative_to(folder))] = content
+    return files
 
 
 def as_a_usual_user() -> None:

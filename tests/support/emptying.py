@@ -18,9 +18,9 @@ def empty(using: str) -> None:
     """Delete all rows but those of Django's migrations, and leave the data plane that `flush` would create again."""
     connection = connections[using]
     names = [name for name in connection.introspection.django_table_names() if name not in KEPT]
-    found = " UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in names)
+    filled = " UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in names)
     with transaction.atomic(using), connection.cursor() as cursor:  # references are checked when it ends
-        cursor.execute(found)
+        cursor.execute(filled)
         for (name,) in cursor.fetchall():
             cursor.execute(f"DELETE FROM {name}")
     make_local(using)

@@ -33,7 +33,9 @@ def flood_of_runs(job: Job, shop: Shop, count: int, *, due: datetime) -> None:
         for copy in copies_of(job, count)
     )
     JobRun.objects.bulk_create(
-        JobRun(job=one.job, number=1, settings=one, requested_at=due, requested_by="a flood", next_attempt_at=due)
-        for one in settings
+        JobRun(
+            job=setting.job, number=1, settings=setting, requested_at=due, requested_by="a flood", next_attempt_at=due
+        )
+        for setting in settings
     )
-    Job.objects.filter(pk__in=[one.job_id for one in settings]).update(runs_made=1)
+    Job.objects.filter(pk__in=[setting.job_id for setting in settings]).update(runs_made=1)

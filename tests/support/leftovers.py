@@ -49,23 +49,23 @@ def _more(after: Counter[str], before: Counter[str]) -> Counter[str]:
 
 def _children() -> Counter[str]:
     """By the system's files where there are some: psutil would look at every process of the machine."""
-    found: Counter[str] = Counter()
+    leftovers: Counter[str] = Counter()
     for thread in _names("task"):
         with suppress(OSError):
-            found.update((_PROC / "task" / thread / "children").read_text().split())
-    return found
+            leftovers.update((_PROC / "task" / thread / "children").read_text().split())
+    return leftovers
 
 
 def _ends() -> Counter[str]:
     """The sockets and pipes that are open; not files, which libraries open once and keep, nor connections to a database's server,
     which Django keeps for each thread."""
-    found: Counter[str] = Counter()
+    leftovers: Counter[str] = Counter()
     for descriptor in _names("fd"):
         with suppress(OSError):
-            found[os.readlink(f"/proc/self/fd/{descriptor}")] += 1  # noqa: PTH115  a Path takes four times as long
+            leftovers[os.readlink(f"/proc/self/fd/{descriptor}")] += 1  # noqa: PTH115  a Path takes four times as long
     kept = _connections_to(int(settings.DATABASES["default"]["PORT"] or 0))
     return Counter(
-        {end: count for end, count in found.items() if end.startswith(("socket:", "pipe:")) and end not in kept}
+        {end: count for end, count in leftovers.items() if end.startswith(("socket:", "pipe:")) and end not in kept}
     )
 
 

@@ -74,10 +74,10 @@ def _alone() -> Iterator[Path]:
 
 def _digest() -> str:
     """Of all that may say what is in the database: migrations and models import from the rest, and triggers are made after a migration."""
-    found = hashlib.sha256(f"{version('django')} {version('django-axes')} {sqlite3.sqlite_version}".encode())
+    digest = hashlib.sha256(f"{version('django')} {version('django-axes')} {sqlite3.sqlite_version}".encode())
     for source in sorted((ROOT / "grid").rglob("*.py")):
-        found.update(str(source.relative_to(ROOT)).encode() + source.read_bytes())
-    return found.hexdigest()[:40]
+        digest.update(str(source.relative_to(ROOT)).encode() + source.read_bytes())
+    return digest.hexdigest()[:40]
 
 
 def _named() -> str:

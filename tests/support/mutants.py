@@ -52,10 +52,10 @@ def main(paths: Sequence[str]) -> int:
     rows: list[str] = []
     for meta in sorted(_COPY.rglob("*.py.meta")):
         module = str(meta.relative_to(_COPY).with_suffix(""))
-        found = verdicts(meta)
-        if found and any(fnmatch(next(iter(found)), pattern) for pattern in patterns):
-            survivors += [name for name, verdict in found.items() if verdict not in _BY_TESTS | {_BY_TYPES}]
-            rows.append(share_line(module, Counter(found.values())))
+        fates = verdicts(meta)
+        if fates and any(fnmatch(next(iter(fates)), pattern) for pattern in patterns):
+            survivors += [name for name, verdict in fates.items() if verdict not in _BY_TESTS | {_BY_TYPES}]
+            rows.append(share_line(module, Counter(fates.values())))
     for name in survivors:
         subprocess.run([*mutmut, "show", name], env=environment)
     sys.stdout.write("\n".join(["", *rows, ""]))

@@ -49,7 +49,7 @@ def _admits(rule: Mapping[str, Any], side: str, peer: Host, namespace: str, port
     ports = rule.get("ports")
     if ports is not None and {"protocol": protocol, "port": port} not in ports:
         return False
-    return side not in rule or any(_names(one, peer, namespace) for one in rule[side])
+    return side not in rule or any(_names(rule_part, peer, namespace) for rule_part in rule[side])
 
 
 def _names(peer: Mapping[str, Any], host: Host, namespace: str) -> bool:
@@ -73,7 +73,7 @@ def _within(address: str, blocks: Iterable[str]) -> bool:
 def _matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     assert selector.keys() <= {"matchLabels", "matchExpressions"}, "the evaluator would have to learn more"
     are_there = selector.get("matchLabels", {}).items() <= labels.items()
-    return are_there and all(_holds(one, labels) for one in selector.get("matchExpressions", ()))
+    return are_there and all(_holds(expression, labels) for expression in selector.get("matchExpressions", ()))
 
 
 def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

@@ -54,7 +54,7 @@ def two_pools() -> Iterator[Runtime]:
     become(runtime.nodes, nodes)
     runtime.nodes.mark_synced(runtime.monotonic())
     runtime.pods.mark_synced(runtime.monotonic())
-    assert all(one.metadata.labels[NODE_POOL] for one in nodes)
+    assert all(node.metadata.labels[NODE_POOL] for node in nodes)
     with using_runtime(runtime):
         yield runtime
 

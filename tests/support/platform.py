@@ -48,9 +48,9 @@ def tasks_at(now: datetime) -> tuple[TaskRecord, ...]:
 def store(*lights: Light, minutes_ago: float = 0.0) -> None:
     """Store two looks in a row, so that what is bad is an incident."""
     at = timezone.now() - timedelta(minutes=minutes_ago)
-    for look in range(2):
-        found = PlatformLook(lights, WORKLOADS, ("Namespace ingress-nginx is not shown: no right.",))
-        record("local", found, [WELL], at - timedelta(seconds=30 * (1 - look)), VERSIONS, tasks_at(at))
+    for number in range(2):
+        answer = PlatformLook(lights, WORKLOADS, ("Namespace ingress-nginx is not shown: no right.",))
+        record("local", answer, [WELL], at - timedelta(seconds=30 * (1 - number)), VERSIONS, tasks_at(at))
 
 
 API_CHECKS = (

@@ -13,10 +13,10 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 def violations(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> list[str]:
     """A line for each thing that the admission would refuse the pod for."""
     containers = [*spec["containers"], *spec.get("initContainers", ()), *spec.get("ephemeralContainers", ())]
-    found = [*_of_pod(metadata, spec)]
+    lines = [*_of_pod(metadata, spec)]
     for container in containers:
-        found += [f"{container['name']}: {line}" for line in _of_container(container, spec.get("securityContext", {}))]
-    return found
+        lines += [f"{container['name']}: {line}" for line in _of_container(container, spec.get("securityContext", {}))]
+    return lines
 
 
 def _of_pod(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[str]:

@@ -23,9 +23,9 @@ _HURRIED = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_
 
 def programs() -> Path | None:
     """Return the folder of PostgreSQL's server programs, the newest where there are several; Debian keeps them out of PATH."""
-    found = shutil.which("initdb")
-    if found:
-        return Path(found).resolve().parent
+    initdb = shutil.which("initdb")
+    if initdb:
+        return Path(initdb).resolve().parent
     installed = Path("/usr/lib/postgresql").glob("[0-9]*/bin/initdb")
     return max((path.parent for path in installed), key=lambda folder: int(folder.parent.name), default=None)
 

@@ -55,23 +55,23 @@ def make(folder: Path) -> Path:
 def messages(catalogue: str) -> Iterator[tuple[str, str]]:
     """Yield each message of a catalogue and its plural form, or ""; the header is left out."""
     for entry in re.split(r"\n\s*\n", catalogue):
-        found = {
+        catalogue_texts = {
             name: "".join(ast.literal_eval(line) for line in quoted.splitlines())
             for name, quoted in re.findall(r'^(msgid|msgid_plural) ((?:"[^\n]*"\n?)+)', entry, re.MULTILINE)
         }
-        if found.get("msgid"):
-            yield found["msgid"], found.get("msgid_plural", "")
+        if catalogue_texts.get("msgid"):
+            yield catalogue_texts["msgid"], catalogue_texts.get("msgid_plural", "")
 
 
 def _filled(catalogue: str) -> Iterator[str]:
     head = "Content-Type: text/plain; charset=UTF-8\nPlural-Forms: nplurals=2; plural=(n != 1);\n"
     yield f'msgid ""\nmsgstr {_quoted(head)}'
-    for one, many in messages(catalogue):
+    for singular, many in messages(catalogue):
         if many:
-            forms = f"msgstr[0] {_quoted(pseudo(one))}\nmsgstr[1] {_quoted(pseudo(many))}"
-            yield f"msgid {_quoted(one)}\nmsgid_plural {_quoted(many)}\n{forms}"
+            forms = f"msgstr[0] {_quoted(pseudo(singular))}\nmsgstr[1] {_quoted(pseudo(many))}"
+            yield f"msgid {_quoted(singular)}\nmsgid_plural {_quoted(many)}\n{forms}"
         else:
-            yield f"msgid {_quoted(one)}\nmsgstr {_quoted(pseudo(one))}"
+            yield f"msgid {_quoted(singular)}\nmsgstr {_quoted(pseudo(singular))}"
 
 
 def _quoted(text: str) -> str:

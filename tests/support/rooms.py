@@ -8,6 +8,6 @@ from grid.kube.objects import Pod
 
 def room_of(pods: Iterable[Pod]) -> NodeRoom:
     room = NodeRoom()
-    for one in pods:
-        room.pod_changed(None, one)
+    for pod in pods:
+        room.pod_changed(None, pod)
     return room

@@ -20,11 +20,11 @@ T = TypeVar("T", bound=HasMetadata)
 
 def become(store: Store[T], objects: Iterable[T]) -> None:
     """Make the store hold exactly these objects, as after a list."""
-    listed = {one.metadata.key: one for one in objects}
+    listed = {item.metadata.key: item for item in objects}
     for key in store.keys() - listed.keys():
         store.discard(key)
-    for one in listed.values():
-        store.apply(one)
+    for item in listed.values():
+        store.apply(item)
 
 
 def runtime_of(cluster: FakeCluster, *, now: datetime | None = None) -> Runtime:

@@ -54,23 +54,28 @@ def sbom() -> dict[str, Any]:
     )
     bom: dict[str, Any] = json.loads(made.stdout)
     versions = locked([ROOT / "requirements.lock"])
-    packages = [one for one in bom["components"] if versions.get(canonicalize_name(one["name"])) == one.get("version")]
-    if absent := versions.keys() - {canonicalize_name(one["name"]) for one in packages}:
+    packages = [
+        component
+        for component in bom["components"]
+        if versions.get(canonicalize_name(component["name"])) == component.get("version")
+    ]
+    if absent := versions.keys() - {canonicalize_name(package["name"]) for package in packages}:
         raise ValueError(f"Not installed as they are locked: {', '.join(sorted(absent))}. Run: make setup")
     for package in packages:
         if (licence := LICENCES.get(package["name"])) and not package.get("licenses"):
             package["licenses"] = _licence(licence)
     scripts = list(_scripts())
     root = bom["metadata"]["component"]["bom-ref"]
-    kept = {root, *(one["bom-ref"] for one in packages)}
+    kept = {root, *(package["bom-ref"] for package in packages)}
     bom["components"] = [*packages, *scripts]
     bom["dependencies"] = [
-        one | ({"dependsOn": [ref for ref in one["dependsOn"] if ref in kept]} if "dependsOn" in one else {})
-        for one in bom["dependencies"]
-        if one["ref"] in kept
+        dependency
+        | ({"dependsOn": [ref for ref in dependency["dependsOn"] if ref in kept]} if "dependsOn" in dependency else {})
+        for dependency in bom["dependencies"]
+        if dependency["ref"] in kept
     ]
-    [of_root] = [one for one in bom["dependencies"] if one["ref"] == root]
-    of_root["dependsOn"] = sorted({*of_root.get("dependsOn", ()), *(one["bom-ref"] for one in scripts)})
+    [of_root] = [dependency for dependency in bom["dependencies"] if dependency["ref"] == root]
+    of_root["dependsOn"] = sorted({*of_root.get("dependsOn", ()), *(script["bom-ref"] for script in scripts)})
     return bom
 
 

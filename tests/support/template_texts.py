@@ -73,19 +73,19 @@ class _Reader:
             return self._until(text, at, "-->", "content")
         if self.state == "raw":
             return self._until(text, at, f"</{self.tag}", "tag")
-        found = (_TAG if self.state == "content" else _IN_TAG).search(text, at)
-        if not found:
+        match = (_TAG if self.state == "content" else _IN_TAG).search(text, at)
+        if not match:
             return len(text), len(text), "break"
         if self.state == "content":
-            if inline := INLINE.match(text, found.start()):
-                return found.start(), inline.end(), "inline"
-            self.state = "comment" if found[0] == "<!--" else "tag"
-            self.tag = found[0].lower().lstrip("<")
-        elif found[0] == ">":
+            if inline := INLINE.match(text, match.start()):
+                return match.start(), inline.end(), "inline"
+            self.state = "comment" if match[0] == "<!--" else "tag"
+            self.tag = match[0].lower().lstrip("<")
+        elif match[0] == ">":
             self.state = "raw" if self.tag in _RAW else "content"
         else:
-            self.state, self.attribute, self.quote = "value", found[1].lower(), found[2]
-        return found.start(), found.end(), "break"
+            self.state, self.attribute, self.quote = "value", match[1].lower(), match[2]
+        return match.start(), match.end(), "break"
 
     def _until(self, text: str, at: int, mark: str, then: str) -> tuple[int, int, str]:
         end = text.find(mark, at)
@@ -156,10 +156,13 @@ def words(source: str, run: list[Piece]) -> str:
 def untranslated(source: str) -> Iterator[tuple[int, str]]:
     """Return the words that no translation reaches, each with its line: between tags, in attributes, and in arguments of tags."""
     for run in runs(source):
-        if found := words(source, run):
+        if untranslated_words := words(source, run):
             first = run[0]
             text = source[first.start : run[-1].end]
-            yield source.count("\n", 0, first.start + len(text) - len(text.lstrip())) + 1, " ".join(found.split())
+            yield (
+                source.count("\n", 0, first.start + len(text) - len(text.lstrip())) + 1,
+                " ".join(untranslated_words.split()),
+            )
     for token in DebugLexer(source).tokenize():
         assert token.position
         if token.token_type in (TokenType.BLOCK, TokenType.VAR):

@@ -46,9 +46,9 @@ _CALLS_IN_ENGLISH = re.compile(r"logger\.|models\.|.*(Error|Exception|Warning)$|
 
 def files() -> list[Path]:
     """Return the sources that have texts, by name."""
-    found = [path for folder in ("dashboard", "grid") for path in (ROOT / folder).rglob("*.py")]
-    found += (ROOT / "templates").rglob("*.html")
-    return sorted(path for path in found if not any(part in str(path) for part in _LEFT_OUT))
+    paths = [path for folder in ("dashboard", "grid") for path in (ROOT / folder).rglob("*.py")]
+    paths += (ROOT / "templates").rglob("*.html")
+    return sorted(path for path in paths if not any(part in str(path) for part in _LEFT_OUT))
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
@@ -133,7 +133,9 @@ def _called(call: ast.Call) -> str:
 def _messages(call: ast.Call) -> list[ast.Constant]:
     """Return the literal messages of a call that marks them."""
     arguments = call.args[: _MARKS.get(_called(call), 0)]
-    return [one for one in arguments if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return [
+        argument for argument in arguments if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    ]
 
 
 def in_template(source: str) -> Iterator[tuple[int, str]]:
@@ -166,8 +168,8 @@ def in_template(source: str) -> Iterator[tuple[int, str]]:
 
 def main() -> None:
     for path in files():
-        if found := sorted(set(texts(path))):
-            lines = (f"{line:5}  {text}\n" for line, text in found)
+        if read := sorted(set(texts(path))):
+            lines = (f"{line:5}  {text}\n" for line, text in read)
             sys.stdout.write("".join((f"\n{path.relative_to(ROOT)}\n", *lines)))
 
 

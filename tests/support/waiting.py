@@ -15,7 +15,7 @@ PATIENCE_SECONDS = 60.0  # for a machine on which much else runs
 
 @overload
 async def eventually(
-    look: Callable[[], Awaitable[T | None]],
+    probe: Callable[[], Awaitable[T | None]],
     what: str = ...,
     *,
     holds: Callable[[Any], object] = ...,
@@ -23,19 +23,19 @@ async def eventually(
 ) -> T: ...
 @overload
 async def eventually(
-    look: Callable[[], T | None], what: str = ..., *, holds: Callable[[Any], object] = ..., within: float = ...
+    probe: Callable[[], T | None], what: str = ..., *, holds: Callable[[Any], object] = ..., within: float = ...
 ) -> T: ...
 async def eventually(
-    look: Callable[[], Any],
+    probe: Callable[[], Any],
     what: str = "the condition",
     *,
     holds: Callable[[Any], object] = bool,
     within: float = PATIENCE_SECONDS,
 ) -> Any:
-    """For a test on a loop, which goes on meanwhile; `look` may be asynchronous."""
+    """For a test on a loop, which goes on meanwhile; `probe` may be asynchronous."""
     deadline = time.monotonic() + within
     while True:
-        seen = look()
+        seen = probe()
         if inspect.isawaitable(seen):
             seen = await seen
         if holds(seen):
@@ -44,10 +44,10 @@ async def eventually(
         await asyncio.sleep(0.02)
 
 
-def wait_until(look: Callable[[], T | None], seconds: float = PATIENCE_SECONDS, what: str = "the condition") -> T:
+def wait_until(probe: Callable[[], T | None], seconds: float = PATIENCE_SECONDS, what: str = "the condition") -> T:
     """For a test without a loop."""
     deadline = time.monotonic() + seconds
-    while not (seen := look()):
+    while not (seen := probe()):
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}, saw {seen!r:.500}"
         time.sleep(0.02)
     return seen

@@ -33,7 +33,7 @@ def document() -> str:
 def order(tree: str) -> list[str]:
     """Return the names in the tree's import contract, upper ones first."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (layers,) = (one["layers"] for one in contracts if one["name"] == _CONTRACTS[tree])
+    (layers,) = (contract["layers"] for contract in contracts if contract["name"] == _CONTRACTS[tree])
     return [name.strip() for layer in layers for name in layer.split("|")]
 
 
@@ -70,8 +70,8 @@ def _lines() -> Iterator[str]:
 def first_sentence(module: Path) -> str:
     """Return the first sentence of the module's docstring on one line; "" without a module or a docstring."""
     text = ast.get_docstring(ast.parse(module.read_text())) if module.is_file() else None
-    found = _SENTENCE.search(" ".join((text or "").partition("\n\n")[0].split()))
-    return found[0].strip() if found else ""
+    match = _SENTENCE.search(" ".join((text or "").partition("\n\n")[0].split()))
+    return match[0].strip() if match else ""
 
 
 if __name__ == "__main__":

@@ -92,14 +92,6 @@ def test_link_works_once_and_no_stored_row_holds_it(people: People, alice: Clien
     assert alice.post(CONFIRM).status_code == 410
 
 
-def test_two_confirmations_at_once_use_the_address_once(people: People, alice: Client) -> None:
-    ask(alice)
-    token = link_in(letters()[NEW]).split("/")[-2]
-    user = User.objects.get(pk=people.owner.pk)
-    now = timezone.now()
-    assert [addresses.confirm(user, token, now=now) for _ in range(2)] == [True, False]
-
-
 def test_only_the_person_who_asked_can_confirm(people: People, alice: Client) -> None:
     ask(alice)
     link = link_in(letters()[NEW])

@@ -87,14 +87,15 @@ def test_everything_found_can_be_opened(people: People, grid: Runtime, who: str)
     assert {url: client.get(url).status_code for url in urls} == dict.fromkeys(urls, 200)
 
 
-@pytest.mark.parametrize("text", ["active1", "workspace-active1", "count zeb", "ZEBRAS COUNT"])
-def test_active_execution_matches_by_title_id_and_object_name(people: People, grid: Runtime, text: str) -> None:
-    assert options(people.owner, text) == ["/executions/active1/"]
-
-
-@pytest.mark.parametrize("text", ["ended1", "workspace-ended1", "old zeb"])
-def test_ended_execution_matches_by_title_id_and_object_name(people: People, grid: Runtime, text: str) -> None:
-    assert options(people.owner, text) == ["/executions/ended1/"]
+@pytest.mark.parametrize(
+    ("text", "id"),
+    [
+        *((text, "active1") for text in ("active1", "workspace-active1", "count zeb", "ZEBRAS COUNT")),
+        *((text, "ended1") for text in ("ended1", "workspace-ended1", "old zeb")),
+    ],
+)
+def test_execution_matches_by_title_id_and_object_name(people: People, grid: Runtime, text: str, id: str) -> None:
+    assert options(people.owner, text) == [f"/executions/{id}/"]
 
 
 def test_execution_still_listed_after_end_is_offered_once(people: People, grid: Runtime) -> None:
@@ -137,11 +138,9 @@ def test_stopping_execution_is_not_offered_to_stop_or_open(people: People, grid:
 def test_demonstration_pages_match_as_in_navigation(
     people: People, grid: Runtime, cluster: FakeCluster, settings: Settings
 ) -> None:
-    for demo, sandbox, expected in ((False, False, []), (True, False, ["/components/"])):
+    for demo, expected in ((False, []), (True, ["/components/"])):
         settings.DEMO = demo
-        assert [url for text in ("components", "demonstration") for url in options(people.admin, text)] == expected, (
-            sandbox
-        )
+        assert [url for text in ("components", "demonstration") for url in options(people.admin, text)] == expected
 
 
 def test_notifications_are_found(people: People, grid: Runtime) -> None:

@@ -7,17 +7,18 @@ from collections.abc import AsyncIterator, Sequence
 from django.utils import timezone
 
 from dashboard.announcements.records import shown_announcements
-from dashboard.announcements.viewmodel import AnnouncementRecord, banners_fragment
+from dashboard.announcements.viewmodel import banners_fragment
 from dashboard.shell.access import Viewer
 from dashboard.shell.pages.shared_value import Board
 from dashboard.shell.viewmodels.live import PageUpdate
+from grid.models import Announcement
 from grid.runtime import Runtime
 
 LOOK_SECONDS = 30.0
 KEPT_SECONDS = 15.0  # what one page has read serves all others meanwhile
 SPREAD_SECONDS = 5.0
 
-_board = Board[Sequence[AnnouncementRecord]]("announcements", shown_announcements, ())
+_board = Board[Sequence[tuple[Announcement, set[int]]]]("announcements", shown_announcements, ())
 
 
 async def announcement_updates(runtime: Runtime, viewer: Viewer) -> AsyncIterator[Sequence[PageUpdate]]:
@@ -26,7 +27,8 @@ async def announcement_updates(runtime: Runtime, viewer: Viewer) -> AsyncIterato
     shown = None
     while True:
         await asyncio.sleep(LOOK_SECONDS + random.random() * SPREAD_SECONDS)
-        fragment = banners_fragment(await _board.value(KEPT_SECONDS), viewer.id, timezone.now())
+        announcements = await _board.value(KEPT_SECONDS)
+        fragment = banners_fragment((row for row, hidden in announcements if viewer.id not in hidden), timezone.now())
         if fragment != shown:
             shown = fragment
             yield [PageUpdate("replace", fragment.id, (fragment,))]

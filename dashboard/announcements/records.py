@@ -6,34 +6,27 @@ from typing import Any
 
 from django.db import transaction
 
-from dashboard.announcements.viewmodel import AnnouncementRecord
 from grid.announcements.rules import coming_sentence, next_one
 from grid.announcements.store import announced
 from grid.audit import entries as audit
 from grid.models import Announcement, AnnouncementReader, AuditEntry, User
 
-MOST_LISTED = 100
 
-
-def shown_announcements(now: datetime) -> list[AnnouncementRecord]:
-    """Return what is shown now, with who has hidden it: one query, and another while there is anything."""
+def shown_announcements(now: datetime) -> list[tuple[Announcement, set[int]]]:
+    """Return what is shown now, each with who has hidden it: one query, and another while there is anything."""
     rows = list(Announcement.objects.shown(now))
     hidden: defaultdict[str, set[int]] = defaultdict(set)
     if rows:
         readers = AnnouncementReader.objects.filter(announcement__in=rows, hidden_at__isnull=False)
         for id, user in readers.values_list("announcement_id", "user_id"):
             hidden[id].add(user)
-    return [_record(row, frozenset(hidden[row.pk])) for row in rows]
+    return [(row, hidden[row.pk]) for row in rows]
 
 
-def announcements_for(user_id: int, now: datetime) -> list[AnnouncementRecord]:
+def announcements_for(user_id: int, now: datetime) -> list[Announcement]:
     """Return what one person has not hidden of what is shown now, in one query."""
-    rows = Announcement.objects.shown(now)
-    return [_record(row) for row in rows.exclude(pk__in=_hidden_of(user_id))]
-
-
-def latest_announcements() -> list[AnnouncementRecord]:
-    return [_record(row) for row in Announcement.objects.all()[:MOST_LISTED]]
+    hidden = AnnouncementReader.objects.filter(user=user_id, hidden_at__isnull=False).values("announcement_id")
+    return list(Announcement.objects.shown(now).exclude(pk__in=hidden))
 
 
 def coming_maintenance(now: datetime) -> str:
@@ -89,15 +82,3 @@ def _recorded(instance: Announcement, actor: User, action: AuditEntry.Action, be
 
 def _shown(value: Any) -> Any:
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if isinstance(value, datetime) else value
-
-
-def _hidden_of(user_id: int) -> Any:
-    return AnnouncementReader.objects.filter(user=user_id, hidden_at__isnull=False).values("announcement_id")
-
-
-def _record(row: Announcement, hidden_by: frozenset[int] = frozenset()) -> AnnouncementRecord:
-    return AnnouncementRecord(
-        *(row.pk, row.text, row.severity, row.from_at, row.until_at, row.author_name),
-        no_launches_from=row.no_launches_from,
-        hidden_by=hidden_by,
-    )

@@ -24,4 +24,4 @@ def announcements(context: Context) -> SafeString:
         records = announcements_for(request.user.pk, now)
     except DatabaseError:
         records = []
-    return mark_safe(render_fragment(banners_fragment(records, request.user.pk, now), now=now))
+    return mark_safe(render_fragment(banners_fragment(records, now), now=now))

@@ -1,36 +1,33 @@
 """Announcements: the banner of every page, and the operators' list; pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import IntEnum
 from typing import Literal
 
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from grid.core.translation import gettext as _
 from grid.core.wording import moment_words
+from grid.models import Announcement
 
 REGION = "announcements"
 _FRAGMENT = "announcements/fragments/announcements.html"
 
 
-@dataclass(frozen=True, slots=True)
-class AnnouncementRecord:
-    """A stored announcement; `until_at` of None means until somebody ends it."""
+class AnnouncementStage(IntEnum):
+    """Where an announcement is in its time; the list has them in this order."""
 
-    id: str
-    text: str
-    severity: str
-    from_at: datetime
-    until_at: datetime | None
-    author: str
-    no_launches_from: datetime | None = None
-    hidden_by: frozenset[int] = frozenset()
+    SHOWN = 0
+    COMING = 1
+    ENDED = 2
 
-    def is_shown(self, now: datetime) -> bool:
-        return self.from_at <= now and not self.is_ended(now)
 
-    def is_ended(self, now: datetime) -> bool:
-        return self.until_at is not None and self.until_at <= now
+_WORDS: Mapping[AnnouncementStage, tuple[str, Literal["ok", "wait", "neutral"]]] = {
+    AnnouncementStage.SHOWN: (_("Shown"), "ok"),
+    AnnouncementStage.COMING: (_("Not yet"), "wait"),
+    AnnouncementStage.ENDED: (_("Ended"), "neutral"),
+}
 
 
 class Banner(ViewModel, frozen=True, gc=False):
@@ -48,68 +45,55 @@ class Banners(ViewModel, frozen=True, gc=False):
     banners: tuple[Banner, ...] = ()
 
 
-def banners_fragment(records: Iterable[AnnouncementRecord], user_id: int, now: datetime) -> Fragment:
-    """Return the banner of a person's pages now, without what the person has hidden; warnings come first."""
-    shown = [record for record in records if record.is_shown(now) and user_id not in record.hidden_by]
-    shown.sort(key=lambda record: (record.severity != "warning", record.from_at, record.id))
-    banners = tuple(Banner(record.id, record.text, record.severity, " ".join(_sentences(record))) for record in shown)
+def banners_fragment(announcements: Iterable[Announcement], now: datetime) -> Fragment:
+    """Return the banner of a person's pages now, of what the person has not hidden; warnings come first."""
+    shown = [row for row in announcements if _stage(row, now) is AnnouncementStage.SHOWN]
+    shown.sort(key=lambda row: (row.severity != Announcement.Severity.WARNING, row.from_at, row.pk))
+    banners = tuple(Banner(row.pk, row.text, row.severity, " ".join(_sentences(row))) for row in shown)
     return Fragment(REGION, _FRAGMENT, Banners(banners))
 
 
-def _sentences(record: AnnouncementRecord) -> Iterator[str]:
-    if record.no_launches_from is not None:
-        yield _("No new launches from {no_launches_from}.", no_launches_from=moment_words(record.no_launches_from))
-    if record.until_at is not None:
-        yield _("Until {until_at}.", until_at=moment_words(record.until_at))
+def _sentences(announcement: Announcement) -> Iterator[str]:
+    if announcement.no_launches_from is not None:
+        yield _(
+            "No new launches from {no_launches_from}.", no_launches_from=moment_words(announcement.no_launches_from)
+        )
+    if announcement.until_at is not None:
+        yield _("Until {until_at}.", until_at=moment_words(announcement.until_at))
 
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementRow:
     """An announcement in the operators' list."""
 
-    id: str
-    text: str
+    announcement: Announcement
     word: str
-    severity: Literal["ok", "problem", "wait", "neutral"]
+    tone: Literal["ok", "wait", "neutral"]
     times: str
     no_launches: str
-    author: str
-    is_warning: bool
     may_change: bool
 
 
-def announcement_rows(records: Sequence[AnnouncementRecord], now: datetime) -> list[AnnouncementRow]:
+def announcement_rows(announcements: Iterable[Announcement], now: datetime) -> list[AnnouncementRow]:
     """Return the rows: what is shown first, then what comes, then what has ended."""
-    return [_row(record, now) for record in sorted(records, key=lambda record: _stage(record, now))]
+    return [_row(row, now) for row in sorted(announcements, key=lambda row: _stage(row, now))]
 
 
-def _stage(record: AnnouncementRecord, now: datetime) -> int:
-    return 2 if record.is_ended(now) else 0 if record.is_shown(now) else 1
+def _stage(announcement: Announcement, now: datetime) -> AnnouncementStage:
+    if announcement.until_at is not None and announcement.until_at <= now:
+        return AnnouncementStage.ENDED
+    return AnnouncementStage.SHOWN if announcement.from_at <= now else AnnouncementStage.COMING
 
 
-def _row(record: AnnouncementRecord, now: datetime) -> AnnouncementRow:
-    words: tuple[tuple[str, Literal["ok", "wait", "neutral"]], ...] = (
-        (_("Shown"), "ok"),
-        (_("Not yet"), "wait"),
-        (_("Ended"), "neutral"),
-    )
-    word, severity = words[_stage(record, now)]
-    begin = moment_words(record.from_at)
+def _row(announcement: Announcement, now: datetime) -> AnnouncementRow:
+    stage, closes = _stage(announcement, now), announcement.no_launches_from
+    begin = moment_words(announcement.from_at)
     times = (
-        _("{begin} until {end}", begin=begin, end=moment_words(record.until_at))
-        if record.until_at
+        _("{begin} until {end}", begin=begin, end=moment_words(announcement.until_at))
+        if announcement.until_at
         else _("{begin} until somebody ends it", begin=begin)
     )
+    no_launches = _("No new launches from {no_launches_from}", no_launches_from=moment_words(closes)) if closes else ""
     return AnnouncementRow(
-        id=record.id,
-        text=record.text,
-        word=word,
-        severity=severity,
-        times=times,
-        no_launches=_("No new launches from {no_launches_from}", no_launches_from=moment_words(record.no_launches_from))
-        if record.no_launches_from
-        else "",
-        author=record.author,
-        is_warning=record.severity == "warning",
-        may_change=not record.is_ended(now),
+        announcement, *_WORDS[stage], times, no_launches, may_change=stage is not AnnouncementStage.ENDED
     )

@@ -21,7 +21,7 @@ from dashboard.shell.views.preferences import back
 from grid.core.translation import gettext as _
 from grid.models import Announcement, AuditEntry, User
 
-_HISTORY_LENGTH = 50
+_HISTORY_LENGTH, _MOST_LISTED = 50, 100
 
 
 @require_safe
@@ -31,7 +31,7 @@ def announcements(request: HttpRequest) -> HttpResponse:
     entries = AuditEntry.objects.filter(object_type="announcement")[:_HISTORY_LENGTH]
     labels = {name: str(field.label) for name, field in AnnouncementForm.base_fields.items()}
     context = {
-        "rows": announcement_rows(records.latest_announcements(), timezone.now()),
+        "rows": announcement_rows(Announcement.objects.all()[:_MOST_LISTED], timezone.now()),
         "history": history_lines(entries, labels),
     }
     return render(request, "announcements/announcements.html", context)

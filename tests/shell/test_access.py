@@ -7,7 +7,7 @@ from unittest.mock import AsyncMock
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 
 from dashboard.shell.access import (
@@ -115,12 +115,12 @@ def test_a_viewer_is_the_person_as_a_value(people: People) -> None:
 
 def test_admin_page_answers_only_admins(people: People, rf: RequestFactory) -> None:
     @admin_required
-    def page(request: HttpRequest, tier: str, *, verb: str) -> str:
-        return f"{request.user} may {verb} {tier}"
+    def page(request: HttpRequest, tier: str, *, verb: str) -> HttpResponse:
+        return HttpResponse(f"{request.user} may {verb} {tier}")
 
     request = rf.get("/")
     request.user = people.admin
-    assert page(request, "small", verb="edit") == "ada-admin may edit small"
+    assert page(request, "small", verb="edit").content == b"ada-admin may edit small"
     request.user = people.operator
     with pytest.raises(PermissionDenied, match=r"^Only admins can see this page\.$"):
         page(request, "small", verb="edit")
@@ -129,13 +129,13 @@ def test_admin_page_answers_only_admins(people: People, rf: RequestFactory) -> N
 @pytest.mark.django_db(transaction=True)
 async def test_an_async_page_for_admins_is_guarded_alike(people: People, rf: RequestFactory) -> None:
     @admin_required
-    async def page(request: HttpRequest, tier: str, *, verb: str) -> str:
-        return f"{request.user} may {verb} {tier}"
+    async def page(request: HttpRequest, tier: str, *, verb: str) -> HttpResponse:
+        return HttpResponse(f"{request.user} may {verb} {tier}")
 
     request: Any = rf.get("/")
     request.user = people.admin
     request.auser = AsyncMock(side_effect=[people.admin, people.owner])
-    assert await page(request, "small", verb="edit") == "ada-admin may edit small"
+    assert (await page(request, "small", verb="edit")).content == b"ada-admin may edit small"
     with pytest.raises(PermissionDenied):
         await page(request, "small", verb="edit")
 

@@ -42,24 +42,6 @@ async def test_all_who_ask_get_one_reading() -> None:
     assert sessions.readings == [{"alive-1", "alive-2", "ended"}]
 
 
-async def test_newcomer_during_slow_reading_is_not_logged_out() -> None:
-    sessions, reading, answered = Sessions(), asyncio.Event(), asyncio.Event()
-
-    async def slowly(session_keys: Collection[str]) -> dict[str, Viewer]:
-        reading.set()
-        await answered.wait()
-        return await sessions.read(session_keys)
-
-    watch = SessionWatch(slowly, seconds=0.001)
-    first = asyncio.create_task(watch.viewer("alive-1"))
-    await reading.wait()
-    second = asyncio.create_task(watch.viewer("alive-2"))
-    await asyncio.sleep(0)
-    answered.set()
-    assert [await first, await second] == [ALICE, ALICE]
-    assert sessions.readings == [{"alive-1"}, {"alive-2"}]
-
-
 async def test_newcomer_during_reading_gets_the_current_role() -> None:
     """In another tab of the same session, opened by somebody who was made an operator while a slow reading went on."""
     role, reading, answered = [Role.PRACTITIONER], asyncio.Event(), asyncio.Event()
@@ -133,13 +115,6 @@ async def test_reading_and_task_stop_when_nobody_asks() -> None:
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert sessions.readings == []
-
-
-async def test_brief_database_failure_ends_no_page() -> None:
-    sessions = Sessions()
-    sessions.failures = 3
-    assert await SessionWatch(sessions.read, seconds=0.001).viewer("alive") == ALICE
-    assert len(sessions.readings) == 4
 
 
 async def test_a_database_that_fails_for_longer_does() -> None:

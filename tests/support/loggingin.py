@@ -1,7 +1,7 @@
 """Logs somebody in without a login form: `force_login` of Django's test client, at a seventh of the cost.
 
-Django's own goes through all that a right password sets off (a session that is thrown away, the throttling of logins, the time of the last
-login), in 18 statements, and thousands of tests begin with it. What a login sets off is tested with passwords.
+Django's own goes through all that a right password sets off, in 18 statements: a session that is thrown away, the throttling of logins, the
+time of the last login. Thousands of tests begin with it. What a login sets off is tested with passwords.
 """
 
 from typing import Any

@@ -50,7 +50,6 @@ _SEVERITIES: dict[str, Severity] = {
     "error": "problem",
 }
 STARTED = _("It has started; the state updates in a moment.")  # pages see the pod before the controller has noted it
-_OWN_WORDS_LAST = STARTED_STATES  # in these states the pod's diagnosis is preferred
 
 
 def state_word(state: str) -> str:
@@ -61,7 +60,7 @@ def state_status(state: str, *, message: str = "", diagnosis: Diagnosis | None =
     """Return the status and the advice, or "". `message` is the stored cause, `diagnosis` is made from the pod's present state."""
     severity = _SEVERITIES.get(state, "neutral")
     note = message or _SENTENCES.get(state, "")
-    if diagnosis is None or (message and state not in _OWN_WORDS_LAST):
+    if diagnosis is None or (message and state not in STARTED_STATES):  # there the pod's diagnosis is preferred
         return StatusLine(severity, state_word(state), "" if state == "running" else note), ""
     if state == "running" and diagnosis.severity == "ok":
         return StatusLine("ok", state_word(state)), ""

@@ -7,22 +7,14 @@ from django.template import Context
 from django.urls import reverse
 
 from dashboard.shell.access import PERMISSIONS, Permission
-from dashboard.shell.tags.frame import role_in
+from dashboard.shell.tags.frame import PAGE_TITLES, role_in
 from grid.core.translation import gettext as _
 
 register = template.Library()
 
-# The key after "g", the page's URL name and title, and the permission that it needs.
-_PLACES = (
-    ("h", "home", _("Home"), None),
-    ("e", "executions", _("Executions"), None),
-    ("q", "queue", _("Queue"), None),
-    ("w", "workspaces", _("Workspaces"), None),
-    ("j", "jobs", _("Jobs"), None),
-    ("l", "launch", _("Launch"), None),
-    ("o", "overview", _("Overview"), Permission.OBSERVE),
-    ("i", "infrastructure", _("Infrastructure"), Permission.OBSERVE),
-)
+# The keys after "g" of pages by their URL names.
+_KEYS = {"home": "h", "executions": "e", "queue": "q", "workspaces": "w", "jobs": "j", "launch": "l"}
+_OBSERVERS_KEYS = {"overview": "o", "infrastructure": "i"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +32,10 @@ class Shortcut:
 @register.simple_tag(takes_context=True)
 def shortcuts(context: Context) -> list[Shortcut]:
     """Return all keyboard shortcuts, with the pages that the user may open."""
-    granted = PERMISSIONS[role_in(context)]
-    places = [(key, route, title) for key, route, title, needed in _PLACES if needed is None or needed in granted]
+    keys = _KEYS | (_OBSERVERS_KEYS if Permission.OBSERVE in PERMISSIONS[role_in(context)] else {})
     return [
         Shortcut(_("Search"), (("/",), ("Ctrl", "K"))),
-        *(Shortcut(title, (("g",), (key,)), "then", reverse(route), key) for key, route, title in places),
+        *(Shortcut(PAGE_TITLES[page], (("g",), (key,)), "then", reverse(page), key) for page, key in keys.items()),
         Shortcut(_("Next row of a table"), (("j",),)),
         Shortcut(_("Previous row"), (("k",),)),
         Shortcut(_("Open the row"), (("Enter",),)),

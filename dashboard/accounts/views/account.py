@@ -18,7 +18,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from dashboard.accounts.forms.account import ProfileForm
-from dashboard.accounts.forms.login import BUSY, LoginForm, OwnPasswordForm, lock_met_by
+from dashboard.accounts.forms.login import BUSY, JoinForm, LoginForm, OwnPasswordForm, lock_met_by
 from dashboard.accounts.people import set_profile
 from dashboard.accounts.viewmodels.logins import session_rows
 from dashboard.accounts.viewmodels.people import ROLE_WORDS
@@ -57,7 +57,7 @@ class Login(LoginView):
         return answer
 
     def form_invalid(self, form: LoginForm) -> HttpResponse:  # type: ignore[override]
-        return _refused(self.request, super().form_invalid(form), form)
+        return refused(self.request, super().form_invalid(form), form)
 
 
 class Logout(LogoutView):
@@ -162,10 +162,10 @@ def password(request: HttpRequest) -> HttpResponse:
         messages.success(request, _("Your password was changed, and all your other sessions were ended."))
         return redirect("account")
     page = render(request, "accounts/password.html", {"form": form, "rules": password_validators_help_texts()})
-    return _refused(request, page, form)
+    return refused(request, page, form)
 
 
-def _refused(request: HttpRequest, page: HttpResponse, form: LoginForm | OwnPasswordForm) -> HttpResponse:
+def refused(request: HttpRequest, page: HttpResponse, form: LoginForm | OwnPasswordForm | JoinForm) -> HttpResponse:
     """Return the page with status 429 (locked) or 503 (busy) and the seconds to wait, if one applies; its form says why."""
     lock = lock_met_by(request)
     if lock is not None:

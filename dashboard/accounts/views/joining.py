@@ -10,14 +10,14 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
-from dashboard.accounts.forms.login import BUSY, JoinForm
+from dashboard.accounts.forms.login import JoinForm
 from dashboard.accounts.people import set_password
+from dashboard.accounts.views.account import refused
 from grid.accounts.backend import may_log_in
 from grid.core.translation import gettext as _
 from grid.models import User
 
 _BACKEND = "grid.accounts.AccountBackend"
-_BUSY_SECONDS = 5
 
 
 class Join(PasswordResetConfirmView):
@@ -42,11 +42,7 @@ class Join(PasswordResetConfirmView):
         return super().render_to_response(context, **{"status": 200 if self.validlink else 410, **kwargs})
 
     def form_invalid(self, form: JoinForm) -> HttpResponse:  # type: ignore[override]
-        page = super().form_invalid(form)
-        if any(form.has_error(field, code=BUSY) for field in form.errors):
-            page.status_code = 503
-            page["Retry-After"] = str(_BUSY_SECONDS)
-        return page
+        return refused(self.request, super().form_invalid(form), form)
 
     def form_valid(self, form: JoinForm) -> HttpResponseRedirect:  # type: ignore[override]
         """Store the password and log in, unless the link was used while the form was filled in."""

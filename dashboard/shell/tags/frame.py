@@ -62,6 +62,7 @@ _SECTIONS = (
         ),
     ),
 )
+PAGE_TITLES = {name: title for _section, links in _SECTIONS for name, title, _permission in links}
 _SIMULATION = ("demonstration", _("Demonstration"), Permission.ADMINISTER)
 _COMPONENTS = ("components", _("Components"), Permission.ADMINISTER)
 # (value, title)

@@ -2,8 +2,9 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
@@ -16,7 +17,7 @@ from grid.executions.ordinarysidecars import without_sidecars
 from grid.executions.spec import FilesSpec
 from grid.kube.resources import DEPLOYMENTS, NAMESPACES, PODS
 from grid.tiers.placeholders import manifest as placeholder
-from grid.tiers.warmhours import WantedPlaceholder
+from grid.tiers.warmhours import DAYS, WantedPlaceholder, WarmHours, WarmTier
 from tests.clusters.cluster_specs import cluster, spec
 from tests.support.cluster import FakeCluster
 from tests.support.podsecurity import violations
@@ -62,9 +63,10 @@ def pods_of_deploy() -> Iterator[tuple[str, Pod]]:
 
 def placeholders() -> Iterator[tuple[str, Pod]]:
     now = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
-    plans: tuple[dict[str, Any], ...] = ({}, {"plan": "a", "image": "python:3.11", "beside": {"cpu": 50}})
+    plans: tuple[dict[str, Any], ...] = ({}, {"plan": "a", "image": "python:3.11", "sidecar_requests": {"cpu": 50}})
     for extra in plans:
-        asked = WantedPlaceholder(spec().tier, 1, now + timedelta(hours=1), "10:00 (UTC)", **extra)
+        warm = WarmTier(spec().tier, 1, WarmHours(frozenset(DAYS), time(), time(), ZoneInfo("UTC")), **extra)
+        asked = WantedPlaceholder(warm, 1, now + timedelta(hours=1))
         yield f"placeholder{' of a plan' if extra else ''}", placeholder(asked, image="pause:3.10", now=now)
 
 

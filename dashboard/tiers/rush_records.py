@@ -46,15 +46,15 @@ def rush_facts(runtime: Runtime, plan: RushPlan, times: RushTimes) -> RushFacts 
         return None
     pool, images, size = known
     known_sidecars = sidecars()
-    others = list(_warm_beside(plan, times, known_sidecars))
+    others = list(_other_places(plan, times, known_sidecars))
     size = size or image_size(tier=tier.pk, environment=environment.pk, image=environment.image)
     return RushFacts(
         pool=pool,
         plan=_plan(plan, known_sidecars),
         most=value_of(WARM_PLACES),
         price=tier.cost_per_hour,
-        beside=tuple(one for one in others if one.pool == tier.node_pool),
-        others=sum(one.count for one in others),
+        pool_others=tuple(pods for pods in others if pods.pool == tier.node_pool),
+        others=sum(pods.count for pods in others),
         node=slow_node_start(tier.node_pool),
         pull=slow_pull(tier.node_pool, environment.image, size),
         images=images,
@@ -78,14 +78,13 @@ async def _cluster(
             and not untolerated(node.spec.taints, tolerations)
         ):
             nodes.append(node)
-    found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+    names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     async for node in in_slices(nodes, _NODES_AT_ONCE):
-        found[has_image(node, image, size)].append(node.metadata.name)
-    names = {key: tuple(sorted(names)) for key, names in found.items()}
-    return pools[pool], ImageNodes(names[True], names[False], names[None]), size
+        names[has_image(node, image, size)].append(node.metadata.name)
+    return pools[pool], ImageNodes(*(tuple(sorted(names[key])) for key in (True, False, None))), size
 
 
-def _warm_beside(plan: RushPlan, times: RushTimes, beside: Sidecars) -> Iterator[PodPlan]:
+def _other_places(plan: RushPlan, times: RushTimes, known_sidecars: Sidecars) -> Iterator[PodPlan]:
     """Yield the other warm places of the plan's hours: those of tiers and of other plans."""
     tiers = HardwareTier.objects.filter(data_plane=plan.tier.data_plane_id, is_archived=False)
     for tier in tiers.filter(warm_places__gt=0):
@@ -93,7 +92,7 @@ def _warm_beside(plan: RushPlan, times: RushTimes, beside: Sidecars) -> Iterator
             yield pod_plan(tier_spec(tier), tier.warm_places or 0)
     for other in RushPlan.objects.filter(tier__in=tiers).select_related("tier", "environment"):
         if other.pk != plan_id(plan) and _overlap(plan_hours(other), times):
-            yield _plan(other, beside)
+            yield _plan(other, known_sidecars)
 
 
 def _overlap(hours: WarmHours | None, times: RushTimes) -> bool:
@@ -101,13 +100,12 @@ def _overlap(hours: WarmHours | None, times: RushTimes) -> bool:
     return run is not None and run[0] < times.until
 
 
-def _plan(plan: RushPlan, beside: Sidecars) -> PodPlan:
+def _plan(plan: RushPlan, known_sidecars: Sidecars) -> PodPlan:
     """Return the plan's places as pods, each with what stands beside a program of its environment."""
     spec = tier_spec(plan.tier)
     pods = pod_plan(spec, plan.places)
-    return replace(
-        pods, requests=dict(Counter(pods.requests) + Counter(requests_beside(spec, plan.environment, beside)))
-    )
+    sidecar_requests = Counter(requests_beside(spec, plan.environment, known_sidecars))
+    return replace(pods, requests=dict(Counter(pods.requests) + sidecar_requests))
 
 
 Made = Literal["saved", "changed", "same", "full"]
@@ -115,8 +113,7 @@ Made = Literal["saved", "changed", "same", "full"]
 
 @transaction.atomic
 def make(plan: RushPlan, actor: User, now: datetime) -> Made:
-    """Store the plan, or of one that asks for the same how early it begins, with an audit entry. Return which, or what kept it from that:
-    it is the same, or there are as many plans as there may be."""
+    """Store the plan, or how early it begins where an equal one exists, with an audit entry; return what was done or why nothing was."""
     RushPlan.objects.filter(on__lt=(now - _KEPT).date()).delete()
     plan.id, plan.made_by = plan_id(plan), actor.get_username()
     if RushPlan.objects.exclude(pk=plan.id).count() >= MOST_PLANS:
@@ -150,11 +147,11 @@ def remove(id: str, actor: User) -> bool:
 def listed_plans(runtime: Runtime, now: datetime) -> list[PlanFacts]:
     """Return the plans: what is warm now first, then by their next runs; those that are over come last."""
     plans = list(RushPlan.objects.select_related("tier", "environment"))
-    running = {one.plan.pk: one for one in running_plans(plans, now)}
+    running = {run.plan.pk: run for run in running_plans(plans, now)}
     others = _AskedFor(plans, running)
-    found = [_listed(runtime, plan, running.get(plan.pk), others, now) for plan in plans]
+    rows = [_listed(runtime, plan, running.get(plan.pk), others, now) for plan in plans]
     end = datetime.max.replace(tzinfo=UTC)
-    return sorted(found, key=lambda one: (one.run[0] if one.run else end, one.id))
+    return sorted(rows, key=lambda row: (row.run[0] if row.run else end, row.id))
 
 
 class _AskedFor:
@@ -162,9 +159,9 @@ class _AskedFor:
 
     def __init__(self, plans: Sequence[RushPlan], running: Mapping[str, RunningPlan]) -> None:
         self._most = value_of(WARM_PLACES)
-        self._places = {one.pk: one.places for one in plans if not one.tier.is_archived}
-        self._places |= {id: one.left for id, one in running.items() if id in self._places}
-        self._hours = {one.pk: plan_hours(one) for one in plans if one.pk in self._places}
+        self._places = {plan.pk: plan.places for plan in plans if not plan.tier.is_archived}
+        self._places |= {id: run.left for id, run in running.items() if id in self._places}
+        self._hours = {plan.pk: plan_hours(plan) for plan in plans if plan.pk in self._places}
         for tier in HardwareTier.objects.filter(data_plane=LOCAL, is_archived=False, warm_places__gt=0):
             self._places[f"tier {tier.pk}"], self._hours[f"tier {tier.pk}"] = tier.warm_places or 0, warm_hours(tier)
 
@@ -185,12 +182,9 @@ def _listed(
 ) -> PlanFacts:
     hours = plan_hours(plan)
     run = hours.next_run(now) if hours is not None else None
-    facts = PlanFacts(
-        *(plan.pk, f"{plan.places:,} {plan.tier}", str(plan.environment), plan.places),
-        hours=replace(hours, early=timedelta()) if hours is not None else None,
-        run=run,
-        by=plan.made_by,
-    )
+    shown_hours = replace(hours, early=timedelta()) if hours is not None else None
+    name = f"{plan.places:,} {plan.tier}"
+    facts = PlanFacts(plan.pk, name, str(plan.environment), plan.places, shown_hours, run, plan.made_by)
     if run is None:
         return facts
     if running is None:
@@ -204,9 +198,9 @@ def _listed(
 
 
 def _is_ready(pod: Pod) -> bool:
-    """Return whether the place is on a node that has the image: then its init container has run, whatever came of that. The placeholder's
-    own program need not run: its room is kept as soon as it is bound."""
-    ran = [one for one in pod.status.init_container_statuses if one.state.terminated or one.restart_count]
+    """Return whether the place is bound to a node that has the image: its init container has run, whatever came of that."""
+    statuses = pod.status.init_container_statuses
+    ran = [status for status in statuses if status.state.terminated or status.restart_count]
     return bool(pod.spec.node_name) and len(ran) >= len(pod.spec.init_containers)
 
 
@@ -223,7 +217,5 @@ def _limits(plan: RushPlan) -> str:
 
 
 def _shown(plan: RushPlan) -> dict[str, Any]:
-    values = audit.snapshot(plan)
-    return {name: value for name, value in values.items() if name not in ("id", "made_by")} | {
-        "on": plan.on.isoformat() if plan.on else None
-    }
+    values = audit.snapshot(plan) | {"on": plan.on.isoformat() if plan.on else None}
+    return {name: value for name, value in values.items() if name not in ("id", "made_by")}

@@ -1,5 +1,7 @@
 """Reads hardware tiers as what the tier doctor compares, with its words about them; synchronous but for `known_shapes`."""
 
+import functools
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -37,11 +39,13 @@ async def known_shapes(runtime: Runtime, *, only: str | None = None) -> dict[str
 
 def listed_tier(tier: HardwareTier, now: datetime) -> TierWords:
     """Return the tier in words for the list of tiers, with its warm-up hours."""
-    return tier_words(tier, _warm(tier, now) if tier.warm_places else "")
+    return tier_words(tier, _warm(tier, now))
 
 
 def _warm(tier: HardwareTier, now: datetime) -> str:
-    places = plural(tier.warm_places or 0, "warm place", "warm places")
+    if not tier.warm_places:
+        return ""
+    places = plural(tier.warm_places, "warm place", "warm places")
     if not value_of(WARM_PLACES):
         return _("{places}, turned off by the central configuration", places=places)
     hours = warm_hours(tier)
@@ -62,28 +66,27 @@ def _warm(tier: HardwareTier, now: datetime) -> str:
 def tier_checks(tiers: Iterable[HardwareTier], pools: Mapping[str, PoolShapes]) -> dict[str, TierCheck]:
     """Return the doctor's words about each tier that is not archived, by its id."""
     compared = {tier.pk: (tier, compared_tier(tier)) for tier in tiers if not tier.is_archived}
-    rivals, beside = [one for _, one in compared.values()], sidecars()
-    return {id: check(tier, one, rivals, pools, beside) for id, (tier, one) in compared.items()}
+    rivals, known_sidecars = [size for _, size in compared.values()], sidecars()
+    return {id: check(tier, size, rivals, pools, known_sidecars) for id, (tier, size) in compared.items()}
 
 
 def outgrown(
     tiers: Iterable[HardwareTier], checks: Mapping[str, TierCheck], pools: Mapping[str, PoolShapes]
 ) -> list[Outgrown]:
-    """Return of each tier, also of archived ones, the running executions that would no longer fit: with the requests that they were
-    launched with, because their pool's nodes have changed, or on the tier as it is now.
+    """Return of each tier, also of archived ones, the running executions that would no longer fit, as launched or on the tier as it is now.
 
-    One query counts what was launched alike; only of what does not fit the first are read, by one more query a tier.
+    One query counts what was launched alike; of what does not fit, one more query a tier reads the first.
     """
-    known = {one.pk: one for one in tiers}
+    known = {tier.pk: tier for tier in tiers}
     fits = _Fits(known, pools)
-    misfits = dict[str, list[dict[str, Any]]]()
+    misfits = defaultdict[str, list[dict[str, Any]]](list)
     alike = _running().values(*_SHAPE, *_HEAD_SHAPE).annotate(number=Count("pk"), first=Min("requested_at"))
     for group in alike.order_by("first"):
         for id in {group["tier_id"], group["head_tier_id"]} & known.keys():
             checked = checks.get(id)
             if (checked is not None and checked.severity == "problem") or not fits.as_launched(id, group):
-                misfits.setdefault(id, []).append(group)
-    return [_outgrown(tier, misfits[tier.pk]) for tier in known.values() if tier.pk in misfits]
+                misfits[id].append(group)
+    return [_outgrown(known[id], misfits[id]) for id in known if id in misfits]
 
 
 _SHAPE = ("tier_id", "node_pool", "millicores", "memory_bytes", "gpus", "gpu_resource")
@@ -107,34 +110,25 @@ def _outgrown(tier: HardwareTier, groups: Sequence[Mapping[str, Any]]) -> Outgro
 class _Fits:
     """Whether some node of its pool takes what was launched, even if only when it is empty; what is equal is judged once.
 
-    What it tolerates and its disk are those of the tier now: they are no columns of an execution, and its JSON takes ten times as long.
+    Tolerations and disk are those of the tier now: they are no columns of an execution, and reading its JSON takes ten times as long.
     """
 
     def __init__(self, tiers: Mapping[str, HardwareTier], pools: Mapping[str, PoolShapes]) -> None:
         self._tiers = {id: tier_spec(tier) for id, tier in tiers.items()}
         self._pools = pools
-        self._known: dict[tuple[object, ...], bool] = {}
+        self._fits = functools.cache(self._judge)
 
     def as_launched(self, tier_id: str, group: Mapping[str, Any]) -> bool:
         """Return whether each part of the group that is of the tier finds a place."""
         shapes = [tuple(group[name] for name in names) for names in (_SHAPE, _HEAD_SHAPE)]
         return all(self._fits(*shape) for shape in shapes if shape[0] == tier_id)
 
-    def _fits(self, tier_id: str, pool: str, cores: int, memory: int, gpus: int, resource: str) -> bool:
-        key = (tier_id, pool, cores, memory, gpus, resource)
-        if key not in self._known:
-            spec = msgspec.structs.replace(
-                self._tiers[tier_id],
-                node_pool=pool,
-                cores=f"{cores}m",
-                memory=str(memory),
-                gpus=gpus,
-                gpu_resource=resource,
-            )
-            asked = TierRequest(pool, requests_of(spec), tolerations_of(spec))
-            problem = examine(asked, self._pools.get(pool, PoolShapes(pool))).problem
-            self._known[key] = problem is None or problem.severity != "problem"
-        return self._known[key]
+    def _judge(self, tier_id: str, pool: str, cores: int, memory: int, gpus: int, resource: str) -> bool:
+        tier, sizes = self._tiers[tier_id], {"cores": f"{cores}m", "memory": str(memory)}
+        spec = msgspec.structs.replace(tier, node_pool=pool, gpus=gpus, gpu_resource=resource, **sizes)
+        request = TierRequest(pool, requests_of(spec), tolerations_of(spec))
+        problem = examine(request, self._pools.get(pool, PoolShapes(pool))).problem
+        return problem is None or problem.severity != "problem"
 
 
 def check(
@@ -142,11 +136,11 @@ def check(
     compared: ComparedTier,
     rivals: Iterable[ComparedTier],
     pools: Mapping[str, PoolShapes],
-    beside: Sidecars,
+    known_sidecars: Sidecars,
 ) -> TierCheck:
     pool = pools.get(tier.node_pool, PoolShapes(tier.node_pool))
-    found = examine(tier_request(tier, beside), pool)
-    return tier_check(found, overlap(compared, rivals), maximum_nodes=pool.maximum)
+    fit = examine(tier_request(tier, known_sidecars), pool)
+    return tier_check(fit, overlap(compared, rivals), maximum_nodes=pool.maximum)
 
 
 def compared_tier(tier: HardwareTier, groups: Iterable[Any] | None = None) -> ComparedTier:

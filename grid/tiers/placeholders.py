@@ -1,12 +1,11 @@
 """Keeps placeholder pods in the warm-up hours of tiers and of rush plans, so that the autoscaler has nodes ready.
 
-A placeholder reserves what an execution of its tier would, does nothing, and has a negative priority: the scheduler ends it as soon as a
-pod of an execution needs its room, and the next one, which then waits, lets the autoscaler start another node. It is no execution: it has
-neither an owner nor a price, and nobody's slots. One of a rush plan first runs nothing with the plan's image, so that its node has that;
-where the image cannot be pulled, or has no `true`, the placeholder keeps its room all the same.
+A placeholder reserves what an execution of its tier would, and has a negative priority: the scheduler ends it as soon as a pod of an
+execution needs its room, and the next one, which then waits, lets the autoscaler start another node. It has no owner, price or slots.
+One of a rush plan first runs `true` in the plan's image, so that its node has that; it keeps its room even where that fails.
 
-Its name is a hash of all that it is. So two controllers make no more than one of it, a new leader finds what exists, and what is not
-wanted any more, or otherwise, is known by its name. A deadline ends it even when no controller lives to do so.
+Its name is a hash of all that it is, so two controllers make one of it, and what is not wanted any more is known by its name. A deadline
+ends it even when no controller lives to do so.
 """
 
 import hashlib
@@ -79,46 +78,37 @@ def wanted_now(data_plane: str, now: datetime) -> list[WantedPlaceholder]:
     if not most:
         return []
     tiers = HardwareTier.objects.filter(data_plane=data_plane, is_archived=False, warm_places__gt=0)
-    warm = [
-        WarmTier(tier_spec(tier), tier.warm_places or 0, hours)
-        for tier in tiers
-        if (hours := warm_hours(tier)) is not None
-    ]
-    return list(wanted([*warm, *warm_plans(data_plane, now)], most, now))
+    read = ((tier, warm_hours(tier)) for tier in tiers)
+    warm = [WarmTier(tier_spec(tier), tier.warm_places or 0, hours) for tier, hours in read if hours is not None]
+    return wanted([*warm, *warm_plans(data_plane, now)], most, now)
 
 
-def manifest(one: WantedPlaceholder, *, image: str, now: datetime) -> RawObject:
+def manifest(placeholder: WantedPlaceholder, *, image: str, now: datetime) -> RawObject:
     """Return the placeholder's pod."""
-    tier = one.tier
+    warm, tier = placeholder.warm, placeholder.warm.tier
+    resources = requests_and_limits(tier)
     spec: dict[str, Any] = {
-        "containers": [
-            {
-                "name": PLACEHOLDER,
-                "image": image,
-                "resources": requests_and_limits(tier),
-                "securityContext": CONFINED,
-            }
-        ],
+        "containers": [{"name": PLACEHOLDER, "image": image, "resources": resources, "securityContext": CONFINED}],
         "priorityClassName": PLACEHOLDER_CLASS,
         "terminationGracePeriodSeconds": 0,
         **bare_placement(tier),
     }
-    if one.beside:
-        amounts = {name: f"{amount}m" if name == "cpu" else str(amount) for name, amount in one.beside.items()}
-        beside = {"name": "beside", "image": image, "resources": {"requests": amounts, "limits": amounts}}
-        spec["containers"].append(beside | {"securityContext": CONFINED})
-    if one.image:
-        puller = {"name": "image", "image": one.image, "command": ["true"], "securityContext": CONFINED}
-        spec["initContainers"] = [puller | {"resources": requests_and_limits(tier)}]
-    if one.pull_secret:
-        spec["imagePullSecrets"] = [{"name": one.pull_secret}]
+    if sidecar_requests := warm.sidecar_requests:
+        amounts = {name: f"{amount}m" if name == "cpu" else str(amount) for name, amount in sidecar_requests.items()}
+        sidecars = {"name": "beside", "image": image, "resources": {"requests": amounts, "limits": amounts}}
+        spec["containers"].append(sidecars | {"securityContext": CONFINED})
+    if warm.image:
+        puller = {"name": "image", "image": warm.image, "command": ["true"], "securityContext": CONFINED}
+        spec["initContainers"] = [puller | {"resources": resources}]
+    if warm.pull_secret:
+        spec["imagePullSecrets"] = [{"name": warm.pull_secret}]
     labels = {**tier.extra_labels, KEYS.tier: tier.id, APP_NAME: MANAGER, APP_COMPONENT: PLACEHOLDER}
-    annotations = {**tier.extra_annotations, WARM_UNTIL: one.until_words, SAFE_TO_EVICT: "true"}
-    if one.plan:
-        annotations[RUSH_PLAN] = one.plan
-    identity = msgspec.json.encode([one.number, spec, labels, annotations], order="deterministic")
+    annotations = {**tier.extra_annotations, WARM_UNTIL: warm.hours.until_words(now), SAFE_TO_EVICT: "true"}
+    if warm.plan:
+        annotations[RUSH_PLAN] = warm.plan
+    identity = msgspec.json.encode([placeholder.number, spec, labels, annotations], order="deterministic")
     name = f"warm-{tier.id}-{hashlib.sha256(identity).hexdigest()[:10]}"
-    deadline = int((one.until - now).total_seconds()) + _GRACE_SECONDS
+    deadline = int((placeholder.until - now).total_seconds()) + _GRACE_SECONDS
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -137,26 +127,27 @@ class PlaceholderKeeper:
         return PeriodicTask("placeholders", PERIOD_SECONDS, self.run_once)
 
     async def run_once(self) -> None:
-        """Create the placeholders that are missing, and delete the others. Raise the API server's errors. What it refuses of a tier or plan
-        is raised once the others have been tried; the rest of the same, maybe a thousand, is not tried in vain."""
+        """Create the placeholders that are missing, and delete the others. Raise the API server's errors.
+
+        A refusal is raised once the others have been tried; the rest of its tier or plan, maybe a thousand, is not tried in vain.
+        """
         context, now = self._context, self._context.clock()
-        asked = await context.due_work(wanted_now, context.target.data_plane, now)
-        made = [(one, manifest(one, image=settings.PLACEHOLDER_IMAGE, now=now)) for one in asked]
-        bodies = {body["metadata"]["name"]: (one, body) for one, body in made}
-        pods = await list_all(context.api, PODS, Pod, namespace=context.namespace, label_selector=SELECTOR)
-        for pod in pods:
-            if pod.metadata.name not in bodies or has_ended(pod):
+        missing: dict[str, tuple[tuple[str, str], RawObject]] = {}
+        for placeholder in await context.due_work(wanted_now, context.target.data_plane, now):
+            body = manifest(placeholder, image=settings.PLACEHOLDER_IMAGE, now=now)
+            missing[body["metadata"]["name"]] = (placeholder.warm.tier.id, placeholder.warm.plan), body
+        for pod in await list_all(context.api, PODS, Pod, namespace=context.namespace, label_selector=SELECTOR):
+            if missing.pop(pod.metadata.name, None) is None or has_ended(pod):
                 await self._delete(pod)
-        there, refused = {pod.metadata.name for pod in pods}, dict[tuple[str, str], GridError]()
-        for name, (one, body) in bodies.items():
-            if name in there or (one.tier.id, one.plan) in refused:
-                continue
-            try:
-                await self._create(body)
-            except ClusterUnavailable:
-                raise
-            except GridError as error:
-                refused[one.tier.id, one.plan] = error
+        refused: dict[tuple[str, str], GridError] = {}
+        for key, body in missing.values():
+            if key not in refused:
+                try:
+                    await self._create(body)
+                except ClusterUnavailable:
+                    raise
+                except GridError as error:
+                    refused[key] = error
         for first in refused.values():
             raise first
 
@@ -189,9 +180,5 @@ class PlaceholderKeeper:
         except Conflict:
             logger.debug("the PriorityClass was created by somebody else")
         except NotAllowed as error:
-            raise NotAllowed(
-                _(
-                    "There is no PriorityClass {placeholder_class}: apply deploy/access.yaml again.",
-                    placeholder_class=PLACEHOLDER_CLASS,
-                )
-            ) from error
+            sentence = _("There is no PriorityClass {name}: apply deploy/access.yaml again.", name=PLACEHOLDER_CLASS)
+            raise NotAllowed(sentence) from error

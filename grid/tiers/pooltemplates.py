@@ -24,9 +24,7 @@ def remember(templates: Mapping[str, NodeTemplate], now: datetime) -> None:
     """Write the templates that are new, differ or were last seen an hour ago, and delete those of pools that were not seen for a year."""
     stored = {pool: (node, own, seen_at) for pool, node, own, seen_at in read()}
     due = []
-    for pool, template in sorted(
-        templates.items()
-    ):  # in one order, so that two that write at once never wait for each other
+    for pool, template in sorted(templates.items()):  # in one order: two that write at once never wait for each other
         node, own = as_stored(template)
         before = stored.get(pool)
         if before is None or before[:2] != (node, own) or template.seen_at - before[2] >= SEEN_AGAIN:
@@ -45,13 +43,13 @@ def read() -> list[Row]:
 
 def templates_of(rows: Iterable[Row]) -> dict[str, NodeTemplate]:
     """Return the templates; what another version has stored in another form is left out."""
-    found = {}
+    templates = {}
     for pool, node, own, seen_at in rows:
         try:
-            found[pool] = from_stored(node, own, seen_at)
+            templates[pool] = from_stored(node, own, seen_at)
         except ValueError as error:
             logger.warning("what is remembered of a pool's nodes cannot be read pool=%r error=%s", pool, error)
-    return found
+    return templates
 
 
 def remembered() -> dict[str, NodeTemplate]:

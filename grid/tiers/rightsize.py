@@ -61,26 +61,25 @@ def smaller_tier(runs: Sequence[PastRun], current: SizedTier, offered: Iterable[
     memory_peak, cpu_peak = max(run.memory_peak for run in last), max(run.cpu_peak for run in last)
     memory = _with_margin(memory_peak)
     cpu = max(run.cpu_limit if run.was_held_back else _with_margin(run.cpu_peak) for run in last)
-    fitting = [one for one in offered if one.cpu >= cpu and one.memory >= memory and _is_smaller(one, current)]
-    best = min(fitting, key=lambda one: (one.price, one.memory, one.cpu, one.id), default=None)
+    fitting = [tier for tier in offered if tier.cpu >= cpu and tier.memory >= memory and _is_smaller(tier, current)]
+    best = min(fitting, key=lambda tier: (tier.price, tier.memory, tier.cpu, tier.id), default=None)
     if best is None:
         return None
     return SmallerTier(best, current.price - best.price, len(last), memory_peak, cpu_peak)
 
 
 def larger_tier(cpu: int, memory_limit: int, gpus: tuple[int, str], offered: Iterable[SizedTier]) -> SizedTier | None:
-    """Return the cheapest offered tier with more memory than a run that ran out of it had, with the same GPUs, and with as many cores if
-    there is one."""
-    more = [one for one in offered if one.memory_limit > memory_limit and (one.gpus, one.gpu_resource) == gpus]
-    enough = [one for one in more if one.cpu >= cpu] or more
-    return min(enough, key=lambda one: (one.price, one.memory_limit, one.id), default=None)
+    """Return the cheapest offered tier with more memory than a run that ran out of it, the same GPUs, and if possible as many cores."""
+    more = [tier for tier in offered if tier.memory_limit > memory_limit and (tier.gpus, tier.gpu_resource) == gpus]
+    enough = [tier for tier in more if tier.cpu >= cpu] or more
+    return min(enough, key=lambda tier: (tier.price, tier.memory_limit, tier.id), default=None)
 
 
-def _is_smaller(one: SizedTier, current: SizedTier) -> bool:
+def _is_smaller(tier: SizedTier, current: SizedTier) -> bool:
     """Return whether a tier is no larger and no dearer in anything, and smaller in something. How much a GPU is used is not known."""
-    same_gpus = (one.gpus, one.gpu_resource) == (current.gpus, current.gpu_resource)
-    no_more = one.cpu <= current.cpu and one.memory <= current.memory and one.price <= current.price
-    return same_gpus and no_more and (one.cpu, one.memory) != (current.cpu, current.memory)
+    same_gpus = (tier.gpus, tier.gpu_resource) == (current.gpus, current.gpu_resource)
+    no_more = tier.cpu <= current.cpu and tier.memory <= current.memory and tier.price <= current.price
+    return same_gpus and no_more and (tier.cpu, tier.memory) != (current.cpu, current.memory)
 
 
 def _with_margin(peak: int) -> int:

@@ -51,14 +51,14 @@ class ImageNodes:
 
 @dataclass(frozen=True, slots=True)
 class RushFacts:
-    """What is known. `plan` are the places; `beside` are other warm places of the same hours in the pool, and `others` is the number of
-    those in all pools; `most` is how many the central configuration allows; `price` is that of an hour of one execution on the tier."""
+    """What is known. Of other warm places of the same hours, `pool_others` are in the pool; `others` counts those in all pools. The
+    central configuration allows `most`; `price` is that of an hour of one execution on the tier."""
 
     pool: LaunchPool
     plan: PodPlan
     most: int
     price: Decimal = Decimal(0)
-    beside: tuple[PodPlan, ...] = ()
+    pool_others: tuple[PodPlan, ...] = ()
     others: int = 0
     node: MeasuredTime = MeasuredTime()
     pull: MeasuredTime = MeasuredTime()
@@ -84,9 +84,9 @@ class RushRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Rush:
-    """The answer. `new_nodes` is None when it is not known how large the pool's nodes are; of them the pool may start `may_add` now, with
-    which `short` places find no room until executions end. `is_measured` is False where `early` is a guess. `node_price` is what an hour
-    of a full node costs by the tier's price, and `cost` that of the new nodes over the `span` of the plan; None when not known."""
+    """The answer. `new_nodes` is None when the nodes' size is not known; of them the pool may start `may_add` now, with which `short`
+    places find no room until executions end. `is_measured` is False where `early` is a guess. `node_price` is that of an hour of a full
+    node, and `cost` that of the new nodes over the `span` of the plan; None when not known."""
 
     fits_now: int
     new_nodes: int | None
@@ -111,9 +111,8 @@ def plan_rush(facts: RushFacts, times: RushTimes, now: datetime) -> Rush:
     pool, count = facts.pool, facts.plan.count
     largest = largest_for(facts.plan, pool)
     fresh = _fresh(largest, pool)
-    beside = [one for one in facts.beside if largest_for(one, pool) is not None]
-    nodes = [one for one in pool.nodes if one.takes_pods]
-    others, nodes = _place(nodes, beside)
+    other_places = [pods for pods in facts.pool_others if largest_for(pods, pool) is not None]
+    others, nodes = _place([node for node in pool.nodes if node.takes_pods], other_places)
     left, _ = place_on(nodes, facts.plan)
     waiting = [*others, replace(facts.plan, count=left)]
     new_nodes = nodes_needed(waiting, pool) if largest is not None else None
@@ -123,7 +122,8 @@ def plan_rush(facts: RushFacts, times: RushTimes, now: datetime) -> Rush:
     span = times.until - max(begins, now if times.ready > now else begins)
     per_node = places(facts.plan.requests, largest.empty) if largest is not None else 0
     node_price = facts.price * per_node if facts.price and per_node else None
-    may_add = sum(one.count for one in fresh) if largest is not None else max(0, pool.maximum - pool.size)
+    seconds = Decimal(int(span.total_seconds()))
+    may_add = sum(nodes.count for nodes in fresh) if largest is not None else max(0, pool.maximum - pool.size)
     return Rush(
         fits_now=count - left,
         new_nodes=new_nodes,
@@ -135,8 +135,8 @@ def plan_rush(facts: RushFacts, times: RushTimes, now: datetime) -> Rush:
         begins=begins,
         span=span,
         node_price=node_price,
-        cost=None if node_price is None or new_nodes is None else _cost(node_price, min(new_nodes, may_add), span),
-        refusals=tuple(_refusals(facts, times, now, fresh, beside)),
+        cost=None if node_price is None or new_nodes is None else node_price * min(new_nodes, may_add) * seconds / 3600,
+        refusals=tuple(_refusals(facts, times, now, fresh, other_places)),
     )
 
 
@@ -163,31 +163,27 @@ def _early(facts: RushFacts, times: RushTimes) -> tuple[timedelta, bool]:
     waits = [facts.node] if may_grow else []
     if may_grow or facts.images.lack or facts.images.unknown:
         waits.append(facts.pull)
-    known = timedelta(minutes=ceil(sum(one.seconds or 0.0 for one in waits) / 60)) + MARGIN
-    is_measured = all(one.seconds is not None for one in waits)
+    known = timedelta(minutes=ceil(sum(wait.seconds or 0.0 for wait in waits) / 60)) + MARGIN
+    is_measured = all(wait.seconds is not None for wait in waits)
     return min(known if is_measured else max(known, UNMEASURED), EARLIEST), is_measured
 
 
-def _cost(node_price: Decimal, nodes: int, span: timedelta) -> Decimal:
-    return node_price * nodes * Decimal(int(span.total_seconds())) / 3600
-
-
 def _refusals(
-    facts: RushFacts, times: RushTimes, now: datetime, fresh: list[AlikeNodes], beside: Sequence[PodPlan]
+    facts: RushFacts, times: RushTimes, now: datetime, fresh: list[AlikeNodes], other_places: Sequence[PodPlan]
 ) -> Iterator[RushRefusal]:
     if times.until <= now or times.until <= times.ready:
         yield RushRefusal(_("The time of the plan has passed."), _("Choose a time that is yet to come."))
     if refusal := too_many(facts.plan.count, facts.others, facts.most):
         yield refusal
     pool, plan = facts.pool, facts.plan
-    found = fit((replace(plan, count=1),), LaunchFacts({pool.name: pool}))
-    if found.code in ("never_fits", "no_nodes"):
-        yield RushRefusal(found.sentence, found.next_step)
+    single = fit((replace(plan, count=1),), LaunchFacts({pool.name: pool}))
+    if single.code in ("never_fits", "no_nodes"):
+        yield RushRefusal(single.sentence, single.next_step)
         return
-    empty = [replace(one, free=one.empty) for one in pool.nodes if one.takes_pods]
+    empty = [replace(nodes, free=nodes.empty) for nodes in pool.nodes if nodes.takes_pods]
     if not fresh and largest_for(plan, pool) is None:
         return  # it is not known how large the pool's nodes are
-    others, nodes = _place([*empty, *fresh], beside)
+    others, nodes = _place([*empty, *fresh], other_places)
     left = place_on(nodes, plan)[0]
     if left:
         yield _too_small(facts, plan.count - left, [*others, replace(plan, count=left)])
@@ -218,18 +214,18 @@ def too_many(count: int, others: int, most: int) -> RushRefusal | None:
 def _too_small(facts: RushFacts, most: int, left: Sequence[PodPlan]) -> RushRefusal:
     """Refuse places for which the pool is too small even when nothing else runs there."""
     pool = facts.pool
-    beside = _(" beside the other warm places of these hours") if facts.beside else ""
+    and_others = _(" beside the other warm places of these hours") if facts.pool_others else ""
     missing = nodes_needed(left, pool) or 0
     needed = max(pool.maximum, pool.size) + missing
     if pool.maximum:
-        size = _("The pool {name} may have {nodes}", name=pool.name, nodes=plural(pool.maximum, "node", "nodes"))
+        nodes = plural(pool.maximum, "node", "nodes")
+        size = _("The pool {name} may have {nodes}", name=pool.name, nodes=nodes)
         step = _("Raise the pool’s maximum to {needed:,}.")
         if most:
             step = _("Plan at most {places}, or raise the pool’s maximum to {needed:,}.")
     else:
-        size = _(
-            "The pool {name} has {nodes} and no autoscaler", name=pool.name, nodes=plural(pool.size, "node", "nodes")
-        )
+        nodes = plural(pool.size, "node", "nodes")
+        size = _("The pool {name} has {nodes} and no autoscaler", name=pool.name, nodes=nodes)
         step = _("Plan at most {places}, or add nodes to the pool.") if most else _("Add nodes to the pool.")
     fits = ngettext(
         "{pool}, on which {count:,} place of {tier} fits{beside}, even when nothing else runs there.",
@@ -237,7 +233,7 @@ def _too_small(facts: RushFacts, most: int, left: Sequence[PodPlan]) -> RushRefu
         most,
         pool=size,
         tier=facts.plan.tier,
-        beside=beside,
+        beside=and_others,
     )
     nodes = plural(needed, "node", "nodes")
     needs = ngettext("{count:,} place needs {nodes}.", "{count:,} places need {nodes}.", facts.plan.count, nodes=nodes)

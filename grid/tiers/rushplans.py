@@ -25,16 +25,8 @@ logger = logging.getLogger(__name__)
 
 def plan_id(plan: RushPlan) -> str:
     """Return the id that a plan gets: equal for plans that ask for the same, however early they begin."""
-    asked = (
-        plan.tier_id,
-        plan.environment_id,
-        plan.places,
-        sorted(plan.days),
-        plan.on,
-        plan.ready,
-        plan.until,
-        plan.zone,
-    )
+    hours = sorted(plan.days), plan.on, plan.ready, plan.until, plan.zone
+    asked = plan.tier_id, plan.environment_id, plan.places, *hours
     return hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
 
 
@@ -79,15 +71,15 @@ def warm_plans(data_plane: str, now: datetime) -> list[WarmTier]:
     rows = RushPlan.objects.filter(tier__data_plane=data_plane, tier__is_archived=False).exclude(
         on__lt=(now - timedelta(days=2)).date()  # over, in any time zone
     )
-    found, known = [], sidecars()
-    for one in running_plans(rows.select_related("tier", "environment"), now):
-        spec, environment = tier_spec(one.plan.tier), one.plan.environment
+    warm, known = [], sidecars()
+    for run in running_plans(rows.select_related("tier", "environment"), now):
+        spec, environment = tier_spec(run.plan.tier), run.plan.environment
         image, secret = environment.image, environment.image_pull_secret
         if environment.is_archived:
             image = secret = ""
-        beside = requests_beside(spec, environment, known)
-        found.append(WarmTier(spec, one.left, one.hours, one.plan.pk, image, secret, beside))
-    return found
+        sidecar_requests = requests_beside(spec, environment, known)
+        warm.append(WarmTier(spec, run.left, run.hours, run.plan.pk, image, secret, sidecar_requests))
+    return warm
 
 
 def taken_since(tier_id: str, begin: datetime) -> int:

@@ -1,5 +1,4 @@
-"""Tells how a hardware tier fits the nodes of its pool: places on each shape of node, what stays unused, what rules a node out, and which
-size would pack better; pure, and never a reason to refuse a tier.
+"""Tells how a hardware tier fits the nodes of its pool: places, what stays unused, what rules a node out, and better sizes; pure.
 
 Each node is taken as otherwise empty, with its own pods on it (see `nodeshapes`), and filled with executions of this tier alone. A pool
 that is scaled to zero is judged by what its nodes were when last seen.
@@ -35,18 +34,18 @@ MOST_PLACES = 16  # beyond so many places a node is packed well enough by any si
 
 @dataclass(frozen=True, slots=True)
 class TierRequest:
-    """What one execution on a tier requests of its node, and what it tolerates. `requests` counts the pod itself as `pods`; `beside` is
-    what stands in the same pod, by `sidecars`: nginx in front of a web page, the executor where a project's files are in Git."""
+    """What one execution on a tier requests of its node, and what it tolerates. `requests` counts the pod itself as `pods`; those
+    of the `sidecars` in the same pod are apart."""
 
     pool: str
     requests: Room
     tolerations: tuple[Toleration, ...] = ()
-    beside: Room = field(default_factory=dict)
+    sidecar_requests: Room = field(default_factory=dict)
     sidecars: tuple[Sidecar, ...] = ("executor",)
 
     def taken(self, name: str) -> int:
         """Return what a place takes of the resource in all."""
-        return self.requests.get(name, 0) + self.beside.get(name, 0)
+        return self.requests.get(name, 0) + self.sidecar_requests.get(name, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +86,8 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class TierFit:
-    """The doctor's finding. `packings` are of all shapes; `best` is the one that advice is about; `problem` is None when an execution
-    finds a place on some node when it is empty. `seen` is "" or, of a pool that has no node now, the day on which its nodes were last
-    seen: then the one shape is theirs."""
+    """The doctor's finding. `best` is the packing that advice is about; `problem` is None when some node, when empty, takes an execution.
+    `seen` is "" or, of a pool that has no node now, the day on which its nodes were last seen: then the one shape is theirs."""
 
     request: TierRequest
     packings: tuple[Packing, ...]
@@ -101,14 +99,13 @@ class TierFit:
     @property
     def usable(self) -> list[Packing]:
         """The packings of the shapes of which a node takes an execution, now or once it is started."""
-        return [one for one in self.packings if one.takes and (one.shape.nodes or self.seen)]
+        return [packing for packing in self.packings if packing.takes and (packing.shape.nodes or self.seen)]
 
 
 def examine(request: TierRequest, pool: PoolShapes) -> TierFit:
-    """Return how the tier fits the pool's nodes, or those that the autoscaler will start in a pool that has none. What takes the tier
-    only where nothing is beside it is told."""
-    alone = _examine(replace(request, beside={}), pool)
-    if alone.best is None or not request.beside:
+    """Return how the tier, with its sidecars, fits the pool's nodes, or those that the autoscaler will start in a pool that has none."""
+    alone = _examine(replace(request, sidecar_requests={}), pool)
+    if alone.best is None or not request.sidecar_requests:
         return alone
     fit = _examine(request, pool)
     return fit if fit.best is not None else replace(fit, problem=_no_room_with_sidecars(request, as_seen(fit.seen)))
@@ -117,7 +114,7 @@ def examine(request: TierRequest, pool: PoolShapes) -> TierFit:
 def _examine(request: TierRequest, pool: PoolShapes) -> TierFit:
     shapes, seen = (pool.shapes, "") if pool.next is None else ((pool.next,), pool.seen)
     fit = TierFit(request, tuple(pack(request, shape) for shape in shapes), None, None, (), seen)
-    best = max(fit.usable, key=lambda one: one.shape.nodes, default=None)
+    best = max(fit.usable, key=lambda packing: packing.shape.nodes, default=None)
     if best is None:
         return replace(fit, problem=_problem(request, pool, fit))
     return replace(fit, best=best, suggestions=suggestions(request, best))
@@ -125,7 +122,7 @@ def _examine(request: TierRequest, pool: PoolShapes) -> TierFit:
 
 def pack(request: TierRequest, shape: NodeShape) -> Packing:
     free = shape.free
-    taken = {name: request.taken(name) for name in (*request.requests, *request.beside)}
+    taken = {name: request.taken(name) for name in (*request.requests, *request.sidecar_requests)}
     judged = {name: amount for name, amount in taken.items() if amount > 0 and _is_told(name, free)}
     shares = {name: free.get(name, 0) // amount for name, amount in judged.items()}
     places = min(shares.values(), default=1)
@@ -135,17 +132,16 @@ def pack(request: TierRequest, shape: NodeShape) -> Packing:
 
 
 def suggestions(request: TierRequest, packing: Packing) -> tuple[Suggestion, ...]:
-    """Return sizes that pack this shape better: one more place first, then the node used fully with the same places. A node that is used
-    nearly fully needs no advice."""
+    """Return sizes that pack this shape better: one more place first, then the node used fully with the same places."""
     if not packing.places or packing.places > MOST_PLACES or not packing.wastes:
         return ()
-    found = []
+    better = []
     if (cut := _cut(request, packing)) is not None:
         more = pack(replace(request, requests=cut), packing.shape).places  # rounding may make room for still another
-        found.append(Suggestion("more", cut, more))
+        better.append(Suggestion("more", cut, more))
     if (grown := _grown(request, packing)) is not None:
-        found.append(Suggestion("full", grown, packing.places))
-    return tuple(found)
+        better.append(Suggestion("full", grown, packing.places))
+    return tuple(better)
 
 
 def _cut(request: TierRequest, packing: Packing) -> dict[str, int] | None:
@@ -154,11 +150,9 @@ def _cut(request: TierRequest, packing: Packing) -> dict[str, int] | None:
     for name, amount in request.requests.items():
         if not _is_told(name, free) or request.taken(name) * places <= free.get(name, 0):
             continue
-        share = (
-            rounded(name, free[name] // places - request.beside.get(name, 0))
-            if name in (CPU, MEMORY) and name in free
-            else 0
-        )
+        share = 0
+        if name in (CPU, MEMORY) and name in free:
+            share = rounded(name, free[name] // places - request.sidecar_requests.get(name, 0))
         if (amount - share) * MOST_CUT > amount:
             return None
         smaller[name] = share
@@ -170,7 +164,7 @@ def _grown(request: TierRequest, packing: Packing) -> dict[str, int] | None:
     free, requests, larger = packing.shape.free, request.requests, dict(request.requests)
     for name in packing.wastes:
         if name in (CPU, MEMORY) and requests.get(name, 0) > 0:
-            share = free[name] // packing.places - request.beside.get(name, 0)
+            share = free[name] // packing.places - request.sidecar_requests.get(name, 0)
             larger[name] = max(requests[name], rounded(name, share))
     return larger if larger != requests else None
 
@@ -207,14 +201,13 @@ def _problem(request: TierRequest, pool: PoolShapes, fit: TierFit) -> Diagnosis:
     packings, ending = fit.packings, as_seen(fit.seen)
     if not packings:
         return _without_nodes(pool)
-    large = [one for one in packings if one.places]
+    large = [packing for packing in packings if packing.places]
     if not large:
         return _too_large(request, pool, packings, ending)
-    if kept_off := [one for one in large if one.untolerated]:
-        taints = {taint_text(taint): None for one in kept_off for taint in one.untolerated}
-        if len(kept_off) == len(large):
-            return _tainted(pool, list(taints), ending)
-    nodes = sum(one.shape.away for one in large if not one.untolerated)
+    if all(packing.untolerated for packing in large):
+        taints = dict.fromkeys(taint_text(taint) for packing in large for taint in packing.untolerated)
+        return _tainted(pool, list(taints), ending)
+    nodes = sum(packing.shape.away for packing in large if not packing.untolerated)
     sentence = ngettext(
         "No node of the pool {name} takes this tier now: {count:,} node would have a place for it, "
         "and is cordoned, not ready or being removed.",
@@ -231,28 +224,24 @@ def _no_room_with_sidecars(request: TierRequest, ending: str) -> Diagnosis:
     sentence = _(
         "No node of the pool {pool} has room for this tier and, beside it, {beside} for {sidecars}{ending}.",
         pool=request.pool,
-        beside=words(request.beside, request.beside),
+        beside=words(request.sidecar_requests, request.sidecar_requests),
         sidecars=beside_words(request),
         ending=ending,
     )
-    step = _(
-        "Make the tier smaller by that much; until then, "
-        "only jobs without a page and clusters of projects with their files on a volume can launch on it."
-    )
+    launchable = _("jobs without a page and clusters of projects with their files on a volume")
     if request.sidecars == ("front",):
-        step = _(
-            "Make the tier smaller by that much; until then, only jobs without a page and clusters can launch on it."
-        )
+        launchable = _("jobs without a page and clusters")
     elif "front" not in request.sidecars:
-        step = _(
-            "Make the tier smaller by that much; until then, only projects with their files on a volume can launch on it."
-        )
+        launchable = _("projects with their files on a volume")
+    step = _(
+        "Make the tier smaller by that much; until then, only {launchable} can launch on it.", launchable=launchable
+    )
     return Diagnosis("no_room_beside", sentence, "wait", "admin", step)
 
 
 def beside_words(request: TierRequest) -> str:
     """Return whose room stands beside programs."""
-    return listed(_SIDECARS[one] for one in request.sidecars)
+    return listed(_SIDECARS[sidecar] for sidecar in request.sidecars)
 
 
 def as_seen(seen: str) -> str:
@@ -295,15 +284,15 @@ def _tainted(pool: PoolShapes, taints: list[str], ending: str) -> Diagnosis:
 
 def _too_large(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, ...], ending: str) -> Diagnosis:
     short = []
-    beside = _(" left beside its own pods") if any(one.shape.own for one in packings) else ""
+    left = _(" left beside its own pods") if any(packing.shape.own for packing in packings) else ""
+    rooms = [packing.shape.free for packing in packings]
     for name, asked in request.requests.items():
-        known = [one.shape.free for one in packings if _is_told(name, one.shape.free)]
-        most = max((free.get(name, 0) for free in known), default=asked)
+        most = max((free.get(name, 0) for free in rooms if _is_told(name, free)), default=asked)
         if asked > most:
             wants, has = amount_words(name, asked), number(name, most)
             wants = _("a little more than {amount}", amount=wants) if number(name, asked) == has else wants
             short.append(
-                _("it asks for {wants}, but the largest node has {has}{beside}", wants=wants, has=has, beside=beside)
+                _("it asks for {wants}, but the largest node has {has}{left}", wants=wants, has=has, left=left)
             )
     together = words(request.requests, [name for name, amount in request.requests.items() if amount and name != "pods"])
     reason = "; ".join(short) or _("none has {together} together", together=together)

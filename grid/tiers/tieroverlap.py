@@ -32,26 +32,25 @@ class Overlap:
 
 def overlap(tier: ComparedTier, others: Iterable[ComparedTier]) -> Overlap | None:
     """Return the tier that makes this one needless, or else one of nearly the same size."""
-    rivals = [one for one in others if one.id != tier.id and one.audience == tier.audience]
-    better = [one for one in rivals if _beats(one, tier)]
+    rivals = [rival for rival in others if rival.id != tier.id and rival.audience == tier.audience]
+    better = [rival for rival in rivals if _beats(rival, tier)]
     if better:
-        return Overlap("beaten", min(better, key=lambda one: (one.price, one.name)))
-    near = [one for one in rivals if _alike(one.size, tier.size) and not _beats(tier, one)]
-    return Overlap("alike", min(near, key=lambda one: one.name)) if near else None
+        return Overlap("beaten", min(better, key=lambda rival: (rival.price, rival.name)))
+    near = [rival for rival in rivals if _alike(rival, tier) and not _beats(tier, rival)]
+    return Overlap("alike", min(near, key=lambda rival: rival.name)) if near else None
 
 
-def _beats(one: ComparedTier, other: ComparedTier) -> bool:
-    """Return whether one is at least as large in everything and costs no more, and is better in something."""
-    names = one.size.keys() | other.size.keys()
-    pairs = [(one.size.get(name, 0), other.size.get(name, 0)) for name in names]
-    no_worse = all(has >= asked for has, asked in pairs) and one.price <= other.price
-    return no_worse and (one.price < other.price or any(has > asked for has, asked in pairs))
+def _amounts(tier: ComparedTier, other: ComparedTier) -> list[tuple[int, int]]:
+    """Return what both have of each resource that either has."""
+    return [(tier.size.get(name, 0), other.size.get(name, 0)) for name in tier.size.keys() | other.size.keys()]
 
 
-def _alike(one: Room, other: Room) -> bool:
-    names = one.keys() | other.keys()
-    return all(_near(one.get(name, 0), other.get(name, 0)) for name in names)
+def _beats(tier: ComparedTier, other: ComparedTier) -> bool:
+    """Return whether a tier is at least as large in everything and costs no more, and is better in something."""
+    pairs = _amounts(tier, other)
+    no_worse = all(has >= asked for has, asked in pairs) and tier.price <= other.price
+    return no_worse and (tier.price < other.price or any(has > asked for has, asked in pairs))
 
 
-def _near(one: int, other: int) -> bool:
-    return abs(one - other) * 100 <= ALIKE_PERCENT * max(one, other)
+def _alike(tier: ComparedTier, other: ComparedTier) -> bool:
+    return all(abs(has - asked) * 100 <= ALIKE_PERCENT * max(has, asked) for has, asked in _amounts(tier, other))

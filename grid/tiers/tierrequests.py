@@ -27,38 +27,33 @@ class Sidecars:
 
 def sidecars() -> Sidecars:
     """Return what may stand beside programs: the executor once a project's files are in Git, and the front where it is on."""
-    front = launch_settings().any_front()
-    return Sidecars(_files_in_git(), front)
+    return Sidecars(_files_in_git(), launch_settings().any_front())
 
 
-def tier_request(tier: HardwareTier, beside: Sidecars) -> TierRequest:
-    """Return what an execution launched on the tier now would ask of its node, with all that may stand beside it; a quantity that cannot
-    be read counts as 0."""
+def tier_request(tier: HardwareTier, known: Sidecars) -> TierRequest:
+    """Return what an execution launched on the tier now would ask of its node; a quantity that cannot be read counts as 0."""
     spec = tier_spec(tier)
     with_front = {kind.name for kind in all_kinds() if kind.has_front}
-    asked = _asked(spec, beside, has_front=not tier.kinds or bool(set(tier.kinds) & with_front))
+    asked = _asked(spec, known, has_front=not tier.kinds or bool(set(tier.kinds) & with_front))
     return TierRequest(tier.node_pool, requests_of(spec), tolerations_of(spec), _total(asked), tuple(asked))
 
 
-def requests_beside(spec: TierSpec, environment: Environment, beside: Sidecars) -> Mapping[str, int]:
-    """Return what may stand beside the environment's program on the tier takes of a node."""
-    return _total(_asked(spec, beside, has_front=bool(environment.port) and kind_of(environment.kind).has_front))
+def requests_beside(spec: TierSpec, environment: Environment, known: Sidecars) -> Mapping[str, int]:
+    """Return what the sidecars of the environment's program on the tier take of a node."""
+    return _total(_asked(spec, known, has_front=bool(environment.port) and kind_of(environment.kind).has_front))
 
 
-def _asked(spec: TierSpec, beside: Sidecars, *, has_front: bool) -> Mapping[Sidecar, Mapping[str, str]]:
+def _asked(spec: TierSpec, known: Sidecars, *, has_front: bool) -> Mapping[Sidecar, Mapping[str, str]]:
     asked: dict[Sidecar, Mapping[str, str]] = {}
-    if beside.front and has_front:
-        asked["front"] = front_requests(beside.front)
-    if beside.files:
-        asked["executor"] = executor_requests(beside.files, with_disk=bool(spec.ephemeral_storage))
+    if known.front and has_front:
+        asked["front"] = front_requests(known.front)
+    if known.files:
+        asked["executor"] = executor_requests(known.files, with_disk=bool(spec.ephemeral_storage))
     return asked
 
 
 def _total(asked: Mapping[Sidecar, Mapping[str, str]]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for one in asked.values():
-        total += Counter(resource_amounts(one))
-    return total
+    return sum((Counter(resource_amounts(requests)) for requests in asked.values()), Counter[str]())
 
 
 def _files_in_git() -> FilesSpec | None:

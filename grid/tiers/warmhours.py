@@ -4,9 +4,10 @@ Hours follow the clock on the wall of their time zone, in summer and in winter: 
 exists, and one that comes twice counts the first time.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from grid.core.translation import gettext as _
@@ -27,8 +28,8 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class WarmHours:
-    """Hours of some days of the week, or of one day alone (`on`), named by the day on which they begin. When `ends` is not later than
-    `begins`, they end on the next day. They begin `early`, by at most a day: so long before, as nodes and images take to be ready."""
+    """Hours that begin on some days of the week, or on one day alone (`on`). When `ends` is not later than `begins`, they end on the next
+    day. They begin `early`, by at most a day, as nodes and images take to be ready."""
 
     days: frozenset[str]
     begins: time
@@ -70,9 +71,8 @@ class WarmHours:
 
 @dataclass(frozen=True, slots=True)
 class WarmTier:
-    """A tier with the number of placeholders that it has in its hours, or in those of the rush plan with the id `plan`. Those of a plan
-    also pull an `image` onto their nodes, with the credentials of the Secret `pull_secret`, and keep room for what stands `beside` its
-    program: CPU in thousandths of a core, all else in whole units."""
+    """A tier with its placeholders in its hours, or in those of the rush plan with the id `plan`. Those of a plan also pull an `image`,
+    with the Secret `pull_secret`, and keep room for `sidecar_requests`, with CPU in thousandths of a core."""
 
     tier: TierSpec
     places: int
@@ -80,32 +80,28 @@ class WarmTier:
     plan: str = ""
     image: str = ""
     pull_secret: str = ""
-    beside: Mapping[str, int] = field(default_factory=dict)
+    sidecar_requests: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class WantedPlaceholder:
-    """One of a tier's or of a plan's placeholders, numbered from 1. What a plan adds is as in `WarmTier`."""
+class WantedPlaceholder(NamedTuple):
+    """One of a tier's or of a plan's placeholders, numbered from 1."""
 
-    tier: TierSpec
+    warm: WarmTier
     number: int
     until: datetime
-    until_words: str
-    plan: str = ""
-    image: str = ""
-    pull_secret: str = ""
-    beside: Mapping[str, int] = field(default_factory=dict)
 
 
-def wanted(tiers: Iterable[WarmTier], most: int, now: datetime) -> Iterator[WantedPlaceholder]:
-    """Yield the placeholders wanted now, at most so many in all: the first of each tier and plan before any second."""
-    warm = [(one, until) for one in tiers if (until := one.hours.until(now)) is not None]
-    numbered = [(number, one, until) for one, until in warm for number in range(1, min(one.places, most) + 1)]
-    for number, one, until in sorted(numbered, key=lambda each: (each[0], each[1].tier.id, each[1].plan))[
+def wanted(tiers: Iterable[WarmTier], most: int, now: datetime) -> list[WantedPlaceholder]:
+    """Return the placeholders wanted now, at most so many in all: the first of each tier and plan before any second."""
+    placeholders = [
+        WantedPlaceholder(warm, number, until)
+        for warm in tiers
+        if (until := warm.hours.until(now)) is not None
+        for number in range(1, min(warm.places, most) + 1)
+    ]
+    return sorted(placeholders, key=lambda wanted: (wanted.number, wanted.warm.tier.id, wanted.warm.plan))[
         : max(0, most)
-    ]:
-        words = one.hours.until_words(now)
-        yield WantedPlaceholder(one.tier, number, until, words, one.plan, one.image, one.pull_secret, one.beside)
+    ]
 
 
 def _moment(day: date, at: time, zone: ZoneInfo) -> datetime:

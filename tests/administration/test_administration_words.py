@@ -1,6 +1,5 @@
 """Tiers, settings and changes in words."""
 
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -11,50 +10,39 @@ from dashboard.tiers.viewmodels.tiers import pool_words, tier_words
 from dashboard.usage.viewmodels.prices import price_words
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, ShapeTally
 from grid.kube.objects import Metadata, Node, NodeStatus
-from grid.models import AuditEntry
+from grid.models import AuditEntry, HardwareTier
 
 
-@dataclass(frozen=True)
-class Tier:
-    node_pool: str = "default"
-    cores: str = "3500m"
-    memory: str = "14Gi"
-    gpus: int = 0
-    gpu_resource: str = "nvidia.com/gpu"
-    effective_cores_limit: str = "3500m"
-    effective_memory_limit: str = "14Gi"
-    shared_memory: str = ""
-    ephemeral_storage: str = "10Gi"
-    cost_per_hour: Decimal = Decimal("0.1900")
-    kinds: tuple[str, ...] = ()
+def tier(**columns: Any) -> HardwareTier:
+    return HardwareTier(**({"cores": "3500m", "memory": "14Gi", "cost_per_hour": Decimal("0.1900")} | columns))
 
 
 def test_tier_words_have_units_and_memory_per_core() -> None:
-    words = tier_words(Tier(gpus=2, shared_memory="2Gi"))
+    words = tier_words(tier(gpus=2, shared_memory="2Gi"))
     assert (words.cores, words.memory, words.per_core) == ("3.5 cores", "14 GiB", "4 GiB")
     assert (words.gpus, words.shared_memory, words.price) == ("2 GPUs", "2 GiB", "$0.19 an hour")
     assert words.kinds == ""
-    assert tier_words(Tier(kinds=("job", "cluster", "dask"))).kinds == "jobs, clusters, Dask clusters"
+    assert tier_words(tier(kinds=["job", "cluster", "dask"])).kinds == "jobs, clusters, Dask clusters"
 
 
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
         ({}, "same as request; 10 GiB of disk"),
-        ({"effective_cores_limit": "7"}, "up to 7 cores, if the node has room; 10 GiB of disk"),
-        ({"effective_memory_limit": "16Gi"}, "up to 16 GiB, if the node has room; 10 GiB of disk"),
+        ({"cores_limit": "7"}, "up to 7 cores, if the node has room; 10 GiB of disk"),
+        ({"memory_limit": "16Gi"}, "up to 16 GiB, if the node has room; 10 GiB of disk"),
         (
-            {"effective_cores_limit": "7", "effective_memory_limit": "16Gi"},
+            {"cores_limit": "7", "memory_limit": "16Gi"},
             "up to 7 cores and 16 GiB, if the node has room; 10 GiB of disk",
         ),
     ],
 )
 def test_tier_limits_are_worded_as_a_sentence(changed: dict[str, Any], sentence: str) -> None:
-    assert tier_words(replace(Tier(), **changed)).limits == sentence
+    assert tier_words(tier(**changed)).limits == sentence
 
 
 def test_unreadable_stored_quantity_spoils_only_its_own_words() -> None:
-    words = tier_words(Tier(cores="many"))
+    words = tier_words(tier(cores="many"))
     assert (words.cores, words.memory, words.per_core) == ("many", "14 GiB", "")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -21,7 +22,7 @@ from grid.sandbox.controllers.autoscaler import AutoscalerSettings
 from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
 from grid.tiers.placeholders import PlaceholderKeeper
-from grid.tiers.warmhours import WantedPlaceholder
+from grid.tiers.warmhours import DAYS, WantedPlaceholder, WarmHours, WarmTier
 from tests.sandbox.test_simulated import container, pod, with_retry
 from tests.support.waiting import eventually
 
@@ -55,11 +56,10 @@ async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
 
 async def test_launch_replaces_a_placeholder_at_once(kubeconfig: Path) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
+    hours = WarmHours(frozenset(DAYS), datetime.min.time(), datetime.min.time(), ZoneInfo("UTC"))
     asked = [
-        WantedPlaceholder(TIER, 1, until, "18:00 (UTC)"),
-        WantedPlaceholder(
-            TIER, 1, until, "18:00 (UTC)", plan="a", image="python:3.11", beside={"cpu": 50, "memory": 2**26}
-        ),
+        WantedPlaceholder(WarmTier(TIER, 1, hours), 1, until),
+        WantedPlaceholder(WarmTier(TIER, 1, hours, "a", "python:3.11", "", {"cpu": 50, "memory": 2**26}), 1, until),
     ]
 
     async def database(*_: Any, **__: Any) -> Any:

@@ -9,4 +9,3 @@ from tests.support.pages import tier as tier
 from tests.support.pages import two_pools as two_pools
 from tests.support.shop import configure as configure
 from tests.support.shop import shop as shop
-from tests.support.shop import worker_tier as worker_tier

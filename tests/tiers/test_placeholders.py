@@ -72,31 +72,36 @@ async def test_evicted_or_ended_placeholder_is_made_again(warm: HardwareTier) ->
     assert {pod["status"]["phase"] for pod in world.pods()} == {"Pending"}
 
 
-@pytest.mark.parametrize("how", ["archived", "none", "off", "less", "otherwise"])
+@pytest.mark.parametrize(
+    ("changes", "most", "left"),
+    [
+        ({"is_archived": True}, 10, 0),
+        ({"warm_places": None}, 10, 0),
+        ({"warm_places": 2}, 0, 0),
+        ({"warm_places": 2}, 1, 1),
+        ({"memory": "8Gi"}, 10, 2),
+    ],
+    ids=["archived", "none", "off", "less", "otherwise"],
+)
 @in_world
-async def test_unwanted_placeholder_is_removed(warm: HardwareTier, configure: Configure, how: str) -> None:
+async def test_unwanted_placeholder_is_removed(
+    warm: HardwareTier, configure: Configure, changes: dict[str, Any], most: int, left: int
+) -> None:
     world = World()
     await PlaceholderKeeper(world.controller()._context).run_once()
     before = names(world)
-    changes: dict[str, dict[str, Any]] = {
-        "archived": {"is_archived": True},
-        "none": {"warm_places": None},
-        "otherwise": {"memory": "8Gi"},
-    }
-    HardwareTier.objects.filter(pk=warm.pk).update(**changes.get(how, {}))
-    if how in ("off", "less"):
-        configure(WARM_PLACES, 0 if how == "off" else 1)
+    HardwareTier.objects.filter(pk=warm.pk).update(**changes)
+    configure(WARM_PLACES, most)
     await PlaceholderKeeper(world.controller()._context).run_once()
-    left = {"archived": 0, "none": 0, "off": 0, "less": 1, "otherwise": 2}[how]
     assert len(names(world)) == left
-    assert (names(world) <= before) == (how != "otherwise")
+    assert (names(world) <= before) == ("memory" not in changes)
 
 
 @in_world
 async def test_duplicate_or_killed_controllers_make_no_surplus_placeholders(warm: HardwareTier) -> None:
     world = World()
-    one, other = PlaceholderKeeper(world.controller()._context), PlaceholderKeeper(world.controller()._context)
-    await one.run_once()
+    first, second = PlaceholderKeeper(world.controller()._context), PlaceholderKeeper(world.controller()._context)
+    await first.run_once()
     half = world.pods()[0]["metadata"]
     world.cluster.remove(PODS, half["name"], namespace=half["namespace"])
     sees = world.cluster.list_page
@@ -105,7 +110,7 @@ async def test_duplicate_or_killed_controllers_make_no_surplus_placeholders(warm
         return b'{"items": []}' if resource == PODS else await sees(resource, **options)
 
     world.cluster.list_page = nothing  # type: ignore[method-assign]
-    await other.run_once()
+    await second.run_once()
     assert len(world.pods()) == 2
 
 
@@ -116,8 +121,8 @@ async def test_the_priority_class_is_made_where_it_may_be(warm: HardwareTier) ->
     world.cluster.fail_next(missing, verb="create")
     keeper = PlaceholderKeeper(world.controller()._context)
     await keeper.run_once()
-    (found,) = world.cluster.objects(PRIORITY_CLASSES)
-    assert found["value"] == CLASS["value"] == PRIORITY < 0
+    (priority_class,) = world.cluster.objects(PRIORITY_CLASSES)
+    assert priority_class["value"] == CLASS["value"] == PRIORITY < 0
     assert len(world.pods()) == 2
     for pod in world.pods():
         world.cluster.remove(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"])
@@ -178,7 +183,7 @@ def test_their_room_is_free() -> None:
     }
     placeholder = decode({"metadata": {"name": "warm", "labels": labels}, "spec": spec}, Pod)
     pretender = decode({"metadata": {"name": "other", "labels": labels}, "spec": {**spec, "priority": 0}}, Pod)
-    assert [is_placeholder(one) for one in (placeholder, pretender)] == [True, False]
+    assert [is_placeholder(pod) for pod in (placeholder, pretender)] == [True, False]
     room = NodeRoom()
     room.pod_changed(None, placeholder)
     assert room.requested("n1") == {}

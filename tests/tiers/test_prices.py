@@ -21,7 +21,7 @@ class _Asked:
 
 
 @pytest.mark.parametrize(
-    ("tier", "beside", "price"),
+    ("tier", "sidecars", "price"),
     [
         (_Asked("1", "4Gi"), [], "0"),
         (_Asked("1", "4Gi"), [_Asked("10m", "32Mi")], "0.0100"),  # a hundredth of its CPU, less of its memory
@@ -29,27 +29,24 @@ class _Asked:
         (_Asked("0", "0"), [_Asked("10m", "32Mi")], "0"),
     ],
 )
-def test_sidecars_cost_their_share_of_the_tier(tier: _Asked, beside: list[_Asked], price: str) -> None:
-    assert price_beside(Decimal(1), tier, beside) == Decimal(price)
+def test_sidecars_cost_their_share_of_the_tier(tier: _Asked, sidecars: list[_Asked], price: str) -> None:
+    assert price_beside(Decimal(1), tier, sidecars) == Decimal(price)
 
 
-def test_sidecar_without_gpu_adds_no_gpu_price() -> None:
-    beside = [_Asked("50m", "64Mi")]
-    assert price_beside(Decimal(10), _Asked("1", "4Gi"), beside, gpus=1) == 0
+def test_sidecars_on_free_and_gpu_tiers_are_free() -> None:
+    sidecars = [_Asked("50m", "64Mi")]
+    assert price_beside(Decimal(0), _Asked("1", "4Gi"), sidecars) == 0
+    assert price_beside(Decimal(10), _Asked("1", "4Gi"), sidecars, gpus=1) == 0
     assert part_beside({"cpu": 1000, "memory": 4, "pods": 1, "nvidia.com/gpu": 1}, {"cpu": 50}) == 0
-
-
-def test_sidecars_on_a_free_tier_are_free() -> None:
-    assert price_beside(Decimal(0), _Asked("1", "4Gi"), [_Asked("10m", "32Mi")]) == 0
 
 
 @in_world
 async def test_run_is_charged_for_tier_and_sidecars(shop: Shop) -> None:
     with override_settings(FRONT_IMAGE="nginx:1"):
         world, execution = World(), shop.launch()
-    beside = parse_spec(execution).price_beside
-    assert beside > 0
-    assert execution.price_per_hour == execution.tier.cost_per_hour + beside
+    sidecar_price = parse_spec(execution).price_beside
+    assert sidecar_price > 0
+    assert execution.price_per_hour == execution.tier.cost_per_hour + sidecar_price
     controller = world.controller()
     await world.step(controller)
     world.schedule(world.pod_of(execution))

@@ -1,12 +1,14 @@
 """Which tier would have done for the last runs, and which one has enough memory after one ran out of it; against brute force."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.tiers.rightsize import PastRun, SizedTier, larger_tier, smaller_tier
+from grid.tiers.rightsize import PastRun, SizedTier, SmallerTier, larger_tier, smaller_tier
 
 GIB = 2**30
 
@@ -24,49 +26,39 @@ def run(gibibytes: float = 3.0, cores: float = 0.7, *, on: SizedTier = LARGE, **
     return PastRun(on.cpu, int(gibibytes * GIB), int(cores * 1000), **more)
 
 
-def test_oversized_runs_are_advised_with_savings() -> None:
-    found = smaller_tier([run(), run(2.0), run(1.0, 0.2)], LARGE, OFFERED)
-    assert found is not None
-    assert (found.tier, found.saves, found.runs) == (SMALL, Decimal("0.30"), 3)
-    assert (found.memory_peak, found.cpu_peak) == (3 * GIB, 700)
+GPU = tier("gpu", 4, 16, "1", gpus=1, gpu_resource="nvidia.com/gpu")
+LESS_GPU = tier("gpu-small", 2, 8, "0.8", gpus=1, gpu_resource="nvidia.com/gpu")
+HELD_BACK = run(1.0, 1.9, on=MEDIUM)
 
 
-def test_the_margin_counts() -> None:
-    found = smaller_tier([run(3.2)] * 3, LARGE, OFFERED)  # 4.2 GiB with the margin
-    assert found is not None
-    assert found.tier == MEDIUM
+@pytest.mark.parametrize(
+    ("runs", "current", "offered", "smaller"),
+    [
+        pytest.param([run(), run(2.0), run(1.0, 0.2)], LARGE, OFFERED, SMALL, id="oversized"),
+        pytest.param([run(3.2)] * 3, LARGE, OFFERED, MEDIUM, id="4.2 GiB with the margin"),
+        pytest.param([run()] * 2, LARGE, OFFERED, None, id="too few"),
+        pytest.param([*[run()] * 5, run(15.0)], LARGE, OFFERED, SMALL, id="the last five"),
+        pytest.param([run(), run(), run(ran_out_of_memory=True)], LARGE, OFFERED, None, id="out of memory"),
+        pytest.param([HELD_BACK] * 3, LARGE, OFFERED, MEDIUM, id="throttled"),
+        pytest.param([HELD_BACK] * 3, MEDIUM, OFFERED, None, id="throttled on the smallest"),
+        pytest.param([run()] * 3, GPU, OFFERED, None, id="without the GPU"),
+        pytest.param([run()] * 3, GPU, (*OFFERED, LESS_GPU), LESS_GPU, id="same GPUs"),
+        pytest.param([run()] * 3, LARGE, [tier("odd", 1, 4, "9")], None, id="dearer"),
+    ],
+)
+def test_smaller_tier_holds_the_last_runs_and_saves(
+    runs: list[PastRun], current: SizedTier, offered: Sequence[SizedTier], smaller: SizedTier | None
+) -> None:
+    advice = smaller_tier(runs, current, offered)
+    assert (advice and advice.tier) == smaller
 
 
-def test_two_runs_are_too_few_and_last_five_count() -> None:
-    assert smaller_tier([run()] * 2, LARGE, OFFERED) is None
-    found = smaller_tier([*[run()] * 5, run(15.0)], LARGE, OFFERED)
-    assert found is not None
-    assert found.runs == 5
-
-
-def test_runs_out_of_memory_are_not_advised_to_shrink() -> None:
-    assert smaller_tier([run(), run(), run(ran_out_of_memory=True)], LARGE, OFFERED) is None
-
-
-def test_run_throttled_at_cpu_limit_keeps_its_cores() -> None:
-    held_back = run(1.0, 1.9, on=MEDIUM)
-    found = smaller_tier([held_back] * 3, LARGE, OFFERED)
-    assert found is not None
-    assert found.tier == MEDIUM
-    assert smaller_tier([held_back] * 3, MEDIUM, OFFERED) is None
-
-
-def test_gpu_number_stays_because_its_use_is_unknown() -> None:
-    with_gpu = tier("gpu", 4, 16, "1", gpus=1, gpu_resource="nvidia.com/gpu")
-    less = tier("gpu-small", 2, 8, "0.8", gpus=1, gpu_resource="nvidia.com/gpu")
-    assert smaller_tier([run()] * 3, with_gpu, OFFERED) is None
-    found = smaller_tier([run()] * 3, with_gpu, (*OFFERED, less))
-    assert found is not None
-    assert found.tier == less
-
-
-def test_a_smaller_tier_that_costs_more_is_not_told() -> None:
-    assert smaller_tier([run()] * 3, LARGE, [tier("odd", 1, 4, "9")]) is None
+def test_advice_tells_savings_runs_and_peaks() -> None:
+    runs = [run(), run(2.0), run(1.0, 0.2)]
+    assert smaller_tier(runs, LARGE, OFFERED) == SmallerTier(SMALL, Decimal("0.30"), 3, 3 * GIB, 700)
+    assert smaller_tier([*[run()] * 5, run(15.0)], LARGE, OFFERED) == SmallerTier(
+        SMALL, Decimal("0.30"), 5, 3 * GIB, 700
+    )
 
 
 def test_memory_shortage_offers_larger_tier_with_same_cores() -> None:
@@ -91,20 +83,20 @@ RUNS = st.lists(st.builds(run, st.floats(0, 20), st.floats(0, 4)), max_size=7)
 def test_tier_is_suggested_exactly_when_smaller_holds_every_run(runs: list[PastRun], offered: list[SizedTier]) -> None:
     last = runs[:5]
 
-    def holds(one: SizedTier) -> bool:
+    def holds(tier: SizedTier) -> bool:
         return all(
-            one.memory * 100 >= each.memory_peak * 130
-            and (one.cpu >= 4000 if each.cpu_peak >= 3200 else one.cpu * 100 >= each.cpu_peak * 130)
-            for each in last
+            tier.memory * 100 >= past.memory_peak * 130
+            and (tier.cpu >= 4000 if past.cpu_peak >= 3200 else tier.cpu * 100 >= past.cpu_peak * 130)
+            for past in last
         )
 
-    def is_less(one: SizedTier) -> bool:
-        sizes = (one.cpu, one.memory)
-        return one.cpu <= 4000 and one.memory <= 16 * GIB and one.price <= LARGE.price and sizes != (4000, 16 * GIB)
+    def is_less(tier: SizedTier) -> bool:
+        sizes = (tier.cpu, tier.memory)
+        return tier.cpu <= 4000 and tier.memory <= 16 * GIB and tier.price <= LARGE.price and sizes != (4000, 16 * GIB)
 
-    possible = [one for one in offered if holds(one) and is_less(one)] if len(last) >= 3 else []
-    found = smaller_tier(runs, LARGE, offered)
-    assert (found is not None) == bool(possible)
-    if found is not None:
-        assert found.tier in possible
-        assert found.tier.price == min(one.price for one in possible)
+    possible = [tier for tier in offered if holds(tier) and is_less(tier)] if len(last) >= 3 else []
+    advice = smaller_tier(runs, LARGE, offered)
+    assert (advice is not None) == bool(possible)
+    if advice is not None:
+        assert advice.tier in possible
+        assert advice.tier.price == min(tier.price for tier in possible)

@@ -93,7 +93,7 @@ def test_places_count_free_capacity_and_then_new_nodes(
         (pool(nodes(2), maximum=0), {}, "has 2 nodes and no autoscaler", "Plan at most 8 places, or add nodes"),
         (
             pool(nodes(2, cores=0), maximum=10),
-            {"beside": (replace(MEDIUM, count=8),)},
+            {"pool_others": (replace(MEDIUM, count=8),)},
             "beside the other",
             "at most 32",
         ),
@@ -165,7 +165,7 @@ def test_plan_cost_is_that_of_its_new_nodes() -> None:
 
 
 def test_room_of_other_warm_places_is_not_counted_twice() -> None:
-    rush = asked(pool(nodes(10)), beside=(replace(MEDIUM, tier="Other", count=8),), others=8)
+    rush = asked(pool(nodes(10)), pool_others=(replace(MEDIUM, tier="Other", count=8),), others=8)
     assert (rush.fits_now, rush.new_nodes) == (32, 2)
 
 
@@ -177,8 +177,8 @@ alike = st.builds(
     taints=st.sampled_from([(), (TAINT,)]),
 )
 pools = st.builds(
-    lambda found, maximum, is_remembered: LaunchPool(
-        "default", tuple(found), maximum, remembered=nodes(1) if is_remembered else None
+    lambda alike, maximum, is_remembered: LaunchPool(
+        "default", tuple(alike), maximum, remembered=nodes(1) if is_remembered else None
     ),
     st.lists(alike, max_size=4),
     st.integers(0, 60),
@@ -192,8 +192,8 @@ def test_whatever_the_pool_the_numbers_agree(
     known: LaunchPool, places: int, others: int, node: MeasuredTime, pull: MeasuredTime, minutes: int
 ) -> None:
     now = READY - timedelta(minutes=minutes)
-    beside = (replace(MEDIUM, count=others),) if others else ()
-    asked_for = facts(known, places, beside=beside, others=others, node=node, pull=pull)
+    pool_others = (replace(MEDIUM, count=others),) if others else ()
+    asked_for = facts(known, places, pool_others=pool_others, others=others, node=node, pull=pull)
     rush = plan_rush(asked_for, TIMES, now)
     assert 0 <= rush.fits_now <= places and rush.may_add >= 0
     assert rush.begins == READY - rush.early and rush.early >= MARGIN and rush.span >= timedelta(0)
@@ -204,7 +204,9 @@ def test_whatever_the_pool_the_numbers_agree(
             "what is short is what the pool may not add"
         )
         assert rush.cost is not None and rush.cost >= 0
-        more = plan_rush(facts(known, places + 1, beside=beside, others=others, node=node, pull=pull), TIMES, now)
+        more = plan_rush(
+            facts(known, places + 1, pool_others=pool_others, others=others, node=node, pull=pull), TIMES, now
+        )
         assert more.new_nodes is not None and more.new_nodes >= rush.new_nodes and more.fits_now >= rush.fits_now
-    if not any("may have" in one.sentence or "no autoscaler" in one.sentence for one in rush.refusals):
-        assert rush.short == 0 or any(one.takes_pods for one in known.nodes)
+    if not any("may have" in refusal.sentence or "no autoscaler" in refusal.sentence for refusal in rush.refusals):
+        assert rush.short == 0 or any(alike.takes_pods for alike in known.nodes)

@@ -1,6 +1,7 @@
 """The rush planner's page: what operators are told, what they save once, what is refused and why; and who is refused."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from html import unescape
@@ -174,7 +175,7 @@ def test_plan_is_removed_after_confirmation_with_audit_entry(scene: FakeCluster,
     for _ in range(2):
         assert client.post(path).status_code == 302
     assert not RushPlan.objects.exists()
-    assert [one.action for one in AuditEntry.objects.order_by("pk")] == ["created", "deleted"]
+    assert list(AuditEntry.objects.order_by("pk").values_list("action", flat=True)) == ["created", "deleted"]
     assert AuditEntry.objects.get(action="deleted").changes["on"] == ["2026-03-05", None]
     assert client.get(path).status_code == 404
 
@@ -210,8 +211,8 @@ def test_refused_plan_says_why_and_what_to_do(
     make_tier("huge", name="Huge", cores="64")
     client = client_of(people.operator)
     for answer in (client.post(PAGE, ASKED | changed), client.get(PAGE, ASKED | changed)):
-        found = text(answer)
-        assert sentence in found and step in found
+        shown = text(answer)
+        assert sentence in shown and step in shown
         assert "<script>" not in answer.content.decode()[answer.content.decode().index("<main") :].replace("&lt;", "")
     assert not RushPlan.objects.exists() and not AuditEntry.objects.exists()
 
@@ -297,7 +298,7 @@ def test_only_operators_and_admins_plan(scene: FakeCluster, people: People, pers
     client_of(people.operator).post(PAGE, ASKED)
     path = f"{PAGE}{RushPlan.objects.get().pk}/remove/"
     answers = [client.get(PAGE), client.post(PAGE, WEEKLY), client.get(path), client.post(path)]
-    assert [one.status_code for one in answers] == [403] * 4
+    assert [answer.status_code for answer in answers] == [403] * 4
     assert RushPlan.objects.count() == 1
 
 
@@ -346,7 +347,7 @@ FACTS = RushFacts(
             "short",
             {
                 "pool": LaunchPool("default", (AlikeNodes(EMPTY | {"cpu": 2000}, EMPTY, 12),)),
-                "beside": (PodPlan("Small", "default", {"cpu": 1000, "pods": 1}, count=3),),
+                "pool_others": (PodPlan("Small", "default", {"cpu": 1000, "pods": 1}, count=3),),
                 "images": ImageNodes(unknown=tuple(f"n{number}" for number in range(12))),
             },
             MOMENT,
@@ -355,7 +356,7 @@ FACTS = RushFacts(
     ],
 )
 def test_answers_look_as_stored(name: str, facts: dict[str, Any], now: datetime) -> None:
-    known = RushFacts(**({field: getattr(FACTS, field) for field in RushFacts.__slots__} | facts))
+    known = replace(FACTS, **facts)
     answer = rush_answer(plan_rush(known, TIMES, now), known, TIMES, image=IMAGE, zone=BERLIN, now=now)
     context = {"answer": answer, "sent": [("places", "40"), ("days", "mon"), ("days", "thu")]}
     assert_golden(f"rush-{name}", render_to_string("tiers/fragments/rush_answer.html", context))
@@ -364,8 +365,7 @@ def test_answers_look_as_stored(name: str, facts: dict[str, Any], now: datetime)
 def test_the_list_looks_as_stored() -> None:
     hours = WarmHours(frozenset({"mon", "fri"}), time(9), time(12), BERLIN)
     once = WarmHours(frozenset(), time(9), time(12), ZoneInfo("UTC"), date(2026, 3, 5))
-    now = MOMENT
-    is_now, later = (now, now + timedelta(hours=2)), (READY, READY + timedelta(hours=3))
+    is_now, later = (MOMENT, MOMENT + timedelta(hours=2)), (READY, READY + timedelta(hours=3))
     plans = [
         PlanFacts("a", "40 Medium", "JupyterLab", 40, hours, is_now, "olga", taken=10, ready=30),
         PlanFacts("b", "40 Medium", "JupyterLab", 40, hours, is_now, "olga", taken=1, ready=2),
@@ -374,5 +374,5 @@ def test_the_list_looks_as_stored() -> None:
         PlanFacts("e", "3 Small", "JupyterLab", 3, once, None, "olga"),
         PlanFacts("f", "3 Small", "JupyterLab", 3, None, None, "olga"),
     ]
-    rows = [plan_row(one, now) for one in plans]
+    rows = [plan_row(plan, MOMENT) for plan in plans]
     assert_golden("rush-plans", render_to_string("tiers/fragments/rush_plans.html", {"rows": rows}))

@@ -102,15 +102,15 @@ async def test_duplicate_or_restarted_controllers_make_each_place_once(plan: Rus
     make_plan(shop, environment=shop.job, places=2)
     world = World()
     world.passes(45 * 60)
-    one, other = PlaceholderKeeper(world.controller()._context), PlaceholderKeeper(world.controller()._context)
-    await one.run_once()
+    first, second = PlaceholderKeeper(world.controller()._context), PlaceholderKeeper(world.controller()._context)
+    await first.run_once()
     names = {pod["metadata"]["name"] for pod in world.pods()}
     assert len(names) == 5, "two plans of a tier keep apart"
     for pod in world.pods()[::2]:
         world.cluster.remove(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"])
     world.passes(60)
-    await other.run_once()
-    await one.run_once()
+    await second.run_once()
+    await first.run_once()
     assert {pod["metadata"]["name"] for pod in world.pods()} == names
 
 
@@ -176,5 +176,5 @@ def test_unreadable_plan_is_skipped_and_equal_requests_share_id() -> None:
         RushPlan(**asked, zone="UTC", days=["fri", "mon"], early_minutes=30),
         RushPlan(**asked, zone="UTC", on=date(2026, 3, 4)),
     ]
-    ids = [plan_id(one) for one in plans]
+    ids = [plan_id(plan) for plan in plans]
     assert ids[0] == ids[1] != ids[2]

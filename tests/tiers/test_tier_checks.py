@@ -37,8 +37,8 @@ def checked(
     return tier_check(examine(request, PoolShapes("default", shapes, maximum)), rival, maximum_nodes=maximum)
 
 
-def as_seen(cores: int, gibibytes: int, seen: NodeShape, *, maximum: int = 3) -> TierCheck:
-    request = TierRequest("default", {"cpu": cores * 1000, "memory": gibibytes * GIB, "pods": 1})
+def as_seen(cores: int, seen: NodeShape, *, maximum: int = 3) -> TierCheck:
+    request = TierRequest("default", {"cpu": cores * 1000, "memory": 16 * GIB, "pods": 1})
     pool = PoolShapes("default", (), maximum, seen, "24 November 2026")
     return tier_check(examine(request, pool), None, maximum_nodes=maximum)
 
@@ -52,8 +52,8 @@ CHECKS = {
     "too-large": checked(64, 16, shape(8, 33, 2)),
     "away": checked(4, 16, shape(8, 33, 0, away=2)),
     "pool-empty": checked(4, 16, maximum=3),
-    "when-last-seen": as_seen(4, 16, shape(8, 33, 0)),
-    "too-large-when-last-seen": as_seen(64, 16, shape(8, 33, 0)),
+    "when-last-seen": as_seen(4, shape(8, 33, 0)),
+    "too-large-when-last-seen": as_seen(64, shape(8, 33, 0)),
 }
 
 
@@ -66,17 +66,14 @@ def lines_of(name: str) -> list[str]:
     return [re.sub("<svg.*</svg>", "", line.strip()) for line in page_of(name).splitlines() if line.strip()]
 
 
-def test_how_a_check_looks() -> None:
-    assert_golden("tier-check-several-shapes", page_of("several-shapes"))
-
-
-def test_how_a_check_of_a_pool_at_zero_looks() -> None:
-    assert_golden("tier-check-when-last-seen", page_of("when-last-seen"))
+@pytest.mark.parametrize("name", ["several-shapes", "when-last-seen"])
+def test_how_a_check_looks(name: str) -> None:
+    assert_golden(f"tier-check-{name}", page_of(name))
 
 
 def test_executor_share_is_mentioned() -> None:
     request = TierRequest(
-        "default", {"cpu": 4000, "memory": 16 * GIB, "pods": 1}, beside={"cpu": 50, "memory": 64 * 2**20}
+        "default", {"cpu": 4000, "memory": 16 * GIB, "pods": 1}, sidecar_requests={"cpu": 50, "memory": 64 * 2**20}
     )
     made = tier_check(examine(request, PoolShapes("default", (shape(8, 33),), 0)), None, maximum_nodes=0)
     assert made.sentence.endswith(
@@ -166,14 +163,14 @@ def test_unplaceable_tier_shows_problem_and_next_step(name: str, sentence: str, 
 
 
 def test_empty_pool_is_judged_by_last_seen_nodes() -> None:
-    found = CHECKS["when-last-seen"]
-    assert (found.severity, found.fits, found.places, found.problem) == ("ok", "fits, when last seen", "1", None)
-    assert found.sentence == (
+    check = CHECKS["when-last-seen"]
+    assert (check.severity, check.fits, check.places, check.problem) == ("ok", "fits, when last seen", "1", None)
+    assert check.sentence == (
         "1 place on a new node of the pool default, as its nodes were when last seen on 24 November 2026; it has none now. "
         "The autoscaler may start up to 3."
     )
-    assert [(one.nodes, one.places, one.away) for one in found.shapes] == [("a new node", "1 place", "")]
-    assert as_seen(4, 16, shape(8, 33, 0), maximum=1).sentence.endswith("The autoscaler may start one.")
+    assert [(shape.nodes, shape.places, shape.away) for shape in check.shapes] == [("a new node", "1 place", "")]
+    assert as_seen(4, shape(8, 33, 0), maximum=1).sentence.endswith("The autoscaler may start one.")
     large = CHECKS["too-large-when-last-seen"]
     assert (large.severity, large.fits) == ("problem", "too large for its nodes")
     assert large.problem is not None
@@ -187,23 +184,23 @@ def test_gpu_nodes_warn_a_tier_without_gpus() -> None:
 
 
 def test_the_words_of_a_tier_that_packs_badly() -> None:
-    found = CHECKS["packs-better"]
-    assert found.sentence == (
+    check = CHECKS["packs-better"]
+    assert check.sentence == (
         "1 place on each of 3 nodes of the pool default, 3 in all when they are empty. "
         "The autoscaler may grow the pool to 5 nodes."
     )
-    assert found.advice[0] == "With 7.75 cores instead of 8, 2 would fit on a node instead of 1."
-    assert (found.places, found.short_advice) == ("1", "7.75 cores: 2 places instead of 1")
+    assert check.advice[0] == "With 7.75 cores instead of 8, 2 would fit on a node instead of 1."
+    assert (check.places, check.short_advice) == ("1", "7.75 cores: 2 places instead of 1")
 
 
 def test_places_of_different_nodes_are_range_with_commonest_first() -> None:
-    found = CHECKS["several-shapes"]
-    assert found.places == "1 to 3"
-    assert [(one.nodes, one.places, one.away) for one in found.shapes] == [
+    check = CHECKS["several-shapes"]
+    assert check.places == "1 to 3"
+    assert [(shape.nodes, shape.places, shape.away) for shape in check.shapes] == [
         ("2 nodes", "1 place", ""),
         ("1 node", "3 places", "2 more nodes cordoned, not ready or being removed"),
     ]
-    assert found.overlap == "Large gives at least as much, for $0.40 an hour."
+    assert check.overlap == "Large gives at least as much, for $0.40 an hour."
 
 
 def test_indistinguishable_nodes_are_a_single_line() -> None:
@@ -225,7 +222,6 @@ def test_bar_is_filled_with_node_pods_and_places() -> None:
     ("running", "sentence"),
     [
         (0, ""),
-        (1, "1 execution runs on this tier now. It keeps its node; launched again on these values, it finds no place."),
         (2, "2 executions run on this tier now. They keep their nodes; launched again on these values, they find no place."),
     ],
 )  # fmt: skip

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from grid.core.quantity import format_bytes, format_cores, millicores, whole
+from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, ShapeTally
 from grid.kube.objects import Node, Pod, Toleration
 from grid.tiers.tierdoctor import MOST_CUT, Packing, TierRequest, examine, pack, rounded, words
@@ -24,6 +25,12 @@ DAEMON: dict[str, Any] = {
     "owner": {"kind": "DaemonSet", "apiVersion": "apps/v1", "metadata": {"name": "agent", "uid": "1"}}
 }
 GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
+
+
+def problem_of(request: TierRequest, pool: PoolShapes) -> Diagnosis:
+    problem = examine(request, pool).problem
+    assert problem is not None
+    return problem
 
 
 def asks(cpu: int = 1000, memory: int = 4 * GIB, *tolerations: Toleration, **more: int) -> TierRequest:
@@ -43,8 +50,11 @@ OWN = {"cpu": "500m", "memory": "1Gi"}
 
 
 def test_similar_nodes_share_a_shape_and_unavailable_are_separate() -> None:
-    found = pool(EIGHT, EIGHT, {**EIGHT, "unschedulable": True}, {**EIGHT, "ready": False}, {"cpu": "4"})
-    assert [(one.allocatable["cpu"], one.nodes, one.away) for one in found.shapes] == [(8000, 2, 2), (4000, 1, 0)]
+    mixed = pool(EIGHT, EIGHT, {**EIGHT, "unschedulable": True}, {**EIGHT, "ready": False}, {"cpu": "4"})
+    assert [(shape.allocatable["cpu"], shape.nodes, shape.away) for shape in mixed.shapes] == [
+        (8000, 2, 2),
+        (4000, 1, 0),
+    ]
 
 
 def test_machines_differing_by_kibibytes_share_a_shape() -> None:
@@ -77,25 +87,21 @@ def test_only_the_nodes_own_pods_are_subtracted() -> None:
 
 
 def test_whole_node_request_does_not_fit_beside_a_daemonset() -> None:
-    fit = examine(asks(8000, 4 * GIB), pool(EIGHT, own=OWN))
-    assert fit.problem is not None
-    assert fit.problem.code == "too_large"
-    assert fit.problem.severity == "problem"
-    assert "it asks for 8 cores, but the largest node has 7.5 left beside its own pods" in fit.problem.sentence
+    problem = problem_of(asks(8000, 4 * GIB), pool(EIGHT, own=OWN))
+    assert (problem.code, problem.severity) == ("too_large", "problem")
+    assert "it asks for 8 cores, but the largest node has 7.5 left beside its own pods" in problem.sentence
 
 
 def test_a_core_less_packs_two_instead_of_one() -> None:
     fit = examine(asks(8000, 16 * GIB), pool({"cpu": "15", "memory": "64Gi"}))
     assert fit.best is not None
     assert fit.best.places == 1
-    assert fit.suggestions[0].kind == "more"
-    assert fit.suggestions[0].requests["cpu"] == 7500
-    assert fit.suggestions[0].places == 2
+    assert (fit.suggestions[0].kind, fit.suggestions[0].requests["cpu"], fit.suggestions[0].places) == ("more", 7500, 2)
 
 
 def test_the_executor_beside_takes_its_room_of_each_place() -> None:
-    beside = {"cpu": 50, "memory": GIB // 16}
-    fit = examine(replace(asks(2000, 4 * GIB), beside=beside), pool(EIGHT))
+    sidecars = {"cpu": 50, "memory": GIB // 16}
+    fit = examine(replace(asks(2000, 4 * GIB), sidecar_requests=sidecars), pool(EIGHT))
     assert fit.best is not None
     assert (fit.best.places, fit.best.left["cpu"]) == (3, 8000 - 3 * 2050)
     # What is suggested is the tier's own size.
@@ -103,24 +109,20 @@ def test_the_executor_beside_takes_its_room_of_each_place() -> None:
 
 
 def test_exactly_fitting_tier_is_warned_about_the_executor() -> None:
-    request = replace(asks(8000, 4 * GIB), beside={"cpu": 50, "memory": 64 * 2**20})
-    found = examine(request, pool(EIGHT)).problem
-    assert found is not None
-    assert (found.code, found.severity) == ("no_room_beside", "wait")
-    assert "0.05 cores and 64 MiB of memory for the executor" in found.sentence
-    assert "until then, only projects with their files on a volume can launch on it" in found.next_step
-    front = examine(replace(request, sidecars=("front",)), pool(EIGHT)).problem
-    both = examine(replace(request, sidecars=("front", "executor")), pool(EIGHT)).problem
-    assert front is not None
-    assert both is not None
+    request = replace(asks(8000, 4 * GIB), sidecar_requests={"cpu": 50, "memory": 64 * 2**20})
+    executor = problem_of(request, pool(EIGHT))
+    assert (executor.code, executor.severity) == ("no_room_beside", "wait")
+    assert "0.05 cores and 64 MiB of memory for the executor" in executor.sentence
+    assert "until then, only projects with their files on a volume can launch on it" in executor.next_step
+    front = problem_of(replace(request, sidecars=("front",)), pool(EIGHT))
+    both = problem_of(replace(request, sidecars=("front", "executor")), pool(EIGHT))
     assert "for nginx in front of a web page." in front.sentence
     assert "until then, only jobs without a page and clusters can launch on it" in front.next_step
     assert "nginx in front of a web page and the executor of a project whose files are in Git" in both.sentence
     assert "only jobs without a page and clusters of projects with their files on a volume can" in both.next_step
     # Without room for the tier alone, that is what is said.
-    alone = examine(replace(request, requests={**request.requests, "cpu": 9000}), pool(EIGHT)).problem
-    assert alone is not None
-    assert alone.code == "too_large"
+    large = replace(request, requests={**request.requests, "cpu": 9000})
+    assert problem_of(large, pool(EIGHT)).code == "too_large"
 
 
 def test_the_node_is_used_fully_with_the_same_places() -> None:
@@ -139,19 +141,17 @@ def test_a_tier_without_gpus_strands_the_nodes_gpus() -> None:
 
 def test_taint_is_named_and_toleration_admits_the_tier() -> None:
     tainted = pool({**EIGHT, "taints": [GPU_TAINT]})
-    found = examine(asks(), tainted).problem
-    assert found is not None
-    assert found.code == "tainted"
-    assert "nvidia.com/gpu=present:NoSchedule" in found.sentence
-    assert "nvidia.com/gpu=present:NoSchedule" in found.next_step
+    problem = problem_of(asks(), tainted)
+    assert problem.code == "tainted"
+    assert "nvidia.com/gpu=present:NoSchedule" in problem.sentence
+    assert "nvidia.com/gpu=present:NoSchedule" in problem.next_step
     assert examine(asks(1000, GIB, Toleration(key=GPU, operator="Exists")), tainted).problem is None
 
 
 def test_tainted_node_beside_a_cordoned_one_is_not_blamed() -> None:
-    found = examine(asks(), pool({**EIGHT, "taints": [GPU_TAINT]}, {**EIGHT, "unschedulable": True})).problem
-    assert found is not None
-    assert (found.code, found.severity, found.who) == ("away", "wait", "operator")
-    assert "1 node would have a place for it, and is cordoned" in found.sentence
+    problem = problem_of(asks(), pool({**EIGHT, "taints": [GPU_TAINT]}, {**EIGHT, "unschedulable": True}))
+    assert (problem.code, problem.severity, problem.who) == ("away", "wait", "operator")
+    assert "1 node would have a place for it, and is cordoned" in problem.sentence
 
 
 def test_a_taint_that_only_prefers_keeps_nobody_off() -> None:
@@ -161,9 +161,8 @@ def test_a_taint_that_only_prefers_keeps_nobody_off() -> None:
 
 @pytest.mark.parametrize(("maximum", "code", "severity"), [(0, "no_nodes", "problem"), (3, "pool_empty", "wait")])
 def test_pool_without_nodes_is_judged_by_its_maximum(maximum: int, code: str, severity: str) -> None:
-    found = examine(asks(), pool(maximum=maximum)).problem
-    assert found is not None
-    assert (found.code, found.severity) == (code, severity)
+    problem = problem_of(asks(), pool(maximum=maximum))
+    assert (problem.code, problem.severity) == (code, severity)
 
 
 SIZES = st.builds(
@@ -200,42 +199,44 @@ def packed(requests: Mapping[str, int], free: Mapping[str, int]) -> Packing:
 
 @given(SIZES, NODES)
 def test_packing_equals_starting_executions_one_by_one(requests: dict[str, int], free: dict[str, int]) -> None:
-    found = packed(requests, free)
-    assert found.places == brute_force(requests, free)
-    assert all(amount >= 0 for amount in found.left.values())
-    assert found.binding
-    for name in found.binding:
-        assert found.left[name] < requests[name]
+    packing = packed(requests, free)
+    assert packing.places == brute_force(requests, free)
+    assert all(amount >= 0 for amount in packing.left.values())
+    assert packing.binding
+    for name in packing.binding:
+        assert packing.left[name] < requests[name]
 
 
 @example(
     {"cpu": 1, "memory": 27 * 2**26, "pods": 1, GPU: 0}, {"cpu": 10, "memory": 240 * 2**26, "pods": 10, GPU: 0}, {}
 )
 @given(SIZES, NODES, BESIDE)
-def test_suggestion_packs_as_promised(requests: dict[str, int], free: dict[str, int], beside: dict[str, int]) -> None:
-    fit = examine(TierRequest("p", requests, beside=beside), PoolShapes("p", (NodeShape(free, {}, (), 1, 0),)))
-    assert fit.best is None or fit.best.places == brute_force(Counter(requests) + Counter(beside), free)
-    for found in fit.suggestions:
+def test_suggestion_packs_as_promised(requests: dict[str, int], free: dict[str, int], sidecars: dict[str, int]) -> None:
+    fit = examine(
+        TierRequest("p", requests, sidecar_requests=sidecars), PoolShapes("p", (NodeShape(free, {}, (), 1, 0),))
+    )
+    assert fit.best is None or fit.best.places == brute_force(Counter(requests) + Counter(sidecars), free)
+    for better in fit.suggestions:
         assert fit.best is not None
-        assert brute_force(Counter(found.requests) + Counter(beside), free) == found.places
-        assert found.requests != requests
-        assert all(found.requests[name] == requests[name] for name in ("pods", GPU))
-        if found.kind == "more":
-            assert found.places > fit.best.places
+        assert brute_force(Counter(better.requests) + Counter(sidecars), free) == better.places
+        assert better.requests != requests
+        assert all(better.requests[name] == requests[name] for name in ("pods", GPU))
+        if better.kind == "more":
+            assert better.places > fit.best.places
             assert all(
-                requests[name] * (MOST_CUT - 1) <= found.requests[name] * MOST_CUT <= requests[name] * MOST_CUT
+                requests[name] * (MOST_CUT - 1) <= better.requests[name] * MOST_CUT <= requests[name] * MOST_CUT
                 for name in requests
             )
         else:
-            assert found.places == fit.best.places
-            assert all(found.requests[name] >= requests[name] for name in requests)
+            assert better.places == fit.best.places
+            assert all(better.requests[name] >= requests[name] for name in requests)
 
 
 @given(SIZES, NODES)
 def test_suggestion_is_absent_exactly_when_too_costly(requests: dict[str, int], free: dict[str, int]) -> None:
     """The other direction: where nothing is suggested, no size that a person would type gives one more place for a fourth less."""
     fit = examine(TierRequest("p", requests), PoolShapes("p", (NodeShape(free, {}, (), 1, 0),)))
-    if fit.best is None or fit.best.places > 16 or any(one.kind == "more" for one in fit.suggestions):
+    if fit.best is None or fit.best.places > 16 or any(better.kind == "more" for better in fit.suggestions):
         return
     if not fit.best.wastes:
         assert fit.suggestions == ()
@@ -259,9 +260,9 @@ def test_a_suggested_size_is_said_exactly(cpu: int, memory: int) -> None:
 
 @given(st.lists(NODES, min_size=1, max_size=4), SIZES)
 def test_problem_exists_exactly_when_no_node_fits(nodes: list[dict[str, int]], requests: dict[str, int]) -> None:
-    shapes = tuple(NodeShape(one, {}, (), 1, 0) for one in nodes)
+    shapes = tuple(NodeShape(free, {}, (), 1, 0) for free in nodes)
     fit = examine(TierRequest("p", requests), PoolShapes("p", shapes))
-    assert (fit.problem is None) == any(brute_force(requests, one) for one in nodes)
+    assert (fit.problem is None) == any(brute_force(requests, free) for free in nodes)
 
 
 def compared(id: str, cpu: int, memory: int, price: str, audience: str = "all") -> ComparedTier:
@@ -284,8 +285,7 @@ MEDIUM = compared("medium", 4000, 16, "0.40")
     ],
 )
 def test_a_tier_is_compared_with_its_alternatives(other: ComparedTier, kind: str | None) -> None:
-    found = overlap(MEDIUM, [MEDIUM, other])
-    assert found == (Overlap(kind, other) if kind in ("beaten", "alike") else None)  # type: ignore[arg-type]
+    assert overlap(MEDIUM, [MEDIUM, other]) == (Overlap(kind, other) if kind in ("beaten", "alike") else None)  # type: ignore[arg-type]
 
 
 def at_zero(*nodes: dict[str, Any], maximum: int = 3) -> PoolShapes:
@@ -298,19 +298,17 @@ def test_empty_pool_is_packed_as_last_seen() -> None:
     fit = examine(asks(4000, 8 * GIB), at_zero(EIGHT))
     assert (fit.problem, fit.seen) == (None, "24 November 2026")
     assert fit.best is not None
-    assert (fit.best.places, fit.best.left["cpu"], [one.places for one in fit.usable]) == (1, 3500, [1])
+    assert (fit.best.places, fit.best.left["cpu"], [packing.places for packing in fit.usable]) == (1, 3500, [1])
     assert fit.suggestions == examine(asks(4000, 8 * GIB), pool(EIGHT, own=OWN)).suggestions != ()
 
 
 def test_problem_with_last_seen_nodes_names_their_date() -> None:
-    large = examine(asks(8000), at_zero(EIGHT)).problem
-    assert large is not None
+    large = problem_of(asks(8000), at_zero(EIGHT))
     assert large.code == "too_large"
     assert large.sentence.endswith(
         "7.5 left beside its own pods, as its nodes were when last seen on 24 November 2026."
     )
-    kept = examine(asks(), at_zero({**EIGHT, "taints": [GPU_TAINT]})).problem
-    assert kept is not None
+    kept = problem_of(asks(), at_zero({**EIGHT, "taints": [GPU_TAINT]}))
     assert kept.code == "tainted"
     assert kept.sentence.endswith("does not tolerate, as its nodes were when last seen on 24 November 2026.")
 
@@ -321,6 +319,4 @@ def test_current_nodes_and_closed_pools_ignore_last_seen_ones() -> None:
     assert (fit.seen, len(fit.packings)) == ("", 1)
     assert fit.problem is not None
     assert fit.problem.code == "too_large"
-    none = examine(asks(), at_zero(EIGHT, maximum=0)).problem
-    assert none is not None
-    assert none.code == "no_nodes"
+    assert problem_of(asks(), at_zero(EIGHT, maximum=0)).code == "no_nodes"

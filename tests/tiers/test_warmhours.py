@@ -53,8 +53,8 @@ def test_warm_hours_belong_to_their_starting_day(begins: str, ends: str, now: st
 )
 def test_hours_follow_the_clock_on_the_wall(begins: str, ends: str, warm: list[str], cold: list[str]) -> None:
     every_day = hours(begins, ends, frozenset(DAYS))
-    assert all(every_day.until(moment(one)) is not None for one in warm)
-    assert all(every_day.until(moment(one)) is None for one in cold)
+    assert all(every_day.until(moment(text)) is not None for text in warm)
+    assert all(every_day.until(moment(text)) is None for text in cold)
 
 
 def test_warm_hours_end_by_clock_of_the_zone() -> None:
@@ -68,16 +68,17 @@ def warm_tier(id: str, places: int, begins: str = "08:00") -> WarmTier:
 
 
 @pytest.mark.parametrize(
-    ("most", "found"),
+    ("most", "expected"),
     [
         (0, []),
         (3, [("a", 1), ("b", 1), ("a", 2)]),
         (9, [("a", 1), ("b", 1), ("a", 2), ("a", 3)]),
     ],
 )
-def test_placeholders_are_limited_and_tiers_take_turns(most: int, found: list[tuple[str, int]]) -> None:
+def test_placeholders_are_limited_and_tiers_take_turns(most: int, expected: list[tuple[str, int]]) -> None:
     tiers = [warm_tier("b", 1), warm_tier("a", 3), warm_tier("later", 2, begins="15:00")]
-    assert [(one.tier.id, one.number) for one in wanted(tiers, most, moment("2026-11-26T12:00"))] == found
+    due = wanted(tiers, most, moment("2026-11-26T12:00"))
+    assert [(placeholder.warm.tier.id, placeholder.number) for placeholder in due] == expected
 
 
 @pytest.mark.parametrize(

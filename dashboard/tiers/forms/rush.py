@@ -4,7 +4,6 @@ from datetime import datetime, time, timedelta
 from typing import Any
 
 from django import forms
-from django.utils import timezone
 
 from grid.core.translation import gettext as _
 from grid.core.wording import date_words
@@ -17,6 +16,10 @@ from grid.tiers.warmhours import DAY_NAMES
 
 _FURTHEST = timedelta(days=366)
 _CLOCK = {"type": "time"}
+_ARCHIVED = {
+    "tier": _("{name} is archived. Choose another tier, or ask an admin to restore it."),
+    "environment": _("{name} is archived. Choose another environment, or ask an admin to restore it."),
+}
 
 
 class RushForm(forms.Form):
@@ -76,9 +79,9 @@ class RushForm(forms.Form):
         help_text=_("In minutes. Leave empty to begin as early as new nodes and pulls of the image have taken."),
     )
 
-    def __init__(self, data: Any = None, *, now: datetime | None = None, **options: Any) -> None:
+    def __init__(self, data: Any = None, *, now: datetime, **options: Any) -> None:
         super().__init__(data, **options)
-        self._now = now or timezone.now()
+        self._now = now
         for name, rows in (
             ("tier", HardwareTier.objects.filter(data_plane=LOCAL)),
             ("environment", Environment.objects.all()),
@@ -89,20 +92,11 @@ class RushForm(forms.Form):
         if data is None:
             self.fields["zone"].widget.attrs["data-browser-zone"] = True
 
-    def clean_tier(self) -> HardwareTier:
-        tier: HardwareTier = self.cleaned_data["tier"]
-        _refuse_archived(tier, _("{name} is archived. Choose another tier, or ask an admin to restore it."))
-        return tier
-
-    def clean_environment(self) -> Environment:
-        environment: Environment = self.cleaned_data["environment"]
-        _refuse_archived(
-            environment, _("{name} is archived. Choose another environment, or ask an admin to restore it.")
-        )
-        return environment
-
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
+        for field, sentence in _ARCHIVED.items():
+            if field in data and data[field].is_archived:
+                self.add_error(field, sentence.format(name=data[field]))
         if self.errors:
             return data
         if data["ready"] == data["until"]:
@@ -115,10 +109,8 @@ class RushForm(forms.Form):
 
     def plan(self) -> RushPlan:
         """Return the plan, which is not stored; the form must be valid."""
-        asked = self.cleaned_data
-        days = [day for day in DAY_NAMES if day in asked["days"]]
-        same = {name: asked[name] for name in ("places", "tier", "environment", "ready", "until", "zone", "on")}
-        return RushPlan(**same, days=days)
+        columns = {name: value for name, value in self.cleaned_data.items() if name != "early"}
+        return RushPlan(**columns | {"days": [day for day in DAY_NAMES if day in columns["days"]]})
 
     def _passed(self, data: dict[str, Any]) -> str:
         """Return why the one day cannot be meant; "" when it can."""
@@ -134,8 +126,3 @@ class RushForm(forms.Form):
         return _(
             "{time} on {day} has passed. Choose a time that is yet to come.", time=data["ready"], day=date_words(day)
         )
-
-
-def _refuse_archived(row: HardwareTier | Environment, sentence: str) -> None:
-    if row.is_archived:
-        raise forms.ValidationError(sentence.format(name=row))

@@ -39,8 +39,7 @@ class WarmFieldsMixin(forms.Form):
 
     def clean_warm_places(self) -> int | None:
         places: int | None = self.cleaned_data["warm_places"]
-        most = value_of(WARM_PLACES) if places and "warm_places" in self.changed_data else None
-        if most is not None and places is not None and places > most:
+        if places and "warm_places" in self.changed_data and places > (most := value_of(WARM_PLACES)):
             allowed = _("The central configuration allows none: “{setting}”.")
             if most:
                 allowed = _("The central configuration allows at most {most} of all tiers together: “{setting}”.")

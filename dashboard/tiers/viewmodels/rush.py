@@ -35,8 +35,8 @@ class RushAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """A stored plan. `hours` are None when they cannot be read, and `run` is the one that it is now, or the next. Then launches have the
-    room of `taken` places, and `ready` are warm. `limits` says what keeps it from being carried out."""
+    """A stored plan with its present or next `run`, in which launches have `taken` places and `ready` are warm. `hours` are None when
+    they cannot be read; `limits` says what keeps it from being carried out."""
 
     id: str
     name: str
@@ -54,14 +54,11 @@ class PlanFacts:
 class PlanRow:
     """A plan in the list. `state` says what it does now or next."""
 
-    id: str
-    name: str
-    image: str
+    plan: PlanFacts
     times: str
     word: str
     severity: Severity
     state: str
-    by: str
 
 
 def rush_answer(
@@ -89,18 +86,13 @@ def rush_answer(
 
 def plan_row(plan: PlanFacts, now: datetime) -> PlanRow:
     """Return a plan as it is listed."""
-    word, severity, state = _state(plan, now)
-    times = _times(plan.hours) if plan.hours else ""
-    return PlanRow(plan.id, plan.name, plan.image, times, word, severity, state, plan.by)
+    return PlanRow(plan, _times(plan.hours) if plan.hours else "", *_state(plan, now))
 
 
 def _state(plan: PlanFacts, now: datetime) -> tuple[str, Severity, str]:
     if plan.hours is None:
-        return (
-            _("Not understood"),
-            "problem",
-            _("Its times cannot be read on this machine. Remove it, and plan it again."),
-        )
+        step = _("Its times cannot be read on this machine. Remove it, and plan it again.")
+        return _("Not understood"), "problem", step
     if plan.run is None:
         return _("Over"), "neutral", ""
     begin, end = plan.run
@@ -122,13 +114,8 @@ def _state(plan: PlanFacts, now: datetime) -> tuple[str, Severity, str]:
 
 def _times(hours: WarmHours) -> str:
     days = date_words(hours.on) if hours.on else hours.days_in_words()
-    return _(
-        "{days} {begins:%H:%M} to {ends:%H:%M} ({zone})",
-        days=days,
-        begins=hours.begins,
-        ends=hours.ends,
-        zone=hours.zone.key,
-    )
+    times = {"begins": hours.begins, "ends": hours.ends, "zone": hours.zone.key}
+    return _("{days} {begins:%H:%M} to {ends:%H:%M} ({zone})", days=days, **times)
 
 
 def _room(rush: Rush, facts: RushFacts) -> Iterator[str]:
@@ -144,28 +131,21 @@ def _room(rush: Rush, facts: RushFacts) -> Iterator[str]:
         nodes=plural(pool.size, "node", "nodes"),
         pool=pool.name,
     )
-    if facts.beside:
-        others = sum(one.count for one in facts.beside)
+    if facts.pool_others:
         yield ngettext(
             "The room of {count:,} other warm place of these hours is not counted.",
             "The room of {count:,} other warm places of these hours is not counted.",
-            others,
+            sum(pods.count for pods in facts.pool_others),
         )
 
 
 def _nodes(rush: Rush, facts: RushFacts) -> Iterator[str]:
-    pool = facts.pool
-    limit = (
-        _(
-            "The pool has {nodes} and may have {maximum:,}.",
-            nodes=plural(pool.size, "node", "nodes"),
-            maximum=pool.maximum,
-        )
-        if pool.maximum
-        else ""
-    )
+    pool, limit = facts.pool, ""
+    if pool.maximum:
+        nodes = plural(pool.size, "node", "nodes")
+        limit = _("The pool has {nodes} and may have {maximum:,}.", nodes=nodes, maximum=pool.maximum)
     if rush.new_nodes is None:
-        yield " ".join(filter(None, (_("Not known: no node of the pool {pool} was seen yet.", pool=pool.name), limit)))
+        yield f"{_('Not known: no node of the pool {pool} was seen yet.', pool=pool.name)} {limit}".rstrip()
         return
     if not rush.new_nodes:
         yield _("None, with what is free now.")
@@ -201,46 +181,32 @@ def _measured(subject: str, measured: MeasuredTime, counted: Callable[[int], str
             few = counted(measured.count)
             return _("{subject}: not known yet, only {few} measured in this pool.", subject=subject, few=few)
         return _("{subject}: not known yet, nothing was measured in this pool.", subject=subject)
+    values = {"subject": subject, "time": about(measured.seconds)}
     if measured.is_estimate:
-        return _(
-            "{subject}: about {time}, by its size and other pulls in this pool.",
-            subject=subject,
-            time=about(measured.seconds),
-        )
-    return _(
-        "{subject}: 95 % within {time}, of {count:,} measured.",
-        subject=subject,
-        time=about(measured.seconds),
-        count=measured.count,
-    )
+        return _("{subject}: about {time}, by its size and other pulls in this pool.", **values)
+    return _("{subject}: 95 % within {time}, of {count:,} measured.", count=measured.count, **values)
 
 
 def _begins(rush: Rush, times: RushTimes, zone: ZoneInfo, now: datetime) -> tuple[Severity, Sequence[str]]:
     early = exact_duration(int(rush.early.total_seconds()))
     if rush.begins <= now:
+        ready = rush.ready_at(now)
         late = _(
             "At once: it is too late to begin {early} before. Ready about {ready}.",
             early=early,
-            ready=_local(rush.ready_at(now), zone),
+            ready=_local(ready, zone),
         )
-        if rush.ready_at(now) >= times.until:
-            return "problem", (
-                late,
-                _("The plan ends before. Choose a later end, or decide it under “Begin early by”."),
-            )
-        return "wait", (late,)
-    found = _("{begin}, {early} before.", begin=_local(rush.begins, zone), early=early)
-    if rush.is_measured and times.early is None:
-        return "ok", (
-            found,
-            _("{margin} of it is for the controller.", margin=exact_duration(int(MARGIN.total_seconds()))),
-        )
+        if ready < times.until:
+            return "wait", (late,)
+        return "problem", (late, _("The plan ends before. Choose a later end, or decide it under “Begin early by”."))
+    begin = _("{begin}, {early} before.", begin=_local(rush.begins, zone), early=early)
     if not rush.is_measured:
-        return "wait", (
-            found,
-            _("That is a guess: decide it yourself under “Begin early by”, or plan again when more was measured."),
-        )
-    return "ok", (found,)
+        guess = _("That is a guess: decide it yourself under “Begin early by”, or plan again when more was measured.")
+        return "wait", (begin, guess)
+    if times.early is not None:
+        return "ok", (begin,)
+    margin = exact_duration(int(MARGIN.total_seconds()))
+    return "ok", (begin, _("{margin} of it is for the controller.", margin=margin))
 
 
 def _image(rush: Rush, facts: RushFacts, image: str) -> Iterator[str]:
@@ -267,29 +233,21 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _cost(rush: Rush, facts: RushFacts) -> Iterator[str]:
-    hours = exact_duration(int(rush.span.total_seconds()) // 60 * 60)
-    nodes = min(rush.new_nodes or 0, rush.may_add)
     if rush.new_nodes == 0:
         yield _("No new node, and no more than now, unless the room is taken by then.")
     elif not rush.may_add:
         yield _("No more than now: the pool can add no node.")
     elif rush.cost is None or rush.node_price is None:
-        yield (
-            _("Not known: the tier has no price.")
-            if not facts.price
-            else _("Not known: the size of a new node is not known.")
-        )
+        unknown_size = _("Not known: the size of a new node is not known.")
+        yield unknown_size if facts.price else _("Not known: the tier has no price.")
     else:
-        price = money(rush.node_price)
-        yield (
-            _(
-                "{cost}: {new_nodes} for {hours} at {price} an hour, by the price of the tier {tier}.",
-                cost=money(rush.cost),
-                new_nodes=plural(nodes, "new node", "new nodes"),
-                hours=hours,
-                price=price,
-                tier=facts.plan.tier,
-            )
+        yield _(
+            "{cost}: {new_nodes} for {hours} at {price} an hour, by the price of the tier {tier}.",
+            cost=money(rush.cost),
+            new_nodes=plural(min(rush.new_nodes or 0, rush.may_add), "new node", "new nodes"),
+            hours=exact_duration(int(rush.span.total_seconds()) // 60 * 60),
+            price=money(rush.node_price),
+            tier=facts.plan.tier,
         )
     yield _("The warm places themselves are charged to nobody; launches cost what they always cost.")
 

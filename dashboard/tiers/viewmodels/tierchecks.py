@@ -1,5 +1,6 @@
 """What the tier doctor says on the admins' pages: nodes as bars filled with places, what stays unused, and advice; pure."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -70,8 +71,7 @@ class PackedShape:
 
 @dataclass(frozen=True, slots=True)
 class TierCheck:
-    """The doctor's words about one tier. `fits` is short, for a table; `sentence` is for the tier's own page. `rival_id` is the tier that
-    `overlap` is about."""
+    """The doctor's words about one tier: `fits` for a table, `sentence` for its own page. `overlap` is about the tier `rival_id`."""
 
     severity: str
     fits: str
@@ -88,16 +88,13 @@ class TierCheck:
     @property
     def bar(self) -> PackedBar | None:
         """The resource that allows no further place, on the most frequent node that takes the tier."""
-        if self.problem is not None or not self.shapes:
-            return None
-        bars = self.shapes[0].bars
-        return next((one for one in bars if one.is_binding), bars[0] if bars else None)
+        bars = self.shapes[0].bars if self.shapes and self.problem is None else ()
+        return next((bar for bar in bars if bar.is_binding), bars[0] if bars else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Outgrown:
-    """The running executions of one tier that no node would take again, not even an empty one: their number, and the oldest by id with
-    their names."""
+    """The running executions of one tier that not even an empty node would take again: their number, and the names of the oldest by id."""
 
     tier_id: str
     tier_name: str
@@ -130,17 +127,16 @@ _FITS = {
 
 def tier_check(fit: TierFit, overlap: Overlap | None, *, maximum_nodes: int) -> TierCheck:
     """Return the finding in words; `maximum_nodes` is how far the autoscaler may grow the pool, 0 when it does not know the pool."""
-    shapes = tuple(_shape(group) for group in _alike(_in_order(fit)))
-    sentence, places, fits = "", "", _("fits, when last seen") if fit.seen else _("fits")
-    if fit.best is not None:
-        places = _places(fit.usable)
-        sentence = " ".join(filter(None, (_sentence(fit, maximum_nodes), _beside(fit.request))))
+    order = sorted(fit.packings, key=lambda packing: (packing is not fit.best, not packing.takes, -packing.shape.nodes))
+    shapes = tuple(_shape(group) for group in _alike(order))
+    fits = _("fits, when last seen") if fit.seen else _("fits")
+    has_best = fit.best is not None
     return TierCheck(
         severity=fit.problem.severity if fit.problem else "ok",
         fits=_FITS.get(fit.problem.code, _("does not fit")) if fit.problem else fits,
-        sentence=sentence,
+        sentence=f"{_sentence(fit, maximum_nodes)} {_beside(fit.request)}".rstrip() if has_best else "",
         problem=fit.problem,
-        places=places,
+        places=_places(fit.usable) if has_best else "",
         unused=_short(fit.best.left, fit.best.wastes) if fit.best is not None else "",
         shapes=shapes,
         advice=_advice(fit),
@@ -152,31 +148,26 @@ def tier_check(fit: TierFit, overlap: Overlap | None, *, maximum_nodes: int) -> 
 
 def relaunch_sentence(running: int) -> str:
     """Return what a tier that fits no node means for the executions that run on it; "" when none does."""
-    if not running:
-        return ""
-    return ngettext(
+    sentence = ngettext(
         "{count:,} execution runs on this tier now. It keeps its node; launched again on these values, it finds no place.",
         "{count:,} executions run on this tier now. They keep their nodes; launched again on these values, they find no place.",
         running,
     )
-
-
-def _in_order(fit: TierFit) -> list[Packing]:
-    return sorted(fit.packings, key=lambda one: (one is not fit.best, not one.takes, -one.shape.nodes))
+    return sentence if running else ""
 
 
 def _alike(packings: Iterable[Packing]) -> list[list[Packing]]:
     """Group shapes that a reader cannot tell apart: machines of one type differ by some KiB of memory."""
-    groups: dict[tuple[object, ...], list[Packing]] = {}
-    for one in packings:
-        key = (_size(one.shape), one.places, one.binding, _unused(one), tuple(map(taint_text, one.untolerated)))
-        groups.setdefault(key, []).append(one)
+    groups = defaultdict[tuple[object, ...], list[Packing]](list)
+    for packing in packings:
+        taints = tuple(map(taint_text, packing.untolerated))
+        groups[_size(packing.shape), packing.places, packing.binding, _unused(packing), taints].append(packing)
     return list(groups.values())
 
 
 def _shape(group: Sequence[Packing]) -> PackedShape:
-    first, nodes = group[0], sum(one.shape.nodes for one in group)
-    away = sum(one.shape.away for one in group)
+    first, nodes = group[0], sum(packing.shape.nodes for packing in group)
+    away = sum(packing.shape.away for packing in group)
     return PackedShape(
         nodes=plural(nodes or away, "node", "nodes") if nodes or away else _("a new node"),
         size=_size(first.shape),
@@ -219,15 +210,13 @@ def _unused(packing: Packing) -> str:
 
 def _bars(packing: Packing) -> tuple[PackedBar, ...]:
     shape = packing.shape
-    names = [name for name in shape.allocatable if name in _SHOWN or is_gpu(name)]
-    order = sorted(names, key=lambda name: (is_gpu(name), name))
-    return tuple(_bar(packing, name) for name in order if shape.allocatable[name])
+    names = [name for name, amount in shape.allocatable.items() if amount and (name in _SHOWN or is_gpu(name))]
+    return tuple(_bar(packing, name) for name in sorted(names, key=lambda name: (is_gpu(name), name)))
 
 
 def _bar(packing: Packing, name: str) -> PackedBar:
-    whole = packing.shape.allocatable[name]
-    own = whole - packing.shape.free[name]
-    used = packing.shape.free[name] - packing.left[name]
+    whole, free = packing.shape.allocatable[name], packing.shape.free[name]
+    own, used = whole - free, free - packing.left[name]
     pieces, each = [], used / packing.places if packing.places else 0.0
     if own:
         pieces.append(Piece("own", 0, max(1, round(_WIDTH * own / whole))))
@@ -237,37 +226,33 @@ def _bar(packing: Packing, name: str) -> PackedBar:
     elif used:
         pieces.append(Piece("place", round(_WIDTH * own / whole), max(1, round(_WIDTH * used / whole))))
     label = _("CPU") if name == CPU else _("Memory") if name == MEMORY else _("GPUs")
-    free = packing.shape.free[name]
-    return PackedBar(
-        label,
-        _("{used} of {free}", used=number(name, used), free=number(name, free)),
-        tuple(pieces),
-        name in packing.binding,
-    )
+    text = _("{used} of {free}", used=number(name, used), free=number(name, free))
+    return PackedBar(label, text, tuple(pieces), name in packing.binding)
 
 
 def _places(usable: Sequence[Packing]) -> str:
     """Return the places on a node: "2", or "2 to 7" when the pool's nodes differ."""
-    low, high = min(one.places for one in usable), max(one.places for one in usable)
+    places = [packing.places for packing in usable]
+    low, high = min(places), max(places)
     return f"{low:,}" if low == high else _("{low:,} to {high:,}", low=low, high=high)
 
 
 def _sentence(fit: TierFit, maximum: int) -> str:
     usable, pool = fit.usable, fit.request.pool
-    nodes = sum(one.shape.nodes for one in usable)
-    total = sum(one.shape.nodes * one.places for one in usable)
-    most = max(one.places for one in usable)
+    nodes = sum(packing.shape.nodes for packing in usable)
+    total = sum(packing.shape.nodes * packing.places for packing in usable)
+    most = max(packing.places for packing in usable)
     places = ngettext("{places} place", "{places} places", most, places=_places(usable))
     if fit.seen:
-        found = _(
+        new = _(
             "{places} on a new node of the pool {pool}{as_seen}; it has none now.",
             places=places,
             pool=pool,
             as_seen=as_seen(fit.seen),
         )
         more = ngettext("The autoscaler may start one.", "The autoscaler may start up to {count:,}.", maximum)
-        return f"{found} {more}"
-    found = ngettext(
+        return f"{new} {more}"
+    sentence = ngettext(
         "{places} on its only node of the pool {pool} when it is empty.",
         "{places} on each of {count:,} nodes of the pool {pool}, {total:,} in all when they are empty.",
         nodes,
@@ -276,14 +261,17 @@ def _sentence(fit: TierFit, maximum: int) -> str:
         total=total,
     )
     if maximum > nodes:
-        found += " " + _("The autoscaler may grow the pool to {nodes}.", nodes=plural(maximum, "node", "nodes"))
-    return found
+        sentence += " " + _("The autoscaler may grow the pool to {nodes}.", nodes=plural(maximum, "node", "nodes"))
+    return sentence
 
 
 def _beside(request: TierRequest) -> str:
-    if not request.beside:
+    if not request.sidecar_requests:
         return ""
-    more, part = words(request.beside, request.beside), part_beside(request.requests, request.beside)
+    more, part = (
+        words(request.sidecar_requests, request.sidecar_requests),
+        part_beside(request.requests, request.sidecar_requests),
+    )
     return _(
         "Each place has {more} more, for {sidecars}, which adds {part} to the price.",
         more=more,
@@ -300,32 +288,30 @@ def _percent(part: Decimal) -> str:
 def _advice(fit: TierFit) -> tuple[str, ...]:
     if fit.best is None:
         return ()
-    found = [_suggestion(one, fit) for one in fit.suggestions]
+    advice = [_suggestion(suggestion, fit) for suggestion in fit.suggestions]
     if gpus := [name for name in fit.best.wastes if is_gpu(name) and not fit.request.requests.get(name)]:
-        found.append(
-            _(
-                "It asks for no GPU, and a node full of it leaves {left} unused. Choose a pool without GPUs.",
-                left=words(fit.best.left, gpus),
-            )
+        left = words(fit.best.left, gpus)
+        advice.append(
+            _("It asks for no GPU, and a node full of it leaves {left} unused. Choose a pool without GPUs.", left=left)
         )
-    return tuple(found)
+    return tuple(advice)
 
 
-def _suggestion(one: Suggestion, fit: TierFit) -> str:
-    asked = fit.request.requests
-    changed = [name for name in _SHOWN if one.requests.get(name) != asked.get(name)]
-    sizes = _("With {requests} instead of {asked}", requests=words(one.requests, changed), asked=_were(asked, changed))
-    if one.kind == "more":
-        return _(
-            "{sizes}, {places:,} would fit on a node instead of {before:,}.",
-            sizes=sizes,
-            places=one.places,
-            before=one.places - 1,
-        )
+def _changed(suggestion: Suggestion, fit: TierFit) -> list[str]:
+    return [name for name in _SHOWN if suggestion.requests.get(name) != fit.request.requests.get(name)]
+
+
+def _suggestion(suggestion: Suggestion, fit: TierFit) -> str:
+    changed, places = _changed(suggestion, fit), suggestion.places
+    asked = listed(number(name, fit.request.requests[name]) for name in changed)
+    sizes = _("With {requests} instead of {asked}", requests=words(suggestion.requests, changed), asked=asked)
+    if suggestion.kind == "more":
+        numbers = {"places": places, "before": places - 1}
+        return _("{sizes}, {places:,} would fit on a node instead of {before:,}.", sizes=sizes, **numbers)
     return ngettext(
         "{sizes}, the one place would use nearly all {resources} of the node.",
         "{sizes}, the {count:,} places would use nearly all {resources} of the node.",
-        one.places,
+        places,
         sizes=sizes,
         resources=listed(_("CPU") if name == CPU else _("memory") for name in changed),
     )
@@ -336,16 +322,9 @@ def _short_advice(fit: TierFit) -> str:
     if not fit.suggestions:
         return ""
     first = fit.suggestions[0]
-    sizes = _short(
-        first.requests, [name for name in _SHOWN if first.requests.get(name) != fit.request.requests.get(name)]
-    )
+    sizes, places = _short(first.requests, _changed(first, fit)), plural(first.places, "place", "places")
     if first.kind == "more":
-        return _(
-            "{sizes}: {places} instead of {before:,}",
-            sizes=sizes,
-            places=plural(first.places, "place", "places"),
-            before=first.places - 1,
-        )
+        return _("{sizes}: {places} instead of {before:,}", sizes=sizes, places=places, before=first.places - 1)
     return _("{sizes}: nearly all used", sizes=sizes)
 
 
@@ -354,12 +333,8 @@ def _short(room: Mapping[str, int], names: Iterable[str]) -> str:
     return ", ".join(number(name, room[name]) if name == MEMORY else words(room, [name]) for name in names)
 
 
-def _were(asked: Mapping[str, int], changed: Sequence[str]) -> str:
-    return listed(number(name, asked[name]) for name in changed)
-
-
-def _overlap(found: Overlap) -> str:
-    other = found.other
-    if found.kind == "beaten":
-        return _("{name} gives at least as much, for {price}.", name=other.name, price=price_words(other.price))
-    return _("{name} has nearly the same size, at {price}.", name=other.name, price=price_words(other.price))
+def _overlap(overlap: Overlap) -> str:
+    values = {"name": overlap.other.name, "price": price_words(overlap.other.price)}
+    if overlap.kind == "beaten":
+        return _("{name} gives at least as much, for {price}.", **values)
+    return _("{name} has nearly the same size, at {price}.", **values)

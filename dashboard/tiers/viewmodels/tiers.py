@@ -1,9 +1,7 @@
 """Puts hardware tiers and node pools into words, for the list of tiers and a tier's form; pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Protocol
 
 from dashboard.shell.viewmodels.sizes import cores_words, memory_words
 from dashboard.usage.viewmodels.prices import price_words
@@ -11,8 +9,9 @@ from grid.core.quantity import format_bytes, millicores, whole
 from grid.core.translation import gettext as _
 from grid.core.wording import listed, plural
 from grid.diagnosis.nodeshapes import PoolShapes
+from grid.models import HardwareTier
+from grid.tiers.tierdoctor import is_gpu
 
-_GPU_SUFFIX = "/gpu"
 _KINDS = {
     "workspace": _("workspaces"),
     "job": _("jobs"),
@@ -21,37 +20,9 @@ _KINDS = {
 }  # all others are frameworks
 
 
-class TierLike(Protocol):
-    """The part of `grid.models.HardwareTier` that is used here."""
-
-    @property
-    def node_pool(self) -> str: ...
-    @property
-    def cores(self) -> str: ...
-    @property
-    def memory(self) -> str: ...
-    @property
-    def gpus(self) -> int: ...
-    @property
-    def gpu_resource(self) -> str: ...
-    @property
-    def effective_cores_limit(self) -> str: ...
-    @property
-    def effective_memory_limit(self) -> str: ...
-    @property
-    def shared_memory(self) -> str: ...
-    @property
-    def ephemeral_storage(self) -> str: ...
-    @property
-    def cost_per_hour(self) -> Decimal: ...
-    @property
-    def kinds(self) -> Sequence[str]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class TierWords:
-    """A tier's sizes in words. `limits` is a sentence about limits above the requests, `kinds` lists what may run on the tier, `warm`
-    tells of its warm-up hours."""
+    """A tier's sizes in words. `limits` are those above the requests, `kinds` what may run on it, `warm` its warm-up hours."""
 
     cores: str
     memory: str
@@ -70,7 +41,7 @@ class PoolWords:
     size: str
 
 
-def tier_words(tier: TierLike, warm: str = "") -> TierWords:
+def tier_words(tier: HardwareTier, warm: str = "") -> TierWords:
     return TierWords(
         cores=cores_words(tier.cores),
         memory=memory_words(tier.memory),
@@ -91,18 +62,16 @@ def pool_words(pools: Iterable[PoolShapes]) -> list[PoolWords]:
     return [PoolWords(pool.name, _pool_size(pool)) for pool in pools]
 
 
-def _limits(tier: TierLike) -> str:
+def _limits(tier: HardwareTier) -> str:
     disk = _("{size} of disk", size=memory_words(tier.ephemeral_storage))
     above = []
     if tier.effective_cores_limit != tier.cores:
         above.append(cores_words(tier.effective_cores_limit))
     if tier.effective_memory_limit != tier.memory:
         above.append(memory_words(tier.effective_memory_limit))
-    return (
-        _("up to {above}, if the node has room; {disk}", above=listed(above), disk=disk)
-        if above
-        else _("same as request; {disk}", disk=disk)
-    )
+    if not above:
+        return _("same as request; {disk}", disk=disk)
+    return _("up to {above}, if the node has room; {disk}", above=listed(above), disk=disk)
 
 
 def _per_core(cores: str, memory: str) -> str:
@@ -116,7 +85,7 @@ def _pool_size(pool: PoolShapes) -> str:
     shapes = (pool.next,) if pool.next is not None else pool.shapes
     if not shapes:
         return _("no node now, at most {maximum}", maximum=pool.maximum)
-    gpu_names = sorted({name for shape in shapes for name in shape.allocatable if name.endswith(_GPU_SUFFIX)})
+    gpu_names = sorted({name for shape in shapes for name in shape.allocatable if is_gpu(name)})
     sizes = {tuple(shape.allocatable.get(name, 0) for name in ("cpu", "memory", *gpu_names)) for shape in shapes}
     milli, memory, *gpus = max(sizes)
     words = [cores_words(f"{milli}m"), format_bytes(memory)]

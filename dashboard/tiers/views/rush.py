@@ -1,6 +1,5 @@
 """The rush planner: operators and admins work out what many warm places at one time take, and have them made by schedule."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -38,14 +37,13 @@ def rush(request: HttpRequest) -> HttpResponse:
     actor, now = _refuse_others(request), get_runtime().clock()
     typed = request.POST if request.method == "POST" else request.GET
     form = RushForm(typed if "places" in typed else None, now=now, initial={"zone": settings.TIME_ZONE})
-    found, problem = None, ""
-    if form.is_bound and form.is_valid():
-        found = _work_out(form, now)
-        problem = _UNKNOWN if found is None else ""
-    if request.method == "POST" and found is not None and not found.answer.refusals:
-        made = records.make(found.plan, actor, now)
+    planned = _work_out(form, now) if form.is_valid() else None
+    plan, answer = planned or (None, None)
+    problem = _UNKNOWN if form.is_valid() and planned is None else ""
+    if request.method == "POST" and plan and answer and not answer.refusals:
+        made = records.make(plan, actor, now)
         if made != "full":
-            messages.success(request, _MADE[made].format(minutes=found.plan.early_minutes))
+            messages.success(request, _MADE[made].format(minutes=plan.early_minutes))
             return redirect("rush")
         problem = _(
             "There are {count} plans, and there can be no more. Remove one, and save this one again.",
@@ -54,11 +52,11 @@ def rush(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "form": form,
         "zones": zone_names(),
-        "answer": found.answer if found else None,
+        "answer": answer,
         "problem": problem,
-        "behind": get_runtime().freshness().error if found else "",
-        "sent": [(name, value) for name in form.fields for value in typed.getlist(name)] if found else (),
-        "rows": [plan_row(one, now) for one in records.listed_plans(get_runtime(), now)],
+        "behind": get_runtime().freshness().error if answer else "",
+        "sent": [(name, value) for name in form.fields for value in typed.getlist(name)] if answer else (),
+        "rows": [plan_row(facts, now) for facts in records.listed_plans(get_runtime(), now)],
     }
     return render(request, "tiers/rush.html", context, status=422 if request.method == "POST" else 200)
 
@@ -86,16 +84,8 @@ def rush_remove(request: HttpRequest, id: str) -> HttpResponse:
     return render(request, "shell/question.html", {"question": question})
 
 
-@dataclass(frozen=True, slots=True)
-class _WorkedOut:
-    """A plan that is not stored yet, and what it takes."""
-
-    plan: RushPlan
-    answer: RushAnswer
-
-
-def _work_out(form: RushForm, now: datetime) -> _WorkedOut | None:
-    """Return what the form asks for and what that takes; None while the cluster is not known."""
+def _work_out(form: RushForm, now: datetime) -> tuple[RushPlan, RushAnswer] | None:
+    """Return the plan that the form asks for, not stored, and what it takes; None while the cluster is not known."""
     plan, minutes = form.plan(), form.cleaned_data["early"]
     hours = plan_hours(plan)
     run = hours.next_run(now) if hours is not None else None
@@ -105,10 +95,9 @@ def _work_out(form: RushForm, now: datetime) -> _WorkedOut | None:
     facts = records.rush_facts(get_runtime(), plan, times)
     if facts is None:
         return None
-    found = plan_rush(facts, times, now)
-    plan.early_minutes = int(found.early.total_seconds()) // 60
-    answer = rush_answer(found, facts, times, image=plan.environment.image, zone=hours.zone, now=now)
-    return _WorkedOut(plan, answer)
+    outcome = plan_rush(facts, times, now)
+    plan.early_minutes = outcome.early // timedelta(minutes=1)
+    return plan, rush_answer(outcome, facts, times, image=plan.environment.image, zone=hours.zone, now=now)
 
 
 def _refuse_others(request: HttpRequest) -> User:

@@ -42,10 +42,10 @@ def check_context(form: TierForm, pools: Pools | None) -> dict[str, Any]:
         return {"unclear": _("Correct the fields of the machine to see how it fits its nodes.")}
     if not (tier.node_pool and tier.cores and tier.memory):
         return {"unclear": _("Fill in the pool, the cores and the memory to see how it fits the nodes.")}
-    rivals = [compared_tier(one) for one in HardwareTier.objects.filter(is_archived=False).prefetch_related("groups")]
-    found = check(tier, compared_tier(tier, _groups(form)), rivals, pools, sidecars())
-    is_short = found.problem is not None and found.severity == "problem"
-    return {"check": found, "relaunch": relaunch_sentence(_running(tier)) if is_short else ""}
+    tiers = HardwareTier.objects.filter(is_archived=False).prefetch_related("groups")
+    checked = check(tier, compared_tier(tier, _groups(form)), map(compared_tier, tiers), pools, sidecars())
+    is_short = checked.problem is not None and checked.severity == "problem"
+    return {"check": checked, "relaunch": relaunch_sentence(_running(tier)) if is_short else ""}
 
 
 def _check(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:

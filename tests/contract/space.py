@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal
+from typing import Literal
 
 from tests.contract.client import Answer, Client, Object, Watch
 from tests.support.waiting import eventually
@@ -35,9 +35,8 @@ GROUP_OF = {
 PATCH_TYPES = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
-    "json": "application/json-patch+json",
 }
-PatchKind = Literal["merge", "strategic", "json"]
+PatchKind = Literal["merge", "strategic"]
 
 
 class Space:
@@ -72,7 +71,7 @@ class Space:
         self,
         resource: str,
         name: str,
-        body: Object | list[Any],
+        body: Object,
         *,
         kind: PatchKind = "merge",
         sub: str = "",

@@ -243,8 +243,8 @@ async def test_the_selector_of_a_deployment_stays(space: Space, name: str) -> No
 
 async def test_pod_image_may_change_and_other_spec_may_not(space: Space, name: str) -> None:
     (await space.create("pods", pod(name))).ok(201)
-    image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "registry.example/app:2"}]
-    patched = (await space.patch("pods", name, image, kind="json")).ok(200)
+    image = {"spec": {"containers": [{"name": "app", "image": "registry.example/app:2"}]}}
+    patched = (await space.patch("pods", name, image, kind="strategic")).ok(200)
     assert patched["spec"]["containers"][0]["image"] == "registry.example/app:2"
     for change in (
         {"restartPolicy": "Never"},

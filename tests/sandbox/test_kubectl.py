@@ -153,9 +153,7 @@ async def test_patch_scale_label_and_annotate_change_objects(api: Api, kubectl: 
     await kubectl(
         "patch", "deploy", "web", "-p", '{"spec":{"template":{"spec":{"containers":[{"name":"app","tty":true}]}}}}'
     )
-    await kubectl(
-        "patch", "deploy", "web", "--type=json", "-p", '[{"op":"add","path":"/metadata/labels/x","value":"y"}]'
-    )
+    await kubectl("label", "deploy", "web", "x=y")
     await kubectl("annotate", "deploy", "web", "note=yes")
     deployment = json.loads(await kubectl("get", "deploy", "web", "-o", "json"))
     container = deployment["spec"]["template"]["spec"]["containers"][0]

@@ -27,7 +27,6 @@ from grid.sandbox.apiserver.kinds import ServedKind, find_kind
 from grid.sandbox.apiserver.listing import encoded, encoded_metadata, list_page, selection_of
 from grid.sandbox.apiserver.paths import ResourcePath
 from grid.sandbox.apiserver.registry import Mutation, Registry, key_of, timestamp
-from grid.sandbox.apiserver.schema import type_of
 from grid.sandbox.apiserver.status import Failure
 from grid.sandbox.apiserver.store import ObjectStore, Record, StoreEvent
 from grid.sandbox.apiserver.watching import Interest, Watch
@@ -120,7 +119,7 @@ class BareServer:
             return self.registry.read(kind, key_of(kind, namespace, name))
 
     def objects(self, resource: Resource) -> list[RawObject]:
-        return [record.fresh() for record in self.store.records(kind_of(resource).stored)]
+        return [record.fresh() for record in self.store.records(kind_of(resource).resource)]
 
     def page(self, resource: Resource, namespace: str, query: dict[str, str], *, metadata_only: bool) -> bytes:
         kind = kind_of(resource)
@@ -132,7 +131,7 @@ class BareServer:
         kind = kind_of(resource)
         with answers():
             selection = selection_of(kind, query)
-        interest = Interest(kind.stored, ResourcePath(kind, namespace).prefix, selection=selection)
+        interest = Interest(kind.resource, ResourcePath(kind, namespace).prefix, selection=selection)
         return OpenWatch(self.store, resource, interest, after)
 
     # --- Changing ---
@@ -144,7 +143,7 @@ class BareServer:
         apply_defaults(kind, given)
         meta = given["metadata"]
         key = key_of(kind, meta.get("namespace", ""), meta["name"])
-        old = self.store.get(kind.stored, key)
+        old = self.store.get(kind.resource, key)
         if old is None:
             meta.setdefault("uid", self.registry.new_uid())
             meta.setdefault("creationTimestamp", timestamp(self.registry.clock()))
@@ -157,7 +156,7 @@ class BareServer:
             meta["generation"] = before.get("generation", 1) + (given.get("spec") != old.obj.get("spec"))
             if given | {"metadata": {**meta, "resourceVersion": before["resourceVersion"]}} == old.obj:
                 return old.fresh()
-        return self.store.put(kind.stored, key, given).fresh()
+        return self.store.put(kind.resource, key, given).fresh()
 
     def create(self, resource: Resource, body: RawObject, namespace: str, *, dry_run: bool = False) -> RawObject:
         kind = kind_of(resource)
@@ -176,7 +175,7 @@ class BareServer:
     ) -> RawObject:
         kind = kind_of(resource)
         with answers():
-            mutation = validated(patching(msgspec.json.encode(body), MERGE, type_of(kind)), FieldValidation(kind))
+            mutation = validated(patching(msgspec.json.encode(body), MERGE, kind.kind), FieldValidation(kind))
         return self._update(resource, name, namespace, mutation, subresource)
 
     def delete(self, resource: Resource, name: str, namespace: str, options: DeleteOptions | None = None) -> None:
@@ -193,7 +192,7 @@ class BareServer:
 
     def remove(self, resource: Resource, name: str, namespace: str) -> None:
         """Gone at once, with everything that it owns."""
-        self.store.remove(kind_of(resource).stored, self.find(resource, name, namespace).key)
+        self.store.remove(kind_of(resource).resource, self.find(resource, name, namespace).key)
         self._collect()
 
     def _update(
@@ -202,7 +201,7 @@ class BareServer:
         kind = kind_of(resource)
         with answers():
             record = self.registry.update(kind, key_of(kind, namespace, name), mutation, subresource=subresource)
-        if self.store.get(kind.stored, record.key) is None:  # its last finalizer went
+        if self.store.get(kind.resource, record.key) is None:  # its last finalizer went
             self._collect()
         return record.fresh()
 

@@ -214,7 +214,7 @@ class FakeCluster:
         else:
             self._request("watch", resource, namespace, detail=resource_version)
         store = self.server.store
-        since, floor = int(resource_version or store.version), store.floor(kind_of(resource).stored)
+        since, floor = int(resource_version or store.version), store.floor(kind_of(resource).resource)
         if since < min(floor, store.version):
             status = expired(f"too old resource version: {since} ({floor})").body()
             yield event_line("ERROR", msgspec.json.encode(status))

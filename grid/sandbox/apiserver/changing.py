@@ -14,7 +14,7 @@ from grid.sandbox.apiserver.bodies import (
     named,
 )
 from grid.sandbox.apiserver.kinds import Object, ServedKind
-from grid.sandbox.apiserver.patches.json_patch import CannotApply, json_patch, merge_patch
+from grid.sandbox.apiserver.patches.merge import merge_patch
 from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
 from grid.sandbox.apiserver.registry import Mutation
 from grid.sandbox.apiserver.schema import conform, strict_failure
@@ -26,11 +26,9 @@ from grid.sandbox.apiserver.status import (
     server_error,
     unsupported,
 )
-from grid.sandbox.apiserver.views import incoming, outgoing
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 
 
 @dataclass(slots=True)
@@ -56,7 +54,7 @@ def decode_new(body: bytes, content_type: str, validation: FieldValidation) -> O
     obj = decode_object(body, content_type, validation.kind)
     is_json = content_type.partition(";")[0].strip() in ("", JSON)
     doubles = duplicate_fields(body) if is_json and validation.level == "Strict" else []
-    return incoming(validation.kind, validation.check(obj, doubles))
+    return validation.check(obj, doubles)
 
 
 def replacement(body: bytes, content_type: str, validation: FieldValidation) -> Mutation:
@@ -67,21 +65,15 @@ def replacement(body: bytes, content_type: str, validation: FieldValidation) -> 
 def validated(mutation: Mutation, validation: FieldValidation) -> Mutation:
     """Return the mutation with its result decoded and checked like any other object."""
     kind = validation.kind
-    return lambda old: incoming(kind, validation.check(named(mutation(outgoing(kind, old)), kind)))
+    return lambda old: validation.check(named(mutation(old), kind))
 
 
 def patching(body: bytes, content_type: str, type_name: str) -> Mutation:
     """Return the mutation for a patch."""
     media = content_type.partition(";")[0].strip()
-    if media not in (MERGE, STRATEGIC, JSON_PATCH):
+    if media not in (MERGE, STRATEGIC):
         raise Failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     patch = _decode(body)
-    if media == JSON_PATCH:
-        if not isinstance(patch, list):
-            raise bad_request(
-                f"error decoding patch: json: cannot unmarshal {go_type(patch)} into Go value of type []handlers.jsonPatchOp"
-            )
-        return lambda old: _checked(_json_patched(old, patch))
     if not isinstance(patch, dict):
         raise bad_request(
             f"error decoding patch: json: cannot unmarshal {go_type(patch)} into Go value of type map[string]interface {{}}"
@@ -96,13 +88,6 @@ def _decode(body: bytes) -> Any:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise bad_request(f"error decoding patch: {json_error(body)}") from None
-
-
-def _json_patched(old: Object, patch: list[Any]) -> Any:
-    try:
-        return json_patch(old, patch)
-    except CannotApply:
-        raise Failure(422, "Invalid", "the server rejected our request due to an error in our request", {}) from None
 
 
 def _strategic(old: Object, patch: Object, type_name: str) -> Any:

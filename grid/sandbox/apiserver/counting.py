@@ -45,7 +45,7 @@ class Requests:
 
 def _verb(request: web.Request, target: ResourcePath) -> str:
     """Return the request's verb as Kubernetes names it in its metrics."""
-    if request.method == "GET" and (target.watching or parse_bool(request.query, "watch")):
+    if request.method == "GET" and parse_bool(request.query, "watch"):
         return "WATCH"
     if not target.name:
         return {"GET": "LIST", "DELETE": "DELETECOLLECTION"}.get(request.method, _VERBS.get(request.method, "OTHER"))

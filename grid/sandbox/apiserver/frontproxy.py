@@ -55,7 +55,7 @@ class FrontProxyCertificate:
             "requestheader-username-headers": json.dumps([f"{PREFIX}User"]),
         }
         kind, key = stored_kinds()["configmaps"], f"kube-system/{_CONFIG}"
-        if registry.store.get(kind.stored, key) is None:
+        if registry.store.get(kind.resource, key) is None:
             body: Object = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": _CONFIG}, "data": data}
             registry.create(kind, "kube-system", body)
         else:

@@ -47,16 +47,11 @@ class ServedKind:
     fields: Mapping[str, str] = field(default_factory=dict)
     counts_generations: bool = False
     returns_deleted: bool = False  # DELETE answers with the object instead of a Status
-    view_of: str = ""  # the resource that is really stored, when this is the same objects in another version
 
     @property
     def resource(self) -> str:
         """The name in error messages and in the store: "pods", "deployments.apps"."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @property
-    def stored(self) -> str:
-        return self.view_of or self.resource
 
     @property
     def api_version(self) -> str:
@@ -193,16 +188,6 @@ KINDS: tuple[ServedKind, ...] = (
         subresources=(STATUS,),
     ),
     ServedKind(
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-        "autoscaling",
-        "v1",
-        short=("hpa",),
-        categories=("all",),
-        verbs=("get", "list", "watch", "delete", "deletecollection"),
-        view_of="horizontalpodautoscalers.autoscaling",
-    ),
-    ServedKind(
         "Job",
         "jobs",
         "batch",
@@ -212,18 +197,6 @@ KINDS: tuple[ServedKind, ...] = (
     ),
     ServedKind("Lease", "leases", "coordination.k8s.io"),
     ServedKind("EndpointSlice", "endpointslices", "discovery.k8s.io", counts_generations=True),
-    ServedKind(
-        "Event",
-        "events",
-        "events.k8s.io",
-        short=("ev",),
-        fields={
-            **{f"regarding.{part}": f"involvedObject.{part}" for part in _EVENT_REFERENCE},
-            **_same("reason", "type"),
-            "reportingController": "reportingComponent",
-        },
-        view_of="events",
-    ),
     ServedKind(
         "PodDisruptionBudget",
         "poddisruptionbudgets",
@@ -268,7 +241,7 @@ KINDS: tuple[ServedKind, ...] = (
 )
 
 _BY_PATH = {(kind.group, kind.version, kind.plural): kind for kind in KINDS}
-_STORED = {kind.resource: kind for kind in KINDS if not kind.view_of and "watch" in kind.verbs}
+_STORED = {kind.resource: kind for kind in KINDS if "watch" in kind.verbs}
 
 
 def find_kind(group: str, version: str, plural: str) -> ServedKind | None:

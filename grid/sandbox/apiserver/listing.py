@@ -25,7 +25,6 @@ from grid.sandbox.apiserver.status import (
 )
 from grid.sandbox.apiserver.store import ObjectStore, Record
 from grid.sandbox.apiserver.tables import partial
-from grid.sandbox.apiserver.views import outgoing
 
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue "
@@ -73,7 +72,7 @@ def list_page(store: ObjectStore, target: ResourcePath, query: Mapping[str, str]
         version, after = _read_token(token)
         after = target.prefix + after
     shown = store.version if version in (0, _LATEST) else version
-    resource = target.kind.stored
+    resource = target.kind.resource
     if not store.can_show(resource, shown):
         if token:
             raise expired(_TOO_OLD, _write_token(_LATEST, after.removeprefix(target.prefix)))
@@ -83,12 +82,9 @@ def list_page(store: ObjectStore, target: ResourcePath, query: Mapping[str, str]
 
 def encoded(kind: ServedKind, page: ListPage) -> bytes:
     """Return the list as JSON; its items do not repeat the kind."""
-    if kind.view_of:
-        items = [msgspec.json.encode(item(outgoing(kind, record.obj))) for record in page.records]
-    else:
-        # Every stored object begins with its kind.
-        start = len(msgspec.json.encode({"kind": kind.kind, "apiVersion": kind.api_version}))
-        items = [b"{" + record.raw[start:] for record in page.records]
+    # Every stored object begins with its kind.
+    start = len(msgspec.json.encode({"kind": kind.kind, "apiVersion": kind.api_version}))
+    items = [b"{" + record.raw[start:] for record in page.records]
     head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": page.metadata}
     return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
@@ -113,7 +109,7 @@ class _Range:
 
 
 def _collect(store: ObjectStore, target: ResourcePath, selection: Selection | None, wanted: _Range) -> ListPage:
-    resource = target.kind.stored
+    resource = target.kind.resource
     metadata: Object = {"resourceVersion": str(wanted.version)}
     if wanted.name and (target.prefix or not target.kind.namespaced) and wanted.version == store.version:
         found = store.get(resource, target.prefix + wanted.name)

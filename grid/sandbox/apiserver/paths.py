@@ -14,7 +14,6 @@ class ResourcePath:
     namespace: str = ""
     name: str = ""
     subresource: Subresource | None = None
-    watching: bool = False  # the old /watch/ prefix
 
     @property
     def prefix(self) -> str:
@@ -41,17 +40,15 @@ def parse_path(path: str) -> ResourcePath:
         raise UnknownGroup(path)
     if not has_group(group, version):
         raise no_such_path()
-    watching = rest[:1] == ["watch"]
-    rest = rest[1:] if watching else rest
     namespace = ""
     if len(rest) >= 3 and rest[0] == "namespaces" and not _is_namespace_subresource(group, rest):
         namespace, rest = rest[1], rest[2:]
     if not 1 <= len(rest) <= 3:
         raise no_such_path()
-    return _parse_resource(find_kind(group, version, rest[0]), namespace, rest, watching=watching)
+    return _parse_resource(find_kind(group, version, rest[0]), namespace, rest)
 
 
-def _parse_resource(kind: ServedKind | None, namespace: str, rest: list[str], *, watching: bool) -> ResourcePath:
+def _parse_resource(kind: ServedKind | None, namespace: str, rest: list[str]) -> ResourcePath:
     if kind is None or (bool(namespace) and not kind.namespaced):
         raise no_such_path()
     name = rest[1] if len(rest) > 1 else ""
@@ -60,7 +57,7 @@ def _parse_resource(kind: ServedKind | None, namespace: str, rest: list[str], *,
     subresource = kind.subresource(rest[2]) if len(rest) == 3 else None
     if len(rest) == 3 and subresource is None:
         raise no_such_path()
-    return ResourcePath(kind, namespace, name, subresource, watching)
+    return ResourcePath(kind, namespace, name, subresource)
 
 
 def _is_namespace_subresource(group: str, rest: list[str]) -> bool:

@@ -43,9 +43,8 @@ def decode(body: bytes) -> Object:
     try:
         envelope = dict(_fields(body[len(_MAGIC) :]))
         about = dict(_fields(envelope[1]))
-        kind, version = about[2].decode(), about[1].decode()
-        name = "EventsV1Event" if version.startswith("events.k8s.io/") else kind
-        return {"kind": kind, "apiVersion": version, **_message(envelope.get(2, b""), name)}
+        kind = about[2].decode()
+        return {"kind": kind, "apiVersion": about[1].decode(), **_message(envelope.get(2, b""), kind)}
     except _GARBLED as problem:
         raise UnreadableProtobuf(f"it is cut off or garbled: {problem!r}") from problem
 

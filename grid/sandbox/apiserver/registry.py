@@ -77,7 +77,7 @@ class Registry:
         self.native_sidecars = True
 
     def read(self, kind: ServedKind, key: str) -> Record:
-        record = self.store.get(kind.stored, key)
+        record = self.store.get(kind.resource, key)
         if record is None:
             raise not_found(kind, key.rpartition("/")[2])
         return record
@@ -94,7 +94,7 @@ class Registry:
             raise server_error("resourceVersion should not be set on objects to be created")
         self._name(metadata)
         key = key_of(kind, namespace, metadata.get("name") or "")
-        if self.store.get(kind.stored, key) is not None:
+        if self.store.get(kind.resource, key) is not None:
             raise already_exists(kind, metadata["name"])
         obj["metadata"] = self._new_metadata(kind, namespace, metadata)
         if kind.has_status and kind.resource != "nodes":  # a node comes with its status
@@ -110,7 +110,7 @@ class Registry:
         if dry_run:
             del obj["metadata"]["resourceVersion"]  # nothing is stored that could have one
             return Record(key, obj, msgspec.json.encode(obj), 0)
-        record = self.store.put(kind.stored, key, obj)
+        record = self.store.put(kind.resource, key, obj)
         admission.charge_quota(self.store, kind, namespace, obj)
         if kind is NAMESPACES:
             self._furnish(record.key)
@@ -183,9 +183,9 @@ class Registry:
             return Record(key, new, msgspec.json.encode(new), old.version)
         if may_go(kind, new):
             with_version(new, old.version)
-            self.store.remove(kind.stored, key)
+            self.store.remove(kind.resource, key)
             return Record(key, new, msgspec.json.encode(new), old.version)
-        return self.store.put(kind.stored, key, new)
+        return self.store.put(kind.resource, key, new)
 
     def _check_identity(self, kind: ServedKind, old: Record, new: Object) -> None:
         metadata, name = new["metadata"], old.obj["metadata"]["name"]
@@ -220,9 +220,9 @@ class Registry:
         if isinstance(outcome, Marked):
             if options.dry_run:
                 return Deletion(Record(key, outcome.obj, msgspec.json.encode(outcome.obj), old.version), gone=False)
-            return Deletion(self.store.put(kind.stored, key, outcome.obj), gone=False)
+            return Deletion(self.store.put(kind.resource, key, outcome.obj), gone=False)
         if not options.dry_run:
-            change = self.store.remove(kind.stored, key)
+            change = self.store.remove(kind.resource, key)
             with_version(outcome.obj, change.version)
         return Deletion(Record(key, outcome.obj, msgspec.json.encode(outcome.obj), old.version), gone=True)
 

@@ -91,11 +91,6 @@ class Schema:
 SCHEMA = Schema.load(Path(__file__).with_name("schema.json"))
 
 
-def type_of(kind: ServedKind) -> str:
-    """Return the struct of a kind. Kinds with one name in two groups differ."""
-    return "EventsV1Event" if kind.resource == "events.events.k8s.io" else kind.kind
-
-
 def conform(kind: ServedKind, obj: Object) -> list[str]:
     """Convert a decoded object in place to Go's form: drop unknown fields and nulls, make quantities canonical.
 
@@ -103,7 +98,7 @@ def conform(kind: ServedKind, obj: Object) -> list[str]:
     """
     try:
         walker = _Walker()
-        walker.struct(type_of(kind), obj, "", "")
+        walker.struct(kind.kind, obj, "", "")
     except _Mismatch as problem:
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}'

@@ -40,13 +40,11 @@ from grid.sandbox.apiserver.kubelets import Kubelets
 from grid.sandbox.apiserver.listing import encoded, encoded_metadata, item, list_page, parse_version
 from grid.sandbox.apiserver.paths import ResourcePath, UnknownGroup, parse_path
 from grid.sandbox.apiserver.registry import Mutation, Registry
-from grid.sandbox.apiserver.schema import type_of
 from grid.sandbox.apiserver.special import Handler, Special
 from grid.sandbox.apiserver.status import Failure, details_of, not_allowed, success, too_large_version
 from grid.sandbox.apiserver.store import ObjectStore, Record
 from grid.sandbox.apiserver.streaming import StreamSettings, stream_watch
 from grid.sandbox.apiserver.tables import partial, table
-from grid.sandbox.apiserver.views import outgoing
 
 log = logging.getLogger(__name__)
 
@@ -217,7 +215,7 @@ class ApiServer:
             return special
         collection = not target.name
         match request.method:
-            case "GET" if target.watching or parse_bool(request.query, "watch"):
+            case "GET" if parse_bool(request.query, "watch"):
                 verb, handler = "watch", self._watch
             case "GET":
                 verb, handler = ("list", self._list) if collection else ("get", self._get)
@@ -250,7 +248,7 @@ class ApiServer:
         page = list_page(self.store, target, request.query)
         kind = target.kind
         if form.transform == "Table":
-            objects = [outgoing(kind, record.obj) for record in page.records]
+            objects = [record.obj for record in page.records]
             include = request.query.get("includeObject", "Metadata")
             return json_answer({**table(kind, objects, include=include, now=self.clock()), "metadata": page.metadata})
         if form.transform:
@@ -291,7 +289,7 @@ class ApiServer:
         body = await request.read()
         dry_run = is_dry_run("PatchOptions", request.query)
         validation = FieldValidation(target.kind, request.query.get("fieldValidation") or "Warn")
-        mutation = patching(body, media, type_of(target.kind))
+        mutation = patching(body, media, target.kind.kind)
         return self._changed(request, target, validated(mutation, validation), validation, dry_run=dry_run)
 
     def _changed(
@@ -321,9 +319,9 @@ class ApiServer:
         options = await self._delete_options(request)
         page = list_page(self.store, target, request.query)
         for record in page.records:
-            if self.store.get(target.kind.stored, record.key) is not None:
+            if self.store.get(target.kind.resource, record.key) is not None:
                 self.registry.delete(target.kind, record.key, options)
-        items = [item(outgoing(target.kind, record.obj)) for record in page.records]
+        items = [item(record.obj) for record in page.records]
         head = {"kind": f"{target.kind.kind}List", "apiVersion": target.kind.api_version, "metadata": page.metadata}
         return json_answer({**head, "items": items})
 
@@ -344,13 +342,13 @@ class ApiServer:
         kind = target.kind
         if form.transform == "Table":
             include = request.query.get("includeObject", "Metadata")
-            body = table(kind, [outgoing(kind, record.obj)], include=include, now=self.clock())
+            body = table(kind, [record.obj], include=include, now=self.clock())
             body["metadata"] = {"resourceVersion": record.obj["metadata"].get("resourceVersion", "")}
             return json_answer(body, code)
         if form.transform:
             return json_answer(partial(record.obj), code)
-        if kind.view_of or form.yaml:
-            return json_answer(outgoing(kind, record.obj), code, form=form)
+        if form.yaml:
+            return json_answer(record.obj, code, form=form)
         return web.Response(body=record.raw, status=code, content_type=JSON)
 
 

@@ -21,7 +21,6 @@ from grid.sandbox.apiserver.selectors import exact_name
 from grid.sandbox.apiserver.status import expired, invalid_options, prohibited, server_error, wrong
 from grid.sandbox.apiserver.store import ObjectStore, Record, event_line
 from grid.sandbox.apiserver.tables import partial, table
-from grid.sandbox.apiserver.views import outgoing
 from grid.sandbox.apiserver.watching import Interest, View, Watch
 
 _SHORTEST_DEFAULT, _LONGEST_DEFAULT = 1800.0, 3600.0
@@ -52,8 +51,8 @@ async def stream_watch(
         timeout = random.uniform(_SHORTEST_DEFAULT, _LONGEST_DEFAULT)
     response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
     response.enable_chunked_encoding()
-    if start.after < store.floor(target.kind.stored) and start.after < store.version and not start.initial:
-        problem = expired(f"too old resource version: {start.after} ({store.floor(target.kind.stored)})").body()
+    if start.after < store.floor(target.kind.resource) and start.after < store.version and not start.initial:
+        problem = expired(f"too old resource version: {start.after} ({store.floor(target.kind.resource)})").body()
         await response.prepare(request)
         await response.write(event_line("ERROR", msgspec.json.encode(problem)))
         return response
@@ -116,7 +115,7 @@ def _interest(target: ResourcePath, request: web.Request, form: Form, clock: Cal
     name = target.name or exact_name(request.query.get("fieldSelector", ""))
     whole_key = bool(name) and (bool(target.prefix) or not kind.namespaced)
     return Interest(
-        kind.stored,
+        kind.resource,
         prefix=target.prefix + name if whole_key else target.prefix,
         name=name if whole_key else "",
         selection=selection_of(kind, request.query),
@@ -128,11 +127,9 @@ def _view(target: ResourcePath, request: web.Request, form: Form, clock: Callabl
     kind = target.kind
     if form.transform == "Table":
         include = request.query.get("includeObject", "Metadata")
-        return lambda obj: _one_row(table(kind, [outgoing(kind, obj)], include=include, now=clock()), obj)
+        return lambda obj: _one_row(table(kind, [obj], include=include, now=clock()), obj)
     if form.transform:
         return partial
-    if kind.view_of:
-        return lambda obj: outgoing(kind, obj)
     return None
 
 

@@ -287,7 +287,7 @@ _TABLES: Mapping[str, Table] = {
 
 def table(kind: ServedKind, objects: Sequence[Object], *, include: str, now: datetime | None = None) -> Object:
     """Return a `Table` of these objects; `include` is how much of each object is added: Metadata, Object or None."""
-    shown = _TABLES.get(kind.stored, _PLAIN)
+    shown = _TABLES.get(kind.resource, _PLAIN)
     moment = now or datetime.now(UTC)
     rows = []
     for obj in objects:

@@ -148,9 +148,20 @@ def _namespace(name: str) -> Direction:
     return make
 
 
+def _change_u(data: Object) -> Direction:
+    """Return the change that a recorded JSON patch made of the ConfigMap `u`."""
+
+    async def change(replay: Replay) -> None:
+        await replay.send("PATCH", f"{_SHOP}/configmaps/u", {"data": data}, _MERGE)
+
+    return change
+
+
 BEFORE: Mapping[str, Direction] = {
     "binding": furnish,
     "watch-no-rv": make_w2_and_w3,
+    "json-patch": _change_u({"c": "1", "b": "2", "d": "2"}),
+    "json-patch-test-ok": _change_u({"d": None}),
     "status-isolation-main": make_ssa_and_free_sm,
     "log-choose-container": make_two,
     "pdb": make_evicted,

@@ -78,23 +78,6 @@ async def test_lease_update_requires_a_resource_version(api: Api) -> None:
     assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer.body["message"]
 
 
-async def test_event_is_patched_in_the_version_it_is_read(api: Api) -> None:
-    about = {"kind": "Pod", "name": "p", "namespace": "default"}
-    event = {"metadata": {"name": "e"}, "involvedObject": about, "reason": "R", "message": "m", "type": "Normal"}
-    await api.make("/api/v1/namespaces/default/events", event)
-    path = "/apis/events.k8s.io/v1/namespaces/default/events/e"
-    timed = {
-        "note": "n",
-        "eventTime": "2026-01-01T00:00:00.000000Z",
-        "action": "A",
-        "reportingController": "c",
-        "reportingInstance": "i",
-    }
-    answer = await api.ask("PATCH", path, timed, media=MERGE)
-    assert (answer.status, answer.body["note"]) == (200, "n")
-    assert (await api.ask("GET", "/api/v1/namespaces/default/events/e")).body["message"] == "n"
-
-
 async def test_a_full_namespace_ends_in_rounds(api: Api) -> None:
     await api.make("/api/v1/namespaces", {"metadata": {"name": "full"}})
     for number in range(450):

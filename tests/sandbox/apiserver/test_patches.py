@@ -1,13 +1,12 @@
-"""The three kinds of patches, beyond what was recorded."""
+"""The two kinds of patches, beyond what was recorded."""
 
-import contextlib
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.sandbox.apiserver.patches.json_patch import CannotApply, json_patch, merge_patch
+from grid.sandbox.apiserver.patches.merge import merge_patch
 from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
 
 _JSON = st.recursive(
@@ -41,51 +40,6 @@ def test_merge_patches_follow_their_rfc(target: Any, patch: Any, result: Any) ->
 def test_a_merge_patch_applied_twice_is_applied_once(target: Any, patch: Any) -> None:
     once = merge_patch(target, patch)
     assert merge_patch(once, patch) == once
-
-
-@pytest.mark.parametrize(
-    ("operations", "result"),
-    [
-        ([{"op": "add", "path": "/l/1", "value": "x"}], {"l": [1, "x", 2], "m": {"a": 1}}),
-        ([{"op": "add", "path": "/l/-", "value": 3}], {"l": [1, 2, 3], "m": {"a": 1}}),
-        ([{"op": "remove", "path": "/l/0"}], {"l": [2], "m": {"a": 1}}),
-        ([{"op": "move", "from": "/m/a", "path": "/b"}], {"l": [1, 2], "m": {}, "b": 1}),
-        ([{"op": "copy", "from": "/l", "path": "/m/l"}], {"l": [1, 2], "m": {"a": 1, "l": [1, 2]}}),
-        ([{"op": "replace", "path": "", "value": {}}], {}),
-        ([{"op": "add", "path": "/m/a~1b~0c", "value": 1}], {"l": [1, 2], "m": {"a": 1, "a/b~c": 1}}),
-    ],
-)
-def test_json_patches_follow_their_rfc(operations: list[Any], result: Any) -> None:
-    target = {"l": [1, 2], "m": {"a": 1}}
-    assert json_patch(target, operations) == result
-    assert target == {"l": [1, 2], "m": {"a": 1}}, "the target is left alone"
-
-
-@pytest.mark.parametrize(
-    "operation",
-    [
-        "add",
-        {"op": "add", "path": "/l/9", "value": 1},
-        {"op": "add", "path": "l", "value": 1},
-        {"op": "add", "path": "/x"},
-        {"op": "add", "path": "/l/01x", "value": 1},
-        {"op": "replace", "path": "/none", "value": 1},
-        {"op": "remove", "path": ""},
-        {"op": "remove", "path": "/l/-"},
-        {"op": "test", "path": "/l", "value": []},
-        {"op": "copy", "path": "/x"},
-        {"op": "add", "path": "/s/x", "value": 1},
-    ],
-)
-def test_an_operation_that_cannot_be_done_fails_the_patch(operation: Any) -> None:
-    with pytest.raises(CannotApply):
-        json_patch({"l": [1], "s": "text"}, [operation])
-
-
-@given(_JSON, st.lists(_JSON, max_size=3))
-def test_json_patches_fail_in_one_way_only(target: Any, operations: list[Any]) -> None:
-    with contextlib.suppress(CannotApply):
-        json_patch(target, operations)
 
 
 def test_keyed_lists_merge_and_others_are_replaced() -> None:

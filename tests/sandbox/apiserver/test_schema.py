@@ -16,7 +16,6 @@ _MODELS = {
     "Deployment": "V1Deployment",
     "DeploymentSpec": "V1DeploymentSpec",
     "Event": "CoreV1Event",
-    "EventsV1Event": "EventsV1Event",
     "HorizontalPodAutoscalerSpec": "V2HorizontalPodAutoscalerSpec",
     "Endpoint": "V1Endpoint",
     "EndpointSlice": "V1EndpointSlice",

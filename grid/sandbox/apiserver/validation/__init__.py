@@ -34,7 +34,6 @@ _NEW: Mapping[str, Check] = {
     "apiservices.apiregistration.k8s.io": others.check_api_service,
     "priorityclasses.scheduling.k8s.io": classes.check_priority_class,
     "events": others.check_event,
-    "events.events.k8s.io": others.check_new_event,
 }
 _UPDATES: Mapping[str, UpdateCheck] = {
     "pods": pod.check_pod_update,
@@ -70,5 +69,4 @@ def check_update(kind: ServedKind, new: Object, old: Object, subresource: str) -
 
 def _raise(kind: ServedKind, obj: Object, causes: list[StatusCause]) -> None:
     if causes:
-        group = "" if kind.view_of == "events" else kind.group  # events are one kind under two names
-        raise invalid(kind.kind, group, obj["metadata"].get("name") or "", causes)
+        raise invalid(kind.kind, kind.group, obj["metadata"].get("name") or "", causes)

@@ -194,24 +194,3 @@ def check_event(event: Object) -> list[StatusCause]:
     if not given and namespace not in ("default", "kube-system"):
         return [wrong("involvedObject.namespace", given, "does not match event.namespace")]
     return []
-
-
-def check_new_event(event: Object) -> list[StatusCause]:
-    """Check what only events.k8s.io/v1 demands, on the form in which events are stored."""
-    causes: list[StatusCause] = []
-    if not event.get("eventTime"):
-        causes.append(required("eventTime"))
-    if event.get("type") not in ("Normal", "Warning"):
-        causes.append(wrong("type", "", f"has invalid value: {event.get('type', '')}"))
-    if causes:
-        return causes
-    return [
-        required(path)
-        for path, field in (
-            ("reportingController", "reportingComponent"),
-            ("reportingInstance", "reportingInstance"),
-            ("action", "action"),
-            ("reason", "reason"),
-        )
-        if not event.get(field)
-    ]

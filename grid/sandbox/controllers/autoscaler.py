@@ -17,7 +17,6 @@ from grid.core.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
 from grid.sandbox.client import (
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
-    NAMESPACES,
     NODES,
     PODS,
     STORAGE_CLASSES,
@@ -112,7 +111,7 @@ class ClusterAutoscaler(EmbeddedController):
         self._pods = self._mirrors.of(PODS)
         self._nodes = self._mirrors.of(NODES)
         self._claims = self._mirrors.of(VOLUME_CLAIMS)
-        self._others = {item.kind: self._mirrors.of(item) for item in (NAMESPACES, VOLUMES, STORAGE_CLASSES)}
+        self._others = {item.kind: self._mirrors.of(item) for item in (VOLUMES, STORAGE_CLASSES)}
         self._budgets = self._mirrors.of(DISRUPTION_BUDGETS)
         self._removal = NodeRemoval(self._client, self._cloud, self._events, self._clock)
         self._transitions = Transitions()

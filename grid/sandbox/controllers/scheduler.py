@@ -17,7 +17,6 @@ from typing import Any
 from grid.core.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     DISRUPTION_BUDGETS,
-    NAMESPACES,
     NODES,
     PODS,
     STORAGE_CLASSES,
@@ -28,7 +27,6 @@ from grid.sandbox.client import (
     format_time,
     is_terminating,
     key_of,
-    labels_of,
     name_of,
     namespace_of,
     reference_to,
@@ -49,7 +47,7 @@ _RETRY_ANYWAY_SECONDS = 300.0
 # A binding that the mirror has not shown after this time was lost or undone, and the pod is scheduled again.
 _ASSUMED_SECONDS = 30.0
 _AFTER_FAILURE_SECONDS = 1.0
-_OTHERS = (NAMESPACES, DISRUPTION_BUDGETS, VOLUMES, STORAGE_CLASSES)
+_OTHERS = (DISRUPTION_BUDGETS, VOLUMES, STORAGE_CLASSES)
 
 
 @dataclass(slots=True)
@@ -60,7 +58,6 @@ class _Attempts:
     not_before: float
     anyway_at: float
     seen_change: int
-    minds_others: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +166,12 @@ class Scheduler(EmbeddedController):
         now = self._clock.monotonic()
         backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(count - 1, 10))
         anyway_at = now + _RETRY_ANYWAY_SECONDS
-        self._attempts[uid_of(pod)] = _Attempts(count, now + backoff, anyway_at, changes, _minds_others(pod))
+        self._attempts[uid_of(pod)] = _Attempts(count, now + backoff, anyway_at, changes)
 
     def _wait_for_volumes(self, pod: Object, changes: int) -> None:
         """Try the pod again as soon as its claims are bound; the room that it needs is not kept meanwhile."""
         now = self._clock.monotonic()
-        self._attempts[uid_of(pod)] = _Attempts(0, now, now + _RETRY_ANYWAY_SECONDS, changes, False)
+        self._attempts[uid_of(pod)] = _Attempts(0, now, now + _RETRY_ANYWAY_SECONDS, changes)
 
     async def _bind(self, pod: Object, node: str) -> None:
         namespace, name = namespace_of(pod), name_of(pod)
@@ -247,8 +244,6 @@ class Scheduler(EmbeddedController):
             self._assumed.pop(uid, None)
             if is_finished(new) and not (old and is_finished(old)):
                 self._made_room()
-            elif old is None or not old["spec"].get("nodeName") or labels_of(old) != labels_of(new):
-                self._placed_another()
             return
         if old is None or old["spec"] != new["spec"]:
             self._requests.pop(uid, None)
@@ -264,13 +259,6 @@ class Scheduler(EmbeddedController):
         del old
         if new is not None:
             self._made_room()
-
-    def _placed_another(self) -> None:
-        """Let the pods that have rules about others be tried again."""
-        for tried in self._attempts.values():
-            if tried.minds_others:
-                tried.seen_change = -1
-                self._wake.set()
 
     def _made_room(self) -> None:
         self._changes += 1
@@ -290,11 +278,6 @@ def _offer(node: Object) -> tuple[object, ...]:
 
 def _queue_order(pod: Object) -> tuple[int, str, str]:
     return (-(pod["spec"].get("priority") or 0), pod["metadata"].get("creationTimestamp", ""), key_of(pod))
-
-
-def _minds_others(pod: Object) -> bool:
-    affinity = pod["spec"].get("affinity") or {}
-    return bool(affinity.get("podAffinity") or pod["spec"].get("topologySpreadConstraints"))
 
 
 def _nominated(pod: Object) -> str:

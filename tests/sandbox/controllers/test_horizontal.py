@@ -153,7 +153,7 @@ async def test_busy_workers_become_more_and_idle_ones_fewer(tmp_path: Path) -> N
                 busy.touch()
                 await _until_running(client, 3)
                 reasons = await events(client, "SuccessfulRescale")
-                assert all("cpu resource utilization (percentage of request) above target" in text for text in reasons)
+                assert any("cpu resource utilization (percentage of request) above target" in text for text in reasons)
                 busy.unlink()
                 await _until_running(client, 1)
                 last = "New size: 1; reason: All metrics below target"

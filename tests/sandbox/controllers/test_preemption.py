@@ -93,13 +93,6 @@ def test_insufficient_victims_are_reported_with_what_is_missing() -> None:
     )
 
 
-def test_an_avoided_neighbour_of_lower_priority_leaves() -> None:
-    term = {"labelSelector": {"matchLabels": {"app": "noisy"}}, "topologyKey": "kubernetes.io/hostname"}
-    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    found = decide([on("a", "noisy", 1, "1"), on("a", "quiet", 1, "1")], wanted("1", affinity=affinity))
-    assert victims(found) == ["noisy"]
-
-
 def test_pod_waits_on_nominated_node_while_victims_end() -> None:
     pod = wanted()
     pod["status"] = {"phase": "Pending", "nominatedNodeName": "a"}

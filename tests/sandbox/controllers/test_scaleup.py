@@ -57,15 +57,6 @@ def test_pods_that_share_a_node_ask_for_one_node() -> None:
     assert [str(increase) for increase in plan(pods).increases] == ["default 2->3 (max: 5)"]
 
 
-def test_mutually_avoiding_pods_request_a_node_each() -> None:
-    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
-    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    pods = [make_pod(f"p{index}", requests={"cpu": "1"}, affinity=affinity) for index in range(3)]
-    for pod in pods:
-        pod["metadata"]["labels"] = {"app": "db"}
-    assert [str(increase) for increase in plan(pods).increases] == ["default 2->5 (max: 5)"]
-
-
 def test_pod_waits_for_the_node_booting_for_it() -> None:
     pool = DEFAULT_POOLS[2]
     booting = build_snapshot([template_node(pool, "upcoming/gpu-1")], [])

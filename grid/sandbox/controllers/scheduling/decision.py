@@ -79,7 +79,7 @@ def decide(pod: Mapping[str, Any], requests: Amounts, snapshot: Snapshot) -> Sch
         else:
             objections[name] = found
     if candidates:
-        return SchedulingDecision(node=best_node(pod, requests, candidates, snapshot))
+        return SchedulingDecision(node=best_node(pod, requests, candidates))
     return _refused(pod, requests, snapshot, objections)
 
 

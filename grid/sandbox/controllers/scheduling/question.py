@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from grid.sandbox.controllers.podresources import Amounts
-from grid.sandbox.controllers.scheduling.affinity import Neighbours
 from grid.sandbox.controllers.scheduling.claims import VolumePlaces
 from grid.sandbox.controllers.scheduling.filters import Objection, objection
 from grid.sandbox.controllers.scheduling.snapshot import NodeState, Snapshot
-from grid.sandbox.controllers.scheduling.spread import Evenness
 from grid.sandbox.controllers.selectors import matches_requirement, required_node_terms
 
 _OUTSIDE_FIELDS = Objection(("node(s) didn't satisfy plugin(s) [NodeAffinity]",), helpless=True)
@@ -23,8 +21,6 @@ class Question:
         self._snapshot = snapshot
         self._named = _named_nodes(pod)
         self._volumes = VolumePlaces(pod, snapshot)
-        self._evenness = Evenness(pod, snapshot)
-        self._neighbours = Neighbours(pod, snapshot)
 
     def objection(self, state: NodeState) -> Objection | None:
         """Return why the node does not take the pod, or None. Room that is kept for more important pods counts as taken."""
@@ -39,12 +35,7 @@ class Question:
     def _ask(self, state: NodeState) -> Objection | None:
         if self._named is not None and state.name not in self._named:
             return _OUTSIDE_FIELDS
-        return (
-            objection(self._pod, self._requests, state)
-            or self._volumes.objection(state)
-            or self._evenness.objection(state)
-            or self._neighbours.objection(state)
-        )
+        return objection(self._pod, self._requests, state) or self._volumes.objection(state)
 
 
 def _goes_first(other: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:

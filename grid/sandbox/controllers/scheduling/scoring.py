@@ -1,6 +1,6 @@
 """The scores of the nodes that take a pod: spread load, keep CPU and memory in balance, respect preferences.
 
-The weights are the default scheduler's; image locality and the spread that it adds to pods without constraints are left out. Among equal
+The weights are the default scheduler's; image locality, topology spread and preferences about other pods are left out. Among equal
 scores the node with fewer pods wins, then the first by name, so that a decision is reproducible.
 """
 
@@ -9,27 +9,21 @@ from typing import Any
 
 from grid.sandbox.client import name_of
 from grid.sandbox.controllers.podresources import Amounts
-from grid.sandbox.controllers.scheduling.affinity import attractions
-from grid.sandbox.controllers.scheduling.snapshot import NodeState, Snapshot
-from grid.sandbox.controllers.scheduling.spread import evenness_scores
+from grid.sandbox.controllers.scheduling.snapshot import NodeState
 from grid.sandbox.controllers.selectors import matches_node_term
 from grid.sandbox.controllers.taints import untolerated
 
 _MOST = 100.0
 _SPREAD_WEIGHT, _BALANCE_WEIGHT, _AFFINITY_WEIGHT, _TAINT_WEIGHT = 1.0, 1.0, 2.0, 3.0
-_NEIGHBOUR_WEIGHT, _EVENNESS_WEIGHT = 2.0, 2.0
 # The assumed requests of a pod that requests nothing, so that such pods spread too.
 _ASSUMED = {"cpu": 100, "memory": 200 * 2**20}
 _PREFER = frozenset({"PreferNoSchedule"})
 
 
-def best_node(pod: Mapping[str, Any], requests: Amounts, candidates: Sequence[NodeState], snapshot: Snapshot) -> str:
+def best_node(pod: Mapping[str, Any], requests: Amounts, candidates: Sequence[NodeState]) -> str:
     preferences = [_preference(pod, state) for state in candidates]
     avoidances = [_avoidance(pod, state) for state in candidates]
     most_preferred, most_avoided = max(preferences), max(avoidances)
-    draws = attractions(pod, snapshot, candidates)
-    weakest, range_of_draws = min(draws), max(draws) - min(draws)
-    evenness = evenness_scores(pod, snapshot, candidates)
 
     def rank(index: int) -> tuple[float, int, str]:
         state = candidates[index]
@@ -38,10 +32,6 @@ def best_node(pod: Mapping[str, Any], requests: Amounts, candidates: Sequence[No
             score += _AFFINITY_WEIGHT * _MOST * preferences[index] / most_preferred
         if most_avoided:
             score += _TAINT_WEIGHT * _MOST * (1 - avoidances[index] / most_avoided)
-        if range_of_draws:
-            score += _NEIGHBOUR_WEIGHT * _MOST * (draws[index] - weakest) / range_of_draws
-        if evenness is not None:
-            score += _EVENNESS_WEIGHT * evenness[index]
         return (-round(score, 6), len(state.pods), name_of(state.node))
 
     return candidates[min(range(len(candidates)), key=rank)].name

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from grid.sandbox.client import key_of, labels_of, name_of
+from grid.sandbox.client import key_of, name_of
 from grid.sandbox.controllers.podresources import Amounts, add, allocatable, is_finished, pod_requests
 
 Port = tuple[str, str, int]
@@ -20,8 +20,6 @@ class NodeState:
     used: Amounts = field(default_factory=dict)
     pods: list[Mapping[str, Any]] = field(default_factory=list)
     ports: set[Port] = field(default_factory=set)
-    related: list[Mapping[str, Any]] = field(default_factory=list)
-    """The pods that have a say about their neighbours."""
 
     @property
     def name(self) -> str:
@@ -34,14 +32,9 @@ class NodeState:
         self.pods.append(pod)
         add(self.used, requests)
         self.ports |= host_ports(pod)
-        affinity = pod["spec"].get("affinity") or {}
-        if affinity.get("podAffinity") or affinity.get("podAntiAffinity"):
-            self.related.append(pod)
 
     def copy(self) -> "NodeState":
-        return NodeState(
-            self.node, self.allocatable, dict(self.used), list(self.pods), set(self.ports), list(self.related)
-        )
+        return NodeState(self.node, self.allocatable, dict(self.used), list(self.pods), set(self.ports))
 
 
 RequestsOf = Callable[[Mapping[str, Any]], Amounts]
@@ -49,7 +42,7 @@ RequestsOf = Callable[[Mapping[str, Any]], Amounts]
 
 @dataclass(slots=True)
 class Snapshot:
-    """Nodes by name, in a fixed order; claims by `namespace/name`; volumes, storage classes and namespaces' labels by name.
+    """Nodes by name, in a fixed order; claims by `namespace/name`; volumes and storage classes by name.
 
     `nominated` are the pods for which others had to leave a node, by the node that is kept for them.
     """
@@ -58,7 +51,6 @@ class Snapshot:
     claims: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     volumes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     classes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     budgets: Sequence[Mapping[str, Any]] = ()
     nominated: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     requests_of: RequestsOf = pod_requests
@@ -81,7 +73,7 @@ def build_snapshot(
 ) -> Snapshot:
     """Return a snapshot, in which finished pods and pods on missing nodes take nothing.
 
-    `others` are PersistentVolumes, StorageClasses, Namespaces and PodDisruptionBudgets, by kind.
+    `others` are PersistentVolumes, StorageClasses and PodDisruptionBudgets, by kind.
     """
     states = {name_of(node): NodeState(node, allocatable(node)) for node in sorted(nodes, key=name_of)}
     nominated: dict[str, list[Mapping[str, Any]]] = {}
@@ -100,7 +92,6 @@ def build_snapshot(
         {key_of(claim): claim for claim in claims},
         {name_of(item): item for item in by_kind.get("PersistentVolume", ())},
         {name_of(item): item for item in by_kind.get("StorageClass", ())},
-        {name_of(item): labels_of(item) for item in by_kind.get("Namespace", ())},
         [*by_kind.get("PodDisruptionBudget", ())],
         nominated,
         requests_of,

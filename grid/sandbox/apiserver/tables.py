@@ -13,7 +13,7 @@ from grid.sandbox.apiserver import tables_storage
 from grid.sandbox.apiserver.ages import age, since
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.selectors import selector_text
-from grid.sandbox.apiserver.tables_endpoints import container_texts, endpoint_slice_cells, endpoints_cells
+from grid.sandbox.apiserver.tables_endpoints import container_texts, endpoint_slice_cells
 from grid.sandbox.apiserver.tables_pod import POD_COLUMNS, pod_cells
 from grid.sandbox.storage import CLASSES_RESOURCE
 
@@ -264,7 +264,6 @@ _TABLES: Mapping[str, Table] = {
         ),
         _event,
     ),
-    "endpoints": Table(_columns("Name", "Endpoints", "Age"), endpoints_cells),
     "endpointslices.discovery.k8s.io": Table(
         _columns("Name", "AddressType", "Ports", "Endpoints", "Age"), endpoint_slice_cells
     ),

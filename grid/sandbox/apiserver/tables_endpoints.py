@@ -19,18 +19,9 @@ def endpoint_slice_cells(obj: Object, now: datetime) -> list[Any]:
     ports = [str(port.get("port", "*")) for port in obj.get("ports") or ()]
     addresses = [address for endpoint in obj.get("endpoints") or () for address in endpoint.get("addresses") or ()]
     name = obj["metadata"]["name"]
-    return [name, obj.get("addressType", ""), _few(ports, "<unset>"), _few(addresses, "<unset>"), age(obj, now)]
+    return [name, obj.get("addressType", ""), _few(ports), _few(addresses), age(obj, now)]
 
 
-def endpoints_cells(obj: Object, now: datetime) -> list[Any]:
-    found: list[str] = []
-    for subset in obj.get("subsets") or ():
-        addresses = [item["ip"] for item in subset.get("addresses") or ()]
-        ports = [port["port"] for port in subset.get("ports") or ()]
-        found += [f"{address}:{port}" for port in ports for address in addresses] if ports else addresses
-    return [obj["metadata"]["name"], _few(found, "<none>"), age(obj, now)]
-
-
-def _few(items: Sequence[str], none: str) -> str:
+def _few(items: Sequence[str]) -> str:
     more = f" + {len(items) - _MOST_SHOWN} more..." if len(items) > _MOST_SHOWN else ""
-    return ",".join(items[:_MOST_SHOWN]) + more if items else none
+    return ",".join(items[:_MOST_SHOWN]) + more if items else "<unset>"

@@ -1,4 +1,4 @@
-"""The Endpoints and the EndpointSlices that a Service has, from its pods. Pure."""
+"""The EndpointSlices that a Service has, from its pods. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +12,8 @@ from grid.sandbox.serviceproxy.endpoints import target_port
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 SLICE_MANAGER = "endpointslice-controller.k8s.io"
-_ENDPOINTS_MANAGED_BY, _ENDPOINTS_MANAGER = "endpoints.kubernetes.io/managed-by", "endpoint-controller"
 _HEADLESS = "service.kubernetes.io/headless"
 _MOST_PER_SLICE = 100
-_MOST_ENDPOINTS = 1000
 Ports = tuple[tuple[str, str, int, str], ...]  # name, protocol, number, appProtocol
 
 
@@ -39,18 +37,20 @@ def slices(service: Object, pods: Iterable[Object]) -> list[Object]:
         if has_endpoints(pod):
             groups[_ports_of(service, pod)].append(_endpoint(service, pod))
     return [
-        _slice(service, ports, found[first : first + _MOST_PER_SLICE])
-        for ports, found in sorted(groups.items()) or [((), [])]
-        for first in range(0, max(1, len(found)), _MOST_PER_SLICE)
+        _slice(service, ports, endpoints[first : first + _MOST_PER_SLICE])
+        for ports, endpoints in sorted(groups.items()) or [((), [])]
+        for first in range(0, max(1, len(endpoints)), _MOST_PER_SLICE)
     ]
 
 
 def _slice(service: Object, ports: Ports, endpoints: Sequence[Object]) -> Object:
     labels = {**labels_of(service), SERVICE_NAME: name_of(service), MANAGED_BY: SLICE_MANAGER}
+    if service["spec"].get("clusterIP") == "None":
+        labels[_HEADLESS] = ""
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
-        "metadata": {"labels": _with_headless(service, labels)},
+        "metadata": {"labels": labels},
         "addressType": "IPv4",
         "endpoints": list(endpoints),
         "ports": [_port(port) for port in ports],
@@ -64,17 +64,9 @@ def _endpoint(service: Object, pod: Object) -> Object:
     made: Object = {
         "addresses": [pod["status"]["podIP"]],
         "conditions": {"ready": ready, "serving": serves, "terminating": is_terminating(pod)},
-        "targetRef": _target(pod),
+        "targetRef": {"kind": "Pod", "namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)},
     }
-    return made | _place(service, pod)
-
-
-def _target(pod: Object) -> Object:
-    return {"kind": "Pod", "namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)}
-
-
-def _place(service: Object, pod: Object) -> Object:
-    spec, made = pod["spec"], {}
+    spec = pod["spec"]
     if spec.get("nodeName"):
         made["nodeName"] = spec["nodeName"]
     if spec.get("hostname") and spec.get("subdomain") == name_of(service):
@@ -83,13 +75,13 @@ def _place(service: Object, pod: Object) -> Object:
 
 
 def _ports_of(service: Object, pod: Object) -> Ports:
-    found = []
+    ports = []
     for port in service["spec"].get("ports") or ():
         protocol = port.get("protocol", "TCP")
         number = target_port(port, pod)
         if number is not None:
-            found.append((port.get("name", ""), protocol, number, port.get("appProtocol", "")))
-    return tuple(found)
+            ports.append((port.get("name", ""), protocol, number, port.get("appProtocol", "")))
+    return tuple(ports)
 
 
 def _port(port: tuple[str, str, int, str]) -> Object:
@@ -98,64 +90,32 @@ def _port(port: tuple[str, str, int, str]) -> Object:
     return made | ({"appProtocol": application} if application else {})
 
 
-def _with_headless(service: Object, labels: dict[str, str]) -> dict[str, str]:
-    return {**labels, _HEADLESS: ""} if service["spec"].get("clusterIP") == "None" else labels
-
-
-def endpoints(service: Object, pods: Iterable[Object]) -> Object:
-    """Return the wanted Endpoints: addresses of the same ports together; terminating pods only where all are published."""
-    everyone = bool(service["spec"].get("publishNotReadyAddresses"))
-    groups: dict[Ports, tuple[list[Object], list[Object]]] = defaultdict(lambda: ([], []))
-    chosen = [pod for pod in pods if has_endpoints(pod) and (everyone or not is_terminating(pod))]
-    headless = service["spec"].get("clusterIP") == "None"
-    for pod in sorted(chosen, key=lambda pod: (not is_ready(pod), pod["status"]["podIP"]))[:_MOST_ENDPOINTS]:
-        ports = _ports_of(service, pod)
-        if not ports and not (headless and not service["spec"].get("ports")):
-            continue
-        address: Object = {"ip": pod["status"]["podIP"], **_place(service, pod), "targetRef": _target(pod)}
-        groups[ports][0 if everyone or is_ready(pod) else 1].append(address)
-    subsets = []
-    for ports, (ready, unready) in sorted(groups.items()):
-        subset: Object = {key: found for key, found in (("addresses", ready), ("notReadyAddresses", unready)) if found}
-        subset["ports"] = [{key: value for key, value in _port(port).items() if value != ""} for port in ports]
-        subsets.append(subset if ports else {key: value for key, value in subset.items() if key != "ports"})
-    labels = _with_headless(service, {**labels_of(service), _ENDPOINTS_MANAGED_BY: _ENDPOINTS_MANAGER})
-    metadata: Object = {"name": name_of(service), "namespace": namespace_of(service), "labels": labels}
-    made: Object = {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata}
-    return {**made, "subsets": subsets} if subsets else made
-
-
-def is_ours(found: Mapping[str, Any]) -> bool:
-    """Return True for Endpoints that this controller has written."""
-    return labels_of(found).get(_ENDPOINTS_MANAGED_BY) == _ENDPOINTS_MANAGER
-
-
 def match(
-    wanted: Sequence[Object], found: Sequence[Object]
+    wanted: Sequence[Object], existing: Sequence[Object]
 ) -> tuple[list[tuple[Object, Object]], list[Object], list[Object]]:
-    """Return which slice becomes which (pairs that differ), which wanted ones are new, and which found ones are left over.
+    """Return which slice becomes which (pairs that differ), which wanted ones are new, and which existing ones are left over.
 
-    A slice keeps what it can: each wanted one takes the found one with the same ports that shares most endpoints.
+    A slice keeps what it can: each wanted one takes the existing one with the same ports that shares most endpoints.
     """
-    left, changed, new = list(found), [], []
-    for one in wanted:
-        uids = {item["targetRef"]["uid"] for item in one["endpoints"]}
-        fitting = [item for item in left if (item.get("ports") or []) == one["ports"] or not item.get("endpoints")]
+    left, changed, new = list(existing), [], []
+    for wish in wanted:
+        uids = {item["targetRef"]["uid"] for item in wish["endpoints"]}
+        fitting = [item for item in left if (item.get("ports") or []) == wish["ports"] or not item.get("endpoints")]
         best = max(fitting, key=lambda item: _shared(item, uids), default=None)
         if best is None:
-            new.append(one)
+            new.append(wish)
             continue
         left.remove(best)
-        if not _same(best, one):
-            changed.append((best, one))
+        if not _same(best, wish):
+            changed.append((best, wish))
     return changed, new, left
 
 
-def _shared(found: Object, uids: set[str]) -> int:
-    return sum((item.get("targetRef") or {}).get("uid") in uids for item in found.get("endpoints") or ())
+def _shared(existing: Object, uids: set[str]) -> int:
+    return sum((item.get("targetRef") or {}).get("uid") in uids for item in existing.get("endpoints") or ())
 
 
-def _same(found: Object, wanted: Object) -> bool:
-    return labels_of(found) == labels_of(wanted) and all(
-        (found.get(key) or []) == wanted[key] for key in ("endpoints", "ports")
+def _same(existing: Object, wanted: Object) -> bool:
+    return labels_of(existing) == labels_of(wanted) and all(
+        (existing.get(key) or []) == wanted[key] for key in ("endpoints", "ports")
     )

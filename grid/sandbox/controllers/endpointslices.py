@@ -1,7 +1,7 @@
-"""The controller of Endpoints and EndpointSlices: writes for each Service with a selector where its pods are.
+"""The controller of EndpointSlices: writes for each Service with a selector where its pods are.
 
 A pod's change wakes the Services that select it and no others. A look reads the Service's own slices from the server, so that nothing
-is made twice while a mirror is behind. Slices go with their Service, which owns them; Endpoints are deleted by its name.
+is made twice while a mirror is behind. Slices go with their Service, which owns them.
 """
 
 import contextlib
@@ -9,7 +9,6 @@ import contextlib
 from grid.core.errors import NotFound
 from grid.sandbox.client import (
     ENDPOINT_SLICES,
-    ENDPOINTS,
     PODS,
     SERVICES,
     Object,
@@ -24,9 +23,7 @@ from grid.sandbox.controllers.endpointrules import (
     MANAGED_BY,
     SERVICE_NAME,
     SLICE_MANAGER,
-    endpoints,
     facts,
-    is_ours,
     match,
     slices,
 )
@@ -38,7 +35,7 @@ _BATCH_SECONDS = 0.1
 
 
 class EndpointsController(QueueController):
-    """The controller that keeps Endpoints and EndpointSlices as the pods are."""
+    """The controller that keeps EndpointSlices as the pods are."""
 
     component = "endpoint-slice-controller"
     name = "endpoints"
@@ -49,7 +46,6 @@ class EndpointsController(QueueController):
         self._pods = PodIndex()
         self._services.subscribe(self._service_changed)
         self._mirrors.of(PODS).subscribe(self._pod_changed)
-        self._mirrors.of(ENDPOINTS).subscribe(self._endpoints_changed)
         self._mirrors.of(ENDPOINT_SLICES).subscribe(self._slice_changed)
 
     def _service_changed(self, old: Object | None, new: Object | None) -> None:
@@ -65,60 +61,32 @@ class EndpointsController(QueueController):
                 if selects(service, pod or {}):
                     self._queue.add_later(key_of(service), _BATCH_SECONDS)
 
-    def _endpoints_changed(self, old: Object | None, new: Object | None) -> None:
-        if (old is None or new is None) and is_ours(new or old or {}):
-            self._queue.add(key_of(new or old or {}))
-
     def _slice_changed(self, old: Object | None, new: Object | None) -> None:
         if new is None and old is not None and labels_of(old).get(MANAGED_BY) == SLICE_MANAGER:
             self._queue.add(f"{namespace_of(old)}/{labels_of(old).get(SERVICE_NAME, '')}")
 
     async def _reconcile(self, key: str) -> float | None:
         service = self._services.get(key)
-        if service is None:
-            await self._remove_endpoints(*key.split("/"))
-        elif service["spec"].get("selector") and service["spec"].get("type") != "ExternalName":
-            pods = [pod for pod in self._pods.candidates(service) if selects(service, pod)]
-            await self._write_slices(service, pods)
-            await self._write_endpoints(service, pods)
+        if service and service["spec"].get("selector") and service["spec"].get("type") != "ExternalName":
+            await self._write_slices(service, [pod for pod in self._pods.candidates(service) if selects(service, pod)])
         return None
 
     async def _write_slices(self, service: Object, pods: list[Object]) -> None:
         path = ENDPOINT_SLICES.path(namespace_of(service))
         selector = f"{SERVICE_NAME}={name_of(service)},{MANAGED_BY}={SLICE_MANAGER}"
-        found = await self._client.list(path, label_selector=selector)
-        changed, new, left = match(slices(service, pods), found)
+        existing = await self._client.list(path, label_selector=selector)
+        changed, new, left = match(slices(service, pods), existing)
         owner = {"apiVersion": "v1", "kind": "Service", "name": name_of(service), "uid": uid_of(service)}
-        for one in new:
-            one["metadata"] |= {
+        for created in new:
+            created["metadata"] |= {
                 "generateName": f"{name_of(service)}-",
                 "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
             }
-            await self._client.create(path, one)
+            await self._client.create(path, created)
         for before, after in changed:
             metadata = {**before["metadata"], "labels": after["metadata"]["labels"]}
             body = {**before, **after, "metadata": metadata}
             await self._client.update(ENDPOINT_SLICES.path(namespace_of(service), name_of(before)), body)
-        for one in left:
+        for unused in left:
             with contextlib.suppress(NotFound):
-                await self._client.delete(ENDPOINT_SLICES.path(namespace_of(service), name_of(one)))
-
-    async def _write_endpoints(self, service: Object, pods: list[Object]) -> None:
-        wanted, path = endpoints(service, pods), ENDPOINTS.path(namespace_of(service), name_of(service))
-        try:
-            found = await self._client.get(path)
-        except NotFound:
-            await self._client.create(ENDPOINTS.path(namespace_of(service)), wanted)
-            return
-        is_same = (found.get("subsets") or []) == wanted.get("subsets", [])
-        if is_same and labels_of(found) == labels_of(wanted):
-            return
-        metadata = {**found["metadata"], "labels": labels_of(wanted)}
-        await self._client.update(path, {**wanted, "metadata": metadata})
-
-    async def _remove_endpoints(self, namespace: str, name: str) -> None:
-        path = ENDPOINTS.path(namespace, name)
-        with contextlib.suppress(NotFound):
-            found = await self._client.get(path)
-            if is_ours(found):
-                await self._client.delete(path, uid=uid_of(found))
+                await self._client.delete(ENDPOINT_SLICES.path(namespace_of(service), name_of(unused)))

@@ -1,10 +1,10 @@
-"""Endpoints and EndpointSlices say where the pods of a Service are, and cost only when these change."""
+"""EndpointSlices say where the pods of a Service are, and cost only when these change."""
 
 from pathlib import Path
 from typing import Any
 
-from grid.sandbox.client import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES, Api, Object, name_of
-from grid.sandbox.controllers.endpointrules import endpoints, match, slices
+from grid.sandbox.client import ENDPOINT_SLICES, PODS, SERVICES, Api, Object, name_of
+from grid.sandbox.controllers.endpointrules import match, slices
 from grid.sandbox.controllers.endpointslices import EndpointsController
 from tests.sandbox.support import FastClock, api_server, make_pod, running
 from tests.support.waiting import eventually
@@ -54,12 +54,12 @@ def test_endpoint_slice_has_conditions_of_each_pod() -> None:
 
 
 def test_endpoint_slice_is_limited_and_has_single_port_set() -> None:
-    assert [len(one["endpoints"]) for one in slices(a_service(), [a_pod(number) for number in range(250)])] == [
+    assert [len(made["endpoints"]) for made in slices(a_service(), [a_pod(number) for number in range(250)])] == [
         100,
         100,
         50,
     ]
-    assert [one["ports"][0]["port"] for one in slices(a_service(), [a_pod(1), a_pod(2, port=9090)])] == [8080, 9090]
+    assert [made["ports"][0]["port"] for made in slices(a_service(), [a_pod(1), a_pod(2, port=9090)])] == [8080, 9090]
     [empty] = slices(a_service(), [])
     assert (empty["endpoints"], empty["ports"]) == ([], [])
 
@@ -73,17 +73,6 @@ def test_only_the_slice_that_changes_is_written() -> None:
     assert match(before, before) == ([], [], [])
     changed, new, left = match(slices(a_service(), []), before)
     assert (len(changed) + len(new), len(left)) == (1, 2 - len(changed))
-
-
-def test_endpoints_separate_those_that_are_not_ready() -> None:
-    pods = [a_pod(1), a_pod(2, ready=False), a_pod(3, ending=True)]
-    [subset] = endpoints(a_service(), pods)["subsets"]
-    assert [item["ip"] for item in subset["addresses"]] == ["127.0.1.1"]
-    assert [item["ip"] for item in subset["notReadyAddresses"]] == ["127.0.1.2"]
-    assert subset["ports"] == [{"name": "http", "protocol": "TCP", "port": 8080}]
-    [everyone] = endpoints(a_service(publishNotReadyAddresses=True), pods)["subsets"]
-    assert len(everyone["addresses"]) == 3
-    assert "subsets" not in endpoints(a_service(), [])
 
 
 class _Counting:
@@ -114,15 +103,13 @@ async def test_slices_follow_the_pods_and_go_with_their_service(tmp_path: Path) 
         counting: Any = _Counting(client)
         controller = EndpointsController(counting, clock=clock)
         async with running(controller):
-            found = controller._mirrors.of(ENDPOINT_SLICES)
-            all_endpoints = controller._mirrors.of(ENDPOINTS)
+            existing = controller._mirrors.of(ENDPOINT_SLICES)
             service = {"apiVersion": "v1", "kind": "Service", **a_service()}
             del service["metadata"]["uid"]
             await client.create(SERVICES.path("default"), service)
-            await eventually(lambda: len(found.values()) == 1, "an empty slice")
+            await eventually(lambda: len(existing.values()) == 1, "an empty slice")
             await run_pod(client, 1, app="web")
-            await eventually(lambda: addresses(found.values()) == ["127.0.1.1"], "the pod is in the slice")
-            await eventually(lambda: "subsets" in (all_endpoints.get("default/web") or {}), "and in the Endpoints")
+            await eventually(lambda: addresses(existing.values()) == ["127.0.1.1"], "the pod is in the slice")
             calm = counting.requests
             for number in range(2, 40):
                 await run_pod(client, number, app="other")
@@ -130,10 +117,12 @@ async def test_slices_follow_the_pods_and_go_with_their_service(tmp_path: Path) 
             await clock.sleep(0.3)
             assert counting.requests == calm
             await client.delete(PODS.path("default", "web-001"), grace_seconds=0)
-            await eventually(lambda: addresses(found.values()) == [], "the pod has left the slice")
+            await eventually(lambda: addresses(existing.values()) == [], "the pod has left the slice")
             await client.delete(SERVICES.path("default", "web"))
-            await eventually(lambda: not found.values() and not all_endpoints.get("default/web"), "both are gone")
+            await eventually(lambda: not existing.values(), "the slice is gone")
 
 
-def addresses(found: Any) -> list[str]:
-    return [address for one in found for item in one.get("endpoints") or () for address in item["addresses"]]
+def addresses(existing: Any) -> list[str]:
+    return [
+        address for item in existing for endpoint in item.get("endpoints") or () for address in endpoint["addresses"]
+    ]

@@ -8,9 +8,14 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from dashboard.platformhealth.records import StoredHealth, database_problems, framework_lines, read_health
-from dashboard.platformhealth.viewmodels.platform_health import HealthPart, caches_part, controller_part, database_part
+from dashboard.platformhealth.viewmodels.platform_health import (
+    Health,
+    HealthPart,
+    caches_part,
+    controller_part,
+    database_part,
+)
 from dashboard.platformhealth.viewmodels.platform_page import (
-    LightsView,
     WorkloadsView,
     all_parts,
     headline,
@@ -48,10 +53,8 @@ class PlatformHealthPage(LivePage[None, Sequence[Fragment]]):
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: None) -> Sequence[Fragment]:
         """Return what this process sees itself, and what the controller has stored of the cluster."""
-        own = (
-            controller_part(runtime.controller_away(), is_known=runtime.knows_controller),
-            caches_part(runtime.caches()),
-        )
+        controller = controller_part(runtime.controller_away(), is_known=runtime.knows_controller)
+        own = (controller, caches_part(runtime.caches()))
         return await database.pages.run(_read, own, runtime.periodic.records, timezone.now())
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: None, facts: Sequence[Fragment]) -> Collection[Topic]:
@@ -71,10 +74,10 @@ def _read(own: tuple[HealthPart, ...], own_tasks: Sequence[TaskRecord], now: dat
     try:
         stored, frameworks = read_health(LOCAL, now), framework_lines(now)
     except DatabaseError:
-        stored, frameworks = StoredHealth(None, (), (), (), ()), ()
+        stored, frameworks = StoredHealth(), ()
     seen_here = (*own, database_part(problems, None), *light_parts([light(own_tasks, now)], now, now))
     parts = all_parts(seen_here, light_parts(stored.lights, stored.checked_at, now))
     workloads = WorkloadsView(workload_lines(stored.workloads, now), stored.troubles, stored.checked_at)
     versions = (*stored.versions, *frameworks)
     tasks = (*task_lines(stored.tasks, stored.checked_at or now), *task_lines(own_tasks, now))
-    return platform_fragments(LightsView(headline(parts), parts), stored.incidents, workloads, versions, tasks)
+    return platform_fragments(Health(headline(parts), parts), stored.incidents, workloads, versions, tasks)

@@ -1,7 +1,6 @@
 """Reads what the controller has stored of the platform's health."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -25,15 +24,14 @@ _MOST_LINES = 50
 _KEPT_SECONDS = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class StoredHealth:
-    """`checked_at` is None before the first look."""
+class StoredHealth(msgspec.Struct, frozen=True):
+    """A report as it is stored, and the incidents; `checked_at` is None before the first look."""
 
-    checked_at: datetime | None
-    lights: tuple[Light, ...]
-    workloads: tuple[Workload, ...]
-    troubles: tuple[str, ...]
-    incidents: Sequence[PlatformIncident]
+    checked_at: datetime | None = None
+    lights: tuple[Light, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    troubles: tuple[str, ...] = ()
+    incidents: Sequence[PlatformIncident] = ()
     versions: tuple[VersionLine, ...] = ()
     tasks: tuple[TaskRecord, ...] = ()
 
@@ -43,18 +41,9 @@ def read_health(data_plane: str, now: datetime) -> StoredHealth:
     report = PlatformReport.objects.filter(pk=data_plane).first()
     since = now - timedelta(days=SHOWN_DAYS)
     recent = PlatformIncident.objects.filter(Q(ended_at=None) | Q(ended_at__gte=since), data_plane=data_plane)
-    incidents = sorted(recent.order_by("-at")[:_MOST], key=lambda one: one.ended_at is not None)
-    if report is None:
-        return StoredHealth(None, (), (), (), incidents)
-    return StoredHealth(
-        report.checked_at,
-        msgspec.convert(report.lights, tuple[Light, ...]),
-        msgspec.convert(report.workloads, tuple[Workload, ...]),
-        tuple(report.troubles),
-        incidents,
-        msgspec.convert(report.versions, tuple[VersionLine, ...]),
-        msgspec.convert(report.tasks, tuple[TaskRecord, ...]),
-    )
+    incidents = sorted(recent.order_by("-at")[:_MOST], key=lambda incident: incident.ended_at is not None)
+    stored = msgspec.convert(report, StoredHealth, from_attributes=True) if report is not None else StoredHealth()
+    return msgspec.structs.replace(stored, incidents=incidents)
 
 
 def database_problems() -> tuple[str, ...]:
@@ -76,13 +65,11 @@ def framework_lines(now: datetime) -> tuple[VersionLine, ...]:
 @lru_cache(maxsize=1)
 def _framework_lines(state: tuple[object, ...], period: float) -> tuple[VersionLine, ...]:
     environments = list(_with_frameworks().order_by("name"))
-    lines = [line for one in declared_by(environments) for line in environment_lines(one)]
+    lines = [line for declared in declared_by(environments) for line in environment_lines(declared)]
     lines.sort(key=lambda line: line.severity != "problem")
     if (more := len(lines) - _MOST_LINES) > 0:
-        words = _(
-            "{more_lines}. Each environment’s own page has its lines.",
-            more_lines=plural(more, "more line", "more lines"),
-        )
+        counted = plural(more, "more line", "more lines")
+        words = _("{more_lines}. Each environment’s own page has its lines.", more_lines=counted)
         lines[_MOST_LINES:] = [VersionLine(_("Further frameworks of environments"), "neutral", words)]
     return tuple(lines)
 

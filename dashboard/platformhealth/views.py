@@ -36,7 +36,7 @@ def api_checks(request: HttpRequest) -> HttpResponse:
     """Show the newest run, and when earlier ones were."""
     if not may_observe(request.user):
         raise PermissionDenied(_("Only operators, auditors and admins can see the checks of the API."))
-    runs = [api_check_page(one) for one in ApiCheckRun.objects.filter(data_plane=LOCAL).order_by("-pk")[:_SHOWN]]
+    runs = [api_check_page(run) for run in ApiCheckRun.objects.filter(data_plane=LOCAL).order_by("-pk")[:_SHOWN]]
     context = {
         "run": runs[0] if runs else None,
         "earlier": runs[1:],

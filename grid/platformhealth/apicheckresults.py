@@ -1,5 +1,6 @@
 """What a check of the cluster's API has found; pure."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -36,7 +37,7 @@ class ApiCheckResult(msgspec.Struct, frozen=True):
 
 def summary(results: Sequence[ApiCheckResult]) -> str:
     """Return for example "18 passed, 1 failed, 2 not run"."""
-    counted = {word: sum(one.outcome == word for one in results) for word in ("passed", "failed", "no right")}
+    counted = Counter(result.outcome for result in results)
     parts = [_("{checks} passed", checks=plural(counted["passed"], "check", "checks"))]
     if counted["failed"]:
         parts.append(_("{checks} failed", checks=counted["failed"]))

@@ -49,7 +49,7 @@ class PlatformKeeper:
 
     async def run_once(self) -> None:
         context = self._context
-        found = await self._reader.look(context.events.values())
+        reading = await self._reader.read(context.events.values())
         versions = await self._versions.lines()
         began = context.monotonic()
         await context.database(records.ping)
@@ -57,7 +57,7 @@ class PlatformKeeper:
         now, tasks = context.clock(), self._records()
         receiver = lights.log_receiver(self._shipping.state if self._shipping is not None else None, now)
         ours = (light, receiver, taskhealth.light(tasks, now))
-        await context.database(records.record, context.target.data_plane, found, ours, now, versions, tasks)
+        await context.database(records.record, context.target.data_plane, reading, ours, now, versions, tasks)
 
 
 def watched(namespace: str) -> Watched:

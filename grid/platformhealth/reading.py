@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, TypeVar
 
 import yaml
@@ -63,12 +64,7 @@ class PlatformReader:
     """Reads a cluster; keeps only when each Lease was seen to change last."""
 
     def __init__(
-        self,
-        api: KubeApi,
-        watched: Watched,
-        *,
-        clock: Callable[[], datetime],
-        monotonic: Callable[[], float],
+        self, api: KubeApi, watched: Watched, *, clock: Callable[[], datetime], monotonic: Callable[[], float]
     ) -> None:
         self._api = api
         self._watched = watched
@@ -78,33 +74,32 @@ class PlatformReader:
         self._spent: list[float] = []
         self._errors: list[str] = []
 
-    async def look(self, events: Iterable[Event]) -> PlatformLook:
+    async def read(self, events: Iterable[Event]) -> PlatformLook:
         """Read everything once; `events` are those of the executions' namespace."""
         self._spent, self._errors = [], []
         watched, troubles = self._watched, self._recent(events)
         checks = await self._checks()
         namespaces = dict.fromkeys(filter(None, (KUBE_SYSTEM, watched.own_namespace, watched.ingress_namespace)))
-        found = {one: await self._workloads(one) for one in namespaces}
-        claims = await self._try(read_all(self._api, VOLUME_CLAIMS, VolumeClaim, namespace=watched.namespace), "")
-        pending = frozenset(
-            one.metadata.name for one in (claims if isinstance(claims, list) else ()) if one.status.phase == "Pending"
-        )
+        workloads = {namespace: await self._workloads(namespace) for namespace in namespaces}
+        listed = await self._try(read_all(self._api, VOLUME_CLAIMS, VolumeClaim, namespace=watched.namespace), "")
+        claims = listed if isinstance(listed, list) else []
+        pending = frozenset(claim.metadata.name for claim in claims if claim.status.phase == "Pending")
         judged = (
-            lights.dns(found[KUBE_SYSTEM], await watched.lookup() if watched.lookup else None),
-            lights.lease("scheduler", await self._lease("kube-scheduler")),
-            lights.lease("controller-manager", await self._lease("kube-controller-manager")),
+            lights.dns(workloads[KUBE_SYSTEM], await watched.lookup() if watched.lookup else None),
+            lights.scheduler(await self._lease("kube-scheduler")),
+            lights.controller_manager(await self._lease("kube-controller-manager")),
             lights.autoscaler(await self._autoscaler()),
             lights.metrics(await self._metrics()),
             lights.registry(troubles),
             lights.storage(troubles, pending),
-            lights.ingress(bool(watched.ingress_namespace), found.get(watched.ingress_namespace, ())),
-            lights.proxies(found[watched.own_namespace], await watched.connect() if watched.connect else None),
+            lights.ingress(bool(watched.ingress_namespace), workloads.get(watched.ingress_namespace, ())),
+            lights.proxies(workloads[watched.own_namespace], await watched.connect() if watched.connect else None),
         )
         answers = ServerAnswers(max(self._spent, default=0.0), len(self._spent), tuple(self._errors), checks)
-        unread = {name: one.why for name, one in found.items() if isinstance(one, Unread)}
+        unread = {name: read.why for name, read in workloads.items() if isinstance(read, Unread)}
         return PlatformLook(
             lights=(lights.api_server(answers), *judged),
-            workloads=tuple(one for many in found.values() if not isinstance(many, Unread) for one in many),
+            workloads=tuple(chain.from_iterable(read for read in workloads.values() if not isinstance(read, Unread))),
             troubles=tuple(
                 _("Namespace {namespace} is not shown: {why}", namespace=name, why=why) for name, why in unread.items()
             ),
@@ -113,9 +108,9 @@ class PlatformReader:
     def _recent(self, events: Iterable[Event]) -> list[WarningEvent]:
         since = self._clock() - RECENT
         return [
-            WarningEvent(one.reason, one.involved_object.name, one.message)
-            for one in events
-            if one.type == "Warning" and one.last_seen is not None and one.last_seen >= since
+            WarningEvent(event.reason, event.involved_object.name, event.message)
+            for event in events
+            if event.type == "Warning" and event.last_seen is not None and event.last_seen >= since
         ]
 
     async def _try(self, asked: Awaitable[T], rule: str) -> T | Unread | None:
@@ -126,7 +121,7 @@ class PlatformReader:
         except NotFound:
             return None
         except NotAllowed:
-            return Unread(_("the controller may not read it. Add the rule: {rule}", rule=rule))
+            return _forbidden(rule)
         except ClusterUnavailable as error:
             self._errors.append(str(error))
             return Unread(_NO_ANSWER)
@@ -149,21 +144,21 @@ class PlatformReader:
         pods = await self._try(read_all(self._api, PODS, Pod, namespace=namespace), _rule(PODS, "list", namespace))
         if isinstance(pods, Unread):
             return pods
-        found: list[Workload] = []
+        workloads: list[Workload] = []
         for resource in (DEPLOYMENTS, DAEMON_SETS):
             asked = self._api.list_page(resource, namespace=namespace, limit=LONGEST_LIST)
             body = await self._try(asked, _rule(resource, "list", namespace))
             if isinstance(body, Unread):
                 return body
-            found += [workload(resource.kind, one, pods or ()) for one in (decoded(body) if body else ())]
-        return found
+            workloads += [workload(resource.kind, each, pods or ()) for each in (decoded(body) if body else ())]
+        return workloads
 
     async def _lease(self, name: str) -> Heartbeat | Unread | None:
         asked = self._api.get(LEASES, name, namespace=KUBE_SYSTEM)
-        found = await self._try(asked, _rule(LEASES, "get", KUBE_SYSTEM))
-        if found is None or isinstance(found, Unread):
-            return found
-        spec = found.get("spec", {})
+        lease = await self._try(asked, _rule(LEASES, "get", KUBE_SYSTEM))
+        if lease is None or isinstance(lease, Unread):
+            return lease
+        spec = lease.get("spec", {})
         return self._heartbeat(name, str(spec.get("renewTime")), str(spec.get("holderIdentity") or ""))
 
     def _heartbeat(self, name: str, value: str, holder: str = "") -> Heartbeat:
@@ -175,10 +170,10 @@ class PlatformReader:
 
     async def _autoscaler(self) -> AutoscalerReport | Unread | None:
         asked = self._api.get(CONFIG_MAPS, AUTOSCALER_STATUS, namespace=AUTOSCALER_NAMESPACE)
-        found = await self._try(asked, _rule(CONFIG_MAPS, "get", AUTOSCALER_NAMESPACE))
-        if found is None or isinstance(found, Unread):
-            return found
-        text = str(found.get("data", {}).get("status", ""))
+        status = await self._try(asked, _rule(CONFIG_MAPS, "get", AUTOSCALER_NAMESPACE))
+        if status is None or isinstance(status, Unread):
+            return status
+        text = str(status.get("data", {}).get("status", ""))
         return AutoscalerReport(autoscaler_health(text), self._heartbeat(AUTOSCALER_STATUS, text))
 
     async def _metrics(self) -> str | Unread | None:
@@ -188,12 +183,7 @@ class PlatformReader:
         except NotFound:
             return None
         except NotAllowed:
-            return Unread(
-                _(
-                    "the controller may not read it. Add the rule: {rule}",
-                    rule=_rule(POD_METRICS, "list", namespace),
-                )
-            )
+            return _forbidden(_rule(POD_METRICS, "list", namespace))
         except GridError as error:
             return str(error)
         return ""
@@ -206,6 +196,10 @@ def autoscaler_health(text: str) -> str:
         return str(report["clusterWide"]["health"]["status"])
     except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError):
         return ""
+
+
+def _forbidden(rule: str) -> Unread:
+    return Unread(_("the controller may not read it. Add the rule: {rule}", rule=rule))
 
 
 def _rule(resource: Resource, verb: str, namespace: str) -> str:

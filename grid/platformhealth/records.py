@@ -24,7 +24,7 @@ def ping() -> None:
 
 def record(
     data_plane: str,
-    look: PlatformLook,
+    reading: PlatformLook,
     ours: Sequence[Light],
     now: datetime,
     versions: Sequence[VersionLine] = (),
@@ -33,7 +33,7 @@ def record(
     """Store the look, with the lights of what the controller itself asks, and how its periodic tasks go.
 
     Two controllers at once store one after the other, and begin each incident once."""
-    lights = (*look.lights, *ours)
+    lights = (*reading.lights, *ours)
     with transaction.atomic():
         report, is_first = PlatformReport.objects.select_for_update().get_or_create(
             pk=data_plane, defaults={"checked_at": now}
@@ -43,8 +43,8 @@ def record(
         _turn(data_plane, report, lights, now)
         report.checked_at = now
         report.lights = msgspec.to_builtins(lights)
-        report.workloads = msgspec.to_builtins(look.workloads)
-        report.troubles = list(look.troubles)
+        report.workloads = msgspec.to_builtins(reading.workloads)
+        report.troubles = list(reading.troubles)
         report.versions = msgspec.to_builtins(versions)
         report.tasks = msgspec.to_builtins(tasks)
         report.save()

@@ -28,16 +28,16 @@ class VersionReader:
     async def lines(self) -> tuple[VersionLine, ...]:
         if self._monotonic() - self._read_at < PERIOD_SECONDS:
             return self._lines
-        found = await read_versions(self._api)
-        for line in set(found).difference(self._lines):
+        lines = await read_versions(self._api)
+        for line in set(lines).difference(self._lines):
             if line.severity == "problem":
                 logger.warning("incompatible version of=%s: %s", line.subject, line.sentence)
-        if found[:1] != self._lines[:1]:
-            logger.info("versions: %s", found[0].sentence)
-        self._lines = found
-        if all(line.severity != "wait" for line in found):
+        if lines[:1] != self._lines[:1]:
+            logger.info("versions: %s", lines[0].sentence)
+        self._lines = lines
+        if all(line.severity != "wait" for line in lines):
             self._read_at = self._monotonic()
-        return found
+        return lines
 
 
 async def read_versions(api: KubeApi) -> tuple[VersionLine, ...]:
@@ -56,7 +56,7 @@ async def read_versions(api: KubeApi) -> tuple[VersionLine, ...]:
         except GridError:
             continue
         else:
-            served[group_version] = frozenset(str(one.get("name")) for one in answer.get("resources") or ())
+            served[group_version] = frozenset(str(each.get("name")) for each in answer.get("resources") or ())
     return version_lines(server, client_version(), served)
 
 

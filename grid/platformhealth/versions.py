@@ -88,23 +88,23 @@ class VersionLine(msgspec.Struct, frozen=True):
 
 def minor_of(version: str) -> int | None:
     """Return the minor version of Kubernetes 1, such as 36 of "v1.36.2+k3s1"; None of anything else."""
-    found = _VERSION.match(version)
-    return int(found[2]) if found and found[1] == "1" else None
+    numbers = _VERSION.match(version)
+    return int(numbers[2]) if numbers and numbers[1] == "1" else None
 
 
 def version_lines(server: str, client: str, served: Mapping[str, frozenset[str] | None]) -> tuple[VersionLine, ...]:
     """Compare the server's version and our client's, and what we use with what is served: the resources by group and version, None
     where the server has no such version. A version that is missing in `served` could not be asked for."""
     minor = minor_of(server)
-    cluster = (
-        VersionLine(_("Cluster"), "ok", _("Kubernetes {server}.", server=server)) if minor else _unknown_cluster(server)
-    )
-    return (cluster, *_skew(minor, client), *_sidecars(minor), *(_api(one, minor, served) for one in USED))
+    apis = (_api(used, minor, served) for used in USED)
+    return (_cluster(server, minor), *_skew(minor, client), *_sidecars(minor), *apis)
 
 
-def _unknown_cluster(server: str) -> VersionLine:
-    said = _("It calls itself {server}.", server=server) if server else _("It did not answer at /version.")
-    return VersionLine(_("Cluster"), "wait", _("Version not known. {reason}", reason=said))
+def _cluster(server: str, minor: int | None) -> VersionLine:
+    if minor:
+        return VersionLine(_("Cluster"), "ok", _("Kubernetes {server}.", server=server))
+    reason = _("It calls itself {server}.", server=server) if server else _("It did not answer at /version.")
+    return VersionLine(_("Cluster"), "wait", _("Version not known. {reason}", reason=reason))
 
 
 def _skew(minor: int | None, client: str) -> tuple[VersionLine, ...]:
@@ -114,14 +114,8 @@ def _skew(minor: int | None, client: str) -> tuple[VersionLine, ...]:
         return ()
     subject, skew = _("Kubernetes client"), abs(int(major) - minor)
     if skew <= MOST_SKEW:
-        return (
-            VersionLine(
-                subject,
-                "ok",
-                _("Version {client}, generated from Kubernetes 1.{major}.", client=client, major=major),
-                _SKEW,
-            ),
-        )
+        words = _("Version {client}, generated from Kubernetes 1.{major}.", client=client, major=major)
+        return (VersionLine(subject, "ok", words, _SKEW),)
     words = _(
         "Version {client} is generated from Kubernetes 1.{major}, {skew} minor versions from the cluster; kubectl’s rule is one. "
         "Only credentials are read with it. If logging in fails, install a version of Compute Grid with a closer one.",
@@ -147,19 +141,14 @@ def _api(used: UsedApi, minor: int | None, served: Mapping[str, frozenset[str] |
     if used.group_version not in served:
         return VersionLine(subject, "wait", _("Not known: the API server did not say whether it has it."), used.source)
     names = served[used.group_version] or frozenset()
-    lacking = [name for name in used.resources if name not in names]
-    if lacking:
+    if lacking := ", ".join(name for name in used.resources if name not in names):
         severity: Severity = "neutral" if used.is_optional else "problem"
         since = _(" Kubernetes has it since 1.{since}.", since=used.since) if used.since else ""
-        return VersionLine(
-            subject,
-            severity,
-            _("Not served: {lacking}. {without}{since}", lacking=", ".join(lacking), without=used.without, since=since),
-            used.source,
-        )
+        words = _("Not served: {lacking}. {without}{since}", lacking=lacking, without=used.without, since=since)
+        return VersionLine(subject, severity, words, used.source)
     if used.deprecated is not None and minor is not None and minor >= used.deprecated:
         words = _(
             "Served, and deprecated since 1.{deprecated}. {instead}", deprecated=used.deprecated, instead=used.instead
-        ).strip()
-        return VersionLine(subject, "neutral", words, used.source)
+        )
+        return VersionLine(subject, "neutral", words.strip(), used.source)
     return VersionLine(subject, "ok", _("Served."), used.source)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from grid.kube.objects import Metadata, Pod
+from grid.kube.objects import Metadata, Pod, is_ready
 from grid.kube.slim import Slim
 from grid.platformhealth.facts import PlatformPod, Workload
 
@@ -46,21 +46,21 @@ class _List(Slim, frozen=True, kw_only=True):
     items: tuple[Controlled, ...] | None = None
 
 
-def workload(kind: str, found: Controlled, pods: Iterable[Pod]) -> Workload:
+def workload(kind: str, controlled: Controlled, pods: Iterable[Pod]) -> Workload:
     """Return it with those of the pods that its selector names. A DaemonSet notes no time of a change: its newest pod tells it."""
-    selector = found.spec.selector.match_labels
-    own = [pod for pod in pods if pod.metadata.namespace == found.metadata.namespace and _has(pod, selector)]
+    meta, spec, status = controlled.metadata, controlled.spec, controlled.status
+    own = [pod for pod in pods if pod.metadata.namespace == meta.namespace and _has(pod, spec.selector.match_labels)]
     is_deployment = kind == "Deployment"
-    changes = [one.last_update_time for one in found.status.conditions if one.type == "Progressing"]
+    changes = [change.last_update_time for change in status.conditions if change.type == "Progressing"]
     times = changes if is_deployment else [pod.metadata.creation_timestamp for pod in own]
     return Workload(
         kind=kind,
-        namespace=found.metadata.namespace,
-        name=found.metadata.name,
-        ready=found.status.ready_replicas if is_deployment else found.status.number_ready,
-        wanted=found.spec.replicas if is_deployment else found.status.desired_number_scheduled,
-        changed_at=max(filter(None, times), default=found.metadata.creation_timestamp),
-        labels=found.metadata.labels,
+        namespace=meta.namespace,
+        name=meta.name,
+        ready=status.ready_replicas if is_deployment else status.number_ready,
+        wanted=spec.replicas if is_deployment else status.desired_number_scheduled,
+        changed_at=max(filter(None, times), default=meta.creation_timestamp),
+        labels=meta.labels,
         pods=tuple(sorted(map(_pod, own), key=_badness)[:MOST_PODS]),
         more_pods=max(0, len(own) - MOST_PODS),
     )
@@ -77,13 +77,13 @@ def _badness(pod: PlatformPod) -> tuple[bool, float, str]:
 
 def _pod(pod: Pod) -> PlatformPod:
     statuses = pod.status.container_statuses
-    ends = [one.last_state.terminated.finished_at for one in statuses if one.last_state.terminated is not None]
-    waits = [one.state.waiting.reason for one in statuses if one.state.waiting is not None]
+    ends = [status.last_state.terminated.finished_at for status in statuses if status.last_state.terminated is not None]
+    waits = [status.state.waiting.reason for status in statuses if status.state.waiting is not None]
     return PlatformPod(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
-        is_ready=any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions),
-        restarts=sum(one.restart_count for one in statuses),
+        is_ready=is_ready(pod),
+        restarts=sum(status.restart_count for status in statuses),
         restarted_at=max(filter(None, ends), default=None),
         waits_for=next(iter(waits), ""),
     )

@@ -18,7 +18,7 @@ from grid.kube.resources import ACCESS_REVIEWS, CONFIG_MAPS, LEASES, NAMESPACES,
 from grid.models import ApiCheckRun, AuditEntry
 from grid.platformhealth.apicheckresults import NeededRight
 from grid.platformhealth.apichecks import apicheckruns, keeper
-from grid.platformhealth.apichecks.base import ApiCheck, check
+from grid.platformhealth.apichecks.base import ApiCheck
 from grid.platformhealth.apichecks.checks import CHECKS
 from grid.platformhealth.apichecks.keeper import STOPPED, ApiCheckKeeper
 from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch, until
@@ -28,7 +28,7 @@ from tests.support.shop import NOW
 
 NAMESPACE = "compute-grid"
 # The fake has no controller that makes ReplicaSets, and reviews no access.
-NO_CONTROLLERS = [one for one in CHECKS if one.key not in ("deployments", "access-review")]
+NO_CONTROLLERS = [check for check in CHECKS if check.key not in ("deployments", "access-review")]
 pytestmark = pytest.mark.django_db
 
 
@@ -36,9 +36,9 @@ async def database(work: Any, /, *args: Any, **kwargs: Any) -> Any:
     return await sync_to_async(work)(*args, **kwargs)
 
 
-def look(cluster: FakeCluster, checks: Sequence[ApiCheck] = NO_CONTROLLERS) -> None:
+def run_once(cluster: FakeCluster, checks: Sequence[ApiCheck] = NO_CONTROLLERS) -> None:
     target = LaunchTarget("local", NAMESPACE, token=lambda id: "", front_key=lambda id: "")
-    look_once = ApiCheckKeeper(
+    api_checks = ApiCheckKeeper(
         cluster,
         database,
         target,
@@ -46,7 +46,7 @@ def look(cluster: FakeCluster, checks: Sequence[ApiCheck] = NO_CONTROLLERS) -> N
         monotonic=lambda: 0.0,
         checks=checks,
     )
-    async_to_sync(look_once.run_once)()
+    async_to_sync(api_checks.run_once)()
 
 
 def ask(people: People, *, is_shared: bool = False) -> ApiCheckRun:
@@ -58,11 +58,11 @@ def again(run: ApiCheckRun) -> ApiCheckRun:
 
 
 def outcomes(run: ApiCheckRun) -> dict[str, str]:
-    return {one["key"]: one["outcome"] for one in again(run).results}
+    return {result["key"]: result["outcome"] for result in again(run).results}
 
 
 def namespaces(cluster: FakeCluster) -> set[str]:
-    return {one["metadata"]["name"] for one in cluster.objects(NAMESPACES)} - {"default"}
+    return {space["metadata"]["name"] for space in cluster.objects(NAMESPACES)} - {"default"}
 
 
 @pytest.fixture
@@ -76,16 +76,16 @@ def cluster() -> FakeCluster:
 def test_a_run_checks_all_and_leaves_nothing(cluster: FakeCluster, people: People, is_shared: bool) -> None:
     run = ask(people, is_shared=is_shared)
     assert AuditEntry.objects.get(object_type="apicheckrun").actor == people.admin
-    look(cluster)
+    run_once(cluster)
     run = again(run)
     assert (run.ended_at, run.is_clean, run.trouble) == (NOW, True, "")
-    assert {one["key"]: one["words"] for one in run.results if one["outcome"] != "passed"} == {}
+    assert {result["key"]: result["words"] for result in run.results if result["outcome"] != "passed"} == {}
     assert run.namespace == NAMESPACE if is_shared else run.namespace.startswith("compute-grid-api-check-")
     assert namespaces(cluster) == {NAMESPACE}
-    left = [one["metadata"]["name"] for kind in (CONFIG_MAPS, SECRETS, PODS, LEASES) for one in cluster.objects(kind)]
+    left = [obj["metadata"]["name"] for kind in (CONFIG_MAPS, SECRETS, PODS, LEASES) for obj in cluster.objects(kind)]
     assert left == []
     asked = len(cluster.requests)
-    look(cluster)
+    run_once(cluster)
     assert len(cluster.requests) == asked + 1  # whether there are forgotten namespaces
 
 
@@ -93,7 +93,7 @@ def test_check_runs_are_exclusive_and_sequential(cluster: FakeCluster, people: P
     ask(people)
     with pytest.raises(Rejected, match="has not ended yet"):
         ask(people)
-    look(cluster, ())
+    run_once(cluster, ())
     ask(people)
     assert AuditEntry.objects.filter(object_type="apicheckrun").count() == 2
 
@@ -101,12 +101,12 @@ def test_check_runs_are_exclusive_and_sequential(cluster: FakeCluster, people: P
 def test_missing_namespace_right_offers_the_shared_namespace(cluster: FakeCluster, people: People) -> None:
     cluster.forbidden[NAMESPACES] = 'namespaces is forbidden: User "controller" cannot create resource "namespaces"'
     run = ask(people)
-    look(cluster)
+    run_once(cluster)
     run = again(run)
     assert run.needs_shared and run.is_clean and run.ended_at == NOW
     assert run.trouble.startswith("The controller may not create namespaces: namespaces is forbidden")
     shared = ask(people, is_shared=True)
-    look(cluster)
+    run_once(cluster)
     assert set(outcomes(shared).values()) == {"passed"}
 
 
@@ -128,14 +128,14 @@ def test_object_that_could_not_be_removed_is_not_created(
 ) -> None:
     cluster.forbidden[CONFIG_MAPS] = "configmaps is forbidden"
     run = ask(people, is_shared=True)
-    look(cluster)
+    run_once(cluster)
     assert outcomes(run)["objects"] == "no right"
-    assert [one for kind in (SECRETS, PODS, LEASES) for one in cluster.objects(kind)] == []
+    assert [obj for kind in (SECRETS, PODS, LEASES) for obj in cluster.objects(kind)] == []
     assert "could not be removed: configmaps is forbidden" in again(run).trouble
 
     without(cluster, monkeypatch, "delete", "namespaces")
     run = ask(people)
-    look(cluster)
+    run_once(cluster)
     assert again(run).needs_shared and namespaces(cluster) == {NAMESPACE}
     assert again(run).trouble.endswith(f"Missing in {run.namespace}: delete namespaces.")
 
@@ -143,7 +143,7 @@ def test_object_that_could_not_be_removed_is_not_created(
 def test_foreign_namespace_of_same_name_is_not_deleted(cluster: FakeCluster, people: People) -> None:
     run = ask(people)
     cluster.put(NAMESPACES, {"metadata": {"name": run.namespace}})
-    look(cluster)
+    run_once(cluster)
     assert namespaces(cluster) == {NAMESPACE, run.namespace}
     run = again(run)
     assert run.is_clean and run.results == []
@@ -160,7 +160,7 @@ def test_refused_removal_is_reported_and_blocks_no_later_run(
     cluster.put(NAMESPACES, {"metadata": {"name": "compute-grid-api-check-old", "labels": {API_CHECK: NAMESPACE}}})
     for _ in range(2):
         run = ask(people)
-        look(cluster, ())
+        run_once(cluster, ())
         run = again(run)
         assert (run.ended_at, run.is_clean) == (NOW, True)
         assert run.trouble == f"What the checks have made in {run.namespace} could not be removed: A webhook says no."
@@ -175,7 +175,7 @@ def test_a_run_ends_when_the_api_server_hangs(
     monkeypatch.setattr(cluster, "create", hang)
     monkeypatch.setattr(keeper, "LONGEST_SECONDS", 0.0)
     run = ask(people)
-    look(cluster)
+    run_once(cluster)
     run = again(run)
     assert (run.ended_at, run.is_clean) == (NOW, True) and run.trouble.startswith("The checks did not end within")
 
@@ -187,22 +187,22 @@ def test_leftovers_of_stopped_controller_are_removed_by_next(cluster: FakeCluste
         raise SystemExit
 
     with pytest.raises(SystemExit):
-        look(cluster, [*NO_CONTROLLERS[:3], check("killed", "Killed", killed)])
+        run_once(cluster, [*NO_CONTROLLERS[:3], ApiCheck("killed", "Killed", killed)])
     assert again(run).ended_at is None and namespaces(cluster) == {NAMESPACE, run.namespace}
     cluster.available = False
     with pytest.raises(ClusterUnavailable):
-        look(cluster)
+        run_once(cluster)
     cluster.available = True
-    look(cluster)
+    run_once(cluster)
     run = again(run)
     assert (run.trouble, run.is_clean, len(run.results)) == (STOPPED, True, 3)
     assert namespaces(cluster) == {NAMESPACE}
 
     shared = ask(people, is_shared=True)
     with pytest.raises(SystemExit):
-        look(cluster, [*NO_CONTROLLERS[:4], check("killed", "Killed", killed)])
+        run_once(cluster, [*NO_CONTROLLERS[:4], ApiCheck("killed", "Killed", killed)])
     assert cluster.objects(PODS) != []
-    look(cluster)
+    run_once(cluster)
     assert again(shared).is_clean and cluster.objects(PODS) == [] and cluster.objects(CONFIG_MAPS) == []
 
 
@@ -214,7 +214,7 @@ def test_only_namespaces_of_forgotten_checks_are_removed(cluster: FakeCluster) -
         ("somebodys", NAMESPACE),
     ):
         cluster.put(NAMESPACES, {"metadata": {"name": name, "labels": {API_CHECK: label}}})
-    look(cluster)
+    run_once(cluster)
     assert namespaces(cluster) == {NAMESPACE, "other-api-check-old", "compute-grid-api-check-mine", "somebodys"}
 
 
@@ -238,18 +238,18 @@ def test_each_end_of_a_check_is_told_in_words(cluster: FakeCluster, people: Peop
         return False
 
     checks = [
-        check("failed", "Failed", raising(CheckFailed("It did another thing."))),
-        check("refused", "Refused", raising(NotAllowed("pods is forbidden"))),
-        check("away", "Away", raising(ClusterUnavailable("It does not answer."))),
-        check("strange", "Strange", raising(KeyError("metadata"))),
-        check("none", "None", raising(AttributeError("'NoneType' object has no attribute 'get'"))),
-        check("nul", "NUL", raising(NotAllowed("a\0b"))),  # PostgreSQL stores none
-        check("late", "Late", late),
-        check("stuck", "Stuck", stuck, seconds=0.0),
+        ApiCheck("failed", "Failed", raising(CheckFailed("It did another thing."))),
+        ApiCheck("refused", "Refused", raising(NotAllowed("pods is forbidden"))),
+        ApiCheck("away", "Away", raising(ClusterUnavailable("It does not answer."))),
+        ApiCheck("strange", "Strange", raising(KeyError("metadata"))),
+        ApiCheck("none", "None", raising(AttributeError("'NoneType' object has no attribute 'get'"))),
+        ApiCheck("nul", "NUL", raising(NotAllowed("a\0b"))),  # PostgreSQL stores none
+        ApiCheck("late", "Late", late),
+        ApiCheck("stuck", "Stuck", stuck, seconds=0.0),
     ]
     run = ask(people)
-    look(cluster, checks)
-    assert [(one["key"], one["outcome"], one["words"]) for one in again(run).results] == [
+    run_once(cluster, checks)
+    assert [(result["key"], result["outcome"], result["words"]) for result in again(run).results] == [
         ("failed", "failed", "It did another thing."),
         ("refused", "no right", "pods is forbidden"),
         ("away", "failed", "It does not answer."),
@@ -266,8 +266,8 @@ def test_check_without_right_is_skipped_and_right_is_named(
 ) -> None:
     without(cluster, monkeypatch, "create", "pods")
     run = ask(people, is_shared=True)
-    look(cluster, [one for one in CHECKS if one.key in ("objects", "dry-run", "eviction")])
-    assert [(one["key"], one["outcome"]) for one in again(run).results] == [
+    run_once(cluster, [check for check in CHECKS if check.key in ("objects", "dry-run", "eviction")])
+    assert [(result["key"], result["outcome"]) for result in again(run).results] == [
         ("objects", "passed"),
         ("dry-run", "no right"),
         ("eviction", "no right"),
@@ -281,10 +281,10 @@ def test_deployed_controller_lacks_only_rights_named_in_docs() -> None:
     mine = {"compute-grid-controller", "compute-grid-controller-nodes"}
     rules = [
         rule
-        for one in documents
-        if one["kind"] in ("Role", "ClusterRole") and one["metadata"]["name"] in mine
-        if one["metadata"].get("namespace", NAMESPACE) == NAMESPACE
-        for rule in one["rules"]
+        for document in documents
+        if document["kind"] in ("Role", "ClusterRole") and document["metadata"]["name"] in mine
+        if document["metadata"].get("namespace", NAMESPACE) == NAMESPACE
+        for rule in document["rules"]
         if "resourceNames" not in rule
     ]
     granted = {
@@ -294,7 +294,7 @@ def test_deployed_controller_lacks_only_rights_named_in_docs() -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    missing = {one.key: [str(right) for right in one.rights if right not in granted] for one in CHECKS}
+    missing = {check.key: [str(right) for right in check.rights if right not in granted] for check in CHECKS}
     assert {key: rights for key, rights in missing.items() if rights} == {
         "jobs": ["create jobs.batch"],
         "leases": ["update leases.coordination.k8s.io"],

@@ -39,12 +39,12 @@ STATES: dict[str, Light] = {
     "dns: no server seen": lights.dns([workload("metrics-server", 1)], None),
     "dns: only a lookup": lights.dns([], ""),
     "dns: no right": lights.dns(FORBIDDEN, ""),
-    "scheduler: well": lights.lease("scheduler", BEAT),
-    "scheduler: seen once": lights.lease("scheduler", Heartbeat(None)),
-    "scheduler: silent": lights.lease("scheduler", Heartbeat(61.0)),
-    "scheduler: no lease": lights.lease("scheduler", None),
-    "scheduler: no right": lights.lease("scheduler", FORBIDDEN),
-    "controller manager: silent": lights.lease("controller-manager", Heartbeat(61.0)),
+    "scheduler: well": lights.scheduler(BEAT),
+    "scheduler: seen once": lights.scheduler(Heartbeat(None)),
+    "scheduler: silent": lights.scheduler(Heartbeat(61.0)),
+    "scheduler: no lease": lights.scheduler(None),
+    "scheduler: no right": lights.scheduler(FORBIDDEN),
+    "controller manager: silent": lights.controller_manager(Heartbeat(61.0)),
     "autoscaler: well": lights.autoscaler(AutoscalerReport("Healthy", BEAT)),
     "autoscaler: ill": lights.autoscaler(AutoscalerReport("Unhealthy", BEAT)),
     "autoscaler: silent": lights.autoscaler(AutoscalerReport("Healthy", Heartbeat(600.0))),
@@ -80,7 +80,7 @@ STATES: dict[str, Light] = {
 
 
 def test_lights_word_each_state_and_next_step() -> None:
-    words = "\n".join(f"{state}\n  {one.severity} {one.sentence}" for state, one in STATES.items())
+    words = "\n".join(f"{state}\n  {light.severity} {light.sentence}" for state, light in STATES.items())
     assert_golden("platform-lights", words, ending="txt")
 
 
@@ -106,13 +106,13 @@ def story(*severities: str) -> list[str]:
     """Judge one look after another, half a minute apart; + for an incident that begins, - for one that ends, with its minute."""
     streaks: dict[str, Streak] = {}
     unended: set[str] = set()
-    told = []
+    turns = []
     for number, severity in enumerate(severities):
         judged = judge([light(severity)], streaks, unended, NOW + number * timedelta(seconds=30))
         streaks = judged.streaks
-        unended = (unended | {one.light.key for one in judged.begun}) - {one.light.key for one in judged.ended}
-        told += [f"+{one.at - NOW}" for one in judged.begun] + [f"-{one.at - NOW}" for one in judged.ended]
-    return told
+        unended = (unended | {turn.light.key for turn in judged.begun}) - {turn.light.key for turn in judged.ended}
+        turns += [f"+{turn.at - NOW}" for turn in judged.begun] + [f"-{turn.at - NOW}" for turn in judged.ended]
+    return turns
 
 
 def test_incident_spans_from_first_bad_to_first_good_check() -> None:
@@ -128,15 +128,15 @@ def test_unknown_state_neither_begins_nor_ends_incident() -> None:
     assert story("problem", "wait", "wait", "problem", "wait", "wait", "ok", "ok") == ["+0:00:00", "-0:03:00"]
 
 
-EVERYTHING = {one.group_version: frozenset[str]() for one in USED}
+EVERYTHING = {used.group_version: frozenset[str]() for used in USED}
 EVERYTHING |= {
-    name: frozenset(resource for one in USED if one.group_version == name for resource in one.resources)
+    name: frozenset(resource for used in USED if used.group_version == name for resource in used.resources)
     for name in EVERYTHING
 }
 
 
-def told(*lines: VersionLine) -> str:
-    return "\n".join(f"{one.severity} {one.subject}: {one.sentence}" for one in lines if one.severity != "ok")
+def words_of(*lines: VersionLine) -> str:
+    return "\n".join(f"{line.severity} {line.subject}: {line.sentence}" for line in lines if line.severity != "ok")
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def told(*lines: VersionLine) -> str:
 def test_versions_say_what_the_cluster_lacks_and_deprecates(
     case: str, server: str, served: dict[str, frozenset[str] | None]
 ) -> None:
-    assert_golden(f"platform-versions-{case}", told(*version_lines(server, "37.0.2", served)), ending="txt")
+    assert_golden(f"platform-versions-{case}", words_of(*version_lines(server, "37.0.2", served)), ending="txt")
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_the_minor_version_is_read_as_distributions_write_it(version: str, minor
 def test_client_may_differ_by_a_minor_version_from_server() -> None:
     def severity(client: str) -> list[str]:
         lines = version_lines("v1.36.2", client, EVERYTHING)
-        return [one.severity for one in lines if one.subject == "Kubernetes client"]
+        return [line.severity for line in lines if line.subject == "Kubernetes client"]
 
-    assert [severity(one) for one in ("35.0.0", "36.0.1", "37.0.2", "34.1.0", "", "x")] == [
+    assert [severity(version) for version in ("35.0.0", "36.0.1", "37.0.2", "34.1.0", "", "x")] == [
         ["ok"],
         ["ok"],
         ["ok"],

@@ -35,12 +35,12 @@ def reader(cluster: FakeCluster, clock: Clock) -> PlatformReader:
     return PlatformReader(cluster, watched, clock=lambda: NOW, monotonic=lambda: clock.seconds)
 
 
-def look(one: PlatformReader, *events: Event) -> PlatformLook:
-    return async_to_sync(one.look)(events)
+def read(platform: PlatformReader, *events: Event) -> PlatformLook:
+    return async_to_sync(platform.read)(events)
 
 
-def states(found: PlatformLook) -> dict[str, str]:
-    return {one.key: one.severity for one in found.lights}
+def states(seen: PlatformLook) -> dict[str, str]:
+    return {light.key: light.severity for light in seen.lights}
 
 
 def deployment(name: str, namespace: str, ready: int) -> dict[str, Any]:
@@ -76,11 +76,11 @@ def cluster() -> FakeCluster:
 
 def test_check_finds_lights_and_workloads_with_pods(cluster: FakeCluster) -> None:
     clock = Clock()
-    one = reader(cluster, clock)
-    assert states(look(one))["scheduler"] == "wait"  # read once
+    platform = reader(cluster, clock)
+    assert states(read(platform))["scheduler"] == "wait"  # read once
     clock.seconds = 30
     renew(cluster, "kube-scheduler", at=30)
-    found = look(one)
+    seen = read(platform)
     assert {
         "api-server": "ok",
         "dns": "ok",
@@ -91,8 +91,8 @@ def test_check_finds_lights_and_workloads_with_pods(cluster: FakeCluster) -> Non
         "registry": "ok",
         "ingress": "neutral",
         "proxies": "problem",
-    }.items() <= states(found).items()
-    proxy = next(one for one in found.workloads if one.name == "proxy")
+    }.items() <= states(seen).items()
+    proxy = next(workload for workload in seen.workloads if workload.name == "proxy")
     assert (proxy.ready, proxy.wanted, proxy.changed_at) == (1, 2, NOW)
     assert [(pod.name, pod.restarts, pod.restarted_at) for pod in proxy.pods] == [("proxy-1", 3, NOW)]
 
@@ -102,35 +102,35 @@ def test_worst_of_many_pods_are_kept_and_others_counted(cluster: FakeCluster) ->
         name = f"dns-{number:02}"
         pod = builders.pod(name, namespace="kube-system", node="n1", ready=number != 25, labels={"k8s-app": "kube-dns"})
         cluster.put(PODS, pod)
-    found = next(one for one in look(reader(cluster, Clock())).workloads if one.name == "coredns")
-    assert [pod.name for pod in found.pods[:2]] == ["dns-25", "dns-00"]
-    assert (len(found.pods), found.more_pods) == (20, 10)
+    coredns = next(workload for workload in read(reader(cluster, Clock())).workloads if workload.name == "coredns")
+    assert [pod.name for pod in coredns.pods[:2]] == ["dns-25", "dns-00"]
+    assert (len(coredns.pods), coredns.more_pods) == (20, 10)
 
 
 def test_a_missing_right_is_not_known_and_named(cluster: FakeCluster) -> None:
     cluster.forbidden |= dict.fromkeys((DEPLOYMENTS, LEASES, CONFIG_MAPS), "no")
-    found = look(reader(cluster, Clock()))
+    seen = read(reader(cluster, Clock()))
     for key in ("dns", "scheduler", "autoscaler", "proxies"):
-        assert states(found)[key] == "wait"
-    told = {one.key: one.sentence for one in found.lights}
-    assert "list deployments.apps in kube-system (deploy/access.yaml)" in told["dns"]
-    assert "get leases.coordination.k8s.io in kube-system" in told["scheduler"]
-    assert len(found.troubles) == 2 and found.workloads == ()
+        assert states(seen)[key] == "wait"
+    sentences = {light.key: light.sentence for light in seen.lights}
+    assert "list deployments.apps in kube-system (deploy/access.yaml)" in sentences["dns"]
+    assert "get leases.coordination.k8s.io in kube-system" in sentences["scheduler"]
+    assert len(seen.troubles) == 2 and seen.workloads == ()
 
 
 def test_absent_api_server_is_sole_problem_and_others_unknown(cluster: FakeCluster) -> None:
     cluster.available = False
-    found = states(look(reader(cluster, Clock())))
-    assert found["api-server"] == "problem"
-    assert {found[key] for key in ("dns", "scheduler", "controller-manager", "autoscaler", "proxies")} == {"wait"}
+    lights = states(read(reader(cluster, Clock())))
+    assert lights["api-server"] == "problem"
+    assert {lights[key] for key in ("dns", "scheduler", "controller-manager", "autoscaler", "proxies")} == {"wait"}
 
 
 def test_a_cluster_without_daemon_sets_and_with_failing_checks(cluster: FakeCluster) -> None:
     cluster.unserved.add(DAEMON_SETS)
     cluster.readyz = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n"
-    found = look(reader(cluster, Clock()))
-    assert states(found)["dns"] == "ok"
-    assert "etcd" in found.lights[0].sentence
+    seen = read(reader(cluster, Clock()))
+    assert states(seen)["dns"] == "ok"
+    assert "etcd" in seen.lights[0].sentence
 
 
 def test_only_events_of_the_last_minutes_count(cluster: FakeCluster) -> None:
@@ -140,8 +140,8 @@ def test_only_events_of_the_last_minutes_count(cluster: FakeCluster) -> None:
         about = builders.pod("job-1")
         return decode(builders.event("e", about=about, reason="Failed", message=message, kind="Warning", at=at), Event)
 
-    assert states(look(reader(cluster, Clock()), pull(14)))["registry"] == "problem"
-    assert states(look(reader(cluster, Clock()), pull(16)))["registry"] == "ok"
+    assert states(read(reader(cluster, Clock()), pull(14)))["registry"] == "problem"
+    assert states(read(reader(cluster, Clock()), pull(16)))["registry"] == "ok"
 
 
 def test_a_proxy_that_takes_no_connections_is_told() -> None:
@@ -161,7 +161,8 @@ def incidents() -> list[tuple[str, float, float | None]]:
         return None if at is None else (at - NOW) / timedelta(minutes=1)
 
     return [
-        (one.part, minutes(one.at) or 0.0, minutes(one.ended_at)) for one in PlatformIncident.objects.order_by("at")
+        (incident.part, minutes(incident.at) or 0.0, minutes(incident.ended_at))
+        for incident in PlatformIncident.objects.order_by("at")
     ]
 
 
@@ -201,19 +202,19 @@ def test_ended_incidents_expire_and_open_ones_stay() -> None:
 
 def test_versions_are_queried_hourly_and_missing_ones_reported(cluster: FakeCluster) -> None:
     clock = Clock()
-    one = VersionReader(cluster, monotonic=lambda: clock.seconds)
+    versions_reader = VersionReader(cluster, monotonic=lambda: clock.seconds)
     cluster.available = False
-    assert async_to_sync(one.lines)()[0].severity == "wait"
+    assert async_to_sync(versions_reader.lines)()[0].severity == "wait"
     cluster.available = True  # what was not known is asked for again at once
     cluster.lacking.add("policy/v1")
-    lines = async_to_sync(one.lines)()
+    lines = async_to_sync(versions_reader.lines)()
     assert lines[0].sentence == "Kubernetes v1.36.2."
     assert [line.subject for line in lines if line.severity == "problem"] == ["policy/v1 poddisruptionbudgets"]
     cluster.lacking.clear()
     clock.seconds = 3599
-    assert async_to_sync(one.lines)() == lines
+    assert async_to_sync(versions_reader.lines)() == lines
     clock.seconds = 3601
-    assert not [line for line in async_to_sync(one.lines)() if line.severity == "problem"]
+    assert not [line for line in async_to_sync(versions_reader.lines)() if line.severity == "problem"]
 
 
 @pytest.mark.django_db

@@ -184,12 +184,12 @@ def test_execution_too_long_in_a_state_is_listed(shop: Shop) -> None:
     Execution.objects.filter(pk=waits.pk).update(state=State.DEPLOYING, state_since=NOW)
     Execution.objects.filter(pk=runs.pk).update(state=State.RUNNING, state_since=NOW)
 
-    def found(seconds: float) -> Sequence[str]:
+    def overdue(seconds: float) -> Sequence[str]:
         return ledger.overdue(LOCAL, now=NOW + timedelta(seconds=seconds))[1]
 
     limit = ledger.timeouts()[State.DEPLOYING]
-    assert found(limit) == []
-    assert found(limit + 1) == [waits.pk]
+    assert overdue(limit) == []
+    assert overdue(limit + 1) == [waits.pk]
 
 
 @in_world

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
@@ -29,17 +28,13 @@ _COMMON = (
 
 
 class StoredRun(Protocol):
-    """The part of `grid.models.ApiCheckRun` that is used here."""
+    """The part of `grid.models.ApiCheckRun` that is used here; templates use all of it."""
 
-    asked_by_name: Any
-    asked_at: Any
     started_at: Any
     ended_at: Any
-    namespace: Any
     is_clean: Any
     results: Any
     trouble: Any
-    needs_shared: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +47,24 @@ class ResultLine:
 
 @dataclass(frozen=True, slots=True)
 class ApiCheckPage:
-    """`is_open` says that more is to come."""
-
+    stored: StoredRun
     status: StatusLine
-    by: str
-    asked_at: datetime
-    namespace: str
-    trouble: str
-    needs_shared: bool
-    is_open: bool
-    is_left: bool
     lines: Sequence[ResultLine]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more is to come."""
+        return self.stored.ended_at is None
+
+    @property
+    def is_left(self) -> bool:
+        return not self.is_open and not self.stored.is_clean
 
 
 def api_check_page(run: StoredRun) -> ApiCheckPage:
     results = msgspec.convert(run.results, tuple[ApiCheckResult, ...])
-    return ApiCheckPage(
-        status=_status(run, results),
-        by=run.asked_by_name,
-        asked_at=run.asked_at,
-        namespace=run.namespace,
-        trouble=run.trouble,
-        needs_shared=run.needs_shared,
-        is_open=run.ended_at is None,
-        is_left=run.ended_at is not None and not run.is_clean,
-        lines=[_line(one) for one in sorted(results, key=lambda one: one.outcome != "failed")],
-    )
+    lines = [_line(result) for result in sorted(results, key=lambda result: result.outcome != "failed")]
+    return ApiCheckPage(run, _status(run, results), lines)
 
 
 def creation_sentences(namespace: str, *, is_shared: bool) -> tuple[str, ...]:
@@ -97,7 +84,7 @@ def _status(run: StoredRun, results: Sequence[ApiCheckResult]) -> StatusLine:
         return StatusLine("wait", _("Running: {checks} so far", checks=plural(len(results), "check", "checks")))
     if run.trouble and not results:
         return StatusLine("problem", _("Not run"))
-    has_failed = bool(run.trouble) or any(one.outcome == "failed" for one in results)
+    has_failed = bool(run.trouble) or any(result.outcome == "failed" for result in results)
     return StatusLine("problem" if has_failed else "ok", summary(results))
 
 

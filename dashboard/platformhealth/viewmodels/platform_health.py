@@ -54,13 +54,15 @@ def controller_part(away: ControllerAway | None, *, is_known: bool = True) -> He
 def caches_part(caches: Mapping[str, Freshness]) -> HealthPart:
     name = _("Watch caches")
     behind = {
-        cache: one for cache, one in caches.items() if not one.synced or one.error or one.behind_seconds >= SMALL_DELAY
+        cache: freshness
+        for cache, freshness in caches.items()
+        if not freshness.synced or freshness.error or freshness.behind_seconds >= SMALL_DELAY
     }
     if not behind:
         return HealthPart(name, "ok")
     names = listed(cache.replace("_", " ") for cache in behind)
-    error = next((one.error for one in behind.values() if one.error), "")
-    if not any(one.synced for one in behind.values()):
+    error = next((freshness.error for freshness in behind.values() if freshness.error), "")
+    if not any(freshness.synced for freshness in behind.values()):
         return HealthPart(name, "wait", _("Not read yet: {caches}. {error}", caches=names, error=error).strip())
     return HealthPart(name, "problem", _("Behind the cluster: {caches}. {error}", caches=names, error=error).strip())
 

@@ -1,17 +1,18 @@
 """The page of the platform's health: lights, incidents of the last 30 days, workloads and periodic tasks; pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
 
-from dashboard.platformhealth.viewmodels.platform_health import HealthPart
+import msgspec
+
+from dashboard.platformhealth.viewmodels.platform_health import Health, HealthPart
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
 from grid.core.wording import exact_duration, listed, plural
 from grid.database.periodic import RunsIn, TaskRecord
-from grid.platformhealth.facts import Light, PlatformPod, Workload
+from grid.platformhealth.facts import Light, Workload
 from grid.platformhealth.taskhealth import task_state
 from grid.platformhealth.versions import VersionLine
 
@@ -24,32 +25,17 @@ _NEVER = _("Not known: no controller has looked yet. It looks within half a minu
 
 @dataclass(frozen=True, slots=True)
 class WorkloadLine:
-    """`restarted` are its pods with a restart within the last hour."""
-
-    kind: str
-    namespace: str
-    name: str
-    changed_at: datetime | None
+    workload: Workload = field(hash=False)  # its labels have no hash
     status: StatusLine
-    pods: tuple[PlatformPod, ...]
-    more_pods: int
-    restarted: int
 
 
-@dataclass(frozen=True, slots=True)
-class IncidentLine:
+class IncidentLine(msgspec.Struct, frozen=True):
     """`ended_at` is None while it continues."""
 
     name: str
     sentence: str
     at: datetime
     ended_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class LightsView:
-    headline: StatusLine
-    parts: tuple[HealthPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,32 +67,18 @@ class PeriodicTaskLine:
     failures: int
 
 
-class IncidentLike(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def sentence(self) -> str: ...
-    @property
-    def at(self) -> datetime: ...
-    @property
-    def ended_at(self) -> datetime | None: ...
-
-
 def light_parts(lights: Sequence[Light], checked_at: datetime | None, now: datetime) -> tuple[HealthPart, ...]:
     """Return the lights that the controller has stored. Old ones say nothing of now, only what was seen last."""
     if checked_at is None:
         return (HealthPart(_("Services of the cluster"), "wait", _NEVER),)
     if now - checked_at <= OLD:
-        return tuple(HealthPart(one.name, one.severity, one.sentence) for one in lights)
-    return tuple(
-        HealthPart(
-            one.name,
-            "wait",
-            _("Not known since the controller looked last. Then: {sentence}", sentence=one.sentence),
-            checked_at,
-        )
-        for one in lights
-    )
+        return tuple(HealthPart(light.name, light.severity, light.sentence) for light in lights)
+
+    def seen_last(light: Light) -> HealthPart:
+        sentence = _("Not known since the controller looked last. Then: {sentence}", sentence=light.sentence)
+        return HealthPart(light.name, "wait", sentence, checked_at)
+
+    return tuple(map(seen_last, lights))
 
 
 def all_parts(own: Sequence[HealthPart], stored: Sequence[HealthPart]) -> tuple[HealthPart, ...]:
@@ -136,37 +108,26 @@ def headline(parts: Sequence[HealthPart]) -> StatusLine:
 
 def workload_lines(workloads: Iterable[Workload], now: datetime) -> tuple[WorkloadLine, ...]:
     """Return them with the worst first."""
-    lines = [_line(one, now) for one in workloads]
-    return tuple(sorted(lines, key=lambda line: (line.status.severity == "ok", line.namespace, line.name)))
+    by_name = sorted(workloads, key=lambda workload: (workload.namespace, workload.name))
+    lines = [_line(workload, now) for workload in by_name]
+    return tuple(sorted(lines, key=lambda line: line.status.severity == "ok"))
 
 
 def _line(workload: Workload, now: datetime) -> WorkloadLine:
-    restarted = sum(
-        pod.restarted_at is not None and timedelta() <= now - pod.restarted_at < LATELY for pod in workload.pods
-    )
-    if workload.ready < workload.wanted:
-        status = StatusLine("problem", _("{ready} of {wanted} ready", ready=workload.ready, wanted=workload.wanted))
-    elif restarted:
-        status = StatusLine("wait", _("{pods} restarted", pods=plural(restarted, "pod", "pods")))
-    else:
-        status = StatusLine("ok", _("{ready} of {wanted} ready", ready=workload.ready, wanted=workload.wanted))
-    return WorkloadLine(
-        kind=workload.kind,
-        namespace=workload.namespace,
-        name=workload.name,
-        changed_at=workload.changed_at,
-        status=status,
-        pods=workload.pods,
-        more_pods=workload.more_pods,
-        restarted=restarted,
-    )
+    restarts = (pod.restarted_at for pod in workload.pods if pod.restarted_at is not None)
+    restarted = sum(timedelta() <= now - at < LATELY for at in restarts)
+    is_short = workload.ready < workload.wanted
+    if restarted and not is_short:
+        return WorkloadLine(workload, StatusLine("wait", _("{pods} restarted", pods=plural(restarted, "pod", "pods"))))
+    words = _("{ready} of {wanted} ready", ready=workload.ready, wanted=workload.wanted)
+    return WorkloadLine(workload, StatusLine("problem" if is_short else "ok", words))
 
 
 def task_lines(tasks: Iterable[TaskRecord], read_at: datetime) -> tuple[PeriodicTaskLine, ...]:
     """Return them as they were when they were read, with the worst first."""
     judged = [(task, task_state(task, read_at)) for task in tasks]
     ranks = ("problem", "wait", "neutral", "ok")
-    judged.sort(key=lambda one: (ranks.index(one[1].severity), one[0].name.lower()))
+    judged.sort(key=lambda pair: (ranks.index(pair[1].severity), pair[0].name.lower()))
     return tuple(
         PeriodicTaskLine(
             name=task.name,
@@ -183,13 +144,13 @@ def task_lines(tasks: Iterable[TaskRecord], read_at: datetime) -> tuple[Periodic
 
 
 def platform_fragments(
-    lights: LightsView,
-    incidents: Iterable[IncidentLike],
+    lights: Health,
+    incidents: Iterable[object],
     workloads: WorkloadsView,
     versions: tuple[VersionLine, ...],
     tasks: tuple[PeriodicTaskLine, ...],
 ) -> list[Fragment]:
-    known = tuple(IncidentLine(one.name, one.sentence, one.at, one.ended_at) for one in incidents)
+    known = msgspec.convert(tuple(incidents), tuple[IncidentLine, ...], from_attributes=True)
     return [
         Fragment("platform-checked", "platformhealth/fragments/platform_checked.html", workloads.checked_at),
         Fragment("platform-lights", "platformhealth/fragments/platform_lights.html", lights),

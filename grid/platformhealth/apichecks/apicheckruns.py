@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from grid.audit.entries import write_entry
 from grid.core.errors import Problem, Rejected
@@ -44,9 +45,8 @@ def ask(data_plane: str, installation: str, user: User, *, is_shared: bool, now:
 
 def open_runs(data_plane: str) -> list[ApiCheckRun]:
     """Return the one that has not ended, and those whose objects are still to be deleted."""
-    unended = ApiCheckRun.objects.filter(data_plane=data_plane, ended_at=None)
-    unclean = ApiCheckRun.objects.filter(data_plane=data_plane, is_clean=False)
-    return list((unended | unclean).order_by("pk"))
+    is_open = Q(ended_at=None) | Q(is_clean=False)
+    return list(ApiCheckRun.objects.filter(is_open, data_plane=data_plane).order_by("pk"))
 
 
 def begin(run: ApiCheckRun, now: datetime) -> bool:
@@ -60,10 +60,8 @@ def note_results(run: ApiCheckRun, results: Sequence[ApiCheckResult]) -> None:
 
 
 def end(run: ApiCheckRun, now: datetime, trouble: str = "", *, needs_shared: bool = False) -> None:
-    trouble = one_line(trouble)[:_LONGEST]
-    ApiCheckRun.objects.filter(pk=run.pk, ended_at=None).update(
-        ended_at=now, trouble=trouble, needs_shared=needs_shared
-    )
+    unended = ApiCheckRun.objects.filter(pk=run.pk, ended_at=None)
+    unended.update(ended_at=now, trouble=one_line(trouble)[:_LONGEST], needs_shared=needs_shared)
 
 
 def note_clean(run: ApiCheckRun, left: str = "") -> None:
@@ -78,6 +76,5 @@ def note_clean(run: ApiCheckRun, left: str = "") -> None:
 def purge(now: datetime, at_most: int) -> int:
     """Delete those that ended a month ago; see `grid.controller.housekeeping`."""
     old = ApiCheckRun.objects.filter(ended_at__lt=now - KEPT_FOR, is_clean=True)
-    found = list(old.values_list("pk", flat=True)[:at_most])
-    ApiCheckRun.objects.filter(pk__in=found).delete()
-    return len(found)
+    ids = list(old.values_list("pk", flat=True)[:at_most])
+    return ApiCheckRun.objects.filter(pk__in=ids).delete()[0]

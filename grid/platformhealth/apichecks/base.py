@@ -13,31 +13,27 @@ CHECK_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ApiCheck:
-    """`run` raises CheckFailed, or an error of `grid.core.errors`, when the API does not do it; without the rights it is not run."""
+    """`run` raises CheckFailed, or an error of `grid.core.errors`, when the API does not do it. Without the rights, such as "create pods,
+    patch deployments apps", it is not run."""
 
     key: str
     name: str
     run: Callable[[Scratch], Awaitable[None]]
-    rights: tuple[NeededRight, ...] = ()
+    needs: str = ""
     seconds: float = CHECK_SECONDS
 
-
-def check(
-    key: str, name: str, run: Callable[[Scratch], Awaitable[None]], rights: str = "", *, seconds: float = CHECK_SECONDS
-) -> ApiCheck:
-    """Return a check; its rights as text, such as "create pods, patch deployments apps"."""
-    needed = tuple(NeededRight(*part.split()) for part in rights.split(", ")) if rights else ()
-    return ApiCheck(key, name, run, needed, seconds)
+    @property
+    def rights(self) -> list[NeededRight]:
+        return [NeededRight(*right.split()) for right in self.needs.split(", ") if right]
 
 
-def access_review(namespace: str, right: NeededRight) -> RawObject:
-    """Return the question whether we have the right."""
+async def access_review(scratch: Scratch, right: NeededRight) -> RawObject:
+    """Ask whether we have the right, and return the answer."""
     name, _, subresource = right.resource.partition("/")
-    asked = {"namespace": namespace, "verb": right.verb, "group": right.group, "resource": name}
+    asked = {"namespace": scratch.namespace, "verb": right.verb, "group": right.group, "resource": name}
     if subresource:
         asked["subresource"] = subresource
-    return {
-        "apiVersion": ACCESS_REVIEWS.api_version,
-        "kind": ACCESS_REVIEWS.kind,
-        "spec": {"resourceAttributes": asked},
-    }
+    kind, spec = ACCESS_REVIEWS.kind, {"resourceAttributes": asked}
+    return await scratch.api.create(
+        ACCESS_REVIEWS, {"apiVersion": ACCESS_REVIEWS.api_version, "kind": kind, "spec": spec}
+    )

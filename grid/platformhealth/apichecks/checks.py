@@ -3,6 +3,7 @@
 They ask by `KubeApi`, as all of Compute Grid does. `tests/contract` runs them against each cluster that it is given.
 """
 
+import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, cast
@@ -12,18 +13,10 @@ import msgspec
 from grid.core.errors import Conflict, Rejected
 from grid.core.translation import gettext as _
 from grid.kube.objects import RawObject
-from grid.kube.resources import (
-    ACCESS_REVIEWS,
-    CONFIG_MAPS,
-    EVENTS,
-    PODS,
-    SECRETS,
-    SERVICES,
-    VOLUME_CLAIMS,
-)
+from grid.kube.resources import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICES, VOLUME_CLAIMS
 from grid.platformhealth.apicheckresults import NeededRight
-from grid.platformhealth.apichecks.base import ApiCheck, access_review, check
-from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch, until
+from grid.platformhealth.apichecks.base import ApiCheck, access_review
+from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch, must_refuse, until
 from grid.platformhealth.apichecks.workloadchecks import WORKLOAD_CHECKS
 
 WATCH_SECONDS = 10
@@ -37,12 +30,8 @@ async def _anchor(scratch: Scratch) -> None:
     read = await scratch.get(CONFIG_MAPS, "anchor")
     if read["metadata"]["uid"] != scratch.anchor["metadata"]["uid"]:
         raise CheckFailed(_("The object that was read is not the one that was created."))
-    try:
-        await scratch.create(CONFIG_MAPS, "anchor")
-    except Conflict:
-        pass
-    else:
-        raise CheckFailed(_("A second object with the same name was not refused."))
+    second = scratch.create(CONFIG_MAPS, "anchor")
+    await must_refuse(second, Conflict, _("A second object with the same name was not refused."))
     if not await scratch.is_gone(CONFIG_MAPS, "never-made"):
         raise CheckFailed(_("An object that was never created can be read."))
 
@@ -51,16 +40,12 @@ async def _dry_run(scratch: Scratch) -> None:
     await scratch.create(PODS, "dry", dry_run=True, spec=scratch.pod_spec())
     if not await scratch.is_gone(PODS, "dry"):
         raise CheckFailed(_("The pod of a dry run was created."))
-    wrong = scratch.pod_spec() | {"containers": []}
-    try:
-        await scratch.create(PODS, "wrong", dry_run=True, spec=wrong)
-    except Rejected:
-        return
-    raise CheckFailed(_("A dry run of a pod without containers was not refused."))
+    wrong = scratch.create(PODS, "wrong", dry_run=True, spec=scratch.pod_spec() | {"containers": []})
+    await must_refuse(wrong, Rejected, _("A dry run of a pod without containers was not refused."))
 
 
 async def _access_review(scratch: Scratch) -> None:
-    review = await scratch.api.create(ACCESS_REVIEWS, access_review(scratch.namespace, NeededRight("list", "pods")))
+    review = await access_review(scratch, NeededRight("list", "pods"))
     if not isinstance(review.get("status", {}).get("allowed"), bool):
         raise CheckFailed(_("The answer does not say whether it is allowed."))
 
@@ -72,70 +57,47 @@ async def _pods(scratch: Scratch) -> None:
         raise CheckFailed(_("A merge patch was accepted and changed nothing."))
     first = await scratch.listed(PODS, limit=1)
     rest = await scratch.listed(PODS, limit=1, token=str(first["metadata"].get("continue", "")))
-    names = {one["metadata"]["name"] for page in (first, rest) for one in page["items"]}
+    names = {pod["metadata"]["name"] for page in (first, rest) for pod in page["items"]}
     if not {scratch.name("pod-a"), scratch.name("pod-b")} <= names:
         raise CheckFailed(_("Two pages of one object each do not have both pods."))
 
 
 async def _metadata_only(scratch: Scratch) -> None:
-    page = await scratch.api.list_page(
-        PODS, namespace=scratch.namespace, label_selector=scratch.selector, metadata_only=True
-    )
-    items = msgspec.json.decode(page, type=dict[str, Any]).get("items") or []
-    if any("spec" in one for one in items):
+    pods = (await scratch.listed(PODS, metadata_only=True)).get("items") or []
+    if any("spec" in pod for pod in pods):
         raise CheckFailed(_("A list of metadata alone has whole objects."))
 
 
 async def _watch(scratch: Scratch) -> None:
-    version = str((await scratch.listed(PODS))["metadata"]["resourceVersion"])
-    events = scratch.api.watch(
-        PODS,
-        resource_version=version,
-        namespace=scratch.namespace,
-        label_selector=scratch.selector,
-        timeout_seconds=WATCH_SECONDS,
-    )
+    events = _events(scratch, await _version(scratch))
     await scratch.create(PODS, "watched", spec=scratch.pod_spec())
     await scratch.delete(PODS, "watched")
     name, seen = scratch.name("watched"), set[str]()
-    async for event in _events(events):
+    async for event in events:
         if event["object"]["metadata"].get("name") == name:
             seen.add(event["type"])
         if {"ADDED", "DELETED"} <= seen:
             return
-    raise CheckFailed(
-        _(
-            "The watch did not tell that a pod was added and deleted; it told: {seen}.",
-            seen=sorted(seen) or _("nothing"),
-        )
-    )
+    words = sorted(seen) or _("nothing")
+    raise CheckFailed(_("The watch did not tell that a pod was added and deleted; it told: {seen}.", seen=words))
 
 
 async def _bookmarks(scratch: Scratch) -> None:
     """A streaming list ends with a bookmark. Where there is none, one comes shortly before the watch's end if something has changed
     during the watch."""
-    version = str((await scratch.listed(PODS))["metadata"]["resourceVersion"])
-    try:
-        if await _has_bookmark(scratch, "", initial=True):
+    version = await _version(scratch)
+    with contextlib.suppress(Rejected):  # from Kubernetes before 1.32
+        if await _has_bookmark(scratch, ""):
             return
-    except Rejected:  # Kubernetes before 1.32
-        pass
     await _note(scratch, "1")
-    if not await _has_bookmark(scratch, version, initial=False):
+    if not await _has_bookmark(scratch, version):
         raise CheckFailed(_("A watch of {seconds} s had no bookmark.", seconds=WATCH_SECONDS))
 
 
-async def _has_bookmark(scratch: Scratch, version: str, *, initial: bool) -> bool:
-    events = scratch.api.watch(
-        PODS,
-        resource_version=version,
-        namespace=scratch.namespace,
-        label_selector=scratch.selector,
-        timeout_seconds=WATCH_SECONDS,
-        initial_events=initial,
-    )
-    has_changed = initial
-    async for event in _events(events):
+async def _has_bookmark(scratch: Scratch, version: str) -> bool:
+    """Return whether a watch from that version has one; without a version it is a streaming list."""
+    has_changed = not version
+    async for event in _events(scratch, version):
         if event["type"] == "BOOKMARK":
             return True
         if not has_changed:
@@ -149,7 +111,19 @@ async def _note(scratch: Scratch, text: str) -> RawObject:
     return await scratch.api.patch(PODS, scratch.name("pod-a"), note, namespace=scratch.namespace)
 
 
-async def _events(stream: AsyncIterator[bytes]) -> AsyncIterator[RawObject]:
+async def _version(scratch: Scratch) -> str:
+    return str((await scratch.listed(PODS))["metadata"]["resourceVersion"])
+
+
+async def _events(scratch: Scratch, version: str) -> AsyncIterator[RawObject]:
+    stream = scratch.api.watch(
+        PODS,
+        resource_version=version,
+        namespace=scratch.namespace,
+        label_selector=scratch.selector,
+        timeout_seconds=WATCH_SECONDS,
+        initial_events=not version,
+    )
     async with aclosing(_closable(stream)) as lines:
         async for line in lines:
             yield msgspec.json.decode(line, type=dict[str, Any])
@@ -157,12 +131,10 @@ async def _events(stream: AsyncIterator[bytes]) -> AsyncIterator[RawObject]:
 
 async def _log(scratch: Scratch) -> None:
     """The pod has no node, so the API server refuses with 400 once it has found pod and right."""
-    try:
-        async with aclosing(_closable(scratch.api.logs(scratch.name("pod-a"), namespace=scratch.namespace))) as log:
-            async for _unused in log:
-                break
-    except Rejected:
-        return
+    chunks = _closable(scratch.api.logs(scratch.name("pod-a"), namespace=scratch.namespace))
+    with contextlib.suppress(Rejected):
+        async with aclosing(chunks) as log:
+            await anext(log, None)
 
 
 def _closable(stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
@@ -171,11 +143,8 @@ def _closable(stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
 
 async def _eviction(scratch: Scratch) -> None:
     await scratch.api.evict(scratch.name("pod-b"), namespace=scratch.namespace)
-    await until(
-        lambda: scratch.is_gone(PODS, "pod-b"),
-        _("The evicted pod was not deleted within {seconds:.0f} s."),
-        seconds=20.0,
-    )
+    otherwise = _("The evicted pod was not deleted within {seconds:.0f} s.")
+    await until(lambda: scratch.is_gone(PODS, "pod-b"), otherwise, seconds=20.0)
 
 
 async def _secret(scratch: Scratch) -> None:
@@ -203,36 +172,31 @@ async def _list_events(scratch: Scratch) -> None:
 
 async def _garbage(scratch: Scratch) -> None:
     await scratch.delete(CONFIG_MAPS, "anchor")
-
-    async def is_gone() -> bool:
-        return await scratch.is_gone(SECRETS, "secret")
-
-    await until(
-        is_gone, _("What belonged to a deleted object was not removed within {seconds:.0f} s."), seconds=GARBAGE_SECONDS
-    )
+    otherwise = _("What belonged to a deleted object was not removed within {seconds:.0f} s.")
+    await until(lambda: scratch.is_gone(SECRETS, "secret"), otherwise, seconds=GARBAGE_SECONDS)
 
 
 CHECKS: tuple[ApiCheck, ...] = (
-    check("access-review", _("Say which rights we have"), _access_review),
-    check(
+    ApiCheck("access-review", _("Say which rights we have"), _access_review),
+    ApiCheck(
         "objects",
         _("Create and read an object; refuse a second one"),
         _anchor,
         "create configmaps, get configmaps, delete configmaps",
     ),
-    check("dry-run", _("Dry run: check an object without storing it"), _dry_run, "create pods, get pods"),
-    check("pods", _("Create, change and page through pods"), _pods, "create pods, patch pods, list pods"),
-    check("metadata", _("List metadata alone"), _metadata_only, "list pods"),
-    check("watch", _("Watch pods"), _watch, "create pods, delete pods, list pods, watch pods"),
-    check("bookmarks", _("Bookmarks in a watch"), _bookmarks, "list pods, watch pods, patch pods"),
-    check("log", _("Read a pod’s log"), _log, "get pods/log"),
-    check("eviction", _("Evict a pod"), _eviction, "create pods/eviction, get pods"),
-    check("secrets", _("Create and read a Secret"), _secret, "create secrets, get secrets"),
-    check("services", _("Create a Service"), _service, "create services"),
-    check("claims", _("Dry run of a PersistentVolumeClaim"), _claim, "create persistentvolumeclaims"),
-    check("events", _("List events"), _list_events, "list events"),
+    ApiCheck("dry-run", _("Dry run: check an object without storing it"), _dry_run, "create pods, get pods"),
+    ApiCheck("pods", _("Create, change and page through pods"), _pods, "create pods, patch pods, list pods"),
+    ApiCheck("metadata", _("List metadata alone"), _metadata_only, "list pods"),
+    ApiCheck("watch", _("Watch pods"), _watch, "create pods, delete pods, list pods, watch pods"),
+    ApiCheck("bookmarks", _("Bookmarks in a watch"), _bookmarks, "list pods, watch pods, patch pods"),
+    ApiCheck("log", _("Read a pod’s log"), _log, "get pods/log"),
+    ApiCheck("eviction", _("Evict a pod"), _eviction, "create pods/eviction, get pods"),
+    ApiCheck("secrets", _("Create and read a Secret"), _secret, "create secrets, get secrets"),
+    ApiCheck("services", _("Create a Service"), _service, "create services"),
+    ApiCheck("claims", _("Dry run of a PersistentVolumeClaim"), _claim, "create persistentvolumeclaims"),
+    ApiCheck("events", _("List events"), _list_events, "list events"),
     *WORKLOAD_CHECKS,
-    check(
+    ApiCheck(
         "garbage",
         _("Remove what belongs to a deleted object"),
         _garbage,

@@ -74,10 +74,8 @@ class ApiCheckKeeper:
             async with asyncio.timeout(LONGEST_SECONDS):
                 trouble, needs_shared = await self._check(run)
         except TimeoutError:
-            trouble, needs_shared = (
-                _("The checks did not end within {minutes:.0f} minutes.", minutes=LONGEST_SECONDS / 60),
-                False,
-            )
+            trouble = _("The checks did not end within {minutes:.0f} minutes.", minutes=LONGEST_SECONDS / 60)
+            needs_shared = False
         await database(apicheckruns.end, run, clock(), trouble, needs_shared=needs_shared)
         if needs_shared:  # nothing was made
             await database(apicheckruns.note_clean, run)
@@ -89,8 +87,7 @@ class ApiCheckKeeper:
         scratch = self._scratch(run)
         if not scratch.is_shared:
             # What we may not remove, we do not make.
-            missing = await missing_rights(scratch, OWN_NAMESPACE_RIGHTS, {})
-            if missing:
+            if missing := await missing_rights(scratch, OWN_NAMESPACE_RIGHTS, {}):
                 return _("The controller may not create and remove namespaces. {missing}", missing=missing), True
             try:
                 await make_namespace(scratch)
@@ -115,10 +112,11 @@ class ApiCheckKeeper:
             async with asyncio.timeout(CHECK_SECONDS):
                 await remove(self._scratch(run))
         except (NotAllowed, Rejected, Conflict, *STRANGE) as error:
+            namespace, answer = run.namespace, answer_of(error).message
             left = _(
                 "What the checks have made in {namespace} could not be removed: {answer}",
-                namespace=run.namespace,
-                answer=answer_of(error).message,
+                namespace=namespace,
+                answer=answer,
             )
             logger.warning("checks of the API not removed namespace=%s: %s", run.namespace, error)
         await self._database(apicheckruns.note_clean, run, left)

@@ -7,7 +7,6 @@ from grid.core.errors import ClusterUnavailable, GridError, NotAllowed
 from grid.core.translation import gettext as _
 from grid.core.wording import listed, one_line
 from grid.kube.errors import answer_of
-from grid.kube.resources import ACCESS_REVIEWS
 from grid.platformhealth.apicheckresults import ApiCheckResult, CheckOutcomeWord, NeededRight
 from grid.platformhealth.apichecks.base import ApiCheck, access_review
 from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch
@@ -27,15 +26,12 @@ async def run_checks(
     allowed: dict[NeededRight, bool] = {}
     for check in checks:
         began = monotonic()
-        words = await missing_rights(scratch, check.rights, allowed)
-        if words:
-            result = ApiCheckResult(check.key, check.name, "no right", words)
-        else:
-            outcome, words = await _ended(scratch, check)
-            result = ApiCheckResult(
-                check.key, check.name, outcome, one_line(words)[:_LONGEST], round(monotonic() - began, 3)
-            )
-        await tell(result)
+        if words := await missing_rights(scratch, check.rights, allowed):
+            await tell(ApiCheckResult(check.key, check.name, "no right", words))
+            continue
+        outcome, words = await _ended(scratch, check)
+        seconds = round(monotonic() - began, 3)
+        await tell(ApiCheckResult(check.key, check.name, outcome, one_line(words)[:_LONGEST], seconds))
 
 
 async def _ended(scratch: Scratch, check: ApiCheck) -> tuple[CheckOutcomeWord, str]:
@@ -68,7 +64,7 @@ async def _has(scratch: Scratch, right: NeededRight, known: dict[NeededRight, bo
     """Return whether we have the right; True where the API server does not say, so that the check itself shows it."""
     if right not in known:
         try:
-            review = await scratch.api.create(ACCESS_REVIEWS, access_review(scratch.namespace, right))
+            review = await access_review(scratch, right)
         except ClusterUnavailable:
             return True
         except GridError:

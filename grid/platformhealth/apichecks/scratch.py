@@ -6,7 +6,7 @@ What is made is found again by its name alone, which the stored run has, so that
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -40,7 +40,7 @@ class Scratch:
     namespace: str
     token: str
     installation: str  # the namespace of executions, by which an installation knows its own
-    anchor: RawObject | None = field(default=None)
+    anchor: RawObject | None = None
 
     @property
     def is_shared(self) -> bool:
@@ -93,7 +93,9 @@ class Scratch:
             resource, self.name(part), namespace=self.namespace, grace_seconds=0, propagation="Background"
         )
 
-    async def listed(self, resource: Resource, *, limit: int = 500, token: str = "") -> RawObject:
+    async def listed(
+        self, resource: Resource, *, limit: int = 500, token: str = "", metadata_only: bool = False
+    ) -> RawObject:
         """Return one page of what this run has made of the kind."""
         page = await self.api.list_page(
             resource,
@@ -101,6 +103,7 @@ class Scratch:
             label_selector=self.selector,
             limit=limit,
             continue_token=token,
+            metadata_only=metadata_only,
         )
         return msgspec.json.decode(page, type=dict[str, Any])
 
@@ -112,12 +115,21 @@ class Scratch:
         return False
 
 
-async def until(look: Callable[[], Awaitable[bool]], otherwise: str, *, seconds: float) -> None:
-    """Look until it is true. Raise CheckFailed with the sentence, which names the seconds, when it is not in time."""
+async def must_refuse(asking: Awaitable[object], refusal: type[GridError], otherwise: str) -> None:
+    """Raise CheckFailed with the sentence unless the API refuses."""
+    try:
+        await asking
+    except refusal:
+        return
+    raise CheckFailed(otherwise)
+
+
+async def until(is_so: Callable[[], Awaitable[bool]], otherwise: str, *, seconds: float) -> None:
+    """Ask until it is so. Raise CheckFailed with the sentence, which names the seconds, when it is not in time."""
     try:
         async with asyncio.timeout(seconds):
             while True:
-                if await look():
+                if await is_so():
                     return
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
@@ -132,12 +144,8 @@ def namespace_of(installation: str, token: str) -> str:
 async def make_namespace(scratch: Scratch) -> None:
     """Make the run's own namespace, and wait until it admits pods: a new one has no service account yet. Raise NotAllowed."""
     labels = {API_CHECK: scratch.installation, MANAGED_BY: MANAGER, POD_SECURITY: "restricted"}
-    body: RawObject = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": scratch.namespace, "labels": labels},
-    }
-    await scratch.api.create(NAMESPACES, body)
+    metadata = {"name": scratch.namespace, "labels": labels}
+    await scratch.api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 
     async def admits() -> bool:
         try:
@@ -171,5 +179,6 @@ async def check_namespaces(api: KubeApi, installation: str) -> list[str]:
         page = await api.list_page(NAMESPACES, label_selector=f"{API_CHECK}={installation}")
     except NotAllowed:
         return []
-    names = [str(one["metadata"]["name"]) for one in msgspec.json.decode(page, type=dict[str, Any])["items"]]
+    spaces = msgspec.json.decode(page, type=dict[str, Any])["items"]
+    names = (str(space["metadata"]["name"]) for space in spaces)
     return [name for name in names if name.startswith(namespace_of(installation, ""))]

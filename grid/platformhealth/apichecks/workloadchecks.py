@@ -1,9 +1,12 @@
 """Checks of what on-demand clusters and the controller itself consist of."""
 
+from collections.abc import Coroutine
 from datetime import UTC, datetime
+from typing import Any
 
 from grid.core.errors import Conflict
 from grid.core.translation import gettext as _
+from grid.kube.objects import RawObject
 from grid.kube.resources import (
     AUTOSCALERS,
     DEPLOYMENTS,
@@ -13,8 +16,8 @@ from grid.kube.resources import (
     NETWORK_POLICIES,
     REPLICA_SETS,
 )
-from grid.platformhealth.apichecks.base import ApiCheck, check
-from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch, until
+from grid.platformhealth.apichecks.base import ApiCheck
+from grid.platformhealth.apichecks.scratch import CheckFailed, Scratch, must_refuse, until
 
 
 async def _deployment(scratch: Scratch) -> None:
@@ -28,27 +31,19 @@ async def _deployment(scratch: Scratch) -> None:
         raise CheckFailed(_("The size of a Deployment was changed, and is as before."))
 
     async def has_replica_set() -> bool:
-        items = (await scratch.listed(REPLICA_SETS)).get("items") or []
-        return any(one["spec"].get("replicas") == 1 for one in items)
+        replica_sets = (await scratch.listed(REPLICA_SETS)).get("items") or []
+        return any(each["spec"].get("replicas") == 1 for each in replica_sets)
 
-    await until(
-        has_replica_set,
-        _("No controller made a ReplicaSet of the Deployment’s size within {seconds:.0f} s."),
-        seconds=20.0,
-    )
+    otherwise = _("No controller made a ReplicaSet of the Deployment’s size within {seconds:.0f} s.")
+    await until(has_replica_set, otherwise, seconds=20.0)
 
 
 async def _autoscaler(scratch: Scratch) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": scratch.name("workers")}
     cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
-    behaviour = {"scaleDown": {"stabilizationWindowSeconds": 300}}
-    spec = {
-        "scaleTargetRef": target,
-        "minReplicas": 1,
-        "maxReplicas": 2,
-        "metrics": [{"type": "Resource", "resource": cpu}],
-        "behavior": behaviour,
-    }
+    spec: RawObject = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 2}
+    spec |= {"metrics": [{"type": "Resource", "resource": cpu}]}
+    spec |= {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 300}}}
     await scratch.create(AUTOSCALERS, "workers", spec=spec)
     read = (await scratch.get(AUTOSCALERS, "workers"))["spec"]
     kept = read.get("behavior", {}).get("scaleDown", {}).get("stabilizationWindowSeconds")
@@ -72,13 +67,14 @@ async def _lease(scratch: Scratch) -> None:
     now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     held = {"holderIdentity": "one", "leaseDurationSeconds": 15, "renewTime": now}
     first = await scratch.create(LEASES, "lease", spec=held)
-    name, space = scratch.name("lease"), scratch.namespace
-    await scratch.api.replace(LEASES, name, first | {"spec": held | {"holderIdentity": "two"}}, namespace=space)
-    try:
-        await scratch.api.replace(LEASES, name, first | {"spec": held | {"holderIdentity": "three"}}, namespace=space)
-    except Conflict:
-        return
-    raise CheckFailed(_("A write over somebody else’s newer one was not refused: two controllers could lead."))
+
+    def replaced(holder: str) -> Coroutine[Any, Any, RawObject]:
+        lease = first | {"spec": held | {"holderIdentity": holder}}
+        return scratch.api.replace(LEASES, scratch.name("lease"), lease, namespace=scratch.namespace)
+
+    await replaced("two")
+    otherwise = _("A write over somebody else’s newer one was not refused: two controllers could lead.")
+    await must_refuse(replaced("three"), Conflict, otherwise)
 
 
 async def _job(scratch: Scratch) -> None:
@@ -87,26 +83,26 @@ async def _job(scratch: Scratch) -> None:
 
 
 WORKLOAD_CHECKS: tuple[ApiCheck, ...] = (
-    check("policies", _("Create a NetworkPolicy"), _policy, "create networkpolicies networking.k8s.io"),
-    check("budgets", _("Create a PodDisruptionBudget"), _budget, "create poddisruptionbudgets policy"),
-    check(
+    ApiCheck("policies", _("Create a NetworkPolicy"), _policy, "create networkpolicies networking.k8s.io"),
+    ApiCheck("budgets", _("Create a PodDisruptionBudget"), _budget, "create poddisruptionbudgets policy"),
+    ApiCheck(
         "deployments",
         _("Create and resize a Deployment"),
         _deployment,
         "create deployments apps, patch deployments apps, list replicasets apps",
     ),
-    check(
+    ApiCheck(
         "autoscalers",
         _("Create, read and delete a HorizontalPodAutoscaler"),
         _autoscaler,
         "create horizontalpodautoscalers autoscaling, get horizontalpodautoscalers autoscaling, "
         "delete horizontalpodautoscalers autoscaling",
     ),
-    check(
+    ApiCheck(
         "leases",
         _("Refuse a stale write of a Lease"),
         _lease,
         "create leases coordination.k8s.io, update leases coordination.k8s.io",
     ),
-    check("jobs", _("Create a suspended Job"), _job, "create jobs batch"),
+    ApiCheck("jobs", _("Create a suspended Job"), _job, "create jobs batch"),
 )

@@ -36,13 +36,13 @@ def cluster_snapshot(
 ) -> ClusterSnapshot:
     """Return the cluster's present state. Pods that have ended are no members any more; of two heads the one that stays counts."""
     members = [_member(runtime, pod, now, sees_all) for pod in pods_of(runtime, id) if not has_ended(pod)]
-    heads = sorted((one for one in members if is_head(one.pod)), key=lambda one: one.phase == "ending")
+    heads = sorted((member for member in members if is_head(member.pod)), key=lambda member: member.phase == "ending")
     return ClusterSnapshot(
         minimum=cluster.workers_minimum,
         maximum=cluster.workers_maximum,
         autoscales=cluster.autoscale,
         head=heads[0] if heads else None,
-        workers=tuple(one for one in members if not is_head(one.pod)),
+        workers=tuple(member for member in members if not is_head(member.pod)),
         autoscaler=autoscaler_of(runtime, id),
         ready_nodes=sum(is_ready(node) for node in _pool(runtime, node_pool)),
         wanted_before=cluster.wanted_before,
@@ -51,15 +51,17 @@ def cluster_snapshot(
 
 def autoscaler_of(runtime: Runtime, id: str) -> Autoscaler | None:
     """Return the cluster's autoscaler, or None. Labels are trusted in the executions' namespace only."""
-    found = runtime.autoscalers.by("execution", id)
-    return next((one for one in found if one.metadata.namespace == settings.GRID_NAMESPACE), None)
+    for autoscaler in runtime.autoscalers.by("execution", id):
+        if autoscaler.metadata.namespace == settings.GRID_NAMESPACE:
+            return autoscaler
+    return None
 
 
-def cluster_diagnosis(facts: ClusterSnapshot, found: Sequence[Diagnosis]) -> Diagnosis:
+def cluster_diagnosis(facts: ClusterSnapshot, diagnoses: Sequence[Diagnosis]) -> Diagnosis:
     """Return one diagnosis for the whole cluster: a summary of its members, as severe as the first of `found` while members are missing.
     Its code is "running", as that of a pod, when the head and a worker are ready."""
     is_short = not facts.head_is_up or facts.ready < facts.minimum
-    worst = found[0].severity if found and is_short else "ok"
+    worst = diagnoses[0].severity if diagnoses and is_short else "ok"
     return Diagnosis("running" if facts.head_is_up and facts.ready else "cluster", summary(facts), worst, "")
 
 
@@ -80,7 +82,7 @@ def cluster_presence(
     snapshot = cluster_snapshot(runtime, record.id, cluster, record.node_pool, now, sees_all=viewer.sees_all)
     diagnoses = explain_cluster(snapshot, now=now)
     if not viewer.may_read:
-        diagnoses = tuple(replace(one, evidence=()) for one in diagnoses)
+        diagnoses = tuple(replace(diagnosis, evidence=()) for diagnosis in diagnoses)
     first = snapshot.head.pod if snapshot.head is not None else next(filter(is_head, pods), None)
     return Presence(
         pod=first,
@@ -113,7 +115,7 @@ def _fragments(
     runtime: Runtime,
     record: ExecutionRecord,
     facts: ClusterSnapshot,
-    found: Sequence[Diagnosis],
+    diagnoses: Sequence[Diagnosis],
     viewer: Person,
     now: datetime,
 ) -> list[Fragment]:
@@ -121,7 +123,7 @@ def _fragments(
     cluster = cluster_of(record)
     assert cluster is not None
     keys = Keys.under(settings.LABEL_PREFIX)
-    shown = found if record.state in POD_STATES and record.stop_requested_at is None else ()
+    shown = diagnoses if record.state in POD_STATES and record.stop_requested_at is None else ()
     return [
         troubles(shown, is_operator=viewer.is_operator, sees_all=viewer.sees_all),
         *worker_cells(facts, runtime.usage.pod, keys.worker_report, empty=_no_workers(record), now=now),

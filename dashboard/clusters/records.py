@@ -36,17 +36,17 @@ def cluster_record(execution: Execution, now: datetime | None) -> ClusterRecord:
         on_demand=bool(scaling.get("on_demand", False)),
         local_storage=str(spec.get("local_storage", "")),
         pending_tasks=recent[-1].pending_tasks if recent else None,
-        wanted_before=tuple((one.at, one.wanted) for one in recent),
+        wanted_before=tuple((sample.at, sample.wanted) for sample in recent),
     )
 
 
 def read_samples(execution_id: str, *, after: datetime | None = None) -> Sequence[SamplePoint]:
     """Return all samples, or those after a time, oldest first. The controller thins old samples: a week of a steady cluster has some
     2,500."""
-    found = ClusterSample.objects.filter(execution=execution_id).order_by("at")
+    samples = ClusterSample.objects.filter(execution=execution_id).order_by("at")
     if after is not None:
-        found = found.filter(at__gt=after)
-    return [SamplePoint(*values) for values in found.values_list(*_SAMPLE)]
+        samples = samples.filter(at__gt=after)
+    return [SamplePoint(*values) for values in samples.values_list(*_SAMPLE)]
 
 
 def samples_table(record: ExecutionRecord) -> list[SampleRow]:

@@ -22,17 +22,15 @@ def stop_with_parents(data_plane: str, *, now: datetime) -> Sequence[str]:
     The database is asked each time instead of relying on an event, so nothing is forgotten when a process dies in between.
     """
     ends = Q(attached_to__state__in=_ENDING) | Q(attached_to__stop_requested_at__isnull=False)
-    found = (
+    due = (
         Execution.objects.in_data_plane(data_plane)
         .unsettled()
         .filter(ends, kind=Kind.CLUSTER, state__in=ACTIVE_STATES, stop_requested_at__isnull=True)
     )
-    if (
-        not found.exists()
-    ):  # as each second but few; Django takes longer to ask for whole rows than the database to find them
+    if not due.exists():  # mostly so; Django takes longer to ask for whole rows than the database to find them
         return []
     stopped = []
-    for cluster in found.select_related("attached_to"):
+    for cluster in due.select_related("attached_to"):
         parent = cluster.attached_to
         assert parent is not None, "the filter asked for it"
         request_stop(cluster, by=f"its {parent.kind}", now=now)
@@ -45,22 +43,15 @@ def goes_on_alone(cluster: LedgerRecord, parent: LedgerRecord, *, now: datetime)
     if cluster.stop_wanted_by in PARENTS or parent.stop_wanted or parent.state in _ENDING:
         return None
     if cluster.state != State.ERROR:
-        message, level = (
-            _(
-                "{by} stopped its cluster; it continues without a cluster.",
-                by=cluster.stop_wanted_by,
-            ),
-            "Normal",
-        )
+        level = "Normal"
+        message = _("{by} stopped its cluster; it continues without a cluster.", by=cluster.stop_wanted_by)
     elif parent.kind != Kind.JOB:  # a job that waits for its cluster is not started at all
         again = _("If you need a cluster, launch both again.")
-        message, level = (
-            _(
-                "Its cluster has failed, and it continues without a cluster. The cluster: {message} {again}",
-                message=cluster.words(ANYBODY),
-                again=again,
-            ),
-            "Warning",
+        level = "Warning"
+        message = _(
+            "Its cluster has failed, and it continues without a cluster. The cluster: {message} {again}",
+            message=cluster.words(ANYBODY),
+            again=again,
         )
     else:
         return None

@@ -44,16 +44,16 @@ def changed(
     report: ClusterReport, workers: Sequence[Pod], written_at: Mapping[str, float], *, now: float
 ) -> list[tuple[Pod, Notes]]:
     """Return the pods to annotate now. `written_at` is when each pod, by uid, was last annotated."""
-    found = []
+    due = []
     for pod in workers:
         notes = notes_on(report.workers.get(pod.metadata.name))
         before = pod.metadata.annotations
         if notes.annotations_match(before):
             continue
-        is_news = notes.holds != _held(before)
-        if is_news or now - written_at.get(pod.metadata.uid, float("-inf")) >= HOLD_SECONDS:
-            found.append((pod, notes))
-    return found
+        has_changed = notes.holds != _held(before)
+        if has_changed or now - written_at.get(pod.metadata.uid, float("-inf")) >= HOLD_SECONDS:
+            due.append((pod, notes))
+    return due
 
 
 @lru_cache(maxsize=1024)  # most workers are idle

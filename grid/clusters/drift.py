@@ -8,11 +8,11 @@ number. Nothing here decides about the cluster's state.
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 
 from grid.clusters import manifests, objects, status
+from grid.clusters.frameworks.base import cluster_of
 from grid.core.errors import NotAllowed, Rejected
 from grid.core.labels import MANAGED_BY, MANAGER
 from grid.core.translation import gettext as _
@@ -55,21 +55,8 @@ class _Audited(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class _Size:
-    """The sizes last applied to the cluster."""
-
-    minimum: int
-    maximum: int
-
-    @classmethod
-    def of(cls, spec: ExecutionSpec) -> "_Size":
-        assert spec.cluster is not None, "only clusters come here"
-        return cls(spec.cluster.workers_minimum, spec.cluster.workers_maximum)
-
-
-@dataclass(frozen=True, slots=True)
 class _Kept:
-    size: _Size
+    size: tuple[int, int]  # the minimum and maximum last applied to the cluster
     expected: Mapping[tuple[Resource, str], int | None]  # the replicas that each object must have, None for any
 
 
@@ -81,15 +68,16 @@ class DriftRepair:
         self._kept: dict[str, _Kept] = {}
 
     async def create(self, row: LedgerRecord, spec: ExecutionSpec) -> str:
-        """Create all objects and return the head's address. See `objects.create_all`."""
-        context = self._context
-        address = await objects.create_all(
-            context.api,
-            spec,
-            namespace=context.namespace,
-            storage=context.target.storage,
-            secrets=await context.secrets_of(spec),
-        )
+        """Create the missing objects in order and return the head's address. Raise NotYet without one, NameTaken, or the API server's
+        error."""
+        context, address = self._context, ""
+        uid = await apply.create_anchor(context.api, spec, namespace=context.namespace)
+        for manifest in self._first(spec, uid, await context.secrets_of(spec)):
+            made = await apply.get_or_create(context.api, manifest, spec.id)
+            if manifest.resource == SERVICES:
+                address = objects.address_of(made)
+        for manifest in self._workers(spec, uid, address):
+            await apply.get_or_create(context.api, manifest, spec.id)
         self._kept[row.id] = self._goal(spec)
         return address
 
@@ -99,8 +87,9 @@ class DriftRepair:
         kept = self._kept.get(row.id)
         if invalidated or kept is None:
             address = await self._keep_all(row, spec, address)
-        elif kept.size != _Size.of(spec) or not self._autoscaler_is_right(row, spec):
-            await self._keep_one(row, self._sizing(spec, await self._anchor(spec), address), spec)
+        elif kept.size != _size(spec) or not self._autoscaler_is_right(row, spec):
+            # The last of the workers' objects sets their number: the autoscaler, or else the Deployment.
+            await self._keep_one(row, self._workers(spec, await self._anchor(spec), address)[-1], spec)
         else:
             return address
         self._kept[row.id] = self._goal(spec)
@@ -108,7 +97,7 @@ class DriftRepair:
 
     async def audit(self) -> set[str]:
         """Return the clusters of which an object is missing, or whose replica count differs from ours while no autoscaler owns it."""
-        found: dict[tuple[Resource, str], int | None] = {}
+        actual: dict[tuple[Resource, str], int | None] = {}
         for resource in _KINDS if self._kept else ():
             listed = await apply.list_all(
                 self._context.api,
@@ -118,12 +107,12 @@ class DriftRepair:
                 label_selector=SELECTOR,
                 metadata_only=resource != DEPLOYMENTS,
             )
-            found |= {(resource, one.metadata.name): one.spec.replicas for one in listed}
+            actual |= {(resource, item.metadata.name): item.spec.replicas for item in listed}
         wrong = {
             id
             for id, kept in self._kept.items()
             if any(
-                key not in found or (replicas is not None and found[key] != replicas)
+                key not in actual or (replicas is not None and actual[key] != replicas)
                 for key, replicas in kept.expected.items()
             )
         }
@@ -136,48 +125,36 @@ class DriftRepair:
 
     # --- Inside ---
 
-    def _manifests(
-        self, spec: ExecutionSpec, anchor_uid: str, address: str, secrets: Mapping[str, str] = NO_SECRETS
-    ) -> list[Manifest]:
+    def _first(self, spec: ExecutionSpec, uid: str, secrets: Mapping[str, str] = NO_SECRETS) -> list[Manifest]:
+        """Return what the anchor with this uid owns, up to the head."""
         namespace, storage = self._context.namespace, self._context.target.storage
-        first = manifests.first(spec, namespace=namespace, anchor_uid=anchor_uid, storage=storage, secrets=secrets)[1:]
-        workers = manifests.workers(spec, namespace=namespace, anchor_uid=anchor_uid, head_address=address)
-        return [*first, *workers]
+        return manifests.first(spec, namespace=namespace, anchor_uid=uid, storage=storage, secrets=secrets)[1:]
+
+    def _workers(self, spec: ExecutionSpec, uid: str, address: str) -> list[Manifest]:
+        return manifests.workers(spec, namespace=self._context.namespace, anchor_uid=uid, head_address=address)
 
     def _goal(self, spec: ExecutionSpec) -> _Kept:
-        wanted = self._manifests(spec, "", "")
-        expected = {(one.resource, one.name): self._replicas(one, spec) for one in wanted if one.resource in _KINDS}
-        return _Kept(_Size.of(spec), expected)
-
-    def _replicas(self, manifest: Manifest, spec: ExecutionSpec) -> int | None:
-        """Return the replicas that a Deployment must have; None when its autoscaler owns them, and for other kinds."""
-        is_autoscaled = manifest.name == manifests.worker_name(spec.id) and manifests.is_autoscaled(spec)
-        return None if is_autoscaled else manifest.body["spec"].get("replicas")
-
-    def _sizing(self, spec: ExecutionSpec, anchor_uid: str, address: str) -> Manifest:
-        """Return the object that sets the number of workers: the autoscaler, or else the workers' Deployment."""
-        namespace = self._context.namespace
-        return manifests.workers(spec, namespace=namespace, anchor_uid=anchor_uid, head_address=address)[-1]
+        wanted = [*self._first(spec, ""), *self._workers(spec, "", "")]
+        expected = {(item.resource, item.name): _replicas(item, spec) for item in wanted if item.resource in _KINDS}
+        return _Kept(_size(spec), expected)
 
     def _autoscaler_is_right(self, row: LedgerRecord, spec: ExecutionSpec) -> bool:
         """Return True when the cached autoscaler has the right size, or the cluster has none."""
-        size = _Size.of(spec)
-        known = self._context.autoscalers.by("execution", row.id)
-        return not manifests.is_autoscaled(spec) or any(
-            (one.spec.min_replicas, one.spec.max_replicas) == (size.minimum, size.maximum) for one in known
-        )
+        known = [autoscaler.spec for autoscaler in self._context.autoscalers.by("execution", row.id)]
+        is_right = any((bounds.min_replicas, bounds.max_replicas) == _size(spec) for bounds in known)
+        return is_right or not manifests.is_autoscaled(spec)
 
     async def _anchor(self, spec: ExecutionSpec) -> str:
         api, namespace = self._context.api, self._context.namespace
-        found = await objects.find(api, anchor(spec, namespace=namespace))
-        return str(found["metadata"]["uid"]) if found else await apply.create_anchor(api, spec, namespace=namespace)
+        known = await objects.find(api, anchor(spec, namespace=namespace))
+        return str(known["metadata"]["uid"]) if known else await apply.create_anchor(api, spec, namespace=namespace)
 
     async def _keep_all(self, row: LedgerRecord, spec: ExecutionSpec, known: str) -> str:
         uid = await self._anchor(spec)
-        (service,) = [one for one in self._manifests(spec, uid, known) if one.resource == SERVICES]
+        (service,) = [manifest for manifest in self._first(spec, uid) if manifest.resource == SERVICES]
         address = objects.address_of(await self._keep_service(row, _at(service, known)))
         secrets = await self._secrets(spec)
-        for manifest in self._manifests(spec, uid, address, secrets or NO_SECRETS):
+        for manifest in [*self._first(spec, uid, secrets or NO_SECRETS), *self._workers(spec, uid, address)]:
             is_empty = secrets is None and manifest.name == stored_secrets_name(spec)
             if manifest.resource != SERVICES and not is_empty:
                 await self._keep_one(row, manifest, spec)
@@ -194,24 +171,19 @@ class DriftRepair:
 
     async def _tell_workers(self, row: LedgerRecord, spec: ExecutionSpec, uid: str, address: str) -> None:
         """Write the head's new address into the workers' template, which restarts them, and record it in the history."""
-        deployment, *_unused = manifests.workers(
-            spec, namespace=self._context.namespace, anchor_uid=uid, head_address=address
-        )
+        deployment = self._workers(spec, uid, address)[0]
         await objects.patch(self._context.api, deployment, {"template": deployment.body["spec"]["template"]})
         message = _(
             "The head is reached at a new address, {address}, because its Service had been deleted. The workers are "
             "started again. A workspace or job that was attached knows the old one only: launch it again.",
             address=address,
         )
-        about = f"Service/{manifests.head_service_name(row.id)}"
-        await self._note(
-            row, EventRecord(f"{address}/moved", self._context.clock(), about, "Warning", "moved", message, 1)
-        )
+        await self._note(row, f"{address}/moved", f"Service/{manifests.head_name(row.id)}", "moved", message)
 
     async def _keep_service(self, row: LedgerRecord, manifest: Manifest) -> RawObject:
-        found = await objects.find(self._context.api, manifest)
-        if found is not None:
-            return found
+        service = await objects.find(self._context.api, manifest)
+        if service is not None:
+            return service
         try:
             return await self._make_again(row, manifest)
         except Rejected as error:
@@ -220,15 +192,17 @@ class DriftRepair:
         return await self._make_again(row, replace(manifest, body={**manifest.body, "spec": spec}))
 
     async def _keep_one(self, row: LedgerRecord, manifest: Manifest, spec: ExecutionSpec) -> None:
-        found = await objects.find(self._context.api, manifest)
-        if found is None:
+        actual = await objects.find(self._context.api, manifest)
+        if actual is None:
             await self._make_again(row, manifest)
             return
-        changes: dict[str, Any] = {}
+        fields: Sequence[str] = ()
         if manifest.resource == AUTOSCALERS:
-            changes = _differing(found, manifest, ("minReplicas", "maxReplicas"))
-        elif manifest.resource == DEPLOYMENTS and self._replicas(manifest, spec) is not None:
-            changes = _differing(found, manifest, ("replicas",))
+            fields = ("minReplicas", "maxReplicas")
+        elif manifest.resource == DEPLOYMENTS and _replicas(manifest, spec) is not None:
+            fields = ("replicas",)
+        wanted = manifest.body["spec"]
+        changes = {name: wanted[name] for name in fields if actual["spec"].get(name) != wanted[name]}
         if changes:
             await objects.patch(self._context.api, manifest, changes)
             logger.info("changed execution=%s kind=%s %s", row.id, manifest.resource.kind, changes)
@@ -244,25 +218,26 @@ class DriftRepair:
                 name=name,
                 error=error,
             )
-            uid = f"{name}/{kind}/refused"[-64:]
-            await self._note(
-                row, EventRecord(uid, self._context.clock(), f"{kind}/{name}", "Warning", "not_made_again", message, 1)
-            )
+            await self._note(row, f"{name}/{kind}/refused", f"{kind}/{name}", "not_made_again", message)
             raise
         message = _("{kind} {name} had been deleted; it was created again.", kind=kind, name=name)
-        uid = f"{made['metadata']['uid']}/made_again"[-64:]
-        await self._note(
-            row, EventRecord(uid, self._context.clock(), f"{kind}/{name}", "Warning", "made_again", message, 1)
-        )
+        await self._note(row, f"{made['metadata']['uid']}/made_again", f"{kind}/{name}", "made_again", message)
         return made
 
-    async def _note(self, row: LedgerRecord, line: EventRecord) -> None:
+    async def _note(self, row: LedgerRecord, uid: str, about: str, reason: str, message: str) -> None:
+        line = EventRecord(uid[-64:], self._context.clock(), about, "Warning", reason, message, 1)
         await self._context.database(ledger.note_events, row.id, [line])
 
 
-def _differing(found: RawObject, manifest: Manifest, fields: Sequence[str]) -> dict[str, Any]:
-    wanted = manifest.body["spec"]
-    return {name: wanted[name] for name in fields if found["spec"].get(name) != wanted[name]}
+def _size(spec: ExecutionSpec) -> tuple[int, int]:
+    cluster = cluster_of(spec)
+    return cluster.workers_minimum, cluster.workers_maximum
+
+
+def _replicas(manifest: Manifest, spec: ExecutionSpec) -> int | None:
+    """Return the replicas that a Deployment must have; None when its autoscaler owns them, and for other kinds."""
+    is_autoscaled = manifest.name == manifests.worker_name(spec.id) and manifests.is_autoscaled(spec)
+    return None if is_autoscaled else manifest.body["spec"].get("replicas")
 
 
 def _at(service: Manifest, address: str) -> Manifest:

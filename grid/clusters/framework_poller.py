@@ -20,9 +20,8 @@ import aiohttp
 
 from grid.clusters import costs, samples
 from grid.clusters.frameworks import framework
-from grid.clusters.frameworks.base import ClusterReport, FrameworkAdapter, FrameworkSilent, WorkerPod
+from grid.clusters.frameworks.base import ClusterReport, FrameworkAdapter, FrameworkSilent, WorkerPod, cluster_of
 from grid.clusters.progress import ObservedCluster, is_up
-from grid.clusters.samples import TakenSample
 from grid.core.errors import Conflict, GridError, NotFound
 from grid.core.labels import KEYS
 from grid.core.translation import gettext as _
@@ -36,6 +35,7 @@ from grid.executions.spec import ExecutionSpec, parse_spec
 from grid.kube.objects import Autoscaler, Pod
 from grid.kube.resources import AUTOSCALERS, PODS
 from grid.metrics.demand import Demand, read_demand, write_demand
+from grid.models import ClusterSample
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class FrameworkPoller:
         self._places = asyncio.Semaphore(AT_ONCE)
         self._visiting: tuple[asyncio.TaskGroup, aiohttp.ClientSession] | None = None
         self._troubles = TroubleLog(context.monotonic)
-        self._taken: list[TakenSample] = []  # since the last round
+        self._taken: list[ClusterSample] = []  # since the last round
         context.pods.subscribe(self._pod_changed)
 
     def periodic(self) -> PeriodicTask:
@@ -157,15 +157,18 @@ class FrameworkPoller:
         try:
             await self._context.database(samples.record, taken)
         except Exception as error:
-            for one in taken:
-                if one.execution_id in self._visits:
-                    self._visits[one.execution_id].sampled_at = float("-inf")
+            for sample in taken:
+                if sample.execution_id in self._visits:
+                    self._visits[sample.execution_id].sampled_at = float("-inf")
             if not self._troubles.handles(error):
                 logger.exception("samples of %d clusters cannot be stored, trying again", len(taken))
 
     def _silent_to_ask(self) -> set[str]:
         """Return the unresponsive heads to poll now, the oldest first; the pauses grow (10, 20, then 30 seconds)."""
-        now, silent = self._context.monotonic(), [(id, one) for id, one in self._visits.items() if one.silences]
+        now, silent = (
+            self._context.monotonic(),
+            [(id, visits) for id, visits in self._visits.items() if visits.silences],
+        )
         places = SILENT_AT_ONCE - sum(visits.is_busy for _, visits in silent)
         # Due half a round early rather than half a round late.
         due = [
@@ -180,14 +183,14 @@ class FrameworkPoller:
         for id in self._visits.keys() - running:
             del self._visits[id]
             self.reporting.discard(id)
-        for one in changed:
-            known = self._visits.get(one.id)
+        for cluster in changed:
+            known = self._visits.get(cluster.id)
             if known is None:
                 # Random, so that many clusters are not thinned at once.
                 thinned_at = now - self._rng.uniform(0, THIN_SECONDS)
-                self._visits[one.id] = _Visits(one, self._rng.choice(SPREAD_SECONDS), thinned_at)
+                self._visits[cluster.id] = _Visits(cluster, self._rng.choice(SPREAD_SECONDS), thinned_at)
             else:
-                known.stored, known.spec, known.is_at_rest = one, None, False
+                known.stored, known.spec, known.is_at_rest = cluster, None, False
 
     def _pod_changed(self, before: Pod | None, after: Pod | None) -> None:
         for pod in (before, after):
@@ -205,7 +208,7 @@ class FrameworkPoller:
         failure, is_done = "", False
         try:
             async with self._places:
-                failure = await self._look(http, id, visits, is_asked)
+                failure = await self._poll(http, id, visits, is_asked)
             is_done = not failure
         except (GridError, TimeoutError) as error:
             failure = str(error) or _("The cluster took too long to answer.")
@@ -218,11 +221,11 @@ class FrameworkPoller:
                     logger.exception("visiting a cluster failed execution=%s", id)
         finally:
             visits.is_busy = False
-            # What could not be told must not wait for the next sample.
+            # What could not be written must not wait for the next sample.
             visits.is_at_rest = visits.is_at_rest and is_done
-        self._tell(id, visits, failure)
+        self._log(id, visits, failure)
 
-    def _tell(self, id: str, visits: _Visits, failure: str) -> None:
+    def _log(self, id: str, visits: _Visits, failure: str) -> None:
         """Log the first failure and the recovery, and nothing in between."""
         if failure and not visits.failure:
             logger.warning("cluster cannot be asked or told, trying again execution=%s reason=%s", id, failure)
@@ -232,7 +235,7 @@ class FrameworkPoller:
 
     # --- One visit ---
 
-    async def _look(self, http: aiohttp.ClientSession, id: str, visits: _Visits, is_asked: bool) -> str:
+    async def _poll(self, http: aiohttp.ClientSession, id: str, visits: _Visits, is_asked: bool) -> str:
         """Poll the head, publish the answer, and take a sample; return a sentence when any of it failed."""
         failure, report = visits.failure, None  # a head that is not polled stays failed
         spec = visits.spec = visits.spec or parse_spec(visits.stored)
@@ -270,16 +273,14 @@ class FrameworkPoller:
     async def _ask(
         self, http: aiohttp.ClientSession, head: Pod, spec: ExecutionSpec, seen: ObservedCluster
     ) -> ClusterReport | None:
-        cluster = spec.cluster
-        if not head.status.pod_ip or cluster is None:
+        if not head.status.pod_ip:
             return None
         workers = [WorkerPod(pod.metadata.name, pod.status.pod_ip) for pod in seen.workers if pod.status.pod_ip]
         try:
             async with asyncio.timeout(ANSWER_SECONDS + 1):
-                report = await self._framework_of(cluster.framework).ask(http, head.status.pod_ip, spec, workers)
+                return await self._framework_of(cluster_of(spec).framework).ask(http, head.status.pod_ip, spec, workers)
         except TimeoutError:
             raise FrameworkSilent(_("The head did not answer in time.")) from None
-        return report
 
     async def _note_workers(self, workers: Sequence[Pod], visits: _Visits, report: ClusterReport) -> None:
         now = self._context.monotonic()
@@ -304,7 +305,7 @@ class FrameworkPoller:
     async def _note_demand(self, id: str, spec: ExecutionSpec, report: ClusterReport) -> None:
         """Write the demand to the autoscaler, if it scales on demand."""
         autoscaler = self._autoscaler(id)
-        if spec.cluster is None or not spec.cluster.scaling.on_demand or autoscaler is None:
+        if not cluster_of(spec).scaling.on_demand or autoscaler is None:
             return
         now, wanted = self._context.clock(), min(max(0, report.wanted_workers), MOST_WANTED)
         known = read_demand(autoscaler.metadata.annotations.get(KEYS.demand, ""))
@@ -321,15 +322,16 @@ class FrameworkPoller:
     async def _sample(
         self, id: str, visits: _Visits, spec: ExecutionSpec, seen: ObservedCluster, report: ClusterReport | None
     ) -> None:
-        now, cluster = self._context.monotonic(), spec.cluster
-        if cluster is None or not visits.lacks_sample(visits.begun_at):
+        now = self._context.monotonic()
+        if not visits.lacks_sample(visits.begun_at):
             return
         if not self._context.pods.freshness(now).synced:
             return  # a new leader does not know its pods yet; that is not a cluster without workers
         pending = report.pending_tasks if report is not None else None
-        minimum = cluster.workers_minimum
+        minimum = cluster_of(spec).workers_minimum
         sample = samples.sample_of(seen, self._autoscaler(id), minimum=minimum, pending_tasks=pending)
-        self._taken.append(TakenSample(id, self._context.clock(), sample))
+        sample.execution_id, sample.at = id, self._context.clock()
+        self._taken.append(sample)
         visits.sampled_at = visits.begun_at
         if now - visits.thinned_at >= THIN_SECONDS:
             async with asyncio.timeout(WRITE_SECONDS):
@@ -342,13 +344,12 @@ class FrameworkPoller:
 
 def _is_at_rest(report: ClusterReport, seen: ObservedCluster, spec: ExecutionSpec) -> bool:
     """Return whether all workers are there, known to the head and idle, and nobody wants more than the least that there are."""
-    minimum = spec.cluster.workers_minimum if spec.cluster else 0
+    minimum = cluster_of(spec).workers_minimum
     if report.pending_tasks > 0 or report.wanted_workers > minimum or len(report.workers) != minimum:
         return False
-    are_idle = all(pod.metadata.name in report.workers for pod in seen.workers) and not any(
-        one.tasks for one in report.workers.values()
-    )
-    return are_idle and len(seen.workers) == seen.ready_workers == minimum
+    are_known = all(pod.metadata.name in report.workers for pod in seen.workers)
+    is_idle = not any(worker.tasks for worker in report.workers.values())
+    return are_known and is_idle and len(seen.workers) == seen.ready_workers == minimum
 
 
 def _pause(silences: int) -> float:

@@ -5,7 +5,6 @@ judged, and neither is a version that is missing in the tables below, which hold
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 
 import msgspec
 
@@ -80,22 +79,20 @@ def declared(
     packages: Mapping[str, str] | None = None,
 ) -> Declared:
     """Return what is declared. `images` are the image and those below it; a variable, which the program sees, counts more than a name."""
-    said = variables or {}
+    values = variables or {}
     return Declared(
         name,
         {name: str(version).strip() for name, version in frameworks.items()},
-        python=_in_variable(_PYTHON_VARIABLE, said.get("PYTHON_VERSION")) or _python_of(images),
-        java=_in_variable(_JAVA_VARIABLE, said.get("JAVA_VERSION")) or _in_names(_NAMED_JAVA, images),
-        scala=_in_variable(_SCALA_VARIABLE, said.get("SCALA_VERSION")) or _in_names(_NAMED_SCALA, images),
+        python=_in_variable(_PYTHON_VARIABLE, values.get("PYTHON_VERSION")) or _python_of(images),
+        java=_in_variable(_JAVA_VARIABLE, values.get("JAVA_VERSION")) or _in_names(_NAMED_JAVA, images),
+        scala=_in_variable(_SCALA_VARIABLE, values.get("SCALA_VERSION")) or _in_names(_NAMED_SCALA, images),
         packages=packages or {},
     )
 
 
 def environment_lines(environment: Declared) -> tuple[VersionLine, ...]:
     """Return what is to be said of each framework of one environment by itself."""
-    return tuple(
-        chain.from_iterable(_lines_of(environment, name) for name in environment.frameworks if name in _LABELS)
-    )
+    return tuple(line for name in environment.frameworks if name in _LABELS for line in _lines_of(environment, name))
 
 
 def pair_sentences(client: Declared, cluster: Declared, framework: str) -> tuple[str, ...]:
@@ -116,38 +113,31 @@ def pair_sentences(client: Declared, cluster: Declared, framework: str) -> tuple
 
 
 def _differences(client: Declared, cluster: Declared, framework: str, ours: str, theirs: str) -> Iterator[str]:
-    label = _LABELS[framework]
     if _differ(ours, theirs, 2 if framework == "spark" else None):
-        yield (
-            _(
-                "{name} has {label} {ours} and the cluster would have {theirs}; different versions often do not "
-                "understand each other. Choose environments with the same version.",
-                name=client.name,
-                label=label,
-                ours=ours,
-                theirs=theirs,
-            )
+        yield _(
+            "{name} has {label} {ours} and the cluster would have {theirs}; different versions often do not "
+            "understand each other. Choose environments with the same version.",
+            name=client.name,
+            label=_LABELS[framework],
+            ours=ours,
+            theirs=theirs,
         )
     if client.python and cluster.python and client.python != cluster.python:
-        yield (
-            _(
-                "{name} has Python {python} and the cluster would have {cluster_python}; {same_python}. "
-                "Choose environments with the same Python.",
-                name=client.name,
-                python=client.python,
-                cluster_python=cluster.python,
-                same_python=_SAME_PYTHON[framework],
-            )
+        yield _(
+            "{name} has Python {python} and the cluster would have {cluster_python}; {same_python}. "
+            "Choose environments with the same Python.",
+            name=client.name,
+            python=client.python,
+            cluster_python=cluster.python,
+            same_python=_SAME_PYTHON[framework],
         )
     if framework == "spark" and client.scala and cluster.scala and client.scala != cluster.scala:
-        yield (
-            _(
-                "{name} has Scala {scala} and the cluster would have {cluster_scala}; Spark’s programs need the "
-                "version of Scala that Spark was compiled for. Choose environments with the same Scala.",
-                name=client.name,
-                scala=client.scala,
-                cluster_scala=cluster.scala,
-            )
+        yield _(
+            "{name} has Scala {scala} and the cluster would have {cluster_scala}; Spark’s programs need the "
+            "version of Scala that Spark was compiled for. Choose environments with the same Scala.",
+            name=client.name,
+            scala=client.scala,
+            cluster_scala=cluster.scala,
         )
     for side in (client, cluster):
         for line in _lines_of(side, framework):
@@ -170,46 +160,44 @@ def _lines_of(environment: Declared, framework: str) -> Iterator[VersionLine]:
                 installed=installed,
             )
             yield VersionLine(subject, "problem", words)
-    yield (
-        _spark_line(environment, subject, version)
-        if framework == "spark"
-        else _python_line(environment, subject, framework, version)
-    )
+    if framework == "spark":
+        yield _spark_line(environment, subject, version)
+    else:
+        yield _python_line(environment, subject, framework, version)
 
 
 def _spark_line(environment: Declared, subject: str, version: str) -> VersionLine:
     minor = ".".join(version.split(".")[:2])
     needs = SPARK.get(minor)
     if needs is None:
-        return VersionLine(
-            subject, "neutral", _("What this version runs on is not known here; see Spark’s documentation.")
-        )
-    wrong = []
-    if environment.python and _key(environment.python) < _key(needs.python):
-        wrong.append(_("Python {python}", python=environment.python))
-    if environment.java and environment.java not in needs.java:
-        wrong.append(_("Java {java}", java=environment.java))
-    if environment.scala and environment.scala not in needs.scala:
-        wrong.append(_("Scala {scala}", scala=environment.scala))
+        words = _("What this version runs on is not known here; see Spark’s documentation.")
+        return VersionLine(subject, "neutral", words)
+    known = {"Python": environment.python, "Java": environment.java, "Scala": environment.scala}
+    fits = {
+        "Python": _key(environment.python) >= _key(needs.python),
+        "Java": environment.java in needs.java,
+        "Scala": environment.scala in needs.scala,
+    }
+    wrong = [f"{name} {version}" for name, version in known.items() if version and not fits[name]]
     rule = _(
         "It runs on Java {java}, Scala {scala} and Python {python} or later",
         java=_any_of(needs.java),
         scala=_any_of(needs.scala),
         python=needs.python,
     )
-    known = {"Python": environment.python, "Java": environment.java, "Scala": environment.scala}
     return _judged(subject, rule, wrong, known, _SPARK.format(minor))
 
 
 def _python_line(environment: Declared, subject: str, framework: str, version: str) -> VersionLine:
-    rule = next((one for one in SMALLEST_PYTHON[framework] if _key(version) >= _key(one[0])), None)
+    rules = SMALLEST_PYTHON[framework]
+    rule = next(((since, smallest) for since, smallest in rules if _key(version) >= _key(since)), None)
     if rule is None:
         label = _LABELS[framework]
         words = _("What this version runs on is not known here; see {label}’s documentation.", label=label)
         return VersionLine(subject, "neutral", words)
     since, smallest = rule
     is_older = environment.python and _key(environment.python) < _key(smallest)
-    wrong = [_("Python {python}", python=environment.python)] if is_older else []
+    wrong = [f"Python {environment.python}"] if is_older else []
     words = _("It needs Python {smallest} or later", smallest=smallest)
     return _judged(subject, words, wrong, {"Python": environment.python}, _PYPI.format(framework, since))
 
@@ -262,8 +250,8 @@ def _python_of(images: Iterable[str]) -> str:
 
 
 def _in_names(pattern: Expression, images: Iterable[str]) -> str:
-    found = (pattern.search(image.partition("@")[0].lower()) for image in images)
-    return next((match[1] for match in found if match), "")
+    matches = (pattern.search(image.partition("@")[0].lower()) for image in images)
+    return next((match[1] for match in matches if match), "")
 
 
 def _in_variable(pattern: Expression, value: str | None) -> str:

@@ -4,7 +4,7 @@ Pure, and read from the pods' present status, not from changes: the same pods gi
 pod and its kind, so that the history has it once however often and by however many controllers it is recorded.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from grid.clusters.progress import ObservedCluster
@@ -26,24 +26,21 @@ _GONE = frozenset({"evicted", "storage_limit", "node_lost", "disrupted", "refuse
 def of_pods(seen: ObservedCluster, deleted: Sequence[Pod], *, since: datetime, now: datetime) -> list[EventRecord]:
     """Return the entries for everything since `since` that can still be seen; `deleted` are the last states of pods that were deleted
     since the last reconcile."""
-    found: dict[str, EventRecord] = {}
+    lines: dict[str, EventRecord] = {}
     events: dict[str, list[Event]] = {}
     for event in seen.events:
         events.setdefault(event.involved_object.name, []).append(event)
     for pod in (*deleted, *seen.pods):
         for line in _of_pod(pod, events.get(pod.metadata.name, ()), since, now):
-            found[line.uid] = line
-    return list(found.values())
+            lines[line.uid] = line
+    return list(lines.values())
 
 
 def head_replaced(pod: Pod, now: datetime) -> EventRecord:
     """Return the entry for a new head that is ready."""
-    message = _(
-        "A new head answers on node {node}. {lost}",
-        node=pod.spec.node_name or _("(unknown)"),
-        lost=_LOST_WITH_HEAD,
-    )
-    return _line(pod, HEAD_REPLACED, message, at=now, level="Warning")
+    node = pod.spec.node_name or _("(unknown)")
+    message = _("A new head answers on node {node}. {lost}", node=node, lost=_LOST_WITH_HEAD)
+    return _line(pod, HEAD_REPLACED, message, at=now)
 
 
 def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -> Iterator[EventRecord]:
@@ -61,11 +58,10 @@ def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -
             why=taken_away.message or taken_away.reason,
             lost=_lost(pod),
         )
-        at = taken_away.last_transition_time or now
-        yield _line(pod, f"{_part(pod)}_lost", message, at=at, level="Warning")
+        yield _line(pod, f"{_part(pod)}_lost", message, at=taken_away.last_transition_time or now)
     elif why.code in _GONE:
         message = _("{pod} is lost. {why} {lost}", pod=_name(pod), why=why.sentence, lost=_lost(pod))
-        yield _line(pod, f"{_part(pod)}_lost", message, at=now, level="Warning")
+        yield _line(pod, f"{_part(pod)}_lost", message, at=now)
 
 
 def _program_ended(pod: Pod, status: ContainerStatus, ended: Terminated, now: datetime) -> EventRecord:
@@ -75,13 +71,13 @@ def _program_ended(pod: Pod, status: ContainerStatus, ended: Terminated, now: da
     at, count = ended.finished_at or now, max(1, status.restart_count)
     again = _("It is started again.") if count == 1 else _("It was started again {count} times in all.", count=count)
     message = f"{_name(pod)}: {why.sentence} {again} {_lost(pod)} {why.next_step}".strip()
-    return _line(pod, f"{_part(pod)}_{kind}", message, at=at, level="Warning", count=count)
+    return _line(pod, f"{_part(pod)}_{kind}", message, at=at, count=count)
 
 
 def _ended_badly(pod: Pod, status: ContainerStatus) -> Terminated | None:
     """Return the last end of the pod's program that nobody requested."""
     present = status.state.terminated if pod.metadata.deletion_timestamp is None else None
-    ends: Iterable[Terminated | None] = (present, status.last_state.terminated)
+    ends = (present, status.last_state.terminated)
     return next((end for end in ends if end is not None and (end.exit_code or end.reason == "OOMKilled")), None)
 
 
@@ -97,12 +93,12 @@ def _lost(pod: Pod) -> str:
     return _LOST_WITH_HEAD if _part(pod) == "head" else _LOST_WITH_WORKER
 
 
-def _line(pod: Pod, reason: str, message: str, *, at: datetime, level: str, count: int = 1) -> EventRecord:
+def _line(pod: Pod, reason: str, message: str, *, at: datetime, count: int = 1) -> EventRecord:
     return EventRecord(
         uid=f"{pod.metadata.uid or pod.metadata.name}/{reason}"[-64:],
         at=at,
         object=f"Pod/{pod.metadata.name}",
-        level=level,
+        level="Warning",
         reason=reason,
         message=message,
         count=count,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from grid.clusters import manifests, status
 from grid.clusters.frameworks import framework
+from grid.clusters.frameworks.base import cluster_of
 from grid.clusters.reconcile import Clusters
 from grid.clusters.request import cluster_spec, validate_cluster
 from grid.core.errors import Problem
@@ -65,5 +66,4 @@ class ClusterKind(ExecutionKind):
 
 def variables_of_clients(spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
     """Return the variables by which a program finds the cluster of this spec, whose head has that address."""
-    assert spec.cluster is not None, "only clusters have clients"
-    return framework(spec.cluster.framework).client_variables(spec, head_address)
+    return framework(cluster_of(spec).framework).client_variables(spec, head_address)

@@ -5,12 +5,12 @@ Everything is owned by the anchor and named after the execution, so deleting the
 objects. The number of workers is the autoscaler's once it exists: the workers' Deployment is created, never applied again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grid.clusters import policies
 from grid.clusters.frameworks import framework
-from grid.clusters.frameworks.base import LOCAL_PATH, Port, Program
+from grid.clusters.frameworks.base import LOCAL_PATH, Port, Program, cluster_of
 from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER, label_value
 from grid.executions.manifests import (
     GRACE_SECONDS,
@@ -29,8 +29,7 @@ from grid.executions.manifests import (
 from grid.executions.spec import ClusterSpec, ExecutionSpec, ScalingSpec, TierSpec
 from grid.executions.storage import DEFAULT_STORAGE, Storage, scratch, volumes
 from grid.executions.variables import variables
-from grid.kube.objects import RawObject
-from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, DISRUPTION_BUDGETS, SERVICES
+from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, DISRUPTION_BUDGETS, SERVICES, Resource
 
 WANTED_WORKERS = "compute_grid_wanted_workers"
 WANTED_WORKERS_LABEL = "execution-id"
@@ -42,21 +41,13 @@ _NO_DEADLINE = 2**31 - 1
 
 
 def head_name(cluster_id: str) -> str:
-    return f"cluster-{cluster_id}-head"
-
-
-def head_service_name(cluster_id: str) -> str:
+    """Return the name of the head's Deployment, of its Service and of its budget."""
     return f"cluster-{cluster_id}-head"
 
 
 def worker_name(cluster_id: str) -> str:
     """Return the name of the workers' Deployment and of its autoscaler."""
     return f"cluster-{cluster_id}-worker"
-
-
-def worker_replicas(spec: ExecutionSpec) -> int:
-    """Return the number of workers that a cluster starts with."""
-    return _cluster(spec).workers_minimum
 
 
 def first(
@@ -68,163 +59,129 @@ def first(
     secrets: Mapping[str, str] = NO_SECRETS,
 ) -> list[Manifest]:
     """Return the objects that need no address of the head, in the order of creation: policies before the pods that they are for."""
-    head = framework(_cluster(spec).framework).head(spec)
+    head = framework(cluster_of(spec).framework).head(spec)
+    named = metadata(spec, namespace, anchor_uid, name=head_name(spec.id))
     return [
         anchor(spec, namespace=namespace),
         *volume_claims(spec, namespace=namespace, storage=storage),
         *secret(spec, namespace=namespace, anchor_uid=anchor_uid),
         *stored_secrets(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
-        Manifest(SERVICES, _service(spec, head.ports, metadata(spec, namespace, anchor_uid, name=_head(spec)))),
-        *policies.build(spec, _cluster(spec), namespace=namespace, anchor_uid=anchor_uid),
-        Manifest(DISRUPTION_BUDGETS, _budget(spec, metadata(spec, namespace, anchor_uid, name=_head(spec)))),
-        Manifest(DEPLOYMENTS, _head_deployment(spec, head, metadata(spec, namespace, anchor_uid, name=_head(spec)))),
+        _manifest(SERVICES, named, _service(spec, head.ports)),
+        *policies.build(spec, cluster_of(spec), namespace=namespace, anchor_uid=anchor_uid),
+        _manifest(DISRUPTION_BUDGETS, named, _budget(spec)),
+        _manifest(DEPLOYMENTS, named, _head_deployment(spec, head)),
     ]
 
 
 def workers(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, head_address: str) -> list[Manifest]:
     """Return the workers' Deployment, and its autoscaler if it has one."""
-    program = framework(_cluster(spec).framework).worker(spec, head_address)
+    program = framework(cluster_of(spec).framework).worker(spec, head_address)
     named = metadata(spec, namespace, anchor_uid, name=worker_name(spec.id))
-    made = [Manifest(DEPLOYMENTS, _worker_deployment(spec, program, named))]
-    if is_autoscaled(spec):
-        body = autoscaler_body(spec, namespace=namespace, anchor_uid=anchor_uid)
-        made.append(Manifest(AUTOSCALERS, body))
-    return made
+    deployment = _manifest(DEPLOYMENTS, named, _worker_deployment(spec, program))
+    return [deployment, _manifest(AUTOSCALERS, named, _autoscaler(spec))] if is_autoscaled(spec) else [deployment]
 
 
 def is_autoscaled(spec: ExecutionSpec) -> bool:
     """Return True when the cluster has an autoscaler with a metric: without one Kubernetes would add its default, 80 % of CPU."""
-    scaling = _cluster(spec).scaling
+    scaling = cluster_of(spec).scaling
     return scaling.autoscale and bool(_metrics(spec.id, scaling))
 
 
-def autoscaler_body(spec: ExecutionSpec, *, namespace: str, anchor_uid: str = "") -> RawObject:
-    cluster = _cluster(spec)
+def _manifest(resource: Resource, named: dict[str, Any], spec: dict[str, Any]) -> Manifest:
+    body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": named, "spec": spec}
+    return Manifest(resource, body)
+
+
+def _autoscaler(spec: ExecutionSpec) -> dict[str, Any]:
+    cluster = cluster_of(spec)
     return {
-        "apiVersion": AUTOSCALERS.api_version,
-        "kind": AUTOSCALERS.kind,
-        "metadata": metadata(spec, namespace, anchor_uid, name=worker_name(spec.id)),
-        "spec": {
-            "scaleTargetRef": {
-                "apiVersion": DEPLOYMENTS.api_version,
-                "kind": DEPLOYMENTS.kind,
-                "name": worker_name(spec.id),
-            },
-            "minReplicas": cluster.workers_minimum,
-            "maxReplicas": cluster.workers_maximum,
-            "metrics": _metrics(spec.id, cluster.scaling),
-            "behavior": _behavior(cluster.scaling),
+        "scaleTargetRef": {
+            "apiVersion": DEPLOYMENTS.api_version,
+            "kind": DEPLOYMENTS.kind,
+            "name": worker_name(spec.id),
         },
+        "minReplicas": cluster.workers_minimum,
+        "maxReplicas": cluster.workers_maximum,
+        "metrics": _metrics(spec.id, cluster.scaling),
+        "behavior": _behavior(cluster.scaling),
     }
-
-
-def _cluster(spec: ExecutionSpec) -> ClusterSpec:
-    if spec.cluster is None:
-        raise ValueError(f"{spec.object_name} is not a cluster.")
-    return spec.cluster
-
-
-def _head(spec: ExecutionSpec) -> str:
-    return head_name(spec.id)
 
 
 def _selector(spec: ExecutionSpec, component: str) -> dict[str, str]:
     return {KEYS.execution: spec.id, APP_COMPONENT: component}
 
 
-def _service(spec: ExecutionSpec, ports: tuple[Port, ...], named: dict[str, Any]) -> RawObject:
+def _service(spec: ExecutionSpec, ports: Sequence[Port]) -> dict[str, Any]:
     return {
-        "apiVersion": "v1",
-        "kind": SERVICES.kind,
-        "metadata": named,
-        "spec": {
-            "type": "ClusterIP",
-            "selector": _selector(spec, HEAD),
-            "ports": [
-                {"name": port.name, "port": port.number, "targetPort": port.target, "protocol": "TCP"} for port in ports
-            ],
-            "publishNotReadyAddresses": False,
-        },
+        "type": "ClusterIP",
+        "selector": _selector(spec, HEAD),
+        "ports": [
+            {"name": port.name, "port": port.number, "targetPort": port.target, "protocol": "TCP"} for port in ports
+        ],
+        "publishNotReadyAddresses": False,
     }
 
 
-def _budget(spec: ExecutionSpec, named: dict[str, Any]) -> RawObject:
+def _budget(spec: ExecutionSpec) -> dict[str, Any]:
     """Return a budget that keeps the head from being evicted while it is ready; an unready head blocks no drain of its node."""
     return {
-        "apiVersion": DISRUPTION_BUDGETS.api_version,
-        "kind": DISRUPTION_BUDGETS.kind,
-        "metadata": named,
-        "spec": {
-            "minAvailable": 1,
-            "selector": {"matchLabels": _selector(spec, HEAD)},
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
-        },
+        "minAvailable": 1,
+        "selector": {"matchLabels": _selector(spec, HEAD)},
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
     }
 
 
-def _head_deployment(spec: ExecutionSpec, program: Program, named: dict[str, Any]) -> RawObject:
-    local = {"name": _LOCAL, **scratch(_cluster(spec).head_tier)}
-    pod = _pod_spec(spec, _cluster(spec).head_tier, program, local, GRACE_SECONDS)
-    template = {"metadata": _pod_metadata(spec, HEAD, _cluster(spec).head_tier), "spec": pod}
+def _head_deployment(spec: ExecutionSpec, program: Program) -> dict[str, Any]:
+    tier = cluster_of(spec).head_tier
+    local = {"name": _LOCAL, **scratch(tier)}
+    template = _template(spec, HEAD, tier, program, local, GRACE_SECONDS)
     # Recreate, so that a new template never runs two heads: workers that join the new one while the old one answers would split the
     # cluster. A deleted head does end beside its successor, but the Service no longer leads to it, which the frameworks tolerate.
-    return _deployment(named, _selector(spec, HEAD), 1, {"type": "Recreate"}, template)
+    return _deployment(_selector(spec, HEAD), 1, {"type": "Recreate"}, template)
 
 
-def _worker_deployment(spec: ExecutionSpec, program: Program, named: dict[str, Any]) -> RawObject:
-    cluster = _cluster(spec)
-    local = _local_volume(spec, cluster)
-    pod = _pod_spec(spec, spec.tier, program, local, cluster.drain_seconds + _AFTER_DRAIN_SECONDS)
-    template = {"metadata": _pod_metadata(spec, WORKER, spec.tier), "spec": pod}
+def _worker_deployment(spec: ExecutionSpec, program: Program) -> dict[str, Any]:
+    cluster = cluster_of(spec)
+    local, grace_seconds = _local_volume(spec, cluster), cluster.drain_seconds + _AFTER_DRAIN_SECONDS
+    template = _template(spec, WORKER, spec.tier, program, local, grace_seconds)
     # The template changes only when the head has a new address, and then no old worker is of use: all are replaced at once, never with
     # more pods than the slots allow.
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "100%"}}
-    return _deployment(named, _selector(spec, WORKER), worker_replicas(spec), strategy, template)
+    return _deployment(_selector(spec, WORKER), cluster.workers_minimum, strategy, template)
 
 
 def _deployment(
-    named: dict[str, Any],
-    selector: dict[str, str],
-    replicas: int,
-    strategy: dict[str, Any],
-    template: dict[str, Any],
-) -> RawObject:
+    selector: dict[str, str], replicas: int, strategy: dict[str, Any], template: dict[str, Any]
+) -> dict[str, Any]:
     return {
-        "apiVersion": DEPLOYMENTS.api_version,
-        "kind": DEPLOYMENTS.kind,
-        "metadata": named,
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": selector},
-            "strategy": strategy,
-            "revisionHistoryLimit": 1,
-            "progressDeadlineSeconds": _NO_DEADLINE,
-            "template": template,
-        },
+        "replicas": replicas,
+        "selector": {"matchLabels": selector},
+        "strategy": strategy,
+        "revisionHistoryLimit": 1,
+        "progressDeadlineSeconds": _NO_DEADLINE,
+        "template": template,
     }
 
 
-def _pod_metadata(spec: ExecutionSpec, component: str, tier: TierSpec) -> dict[str, Any]:
-    labels = {**labels_of(spec), APP_COMPONENT: component, KEYS.tier: label_value(tier.id)}
-    return pod_decoration(tier, labels, spec.title)
-
-
-def _pod_spec(
-    spec: ExecutionSpec, tier: TierSpec, program: Program, local: dict[str, Any], grace_seconds: int
+def _template(
+    spec: ExecutionSpec, component: str, tier: TierSpec, program: Program, local: dict[str, Any], grace_seconds: int
 ) -> dict[str, Any]:
-    return {
+    labels = {**labels_of(spec), APP_COMPONENT: component, KEYS.tier: label_value(tier.id)}
+    pod = {
         "containers": [_container(spec, tier, program)],
         "volumes": [*volumes(spec, tier), local],
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": grace_seconds,
         **placement(spec, tier),
     }
+    return {"metadata": pod_decoration(tier, labels, spec.title), "spec": pod}
 
 
 def _container(spec: ExecutionSpec, tier: TierSpec, program: Program) -> dict[str, Any]:
     run = container(spec, tier)
     run["command"] = list(program.command)
-    run["env"] = _variables(spec, program)
+    pod_name = {"POD_NAME": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}}
+    run["env"] = variables(spec, pod_name | {name: {"value": value} for name, value in program.variables.items()})
     run["ports"] = [{"name": port.name, "containerPort": port.target, "protocol": "TCP"} for port in program.ports]
     run["volumeMounts"] = [*run["volumeMounts"], {"name": _LOCAL, "mountPath": LOCAL_PATH}]
     run["readinessProbe"] = dict(program.readiness)
@@ -233,11 +190,6 @@ def _container(spec: ExecutionSpec, tier: TierSpec, program: Program) -> dict[st
     if program.pre_stop:
         run["lifecycle"] = {"preStop": {"exec": {"command": list(program.pre_stop)}}}
     return run
-
-
-def _variables(spec: ExecutionSpec, program: Program) -> list[dict[str, Any]]:
-    pod_name = {"POD_NAME": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}}
-    return variables(spec, {**pod_name, **{name: {"value": value} for name, value in program.variables.items()}})
 
 
 def _local_volume(spec: ExecutionSpec, cluster: ClusterSpec) -> dict[str, Any]:
@@ -269,28 +221,21 @@ def _metrics(cluster_id: str, scaling: ScalingSpec) -> list[dict[str, Any]]:
 
 
 def _behavior(scaling: ScalingSpec) -> dict[str, Any]:
-    up = [
-        _scaling_policy("Pods", scaling.up_workers, scaling.up_period_seconds),
-        _scaling_policy("Percent", scaling.up_percent, scaling.up_period_seconds),
-    ]
-    down = [_scaling_policy("Percent", scaling.down_percent, scaling.down_period_seconds)]
+    up = {"Pods": scaling.up_workers, "Percent": scaling.up_percent}
     # The scale-down delay is for loads that go up and down; demand is exact, so it needs none. But the delay belongs to the autoscaler
     # and not to a metric, so it stays when there is a target of CPU or memory as well.
     has_targets = scaling.target_cpu or scaling.target_memory
     patience = scaling.down_stabilisation_seconds if has_targets else 0
     return {
-        "scaleUp": _rules(scaling.up_stabilisation_seconds, up),
-        "scaleDown": _rules(patience, down),
+        "scaleUp": _rules(scaling.up_stabilisation_seconds, up, scaling.up_period_seconds),
+        "scaleDown": _rules(patience, {"Percent": scaling.down_percent}, scaling.down_period_seconds),
     }
 
 
-def _scaling_policy(kind: str, value: int, period: int) -> dict[str, Any]:
-    return {"type": kind, "value": value, "periodSeconds": period}
-
-
-def _rules(stabilisation: int, policies: list[dict[str, Any]]) -> dict[str, Any]:
+def _rules(stabilisation: int, limits: Mapping[str, int], period: int) -> dict[str, Any]:
     """Return the rules of one direction: the policy that allows more wins, and a policy of 0 is left out; without any, scaling is
     disabled."""
+    policies = [{"type": kind, "value": value, "periodSeconds": period} for kind, value in limits.items()]
     allowed = [policy for policy in policies if policy["value"]]
     return {
         "stabilizationWindowSeconds": stabilisation,

@@ -1,4 +1,4 @@
-"""Creates a cluster's objects in Kubernetes and deletes them. Every step may be repeated at any time.
+"""Finds, changes and deletes a cluster's objects in Kubernetes. Every step may be repeated at any time.
 
 Deleting pods is not enough: a Deployment that still exists would create new ones. So the controllers of pods are deleted first, and nothing
 counts as gone as long as one of them was found.
@@ -17,11 +17,9 @@ from grid.core.translation import gettext as _
 from grid.executions import apply
 from grid.executions.context import NotYet
 from grid.executions.manifests import Manifest
-from grid.executions.spec import ExecutionSpec
-from grid.executions.storage import Storage
 from grid.kube.api import KubeApi
 from grid.kube.objects import Metadata, RawObject
-from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, REPLICA_SETS, SERVICES, Resource
+from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, REPLICA_SETS, Resource
 
 logger = logging.getLogger(__name__)
 
@@ -35,22 +33,6 @@ class Listed(msgspec.Struct):
     """All that is read of an object in a list."""
 
     metadata: Metadata
-
-
-async def create_all(
-    api: KubeApi, spec: ExecutionSpec, *, namespace: str, storage: Storage, secrets: Mapping[str, str]
-) -> str:
-    """Create the missing objects in order and return the head's address. Raise NotYet without one, NameTaken, or the API server's error."""
-    uid = await apply.create_anchor(api, spec, namespace=namespace)
-    found: RawObject = {}
-    for manifest in manifests.first(spec, namespace=namespace, anchor_uid=uid, storage=storage, secrets=secrets)[1:]:
-        made = await apply.get_or_create(api, manifest, spec.id)
-        if manifest.resource == SERVICES:
-            found = made
-    address = address_of(found)
-    for manifest in manifests.workers(spec, namespace=namespace, anchor_uid=uid, head_address=address):
-        await apply.get_or_create(api, manifest, spec.id)
-    return address
 
 
 def address_of(service: RawObject) -> str:
@@ -99,7 +81,7 @@ async def _delete(api: KubeApi, resource: Resource, meta: Metadata) -> None:
 async def worker_replicas(api: KubeApi, cluster_id: str, namespace: str) -> int:
     """Return the desired number of workers now."""
     try:
-        found = await api.get(DEPLOYMENTS, manifests.worker_name(cluster_id), namespace=namespace)
+        deployment = await api.get(DEPLOYMENTS, manifests.worker_name(cluster_id), namespace=namespace)
     except NotFound:
         return 0
-    return int(found["spec"].get("replicas", 1))
+    return int(deployment["spec"].get("replicas", 1))

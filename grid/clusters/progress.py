@@ -8,7 +8,7 @@ was lost. What it waits for meanwhile is its standing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -26,6 +26,19 @@ from grid.models import State
 
 READY = "ready"
 _ATTEMPTS = ("FailedCreate", "ReplicaSetCreateError")
+# Why there is no pod: refused for a known reason, refused otherwise, or not created yet.
+_NOT_MADE = {
+    HEAD: (
+        _("The head is refused. {why} {next_step}"),
+        _("The cluster refuses to create the head: {message} Ask your admin."),
+        _("Kubernetes has not created the pod of the head yet. Ask an operator whether its controllers work."),
+    ),
+    WORKER: (
+        _("A worker is refused. {why} {next_step}"),
+        _("The cluster refuses to create a worker: {message} Ask your admin."),
+        _("Kubernetes has not created the pod of a worker yet. Ask an operator whether its controllers work."),
+    ),
+}
 
 
 @dataclass(frozen=True)  # without slots, which leave no place for cached properties
@@ -34,7 +47,7 @@ class ObservedCluster:
     for the message of a timeout."""
 
     pods: Sequence[Pod] = ()
-    events: Sequence[Event] = field(default=())
+    events: Sequence[Event] = ()
     around: SchedulingContext | None = None
 
     @cached_property
@@ -66,11 +79,7 @@ def next_change(
     """Return the next state of a cluster whose objects were created, or None to go on waiting."""
     head = seen.head
     if row.state == State.DEPLOYING and head is not None and head.spec.node_name:
-        return Transition(
-            State.PREPARING,
-            "scheduled",
-            values={"node": head.spec.node_name, "kind": row.kind},
-        )
+        return Transition(State.PREPARING, "scheduled", values={"node": head.spec.node_name, "kind": row.kind})
     if row.state == State.PREPARING and seen.head_is_ready and seen.ready_workers:
         return Transition(State.RUNNING, READY)
     return _too_long(row, seen, timeouts, now)
@@ -91,45 +100,15 @@ def is_up(pod: Pod) -> bool:
     return not _is_ending(pod) and is_ready(pod)
 
 
-def explain_head(row: LedgerRecord, seen: ObservedCluster, now: datetime) -> str:
-    """Explain what the head waits for, with the next step."""
-    if seen.head is None:
-        return _not_made(
-            seen,
-            head_name(row.id),
-            refused=_("The head is refused. {why} {next_step}"),
-            refused_so=_("The cluster refuses to create the head: {message} Ask your admin."),
-            missing=_(
-                "Kubernetes has not created the pod of the head yet. Ask an operator whether its controllers work."
-            ),
-        )
-    return _explain(seen.head, seen, now)
-
-
-def explain_first_worker(row: LedgerRecord, seen: ObservedCluster, now: datetime) -> str:
-    if not seen.workers:
-        return _not_made(
-            seen,
-            worker_name(row.id),
-            refused=_("A worker is refused. {why} {next_step}"),
-            refused_so=_("The cluster refuses to create a worker: {message} Ask your admin."),
-            missing=_(
-                "Kubernetes has not created the pod of a worker yet. Ask an operator whether its controllers work."
-            ),
-        )
-    return _explain(seen.workers[0], seen, now)
-
-
 def awaited(row: LedgerRecord, seen: ObservedCluster) -> Pod | None:
     """Return the pod of which a timeout tells: the head, or the first worker once the head is ready."""
-    if row.state == State.DEPLOYING or not seen.head_is_ready:
+    if _awaits(row, seen) == HEAD:
         return seen.head
     return seen.workers[0] if seen.workers else None
 
 
-def _explain(pod: Pod, seen: ObservedCluster, now: datetime) -> str:
-    why = explain_pod(pod, seen.about(pod), now=now, around=seen.around)
-    return f"{why.sentence} {why.next_step}".strip()
+def _awaits(row: LedgerRecord, seen: ObservedCluster) -> str:
+    return HEAD if row.state == State.DEPLOYING or not seen.head_is_ready else WORKER
 
 
 def _too_long(
@@ -138,16 +117,21 @@ def _too_long(
     limit = timeouts.get(row.state)
     if limit is None or now - row.state_since <= timedelta(seconds=limit):
         return None
-    if row.state == State.DEPLOYING or not seen.head_is_ready:
-        of, why = "head", explain_head(row, seen, now)
-    else:
-        of, why = "worker", explain_first_worker(row, seen, now)
-    values = {"of": of, "seconds": limit, "last_known": why}
+    of, pod = _awaits(row, seen), awaited(row, seen)
+    values = {"of": of, "seconds": limit, "last_known": _explain(pod, seen, now) if pod else _not_made(row, seen, of)}
     return Transition(State.ERROR, f"{row.state.value}_timeout", level="Warning", values=values)
 
 
-def _not_made(seen: ObservedCluster, name: str, *, refused: str, refused_so: str, missing: str) -> str:
-    """Explain with one of these why there is no pod, from the events of its owner: a quota, or a rule of the namespace."""
+def _explain(pod: Pod, seen: ObservedCluster, now: datetime) -> str:
+    """Explain what the pod waits for, with the next step."""
+    why = explain_pod(pod, seen.about(pod), now=now, around=seen.around)
+    return f"{why.sentence} {why.next_step}".strip()
+
+
+def _not_made(row: LedgerRecord, seen: ObservedCluster, component: str) -> str:
+    """Explain why there is no such pod, from the events of its owner: a quota, or a rule of the namespace."""
+    name = head_name(row.id) if component == HEAD else worker_name(row.id)
+    refused, refused_so, missing = _NOT_MADE[component]
     failures = [
         event
         for event in seen.events

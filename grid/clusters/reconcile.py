@@ -12,10 +12,11 @@ from typing import Any
 from grid.clusters import attached, incidents, objects, progress, slots, status
 from grid.clusters.changes import slots_to_keep
 from grid.clusters.drift import DriftRepair
+from grid.clusters.frameworks.base import cluster_of
 from grid.clusters.progress import ObservedCluster
 from grid.executions import apply, ledger
 from grid.executions.context import Context
-from grid.executions.ledger import EventRecord, LedgerRecord
+from grid.executions.ledger import LedgerRecord
 from grid.executions.progress import Finding, waits_for_a_node
 from grid.executions.spec import ExecutionSpec, parse_spec
 from grid.kube.objects import Pod
@@ -41,10 +42,7 @@ class Clusters:
 
     async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         address = await self._drift.create(row, parse_spec(row))
-        return {
-            "reason_values": {"kind": row.kind},
-            "status": status.with_changes(row.status, head_address=address),
-        }
+        return {"reason_values": {"kind": row.kind}, "status": status.with_changes(row.status, head_address=address)}
 
     async def follow(self, row: LedgerRecord) -> Finding:
         """Enter the next state if it is time, else: 1. Record incidents. 2. Repair the objects, with the workers within the slots. 3.
@@ -60,14 +58,14 @@ class Clusters:
             return Finding(change, seen.head)
         spec = parse_spec(row)
         if row.state == State.RUNNING:
-            await self._tell(row, seen)
+            await self._record_incidents(row, seen)
         is_bare = row.state != State.DEPLOYING and not (seen.head and seen.workers)
         sized, again = await self._within_slots.apply(row, spec, slots.count(seen.pods))
         address = await self._drift.keep(row, sized, invalidated=is_bare)
         if await self._remember(row, seen, address) or await self._restart_head(row, seen):
             return Finding(None, again=0.0)
         later = await self._give_back_slots(row, spec)
-        return Finding(None, again=min((one for one in (again, later) if one is not None), default=None))
+        return Finding(None, again=min((seconds for seconds in (again, later) if seconds is not None), default=None))
 
     async def main_pod(self, row: LedgerRecord) -> Pod | None:
         return ObservedCluster(await self._context.find_pods(row.id)).head
@@ -96,13 +94,18 @@ class Clusters:
 
     # --- Steps ---
 
-    async def _tell(self, row: LedgerRecord, seen: ObservedCluster) -> None:
+    async def _record_incidents(self, row: LedgerRecord, seen: ObservedCluster) -> None:
         deleted = [gone.pod for gone in self._context.pods.deleted_pods.get(row.id, {}).values()]
         lines = incidents.of_pods(seen, deleted, since=row.state_since, now=self._context.clock())
         head = status.read(row.status).head_pod
         if seen.head is not None and seen.head_is_ready and head not in ("", seen.head.metadata.uid):
             lines.append(incidents.head_replaced(seen.head, self._context.clock()))
-        await self._note(row, lines)
+        known = self._noted.setdefault(row.id, set())
+        if new := [line for line in lines if (line.uid, line.count) not in known]:
+            await self._context.database(ledger.note_events, row.id, new)
+            known.update((line.uid, line.count) for line in new)
+            for line in new:
+                logger.info("incident execution=%s reason=%s object=%s", row.id, line.reason, line.object)
         for pod in deleted:
             self._context.pods.deleted_pods[row.id].pop(pod.metadata.uid, None)
 
@@ -111,15 +114,6 @@ class Clusters:
         line = attached.goes_on_alone(row, parent, now=self._context.clock()) if parent is not None else None
         if line is not None:
             await self._context.database(ledger.note_events, row.attached_to, [line])
-
-    async def _note(self, row: LedgerRecord, lines: list[EventRecord]) -> None:
-        known = self._noted.setdefault(row.id, set())
-        new = [line for line in lines if (line.uid, line.count) not in known]
-        if new:
-            await self._context.database(ledger.note_events, row.id, new)
-            known.update((line.uid, line.count) for line in new)
-            for line in new:
-                logger.info("incident execution=%s reason=%s object=%s", row.id, line.reason, line.object)
 
     async def _remember(self, row: LedgerRecord, seen: ObservedCluster, address: str) -> bool:
         """Write the head's address and uid, and what the cluster waits for. Return True when anything was written."""
@@ -161,8 +155,7 @@ class Clusters:
     async def _give_back_slots(self, row: LedgerRecord, spec: ExecutionSpec) -> float | None:
         """Give back the slots that no pod uses or can come to use, after the maximum was lowered; return seconds until the next check.
         The pods are counted from the API server, never from a cache."""
-        assert spec.cluster is not None, "only clusters come here"
-        context, most = self._context, spec.cluster.workers_maximum
+        context, most = self._context, cluster_of(spec).workers_maximum
         if row.slots <= 1 + most:
             self._lowered.pop(row.id, None)
             return None

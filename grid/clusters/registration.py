@@ -66,44 +66,43 @@ def api_service(service: ServiceReference, authority: Authority, *, owner_uid: s
     }
 
 
-def is_ours(found: RawObject, wanted: RawObject) -> bool:
+def is_ours(current: RawObject, wanted: RawObject) -> bool:
     """Return True when the registration has our label, or our Service, which older versions registered without a label."""
-    labels = found["metadata"].get("labels") or {}
-    service, ours = found["spec"].get("service") or {}, wanted["spec"]["service"]
+    labels = current["metadata"].get("labels") or {}
+    service, ours = current["spec"].get("service") or {}, wanted["spec"]["service"]
     return labels.get(MANAGED_BY) == MANAGER or all(service.get(key) == ours[key] for key in ("name", "namespace"))
 
 
-def differs(found: RawObject, wanted: RawObject) -> bool:
+def differs(current: RawObject, wanted: RawObject) -> bool:
     """Return True when the registration has to be updated; older versions set `insecureSkipTLSVerify`."""
-    spec, labels = found["spec"], found["metadata"].get("labels") or {}
+    spec, labels = current["spec"], current["metadata"].get("labels") or {}
     is_other = any(spec.get(key) != value for key, value in wanted["spec"].items())
     return is_other or bool(spec.get("insecureSkipTLSVerify")) or labels.get(MANAGED_BY) != MANAGER
 
 
-def unavailable(found: RawObject) -> str:
+def unavailable(current: RawObject) -> str:
     """Return why the API server does not reach the registered server; "" while it does, or has not tried yet."""
-    for condition in (found.get("status") or {}).get("conditions") or ():
+    for condition in (current.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "Available" and condition.get("status") == "False":
-            return _(
-                "The API server does not get through: {condition}",
-                condition=condition.get("message") or condition.get("reason"),
-            )
+            why = condition.get("message") or condition.get("reason")
+            return _("The API server does not get through: {condition}", condition=why)
     return ""
 
 
-def decide(found: RawObject | None, wanted: RawObject, *, failures: int, rests: bool) -> RegistrationStep:
+def decide(current: RawObject | None, wanted: RawObject, *, failures: int, rests: bool) -> RegistrationStep:
     """Return what to do about the registration that was found, if any, after `failures` checks in a row."""
-    if found is not None and not is_ours(found, wanted):
+    if current is not None and not is_ours(current, wanted):
         return RegistrationStep.WAIT
     if failures >= PATIENCE:
-        return RegistrationStep.WAIT if found is None else RegistrationStep.REMOVE
+        return RegistrationStep.WAIT if current is None else RegistrationStep.REMOVE
     if failures or rests:
         return RegistrationStep.WAIT
-    return RegistrationStep.REGISTER if found is None or differs(found, wanted) else RegistrationStep.WAIT
+    return RegistrationStep.REGISTER if current is None or differs(current, wanted) else RegistrationStep.WAIT
 
 
 class Registration:
-    """Keeps the registration while this process leads. `ask` returns why the web processes do not answer, "" when they do."""
+    """Keeps the registration while this process leads; unless `is_on`, no external metrics are served and it is only removed. `ask` returns
+    why the web processes do not answer, "" when they do."""
 
     def __init__(
         self,
@@ -115,7 +114,6 @@ class Registration:
         is_on: bool,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Build it; `is_on` tells whether external metrics are served at all. If not, our registration is only removed."""
         self._api = api
         self._service = service
         self._authority = authority
@@ -124,7 +122,7 @@ class Registration:
         self._monotonic = monotonic
         self._failures = 0
         self._rests_until = float("-inf")
-        self._told = ""
+        self._logged = ""
 
     def periodic(self) -> PeriodicTask:
         """Return the task. When it ends it removes the registration, which nobody checks any more; the next leader registers again."""
@@ -135,8 +133,13 @@ class Registration:
         try:
             yield
         finally:
-            if self._is_on:
-                await self._say_goodbye()
+            try:
+                async with asyncio.timeout(GOODBYE_SECONDS):
+                    current = await self._current() if self._is_on else None
+                    if current is not None and is_ours(current, api_service(self._service, self._authority)):
+                        await self._remove(current, _("The controller that looked after them ends."))
+            except (GridError, TimeoutError) as error:
+                logger.debug("the registration of external metrics stays reason=%s", error)
 
     async def run_once(self) -> float | None:
         """Check once and act on the result. Without metrics to serve, return a long pause once a former registration is gone. Raise
@@ -145,61 +148,56 @@ class Registration:
             await self._check()
         except NotAllowed as error:
             if self._is_on:
-                raise NotAllowed(
-                    _(
-                        "External metrics cannot be registered: apply deploy/external-metrics.yaml again. {error}",
-                        error=error,
-                    )
-                ) from error
+                sentence = _("External metrics cannot be registered: apply deploy/external-metrics.yaml again. {error}")
+                raise NotAllowed(sentence.format(error=error)) from error
             logger.debug("without the right to read it, it was never registered")
         return None if self._is_on else OFF_SECONDS
 
     async def _check(self) -> None:
-        found, wanted = await self._found(), api_service(self._service, self._authority)
-        if found is not None and not is_ours(found, wanted):
+        current, wanted = await self._current(), api_service(self._service, self._authority)
+        if current is not None and not is_ours(current, wanted):
             if self._is_on:
-                self._tell(
-                    _(
-                        "another program serves external metrics here and is left alone, so clusters do not grow for waiting tasks: "
-                        "service={found}",
-                        found=_place(found),
-                    )
+                sentence = _(
+                    "another program serves external metrics here and is left alone, so clusters do not grow for waiting tasks: "
+                    "service={found}",
+                    found=_service_of(current),
                 )
+                self._log_once(sentence)
             return
         if not self._is_on:
-            if found is not None:
-                await self._remove(found, _("GRID_DEMAND_PORT is no longer set."))
+            if current is not None:
+                await self._remove(current, _("GRID_DEMAND_PORT is no longer set."))
             return
         silence = await self._ask()
-        problem = silence or (unavailable(found) if found is not None else "")
+        problem = silence or (unavailable(current) if current is not None else "")
         self._failures = self._failures + 1 if problem else 0
-        step = decide(found, wanted, failures=self._failures, rests=self._monotonic() < self._rests_until)
+        step = decide(current, wanted, failures=self._failures, rests=self._monotonic() < self._rests_until)
         if step is RegistrationStep.REGISTER:
-            await self._register(found)
+            await self._register(current)
         elif step is RegistrationStep.REMOVE:
-            assert found is not None, "only what exists is removed"
-            await self._remove(found, problem)
+            assert current is not None, "only what exists is removed"
+            await self._remove(current, problem)
             if not silence:
                 self._rests_until = self._monotonic() + REST_SECONDS
-        elif problem and found is None:
-            self._tell(f"external metrics are not registered: {problem}")
+        elif problem and current is None:
+            self._log_once(f"external metrics are not registered: {problem}")
 
-    async def _found(self) -> RawObject | None:
+    async def _current(self) -> RawObject | None:
         try:
             return await self._api.get(API_SERVICES, NAME)
         except NotFound:
             return None
 
-    async def _register(self, found: RawObject | None) -> None:
+    async def _register(self, current: RawObject | None) -> None:
         wanted = api_service(self._service, self._authority, owner_uid=await self._owner_uid())
-        if found is None:
+        if current is None:
             await self._api.create(API_SERVICES, wanted)
         else:
             spec = {**wanted["spec"], "insecureSkipTLSVerify": None}
-            version = {"resourceVersion": found["metadata"]["resourceVersion"]}
+            version = {"resourceVersion": current["metadata"]["resourceVersion"]}
             await self._api.patch(API_SERVICES, NAME, {"metadata": wanted["metadata"] | version, "spec": spec})
-        self._told = ""
-        logger.info("external metrics are registered service=%s", _place(wanted))
+        self._logged = ""
+        logger.info("external metrics are registered service=%s", _service_of(wanted))
 
     async def _owner_uid(self) -> str:
         """Return the uid of the owner; "" in the embedded cluster, which has no roles."""
@@ -208,31 +206,22 @@ class Registration:
         except (NotFound, NotAllowed):
             return ""
 
-    async def _remove(self, found: RawObject, why: str) -> None:
+    async def _remove(self, current: RawObject, why: str) -> None:
         try:
-            await self._api.delete(API_SERVICES, NAME, uid=found["metadata"]["uid"])
+            await self._api.delete(API_SERVICES, NAME, uid=current["metadata"]["uid"])
         except NotFound:
             return
         logger.warning("external metrics are no longer registered, so that no namespace waits for them reason=%s", why)
 
-    async def _say_goodbye(self) -> None:
-        try:
-            async with asyncio.timeout(GOODBYE_SECONDS):
-                found = await self._found()
-                if found is not None and is_ours(found, api_service(self._service, self._authority)):
-                    await self._remove(found, _("The controller that looked after them ends."))
-        except (GridError, TimeoutError) as error:
-            logger.debug("the registration of external metrics stays reason=%s", error)
-
-    def _tell(self, sentence: str) -> None:
+    def _log_once(self, sentence: str) -> None:
         """Log the sentence unless it was the last one logged."""
-        if sentence != self._told:
+        if sentence != self._logged:
             logger.warning("%s", sentence)
-        self._told = sentence
+        self._logged = sentence
 
 
-def _place(found: RawObject) -> str:
-    service: Any = found["spec"].get("service") or {}
+def _service_of(current: RawObject) -> str:
+    service: Any = current["spec"].get("service") or {}
     return f"{service.get('namespace')}/{service.get('name')}"
 
 
@@ -250,10 +239,9 @@ async def ask_servers(service: ServiceReference, authority: Authority, *, addres
         ):
             if answer.status == 200:
                 return ""
-            said = await answer.content.read(500)
-            return _(
-                "{url} answers {status}: {answer}", url=url, status=answer.status, answer=said.decode(errors="replace")
-            )
+            body = await answer.content.read(500)
+            text = body.decode(errors="replace")
+            return _("{url} answers {status}: {answer}", url=url, status=answer.status, answer=text)
     except TimeoutError:
         return _("{url} does not answer in time.", url=url)
     except (aiohttp.ClientError, OSError) as error:

@@ -46,8 +46,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
 def cluster_settings(request: ClusterRequest) -> dict[str, Any]:
     """Return the request as JSON, with its rows by id; `read_cluster_settings` reads it back."""
     rows = {"environment": request.environment.pk, "head_tier": request.head_tier.pk, "tier": request.tier.pk}
-    found: dict[str, Any] = msgspec.to_builtins(ClusterSettings(**(vars(request) | rows)))
-    return found
+    stored: dict[str, Any] = msgspec.to_builtins(ClusterSettings(**(vars(request) | rows)))
+    return stored
 
 
 def stored_settings(stored: Mapping[str, Any]) -> ClusterSettings:
@@ -203,10 +203,10 @@ def _too_many_places(request: LaunchRequest, cluster: ClusterRequest) -> Iterato
 def _apart(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]:
     """Yield a problem when the pods of a cluster, or of its workspace or job, could not reach each other."""
     asked = {"head_tier": cluster.head_tier.pk, "worker_tier": cluster.tier.pk}
-    beside = cluster.head_tier.pk if request.kind == Kind.CLUSTER else request.tier.pk
-    stored = HardwareTier.objects.select_related("data_plane").in_bulk({beside, *asked.values()})
+    companion = cluster.head_tier.pk if request.kind == Kind.CLUSTER else request.tier.pk
+    stored = HardwareTier.objects.select_related("data_plane").in_bulk({companion, *asked.values()})
     for path, pk in asked.items():
-        tier, other = stored.get(pk), stored.get(beside)
+        tier, other = stored.get(pk), stored.get(companion)
         if tier is not None and other is not None and tier.data_plane != other.data_plane:
             sentence = _(
                 "{name} is in the data plane “{plane}” and {other} in “{other_plane}”, and pods cannot reach "

@@ -6,9 +6,9 @@ steady cluster is some 2,500 rows.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from django.db import transaction
 
@@ -24,41 +24,13 @@ _MINUTE, _TEN_MINUTES = 60, 600
 _LARGEST = 2**31 - 1  # the column's maximum; a head runs user code, so it may report any number
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A `ClusterSample` that is not stored yet."""
-
-    ready: int
-    wanted: int
-    cpu_percent: int | None = None
-    memory_percent: int | None = None
-    pending_tasks: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TakenSample:
-    """A sample with its cluster and time."""
-
-    execution_id: str
-    at: datetime
-    sample: Sample
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """The fields of a sample that decide about thinning."""
-
-    pk: int
-    at: datetime
-    counts: tuple[int, int]
-
-
 def sample_of(
     seen: ObservedCluster, autoscaler: Autoscaler | None, *, minimum: int, pending_tasks: int | None
-) -> Sample:
-    """Return the present sample. Without an autoscaler, or before its first status, the minimum of workers is wanted."""
+) -> ClusterSample:
+    """Return the present sample, of no cluster and time yet. Without an autoscaler, or before its first status, the minimum of workers is
+    wanted."""
     wanted = autoscaler.status.desired_replicas if autoscaler else 0
-    return Sample(
+    return ClusterSample(
         ready=seen.ready_workers,
         wanted=wanted if wanted > 0 else minimum,
         cpu_percent=_percent(autoscaler, "cpu"),
@@ -67,78 +39,56 @@ def sample_of(
     )
 
 
-def record(taken: Sequence[TakenSample]) -> None:
+def record(taken: Sequence[ClusterSample]) -> None:
     """Store the samples in one transaction. One that cannot be stored is dropped with a line in the log, and the others are stored. Raise
     the error of a database that is full, read-only, busy or away before any is stored."""
     try:
         with transaction.atomic():
-            ClusterSample.objects.bulk_create(_row(one) for one in taken)
+            ClusterSample.objects.bulk_create(taken)
     except Exception as error:
         if trouble_of(error):
             raise
         # Each in its own transaction: a database may refuse a row only at the end of one.
-        for one in taken:
-            _record_alone(one)
+        for sample in taken:
+            _record_alone(sample)
 
 
-def _record_alone(taken: TakenSample) -> None:
+def _record_alone(sample: ClusterSample) -> None:
+    sample.pk = None  # else it has the key that the failed transaction gave it
     try:
         with transaction.atomic():
-            _row(taken).save(force_insert=True)
+            sample.save(force_insert=True)
     except Exception as error:
-        logger.warning("a sample cannot be stored, it is dropped execution=%s reason=%s", taken.execution_id, error)
-
-
-def _row(taken: TakenSample) -> ClusterSample:
-    sample = taken.sample
-    return ClusterSample(
-        execution_id=taken.execution_id,
-        at=taken.at,
-        ready=sample.ready,
-        wanted=sample.wanted,
-        cpu_percent=sample.cpu_percent,
-        memory_percent=sample.memory_percent,
-        pending_tasks=sample.pending_tasks,
-    )
+        logger.warning("a sample cannot be stored, it is dropped execution=%s reason=%s", sample.execution_id, error)
 
 
 def thin(execution_id: str, *, now: datetime) -> int:
     """Delete the samples that the rule does not keep, and return their number."""
-    rows = ClusterSample.objects.filter(execution_id=execution_id).order_by("at")
-    points = [
-        Point(pk, at, (ready, wanted)) for pk, at, ready, wanted in rows.values_list("pk", "at", "ready", "wanted")
-    ]
-    gone = superfluous(points, now=now)
+    rows = ClusterSample.objects.filter(execution_id=execution_id).order_by("at").only("at", "ready", "wanted")
+    gone = superfluous(list(rows), now=now)
     for start in range(0, len(gone), 500):  # databases limit how many values one query names
         ClusterSample.objects.filter(pk__in=gone[start : start + 500]).delete()
     return len(gone)
 
 
-def superfluous(points: Sequence[Point], *, now: datetime) -> list[int]:
-    """Return the keys of the samples to delete; `points` are oldest first."""
-    news = _news(points)
+def superfluous(samples: Sequence[ClusterSample], *, now: datetime) -> list[int]:
+    """Return the keys of the samples to delete; `samples` are oldest first."""
+    kept: set[int] = set()
+    for before, after in pairwise(samples):
+        if (before.ready, before.wanted) != (after.ready, after.wanted):
+            kept |= {before.pk, after.pk}
     gone: list[int] = []
     last: tuple[int, float] | None = None
-    for point in points:
-        age = now - point.at
+    for sample in samples:
+        age = now - sample.at
         if age <= _HOUR:
             break
         width = _MINUTE if age <= _DAY else _TEN_MINUTES
-        stretch = (width, point.at.timestamp() // width)
-        if stretch == last and point.pk not in news:
-            gone.append(point.pk)
+        stretch = (width, sample.at.timestamp() // width)
+        if stretch == last and sample.pk not in kept:
+            gone.append(sample.pk)
         last = stretch
     return gone
-
-
-def _news(points: Iterable[Point]) -> set[int]:
-    found: set[int] = set()
-    before: Point | None = None
-    for point in points:
-        if before is not None and before.counts != point.counts:
-            found |= {before.pk, point.pk}
-        before = point
-    return found
 
 
 def _percent(autoscaler: Autoscaler | None, name: str) -> int | None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grid.clusters import objects
+from grid.clusters.frameworks.base import cluster_of
 from grid.core.labels import APP_COMPONENT, WORKER
 from grid.executions.context import Context
 from grid.executions.ledger import LedgerRecord
@@ -16,7 +17,7 @@ from grid.executions.spec import ExecutionSpec
 from grid.kube.objects import Pod
 
 # Between two reads of the replicas, and so between two changes of the bounds.
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Workers:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Check:
     at: float
     replicas: int
     ending: int
@@ -57,33 +58,28 @@ class WithinSlots:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._looks: dict[str, _Look] = {}
+        self._checks: dict[str, _Check] = {}
 
     async def apply(
         self, row: LedgerRecord, spec: ExecutionSpec, workers: Workers
     ) -> tuple[ExecutionSpec, float | None]:
         """Return the spec with the sizes that are allowed now, and the seconds until the next check, None for none."""
-        assert spec.cluster is not None, "only clusters come here"
+        cluster = cluster_of(spec)
         if not workers.ending:
-            self._looks.pop(row.id, None)
+            self._checks.pop(row.id, None)
             return spec, None
-        context, last, now = self._context, self._looks.get(row.id), self._context.monotonic()
+        context, last, now = self._context, self._checks.get(row.id), self._context.monotonic()
         replicas, ending = (last.replicas, last.ending) if last is not None else (0, 0)
-        is_early = last is not None and now - last.at < LOOK_SECONDS
+        is_early = last is not None and now - last.at < CHECK_SECONDS
         if not is_early:
             replicas = await objects.worker_replicas(context.api, row.id, context.namespace)
             ending = workers.ending
-        least, most = bounds(
-            spec.cluster.workers_minimum,
-            spec.cluster.workers_maximum,
-            slots=row.slots,
-            replicas=replicas,
-            ending=ending,
-        )
-        self._looks[row.id] = _Look(last.at if is_early and last else now, replicas, ending, (least, most))
+        minimum, maximum = cluster.workers_minimum, cluster.workers_maximum
+        least, most = bounds(minimum, maximum, slots=row.slots, replicas=replicas, ending=ending)
+        self._checks[row.id] = _Check(last.at if is_early and last else now, replicas, ending, (least, most))
         # Check once more after a change: the autoscaler may have scaled up at the same moment, and must not remove these workers.
-        is_news = is_early or last is None or last.bounds != (least, most)
-        return spec.with_workers(least, most), LOOK_SECONDS if is_news else None
+        has_changed = is_early or last is None or last.bounds != (least, most)
+        return spec.with_workers(least, most), CHECK_SECONDS if has_changed else None
 
     def forget(self, execution_id: str) -> None:
-        self._looks.pop(execution_id, None)
+        self._checks.pop(execution_id, None)

@@ -12,9 +12,9 @@ def metadata(name: str) -> dict[str, Any]:
     return {"name": name, "namespace": "grid", "labels": LABELS, "ownerReferences": [OWNER]}
 
 
-def one(manifests: list[Any], resource: Any, name: str = "") -> RawObject:
-    (found,) = [m.body for m in manifests if m.resource == resource and name in ("", m.name)]
-    return dict(found)
+def object_of(manifests: list[Any], resource: Any, name: str = "") -> RawObject:
+    (body,) = [m.body for m in manifests if m.resource == resource and name in ("", m.name)]
+    return dict(body)
 
 
 def firsts(of: ExecutionSpec, **more: Any) -> list[Any]:

@@ -17,7 +17,7 @@ def attached(shop: Shop, **changes: Any) -> LaunchRequest:
     return shop.request(cluster=shop.cluster_request(**changes))
 
 
-def told(request: LaunchRequest, pools: Pools | None = None) -> dict[str, str]:
+def problems_of(request: LaunchRequest, pools: Pools | None = None) -> dict[str, str]:
     """The problems by field."""
-    found = validate(request, pools=pools)
-    return {problem.path: problem.message for problem in found}
+    problems = validate(request, pools=pools)
+    return {problem.path: problem.message for problem in problems}

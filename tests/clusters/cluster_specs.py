@@ -25,16 +25,22 @@ OWNER = {
 }
 HEAD_PODS = {"dominodatalab.com/execution-id": "abc", "app.kubernetes.io/component": "head"}
 WORKER_PODS = {"dominodatalab.com/execution-id": "abc", "app.kubernetes.io/component": "worker"}
-HEAD_TIER = TierSpec(
-    id="small",
-    name="Small",
-    node_pool="default",
-    cores="1",
-    cores_limit="1",
-    memory="4Gi",
-    memory_limit="4Gi",
-    ephemeral_storage="10Gi",
-)
+
+
+def tier(cores: str = "1", memory: str = "1Gi", **more: Any) -> TierSpec:
+    return TierSpec(
+        id="small",
+        name="Small",
+        node_pool="default",
+        cores=cores,
+        cores_limit=cores,
+        memory=memory,
+        memory_limit=memory,
+        **more,
+    )
+
+
+HEAD_TIER = tier(memory="4Gi", ephemeral_storage="10Gi")
 WORKER_TIER = TierSpec(
     id="gpu",
     name="GPU",
@@ -82,3 +88,17 @@ def spec(*, of: ClusterSpec | None = None, **changes: Any) -> ExecutionSpec:
         "cluster": of or cluster(),
     }
     return ExecutionSpec(**(whole | changes))
+
+
+def small_spec(
+    framework: str,
+    *,
+    id: str = "abc",
+    head: TierSpec | None = None,
+    workers: TierSpec | None = None,
+    drain_seconds: int = 60,
+) -> ExecutionSpec:
+    """A cluster by itself, of small tiers unless others are given."""
+    head_tier = head or tier()
+    of = cluster(framework, head_tier=head_tier, workers_minimum=1, drain_seconds=drain_seconds, attached_to="")
+    return spec(of=of, id=id, tier=workers or tier())

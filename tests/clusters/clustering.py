@@ -157,10 +157,10 @@ def sample(minute: float, *, ready: int, wanted: int, cpu: int | None = 50, memo
 def make_samples(execution: Execution, *points: SamplePoint) -> None:
     ClusterSample.objects.bulk_create(
         ClusterSample(
-            execution=execution, at=one.at, ready=one.ready, wanted=one.wanted,
-            cpu_percent=one.cpu_percent, memory_percent=one.memory_percent, pending_tasks=one.pending_tasks,
+            execution=execution, at=point.at, ready=point.ready, wanted=point.wanted,
+            cpu_percent=point.cpu_percent, memory_percent=point.memory_percent, pending_tasks=point.pending_tasks,
         )
-        for one in points
+        for point in points
     )  # fmt: skip
 
 

@@ -61,9 +61,9 @@ class Deployments:
         resource = PODS if kind == PODS.kind else REPLICA_SETS
         uid = owner["metadata"]["uid"]
         return [
-            one
-            for one in self._cluster.objects(resource)
-            if any(reference["uid"] == uid for reference in one["metadata"].get("ownerReferences", ()))
+            owned
+            for owned in self._cluster.objects(resource)
+            if any(reference["uid"] == uid for reference in owned["metadata"].get("ownerReferences", ()))
         ]
 
 

@@ -151,9 +151,9 @@ def test_wrong_number_of_workers_is_refused_at_its_field(
     numbers = {"minimum": minimum, "maximum": maximum}
     answer = client_of(people.owner).post(f"/executions/{running.pk}/resize/", numbers)
     assert answer.status_code == 422
-    found = re.search(rf'id="id_{field}_error">(.*?)</div>', answer.content.decode(), re.DOTALL)
-    assert found
-    assert sentence in found[1]
+    match = re.search(rf'id="id_{field}_error">(.*?)</div>', answer.content.decode(), re.DOTALL)
+    assert match
+    assert sentence in match[1]
     running.refresh_from_db()
     assert running.workers_maximum == 5
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from grid.clusters.manifests import head_service_name
+from grid.clusters.manifests import head_name
 from grid.configuration import DEPLOYING_TIMEOUT, OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
 from grid.core.errors import ClusterUnavailable, NotAllowed
 from grid.executions.stopping import request_stop
@@ -22,15 +22,15 @@ from tests.support.virtual import loop_time, passes
 async def both_running(world: World, controller: Any, *pair: Execution) -> None:
     for _ in range(10):
         await world.step(controller)
-        if all(fresh(one).state == "running" for one in pair):
+        if all(fresh(execution).state == "running" for execution in pair):
             return
         world.behave()
         await passes(2)
-    raise AssertionError([states_of(one) for one in pair])
+    raise AssertionError([states_of(execution) for execution in pair])
 
 
 def variables(pod: RawObject) -> dict[str, str]:
-    return {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0]["env"]}
+    return {variable["name"]: variable.get("value", "") for variable in pod["spec"]["containers"][0]["env"]}
 
 
 @in_world
@@ -39,7 +39,7 @@ async def test_workspace_is_created_with_the_address_of_its_head(shop: Shop) -> 
     workspace, cluster = shop.launch_with_cluster()
     controller = world.controller()
     await both_running(world, controller, workspace, cluster)
-    address = the(world, SERVICES, head_service_name(cluster.pk))["spec"]["clusterIP"]
+    address = the(world, SERVICES, head_name(cluster.pk))["spec"]["clusterIP"]
     assert variables(world.pod_of(workspace))["DASK_SCHEDULER_ADDRESS"].startswith(f"tcp://{address}:")
     assert len(world.members(cluster, "worker")) == 2
 
@@ -168,8 +168,8 @@ async def test_job_ends_with_the_reason_of_its_failed_cluster(shop: Shop, config
     assert job.words(OWNER).endswith(" Launch both again.")
     assert world.cluster.count("create", PODS) == 0
     assert notes(job, "WithoutCluster") == []
-    for one in (job, cluster):
-        await to_end(world, controller, one)
+    for execution in (job, cluster):
+        await to_end(world, controller, execution)
     assert left(world) == []
 
 

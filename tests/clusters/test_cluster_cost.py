@@ -58,7 +58,7 @@ def test_cost_is_read_in_two_queries_for_many_pods(people: People) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
             read_record(execution.pk)
-        return sum("grid_usageinterval" in one["sql"] for one in captured.captured_queries)
+        return sum("grid_usageinterval" in query["sql"] for query in captured.captured_queries)
 
     for number in range(20):
         make_interval(execution, f"w{number}", price="0.40", began=number, ended=number + 1)

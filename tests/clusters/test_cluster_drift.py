@@ -31,8 +31,8 @@ from tests.support.virtual import loop_time, passes
 
 
 def autoscaler(world: World) -> RawObject:
-    (found,) = world.cluster.objects(AUTOSCALERS)
-    return found
+    (scaler,) = world.cluster.objects(AUTOSCALERS)
+    return scaler
 
 
 def bounds(world: World) -> tuple[int, int]:
@@ -142,8 +142,8 @@ async def test_workers_beyond_a_page_of_api_keep_their_slots(shop: Shop) -> None
     world, execution = World(), shop.launch_cluster()
     for number in range(700):
         world.cluster.put(PODS, pod(f"worker-{number}", labels={KEYS.execution: execution.pk}))
-    found = await find_pods(world.cluster, execution.pk, namespace=NAMESPACE)
-    assert len(found) == 700
+    pods = await find_pods(world.cluster, execution.pk, namespace=NAMESPACE)
+    assert len(pods) == 700
 
 
 @in_world

@@ -30,7 +30,7 @@ def pools(nodes: int = 2, maximum: int = 5, *taints: Taint) -> dict[str, LaunchP
     return {"default": LaunchPool("default", (AlikeNodes({}, NODE, nodes, taints),) if nodes else (), maximum)}
 
 
-def told(
+def estimated(
     worker: Machine,
     *,
     minimum: int = 1,
@@ -52,7 +52,7 @@ def sentences(shown: Estimate) -> str:
 
 
 def test_head_and_workers_each_take_slot_and_cost() -> None:
-    shown = told(machine())
+    shown = estimated(machine())
     assert shown.sentence == "2 slots at minimum, 6 at maximum; you use 1 of 25."
     assert shown.columns == ("1 worker", "5 workers")
     assert amounts_of(shown) == {"Slots": ("2", "6"), "Nodes": ("1", "1"), "Price an hour": ("$0.10", "$0.30")}
@@ -60,14 +60,14 @@ def test_head_and_workers_each_take_slot_and_cost() -> None:
 
 
 def test_companion_of_the_cluster_counts_too() -> None:
-    shown = told(machine(), companion=machine("7", "28Gi", price="0.38"))
+    shown = estimated(machine(), companion=machine("7", "28Gi", price="0.38"))
     assert shown.sentence.startswith("3 slots at minimum, 7 at maximum")
     assert amounts_of(shown)["Price an hour"] == ("$0.48", "$0.68")
     assert amounts_of(shown)["Nodes"] == ("2", "2")
 
 
 def test_a_fixed_number_of_workers_is_one_column() -> None:
-    shown = told(machine(price="0"), minimum=3, maximum=3)
+    shown = estimated(machine(price="0"), minimum=3, maximum=3)
     assert shown.columns == ("3 workers",)
     assert shown.sentence == "4 slots; you use 1 of 25."
     assert all(len(row.amounts) == 1 for row in shown.rows)
@@ -75,13 +75,15 @@ def test_a_fixed_number_of_workers_is_one_column() -> None:
 
 
 def test_slots_above_limit_are_problem_and_unfree_ones_wait() -> None:
-    assert "problem: That is more than your 25 slots; choose fewer workers." in sentences(told(machine(), maximum=40))
-    waits = sentences(told(machine(), room=slots(used=22, queued=0, maximum=25)))
+    assert "problem: That is more than your 25 slots; choose fewer workers." in sentences(
+        estimated(machine(), maximum=40)
+    )
+    waits = sentences(estimated(machine(), room=slots(used=22, queued=0, maximum=25)))
     assert "wait: 6 slots are kept for it from the start, and 3 are free: it waits in the queue" in waits
 
 
 def test_disabled_launching_is_told_apart_from_missing_slots() -> None:
-    waits = sentences(told(machine(), room=slots(used=0, queued=0, maximum=0)))
+    waits = sentences(estimated(machine(), room=slots(used=0, queued=0, maximum=0)))
     assert "wait: Launching is switched off by your admin" in waits
 
 
@@ -104,9 +106,11 @@ def test_head_and_workers_on_one_tier_take_one_place() -> None:
 
 
 def test_workers_per_node_and_unused_rest_are_said() -> None:
-    assert "takes 2 workers; 1 core and 4 GiB of memory of it stay unused." in sentences(told(machine("3500m", "14Gi")))
-    assert "takes 8 workers, with nothing left over." in sentences(told(machine()))
-    stranded = sentences(told(machine("1", "28Gi")))
+    assert "takes 2 workers; 1 core and 4 GiB of memory of it stay unused." in sentences(
+        estimated(machine("3500m", "14Gi"))
+    )
+    assert "takes 8 workers, with nothing left over." in sentences(estimated(machine()))
+    stranded = sentences(estimated(machine("1", "28Gi")))
     assert (
         "wait: A node of the pool default (8 cores and 32 GiB of memory after overhead) takes 1 worker; 7 cores"
         in stranded
@@ -115,14 +119,14 @@ def test_workers_per_node_and_unused_rest_are_said() -> None:
 
 
 def test_worker_that_fits_no_node_is_a_problem() -> None:
-    shown = told(machine("9"))
+    shown = estimated(machine("9"))
     assert amounts_of(shown)["Nodes"] == ("not known", "not known")
     never = "9 and 4Gi asks for 9 cores; the largest node of the pool default offers 8 cores after overhead."
     assert f"problem: {never} Choose another tier for the worker." in sentences(shown)
 
 
 def test_nodes_behind_a_taint_take_no_worker() -> None:
-    shown = told(machine(), known=pools(2, 5, Taint(key="team", value="x", effect="NoSchedule")))
+    shown = estimated(machine(), known=pools(2, 5, Taint(key="team", value="x", effect="NoSchedule")))
     assert amounts_of(shown)["Nodes"] == ("not known", "not known")
     assert "is kept free by the taint team=x:NoSchedule" in sentences(shown)
 
@@ -149,13 +153,13 @@ def test_head_that_fits_no_node_is_said_as_well() -> None:
     ],
 )
 def test_abilities_of_the_pool_are_said(known: Pools, maximum: int, sentence: str) -> None:
-    assert sentence in sentences(told(machine(), maximum=maximum, known=known))
+    assert sentence in sentences(estimated(machine(), maximum=maximum, known=known))
 
 
 def test_starting_nodes_are_waited_for_unless_too_few() -> None:
     whole_node = machine("7", "28Gi")
-    assert "it starts when the new ones are ready" in sentences(told(whole_node, minimum=3, maximum=4))
-    assert "problem: The pool default has 2 nodes" in sentences(told(whole_node, minimum=8, maximum=8))
+    assert "it starts when the new ones are ready" in sentences(estimated(whole_node, minimum=3, maximum=4))
+    assert "problem: The pool default has 2 nodes" in sentences(estimated(whole_node, minimum=8, maximum=8))
 
 
 def test_each_pool_is_counted_for_itself() -> None:
@@ -171,21 +175,21 @@ def test_each_pool_is_counted_for_itself() -> None:
 def test_a_pool_whose_size_nobody_knows_is_left_open() -> None:
     worker = machine(pool="default-gpu", gpus=1)
     known = pools() | {"default-gpu": LaunchPool("default-gpu", (), 2)}
-    assert amounts_of(told(worker, known=known))["Nodes"] == ("1 and more", "1 and more")
+    assert amounts_of(estimated(worker, known=known))["Nodes"] == ("1 and more", "1 and more")
 
 
 def test_pool_at_zero_is_estimated_by_its_last_nodes() -> None:
     at_zero = LaunchPool("default", (), 3, remembered=AlikeNodes(NODE, NODE), seen="24 November 2026")
     known = {"default": at_zero}
-    shown = told(machine("7", "28Gi"), maximum=2, known=known)
+    shown = estimated(machine("7", "28Gi"), maximum=2, known=known)
     assert amounts_of(shown)["Nodes"] == ("1", "2")
     assert "A node of the pool default (8 cores and 32 GiB of memory after overhead) takes 1 worker" in sentences(shown)
     assert "wait: The pool default has no node now; up to 3 are started" in sentences(shown)
-    many = sentences(told(machine("7", "28Gi"), minimum=4, known=known))
+    many = sentences(estimated(machine("7", "28Gi"), minimum=4, known=known))
     assert "problem: The pool default has no node now, and may have 3: not even the minimum of workers" in many
-    large = sentences(told(machine("64"), known=known))
+    large = sentences(estimated(machine("64"), known=known))
     assert "as its nodes were when last seen on 24 November 2026. Choose another tier for the worker." in large
-    none = sentences(told(machine("64"), known={"default": replace(at_zero, maximum=0)}))
+    none = sentences(estimated(machine("64"), known={"default": replace(at_zero, maximum=0)}))
     assert ("last seen" in none, none.count("no node")) == (False, 1)
 
 
@@ -196,7 +200,7 @@ def test_nodes_are_not_mentioned_while_cluster_is_unknown() -> None:
 
 
 def test_a_size_that_cannot_be_read_breaks_nothing() -> None:
-    assert amounts_of(told(machine("lots", "")))["Nodes"] == ("1", "1")
+    assert amounts_of(estimated(machine("lots", "")))["Nodes"] == ("1", "1")
 
 
 def test_thousands_of_workers_are_counted_at_once() -> None:
@@ -216,7 +220,7 @@ def room(cpu: int, memory: int, gpus: int) -> dict[str, int]:
 def test_counting_in_groups_equals_placing_one_by_one(
     pods: list[tuple[tuple[int, int, int], int]], size: tuple[int, int, int]
 ) -> None:
-    pods.sort(key=lambda one: (one[0][2], *one[0][:2]), reverse=True)
+    pods.sort(key=lambda group: (group[0][2], *group[0][:2]), reverse=True)
     pool = LaunchPool("default", (AlikeNodes({}, room(*size)),))
     counted = nodes_needed([PodPlan("T", "default", room(*asked), count=count) for asked, count in pods], pool)
     opened: list[dict[str, int]] = []
@@ -225,7 +229,7 @@ def test_counting_in_groups_equals_placing_one_by_one(
             if not places(room(*asked), room(*size)):
                 assert counted is None
                 return
-            free = next((one for one in opened if places(room(*asked), one)), None)
+            free = next((group for group in opened if places(room(*asked), group)), None)
             if free is None:
                 opened.append(free := room(*size))
             for name, amount in room(*asked).items():

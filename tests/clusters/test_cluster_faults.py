@@ -142,24 +142,24 @@ class Life:
         self.controller = self.world.controller(monotonic=loop_time)
 
     def _lose(self, kind: Any) -> None:
-        for one in self.world.cluster.objects(kind)[:1]:
-            self.world.cluster.remove(kind, one["metadata"]["name"], namespace=NAMESPACE)
+        for item in self.world.cluster.objects(kind)[:1]:
+            self.world.cluster.remove(kind, item["metadata"]["name"], namespace=NAMESPACE)
 
     def check(self) -> None:
-        for one in (self.workspace, self.cluster):
-            fresh(one)
-            known = self.freed.setdefault(one.pk, one.slots_freed_at)
-            assert known in (None, one.slots_freed_at), "freed once"
-            self.freed[one.pk] = one.slots_freed_at
+        for execution in (self.workspace, self.cluster):
+            fresh(execution)
+            known = self.freed.setdefault(execution.pk, execution.slots_freed_at)
+            assert known in (None, execution.slots_freed_at), "freed once"
+            self.freed[execution.pk] = execution.slots_freed_at
             pods = [
                 pod
                 for pod in self.world.pods()
-                if pod["metadata"]["labels"].get("app.kubernetes.io/instance") == one.object_name
+                if pod["metadata"]["labels"].get("app.kubernetes.io/instance") == execution.object_name
             ]
-            if one.slots_freed_at is not None:
+            if execution.slots_freed_at is not None:
                 assert pods == [], "slots are free only when the pods are gone"
             alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-            assert len(alive) <= one.slots
+            assert len(alive) <= execution.slots
 
     async def end(self) -> None:
         request_stop(self.workspace, by="alice", now=self.world.now)
@@ -167,10 +167,10 @@ class Life:
         for _ in range(14):
             for what in ("step", "behave", "wait"):
                 await self.do(what)
-        for one in (self.workspace, self.cluster):
-            assert one.is_final, states_of(one)
-            assert bool(one.slots_reserved_at) == bool(one.slots_freed_at)
-            assert len(states_of(one)) == len(set(states_of(one)))
+        for execution in (self.workspace, self.cluster):
+            assert execution.is_final, states_of(execution)
+            assert bool(execution.slots_reserved_at) == bool(execution.slots_freed_at)
+            assert len(states_of(execution)) == len(set(states_of(execution)))
         assert left(self.world) == []
 
 

@@ -71,8 +71,8 @@ async def test_killed_or_nodeless_workers_are_told_once_each(shop: Shop) -> None
     assert "results that it held are computed again" in line.words(OWNER)
     lost = notes(execution, "worker_lost")
     assert len(lost) == 2
-    assert any("was evicted from node node-1: node is gone." in one.words(OWNER) for one in lost)
-    assert any("ran short of memory" in one.words(OWNER) for one in lost)
+    assert any("was evicted from node node-1: node is gone." in line.words(OWNER) for line in lost)
+    assert any("ran short of memory" in line.words(OWNER) for line in lost)
     assert fresh(execution).state == "running"
 
 
@@ -117,7 +117,7 @@ async def test_leaving_as_the_autoscaler_wishes_is_no_incident(shop: Shop) -> No
             world.passes(1)
     assert len(world.workers_of(execution)) == 2
     warnings = LifecycleEntry.objects.filter(execution=execution, level="Warning")
-    assert [one.reason for one in warnings] == []
+    assert [warning.reason for warning in warnings] == []
 
 
 @in_world
@@ -147,8 +147,8 @@ async def test_history_of_a_restless_cluster_stays_bounded(shop: Shop) -> None:
     await world.step(controller, fresh=False)
 
     def lines() -> list[str]:
-        found = LifecycleEntry.objects.filter(execution=execution, source="kubernetes").order_by("at", "id")
-        return [one.event_uid for one in found]
+        entries = LifecycleEntry.objects.filter(execution=execution, source="kubernetes").order_by("at", "id")
+        return [entry.event_uid for entry in entries]
 
     before = lines()
     assert len(before) == MOST_NOTED

@@ -23,15 +23,15 @@ async def live(world: World, pair: list[Execution], fault: Fault) -> int:
         lambda: restart_head(cluster, by="alice", now=world.now),
         lambda: request_stop(first, by="alice", now=world.now),
     ]
-    is_granted = [lambda _: True, lambda one: one.slots == 4, has_new_head]
+    is_granted = [lambda _: True, lambda execution: execution.slots == 4, has_new_head]
     for _ in range(40):
         try:
             await world.step(controller)
         except Killed:
             controller = world.controller(monotonic=loop_time)
             continue
-        states = [fresh(one).state for one in pair]
-        if all(one.is_final and one.slots_freed_at for one in pair):
+        states = [fresh(execution).state for execution in pair]
+        if all(execution.is_final and execution.slots_freed_at for execution in pair):
             return fault.calls
         if set(states) == {"running"} and is_granted[0](cluster):
             is_granted.pop(0)
@@ -39,7 +39,7 @@ async def live(world: World, pair: list[Execution], fault: Fault) -> int:
         world.behave()
         world.passes(1)
         await passes(11)
-    raise AssertionError(f"not ended: {[states_of(one) for one in pair]}")
+    raise AssertionError(f"not ended: {[states_of(execution) for execution in pair]}")
 
 
 def has_new_head(cluster: Execution) -> bool:
@@ -47,10 +47,10 @@ def has_new_head(cluster: Execution) -> bool:
 
 
 def check(world: World, pair: list[Execution]) -> None:
-    for one in pair:
-        assert states_of(one) == STOPPED, "each state once, in order"
-        assert one.slots_reserved_at is not None
-        assert one.slots_freed_at is not None
+    for execution in pair:
+        assert states_of(execution) == STOPPED, "each state once, in order"
+        assert execution.slots_reserved_at is not None
+        assert execution.slots_freed_at is not None
     cluster = pair[-1]
     assert world.most_pods <= len(pair) + 3
     assert cluster.slots == 4, "given back after the resize"
@@ -69,35 +69,32 @@ def launched(shop: Shop, is_attached: bool) -> list[Execution]:
     return [shop.launch_cluster()]
 
 
-def killed_at_each(shop: Shop, *, is_attached: bool, after: bool, every: int, first: int = 1) -> None:
-    @in_world
-    async def run() -> None:
-        world, pair = World(), launched(shop, is_attached)
-        calls = await live(world, pair, Fault())
-        check(world, pair)
-        assert calls > 80
-        for at in range(first + after, calls + 1, every):
-            world, pair = World(), launched(shop, is_attached)
-            await live(world, pair, Fault(at=at, after=after))
-            check(world, pair)
-
-    run()
-
-
-@pytest.mark.parametrize(
-    "after", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["before its effect", "after its effect"]
-)
-def test_next_controller_completes_after_kills_at_many_calls(shop: Shop, after: bool) -> None:
-    killed_at_each(shop, is_attached=True, after=after, every=31)
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
-@pytest.mark.parametrize("is_attached", [False, True], ids=["alone", "with its workspace"])
-def test_next_controller_completes_after_kills_at_third_calls(shop: Shop, is_attached: bool, after: bool) -> None:
-    """Every third, at other places in each of the four, for each takes a whole life of a cluster."""
-    killed_at_each(shop, is_attached=is_attached, after=after, every=3, first=1 + is_attached)
+@pytest.mark.parametrize(
+    ("is_attached", "after", "first", "every"),
+    [
+        (True, False, 1, 31),
+        # Every third, at other places in each of the four, for each takes a whole life of a cluster.
+        *(
+            pytest.param(is_attached, after, 1 + is_attached + after, 3, marks=pytest.mark.slow)
+            for is_attached in (False, True)
+            for after in (False, True)
+        ),
+    ],
+)
+@in_world
+async def test_next_controller_completes_after_kills_at_many_calls(
+    shop: Shop, is_attached: bool, after: bool, first: int, every: int
+) -> None:
+    """Killed before a call's effect or after it."""
+    world, pair = World(), launched(shop, is_attached)
+    calls = await live(world, pair, Fault())
+    check(world, pair)
+    assert calls > 80
+    for at in range(first, calls + 1, every):
+        world, pair = World(), launched(shop, is_attached)
+        await live(world, pair, Fault(at=at, after=after))
+        check(world, pair)
 
 
 @in_world
@@ -114,7 +111,7 @@ async def test_two_controllers_at_once_do_nothing_twice(shop: Shop) -> None:
             request_stop(pair[0], by="alice", now=world.now)
         world.behave()
         await passes(6)
-    assert [fresh(one).state for one in pair] == ["stopped", "stopped"]
-    assert [states_of(one) for one in pair] == [STOPPED, STOPPED]
+    assert [fresh(execution).state for execution in pair] == ["stopped", "stopped"]
+    assert [states_of(execution) for execution in pair] == [STOPPED, STOPPED]
     assert LifecycleEntry.objects.filter(execution=pair[1], reason="head_replaced").count() == 1
     assert left(world) == []

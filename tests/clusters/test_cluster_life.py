@@ -73,13 +73,13 @@ async def to_end(world: World, controller: Any, execution: Execution) -> None:
 
 def left(world: World) -> list[RawObject]:
     """But for the policies of the whole namespace, which the leader keeps."""
-    found = [one for kind in OWNED for one in world.cluster.objects(kind)]
-    return [one for one in found if one["metadata"]["name"] not in (EXECUTIONS, USER_INTERFACES)]
+    items = [item for kind in OWNED for item in world.cluster.objects(kind)]
+    return [item for item in items if item["metadata"]["name"] not in (EXECUTIONS, USER_INTERFACES)]
 
 
 def the(world: World, kind: Any, name: str) -> RawObject:
-    (found,) = [one for one in world.cluster.objects(kind) if one["metadata"]["name"] == name]
-    return found
+    (items,) = [item for item in world.cluster.objects(kind) if item["metadata"]["name"] == name]
+    return items
 
 
 def notes(execution: Execution, reason: str) -> list[LifecycleEntry]:
@@ -160,7 +160,7 @@ async def test_timeouts_say_whether_head_or_first_worker_was_awaited(shop: Shop,
         world.behave()
         if stage == "nothing":
             replica_set = next(
-                one for one in world.cluster.objects(REPLICA_SETS) if "-head-" in one["metadata"]["name"]
+                item for item in world.cluster.objects(REPLICA_SETS) if "-head-" in item["metadata"]["name"]
             )
             world.says(replica_set, "FailedCreate", "exceeded quota", kind="Warning", about="ReplicaSet")
         if stage in ("starting", "head"):
@@ -175,15 +175,6 @@ async def test_timeouts_say_whether_head_or_first_worker_was_awaited(shop: Shop,
         assert (fresh(execution).state, execution.reason) == ("error", reason), stage
         assert words in execution.words(OWNER)
         assert left(world) == []
-
-
-@in_world
-async def test_a_cluster_of_fixed_size_has_no_autoscaler(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster(autoscale=False, workers_minimum=3, workers_maximum=3)
-    controller = world.controller()
-    await to_running(world, controller, execution)
-    assert world.cluster.objects(AUTOSCALERS) == []
-    assert len(world.workers_of(execution)) == 3
 
 
 @in_world

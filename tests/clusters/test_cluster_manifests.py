@@ -25,7 +25,7 @@ from grid.kube.resources import (
     SERVICES,
     VOLUME_CLAIMS,
 )
-from tests.clusters.cluster_objects import firsts, metadata, one, seconds
+from tests.clusters.cluster_objects import firsts, metadata, object_of, seconds
 from tests.clusters.cluster_specs import HEAD_PODS, LABELS, WORKER_PODS, cluster, spec
 from tests.executions.test_manifests import CONFINED
 
@@ -88,23 +88,23 @@ def test_objects_come_in_creation_order_with_rules_before_pods() -> None:
 
 def test_anchor_is_unowned_and_volume_is_the_usual_one() -> None:
     made = firsts(spec(), storage=Storage("ReadWriteOnce", "local-path"))
-    assert one(made, CONFIG_MAPS) == {
+    assert object_of(made, CONFIG_MAPS) == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "cluster-abc", "namespace": "grid", "labels": LABELS},
         "data": {"execution": "abc", "tier": "gpu", "environment": "science"},
     }
-    assert one(made, VOLUME_CLAIMS)["spec"]["storageClassName"] == "local-path"
+    assert object_of(made, VOLUME_CLAIMS)["spec"]["storageClassName"] == "local-path"
 
 
 def test_variable_values_are_in_a_secret_of_the_cluster() -> None:
     made = firsts(spec())
-    assert one(made, SECRETS)["metadata"] == metadata("cluster-abc")
-    assert one(made, SECRETS)["data"].keys() == {"variable.THREADS", "variable.POD_IP"}
+    assert object_of(made, SECRETS)["metadata"] == metadata("cluster-abc")
+    assert object_of(made, SECRETS)["data"].keys() == {"variable.THREADS", "variable.POD_IP"}
     plain = EnvironmentSpec(id="science", name="Science", image="science:1", image_pull_secret="our-registry")
     of = spec(environment=plain)
     assert not [m for m in firsts(of) if m.resource == SECRETS], "nothing to keep"
-    for deployment in (one(firsts(of), DEPLOYMENTS), one(seconds(of), DEPLOYMENTS)):
+    for deployment in (object_of(firsts(of), DEPLOYMENTS), object_of(seconds(of), DEPLOYMENTS)):
         assert deployment["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "our-registry"}]
 
 
@@ -113,7 +113,7 @@ def test_the_service_gives_the_head_an_address_that_stays(name: str) -> None:
     of = spec(of=cluster(name))
     ports = framework(name).head(of).ports
     assert framework(name).ui_port in {port.number for port in ports}
-    assert one(firsts(of), SERVICES) == {
+    assert object_of(firsts(of), SERVICES) == {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": metadata("cluster-abc-head"),
@@ -140,7 +140,7 @@ def system(component: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("name", "called_back"), [("dask", []), ("ray", []), ("spark", [CLIENT])])
 def test_cluster_pods_talk_to_each_other_and_their_workspace(name: str, called_back: list[Any]) -> None:
-    assert one(firsts(spec(of=cluster(name))), NETWORK_POLICIES, "cluster-abc") == {
+    assert object_of(firsts(spec(of=cluster(name))), NETWORK_POLICIES, "cluster-abc") == {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": metadata("cluster-abc"),
@@ -155,14 +155,14 @@ def test_cluster_pods_talk_to_each_other_and_their_workspace(name: str, called_b
 
 def test_standalone_cluster_talks_to_its_own_pods_alone() -> None:
     made = firsts(spec(of=cluster("spark", attached_to="")))
-    rules = one(made, NETWORK_POLICIES, "cluster-abc")["spec"]
+    rules = object_of(made, NETWORK_POLICIES, "cluster-abc")["spec"]
     assert (rules["ingress"], rules["egress"]) == ([{"from": [OWN]}], [{"to": [OWN]}])
     assert [m.name for m in made if m.resource == NETWORK_POLICIES] == ["cluster-abc", "cluster-abc-head"]
 
 
 @FRAMEWORKS
 def test_head_page_is_open_to_proxy_and_controller_only(name: str) -> None:
-    assert one(firsts(spec(of=cluster(name))), NETWORK_POLICIES, "cluster-abc-head") == {
+    assert object_of(firsts(spec(of=cluster(name))), NETWORK_POLICIES, "cluster-abc-head") == {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": metadata("cluster-abc-head"),
@@ -184,14 +184,14 @@ def test_workspace_reaches_its_cluster_and_spark_reaches_it_back() -> None:
     both = {"policyTypes": ["Ingress", "Egress"], "ingress": [{"from": [OWN]}], "egress": [{"to": [OWN]}]}
     for name, rules in (("dask", to_cluster), ("ray", to_cluster), ("spark", both)):
         made = firsts(spec(of=cluster(name)))
-        policy = one(made, NETWORK_POLICIES, "cluster-abc-client")
+        policy = object_of(made, NETWORK_POLICIES, "cluster-abc-client")
         assert (policy["metadata"], policy["spec"]) == (metadata("cluster-abc-client"), {**CLIENT, **rules})
         resources = [m.resource for m in made]
         assert resources.index(DEPLOYMENTS) > resources.index(NETWORK_POLICIES) + 2, "the rules before the pods"
 
 
 def test_the_head_is_not_moved_while_it_works() -> None:
-    assert one(firsts(spec()), DISRUPTION_BUDGETS) == {
+    assert object_of(firsts(spec()), DISRUPTION_BUDGETS) == {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": metadata("cluster-abc-head"),
@@ -216,7 +216,7 @@ def test_head_deployment_is_written_for_each_framework(name: str) -> None:
         {"name": "local", "mountPath": "/mnt/local"},
     ]
     program = framework(name).head(of)
-    assert one(firsts(of), DEPLOYMENTS) == {
+    assert object_of(firsts(of), DEPLOYMENTS) == {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata("cluster-abc-head"),
@@ -266,7 +266,7 @@ def test_worker_deployment_has_gpu_and_local_storage(name: str) -> None:
         {"name": "local", "mountPath": "/mnt/local"},
     ]
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}}
-    assert one(seconds(of), DEPLOYMENTS) == {
+    assert object_of(seconds(of), DEPLOYMENTS) == {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata("cluster-abc-worker"),
@@ -315,14 +315,14 @@ def test_worker_deployment_has_gpu_and_local_storage(name: str) -> None:
 
 
 def test_workers_without_storage_of_their_own_use_the_nodes() -> None:
-    template = one(seconds(spec(of=cluster(local_storage=""))), DEPLOYMENTS)["spec"]["template"]
+    template = object_of(seconds(spec(of=cluster(local_storage=""))), DEPLOYMENTS)["spec"]["template"]
     assert template["spec"]["volumes"][-1] == {"name": "local", "emptyDir": {"sizeLimit": "20Gi"}}
 
 
 @given(st.text(max_size=150), st.text(max_size=120))
 def test_texts_of_people_become_valid_labels_outside_selectors(owner: str, title: str) -> None:
     of = spec(owner=owner, title=title)
-    for made in (one(firsts(of), DEPLOYMENTS), one(seconds(of), DEPLOYMENTS)):
+    for made in (object_of(firsts(of), DEPLOYMENTS), object_of(seconds(of), DEPLOYMENTS)):
         template = made["spec"]["template"]["metadata"]
         assert all(LABEL_VALUE.fullmatch(value) for value in template["labels"].values())
         assert template["annotations"]["dominodatalab.com/title"] == title
@@ -353,7 +353,7 @@ def test_workspace_finds_its_cluster_in_its_variables(name: str) -> None:
     made = build(
         workspace, namespace="grid", token="t", anchor_uid="u", client_variables=variables_of_clients(of, "10.0.0.9")
     )
-    env = one(made, PODS)["spec"]["containers"][0]["env"]
+    env = object_of(made, PODS)["spec"]["containers"][0]["env"]
     assert {e["name"]: e["value"] for e in env if e["name"] in theirs} == theirs
     assert len({e["name"] for e in env}) == len(env)
-    assert {KEYS.execution: "xyz"}.items() <= one(made, PODS)["metadata"]["labels"].items()
+    assert {KEYS.execution: "xyz"}.items() <= object_of(made, PODS)["metadata"]["labels"].items()

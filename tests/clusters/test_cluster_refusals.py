@@ -14,14 +14,14 @@ from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, Pools
 from grid.executions.request import submit
 from grid.models import Environment, Execution, HardwareTier
 from grid.queue.launches import why_not_launch
-from tests.clusters.cluster_requests import alone, attached, told
+from tests.clusters.cluster_requests import alone, attached, problems_of
 from tests.support.shop import NOW, Shop
 
 Configure = Callable[[Any, int], None]
 
 
 def test_a_good_request_has_no_problems(shop: Shop) -> None:
-    assert told(alone(shop)) == told(attached(shop)) == {}
+    assert problems_of(alone(shop)) == problems_of(attached(shop)) == {}
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_a_good_request_has_no_problems(shop: Shop) -> None:
     ],
 )
 def test_each_problem_is_said_at_its_field(shop: Shop, changes: dict[str, Any], field: str, sentence: str) -> None:
-    assert told(alone(shop, **changes)) == {field: sentence}
+    assert problems_of(alone(shop, **changes)) == {field: sentence}
 
 
 def test_all_problems_of_both_parts_are_told_at_once(shop: Shop) -> None:
     request = replace(attached(shop, workers_minimum=0, workers_maximum=40, local_storage="x"), title="x" * 200)
     Environment.objects.update(is_archived=True)
-    assert list(told(request)) == [
+    assert list(problems_of(request)) == [
         "title",
         "environment",
         "cluster_environment",
@@ -94,71 +94,73 @@ def test_all_problems_of_both_parts_are_told_at_once(shop: Shop) -> None:
 
 
 def test_the_quota_counts_the_workspace_as_well(shop: Shop) -> None:
-    assert told(alone(shop, workers_maximum=24)) == {}
-    assert told(attached(shop, workers_maximum=24)) == {
+    assert problems_of(alone(shop, workers_maximum=24)) == {}
+    assert problems_of(attached(shop, workers_maximum=24)) == {
         "workers_maximum": (
             "This takes 26 slots (the head, the workspace and each worker take one), and one user may hold 25. "
             "Choose at most 23 workers, or ask your admin."
         )
     }
-    assert list(told(alone(shop, autoscale=False, workers_minimum=25))) == ["workers_minimum"]
+    assert list(problems_of(alone(shop, autoscale=False, workers_minimum=25))) == ["workers_minimum"]
 
 
 @pytest.mark.parametrize(("slots", "end"), [(1, "Ask your admin for more slots."), (2, "ask your admin.")])
 def test_a_quota_too_small_for_any_cluster_is_said(shop: Shop, configure: Configure, slots: int, end: str) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, slots)
-    assert told(alone(shop))["workers_maximum"].endswith(end)
+    assert problems_of(alone(shop))["workers_maximum"].endswith(end)
 
 
 def test_cluster_waits_while_launching_is_switched_off(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 0)
-    assert told(alone(shop)) == {}
+    assert problems_of(alone(shop)) == {}
 
 
 def test_the_admins_limit_holds_per_framework(shop: Shop, configure: Configure) -> None:
     configure(FRAMEWORK_SETTINGS["dask"]["maximum_workers"], 4)
-    assert told(alone(shop)) == {"workers_maximum": "Your admin allows at most 4 workers in one cluster; choose fewer."}
+    assert problems_of(alone(shop)) == {
+        "workers_maximum": "Your admin allows at most 4 workers in one cluster; choose fewer."
+    }
 
 
 def test_the_admins_bounds_of_targets_hold(shop: Shop, configure: Configure) -> None:
     configure(CLUSTER_SETTINGS["minimum_target"], 50)
     configure(CLUSTER_SETTINGS["maximum_target"], 90)
-    assert told(alone(shop, target_cpu=50, target_memory=90)) == {}
-    assert list(told(alone(shop, target_cpu=49, target_memory=91))) == ["target_cpu", "target_memory"]
+    assert problems_of(alone(shop, target_cpu=50, target_memory=90)) == {}
+    assert list(problems_of(alone(shop, target_cpu=49, target_memory=91))) == ["target_cpu", "target_memory"]
 
 
 def test_autoscaling_that_is_switched_off_cannot_be_asked_for(shop: Shop, configure: Configure) -> None:
     configure(CLUSTER_SETTINGS["autoscaling"], 0)
-    assert told(alone(shop)) == {
+    assert problems_of(alone(shop)) == {
         "autoscale": "Autoscaling of Dask clusters is switched off by your admin; ask for a fixed number of workers."
     }
     configure(FRAMEWORK_SETTINGS["dask"]["autoscaling"], 1)
-    assert told(alone(shop)) == {}
+    assert problems_of(alone(shop)) == {}
 
 
 def test_growing_with_demand_needs_no_other_target(shop: Shop) -> None:
-    assert told(alone(shop, target_cpu=0, on_demand=True)) == {}
+    assert problems_of(alone(shop, target_cpu=0, on_demand=True)) == {}
 
 
 def test_growth_on_demand_is_refused_where_it_is_unserved(shop: Shop, settings: Settings) -> None:
     settings.DEMAND_IS_SERVED = False
-    assert "not set up here" in told(alone(shop, on_demand=True))["on_demand"]
-    assert told(alone(shop, on_demand=False)) == {}
+    assert "not set up here" in problems_of(alone(shop, on_demand=True))["on_demand"]
+    assert problems_of(alone(shop, on_demand=False)) == {}
 
 
 @pytest.mark.parametrize("emptied", [{"cores": "0"}, {"memory": "0"}, {"memory": "much"}])
 def test_a_tier_that_asks_for_nothing_cannot_be_measured(shop: Shop, emptied: dict[str, str]) -> None:
     HardwareTier.objects.update(**emptied)
-    assert set(told(alone(shop))) == {"head_tier", "worker_tier"}
-    assert "requests no cores or no memory" in told(alone(shop))["worker_tier"]
+    assert set(problems_of(alone(shop))) == {"head_tier", "worker_tier"}
+    assert "requests no cores or no memory" in problems_of(alone(shop))["worker_tier"]
 
 
 def test_tier_that_fits_no_known_node_is_refused(shop: Shop, worker_tier: HardwareTier) -> None:
     room = {"cpu": 1500, "memory": 16 * 2**30, "ephemeral-storage": 100 * 2**30, "pods": 110}
     small_nodes = {"default": LaunchPool("default", (AlikeNodes(room, room),), 3)}
     request = alone(shop, tier=worker_tier)
-    assert told(request) == {}
-    assert told(request, small_nodes) == {
+    assert problems_of(request) == {}
+    assert problems_of(request, small_nodes) == {
         "worker_tier": (
             "Worker asks for 2 cores; the largest node of the pool default offers 1.5 cores after overhead. "
             "Choose another tier, or ask an admin to make this one smaller."
@@ -171,24 +173,24 @@ def test_tier_that_fits_no_known_node_is_refused(shop: Shop, worker_tier: Hardwa
 
 @pytest.mark.parametrize("pools", [{}, {"default": LaunchPool("default", (), 4)}])
 def test_a_pool_without_nodes_may_still_get_them(shop: Shop, pools: Pools) -> None:
-    assert told(alone(shop), pools) == {}
+    assert problems_of(alone(shop), pools) == {}
 
 
 def test_a_cluster_says_what_it_is_made_of(shop: Shop) -> None:
-    assert told(shop.request(kind="cluster")) == {"framework": "Say what the cluster runs: Dask, Ray or Spark."}
+    assert problems_of(shop.request(kind="cluster")) == {"framework": "Say what the cluster runs: Dask, Ray or Spark."}
     assert validate_cluster(shop.request(), pools=None) == []
 
 
 def test_an_app_has_no_cluster_of_its_own(shop: Shop) -> None:
     app = Environment.objects.create(id="app", name="App", kind="app", image="app", port=8080)
     request = replace(attached(shop), kind="app", environment=app)
-    assert told(request) == {"with_cluster": "Only a workspace or a job can have a cluster of its own."}
+    assert problems_of(request) == {"with_cluster": "Only a workspace or a job can have a cluster of its own."}
 
 
 def test_a_workspaces_environment_makes_no_cluster(shop: Shop) -> None:
     shop.workspace.frameworks = {"dask": "2026.8.0"}
     shop.workspace.save()
-    assert told(alone(shop, environment=shop.workspace)) == {
+    assert problems_of(alone(shop, environment=shop.workspace)) == {
         "cluster_environment": "JupyterLab is not for clusters; choose another environment."
     }
 
@@ -199,7 +201,7 @@ def test_pair_above_the_places_of_tier_is_refused(shop: Shop, worker_tier: Hardw
         "The workspace and its cluster would both take a place on Small, which runs at most 1 execution at once. "
         "Choose another tier for one of them."
     )
-    assert told(alone(shop)) == {}
-    assert told(attached(shop, head_tier=worker_tier)) == {"worker_tier": sentence}
-    assert told(attached(shop)) == {"head_tier": sentence, "worker_tier": sentence}
-    assert told(attached(shop, head_tier=worker_tier, tier=worker_tier)) == {}
+    assert problems_of(alone(shop)) == {}
+    assert problems_of(attached(shop, head_tier=worker_tier)) == {"worker_tier": sentence}
+    assert problems_of(attached(shop)) == {"head_tier": sentence, "worker_tier": sentence}
+    assert problems_of(attached(shop, head_tier=worker_tier, tier=worker_tier)) == {}

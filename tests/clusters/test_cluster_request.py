@@ -15,7 +15,7 @@ from grid.executions.request import cluster_id_for, submit
 from grid.executions.spec import ScalingSpec, parse_spec
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry
 from grid.queue.launches import why_not_launch
-from tests.clusters.cluster_requests import alone, attached, told
+from tests.clusters.cluster_requests import alone, attached, problems_of
 from tests.support.frozen import on_tier
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
@@ -114,7 +114,7 @@ def test_pair_with_unwritable_cluster_is_not_written_at_all(shop: Shop) -> None:
     )
     with pytest.raises(IntegrityError), transaction.atomic():
         submit(attached(shop), gate=why_not_launch, now=NOW, execution_id="abcdefabcdef")
-    assert [one.kind for one in Execution.objects.all()] == ["job"]
+    assert [execution.kind for execution in Execution.objects.all()] == ["job"]
     assert not LifecycleEntry.objects.exists()
 
 
@@ -141,22 +141,24 @@ def test_tier_of_a_framework_is_for_its_clusters_only(shop: Shop, worker_tier: H
 
     assert (offered("cluster", "ray"), offered("cluster"), offered("job")) == (True, True, True)
     assert (offered("cluster", "dask"), offered("workspace")) == (False, False)
-    assert told(alone(shop, tier=worker_tier)) == {
+    assert problems_of(alone(shop, tier=worker_tier)) == {
         "worker_tier": "Worker is not for Dask clusters; choose another tier."
     }
     worker_tier.kinds = ["cluster"]
     worker_tier.save()
-    assert told(alone(shop, tier=worker_tier, head_tier=worker_tier)) == {}
+    assert problems_of(alone(shop, tier=worker_tier, head_tier=worker_tier)) == {}
 
 
 def test_the_head_tier_is_checked_like_the_workers(shop: Shop, worker_tier: HardwareTier) -> None:
     worker_tier.groups.add(Group.objects.create(name="vision"))
-    assert told(alone(shop, head_tier=worker_tier)) == {
+    assert problems_of(alone(shop, head_tier=worker_tier)) == {
         "head_tier": "Worker is limited to certain groups; choose another, or ask your admin."
     }
     worker_tier.is_archived = True
     worker_tier.save()
-    assert told(alone(shop, head_tier=worker_tier))["head_tier"].startswith("This hardware tier is no longer available")
+    assert problems_of(alone(shop, head_tier=worker_tier))["head_tier"].startswith(
+        "This hardware tier is no longer available"
+    )
 
 
 def test_environments_for_clusters_are_those_of_that_kind(shop: Shop) -> None:

@@ -62,17 +62,17 @@ class Kubernetes:
             self.world.cluster.remove(PODS, gone["metadata"]["name"], namespace=NAMESPACE)
 
     def evict(self, number: int) -> None:
-        for taken in [one for one in self.workers() if one not in self.ending()][:number]:
+        for taken in [worker for worker in self.workers() if worker not in self.ending()][:number]:
             name = taken["metadata"]["name"]
             self.evicted.add(name)
             self.world.cluster.server.delete(PODS, name, NAMESPACE)
 
-    async def look(self) -> None:
+    async def settle(self) -> None:
         before = self.replicas
         for _ in range(2):
             await passes(1.1)
             await self.world.step(self.controller)
-        assert self.replicas >= min(before, fresh(self.execution).workers_maximum), "no look takes workers away"
+        assert self.replicas >= min(before, fresh(self.execution).workers_maximum), "no check takes workers away"
         assert len(self.workers()) <= self.execution.slots - 1 + len(self.evicted)
 
 
@@ -82,13 +82,13 @@ async def running(shop: Shop, **changes: Any) -> Kubernetes:
     await to_running(world, controller, execution)
     kubernetes = Kubernetes(world, execution, controller)
     kubernetes.round()
-    await kubernetes.look()
+    await kubernetes.settle()
     return kubernetes
 
 
 def maximum(world: World) -> int:
-    (found,) = world.cluster.objects(AUTOSCALERS)
-    return int(found["spec"]["maxReplicas"])
+    (scaler,) = world.cluster.objects(AUTOSCALERS)
+    return int(scaler["spec"]["maxReplicas"])
 
 
 def test_living_workers_use_a_slot_each() -> None:
@@ -102,7 +102,7 @@ def test_living_workers_use_a_slot_each() -> None:
     head["metadata"]["labels"] = {"app.kubernetes.io/component": "head"}
     made = [worker("a", "Running"), worker("b", "Pending"), worker("c", "Running", **gone), worker("d", "Failed")]
     made += [worker("e", "Succeeded", **gone), head]
-    assert count([decode(one, Pod) for one in made]) == Workers(staying=2, ending=1)
+    assert count([decode(item, Pod) for item in made]) == Workers(staying=2, ending=1)
 
 
 @pytest.mark.parametrize(
@@ -133,24 +133,24 @@ async def test_growing_cluster_waits_for_slots_of_draining_workers(shop: Shop, c
     for wanted in (20, 1):
         kubernetes.scale(wanted)
         kubernetes.round()
-        await kubernetes.look()
+        await kubernetes.settle()
     assert (len(kubernetes.ending()), maximum(world)) == (19, 1)
     patches = world.cluster.count("patch", AUTOSCALERS)
     for _ in range(20):
-        await kubernetes.look()
+        await kubernetes.settle()
     assert world.cluster.count("patch", AUTOSCALERS) == patches == 1
     await kubernetes.controller.audit()
-    await kubernetes.look()
+    await kubernetes.settle()
     assert maximum(world) == 1, "the audit finds nothing wrong"
     gone = 0
     for number in (4, 10, 5):
         kubernetes.drained(number)
         gone += number
-        await kubernetes.look()
+        await kubernetes.settle()
         assert maximum(world) == 1 + gone
         kubernetes.scale(20)
         kubernetes.round()
-        await kubernetes.look()
+        await kubernetes.settle()
     assert (len(kubernetes.workers()), kubernetes.ending()) == (20, [])
     assert world.cluster.count("patch", AUTOSCALERS) <= 7
 
@@ -162,19 +162,19 @@ async def test_fixed_cluster_grows_again_as_workers_leave(shop: Shop, configure:
     kubernetes.round()
     for size, expected in ((5, 5), (12, 5)):
         resize(kubernetes.execution, minimum=size, maximum=size, by="alice", now=kubernetes.world.now)
-        await kubernetes.look()
+        await kubernetes.settle()
         kubernetes.round()
-        await kubernetes.look()
+        await kubernetes.settle()
         assert (kubernetes.replicas, len(kubernetes.ending())) == (expected, 15)
     await kubernetes.controller.audit()
-    await kubernetes.look()
+    await kubernetes.settle()
     assert kubernetes.replicas == 5, "the audit finds nothing wrong"
     kubernetes.drained(10)
-    await kubernetes.look()
+    await kubernetes.settle()
     kubernetes.round()
     assert len(kubernetes.workers()) == 17
     kubernetes.drained(5)
-    await kubernetes.look()
+    await kubernetes.settle()
     assert kubernetes.replicas == 12
 
 
@@ -220,10 +220,10 @@ def test_pods_never_exceed_slots_in_any_order(shop: Shop, configure: Configure, 
             kubernetes = await running(shop, autoscale=autoscale, workers_minimum=start, workers_maximum=12)
             for what, number in actions:
                 await act(kubernetes, what, number, autoscale)
-                await kubernetes.look()
+                await kubernetes.settle()
             kubernetes.round()
             kubernetes.drained(100)
-            await kubernetes.look()
+            await kubernetes.settle()
             cluster = fresh(kubernetes.execution)
             if autoscale:
                 assert maximum(kubernetes.world) == cluster.workers_maximum, "as it was when nothing ends any more"
@@ -253,5 +253,5 @@ async def act(kubernetes: Kubernetes, what: str, number: int, autoscale: bool) -
     elif autoscale:
         kubernetes.scale(number)
     if what in ("become", "resize"):
-        await kubernetes.look()
+        await kubernetes.settle()
         kubernetes.round()

@@ -83,16 +83,16 @@ def cells(seen: ClusterSnapshot) -> list[Fragment]:
 @pytest.mark.parametrize("name", LOOKS)
 def test_each_state_of_a_cluster_looks_as_stored(name: str) -> None:
     seen = LOOKS[name]
-    found = explain_cluster(seen, now=NOW)
+    diagnoses = explain_cluster(seen, now=NOW)
     whole = [
-        head(RECORD, Diagnosis("cluster", summary(seen), found[0].severity if found else "ok", ""), OWNER),
+        head(RECORD, Diagnosis("cluster", summary(seen), diagnoses[0].severity if diagnoses else "ok", ""), OWNER),
         actions(RECORD, OWNER, is_ready=seen.head_is_up),
         facts(RECORD, OWNER, pods=[], node="node-a", workers=seen.on_nodes, now=NOW),
-        troubles(found, is_operator=False),
+        troubles(diagnoses, is_operator=False),
         *cells(seen),
         autoscaling(clustering.RECORD, seen.autoscaler, is_final=False),
     ]
-    assert_golden(f"cluster-{name}", "\n".join(render_fragment(one, now=NOW) for one in whole))
+    assert_golden(f"cluster-{name}", "\n".join(render_fragment(fragment, now=NOW) for fragment in whole))
 
 
 def test_the_other_half_of_a_pair_looks_as_stored() -> None:
@@ -102,9 +102,9 @@ def test_the_other_half_of_a_pair_looks_as_stored() -> None:
 
 
 def cell(seen: ClusterSnapshot, name: str) -> WorkerCell:
-    found = [one.context for one in cells(seen) if one.id.endswith(f"-{name}")]
-    assert isinstance(found[0], WorkerCell)
-    return found[0]
+    contexts = [fragment.context for fragment in cells(seen) if fragment.id.endswith(f"-{name}")]
+    assert isinstance(contexts[0], WorkerCell)
+    return contexts[0]
 
 
 def test_a_cell_says_use_tasks_and_what_it_holds() -> None:
@@ -129,9 +129,9 @@ def test_a_report_that_somebody_else_wrote_breaks_nothing(written: str) -> None:
 def test_only_a_worker_beyond_the_minimum_goes_next() -> None:
     def next_to_go(seen: ClusterSnapshot) -> list[str]:
         return [
-            one.context.short_name
-            for one in cells(seen)
-            if isinstance(one.context, WorkerCell) and one.context.goes_next
+            fragment.context.short_name
+            for fragment in cells(seen)
+            if isinstance(fragment.context, WorkerCell) and fragment.context.goes_next
         ]
 
     dear, cheap = member(worker_pod("c", "dear", cost=9)), member(worker_pod("c", "cheap", cost=1))
@@ -142,7 +142,7 @@ def test_only_a_worker_beyond_the_minimum_goes_next() -> None:
 
 def test_cells_keep_their_place_whatever_their_state() -> None:
     pods = [worker_pod("c", name, created=minutes(place)) for place, name in enumerate("dbca")]
-    order = [one.id[-1] for one in cells(look([member(pod) for pod in reversed(pods)]))]
+    order = [fragment.id[-1] for fragment in cells(look([member(pod) for pod in reversed(pods)]))]
     assert order == list("dbca")
 
 
@@ -172,8 +172,8 @@ def test_many_workers_are_small_cells() -> None:
     ],
 )
 def test_conditions_are_in_words(kind: str, status: str, reason: str, severity: str, words: str) -> None:
-    told = decode(autoscaler("c", conditions=[condition(kind, status, reason, "its own words")]), Autoscaler)
-    (line,) = condition_lines(told, maximum=5)
+    scaler = decode(autoscaler("c", conditions=[condition(kind, status, reason, "its own words")]), Autoscaler)
+    (line,) = condition_lines(scaler, maximum=5)
     assert (line.status.severity, line.reason) == (severity, reason)
     assert words in line.status.word
 
@@ -193,8 +193,8 @@ def test_worker_number_is_not_called_right_while_tasks_wait() -> None:
     assert waits.reason == rests.reason == "ReadyForNewScale"
 
 
-def shown(cluster: Any, told: RawObject | None) -> Any:
-    return autoscaling(cluster, decode(told, Autoscaler) if told else None, is_final=False).context
+def shown(cluster: Any, scaler: RawObject | None) -> Any:
+    return autoscaling(cluster, decode(scaler, Autoscaler) if scaler else None, is_final=False).context
 
 
 def test_the_autoscalers_present_is_one_sentence() -> None:
@@ -235,7 +235,7 @@ def test_each_change_has_the_cause_that_the_history_tells() -> None:
         entered("", minute=3, reason="Resized", message="alice changed it from 1 to 5 workers to 1 to 2 workers."),
         entered("running", minute=0, message="not about workers"),
     ]
-    assert [one.words for one in scale_events(samples, lines)] == [
+    assert [event.words for event in scale_events(samples, lines)] == [
         "Grows from 1 to 3 workers: CPU use is above its target.",
         "Shrinks from 3 to 2 workers: alice changed it from 1 to 5 workers to 1 to 2 workers.",
         "Grows from 2 to 4 workers.",
@@ -246,7 +246,7 @@ def test_unsampled_change_is_told_by_history_alone() -> None:
     events = scale_events(
         [sample(0, ready=1, wanted=1), sample(10, ready=1, wanted=1)], [rescale(5, 1, "All metrics below target")]
     )
-    assert [one.words for one in events] == ["To 1 worker: everything that is measured is below its target."]
+    assert [event.words for event in events] == ["To 1 worker: everything that is measured is below its target."]
 
 
 def test_change_by_person_and_its_scaling_are_merged() -> None:
@@ -262,7 +262,7 @@ def test_change_by_person_and_its_scaling_are_merged() -> None:
 def test_change_that_kubernetes_only_counts_gets_its_cause() -> None:
     samples = [sample(minute, ready=1, wanted=wanted) for minute, wanted in ((0, 1), (1, 3), (9, 1), (30, 3))]
     lines = [rescale(0.8, 3, ABOVE, count=2), rescale(8.8, 1, "All metrics below target")]
-    assert [one.words for one in scale_events(samples, lines)] == [
+    assert [event.words for event in scale_events(samples, lines)] == [
         "Grows from 1 to 3 workers: CPU use is above its target.",
         "Shrinks from 3 to 1 worker: everything that is measured is below its target.",
         "Grows from 1 to 3 workers: CPU use is above its target.",
@@ -289,29 +289,29 @@ points = st.lists(
         lambda second, ready, wanted: SamplePoint(MOMENT + timedelta(seconds=second), ready, wanted, None, None, None),
         st.integers(0, 10**6), st.integers(0, 50), st.integers(0, 50),
     ),
-    max_size=200, unique_by=lambda one: one.at,
-).map(lambda found: sorted(found, key=lambda one: one.at))  # fmt: skip
+    max_size=200, unique_by=lambda point: point.at,
+).map(lambda kept: sorted(kept, key=lambda point: point.at))  # fmt: skip
 
 
 @given(points, st.integers(6, 60))
 def test_thinning_keeps_ends_peak_and_dip_in_order(samples: list[SamplePoint], limit: int) -> None:
-    found = thinned(samples, limit)
-    assert len(found) <= limit
-    assert found == sorted(set(found), key=lambda one: one.at)
-    assert set(found) <= set(samples)
+    kept = thinned(samples, limit)
+    assert len(kept) <= limit
+    assert kept == sorted(set(kept), key=lambda point: point.at)
+    assert set(kept) <= set(samples)
     if samples:
-        assert (found[0], found[-1]) == (samples[0], samples[-1])
-        assert max(one.wanted for one in found) == max(one.wanted for one in samples)
-        assert min(one.ready for one in found) == min(one.ready for one in samples)
+        assert (kept[0], kept[-1]) == (samples[0], samples[-1])
+        assert max(point.wanted for point in kept) == max(point.wanted for point in samples)
+        assert min(point.ready for point in kept) == min(point.ready for point in samples)
 
 
 def test_sample_that_is_both_dip_and_peak_is_kept() -> None:
     quiet = [sample(second / 60, ready=2, wanted=2) for second in range(20)]
     quiet[1] = sample(1 / 60, ready=1, wanted=3)
     quiet[2] = sample(2 / 60, ready=0, wanted=2)
-    found = thinned(quiet, 6)
-    assert max(one.wanted for one in found) == 3
-    assert min(one.ready for one in found) == 0
+    kept = thinned(quiet, 6)
+    assert max(point.wanted for point in kept) == 3
+    assert min(point.ready for point in kept) == 0
 
 
 def test_week_of_samples_becomes_readable_chart_and_table() -> None:

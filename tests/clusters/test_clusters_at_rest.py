@@ -9,14 +9,20 @@ from django.db.models import F
 
 from grid.clusters import samples
 from grid.clusters.frameworks.base import WorkerReport
-from grid.clusters.samples import Sample, TakenSample
 from grid.core.errors import ClusterUnavailable
 from grid.executions import ledger
 from grid.kube.resources import PODS
 from grid.models import ClusterSample, Execution
 from grid.models.dataplane import LOCAL
 from grid.runtime import demand
-from tests.clusters.test_framework_poller import FakeFramework, asking, copies, name_of, running_clusters
+from tests.clusters.test_framework_poller import (
+    FakeFramework,
+    asking,
+    copies,
+    name_of,
+    running_cluster,
+    running_clusters,
+)
 from tests.controller.world import World, in_world
 from tests.support.builders import NAMESPACE, condition
 from tests.support.fulldatabase import full_database
@@ -33,8 +39,7 @@ def gaps(framework: FakeFramework, execution: Execution, *, since: float) -> lis
 
 @in_world
 async def test_resting_cluster_is_asked_four_times_a_minute(shop: Shop) -> None:
-    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, framework, controller = await running_cluster(shop)
     async with asking(world, controller):
         await passes(60)
         began = loop_time()
@@ -51,8 +56,7 @@ async def test_resting_cluster_is_asked_four_times_a_minute(shop: Shop) -> None:
 @pytest.mark.parametrize("what", ["pending", "wanted"])
 @in_world
 async def test_a_demand_is_no_rest(shop: Shop, what: str) -> None:
-    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, framework, controller = await running_cluster(shop)
     setattr(framework, what, 3)
     async with asking(world, controller):
         await passes(120)
@@ -61,8 +65,7 @@ async def test_a_demand_is_no_rest(shop: Shop, what: str) -> None:
 
 @in_world
 async def test_cluster_does_not_rest_before_it_is_told(shop: Shop) -> None:
-    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, framework, controller = await running_cluster(shop)
     worker = name_of(world.workers_of(execution)[0])
     async with asking(world, controller):
         framework.holds[worker] = WorkerReport(tasks=1)
@@ -79,8 +82,7 @@ async def test_cluster_does_not_rest_before_it_is_told(shop: Shop) -> None:
 @pytest.mark.parametrize("change", ["pod", "revision"])
 @in_world
 async def test_a_cluster_that_changes_is_asked_at_once(shop: Shop, change: str) -> None:
-    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, framework, controller = await running_cluster(shop)
     async with asking(world, controller):
         await passes(60)
         for _ in range(5):
@@ -106,8 +108,7 @@ async def test_a_cluster_that_changes_is_asked_at_once(shop: Shop, change: str) 
 
 @in_world
 async def test_metrics_api_always_knows_number_of_resting_cluster(shop: Shop) -> None:
-    world, execution, framework = World(), shop.launch_cluster(on_demand=True), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, framework, controller = await running_cluster(shop, on_demand=True)
     async with asking(world, controller):
         await passes(30)
         began = loop_time()
@@ -124,20 +125,18 @@ async def test_metrics_api_always_knows_number_of_resting_cluster(shop: Shop) ->
 
 @in_world
 async def test_chart_of_resting_cluster_has_no_gap(shop: Shop) -> None:
-    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, _, controller = await running_cluster(shop)
     async with asking(world, controller):
         await passes(600)
-    found = list(ClusterSample.objects.filter(execution=execution).order_by("at"))
-    assert 39 <= len(found) <= 45
-    assert all(after.at - before.at <= timedelta(seconds=16) for before, after in itertools.pairwise(found))
-    assert {(one.ready, one.wanted, one.pending_tasks) for one in found} == {(2, 2, 0)}
+    points = list(ClusterSample.objects.filter(execution=execution).order_by("at"))
+    assert 39 <= len(points) <= 45
+    assert all(after.at - before.at <= timedelta(seconds=16) for before, after in itertools.pairwise(points))
+    assert {(sample.ready, sample.wanted, sample.pending_tasks) for sample in points} == {(2, 2, 0)}
 
 
 @in_world
 async def test_failing_worker_of_resting_cluster_is_in_the_chart(shop: Shop) -> None:
-    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, _, controller = await running_cluster(shop)
     worker = world.workers_of(execution)[0]
     async with asking(world, controller):
         for status in ("True", "False", "True"):
@@ -151,20 +150,20 @@ async def test_failing_worker_of_resting_cluster_is_in_the_chart(shop: Shop) -> 
 @in_world
 async def test_only_the_specs_of_changed_clusters_are_read(shop: Shop) -> None:
     world, framework = World(), FakeFramework()
-    one, other = shop.launch_cluster(), shop.launch_cluster(after=1)
-    await running_clusters(world, framework, one, other)
+    changes, stays = shop.launch_cluster(), shop.launch_cluster(after=1)
+    await running_clusters(world, framework, changes, stays)
     running, changed = ledger.running_clusters(LOCAL, {})
     known = {each.id: each.revision for each in changed}
-    assert running == known.keys() == {one.pk, other.pk}
+    assert running == known.keys() == {changes.pk, stays.pk}
     assert ledger.running_clusters(LOCAL, known) == (running, [])
-    Execution.objects.filter(pk=one.pk).update(revision=F("revision") + 1)
+    Execution.objects.filter(pk=changes.pk).update(revision=F("revision") + 1)
     running, changed = ledger.running_clusters(LOCAL, known)
-    assert running == {one.pk, other.pk}
-    assert [each.id for each in changed] == [one.pk]
+    assert running == {changes.pk, stays.pk}
+    assert [each.id for each in changed] == [changes.pk]
 
 
-def taken(*ids: str, ready: int = 2) -> list[TakenSample]:
-    return [TakenSample(id, NOW, Sample(ready=ready, wanted=2)) for id in ids]
+def taken(*ids: str, ready: int = 2) -> list[ClusterSample]:
+    return [ClusterSample(execution_id=id, at=NOW, ready=ready, wanted=2) for id in ids]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -173,8 +172,8 @@ def test_unstorable_sample_is_dropped_alone(shop: Shop, caplog: pytest.LogCaptur
     batch = [*taken(twice), *taken(twice, "gone"), *taken(wrong, ready=-1), *taken(well)]
     samples.record(batch)
     assert set(ClusterSample.objects.values_list("execution", flat=True)) == {well, twice}
-    told = [record.getMessage() for record in caplog.records]
-    assert [line.partition(" reason=")[0] for line in told] == [
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.partition(" reason=")[0] for line in lines] == [
         f"a sample cannot be stored, it is dropped execution={id}" for id in (twice, "gone", wrong)
     ]
 
@@ -182,8 +181,7 @@ def test_unstorable_sample_is_dropped_alone(shop: Shop, caplog: pytest.LogCaptur
 @pytest.mark.django_db(transaction=True)
 @in_world
 async def test_samples_lost_to_full_disk_are_reported_and_retaken(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
-    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, _, controller = await running_cluster(shop)
     copies(world, execution, 80)  # so many samples need another page
     world.refresh(controller)
     async with asking(world, controller):

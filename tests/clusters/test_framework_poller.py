@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -12,7 +11,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from grid.clusters.framework_poller import FrameworkPoller
+from grid.clusters.framework_poller import new_session
 from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
 from grid.controller.controller import Controller
 from grid.core.errors import ClusterUnavailable
@@ -52,7 +51,7 @@ class FakeFramework:
             raise FrameworkSilent("The scheduler does not answer.")
         if spec.id in self.broken:
             raise KeyError("nobody expected this")
-        report = {one.name: self.holds.get(one.name, WorkerReport(0)) for one in workers}
+        report = {worker.name: self.holds.get(worker.name, WorkerReport(0)) for worker in workers}
         return ClusterReport(report, self.pending, self.wanted)
 
     def times(self, execution: Execution) -> list[float]:
@@ -69,6 +68,11 @@ async def running_clusters(world: World, framework: FakeFramework, *executions: 
         world.cluster.put(PODS, pod)
     world.refresh(controller)
     return controller
+
+
+async def running_cluster(shop: Shop, **changes: Any) -> tuple[World, Execution, FakeFramework, Controller]:
+    world, execution, framework = World(), shop.launch_cluster(**changes), FakeFramework()
+    return world, execution, framework, await running_clusters(world, framework, execution)
 
 
 @asynccontextmanager
@@ -125,8 +129,7 @@ def name_of(pod: RawObject) -> str:
 
 @in_world
 async def test_workers_are_told_their_load_and_busy_one_stays(shop: Shop) -> None:
-    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, framework, controller = await running_cluster(shop)
     busy, idle = world.workers_of(execution)
     framework.holds[name_of(busy)] = WorkerReport(tasks=3, bytes_held=5_123_456_789)
     async with asking(world, controller):
@@ -146,8 +149,7 @@ async def test_workers_are_told_their_load_and_busy_one_stays(shop: Shop) -> Non
 
 @in_world
 async def test_restlessness_is_written_four_times_a_minute_at_most(shop: Shop) -> None:
-    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, framework, controller = await running_cluster(shop)
     restless = name_of(world.workers_of(execution)[0])
     async with asking(world, controller):
         for number in range(120):
@@ -170,11 +172,13 @@ async def test_slow_or_silent_head_delays_nobody(shop: Shop, caplog: pytest.LogC
         assert len(times) > 18
         assert 4 <= len(framework.times(slow)) <= 7, "asked less often"
         assert answered(world) == {well.pk}
-        for one in (slow, silent, broken):
-            told = [
-                record for record in caplog.records if one.pk in record.getMessage() and "cannot be" in record.message
+        for cluster in (slow, silent, broken):
+            lines = [
+                record
+                for record in caplog.records
+                if cluster.pk in record.getMessage() and "cannot be" in record.message
             ]
-            assert len(told) == 1, "told once"
+            assert len(lines) == 1, "told once"
         framework.silent.clear()
         framework.slow.clear()
         framework.broken.clear()
@@ -210,7 +214,7 @@ async def test_two_hundred_silent_heads_delay_nobody(shop: Shop) -> None:
     controller = await running_clusters(world, framework, well, first)
     silent = [first, *copies(world, first, 199)]
     world.refresh(controller)
-    framework.slow = {one.pk for one in silent}
+    framework.slow = {cluster.pk for cluster in silent}
     framework.pending = 1  # with nothing to do it would be asked less often
     async with asking(world, controller, every=20):
         await passes(35)  # the first round asks all
@@ -219,19 +223,17 @@ async def test_two_hundred_silent_heads_delay_nobody(shop: Shop) -> None:
         times = [at for at in framework.times(well) if at > began]
         assert all(4 < after - before < 6 for before, after in itertools.pairwise(times))
         assert len(times) > 22
-        asked = [len([at for at in framework.times(one) if at > began]) for one in silent]
+        asked = [len([at for at in framework.times(cluster) if at > began]) for cluster in silent]
         assert min(asked) >= 1, "none is forgotten"
         assert max(asked) <= 5, "none is asked often"
-    for one in (silent[0], silent[100], silent[-1]):
-        count = ClusterSample.objects.filter(execution=one).count()
+    for cluster in (silent[0], silent[100], silent[-1]):
+        count = ClusterSample.objects.filter(execution=cluster).count()
         assert 8 <= count <= 12, "the chart goes on"
 
 
 @in_world
 async def test_a_few_silent_heads_are_asked_twice_a_minute(shop: Shop) -> None:
-    world, framework = World(), FakeFramework()
-    silent = shop.launch_cluster()
-    controller = await running_clusters(world, framework, silent)
+    world, silent, framework, controller = await running_cluster(shop)
     framework.silent = {silent.pk}
     async with asking(world, controller):
         await passes(240)
@@ -244,14 +246,13 @@ async def test_a_few_silent_heads_are_asked_twice_a_minute(shop: Shop) -> None:
 
 @in_world
 async def test_unexpected_answer_of_a_head_stops_no_sample(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
-    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, framework, controller = await running_cluster(shop)
     framework.broken = {execution.pk}
     async with asking(world, controller):
         await passes(121)
         assert 7 <= ClusterSample.objects.filter(execution=execution).count() <= 10
-        told = [one.getMessage() for one in caplog.records if execution.pk in one.getMessage()]
-        assert len([line for line in told if line.startswith("asking a head failed")]) == 1, "told once"
+        lines = [record.getMessage() for record in caplog.records if execution.pk in record.getMessage()]
+        assert len([line for line in lines if line.startswith("asking a head failed")]) == 1, "told once"
 
 
 @in_world
@@ -260,7 +261,9 @@ async def test_samples_are_written_four_times_a_minute_despite_silence(shop: Sho
     well, silent = shop.launch_cluster(), shop.launch_cluster(after=1)
     controller = await running_clusters(world, framework, well, silent)
     (autoscaler, *_) = [
-        one for one in world.cluster.objects(AUTOSCALERS) if one["metadata"]["labels"][KEYS.execution] == well.pk
+        scaler
+        for scaler in world.cluster.objects(AUTOSCALERS)
+        if scaler["metadata"]["labels"][KEYS.execution] == well.pk
     ]
     current = {"averageUtilization": 93}
     autoscaler["status"] = {
@@ -298,21 +301,19 @@ async def test_new_leader_takes_no_sample_before_knowing_pods(shop: Shop) -> Non
 
 
 @in_world
-async def test_wanted_workers_are_written_onto_the_asking_autoscaler(
-    shop: Shop,
-) -> None:
+async def test_wanted_workers_are_written_onto_the_asking_autoscaler(shop: Shop) -> None:
     world, framework = World(), FakeFramework()
     asked, not_asked = shop.launch_cluster(on_demand=True), shop.launch_cluster(after=1)
     controller = await running_clusters(world, framework, asked, not_asked)
     framework.wanted = 9
 
     def demand(execution: Execution) -> Any:
-        (found,) = [
-            one
-            for one in world.cluster.objects(AUTOSCALERS)
-            if one["metadata"]["labels"][KEYS.execution] == execution.pk
+        (own,) = [
+            scaler
+            for scaler in world.cluster.objects(AUTOSCALERS)
+            if scaler["metadata"]["labels"][KEYS.execution] == execution.pk
         ]
-        return read_demand(found["metadata"].get("annotations", {}).get(KEYS.demand, ""))
+        return read_demand(own["metadata"].get("annotations", {}).get(KEYS.demand, ""))
 
     async with asking(world, controller):
         await passes(12)
@@ -328,8 +329,7 @@ async def test_wanted_workers_are_written_onto_the_asking_autoscaler(
 
 @in_world
 async def test_outages_of_cluster_and_database_are_waited_out(shop: Shop) -> None:
-    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, framework, controller = await running_cluster(shop)
     framework.holds[name_of(world.workers_of(execution)[0])] = WorkerReport(tasks=1)
     world.cluster.fail_next(ClusterUnavailable("gone"), times=6, verb="patch")
     async with asking(world, controller):
@@ -342,8 +342,7 @@ async def test_outages_of_cluster_and_database_are_waited_out(shop: Shop) -> Non
 async def test_unanswered_write_does_not_end_visits_for_good(
     shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, framework, cluster = World(), FakeFramework(), shop.launch_cluster()
-    controller = await running_clusters(world, framework, cluster)
+    world, cluster, framework, controller = await running_cluster(shop)
     patch, is_away = world.cluster.patch, True
 
     async def patched(*args: Any, **kwargs: Any) -> RawObject:
@@ -363,8 +362,7 @@ async def test_unanswered_write_does_not_end_visits_for_good(
 
 @in_world
 async def test_a_stopped_cluster_is_asked_no_more(shop: Shop) -> None:
-    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
-    controller = await running_clusters(world, framework, execution)
+    world, execution, framework, controller = await running_cluster(shop)
     async with asking(world, controller):
         await passes(20)
         request_stop(execution, by="alice", now=world.now)
@@ -375,13 +373,6 @@ async def test_a_stopped_cluster_is_asked_no_more(shop: Shop) -> None:
     assert fresh(execution).stop_requested_at is not None
 
 
-def test_the_session_is_for_heads_only() -> None:
-    @in_world
-    async def look() -> None:
-        controller = World().controller()
-        asks = FrameworkPoller(controller._reconciler._context, rng=random.Random(1))
-        async with asks._session() as http:
-            assert http.timeout.total == 3.0
-            assert not http.trust_env
-
-    look()
+async def test_the_session_is_for_heads_only() -> None:
+    async with new_session() as http:
+        assert (http.timeout.total, http.trust_env) == (3.0, False)

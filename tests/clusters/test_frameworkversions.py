@@ -27,12 +27,12 @@ from grid.clusters.frameworkversions import Declared, declared, environment_line
 def test_versions_are_read_where_images_and_variables_say_them(
     image: str, variables: dict[str, str], known: tuple[str, str, str] | None
 ) -> None:
-    found = declared("Lab", {}, images=[image], variables=variables)
-    assert (found.python, found.java, found.scala) == (known or ("3.10", "17", "2.13"))
+    read = declared("Lab", {}, images=[image], variables=variables)
+    assert (read.python, read.java, read.scala) == (known or ("3.10", "17", "2.13"))
 
 
 @pytest.mark.parametrize(
-    ("framework", "version", "has", "severity", "said"),
+    ("framework", "version", "has", "severity", "words"),
     [
         (
             "spark",
@@ -65,10 +65,10 @@ def test_versions_are_read_where_images_and_variables_say_them(
     ],
 )
 def test_each_framework_is_held_to_its_own_matrix(
-    framework: str, version: str, has: dict[str, Any], severity: str, said: str
+    framework: str, version: str, has: dict[str, Any], severity: str, words: str
 ) -> None:
     [line] = environment_lines(Declared("Lab", {framework: version}, **has))
-    assert (line.severity, said in line.sentence) == (severity, True), line.sentence
+    assert (line.severity, words in line.sentence) == (severity, True), line.sentence
     assert line.subject == f"Lab: {framework.capitalize()} {version}"
     assert bool(line.source) is ("not known here" not in line.sentence)
 
@@ -82,7 +82,7 @@ def test_requirements_that_install_another_version_than_declared_are_told() -> N
 
 
 @pytest.mark.parametrize(
-    ("framework", "ours", "theirs", "said"),
+    ("framework", "ours", "theirs", "parts"),
     [
         ("dask", Declared("Lab", {"dask": "2026.8.0"}), Declared("Grid", {"dask": "2026.8.0"}), ()),
         ("spark", Declared("Lab", {"spark": "4.1.0"}), Declared("Grid", {"spark": "4.1.1"}), ()),
@@ -112,8 +112,8 @@ def test_requirements_that_install_another_version_than_declared_are_told() -> N
     ],
 )
 def test_client_and_cluster_match_or_mismatch_is_explained(
-    framework: str, ours: Declared, theirs: Declared, said: tuple[str, ...]
+    framework: str, ours: Declared, theirs: Declared, parts: tuple[str, ...]
 ) -> None:
-    found = pair_sentences(ours, theirs, framework)
-    assert len(found) == len(said), found
-    assert all(part in sentence for part, sentence in zip(said, found, strict=True)), found
+    sentences = pair_sentences(ours, theirs, framework)
+    assert len(sentences) == len(parts), sentences
+    assert all(part in sentence for part, sentence in zip(parts, sentences, strict=True)), sentences

@@ -50,7 +50,7 @@ def test_workspace_without_the_box_gets_no_cluster(people: People, offered: Proj
     fields = {name: value for name, value in ATTACHED.items() if name != "with_cluster"}
     status, _ = sent(people.owner, fields | {"workers_minimum": "-1", "framework": "nonsense"})
     assert status == 302
-    assert [one.kind for one in Execution.objects.all()] == ["workspace"]
+    assert [execution.kind for execution in Execution.objects.all()] == ["workspace"]
 
 
 def test_two_clicks_make_one_to_five_workers(people: People, offered: Project) -> None:

@@ -49,8 +49,8 @@ class Place:
         return bool(self.cluster.objects(API_SERVICES))
 
     def registered(self) -> RawObject:
-        (found,) = self.cluster.objects(API_SERVICES)
-        return found
+        (current,) = self.cluster.objects(API_SERVICES)
+        return current
 
     def put(self, **changes: Any) -> None:
         """What is registered already."""
@@ -58,9 +58,9 @@ class Place:
 
     def available(self, status: str, message: str = "") -> None:
         """What the API server says of it."""
-        found = self.registered()
+        current = self.registered()
         condition = {"type": "Available", "status": status, "reason": "FailedDiscoveryCheck", "message": message}
-        self.cluster.put(API_SERVICES, found | {"status": {"conditions": [condition]}})
+        self.cluster.put(API_SERVICES, current | {"status": {"conditions": [condition]}})
 
     async def looks(self, times: int) -> None:
         for _ in range(times):
@@ -251,8 +251,8 @@ async def test_other_server_at_the_address_is_not_trusted(serve: Any, authority:
 
 async def test_a_server_that_is_not_ready_says_why(serve: Any) -> None:
     service = await serve(AUTHORITY, SERVICE.host, 503, "It is not known how the API server proves itself.")
-    said = await ask_servers(service, AUTHORITY, address="127.0.0.1")
-    assert "answers 503: It is not known how the API server proves itself." in said
+    sentence = await ask_servers(service, AUTHORITY, address="127.0.0.1")
+    assert "answers 503: It is not known how the API server proves itself." in sentence
 
 
 async def test_nobody_there_is_said_with_the_address() -> None:

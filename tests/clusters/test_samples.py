@@ -10,28 +10,33 @@ from hypothesis import strategies as st
 from grid.clusters.costs import ABSENT, Notes, changed, deletion_cost, notes_on
 from grid.clusters.frameworks.base import ClusterReport, WorkerReport
 from grid.clusters.progress import ObservedCluster
-from grid.clusters.samples import Point, sample_of, superfluous
+from grid.clusters.samples import sample_of, superfluous
 from grid.kube.objects import Pod
+from grid.models import ClusterSample
 from tests.support.builders import decode, pod
 
 NOW = datetime(2026, 3, 9, 12, 0, tzinfo=UTC)
 
 
-def steady(hours: float, counts: tuple[int, int] = (2, 2)) -> list[Point]:
+def sample(number: int, at: datetime, workers: int = 2) -> ClusterSample:
+    return ClusterSample(pk=number, at=at, ready=workers, wanted=workers)
+
+
+def steady(hours: float) -> list[ClusterSample]:
     number = int(hours * 240)
-    return [Point(n, NOW - timedelta(seconds=15 * (number - n)), counts) for n in range(number)]
+    return [sample(n, NOW - timedelta(seconds=15 * (number - n))) for n in range(number)]
 
 
-def kept(points: list[Point]) -> list[Point]:
-    gone = set(superfluous(points, now=NOW))
-    return [point for point in points if point.pk not in gone]
+def kept(samples: list[ClusterSample]) -> list[ClusterSample]:
+    gone = set(superfluous(samples, now=NOW))
+    return [sample for sample in samples if sample.pk not in gone]
 
 
 def test_samples_thin_out_by_age() -> None:
     left = kept(steady(7 * 24))
 
     def count(older: timedelta, younger: timedelta) -> int:
-        return sum(older >= NOW - point.at > younger for point in left)
+        return sum(older >= NOW - sample.at > younger for sample in left)
 
     assert count(timedelta(hours=1), timedelta(0)) == 240
     assert abs(count(timedelta(days=1), timedelta(hours=1)) - 23 * 60) <= 1
@@ -41,33 +46,33 @@ def test_samples_thin_out_by_age() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 400), st.integers(0, 3)), max_size=200))
 def test_thinning_is_idempotent_and_keeps_changes_of_size(steps: list[tuple[int, int]]) -> None:
-    points: list[Point] = []
+    samples: list[ClusterSample] = []
     at = NOW - timedelta(days=3)
     for number, (gap, workers) in enumerate(steps):
         at += timedelta(seconds=15 * gap)
-        points.append(Point(number, at, (workers, workers)))
-    left = kept(points)
+        samples.append(sample(number, at, workers))
+    left = kept(samples)
     assert kept(left) == left
 
-    def sizes(some: list[Point]) -> list[tuple[datetime, tuple[int, int]]]:
-        return [(b.at, b.counts) for a, b in itertools.pairwise(some) if a.counts != b.counts]
+    def sizes(some: list[ClusterSample]) -> list[tuple[datetime, int]]:
+        return [(after.at, after.ready) for before, after in itertools.pairwise(some) if before.ready != after.ready]
 
-    assert sizes(left) == sizes(points)
+    assert sizes(left) == sizes(samples)
 
 
 @given(st.integers(0, 10**7), st.integers(0, 2**50), st.integers(0, 10**7), st.integers(0, 2**50))
 def test_tasks_cost_more_than_bytes_and_costs_fit(a: int, x: int, b: int, y: int) -> None:
-    one, other = deletion_cost(a, x), deletion_cost(b, y)
-    assert 0 <= one < 2**31
+    cost, other = deletion_cost(a, x), deletion_cost(b, y)
+    assert 0 <= cost < 2**31
     if min(a, 2000) > min(b, 2000):
-        assert one > other
+        assert cost > other
     elif a == b and x <= y:
-        assert one <= other
+        assert cost <= other
 
 
 def test_unknown_workers_go_first_and_idle_ones_next() -> None:
     order = [None, WorkerReport(0), WorkerReport(0, 1), WorkerReport(0, 10**9), WorkerReport(1), WorkerReport(2, 5)]
-    costs = [int(notes_on(one).cost) for one in order]
+    costs = [int(notes_on(report).cost) for report in order]
     assert costs == sorted(costs)
     assert len(set(costs)) == len(costs)
     assert costs[0] == ABSENT
@@ -78,9 +83,9 @@ def test_any_number_of_a_head_can_be_stored(tasks: int, held: int, pending: int)
     notes = notes_on(WorkerReport(tasks, held))
     assert -(2**31) <= int(notes.cost) < 2**31
     assert set(msgspec.json.decode(notes.report)) == {"tasks", "bytes"}
-    sample = sample_of(ObservedCluster(), None, minimum=1, pending_tasks=pending)
-    assert sample.pending_tasks is not None
-    assert 0 <= sample.pending_tasks < 2**31
+    taken = sample_of(ObservedCluster(), None, minimum=1, pending_tasks=pending)
+    assert taken.pending_tasks is not None
+    assert 0 <= taken.pending_tasks < 2**31
 
 
 def worker(notes: Notes | None = None) -> Pod:

@@ -21,7 +21,7 @@ async def test_full_disk_is_logged_once_and_all_start_afterwards(shop: Shop, cap
         shop.launch(after=number)
     controller = world.controller()
     await controller.poll()  # admits them
-    assert {one.state for one in Execution.objects.all()} == {State.DEPLOYING}
+    assert {execution.state for execution in Execution.objects.all()} == {State.DEPLOYING}
     with full_database():
         for _ in range(6):
             while not controller.idle:
@@ -37,7 +37,7 @@ async def test_full_disk_is_logged_once_and_all_start_afterwards(shop: Shop, cap
         await passes(60)
         await world.step(controller)
         world.behave()
-    assert {one.state for one in Execution.objects.all()} == {State.RUNNING}
+    assert {execution.state for execution in Execution.objects.all()} == {State.RUNNING}
     assert world.most_pods == 20
 
 

@@ -1,8 +1,10 @@
 """The cards of a cluster's problems, with the table of the nodes where a worker waits for one."""
 
+from typing import cast
+
 import pytest
 
-from dashboard.clusters.viewmodels.troubles import Trouble, Troubles, troubles
+from dashboard.clusters.viewmodels.troubles import Trouble, troubles
 from dashboard.shell.fragments import render_fragment
 from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow, Who
 from tests.support.builders import MOMENT
@@ -13,12 +15,11 @@ ROW = EvidenceRow(2, ("n1", "n2"), "full: at most 1 core free, but 2 cores neede
 def card(
     who: Who, *, table: tuple[EvidenceRow, ...] = (), is_operator: bool = False, sees_all: bool = False
 ) -> Trouble:
-    found = Diagnosis(
+    diagnosis = Diagnosis(
         "workers_pending", "1 worker: busy.", "wait", who, "Wait.", table=table, link="infrastructure", is_normal=True
     )
-    context = troubles([found], is_operator=is_operator, sees_all=sees_all).context
-    assert isinstance(context, Troubles)
-    return context.lines[0]
+    (shown,) = cast("tuple[Trouble]", troubles([diagnosis], is_operator=is_operator, sees_all=sees_all).context)
+    return shown
 
 
 @pytest.mark.parametrize("who", ["you", "admin", "operator"])
@@ -45,7 +46,7 @@ def test_only_who_sees_all_is_led_to_the_nodes(sees_all: bool) -> None:
 
 
 def test_the_table_is_on_the_page() -> None:
-    found = Diagnosis("workers_pending", "1 worker: busy.", "wait", "you", "Wait.", table=(ROW,))
-    page = render_fragment(troubles([found], is_operator=False), now=MOMENT)
+    diagnosis = Diagnosis("workers_pending", "1 worker: busy.", "wait", "you", "Wait.", table=(ROW,))
+    page = render_fragment(troubles([diagnosis], is_operator=False), now=MOMENT)
     assert "n1, n2" in page
     assert "at most 1 core free" in page

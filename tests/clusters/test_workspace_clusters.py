@@ -33,9 +33,9 @@ def test_its_cluster_is_attached_again_or_left_out(people: People) -> None:
     assert Execution.objects.unsettled().filter(kind="cluster").exclude(attached_to=first).count() == 1
     stop_all()
     HardwareTier.objects.filter(pk="medium").update(is_archived=True)
-    told = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
-    assert "Its cluster cannot start as it was: This hardware tier is no longer available" in told
-    assert not re.search('id="id_with_cluster" checked', told)
+    shown = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
+    assert "Its cluster cannot start as it was: This hardware tier is no longer available" in shown
+    assert not re.search('id="id_with_cluster" checked', shown)
     status, refusal = resume(people.owner, workspace, with_cluster="on")
     assert status == 422
     assert re.search(r'id="id_with_cluster_error"><p>This hardware tier is no longer available', refusal)
@@ -68,16 +68,16 @@ def test_all_cluster_problems_are_said_at_once(people: People) -> None:
     Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
     HardwareTier.objects.filter(pk="medium").update(is_archived=True)
     Environment.objects.filter(pk="dask-cluster").update(is_archived=True)
-    told = page(people.owner, f"/workspaces/{Workspace.objects.get().pk}/resume/")
+    shown = page(people.owner, f"/workspaces/{Workspace.objects.get().pk}/resume/")
     assert re.search(
-        "environment is no longer available.*hardware tier is no longer available.*Resume it without", told
+        "environment is no longer available.*hardware tier is no longer available.*Resume it without", shown
     )
 
 
 def test_unreadable_cluster_may_be_left_out(people: People) -> None:
     stopped = make_workspace(people.owner, make_project(people.owner))
     Workspace.objects.update(cluster={"framework": "dask"})
-    told = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
-    assert "The stored settings of its cluster can no longer be read." in told
+    shown = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
+    assert "The stored settings of its cluster can no longer be read." in shown
     assert resume(people.owner, stopped, with_cluster="on")[0] == 422
     assert resume(people.owner, stopped)[0] == 302

@@ -32,10 +32,6 @@ def west(shop: Shop) -> HardwareTier:
     )
 
 
-def test_tier_is_of_this_cluster_unless_stated(shop: Shop) -> None:
-    assert HardwareTier.objects.get(pk=shop.tier.pk).data_plane_id == LOCAL
-
-
 def test_workspace_and_cluster_get_the_data_plane_of_tiers(shop: Shop, west: HardwareTier) -> None:
     workspace, cluster = shop.launch_with_cluster()
     assert (fresh(workspace).data_plane_id, cluster.data_plane_id) == (LOCAL, LOCAL)
@@ -43,16 +39,16 @@ def test_workspace_and_cluster_get_the_data_plane_of_tiers(shop: Shop, west: Har
 
 
 def test_cluster_with_tiers_of_two_data_planes_is_refused(shop: Shop, west: HardwareTier) -> None:
-    alone = cluster_requests.told(cluster_requests.alone(shop, tier=west))
+    alone = cluster_requests.problems_of(cluster_requests.alone(shop, tier=west))
     assert alone == {
         "worker_tier": "Western is in the data plane “West” and Small in “This cluster”, and pods cannot reach each other from one to "
         "the other. Choose tiers of one data plane."
     }
-    assert cluster_requests.told(cluster_requests.alone(shop, tier=west, head_tier=west)) == {}
+    assert cluster_requests.problems_of(cluster_requests.alone(shop, tier=west, head_tier=west)) == {}
 
 
 def test_cluster_outside_its_workspace_data_plane_is_refused(shop: Shop, west: HardwareTier) -> None:
-    refused = cluster_requests.told(cluster_requests.attached(shop, tier=west, head_tier=west))
+    refused = cluster_requests.problems_of(cluster_requests.attached(shop, tier=west, head_tier=west))
     assert refused.keys() == {"head_tier", "worker_tier"}
 
 

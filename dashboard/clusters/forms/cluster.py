@@ -63,7 +63,7 @@ def _choice(sentence: str) -> dict[str, str]:
 
 def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumberField:
     """Return a number field; `required` is the message when it is missing, "" for an optional one."""
-    messages = {"required": required} if required else {}
+    messages = {"required": required}
     return WholeNumberField(
         label=label, required=bool(required), help_text=help_text, widget=_NUMBER, error_messages=messages
     )
@@ -167,14 +167,14 @@ class ClusterForm(LaunchSection):
         self.typed: Mapping[str, Any] = {}
         self.offers_demand: bool = settings.DEMAND_IS_SERVED
         environments = list(self.offers.environments)
-        self.frameworks = [name for name in Framework if any(name.value in one.frameworks for one in environments)]
+        self.frameworks = [name for name in Framework if any(name.value in row.frameworks for row in environments)]
         sent = data if data is not None and "framework" in data else None
         asked = str((sent if sent is not None else initial).get("framework", ""))
         self.chosen_framework = (
             Framework(asked) if asked in self.frameworks else next(iter(self.frameworks), Framework.DASK)
         )
         self.policy = self.offers.policy(self.chosen_framework.value)
-        self.environments = [one for one in environments if self.chosen_framework.value in one.frameworks]
+        self.environments = [row for row in environments if self.chosen_framework.value in row.frameworks]
         self.versions = {name: _versions(name, environments) for name in self.frameworks}
         self.tiers = self.offers.tiers_for(self.chosen_framework.value)
         super().__init__(sent, initial=self._first_choices(initial, slots))
@@ -196,8 +196,8 @@ class ClusterForm(LaunchSection):
 
     @classmethod
     def linked(cls, query: Mapping[str, str]) -> dict[str, Any]:
-        found: dict[str, Any] = {name: query[name] for name in cls.base_fields if query.get(name)}
-        return found | {name: query[name] == "on" for name in _BOXES if name in query}
+        linked: dict[str, Any] = {name: query[name] for name in cls.base_fields if query.get(name)}
+        return linked | {name: query[name] == "on" for name in _BOXES if name in query}
 
     @classmethod
     def typed_in(cls, execution: Execution) -> dict[str, Any]:
@@ -271,7 +271,7 @@ class ClusterForm(LaunchSection):
     def choices(self) -> list[str]:
         """Return all chosen values as texts, to tell two launches apart."""
         chosen = vars(self.request()).values()
-        return [str(one.pk if isinstance(one, Model) else one) for one in chosen]
+        return [str(value.pk if isinstance(value, Model) else value) for value in chosen]
 
     def link(self) -> dict[str, str]:
         """Return the values for an address that opens the form like this; a box that is not ticked says so."""
@@ -281,7 +281,7 @@ class ClusterForm(LaunchSection):
 
     def not_offered(self, asked: Mapping[str, Any]) -> list[str]:
         """Return a sentence for each field that does not offer what was asked for."""
-        tiers, environments = {one.pk for one in self.tiers}, {one.pk for one in self.environments}
+        tiers, environments = {tier.pk for tier in self.tiers}, {tier.pk for tier in self.environments}
         choices = (
             ("framework", {name.value for name in self.frameworks}),
             ("cluster_environment", environments),
@@ -298,7 +298,7 @@ class ClusterForm(LaunchSection):
     def _first_choices(self, initial: Mapping[str, Any], slots: int) -> dict[str, Any]:
         """Return the initial values: those given, where they are offered, and for the rest what suits a newcomer."""
         tiers = {tier.pk for tier in self.tiers}
-        environments = [one.pk for one in self.environments]
+        environments = [environment.pk for environment in self.environments]
         offered = {"cluster_environment": set(environments), "head_tier": tiers, "worker_tier": tiers}
         kept = {
             name: value
@@ -326,14 +326,14 @@ class ClusterForm(LaunchSection):
         assert isinstance(framework, forms.ChoiceField)
         assert isinstance(environment, forms.ModelChoiceField)
         framework.choices = [(name.value, name.label) for name in self.frameworks]
-        environment.queryset = Environment.objects.filter(pk__in=[one.pk for one in environments])
+        environment.queryset = Environment.objects.filter(pk__in=[row.pk for row in environments])
         name = self.chosen_framework
-        _show(environment, [(one.pk, f"{one.name} ({name.label} {one.frameworks[name]})") for one in self.environments])
+        _show(environment, [(row.pk, f"{row.name} ({name.label} {row.frameworks[name]})") for row in self.environments])
         for tier in ("head_tier", "worker_tier"):
             field = self.fields[tier]
             assert isinstance(field, forms.ModelChoiceField)
             field.queryset = self.offers.tiers
-            _show(field, [(one.pk, tier_option(one)) for one in self.tiers])
+            _show(field, [(row.pk, tier_option(row)) for row in self.tiers])
 
     def _describe(self) -> None:
         """Set the help texts with the admin's bounds, and name the element of each field's error, also of one that the estimate adds."""
@@ -362,4 +362,4 @@ def _show(field: forms.Field, options: list[tuple[str, str]]) -> None:
 
 
 def _versions(framework: str, environments: Iterable[Environment]) -> list[str]:
-    return sorted({one.frameworks[framework] for one in environments if framework in one.frameworks})
+    return sorted({row.frameworks[framework] for row in environments if framework in row.frameworks})

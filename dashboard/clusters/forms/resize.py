@@ -8,7 +8,7 @@ from grid.core.translation import gettext as _
 from grid.core.wording import plural
 
 _LARGEST = 10_000  # larger numbers are typing errors; the quota and the admin's limit decide what is allowed
-_PATHS = {"workers_minimum": "minimum", "workers_maximum": "maximum", "minimum": "minimum", "maximum": "maximum"}
+_PATHS = {"workers_minimum": "minimum", "workers_maximum": "maximum"}
 
 
 class ResizeForm(forms.Form):
@@ -45,9 +45,5 @@ class ResizeForm(forms.Form):
     @property
     def words(self) -> str:
         """The new size, such as "1 to 5 workers"."""
-        low, high = self.cleaned_data["minimum"], self.cleaned_data["maximum"]
-        return (
-            plural(low, "worker", "workers")
-            if low == high
-            else _("{low} to {workers}", low=low, workers=plural(high, "worker", "workers"))
-        )
+        low, workers = self.cleaned_data["minimum"], plural(self.cleaned_data["maximum"], "worker", "workers")
+        return workers if low == self.cleaned_data["maximum"] else _("{low} to {workers}", low=low, workers=workers)

@@ -78,11 +78,9 @@ def estimate(plan: ClusterPlan, slots: Slots, pools: Pools | None) -> Estimate:
     if pools is not None:
         rows.append(Row(_("Nodes"), tuple(nodes_words(nodes_of(plan, workers, pools)) for workers in counts)))
     rows.append(Row(_("Price an hour"), tuple(_price(price_of(plan, workers)) for workers in counts)))
-    taken = (
-        plural(low, "slot", "slots")
-        if low == high
-        else _("{slots} at minimum, {high:,} at maximum", slots=plural(low, "slot", "slots"), high=high)
-    )
+    taken = plural(low, "slot", "slots")
+    if low != high:
+        taken = _("{slots} at minimum, {high:,} at maximum", slots=taken, high=high)
     return Estimate(
         sentence=_("{taken}; you use {used:,} of {maximum:,}.", taken=taken, used=slots.used, maximum=slots.maximum),
         columns=tuple(plural(workers, "worker", "workers") for workers in counts),
@@ -126,23 +124,15 @@ def _slots_note(plan: ClusterPlan, slots: Slots, most: int) -> Note:
     if not slots.maximum:
         return Note("wait", _("Launching is switched off by your admin; this waits until that changes."))
     if most > slots.maximum:
-        return Note(
-            "problem",
-            _("That is more than your {slots}; choose fewer workers.", slots=plural(slots.maximum, "slot", "slots")),
-        )
+        allowed = plural(slots.maximum, "slot", "slots")
+        return Note("problem", _("That is more than your {slots}; choose fewer workers.", slots=allowed))
     kept = ngettext(
         "{count:,} slot is kept for it from the start", "{count:,} slots are kept for it from the start", most
     )
-    if most > slots.maximum - slots.used:
-        free = max(0, slots.maximum - slots.used)
-        return Note(
-            "wait",
-            _(
-                "{kept}, and {free:,} are free: it waits in the queue until one of your executions ends.",
-                kept=kept,
-                free=free,
-            ),
-        )
+    free = max(0, slots.maximum - slots.used)
+    if most > free:
+        sentence = _("{kept}, and {free:,} are free: it waits in the queue until one of your executions ends.")
+        return Note("wait", sentence.format(kept=kept, free=free))
     grows = plan.maximum > plan.minimum
     return Note("ok", _("{kept}, so that it can always grow.", kept=kept) if grows else f"{kept}.")
 
@@ -150,7 +140,7 @@ def _slots_note(plan: ClusterPlan, slots: Slots, most: int) -> Note:
 def _place_notes(plan: ClusterPlan) -> list[Note]:
     """Return notes about tiers that limit simultaneous executions. A cluster counts once on its workers' tier, and once on its head's if
     that is another; the execution that it is attached to counts on its own."""
-    cluster = {one.plan.tier: one for one in (plan.head, plan.worker)}
+    cluster = {machine.plan.tier: machine for machine in (plan.head, plan.worker)}
     companion = {plan.companion.plan.tier: plan.companion} if plan.companion else {}
     notes = []
     for tier, wanted in Counter([*cluster, *companion]).items():
@@ -164,22 +154,11 @@ def _place_notes(plan: ClusterPlan) -> list[Note]:
             most=machine.places,
         )
         if wanted > machine.places:
-            notes.append(
-                Note(
-                    "problem", _("{takes}. Choose another tier for the cluster or what it is attached to.", takes=takes)
-                )
-            )
+            advice = _("{takes}. Choose another tier for the cluster or what it is attached to.", takes=takes)
+            notes.append(Note("problem", advice))
         else:
-            notes.append(
-                Note(
-                    "wait",
-                    _(
-                        "{takes} and {running:,} now: it waits in the queue until one ends.",
-                        takes=takes,
-                        running=machine.running,
-                    ),
-                )
-            )
+            queued = _("{takes} and {running:,} now: it waits in the queue until one ends.")
+            notes.append(Note("wait", queued.format(takes=takes, running=machine.running)))
     return notes
 
 
@@ -195,10 +174,10 @@ def _node_notes(plan: ClusterPlan, pools: Pools) -> list[Note]:
 def _misfit(machine: Machine, advice: str, pools: Pools) -> Note | None:
     """Return a note about a pod that no node of its pool takes, not even an empty one; None when one does, or the pool has no node and
     gets none, or nobody knows how large one would be."""
-    found, pool = fit((machine.plan,), LaunchFacts(pools)), _pool(machine.plan.pool, pools)
-    if found.severity != "problem" or not pool.known or not (pool.nodes or pool.maximum):
+    diagnosis, pool = fit((machine.plan,), LaunchFacts(pools)), _pool(machine.plan.pool, pools)
+    if diagnosis.severity != "problem" or not pool.known or not (pool.nodes or pool.maximum):
         return None
-    return Note("problem", f"{found.sentence} {advice}")
+    return Note("problem", f"{diagnosis.sentence} {advice}")
 
 
 def _packing(worker: PodPlan, pools: Pools) -> Note | None:
@@ -220,10 +199,8 @@ def _packing(worker: PodPlan, pools: Pools) -> Note | None:
         return Note("ok", _("{whole}, with nothing left over.", whole=whole))
     much = unused.cpu * _HALF > offered.cpu or unused.memory * _HALF > offered.memory or unused.gpus > 0
     advice = _(" Another tier may use it better.") if much else ""
-    return Note(
-        "wait" if much else "ok",
-        _("{whole}; {stranded} of it stay unused.{advice}", whole=whole, stranded=stranded, advice=advice),
-    )
+    sentence = _("{whole}; {stranded} of it stay unused.{advice}", whole=whole, stranded=stranded, advice=advice)
+    return Note("wait" if much else "ok", sentence)
 
 
 def _pool(name: str, pools: Pools) -> LaunchPool:
@@ -231,46 +208,29 @@ def _pool(name: str, pools: Pools) -> LaunchPool:
 
 
 def _pool_note(state: LaunchPool, low: int | None, high: int | None) -> Note:
-    now = state.size
-    pool = state.name
-    most = max(now, state.maximum)
+    pool, now, most = state.name, state.size, max(state.size, state.maximum)
+    too_few = _("{has}: not even the minimum of workers finds a place. Choose fewer or smaller workers.")
     if not now and not state.maximum:
-        return Note(
-            "problem",
-            _("The pool {pool} has no node, and none may be started. Choose a tier of another pool.", pool=pool),
-        )
+        sentence = _("The pool {pool} has no node, and none may be started. Choose a tier of another pool.", pool=pool)
+        return Note("problem", sentence)
     if not now and low is not None and low > most:
         has = _("The pool {pool} has no node now, and may have {most:,}", pool=pool, most=most)
-        return Note(
-            "problem",
-            _("{has}: not even the minimum of workers finds a place. Choose fewer or smaller workers.", has=has),
-        )
+        return Note("problem", too_few.format(has=has))
     if not now:
-        return Note(
-            "wait",
-            _(
-                "The pool {pool} has no node now; up to {most:,} are started as they are needed, in a few minutes.",
-                pool=pool,
-                most=most,
-            ),
+        sentence = _(
+            "The pool {pool} has no node now; up to {most:,} are started as they are needed, in a few minutes."
         )
-    has = _(
-        "The pool {pool} has {nodes}, and up to {maximum:,} more may be started",
-        pool=pool,
-        nodes=plural(now, "node", "nodes"),
-        maximum=state.maximum - now,
-    )
-    if state.maximum <= now:
-        has = _(
-            "The pool {pool} has {nodes}, and no more may be started", pool=pool, nodes=plural(now, "node", "nodes")
-        )
+        return Note("wait", sentence.format(pool=pool, most=most))
+    nodes, more = plural(now, "node", "nodes"), state.maximum - now
+    if more > 0:
+        has = _("The pool {pool} has {nodes}, and up to {maximum:,} more may be started")
+    else:
+        has = _("The pool {pool} has {nodes}, and no more may be started")
+    has = has.format(pool=pool, nodes=nodes, maximum=more)
     if low is None or high is None:
         return Note("ok", f"{has}.")
     if low > most:
-        return Note(
-            "problem",
-            _("{has}: not even the minimum of workers finds a place. Choose fewer or smaller workers.", has=has),
-        )
+        return Note("problem", too_few.format(has=has))
     if high > most:
         return Note("wait", _("{has}: at the maximum, some workers will wait for a place.", has=has))
     if low > now:

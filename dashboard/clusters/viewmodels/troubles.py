@@ -19,38 +19,20 @@ _WORDS = {"problem": _("Problem"), "wait": _("Note"), "ok": _("Note")}
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    code: str
-    severity: str
+    diagnosis: Diagnosis
     word: str
-    sentence: str
-    advice: str
     who: str
-    evidence: tuple[str, ...]
     reasons: NodeReasons | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Troubles:
-    lines: tuple[Trouble, ...]
-
-
-def troubles(found: Sequence[Diagnosis], *, is_operator: bool, sees_all: bool = False) -> Fragment:
+def troubles(diagnoses: Sequence[Diagnosis], *, is_operator: bool, sees_all: bool = False) -> Fragment:
     """Return a card for each diagnosis; an operator is not advised to ask an operator. Only who `sees_all` is led to pages about nodes."""
-    lines = tuple(_trouble(one, is_operator, sees_all) for one in found)
-    return Fragment("troubles", "clusters/fragments/troubles.html", Troubles(lines))
+    cards = tuple(_trouble(diagnosis, is_operator, sees_all) for diagnosis in diagnoses)
+    return Fragment("troubles", "clusters/fragments/troubles.html", cards)
 
 
 def _trouble(diagnosis: Diagnosis, is_operator: bool, sees_all: bool) -> Trouble:
     reasons = node_reasons(diagnosis, sees_all=sees_all)
     # The table of the nodes says itself who can change something.
     is_told = reasons is not None or (diagnosis.who == "operator" and is_operator)
-    return Trouble(
-        code=diagnosis.code,
-        severity=diagnosis.severity,
-        word=_WORDS[diagnosis.severity],
-        sentence=diagnosis.sentence,
-        advice=diagnosis.next_step,
-        who="" if is_told else _WHO[diagnosis.who],
-        evidence=diagnosis.evidence,
-        reasons=reasons,
-    )
+    return Trouble(diagnosis, _WORDS[diagnosis.severity], "" if is_told else _WHO[diagnosis.who], reasons)

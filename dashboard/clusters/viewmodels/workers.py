@@ -85,12 +85,14 @@ def worker_cells(
     is_compact = len(members) >= COMPACT_FROM
     return [
         Fragment(
-            element_id("worker", one.pod.metadata.name),
+            element_id("worker", member.pod.metadata.name),
             "clusters/fragments/worker_cell.html",
-            _cell(one, usage_of, report_key, goes_next=one.pod.metadata.name == next_to_go, is_compact=is_compact),
+            _cell(
+                member, usage_of, report_key, goes_next=member.pod.metadata.name == next_to_go, is_compact=is_compact
+            ),
             region=REGION,
         )
-        for one in members
+        for member in members
     ]
 
 
@@ -107,15 +109,15 @@ def worker_holds(annotations: Mapping[str, str], key: str) -> WorkerHolds | None
         return None
 
 
-def _by_age(one: Member) -> tuple[float, str]:
-    created = one.pod.metadata.creation_timestamp
-    return created.timestamp() if created else 0.0, one.pod.metadata.name
+def _by_age(member: Member) -> tuple[float, str]:
+    created = member.pod.metadata.creation_timestamp
+    return created.timestamp() if created else 0.0, member.pod.metadata.name
 
 
 def _cell(
-    one: Member, usage_of: Callable[[str], Usage | None], report_key: str, *, goes_next: bool, is_compact: bool
+    member: Member, usage_of: Callable[[str], Usage | None], report_key: str, *, goes_next: bool, is_compact: bool
 ) -> WorkerCell:
-    pod, phase = one.pod, one.phase
+    pod, phase = member.pod, member.phase
     cpu, memory = _shares(pod, usage_of(pod.metadata.key)) if phase in ("ready", "ending") else (None, None)
     holds = worker_holds(pod.metadata.annotations, report_key) if phase in ("ready", "ending") else None
     tasks = plural(holds.tasks, "task", "tasks") if holds else ""

@@ -74,7 +74,7 @@ def launch_choices(request: HttpRequest) -> HttpResponse:
 
 def _part_of(form: LaunchForm) -> ClusterForm | None:
     """Return the form's cluster section, of a cluster alone or of an attached one."""
-    return next((one for one in (form.own, form.attached) if isinstance(one, ClusterForm)), None)
+    return next((section for section in (form.own, form.attached) if isinstance(section, ClusterForm)), None)
 
 
 def _is_wanted(form: LaunchForm) -> bool:

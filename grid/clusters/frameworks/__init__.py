@@ -5,7 +5,7 @@ from grid.clusters.frameworks.dask import Dask
 from grid.clusters.frameworks.ray import Ray
 from grid.clusters.frameworks.spark import Spark
 
-_FRAMEWORKS: dict[str, FrameworkAdapter] = {one.name: one for one in (Dask(), Ray(), Spark())}
+_FRAMEWORKS: dict[str, FrameworkAdapter] = {adapter.name: adapter for adapter in (Dask(), Ray(), Spark())}
 
 
 def framework(name: str) -> FrameworkAdapter:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import aiohttp
 
-from grid.executions.spec import ExecutionSpec
+from grid.executions.spec import ClusterSpec, ExecutionSpec
 
 # The kubelet's own `$(NAME)` references; `manifests` declares both in every container of a cluster.
 POD_IP = "$(POD_IP)"
@@ -75,6 +75,13 @@ class ClusterReport:
     workers: Mapping[str, WorkerReport]
     pending_tasks: int
     wanted_workers: int
+
+
+def cluster_of(spec: ExecutionSpec) -> ClusterSpec:
+    """Return the spec's cluster. Raise ValueError for another kind of execution."""
+    if spec.cluster is None:
+        raise ValueError(f"{spec.object_name} is not a cluster.")
+    return spec.cluster
 
 
 class FrameworkSilent(Exception):

@@ -22,6 +22,7 @@ from grid.clusters.frameworks.base import (
     Program,
     WorkerPod,
     WorkerReport,
+    cluster_of,
 )
 from grid.core.origins import BEGIN_PATH
 from grid.core.quantity import millicores, whole
@@ -95,7 +96,7 @@ class Dask:
                 "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
                 **_SCRATCH,
             },
-            pre_stop=(*_PYTHON, _DRAIN, str(_WORKER.number), str(_drain_seconds(spec))),
+            pre_stop=(*_PYTHON, _DRAIN, str(_WORKER.number), str(cluster_of(spec).drain_seconds)),
         )
 
     def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
@@ -114,7 +115,7 @@ class Dask:
             url = f"http://{head_ip}:{_UI.number}{spec.base_url}{_REPORT}"
             async with http.get(parsed(url), allow_redirects=False, raise_for_status=True) as answer:
                 too_long = _("Dask's scheduler's answer is longer than {size} MiB.")
-                said = msgspec.json.decode(await body_of(answer, too_long=too_long), type=_Report)
+                report = msgspec.json.decode(await body_of(answer, too_long=too_long), type=_Report)
         except TimeoutError as error:
             raise FrameworkSilent(_("Dask's scheduler did not answer in time.")) from error
         except aiohttp.ClientError as error:
@@ -122,8 +123,8 @@ class Dask:
         except UNREADABLE as error:
             raise FrameworkSilent(_("Dask's scheduler answered something unexpected: {error}.", error=error)) from error
         ours = {worker.name for worker in workers}
-        known = {name: report for name, report in said.workers.items() if name in ours}
-        return ClusterReport(known, said.pending_tasks, said.wanted_workers)
+        known = {name: worker for name, worker in report.workers.items() if name in ours}
+        return ClusterReport(known, report.pending_tasks, report.wanted_workers)
 
 
 def _address(head_address: str) -> str:
@@ -148,7 +149,3 @@ def _memory(tier: TierSpec) -> int:
     """Return the memory in bytes of which Dask spills, pauses and restarts at fractions."""
     limit = whole(tier.memory_limit)
     return max(limit - _NANNY_BYTES, limit // 2)
-
-
-def _drain_seconds(spec: ExecutionSpec) -> int:
-    return spec.cluster.drain_seconds if spec.cluster else 0

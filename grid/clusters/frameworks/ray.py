@@ -24,10 +24,11 @@ from grid.clusters.frameworks.base import (
     Port,
     Program,
     WorkerPod,
+    cluster_of,
 )
 from grid.core.quantity import millicores, whole
 from grid.core.translation import gettext as _
-from grid.executions.spec import ClusterSpec, ExecutionSpec, TierSpec
+from grid.executions.spec import ExecutionSpec, TierSpec
 
 GCS_PORT = 6379
 UI_PORT = 8265
@@ -87,7 +88,7 @@ class Ray:
             f"--ray-client-server-port={CLIENT_PORT}",
             "--num-cpus=0",
             "--num-gpus=0",
-            *_for_every_node(_cluster(spec).head_tier),
+            *_for_every_node(cluster_of(spec).head_tier),
         )
         return Program(
             command=_inside("start", LOCAL_PATH, f":{inside}", "ray", "start", *start),
@@ -105,7 +106,7 @@ class Ray:
             f"--num-gpus={tier.gpus}",
             *_for_every_node(tier),
         )
-        drain_seconds = str(_cluster(spec).drain_seconds)
+        drain_seconds = str(cluster_of(spec).drain_seconds)
         return Program(
             command=_inside("start", LOCAL_PATH, f"{head_address}:{UI_PORT}", "ray", "start", *start),
             ports=(),
@@ -189,14 +190,8 @@ def _probe(*more: str) -> Mapping[str, object]:
     }
 
 
-def _cluster(spec: ExecutionSpec) -> ClusterSpec:
-    if spec.cluster is None:
-        raise ValueError(f"{spec.object_name} is not a cluster.")
-    return spec.cluster
-
-
 async def _get(http: aiohttp.ClientSession, url: str) -> object:
     async with http.get(parsed(url), allow_redirects=False, raise_for_status=True) as answer:
         too_long = _("Ray's dashboard's answer is longer than {size} MiB.")
-        found: object = json.loads(await body_of(answer, too_long=too_long, longest=_LONGEST_ANSWER))
-        return found
+        body: object = json.loads(await body_of(answer, too_long=too_long, longest=_LONGEST_ANSWER))
+        return body

@@ -80,8 +80,8 @@ def fetch(items: list[tuple[bytes, bytes]]) -> None:
     """Fetch the objects; runs on the node that is to have the copies."""
     from ray._private.serialization import _object_ref_deserializer  # type: ignore[import-not-found]
 
-    found = [_object_ref_deserializer(item, "", owner, b"", None) for item, owner in items]
-    ray.wait(found, num_returns=len(found), timeout=60, fetch_local=True)
+    refs = [_object_ref_deserializer(item, "", owner, b"", None) for item, owner in items]
+    ray.wait(refs, num_returns=len(refs), timeout=60, fetch_local=True)
 
 
 def _owned_objects() -> Iterator[tuple[bytes, bytes]]:
@@ -105,8 +105,8 @@ def _owned_objects() -> Iterator[tuple[bytes, bytes]]:
 def _only_at(node: str, owners: dict[bytes, bytes]) -> list[bytes]:
     from ray._private.serialization import _object_ref_deserializer
 
-    found = [_object_ref_deserializer(item, "", owner, b"", None) for item, owner in owners.items()]
-    places = ray.experimental.get_object_locations(found, _RPC_SECONDS * 1000) if found else {}
+    refs = [_object_ref_deserializer(item, "", owner, b"", None) for item, owner in owners.items()]
+    places = ray.experimental.get_object_locations(refs, _RPC_SECONDS * 1000) if refs else {}
     return [ref.binary() for ref, place in places.items() if place["node_ids"] == [node]]
 
 
@@ -131,8 +131,8 @@ def _is_working(node: str) -> bool:
 
 
 def _is_alive(gcs: Any, node: str) -> bool:
-    found = gcs.get_all_node_info(timeout=_RPC_SECONDS).get(NodeID.from_hex(node))
-    return found is not None and found.state == _ALIVE
+    info = gcs.get_all_node_info(timeout=_RPC_SECONDS).get(NodeID.from_hex(node))
+    return info is not None and info.state == _ALIVE
 
 
 def _on(node: str) -> Any:

@@ -69,10 +69,10 @@ def probe(*more: str) -> None:
     """Exit with an error unless this node's raylet is up, and each of `more`: `gcs:PORT` (the head's own state) and `port:PORT` (it
     listens)."""
     address = os.environ["POD_IP"]
-    found = _agent(address)
-    if found is None:
+    agent = _agent(address)
+    if agent is None:
         raise SystemExit("Ray has not started yet.")
-    _expect_ok(address, found[1], _RAYLET_LIVES)
+    _expect_ok(address, agent[1], _RAYLET_LIVES)
     for item in more:
         kind, _, port = item.partition(":")
         if kind == "gcs":
@@ -85,15 +85,15 @@ def drain(program: str, head: str, seconds: str) -> None:
     """Run `program` (ray_drain.py) for at most `seconds`. A node that has ended by itself is drained, whatever the program returned; one
     that never started needs no drain."""
     address = os.environ["POD_IP"]
-    found = _agent(address)
-    if found is None:
+    agent = _agent(address)
+    if agent is None:
         return
-    command = [sys.executable, "-I", "-c", program, head, seconds, found[0]]
+    command = [sys.executable, "-I", "-c", program, head, seconds, agent[0]]
     try:
         code = subprocess.run(command, timeout=float(seconds), check=False).returncode
     except subprocess.TimeoutExpired:
         code = 1
-    if code and _answers(address, found[1], _RAYLET_LIVES):
+    if code and _answers(address, agent[1], _RAYLET_LIVES):
         raise SystemExit(code)
 
 
@@ -118,14 +118,14 @@ def _take_turns(place: Path, node: str, port: int) -> None:
 
 def free_ports(count: int) -> list[int]:
     """Return ports on which nobody listens now, at any address of this machine."""
-    found: list[int] = []
+    ports: list[int] = []
     for port in random.sample(_AGENT_PORTS, len(_AGENT_PORTS)):
-        if len(found) == count:
+        if len(ports) == count:
             break
         with contextlib.suppress(OSError), socket.socket() as tried:
             tried.bind(("", port))
-            found.append(port)
-    return found
+            ports.append(port)
+    return ports
 
 
 def _agent(address: str) -> tuple[str, int] | None:

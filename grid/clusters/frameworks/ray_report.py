@@ -131,22 +131,22 @@ def _load(status: object) -> Mapping[str, Any]:
 
 def _data(answer: object, what: str) -> Mapping[str, Any]:
     if not isinstance(answer, dict) or not answer.get("result"):
-        said = _text(answer.get("msg")) if isinstance(answer, dict) else ""
+        answered = _text(answer.get("msg")) if isinstance(answer, dict) else ""
         sentence = _("Ray's dashboard did not tell its {what}: {answer}.")
-        if not said:
+        if not answered:
             sentence = _("Ray's dashboard did not tell its {what}.")
-        raise FrameworkSilent(sentence.format(what=what, answer=said))
+        raise FrameworkSilent(sentence.format(what=what, answer=answered))
     return _dict(answer.get("data"))
 
 
-def _dict(found: object) -> Mapping[str, Any]:
-    return found if isinstance(found, dict) else {}
+def _dict(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
-def _number(found: object) -> float:
+def _number(value: object) -> float:
     """Return 0 for what is no positive finite number, and cap what is too large to count with."""
-    return float(min(found, _MOST)) if isinstance(found, int | float) and 0 < found < math.inf else 0.0
+    return float(min(value, _MOST)) if isinstance(value, int | float) and 0 < value < math.inf else 0.0
 
 
-def _text(found: object) -> str:
-    return found if isinstance(found, str) else ""
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import aiohttp
 
-from grid.clusters.frameworks.base import LOCAL_PATH, POD_IP, ClusterReport, Port, Program, WorkerPod
+from grid.clusters.frameworks.base import LOCAL_PATH, POD_IP, ClusterReport, Port, Program, WorkerPod, cluster_of
 from grid.clusters.frameworks.spark_status import ask
 from grid.core.quantity import millicores, whole
 from grid.executions.spec import ExecutionSpec, TierSpec
@@ -104,7 +104,7 @@ class Spark:
     calls_back = True  # executors to the driver at any port, and the master's proxy to its page
 
     def head(self, spec: ExecutionSpec) -> Program:
-        heap = min(max(_mebibytes(_cluster_head(spec)) // 2, _LEAST_HEAD_HEAP), _MOST_HEAD_HEAP)
+        heap = min(max(_mebibytes(cluster_of(spec).head_tier) // 2, _LEAST_HEAD_HEAP), _MOST_HEAD_HEAP)
         settings = {
             # Another way to submit programs, without authentication.
             "spark.master.rest.enabled": "false",
@@ -140,6 +140,7 @@ class Spark:
             *("--work-dir", f"{LOCAL_PATH}/work", _master(head_address)),
         )
         start = _START + _NOTE_PID + _BECOME
+        drain_seconds = max(cluster_of(spec).drain_seconds - _DRAIN_MARGIN_SECONDS, 1)
         return Program(
             command=("sh", "-c", start, "spark", "org.apache.spark.deploy.worker.Worker", *worker),
             ports=(Port("spark", WORKER_PORT), Port("ui", WORKER_UI_PORT)),
@@ -152,7 +153,7 @@ class Spark:
             # workers that are not ready first.
             readiness=_answers(WORKER_UI_PORT, period=2, failures=60),
             liveness=_answers(WORKER_UI_PORT, period=10, failures=12, delay=60),
-            pre_stop=("sh", "-c", _DECOMMISSION, "decommission", str(_drain_seconds(spec))),
+            pre_stop=("sh", "-c", _DECOMMISSION, "decommission", str(drain_seconds)),
         )
 
     def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
@@ -202,7 +203,7 @@ def _driver_settings(spec: ExecutionSpec) -> dict[str, str]:
         "spark.dynamicAllocation.enabled": "true",
         # Decommissioned executors give their blocks to others, so nobody needs to wait until shuffles are forgotten.
         "spark.dynamicAllocation.shuffleTracking.enabled": "false",
-        "spark.dynamicAllocation.initialExecutors": str(spec.cluster.workers_minimum if spec.cluster else 1),
+        "spark.dynamicAllocation.initialExecutors": str(cluster_of(spec).workers_minimum),
         "spark.dynamicAllocation.executorIdleTimeout": "120s",
         "spark.stage.ignoreDecommissionFetchFailure": "true",
         **_shared_settings(spec),
@@ -241,16 +242,8 @@ def _master(head_address: str) -> str:
     return f"spark://{head_address}:{MASTER_PORT}"
 
 
-def _cluster_head(spec: ExecutionSpec) -> TierSpec:
-    return spec.cluster.head_tier if spec.cluster else spec.tier
-
-
 def _mebibytes(tier: TierSpec) -> int:
     return whole(tier.memory_limit) // _MIB
-
-
-def _drain_seconds(spec: ExecutionSpec) -> int:
-    return max((spec.cluster.drain_seconds if spec.cluster else 0) - _DRAIN_MARGIN_SECONDS, 1)
 
 
 def _answers(port: int, *, period: int, failures: int, delay: int = 0) -> dict[str, object]:

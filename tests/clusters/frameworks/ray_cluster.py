@@ -6,53 +6,24 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 
 from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod
 from grid.clusters.frameworks.ray import Ray
-from grid.executions.spec import ClusterSpec, EnvironmentSpec, ExecutionSpec, ProjectSpec, TierSpec
+from grid.executions.spec import ExecutionSpec
 from grid.sandbox.serviceproxy.endpoints import Backend
 from grid.sandbox.serviceproxy.forwarding import ForwardedConnections, Listener
+from tests.clusters.cluster_specs import small_spec, tier
 from tests.clusters.frameworks.spark_processes import Container, Machine
 
 RAY = Ray()
 _PATIENCE = 900  # seconds; a head needs ten on an idle machine
 
 
-def cluster_spec(
-    cluster_id: str = "c1", *, cores: str = "1", memory: str = "1Gi", gpus: int = 0, drain_seconds: int = 60
-) -> ExecutionSpec:
-    return ExecutionSpec(
-        id=cluster_id,
-        kind="cluster",
-        owner="scientist",
-        project=ProjectSpec(id="churn", volume_name="project-churn", volume_size="1Gi"),
-        tier=tier("worker", cores=cores, memory=memory, gpus=gpus),
-        environment=EnvironmentSpec(id="ray", name="Ray cluster", image="compute-grid/ray:2.60"),
-        cluster=ClusterSpec(
-            framework="ray",
-            version="2.60.0",
-            head_tier=tier("head", memory="2Gi"),
-            workers_minimum=1,
-            workers_maximum=5,
-            drain_seconds=drain_seconds,
-        ),
-    )
-
-
-def tier(name: str, *, cores: str = "1", memory: str = "1Gi", shared_memory: str = "", gpus: int = 0) -> TierSpec:
-    return TierSpec(
-        id=name,
-        name=name,
-        node_pool="default",
-        cores=cores,
-        cores_limit=cores,
-        memory=memory,
-        memory_limit=memory,
-        shared_memory=shared_memory,
-        gpus=gpus,
-    )
+def ray_spec(id: str = "c1", **changes: Any) -> ExecutionSpec:
+    return small_spec("ray", id=id, head=tier(memory="2Gi"), **changes)
 
 
 @dataclass
@@ -116,20 +87,20 @@ class RayCluster:
 
     async def until(self, holds: Callable[[ClusterReport], bool]) -> ClusterReport:
         """The first report for which something holds."""
-        said: object = None
+        last: object = None
         try:
             async with asyncio.timeout(_PATIENCE):
                 while True:
                     try:
-                        report = said = await self.ask()
+                        report = last = await self.ask()
                     except FrameworkSilent as error:
-                        said = error
+                        last = error
                     else:
                         if holds(report):
                             return report
                     await asyncio.sleep(0.5)
         except TimeoutError:
-            raise AssertionError(f"never came true; last: {said}") from None
+            raise AssertionError(f"never came true; last: {last}") from None
 
     def run_program(self, program: str, folder: Path) -> subprocess.Popen[bytes]:
         """A notebook or job of the attached workspace. What it prints goes to `folder`/out."""

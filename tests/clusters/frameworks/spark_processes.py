@@ -98,7 +98,11 @@ class Machine:
         return container
 
     def end_all(self) -> None:
-        left = [psutil.Process(one.process.pid) for one in self.containers.values() if one.process.poll() is None]
+        left = [
+            psutil.Process(container.process.pid)
+            for container in self.containers.values()
+            if container.process.poll() is None
+        ]
         below = [child for process in left for child in process.children(recursive=True)]
         for container in reversed(self.containers.values()):
             container.end()

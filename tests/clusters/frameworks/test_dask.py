@@ -1,35 +1,24 @@
 """What Dask's containers run, what its clients find, and what its answers mean."""
 
 import ast
-import asyncio
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import msgspec
 import pytest
-from aiohttp import web
 
 from grid.clusters import frameworks
-from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
+from grid.clusters.frameworks.base import ClusterReport, WorkerPod, WorkerReport
 from grid.clusters.frameworks.dask import Dask
 from grid.core.origins import BEGIN_PATH
-from grid.executions.spec import TierSpec
-from tests.clusters.cluster_specs import HEAD_TIER, WORKER_TIER, cluster, spec
+from tests.clusters.cluster_specs import HEAD_TIER, WORKER_TIER, cluster, spec, tier
+from tests.clusters.frameworks.test_any_answer import Head
 
 DASK = Dask()
 SPEC = spec(of=cluster(drain_seconds=90), tier=HEAD_TIER)
 PROGRAMS = Path(frameworks.__file__).parent
 GIB = 2**30
-POD = f"127.{os.getpid() // 250 % 250 + 2}.{os.getpid() % 250 + 2}.1"
-
-
-def tier(**changes: Any) -> TierSpec:
-    return msgspec.structs.replace(HEAD_TIER, **changes)
 
 
 def test_head_is_a_scheduler_with_its_page_at_root() -> None:
@@ -92,7 +81,7 @@ def test_worker_joins_by_head_address_and_listens_on_own() -> None:
 def test_worker_uses_all_cores_and_leaves_memory_to_nanny(
     cores_limit: str, memory_limit: str, threads: str, memory: int
 ) -> None:
-    of = spec(of=cluster(), tier=tier(cores_limit=cores_limit, memory_limit=memory_limit))
+    of = spec(of=cluster(), tier=tier(cores_limit, memory_limit))
     command = DASK.worker(of, "10.0.0.9").command
     given = dict(pairwise(command))
     assert (given["--nthreads"], given["--memory-limit"]) == (threads, str(memory))
@@ -117,7 +106,7 @@ def test_container_programs_need_only_common_parts_of_dask_images(name: str) -> 
     tree = ast.parse((PROGRAMS / name).read_text(), feature_version=(3, 11))
     imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert {one.partition(".")[0] for one in imported} <= {
+    assert {name.partition(".")[0] for name in imported} <= {
         "asyncio",
         "dask",
         "distributed",
@@ -130,90 +119,19 @@ def test_container_programs_need_only_common_parts_of_dask_images(name: str) -> 
     assert "$(" not in (text := (PROGRAMS / name).read_text()) and "/mnt/" not in text
 
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@asynccontextmanager
-async def head(answer: Answer) -> AsyncIterator[None]:
-    """A head's pod that gives that answer."""
-    app = web.Application()
-    app.router.add_get("/json/compute-grid.json", answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, POD, 8787).start()
-        yield
-    finally:
-        await runner.cleanup()
-
-
-async def ask(*workers: str, seconds: float = 5) -> ClusterReport:
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as http:
-        return await DASK.ask(http, POD, SPEC, [WorkerPod(name, "127.0.0.1") for name in workers])
-
-
-def saying(body: str, status: int = 200) -> Answer:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        return web.Response(text=body, status=status, content_type="application/json")
-
-    return answer
-
-
 async def test_head_says_worker_holdings_and_wanted_workers() -> None:
-    said = """{"workers": {"w-1": {"tasks": 3, "bytes_held": 1200}, "w-2": {"tasks": 0, "bytes_held": 0},
-               "laptop": {"tasks": 9, "bytes_held": 9}}, "pending_tasks": 40, "wanted_workers": 7, "more": true}"""
-    async with head(saying(said)):
-        report = await ask("w-1", "w-2", "w-3")
+    body = {
+        "workers": {
+            "w-1": {"tasks": 3, "bytes_held": 1200},
+            "w-2": {"tasks": 0, "bytes_held": 0},
+            "laptop": {"tasks": 9, "bytes_held": 9},
+        },
+        "pending_tasks": 40,
+        "wanted_workers": 7,
+        "more": True,
+    }
+    session: Any = Head({"/json/compute-grid.json": msgspec.json.encode(body)})
+    report = await DASK.ask(session, "10.0.0.9", SPEC, [WorkerPod(name, "127.0.0.1") for name in ("w-1", "w-2", "w-3")])
     assert report == ClusterReport(
         {"w-1": WorkerReport(3, bytes_held=1200), "w-2": WorkerReport(0)}, pending_tasks=40, wanted_workers=7
     )
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "sentence"),
-    [
-        ("", 200, "answered something unexpected"),
-        ("<html>", 200, "answered something unexpected"),
-        ('{"workers": []}', 200, "answered something unexpected"),
-        ('{"workers": {"w": {"tasks": "many"}}, "pending_tasks": 0, "wanted_workers": 0}', 200, "something unexpected"),
-        ("{}", 404, "cannot be asked: 404"),
-        ("{}", 500, "cannot be asked: 500"),
-    ],
-)
-async def test_unusable_answer_is_silence_with_a_reason(body: str, status: int, sentence: str) -> None:
-    async with head(saying(body, status)):
-        with pytest.raises(FrameworkSilent, match=sentence):
-            await ask()
-
-
-async def test_endless_or_redirecting_head_is_silent() -> None:
-    """Whoever runs code in the cluster decides what its head answers."""
-
-    async def endless(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        while True:
-            await response.write(b" " * 2**20)
-
-    async def elsewhere(request: web.Request) -> web.StreamResponse:
-        raise web.HTTPFound("/elsewhere")
-
-    async with head(endless):
-        with pytest.raises(FrameworkSilent, match="longer than 8 MiB"):
-            await ask()
-    async with head(elsewhere):
-        with pytest.raises(FrameworkSilent, match="something unexpected"):
-            await ask()
-
-
-async def test_absent_or_busy_head_is_silent() -> None:
-    with pytest.raises(FrameworkSilent, match="cannot be asked"):
-        await ask()
-
-    async def hang(request: web.Request) -> web.StreamResponse:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    async with head(hang):
-        with pytest.raises(FrameworkSilent, match="did not answer in time"):
-            await ask(seconds=0.2)

@@ -89,24 +89,24 @@ class DaskCluster:
             self.workers.append(self.machine.start(f"cluster-abc-worker-{self.started}", program))
 
     async def ask(self) -> ClusterReport:
-        pods = [WorkerPod(one.name, one.address) for one in self.workers]
+        pods = [WorkerPod(container.name, container.address) for container in self.workers]
         return await DASK.ask(self.http, self.head.address, self.spec, pods)
 
     async def until(self, condition: Callable[[ClusterReport], bool], what: str) -> ClusterReport:
-        said: object = None
+        last: object = None
         try:
             async with asyncio.timeout(PATIENCE):
                 while True:
                     try:
-                        said = report = await self.ask()
+                        last = report = await self.ask()
                         if condition(report):
                             return report
                     except FrameworkSilent as silence:
-                        said = silence
+                        last = silence
                     await asyncio.sleep(0.1)
         except TimeoutError:
-            logs = "\n".join(f"{one.name}:\n{one.text}" for one in (self.head, *self.workers))
-            raise AssertionError(f"waited in vain until {what}; said at last: {said}\n{logs}") from None
+            logs = "\n".join(f"{container.name}:\n{container.text}" for container in (self.head, *self.workers))
+            raise AssertionError(f"waited in vain until {what}; said at last: {last}\n{logs}") from None
 
     def compute(self, *, seconds: float, batch: int = 40, endless: bool = False) -> "Computation":
         """The notebook of the workspace that it is attached to; `seconds` is how long each task takes, unless it is to take until
@@ -145,10 +145,10 @@ class Computation:
         """Lets it come to its end, which is right and without a loss; says how often tasks were computed."""
         assert self.program.poll() is None, "it must not have ended by itself"
         self.enough.touch()
-        said = json.loads(await self.line())
-        numbers = range(said["tasks"])
-        assert said["total"] == sum(1_000_000 * (number % self.batch) + number for number in numbers)
-        assert said["lost"] == []
+        result = json.loads(await self.line())
+        numbers = range(result["tasks"])
+        assert result["total"] == sum(1_000_000 * (number % self.batch) + number for number in numbers)
+        assert result["lost"] == []
         assert await asyncio.to_thread(self.program.wait, PATIENCE) == 0
         times = Counter(self.notes.read_text().splitlines())
         assert len(times) == self.batch + len(numbers)
@@ -211,7 +211,7 @@ async def test_project_file_does_not_replace_an_installed_module(tmp_path: Path)
             dask.add_workers(1)
             await dask.until(lambda report: len(report.workers) == 1, "a worker has joined")
             ask = "from distributed import Client; print(Client().submit(lambda: __import__('beside').WORD).result())"
-            told = await asyncio.to_thread(
+            notebook = await asyncio.to_thread(
                 subprocess.run,
                 [str(image.environment / "bin" / "python"), "-c", ask],
                 env={**head.environment, **DASK.client_variables(machine.spec, head.address)},
@@ -220,7 +220,7 @@ async def test_project_file_does_not_replace_an_installed_module(tmp_path: Path)
                 text=True,
                 timeout=PATIENCE,
             )
-            assert told.stdout == "of the project\n", told.stderr
+            assert notebook.stdout == "of the project\n", notebook.stderr
             assert await dask.remove(dask.workers[0]) == 0
     finally:
         machine.end_all()
@@ -280,7 +280,7 @@ async def test_ui_and_its_resources_lie_under_the_cluster_path(dask: DaskCluster
         page = await answer.text()
     assert answer.status == 200
     elsewhere = ("http", "data:", "javascript:")
-    linked = {one for one in re.findall(r'(?:src|href)="([^"#]+)"', page) if not one.startswith(elsewhere)}
+    linked = {link for link in re.findall(r'(?:src|href)="([^"#]+)"', page) if not link.startswith(elsewhere)}
     assert linked
     for link in linked:
         async with dask.http.get(answer.url.join(URL(link)), timeout=patient) as part:

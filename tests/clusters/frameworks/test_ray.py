@@ -1,27 +1,21 @@
 """Ray's commands, and what is read from the answers that its dashboard of 2.60.0 gave (recorded/ray-*.json)."""
 
-import asyncio
 import copy
 import json
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
-from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.clusters.frameworks import framework, ray_report
 from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
 from grid.clusters.frameworks.ray import Ray, cpus_of, gcs_port_inside, store_bytes
-from tests.clusters.frameworks.ray_cluster import cluster_spec, tier
+from tests.clusters.cluster_specs import tier
+from tests.clusters.frameworks.ray_cluster import ray_spec
 
 RECORDED = Path(__file__).with_name("recorded")
-HEAD_IP = f"127.{os.getpid() // 250 % 250 + 2}.{os.getpid() % 250 + 2}.250"
 WORKERS = (WorkerPod("worker-0", "127.87.11.2"), WorkerPod("worker-1", "127.87.11.3"))
 MIB = 2**20
 
@@ -43,7 +37,7 @@ def with_demand(*demand: list[Any]) -> list[Any]:
 
 
 def test_head_listens_on_its_address_and_takes_no_tasks() -> None:
-    program = Ray().head(cluster_spec("first"))
+    program = Ray().head(ray_spec("first"))
     assert program.command[:3] == ("python", "-I", "-c")
     assert program.command[4:] == (
         "start",
@@ -79,7 +73,7 @@ def test_head_listens_on_its_address_and_takes_no_tasks() -> None:
 
 
 def test_worker_joins_by_service_and_drains_within_its_time() -> None:
-    program = Ray().worker(cluster_spec(cores="2500m", drain_seconds=45), "10.0.0.7")
+    program = Ray().worker(ray_spec(workers=tier("2500m"), drain_seconds=45), "10.0.0.7")
     assert program.command[4:11] == (
         "start",
         "/mnt/local",
@@ -95,7 +89,7 @@ def test_worker_joins_by_service_and_drains_within_its_time() -> None:
 
 
 def test_unexpanded_commands_have_no_reference() -> None:
-    program = Ray().worker(cluster_spec(), "10.0.0.7")
+    program = Ray().worker(ray_spec(), "10.0.0.7")
     assert not any("$(" in word for word in (*program.readiness["exec"]["command"], *program.pre_stop))
 
 
@@ -108,22 +102,21 @@ def test_heads_on_one_machine_use_different_state_ports() -> None:
 
 @pytest.mark.parametrize(("cores", "cpus"), [("250m", 1), ("1", 1), ("1999m", 1), ("3500m", 3), ("16", 16)])
 def test_worker_offers_whole_cores_and_at_least_one(cores: str, cpus: int) -> None:
-    assert cpus_of(tier("small", cores=cores)) == cpus
+    assert cpus_of(tier(cores)) == cpus
 
 
 def test_object_store_takes_shared_memory_or_share_of_memory() -> None:
-    assert store_bytes(tier("plain", memory="10Gi")) == int(10 * 1024 * MIB * 0.3)
-    assert store_bytes(tier("shared", memory="10Gi", shared_memory="4Gi")) == int(4 * 1024 * MIB * 0.9)
-    assert store_bytes(tier("tiny", memory="128Mi")) == 80 * MIB
+    assert store_bytes(tier(memory="10Gi")) == int(10 * 1024 * MIB * 0.3)
+    assert store_bytes(tier(memory="10Gi", shared_memory="4Gi")) == int(4 * 1024 * MIB * 0.9)
+    assert store_bytes(tier(memory="128Mi")) == 80 * MIB
 
 
 def test_gpus_of_the_tier_are_offered() -> None:
-    spec = cluster_spec(gpus=2)
-    assert "--num-gpus=2" in Ray().worker(spec, "10.0.0.7").command
+    assert "--num-gpus=2" in Ray().worker(ray_spec(workers=tier(gpus=2)), "10.0.0.7").command
 
 
 def test_plain_ray_init_in_attached_workspace_finds_the_cluster() -> None:
-    variables = framework("ray").client_variables(cluster_spec(), "10.0.0.7")
+    variables = framework("ray").client_variables(ray_spec(), "10.0.0.7")
     assert variables == {
         "RAY_ADDRESS": "ray://10.0.0.7:10001",
         "RAY_API_SERVER_ADDRESS": "http://10.0.0.7:8265",
@@ -206,94 +199,7 @@ def test_before_the_monitor_has_looked_nothing_waits() -> None:
     assert (report.pending_tasks, report.wanted_workers) == (0, 0)
 
 
-async def test_the_dashboard_of_the_heads_pod_is_asked() -> None:
-    answers = dict(zip((path.partition("?")[0] for path in ray_report.PATHS), recorded("busy"), strict=True))
-
-    async def answer(request: web.Request) -> web.Response:
-        return web.json_response(answers[request.path])
-
-    async with dashboard(answer), aiohttp.ClientSession() as http:
-        report = await Ray().ask(http, HEAD_IP, cluster_spec(), WORKERS)
-    assert report == read(recorded("busy"))
-
-
-async def test_a_head_that_is_not_there_is_silent() -> None:
-    async with aiohttp.ClientSession() as http:
-        with pytest.raises(FrameworkSilent, match="did not answer: Cannot connect"):
-            await Ray().ask(http, HEAD_IP, cluster_spec(), WORKERS)
-
-
-async def _broken(request: web.Request) -> web.Response:
-    return web.json_response({"result": False, "msg": "GCS is away"}, status=500)
-
-
-async def _refusing(request: web.Request) -> web.Response:
-    return web.json_response({"result": False, "msg": "GCS is away", "data": None})
-
-
-async def _not_json(request: web.Request) -> web.Response:
-    return web.Response(text="{", content_type="application/json")
-
-
-async def _endless(request: web.Request) -> web.StreamResponse:
-    response = web.StreamResponse()
-    await response.prepare(request)
-    while True:
-        await response.write(b"[" * 2**20)
-
-
-async def _elsewhere(request: web.Request) -> web.Response:
-    """Followed, this would be an answer of another sort."""
-    if request.path == "/elsewhere":
-        return await _refusing(request)
-    raise web.HTTPFound("/elsewhere")
-
-
-async def _page(request: web.Request) -> web.Response:
-    return web.Response(text="<html>", content_type="text/html")
-
-
-@pytest.mark.parametrize(
-    ("answer", "sentence"),
-    [
-        (_broken, "did not answer: 500"),
-        (_refusing, "did not tell its nodes: GCS is away"),
-        (_not_json, "not JSON"),
-        (_page, "not JSON"),
-        (_endless, "longer than 32 MiB"),
-        (_elsewhere, "not JSON"),
-    ],
-)
-async def test_an_answer_that_is_none_is_silence(
-    answer: Callable[[web.Request], Awaitable[web.StreamResponse]], sentence: str
-) -> None:
-    async with dashboard(answer), aiohttp.ClientSession() as http:
-        with pytest.raises(FrameworkSilent, match=sentence):
-            await Ray().ask(http, HEAD_IP, cluster_spec(), WORKERS)
-
-
-async def test_mute_dashboard_is_silent_when_the_time_is_up() -> None:
-    forever = asyncio.Event()
-
-    async def answer(request: web.Request) -> web.Response:
-        await forever.wait()
-        return web.Response()
-
-    timeout = aiohttp.ClientTimeout(total=0.2)
-    async with dashboard(answer), aiohttp.ClientSession(timeout=timeout) as http:
-        with pytest.raises(FrameworkSilent, match="did not answer in time"):
-            await Ray().ask(http, HEAD_IP, cluster_spec(), WORKERS)
-        forever.set()
-
-
-@asynccontextmanager
-async def dashboard(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[None]:
-    app = web.Application()
-    app.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, HEAD_IP, Ray.ui_port).start()
-        yield
-    finally:
-        await runner.cleanup()
+def test_dashboard_that_refuses_is_silent_with_its_reason() -> None:
+    answers = [{"result": False, "msg": "GCS is away", "data": None}, *recorded("idle")[1:]]
+    with pytest.raises(FrameworkSilent, match="did not tell its nodes: GCS is away"):
+        read(answers)

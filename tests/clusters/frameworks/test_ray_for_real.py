@@ -10,7 +10,7 @@ import pytest
 
 from grid.executions.spec import ExecutionSpec
 from grid.sandbox.imagestore import ImageStore
-from tests.clusters.frameworks.ray_cluster import RayCluster, cluster_spec
+from tests.clusters.frameworks.ray_cluster import RayCluster, ray_spec
 from tests.clusters.frameworks.spark_processes import Machine
 from tests.end_to_end.grid import IMAGES
 from tests.support.turns import rays_turn
@@ -56,7 +56,7 @@ def alone() -> Iterator[None]:
 async def cluster(tmp_path: Path, alone: None) -> AsyncIterator[Callable[[ExecutionSpec], RayCluster]]:
     """Makes clusters that have not started, and ends them."""
     image, _ = await ImageStore(IMAGES).pull("compute-grid/ray:2.60")
-    machine = Machine(tmp_path, image.environment, cluster_spec())
+    machine = Machine(tmp_path, image.environment, ray_spec())
     made: list[RayCluster] = []
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as http:
 
@@ -66,8 +66,8 @@ async def cluster(tmp_path: Path, alone: None) -> AsyncIterator[Callable[[Execut
 
         try:
             yield make
-            for one in made:
-                await one.close()
+            for each in made:
+                await each.close()
         finally:
             machine.end_all()
 
@@ -75,20 +75,20 @@ async def cluster(tmp_path: Path, alone: None) -> AsyncIterator[Callable[[Execut
 async def test_notebooks_of_two_clusters_find_their_own(
     cluster: Callable[[ExecutionSpec], RayCluster], tmp_path: Path
 ) -> None:
-    clusters = [cluster(cluster_spec(cluster_id)) for cluster_id in ("first", "second")]
-    await asyncio.gather(*(one.start(workers=1) for one in clusters))
-    for one in clusters:
-        folder = tmp_path / one.spec.id / "notebook"
-        program = one.run_program(_HELLO, folder)
+    clusters = [cluster(ray_spec(cluster_id)) for cluster_id in ("first", "second")]
+    await asyncio.gather(*(each.start(workers=1) for each in clusters))
+    for each in clusters:
+        folder = tmp_path / each.spec.id / "notebook"
+        program = each.run_program(_HELLO, folder)
         assert await asyncio.to_thread(program.wait, 300) == 0, (folder / "out").read_text()
-        said = (folder / "out").read_text().splitlines()[-1]
-        assert said == f"2470 {one.workers[0].address} 1.0"
+        line = (folder / "out").read_text().splitlines()[-1]
+        assert line == f"2470 {each.workers[0].address} 1.0"
 
 
 async def test_shrinking_to_one_worker_computes_each_task_once(
     cluster: Callable[[ExecutionSpec], RayCluster], tmp_path: Path
 ) -> None:
-    shrinking = cluster(cluster_spec("shrinking", drain_seconds=120))
+    shrinking = cluster(ray_spec("shrinking", drain_seconds=120))
     await shrinking.start(workers=5)
     folder = tmp_path / "notebook"
     program = shrinking.run_program(_LONG, folder)

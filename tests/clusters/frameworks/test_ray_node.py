@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from grid.clusters.frameworks import ray_node
-from tests.clusters.frameworks.ray_cluster import RAY, cluster_spec
+from tests.clusters.frameworks.ray_cluster import RAY, ray_spec
 from tests.support.ports import free_ports
 from tests.support.waiting import wait_until
 
-PROGRAM = RAY.head(cluster_spec()).command[3]
+PROGRAM = RAY.head(ray_spec()).command[3]
 NODE = "ab" * 28
 _NETWORK = f"127.{os.getpid() // 250 % 250 + 2}.{os.getpid() % 250 + 2}"
 
@@ -79,9 +79,9 @@ def test_start_becomes_program_in_a_short_empty_directory(
     left_behind = tmp_path / "ray" / "session_2025"
     left_behind.mkdir(parents=True)
     tell = "import os, sys; print(os.environ['TMPDIR'], *sys.argv[1:])"
-    said = run("start", str(tmp_path), f":{ray_node.free_ports(1)[0]}", sys.executable, "-c", tell, "--head")
-    assert said.returncode == 0, said.stderr
-    directory, head, temp, *ports = said.stdout.split()
+    done = run("start", str(tmp_path), f":{ray_node.free_ports(1)[0]}", sys.executable, "-c", tell, "--head")
+    assert done.returncode == 0, done.stderr
+    directory, head, temp, *ports = done.stdout.split()
     assert (directory, head, temp) == (f"/tmp/ray-{address}", "--head", f"--temp-dir=/tmp/ray-{address}")
     assert ray_node.temp_directory(address).readlink() == tmp_path / "ray"
     assert not left_behind.exists()
@@ -106,9 +106,9 @@ def test_node_tells_its_port_in_its_own_session(address: str, tmp_path: Path) ->
         ray_node.temp_directory(address).unlink()
         ray_node.temp_directory(address).symlink_to(other.parent)
         own.mkdir()
-        told = wait_until(lambda: [*own.iterdir(), *other.iterdir()])
+        written = wait_until(lambda: [*own.iterdir(), *other.iterdir()])
         process.kill()
-    assert [path.parent for path in told] == [own]
+    assert [path.parent for path in written] == [own]
 
 
 def test_worker_waits_for_head_and_ends_when_told(address: str, tmp_path: Path) -> None:
@@ -128,12 +128,12 @@ def test_head_waits_until_its_predecessor_left_the_port(address: str, tmp_path: 
             command, env={**os.environ, "POD_IP": address}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         assert process.stdout is not None
-        said = process.stdout.readline()
+        done = process.stdout.readline()
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
     with process:
         assert process.stdout.readline().startswith("started ")
-    assert (process.returncode, said) == (
+    assert (process.returncode, done) == (
         0,
         f"Waiting for port {port}, which the head before this one may still have.\n",
     )
@@ -146,8 +146,8 @@ def test_port_kept_by_somebody_else_is_awaited_briefly(monkeypatch: pytest.Monke
 
 
 def test_a_node_that_has_not_started_is_not_ready(run: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    said = run("probe")
-    assert (said.returncode, said.stderr) == (1, "Ray has not started yet.\n")
+    done = run("probe")
+    assert (done.returncode, done.stderr) == (1, "Ray has not started yet.\n")
 
 
 def test_node_is_ready_when_raylet_and_asked_ports_listen(
@@ -162,9 +162,9 @@ def test_a_node_whose_raylet_is_dead_is_not_ready(
     run: Callable[..., "subprocess.CompletedProcess[str]"], address: str, tmp_path: Path
 ) -> None:
     with raylet(address, tmp_path, status=503):
-        said = run("probe")
-    assert said.returncode == 1
-    assert "/api/local_raylet_healthz does not say that all is well" in said.stderr
+        done = run("probe")
+    assert done.returncode == 1
+    assert "/api/local_raylet_healthz does not say that all is well" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,19 @@
 """Spark's programs and what it says of itself, without Spark: answers of the real one are in `recorded`."""
 
-import asyncio
 import json
 import shlex
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import aiohttp
 import msgspec
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.clusters.frameworks import framework
-from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
+from grid.clusters.frameworks.base import ClusterReport, WorkerPod, WorkerReport
 from grid.clusters.frameworks.spark import executor_mebibytes, worker_cores
-from grid.clusters.frameworks.spark_status import Driver, Executor, Master, MasterWorker, Stage, ask, report
-from tests.clusters.frameworks.spark_cluster import spark_spec, tier
+from grid.clusters.frameworks.spark_status import Driver, Executor, Master, MasterWorker, Stage, report
+from tests.clusters.cluster_specs import small_spec, tier
 
 RECORDED = Path(__file__).parent / "recorded" / "spark-4.3.0"
 SPARK = framework("spark")
@@ -38,7 +33,7 @@ def settings(options: str) -> dict[str, str]:
 
 
 def test_head_is_a_master_on_its_pod_address_only() -> None:
-    head = SPARK.head(spark_spec())
+    head = SPARK.head(small_spec("spark"))
     assert head.command[-7:] == (
         "org.apache.spark.deploy.master.Master",
         *("--host", "$(POD_IP)", "--port", "7077", "--webui-port", "8080"),
@@ -50,7 +45,7 @@ def test_head_is_a_master_on_its_pod_address_only() -> None:
 
 
 def test_worker_joins_by_head_address_with_its_tier_resources() -> None:
-    worker = SPARK.worker(spark_spec(workers=tier("8Gi", "3500m")), HEAD)
+    worker = SPARK.worker(small_spec("spark", workers=tier("3500m", "8Gi")), HEAD)
     command = list(worker.command)
     assert command[-1] == "spark://10.96.0.7:7077"
     assert command[command.index("--cores") + 1] == "4"
@@ -58,40 +53,40 @@ def test_worker_joins_by_head_address_with_its_tier_resources() -> None:
     assert command[command.index("--work-dir") + 1] == "/mnt/local/work"
     assert worker.variables["SPARK_LOCAL_DIRS"] == "/mnt/local"
     assert worker.variables["SPARK_LOCAL_IP"] == "$(POD_IP)"
-    found = settings(worker.variables["SPARK_DAEMON_JAVA_OPTS"])
-    assert found["spark.worker.preferConfiguredMasterAddress"] == "true"
-    assert found["spark.decommission.enabled"] == "true"
+    options = settings(worker.variables["SPARK_DAEMON_JAVA_OPTS"])
+    assert options["spark.worker.preferConfiguredMasterAddress"] == "true"
+    assert options["spark.decommission.enabled"] == "true"
 
 
 @pytest.mark.parametrize(
     ("address", "url"), [("https://x.ws.test/", None), ("https://ws.test/w/x/", "/w/x")], ids=["own origin", "by path"]
 )
 def test_all_pages_lead_to_where_browsers_reach_them(address: str, url: str | None) -> None:
-    spec = msgspec.structs.replace(spark_spec(), address=address)
+    spec = msgspec.structs.replace(small_spec("spark"), address=address)
     options = [
         SPARK.head(spec).variables["SPARK_DAEMON_JAVA_OPTS"],
         SPARK.worker(spec, HEAD).variables["SPARK_DAEMON_JAVA_OPTS"],
         SPARK.client_variables(spec, HEAD)["SPARK_SUBMIT_OPTS"],
     ]
-    for one in map(settings, options):
-        assert (one["spark.ui.reverseProxy"], one.get("spark.ui.reverseProxyUrl")) == ("true", url)
+    for set_options in map(settings, options):
+        assert (set_options["spark.ui.reverseProxy"], set_options.get("spark.ui.reverseProxyUrl")) == ("true", url)
     assert SPARK.strips_prefix
 
 
 def test_worker_is_given_its_drain_time_less_a_margin() -> None:
-    assert SPARK.worker(spark_spec(drain_seconds=90), HEAD).pre_stop[-1] == "88"
-    assert SPARK.worker(spark_spec(drain_seconds=1), HEAD).pre_stop[-1] == "1"
+    assert SPARK.worker(small_spec("spark", drain_seconds=90), HEAD).pre_stop[-1] == "88"
+    assert SPARK.worker(small_spec("spark", drain_seconds=1), HEAD).pre_stop[-1] == "1"
 
 
 def test_shell_texts_are_unchanged_by_kubelet_references() -> None:
-    worker = SPARK.worker(spark_spec(), HEAD)
-    for text in (*worker.command[2:3], *SPARK.head(spark_spec()).command[2:3], *worker.pre_stop[2:3]):
+    worker = SPARK.worker(small_spec("spark"), HEAD)
+    for text in (*worker.command[2:3], *SPARK.head(small_spec("spark")).command[2:3], *worker.pre_stop[2:3]):
         assert "$$" not in text
         assert "$(POD" not in text
 
 
 def test_workspace_gets_usual_pairs_and_the_variables_of_spark() -> None:
-    variables = SPARK.client_variables(spark_spec(workers=tier("4Gi", "2")), HEAD)
+    variables = SPARK.client_variables(small_spec("spark", workers=tier("2", "4Gi")), HEAD)
     assert {name: value for name, value in variables.items() if name != "SPARK_SUBMIT_OPTS"} == {
         "SPARK_MASTER": "spark://10.96.0.7:7077",
         "SPARK_MASTER_URL": "spark://10.96.0.7:7077",
@@ -101,30 +96,30 @@ def test_workspace_gets_usual_pairs_and_the_variables_of_spark() -> None:
         "SPARK_LOCAL_IP": "$(POD_IP)",
         "PYSPARK_PYTHON": "python3",
     }
-    found = settings(variables["SPARK_SUBMIT_OPTS"])
-    assert (found["spark.executor.cores"], found["spark.executor.memory"]) == ("2", "2688m")
-    assert found["spark.driver.host"] == found["spark.driver.bindAddress"] == "$(POD_IP)"
-    assert found["spark.decommission.enabled"] == found["spark.storage.decommission.enabled"] == "true"
-    assert found["spark.executor.extraJavaOptions"].split()[0] == "-XX:+UseG1GC"
-    assert "spark.driver.memory" not in found, "a program decides that itself"
+    options = settings(variables["SPARK_SUBMIT_OPTS"])
+    assert (options["spark.executor.cores"], options["spark.executor.memory"]) == ("2", "2688m")
+    assert options["spark.driver.host"] == options["spark.driver.bindAddress"] == "$(POD_IP)"
+    assert options["spark.decommission.enabled"] == options["spark.storage.decommission.enabled"] == "true"
+    assert options["spark.executor.extraJavaOptions"].split()[0] == "-XX:+UseG1GC"
+    assert "spark.driver.memory" not in options, "a program decides that itself"
 
 
 @given(mebibytes=st.integers(min_value=1090, max_value=2**20))
 def test_worker_and_executor_keep_within_the_tier_limit(mebibytes: int) -> None:
-    heap = executor_mebibytes(tier(f"{mebibytes}Mi"))
-    daemon = int(SPARK.worker(spark_spec(), HEAD).variables["SPARK_DAEMON_MEMORY"].removesuffix("m"))
+    heap = executor_mebibytes(tier(memory=f"{mebibytes}Mi"))
+    daemon = int(SPARK.worker(small_spec("spark"), HEAD).variables["SPARK_DAEMON_MEMORY"].removesuffix("m"))
     assert heap >= 450, "Spark starts no smaller executor"
     assert heap + daemon + 128 + 384 <= mebibytes
 
 
 @pytest.mark.parametrize(("cores", "expected"), [("250m", 1), ("1", 1), ("3500m", 4), ("1500m", 2), ("16", 16)])
 def test_worker_runs_tasks_that_use_all_its_cores(cores: str, expected: int) -> None:
-    assert worker_cores(tier(cores=cores)) == expected
+    assert worker_cores(tier(cores)) == expected
 
 
 @pytest.mark.parametrize(("memory", "heap"), [("512Mi", "256m"), ("2Gi", "1024m"), ("64Gi", "4096m")])
 def test_the_masters_heap_follows_the_heads_tier_within_reason(memory: str, heap: str) -> None:
-    assert SPARK.head(spark_spec(head=tier(memory))).variables["SPARK_DAEMON_MEMORY"] == heap
+    assert SPARK.head(small_spec("spark", head=tier(memory=memory))).variables["SPARK_DAEMON_MEMORY"] == heap
 
 
 def executor(host: str, tasks: int = 0, **held: int) -> Executor:
@@ -136,7 +131,7 @@ def master(*workers: tuple[str, int]) -> Master:
 
 
 def test_recorded_answer_is_told_by_pod() -> None:
-    found = report(
+    reported = report(
         msgspec.json.decode((RECORDED / "master.json").read_bytes(), type=Master),
         [
             Driver(
@@ -147,7 +142,7 @@ def test_recorded_answer_is_told_by_pod() -> None:
         1,
         PODS,
     )
-    assert found == ClusterReport(
+    assert reported == ClusterReport(
         workers={
             "worker-a": WorkerReport(tasks=1, bytes_held=56442 + 15889),
             "worker-b": WorkerReport(tasks=1, bytes_held=94118 + 26723),
@@ -159,13 +154,13 @@ def test_recorded_answer_is_told_by_pod() -> None:
 
 def test_wanted_workers_are_for_all_running_or_waiting_tasks() -> None:
     driver = Driver((executor("w1", 4), executor("w2", 3)), (Stage(20, 7, 5),))
-    found = report(master(("w1", 4), ("w2", 4)), [driver], 4, [])
-    assert (found.pending_tasks, found.wanted_workers) == (8, 4)
+    reported = report(master(("w1", 4), ("w2", 4)), [driver], 4, [])
+    assert (reported.pending_tasks, reported.wanted_workers) == (8, 4)
 
 
 def test_nobody_is_wanted_when_applications_are_idle() -> None:
-    found = report(master(("w1", 4)), [Driver((executor("w1"),), ())], 4, [WorkerPod("a", "w1")])
-    assert found == ClusterReport(workers={"a": WorkerReport(tasks=0)}, pending_tasks=0, wanted_workers=0)
+    reported = report(master(("w1", 4)), [Driver((executor("w1"),), ())], 4, [WorkerPod("a", "w1")])
+    assert reported == ClusterReport(workers={"a": WorkerReport(tasks=0)}, pending_tasks=0, wanted_workers=0)
 
 
 def test_dead_or_decommissioned_worker_is_left_out() -> None:
@@ -177,92 +172,12 @@ def test_dead_or_decommissioned_worker_is_left_out() -> None:
 
 
 def test_executors_of_a_silent_application_count_as_busy() -> None:
-    found = report(master(("w1", 2), ("w2", 0), ("w3", 2)), [None], 2, [WorkerPod("a", "w1"), WorkerPod("b", "w2")])
-    assert found.workers == {"a": WorkerReport(tasks=2), "b": WorkerReport(tasks=0)}
-    assert found.wanted_workers == 2
+    reported = report(master(("w1", 2), ("w2", 0), ("w3", 2)), [None], 2, [WorkerPod("a", "w1"), WorkerPod("b", "w2")])
+    assert reported.workers == {"a": WorkerReport(tasks=2), "b": WorkerReport(tasks=0)}
+    assert reported.wanted_workers == 2
 
 
 def test_numbers_that_cannot_be_count_as_nothing() -> None:
     driver = Driver((executor("w1", -5, memory_used=-9),), (Stage(3, 5, 5),))
-    found = report(master(("w1", 1)), [driver], 0, [WorkerPod("a", "w1")])
-    assert found == ClusterReport(workers={"a": WorkerReport(tasks=0)}, pending_tasks=0, wanted_workers=0)
-
-
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-async def recorded(request: web.Request) -> web.Response:
-    name = "master" if request.path == "/json/" else request.path.rpartition("/")[2]
-    return web.Response(body=(RECORDED / f"{name}.json").read_bytes(), content_type="application/json")
-
-
-async def hangs(request: web.Request) -> web.StreamResponse:
-    await asyncio.Event().wait()
-    raise AssertionError
-
-
-def status(number: int, body: str = "") -> Answer:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=number, text=body)
-
-    return answer
-
-
-async def endless(request: web.Request) -> web.StreamResponse:
-    response = web.StreamResponse()
-    await response.prepare(request)
-    while True:
-        await response.write(b"[" * 2**20)
-
-
-async def asked(*, head: Answer = recorded, driver: Answer = recorded) -> ClusterReport:
-    """In as little time as shows that it is kept to, where somebody hangs."""
-    seconds = 1 if head is hangs else 4 if driver is hangs else 60
-    app = web.Application()
-    app.router.add_get("/json/", head)
-    app.router.add_get(f"/proxy/{APPLICATION}/api/v1/applications/{APPLICATION}/{{what}}", driver)
-    async with (
-        TestServer(app, skip_url_asserts=True) as server,
-        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as http,
-        asyncio.timeout(60),
-    ):
-        return await ask(http, str(server.make_url("")).rstrip("/"), 1, PODS)
-
-
-async def test_master_and_driver_are_asked_through_the_head_alone() -> None:
-    assert await asked() == ClusterReport(
-        workers={"worker-a": WorkerReport(1, 72331), "worker-b": WorkerReport(1, 120841)},
-        pending_tasks=38,
-        wanted_workers=40,
-    )
-
-
-@pytest.mark.parametrize(
-    "driver", [hangs, status(502), status(200, "<html>"), status(200, "{}"), endless], ids=lambda one: one.__name__
-)
-async def test_useless_driver_answer_leaves_the_knowledge_of_master(driver: Answer) -> None:
-    found = await asked(driver=driver)
-    assert found.workers == {"worker-a": WorkerReport(1), "worker-b": WorkerReport(1)}
-    assert (found.pending_tasks, found.wanted_workers) == (0, 2)
-
-
-@pytest.mark.parametrize(
-    ("head", "words"),
-    [
-        (hangs, "did not answer"),
-        (status(503), "status 503"),
-        (status(302), "status 302"),
-        (status(200, "not json"), "something else than expected"),
-        (status(200, '{"workers": 3}'), "something else than expected"),
-        (endless, "longer than 8 MiB"),
-    ],
-)
-async def test_a_master_that_says_nothing_useful_is_silent(head: Answer, words: str) -> None:
-    with pytest.raises(FrameworkSilent, match=words):
-        await asked(head=head)
-
-
-async def test_a_head_that_nobody_listens_at_is_silent() -> None:
-    async with aiohttp.ClientSession() as http:
-        with pytest.raises(FrameworkSilent, match="cannot be reached"):
-            await SPARK.ask(http, "127.0.0.77", spark_spec(), [])
+    reported = report(master(("w1", 1)), [driver], 0, [WorkerPod("a", "w1")])
+    assert reported == ClusterReport(workers={"a": WorkerReport(tasks=0)}, pending_tasks=0, wanted_workers=0)

@@ -20,7 +20,7 @@ from grid.clusters.frameworks.spark import MASTER_PORT
 from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.serviceproxy.endpoints import Backend
 from grid.sandbox.serviceproxy.forwarding import ForwardedConnections, Listener
-from tests.clusters.frameworks.spark_cluster import spark_spec
+from tests.clusters.cluster_specs import small_spec
 from tests.clusters.frameworks.spark_processes import Container, Machine
 from tests.support.waiting import eventually
 
@@ -85,7 +85,7 @@ def image() -> Path:
 
 @pytest.fixture
 def machine(tmp_path: Path, image: Path) -> Iterator[Machine]:
-    machine = Machine(tmp_path, image, spark_spec(drain_seconds=DRAIN_SECONDS))
+    machine = Machine(tmp_path, image, small_spec("spark", drain_seconds=DRAIN_SECONDS))
     yield machine
     machine.end_all()
 
@@ -179,14 +179,14 @@ async def finish(driver: Container) -> dict[str, Any]:
 async def remove(workers: Sequence[Container]) -> list[float]:
     """As the kubelet ends pods: all hooks at once, then SIGTERM; how long each hook took."""
 
-    def one(worker: Container) -> float:
+    def drained(worker: Container) -> float:
         started = time.monotonic()
         assert worker.run_hook(DRAIN_SECONDS + 15) == 0
         seconds = time.monotonic() - started
         worker.end()
         return seconds
 
-    return await asyncio.gather(*(asyncio.to_thread(one, worker) for worker in workers))
+    return await asyncio.gather(*(asyncio.to_thread(drained, worker) for worker in workers))
 
 
 async def test_long_job_loses_nothing_while_cluster_shrinks_to_one(

@@ -16,7 +16,7 @@ import pytest
 from grid.clusters.frameworks import framework
 from grid.sandbox.kubelet.environment import expand_all
 from grid.sandbox.kubelet.mounts import Mounts
-from tests.clusters.frameworks.spark_cluster import spark_spec
+from tests.clusters.cluster_specs import small_spec
 
 SPARK = framework("spark")
 HEAD = "10.96.0.7"
@@ -40,7 +40,7 @@ class Image:
     def start(self, *, project: Path = Path("/"), **variables: str) -> subprocess.CompletedProcess[str]:
         """`project` is the working directory."""
         environment = {"PATH": str(self.folder), "HOME": "/home/nobody", "POD_IP": "127.1.2.3", **variables}
-        command = expand_all(SPARK.head(spark_spec()).command, environment)
+        command = expand_all(SPARK.head(small_spec("spark")).command, environment)
         shell = str(shutil.which(command[0]))
         return subprocess.run(
             [shell, *command[1:]], env=environment, cwd=project, capture_output=True, text=True, check=False
@@ -123,13 +123,15 @@ class Hook:
         command = ["sh", "-c", f"{trap}; echo up; {script}"]
         self.worker = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
         assert self.worker.stdout is not None
-        with self.worker.stdout as said:
-            assert said.readline() == b"up\n"
+        with self.worker.stdout as output:
+            assert output.readline() == b"up\n"
         (self.folder / "worker.pid").write_text(f"{self.worker.pid}\n")
 
     def run(self, seconds: int) -> tuple[int, float, str]:
         mounts = Mounts({"/mnt/local": str(self.folder)})
-        command = [mounts.rewrite(word) for word in SPARK.worker(spark_spec(drain_seconds=seconds + 2), HEAD).pre_stop]
+        command = [
+            mounts.rewrite(word) for word in SPARK.worker(small_spec("spark", drain_seconds=seconds + 2), HEAD).pre_stop
+        ]
         started = time.monotonic()
         done = subprocess.run(expand_all(command, {}), capture_output=True, text=True, check=False)
         return done.returncode, time.monotonic() - started, done.stderr

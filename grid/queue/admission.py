@@ -50,9 +50,9 @@ class Admission:
 
 def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
     """Admit executions to the data plane, write why the others wait, and return the ids of the admitted ones."""
-    found = admit_next(data_plane, now=now)
-    write_refusals(found.refusals, now=now)
-    return list(found.admitted)
+    admission = admit_next(data_plane, now=now)
+    write_refusals(admission.refusals, now=now)
+    return list(admission.admitted)
 
 
 def admit_next(data_plane: str, *, now: datetime) -> Admission:
@@ -64,7 +64,7 @@ def admit_next(data_plane: str, *, now: datetime) -> Admission:
     if not Execution.objects.in_data_plane(data_plane).queued().exists():
         return Admission()
     for _attempt in range(UNLOCKED_ATTEMPTS):
-        queue = snapshot.look(data_plane, now=now)
+        queue = snapshot.peek(data_plane, now=now)
         decisions = quota.admit(queue.snapshot)
         if not decisions.admitted:
             return Admission((), _refusals(queue, decisions, now))
@@ -89,20 +89,20 @@ def _refusals(queue: Queue, decisions: Decisions, now: datetime) -> list[Admissi
     the queue, if it is another one."""
     timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
     opened_at = max(filter(None, (last_end(now), takeover.last_end(now))), default=None)
-    found = []
+    refusals = []
     for id, refused in decisions.refused.items():
         unit = queue.units[id]
         since = _waits_since(unit, queue.orders.get(id), opened_at)
         is_late = refused.code not in CLOCK_STOPS and now - since > timeout
         if is_late or not all(_is_written(row, refused) for row in unit):
-            found.append(AdmissionRefusal(unit, refused, is_late, timeout))
-    return found
+            refusals.append(AdmissionRefusal(unit, refused, is_late, timeout))
+    return refusals
 
 
 def write_refusals(refusals: Iterable[AdmissionRefusal], *, now: datetime) -> None:
     """Write each in a transaction of its own; what has changed since it was decided about is left as it is."""
     for refusal in refusals:
-        _keep_waiting(refusal.unit, refusal.why, refusal.is_late, refusal.timeout, now)
+        _keep_waiting(refusal, now)
 
 
 def _remember_turns(admitted: Sequence[Execution], now: datetime) -> None:
@@ -140,18 +140,17 @@ def _reserve(unit: Unit, now: datetime) -> Unit:
     return unit
 
 
-def _keep_waiting(unit: Unit, refused: Deferred, is_late: bool, timeout: timedelta, now: datetime) -> None:
+def _keep_waiting(refusal: AdmissionRefusal, now: datetime) -> None:
     """Write the refusal to the whole unit in one transaction: its executions wait, and time out, together."""
     with transaction.atomic():
-        for row in unit:
-            if not _wrote(row, refused, is_late, timeout, now):
-                transaction.set_rollback(True)
-                return
+        if not all(_wrote(row, refusal, now) for row in refusal.unit):
+            transaction.set_rollback(True)
 
 
-def _wrote(row: Execution, refused: Deferred, is_late: bool, timeout: timedelta, now: datetime) -> bool:
-    if is_late:
-        waited = {"seconds": timeout.total_seconds(), "kind": row.kind, "for": refused.stored}
+def _wrote(row: Execution, refusal: AdmissionRefusal, now: datetime) -> bool:
+    refused = refusal.why
+    if refusal.is_late:
+        waited = {"seconds": refusal.timeout.total_seconds(), "kind": row.kind, "for": refused.stored}
         change = Transition(State.ERROR, "over_quota_timeout", level="Warning", values=waited)
         transaction.on_commit(partial(telemetry.asked_for_slots, "timed_out"))
         return lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now)

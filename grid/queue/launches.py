@@ -28,7 +28,7 @@ from grid.models.execution import HOLDS_SLOTS
 from grid.queue import gate, snapshot
 from grid.queue.gate import QUEUE_FULL, Candidate, GateFacts, why_not_start
 from grid.queue.gatefacts import closed_to_launch, facts_of_queue
-from grid.queue.queue import NEVER
+from grid.queue.queue import NEVER, tier_pair
 from grid.queue.queuelimit import Batch, QueueLimits, others_left
 from grid.queue.quota import admit
 from grid.queue.snapshot import Queue
@@ -56,9 +56,9 @@ def why_not_launch(unit: Sequence[Execution], now: datetime) -> list[Problem]:
 
 def look_ahead(unit: Sequence[Execution], now: datetime) -> LaunchOutlook:
     """Return what the launch would meet, without locking anything: for pages, which decide nothing."""
-    queue, first = snapshot.look(unit[0].data_plane_id, unit, now=now), unit[0]
+    queue, first = snapshot.peek(unit[0].data_plane_id, unit, now=now), unit[0]
     closed = gate.why_not_launch(queue.facts, Candidate(first.owner_id, first.project_id))
-    return LaunchOutlook(closed or _why_full(unit, now, snapshot.look), _place(queue, unit))
+    return LaunchOutlook(closed or _why_full(unit, now, snapshot.peek), _place(queue, unit))
 
 
 def _place(queue: Queue, unit: Sequence[Execution]) -> QueuePlace | None:
@@ -141,5 +141,5 @@ def _batches(data_plane: str, facts: GateFacts, moved: set[int]) -> Iterator[Bat
     )
     for user, project, tier, head_tier, slots, waiting, as_clusters, holding, latest in counted:
         is_closed = user not in moved and why_not_start(facts, Candidate(user, project)) is not None
-        tiers = snapshot.tier_pair(head_tier, tier)
+        tiers = tier_pair(head_tier, tier)
         yield Batch(user, tiers, slots, waiting, as_clusters, holding, latest or NEVER, is_closed)

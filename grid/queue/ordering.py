@@ -124,8 +124,8 @@ def move(execution_id: str, where: Move, *, before: str = "", by: User, now: dat
 
 def _waiting(execution_id: str, now: datetime) -> tuple[Execution, Queue]:
     """Return the unit's first row and the queue, locked; raise Rejected when it no longer waits."""
-    found = Execution.objects.filter(pk=execution_id).values_list("data_plane", flat=True).first()
-    queue = snapshot.take(found, now=now) if found is not None else None
+    data_plane = Execution.objects.filter(pk=execution_id).values_list("data_plane", flat=True).first()
+    queue = snapshot.take(data_plane, now=now) if data_plane is not None else None
     head = _head_of(execution_id, queue) if queue is not None else ""
     if queue is None or head not in queue.units:
         state = Execution.objects.filter(pk=execution_id).values_list("state", flat=True).first()
@@ -150,7 +150,9 @@ def _gone(state: str | None) -> str:
 
 def _ranked(queue: Queue, *, without: str) -> list[str]:
     """Return the ids of what operators have put in front, in order."""
-    ranks = {one.pk: one.rank for one in queue.orders.values() if one.rank is not None and one.pk in queue.units}
+    ranks = {
+        order.pk: order.rank for order in queue.orders.values() if order.rank is not None and order.pk in queue.units
+    }
     return [id for id, _ in sorted(ranks.items(), key=lambda item: (item[1], item[0])) if id != without]
 
 

@@ -23,6 +23,11 @@ class Part:
     slots: int = 1
 
 
+def tier_pair(head_tier: str | None, tier: str) -> tuple[str, ...]:
+    """Return the tiers of an execution, with its head's first, as the head starts first, if that is another."""
+    return (head_tier, tier) if head_tier and head_tier != tier else (tier,)
+
+
 @dataclass(frozen=True, slots=True)
 class QueuedUnit:
     """An entry in the queue that starts as a whole: one execution, or a workspace or job and then its cluster."""
@@ -62,19 +67,19 @@ def precedences(waiting: Iterable[QueuedUnit]) -> dict[str, Precedence]:
     """
     waiting = list(waiting)
     oldest: dict[str, datetime] = {}
-    for one in waiting:
-        if one.rank is None and one.back_at is None:
-            for tier in one.tiers:
-                oldest[tier] = min(one.requested_at, oldest.get(tier, one.requested_at))
+    for unit in waiting:
+        if unit.rank is None and unit.back_at is None:
+            for tier in unit.tiers:
+                oldest[tier] = min(unit.requested_at, oldest.get(tier, unit.requested_at))
 
-    def precedence(one: QueuedUnit) -> Precedence:
-        if one.rank is not None:
-            return _FRONT, one.rank
-        back_at = one.back_at
-        is_back = back_at is not None and any(tier in oldest and oldest[tier] <= back_at for tier in one.tiers)
+    def precedence(unit: QueuedUnit) -> Precedence:
+        if unit.rank is not None:
+            return _FRONT, unit.rank
+        back_at = unit.back_at
+        is_back = back_at is not None and any(tier in oldest and oldest[tier] <= back_at for tier in unit.tiers)
         return (_BACK if is_back else _BY_TURN), 0
 
-    return {one.execution_id: precedence(one) for one in waiting}
+    return {unit.execution_id: precedence(unit) for unit in waiting}
 
 
 def lines(waiting: Iterable[QueuedUnit]) -> dict[int, list[QueuedUnit]]:
@@ -82,10 +87,10 @@ def lines(waiting: Iterable[QueuedUnit]) -> dict[int, list[QueuedUnit]]:
     agree."""
     waiting = list(waiting)
     before = precedences(waiting)
-    found: dict[int, list[QueuedUnit]] = {}
-    for one in sorted(waiting, key=lambda one: (before[one.execution_id], one.requested_at, one.execution_id)):
-        found.setdefault(one.user, []).append(one)
-    return found
+    by_user: dict[int, list[QueuedUnit]] = {}
+    for unit in sorted(waiting, key=lambda unit: (before[unit.execution_id], unit.requested_at, unit.execution_id)):
+        by_user.setdefault(unit.user, []).append(unit)
+    return by_user
 
 
 def turns(
@@ -95,11 +100,11 @@ def turns(
     served longest ago goes first."""
     waiting = list(waiting)
     before = precedences(waiting)
-    rounds = [(round_, one) for line in lines(waiting).values() for round_, one in enumerate(line)]
+    rounds = [(round_, unit) for line in lines(waiting).values() for round_, unit in enumerate(line)]
 
     def place(entry: tuple[int, QueuedUnit]) -> tuple[Precedence, int, datetime, datetime, str]:
-        round_, one = entry
-        served = last_served.get((one.user, tier), NEVER)
-        return before[one.execution_id], round_, served, one.requested_at, one.execution_id
+        round_, unit = entry
+        served = last_served.get((unit.user, tier), NEVER)
+        return before[unit.execution_id], round_, served, unit.requested_at, unit.execution_id
 
-    return [one for _, one in sorted(rounds, key=place)]
+    return [unit for _, unit in sorted(rounds, key=place)]

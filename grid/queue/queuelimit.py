@@ -119,7 +119,7 @@ class _Line:
         self._free = most - sum(batch.slots * batch.holding for batch in batches)
         # What is larger than the limit is passed by the others. What waits for a full tier may still hold them up, for slots.
         self._standing = [batch for batch in batches if batch.waiting and not batch.slots > most > 0]
-        self._startable = [one for one in self._standing if all(places.get(tier, 1) > 0 for tier in one.tiers)]
+        self._startable = [batch for batch in self._standing if all(places.get(tier, 1) > 0 for tier in batch.tiers)]
         self._count = sum(batch.waiting for batch in self._startable)
         self.is_hopeful = any(batch.slots <= self._free for batch in self._startable)
         self.admitted = self._admitted()

@@ -51,25 +51,25 @@ def news_of(
     launches: Collection[QueuedLaunch], expected: Mapping[str, WaitEstimate], now: datetime
 ) -> Sequence[QueueNews]:
     """Return what is to be told; what is held, or waits for its budget, has no position. Pure."""
-    found = []
-    for one in _first_of_each(launches, expected):
-        estimate = expected[one.id]
-        if now - one.since < WAITED:
+    news = []
+    for launch in _first_of_each(launches, expected):
+        estimate = expected[launch.id]
+        if now - launch.since < WAITED:
             continue
-        is_next = estimate.position == 1 and not one.next_told
-        is_soon = estimate.expected is not None and estimate.expected <= SOON_SECONDS and not one.soon_told
+        is_next = estimate.position == 1 and not launch.next_told
+        is_soon = estimate.expected is not None and estimate.expected <= SOON_SECONDS and not launch.soon_told
         if is_next or is_soon:
-            found.append(QueueNews(one.id, is_next, is_soon, _sentence(estimate)))
-    return found
+            news.append(QueueNews(launch.id, is_next, is_soon, _sentence(estimate)))
+    return news
 
 
 def _first_of_each(
     launches: Collection[QueuedLaunch], expected: Mapping[str, WaitEstimate]
 ) -> Collection[QueuedLaunch]:
     first: dict[int, QueuedLaunch] = {}
-    standing = [one for one in launches if one.id in expected and expected[one.id].position]
-    for one in sorted(standing, key=lambda one: expected[one.id].position):
-        first.setdefault(one.owner_id, one)
+    standing = [launch for launch in launches if launch.id in expected and expected[launch.id].position]
+    for launch in sorted(standing, key=lambda launch: expected[launch.id].position):
+        first.setdefault(launch.owner_id, launch)
     return first.values()
 
 
@@ -91,7 +91,7 @@ def tell_queue(data_plane: str, *, now: datetime) -> int:
     if not launches:
         return 0
     news = news_of(launches, estimates(read_facts(data_plane, now)), now)
-    return sum(_tell(one, now) for one in news)
+    return sum(_tell(item, now) for item in news)
 
 
 def _queued(data_plane: str) -> list[QueuedLaunch]:
@@ -99,14 +99,13 @@ def _queued(data_plane: str) -> list[QueuedLaunch]:
     workspace or job, retries, and the later runs of a sweep."""
     any_channel = Q(in_page=True) | Q(email=True) | Q(webhook=True)
     chosen = NotificationChoice.objects.filter(any_channel, event=NotificationEvent.QUEUE_POSITION).order_by()
-    rows = (
-        Execution.objects.in_data_plane(data_plane).queued().filter(owner__in=chosen.values("user"), attached_to=None)
-    )
+    queued = Execution.objects.in_data_plane(data_plane).queued()
+    rows = queued.filter(owner__in=chosen.values("user"), attached_to=None)
     columns = ("pk", "owner_id", "state_since", "queue_notice__next_at", "queue_notice__soon_at")
-    found = rows.order_by().values_list(*columns, "attempt", "run__number", "run__sweep")
+    launches = rows.order_by().values_list(*columns, "attempt", "run__number", "run__sweep")
     return [
         QueuedLaunch(id, owner, since, next_at is not None, soon_at is not None)
-        for id, owner, since, next_at, soon_at, attempt, number, sweep in found
+        for id, owner, since, next_at, soon_at, attempt, number, sweep in launches
         if number is None or (attempt == 1 and sweep in ("", str(number)))
     ]
 
@@ -117,12 +116,12 @@ def _tell(news: QueueNews, now: datetime) -> bool:
         if not Execution.objects.queued().filter(pk=news.id).exists():
             return False
         QueueNotice.objects.get_or_create(execution_id=news.id)
-        told = QueueNotice.objects.select_for_update().get(pk=news.id)
-        is_new = (news.is_next and told.next_at is None) or (news.is_soon and told.soon_at is None)
+        notice = QueueNotice.objects.select_for_update().get(pk=news.id)
+        is_new = (news.is_next and notice.next_at is None) or (news.is_soon and notice.soon_at is None)
         if is_new:
-            told.next_at = told.next_at or (now if news.is_next else None)
-            told.soon_at = told.soon_at or (now if news.is_soon else None)
-            told.save()
+            notice.next_at = notice.next_at or (now if news.is_next else None)
+            notice.soon_at = notice.soon_at or (now if news.is_soon else None)
+            notice.save()
             outbox.record(news.id, NotificationEvent.QUEUE_POSITION, news.sentence, now=now)
         return is_new
 

@@ -92,7 +92,7 @@ class Decisions:
 
 def admit(snapshot: QuotaSnapshot) -> Decisions:
     """Admit units in turn as long as there is room for them."""
-    room, standing = _Room(snapshot), [one for one in snapshot.waiting if one.closed is None]
+    room, standing = _Room(snapshot), [unit for unit in snapshot.waiting if unit.closed is None]
     lines = {user: _Line(room, line) for user, line in queue.lines(standing).items()}
     before = queue.precedences(standing)
     heap: list[tuple[queue.Precedence, tuple[int, float], datetime, str, int]] = []
@@ -100,18 +100,18 @@ def admit(snapshot: QuotaSnapshot) -> Decisions:
     admitted: list[str] = []
 
     def stand_in_line(user: int) -> None:
-        one = lines[user].next_hopeful()
-        if one is not None:
-            turn = _turn(one, snapshot, served)
-            heapq.heappush(heap, (before[one.execution_id], turn, one.requested_at, one.execution_id, user))
+        unit = lines[user].next_hopeful()
+        if unit is not None:
+            turn = _turn(unit, snapshot, served)
+            heapq.heappush(heap, (before[unit.execution_id], turn, unit.requested_at, unit.execution_id, user))
 
     for user in lines:
         stand_in_line(user)
     while heap:
         *_unused, wanted, user = heapq.heappop(heap)
-        one = lines[user].next_hopeful()
-        if one is not None and one.execution_id == wanted and lines[user].serve(one):
-            served.update({(user, tier): len(admitted) for tier in one.tiers})
+        unit = lines[user].next_hopeful()
+        if unit is not None and unit.execution_id == wanted and lines[user].serve(unit):
+            served.update({(user, tier): len(admitted) for tier in unit.tiers})
             admitted.append(wanted)
         stand_in_line(user)
     refused = {id: cause for line in lines.values() for id, cause in line.refused.items()}
@@ -120,25 +120,25 @@ def admit(snapshot: QuotaSnapshot) -> Decisions:
 
 def order(snapshot: QuotaSnapshot) -> tuple[str, ...]:
     """Return the ids of the units that the gate is open to, in the order in which they would start if there were room for all of them."""
-    waiting = tuple(one for one in snapshot.waiting if one.closed is None)
-    tiers = [tier for one in waiting for tier in one.tiers]
+    waiting = tuple(unit for unit in snapshot.waiting if unit.closed is None)
+    tiers = [tier for unit in waiting for tier in unit.tiers]
     boundless = replace(
         snapshot,
         waiting=waiting,
         holding=(),
-        slots_per_user=sum(one.slots for one in waiting) or 1,
+        slots_per_user=sum(unit.slots for unit in waiting) or 1,
         tier_maximum=dict.fromkeys(snapshot.tier_maximum, len(tiers)),
     )
     return admit(boundless).admitted
 
 
-def _turn(one: QueuedUnit, snapshot: QuotaSnapshot, served: Mapping[tuple[int, str], int]) -> tuple[int, float]:
+def _turn(unit: QueuedUnit, snapshot: QuotaSnapshot, served: Mapping[tuple[int, str], int]) -> tuple[int, float]:
     """Return the key of the unit's turn: users served recently go last. Only tiers that can become full count."""
-    tiers = [tier for tier in one.tiers if tier in snapshot.tier_maximum] or one.tiers
+    tiers = [tier for tier in unit.tiers if tier in snapshot.tier_maximum] or unit.tiers
 
     def turn(tier: str) -> tuple[int, float]:
         # A user served in this round goes behind everybody served in an earlier one.
-        key = (one.user, tier)
+        key = (unit.user, tier)
         if key in served:
             return (1, float(served[key]))
         return (0, (snapshot.last_served.get(key, NEVER) - NEVER).total_seconds())
@@ -174,27 +174,27 @@ class _Room:
     def tier(self, tier: str) -> Allowance:
         return self._tiers.get(tier, Allowance(None))
 
-    def full_tier(self, one: QueuedUnit) -> str:
+    def full_tier(self, unit: QueuedUnit) -> str:
         """Return the first of its tiers without any place; "" when each has one."""
-        return next((tier for tier in one.tiers if tier in self._kept or not self.tier(tier).covers(1)), "")
+        return next((tier for tier in unit.tiers if tier in self._kept or not self.tier(tier).covers(1)), "")
 
-    def short_tier(self, one: QueuedUnit) -> str:
+    def short_tier(self, unit: QueuedUnit) -> str:
         """Return the first of its tiers without enough places; "" when all have enough."""
-        wanted = Counter(one.tiers)
+        wanted = Counter(unit.tiers)
         return next((tier for tier, places in wanted.items() if not self.tier(tier).covers(places)), "")
 
-    def too_small_tier(self, one: QueuedUnit) -> str:
+    def too_small_tier(self, unit: QueuedUnit) -> str:
         """Return the first of its tiers whose maximum is too small for it; "" when it may start some day."""
-        wanted = Counter(one.tiers)
+        wanted = Counter(unit.tiers)
         return next((tier for tier, places in wanted.items() if not self.tier(tier).could_cover(places)), "")
 
     def keep(self, tier: str) -> None:
         """Reserve the tier's remaining capacity for the unit at the head; otherwise smaller ones would take it again and again."""
         self._kept.add(tier)
 
-    def take(self, one: QueuedUnit) -> None:
-        self._users[one.user] = self.user(one.user).plus(one.slots)
-        for tier in one.tiers:
+    def take(self, unit: QueuedUnit) -> None:
+        self._users[unit.user] = self.user(unit.user).plus(unit.slots)
+        for tier in unit.tiers:
             self._tiers[tier] = self.tier(tier).plus(1)
 
 
@@ -210,70 +210,70 @@ class _Line:
     def next_hopeful(self) -> QueuedUnit | None:
         """Return the next unit that may start, or that reserves capacity when its turn comes; None at the end of the line."""
         while self._place < len(self._line):
-            one = self._line[self._place]
-            never = self._room.too_small_tier(one)
-            if one.slots > self._room.most > 0:
-                self.refused[one.execution_id] = _Cause("larger_than_limit")
+            unit = self._line[self._place]
+            never = self._room.too_small_tier(unit)
+            if unit.slots > self._room.most > 0:
+                self.refused[unit.execution_id] = _Cause("larger_than_limit")
             elif never:
-                self.refused[one.execution_id] = _Cause("over_tier_maximum", never)
-            elif not self._room.user(one.user).covers(one.slots):
+                self.refused[unit.execution_id] = _Cause("over_tier_maximum", never)
+            elif not self._room.user(unit.user).covers(unit.slots):
                 self._refuse_rest()
                 return None
-            elif full := self._room.full_tier(one):
-                self.refused[one.execution_id] = _Cause("over_tier_maximum", full)
+            elif full := self._room.full_tier(unit):
+                self.refused[unit.execution_id] = _Cause("over_tier_maximum", full)
             else:
-                return one
+                return unit
             self._place += 1
         return None
 
-    def serve(self, one: QueuedUnit) -> bool:
+    def serve(self, unit: QueuedUnit) -> bool:
         """Admit the unit, or refuse it with capacity reserved for it; return True when it was admitted."""
         self._place += 1
-        short = self._room.short_tier(one)
+        short = self._room.short_tier(unit)
         if short:
             self._room.keep(short)
-            self.refused[one.execution_id] = _Cause("over_tier_maximum", short)
+            self.refused[unit.execution_id] = _Cause("over_tier_maximum", short)
         else:
-            self._room.take(one)
+            self._room.take(unit)
         return not short
 
     def _refuse_rest(self) -> None:
         """Refuse the rest of the line, even units that are small enough: if they passed, a large one could wait for ever."""
-        for one in self._line[self._place :]:
-            self.refused[one.execution_id] = _Cause("over_user_slots")
+        for unit in self._line[self._place :]:
+            self.refused[unit.execution_id] = _Cause("over_user_slots")
         self._place = len(self._line)
 
 
 def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Deferred]:
-    explained = {one.execution_id: Deferred(one.closed, 0) for one in snapshot.waiting if one.closed is not None}
-    left = [one for one in snapshot.waiting if one.execution_id in refused]
+    explained = {unit.execution_id: Deferred(unit.closed, 0) for unit in snapshot.waiting if unit.closed is not None}
+    left = [unit for unit in snapshot.waiting if unit.execution_id in refused]
     for line in queue.lines(left).values():
-        for place, one in enumerate(line, start=1):
-            explained[one.execution_id] = _refused(snapshot, room, one, refused[one.execution_id], place)
+        for place, unit in enumerate(line, start=1):
+            explained[unit.execution_id] = _refused(snapshot, room, unit, refused[unit.execution_id], place)
     for tier in {cause.tier for cause in refused.values() if cause.tier}:
-        before_tier = [one for one in left if refused[one.execution_id].tier == tier]
-        for place, one in enumerate(queue.turns(before_tier, tier, snapshot.last_served), start=1):
-            explained[one.execution_id] = _refused(snapshot, room, one, refused[one.execution_id], place)
+        before_tier = [unit for unit in left if refused[unit.execution_id].tier == tier]
+        for place, unit in enumerate(queue.turns(before_tier, tier, snapshot.last_served), start=1):
+            explained[unit.execution_id] = _refused(snapshot, room, unit, refused[unit.execution_id], place)
     return explained
 
 
-def _refused(snapshot: QuotaSnapshot, room: _Room, one: QueuedUnit, cause: _Cause, position: int) -> Deferred:
+def _refused(snapshot: QuotaSnapshot, room: _Room, unit: QueuedUnit, cause: _Cause, position: int) -> Deferred:
     most = snapshot.slots_per_user
-    parts = [[part.kind, part.slots] for part in one.parts]
+    parts = [[part.kind, part.slots] for part in unit.parts]
     values: dict[str, Value]
     if cause.code == "larger_than_limit":
-        values = {"slots": one.slots, "parts": parts, "most": most}
+        values = {"slots": unit.slots, "parts": parts, "most": most}
     elif cause.code == "over_tier_maximum":
         values = {
             "tier": snapshot.tier_names.get(cause.tier, cause.tier),
             "held": room.tier(cause.tier).held,
             "maximum": snapshot.tier_maximum[cause.tier],
-            "parts": [part.kind for part in one.parts for tier in part.tiers if tier == cause.tier],
+            "parts": [part.kind for part in unit.parts for tier in part.tiers if tier == cause.tier],
             "position": position,
         }
     elif most == 0:
         values = {"most": 0}
     else:
-        held = room.user(one.user).held
-        values = {"held": held, "most": most, "slots": one.slots, "parts": parts, "position": position}
+        held = room.user(unit.user).held
+        values = {"held": held, "most": most, "slots": unit.slots, "parts": parts, "position": position}
     return Deferred(Reason(cause.code, values), position)

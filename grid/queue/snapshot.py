@@ -7,13 +7,12 @@ from datetime import datetime
 from django.db.models import Count, F, Q, Sum
 
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
-from grid.core.reasons import Reason
 from grid.models import DataPlane, Execution, HardwareTier, LastAdmission, QueueOrder, User
 from grid.models.environment import Kind
 from grid.models.execution import ExecutionQuerySet
 from grid.queue.gate import Candidate, GateFacts, held, why_not_start
 from grid.queue.gatefacts import facts_of_queue
-from grid.queue.queue import Part, QueuedUnit
+from grid.queue.queue import Part, QueuedUnit, tier_pair
 from grid.queue.quota import Holding, QuotaSnapshot
 
 Unit = tuple[Execution, ...]
@@ -46,19 +45,11 @@ def take(
     and then sees as holders what the first has admitted. Their owners are locked as well, for clusters that take more slots while they run.
     (SQLite has one writer at a time anyway.)
     """
-    executions = Execution.objects.in_data_plane(data_plane)
-    locked = executions.select_for_update(no_key=True).queued().order_by("requested_at", "pk").only(*_COLUMNS)
-    if users is not None:
-        locked = locked.filter(owner__in=users)
-    units = {unit[0].pk: unit for unit in _units([*locked, *extra])}
-    owners = {unit[0].owner_id for unit in units.values()}
-    # Locked in the same order everywhere, so that two admissions cannot deadlock.
-    list(User.objects.select_for_update(no_key=True).filter(pk__in=owners).order_by("pk").values_list("pk"))
-    return _queue(data_plane, units, now)
+    return _read(data_plane, extra, now, users, is_locked=True)
 
 
 def lock_unchanged(data_plane: str, queue: Queue, admitted: Collection[str]) -> bool:
-    """Lock the units that are to be admitted after a `look`; return whether slots and limits are still as that saw them.
+    """Lock the units that are to be admitted after a `peek`; return whether slots and limits are still as that saw them.
 
     Call it in the transaction that admits them. The data plane's row keeps two admissions apart: the second sees as holders what the first
     has admitted. A unit that changed has another revision, and stays.
@@ -67,8 +58,7 @@ def lock_unchanged(data_plane: str, queue: Queue, admitted: Collection[str]) -> 
     executions, units = Execution.objects.in_data_plane(data_plane), [queue.units[id] for id in admitted]
     rows = executions.filter(pk__in=[row.pk for unit in units for row in unit]).order_by("requested_at", "pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
-    owners = User.objects.filter(pk__in={unit[0].owner_id for unit in units}).order_by("pk")
-    list(owners.select_for_update(no_key=True).values_list("pk"))
+    _lock_owners({unit[0].owner_id for unit in units})
     seen, maxima = queue.snapshot, tier_maxima()
     return (
         set(_holding(executions)) == set(seen.holding)
@@ -77,15 +67,33 @@ def lock_unchanged(data_plane: str, queue: Queue, admitted: Collection[str]) -> 
     )
 
 
-def _queue(data_plane: str, units: dict[str, Unit], now: datetime) -> Queue:
+def peek(
+    data_plane: str, extra: Sequence[Execution] = (), *, now: datetime, users: Collection[int] | None = None
+) -> Queue:
+    """Return the queue as `take` does, without locking anything: for pages and estimates, which decide nothing."""
+    return _read(data_plane, extra, now, users, is_locked=False)
+
+
+def _read(
+    data_plane: str, extra: Sequence[Execution], now: datetime, users: Collection[int] | None, *, is_locked: bool
+) -> Queue:
+    executions = Execution.objects.in_data_plane(data_plane)
+    rows = executions.queued().order_by("requested_at", "pk").only(*_COLUMNS)
+    if users is not None:
+        rows = rows.filter(owner__in=users)
+    if is_locked:
+        rows = rows.select_for_update(no_key=True)
+    units = {unit[0].pk: unit for unit in _units([*rows, *extra])}
     owners = {unit[0].owner_id for unit in units.values()}
+    if is_locked:
+        _lock_owners(owners)
     # All rows: they are as few as what operators moved, and a join with executions would make SQLite scan the history.
-    orders = {one.pk: one for one in QueueOrder.objects.all() if one.pk in units}
+    orders = {order.pk: order for order in QueueOrder.objects.all() if order.pk in units}
     facts = facts_of_queue(data_plane, {unit[0].project_id for unit in units.values()}, now)
     maxima = tier_maxima()
     snapshot = QuotaSnapshot(
         waiting=tuple(queued_unit(unit, facts, orders.get(id)) for id, unit in units.items()),
-        holding=tuple(_holding(Execution.objects.in_data_plane(data_plane))),
+        holding=tuple(_holding(executions)),
         slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
         tier_maximum={tier: most for tier, (most, _) in maxima.items()},
         tier_names={tier: name for tier, (_, name) in maxima.items()},
@@ -94,15 +102,9 @@ def _queue(data_plane: str, units: dict[str, Unit], now: datetime) -> Queue:
     return Queue(snapshot, units, orders, facts)
 
 
-def look(
-    data_plane: str, extra: Sequence[Execution] = (), *, now: datetime, users: Collection[int] | None = None
-) -> Queue:
-    """Return the queue as `take` does, without locking anything: for pages and estimates, which decide nothing."""
-    executions = Execution.objects.in_data_plane(data_plane)
-    rows = executions.queued().order_by("requested_at", "pk").only(*_COLUMNS)
-    if users is not None:
-        rows = rows.filter(owner__in=users)
-    return _queue(data_plane, {unit[0].pk: unit for unit in _units([*rows, *extra])}, now)
+def _lock_owners(ids: Collection[int]) -> None:
+    """Lock the users, in the same order everywhere, so that two admissions cannot deadlock."""
+    list(User.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))
 
 
 def _units(rows: Sequence[Execution]) -> Iterator[Unit]:
@@ -115,31 +117,16 @@ def _units(rows: Sequence[Execution]) -> Iterator[Unit]:
 
 def queued_unit(unit: Unit, facts: GateFacts, order: QueueOrder | None = None) -> QueuedUnit:
     """Return the unit as `quota` sees it, with what closes the gate to it; `order` is what operators decided about it."""
-    first, parts = unit[0], tuple(_part(row) for row in unit)
-    hold = hold_of(order) if order is not None else None
-    rank = order.rank if order is not None else None
-    candidate = Candidate(first.owner_id, first.project_id, hold, is_in_front=rank is not None)
-    back_at = order.back_at if order is not None else None
-    closed = why_not_start(facts, candidate)
-    return QueuedUnit(first.owner_id, first.requested_at, parts, rank, back_at, closed)
-
-
-def hold_of(order: QueueOrder) -> Reason | None:
-    """Return who holds it and why; None when nobody does."""
-    return held(order.held_by, order.held_reason) if order.held_at is not None else None
-
-
-def _part(row: Execution) -> Part:
-    return Part(row.pk, row.kind, tiers_of(row), row.slots)
+    first, parts = unit[0], tuple(Part(row.pk, row.kind, tiers_of(row), row.slots) for row in unit)
+    order = order or QueueOrder()  # which decides nothing
+    hold = held(order.held_by, order.held_reason) if order.held_at is not None else None
+    closed = why_not_start(facts, Candidate(first.owner_id, first.project_id, hold, order.rank is not None))
+    return QueuedUnit(first.owner_id, first.requested_at, parts, order.rank, order.back_at, closed)
 
 
 def tiers_of(row: Execution) -> tuple[str, ...]:
     """Return the ids of the tiers that it takes a place on. The head's comes first, as the head starts first."""
     return tier_pair(row.head_tier_id if row.kind == Kind.CLUSTER else None, row.tier_id)
-
-
-def tier_pair(head_tier: str | None, tier: str) -> tuple[str, ...]:
-    return (head_tier, tier) if head_tier and head_tier != tier else (tier,)
 
 
 def tier_maxima() -> dict[str, tuple[int, str]]:

@@ -82,7 +82,7 @@ class WaitKeeper:
             return None
         self._lists_from = context.monotonic() + LIST_SECONDS
         # A list that is younger than all of them: in an older one the claims of the later ones are missing.
-        created = [one for pod in fresh if (one := pod.metadata.creation_timestamp) is not None]
+        created = [at for pod in fresh if (at := pod.metadata.creation_timestamp) is not None]
         around = await context.nodes.since(max(created, default=None))
         if around is not None:
             self._judged = {execution_of(pod) for pod in crowded if context.nodes.is_listed_after(pod)}
@@ -100,7 +100,7 @@ class WaitKeeper:
         on = dict[str, list[Pod]]()
         for pod in self._context.pods.values():
             on.setdefault(pod.spec.node_name, []).append(pod)
-        wanted = frozenset[str]().union(*(one.nodes for one in seekers))
+        wanted = frozenset[str]().union(*(seeker.nodes for seeker in seekers))
         tally = observing.OccupantTally(execution_of, self._context.clock())
         nodes = [node for node in around.nodes if node.metadata.name in wanted]
         async for node in in_slices(nodes[: observing.MOST_NODES], observing.NODES_AT_ONCE):
@@ -111,11 +111,11 @@ class WaitKeeper:
     def _is_needed(self, pod: Pod) -> bool:
         """Return whether the execution does not start without this pod: of a cluster's workers it needs only one."""
         others = self._context.pods.by("execution", execution_of(pod))
-        return not (_is_worker(pod) and any(_is_worker(one) and one.spec.node_name for one in others))
+        return not (_is_worker(pod) and any(_is_worker(other) and other.spec.node_name for other in others))
 
     def _events(self, pod: Pod) -> list[Event]:
         events = self._context.events.of(execution_of(pod))
-        return [one for one in events if one.involved_object.name == pod.metadata.name]
+        return [event for event in events if event.involved_object.name == pod.metadata.name]
 
 
 def _not_told(image: str) -> None:

@@ -105,9 +105,9 @@ def test_notification_of_another_overtakes_waiting_floods() -> None:
     )
     Delivery.objects.create(user=other, channel="webhook", payload=payload, at=NOW, next_try_at=NOW + SECOND)
     turns, sent = PersonTurns[int](), list[int]()
-    for look in range(3):
+    for second in range(3):
         for parcel in take_due("webhook", busy=(), at_most=2, now=NOW + 2 * SECOND, turns=turns):
-            record_result(parcel, SENT, now=NOW + (2 + look) * SECOND)
+            record_result(parcel, SENT, now=NOW + (2 + second) * SECOND)
             sent.append(parcel.user_id)
     assert sorted(sent[:5]) == sorted(user.pk for user in (*floods, other))
 
@@ -120,9 +120,9 @@ def test_notifications_to_a_person_are_limited_per_hour() -> None:
     for _ in range(3):
         Delivery.objects.create(user=user, channel="webhook", payload={"event": "failed"}, at=NOW, next_try_at=NOW)
     for number in (1, 1, 0):
-        found = take_due("webhook", busy=(), at_most=5, now=NOW)
-        assert len(found) == number
-        for parcel in found:
+        due = take_due("webhook", busy=(), at_most=5, now=NOW)
+        assert len(due) == number
+        for parcel in due:
             record_result(parcel, SENT, now=NOW)
     assert len(take_due("webhook", busy=(), at_most=5, now=NOW + timedelta(hours=1))) == 1
 
@@ -146,13 +146,13 @@ def test_builds_of_a_person_are_limited_and_others_wait(shop: Shop) -> None:
     allow(BUILDS_PER_PERSON.key, 2)
     builds(shop, flood=5, other=1)
     chosen = revisions.to_build()
-    assert [one.made_by for one in chosen] == ["flood", "flood", "other"]
+    assert [revision.made_by for revision in chosen] == ["flood", "flood", "other"]
     late = EnvironmentRevision.objects.filter(message__startswith="It waits: 2 builds of one person run at once.")
     assert late.count() == 3
-    EnvironmentRevision.objects.filter(pk__in=[one.pk for one in chosen]).update(build="begun")
-    assert [one.number for one in revisions.to_build()] == [2, 3, 7]
+    EnvironmentRevision.objects.filter(pk__in=[revision.pk for revision in chosen]).update(build="begun")
+    assert [revision.number for revision in revisions.to_build()] == [2, 3, 7]
     EnvironmentRevision.objects.filter(number=2).update(state="ready")
-    assert [one.number for one in revisions.to_build()] == [3, 4, 7]
+    assert [revision.number for revision in revisions.to_build()] == [3, 4, 7]
 
 
 def test_package_checks_go_round_the_makers(shop: Shop) -> None:
@@ -171,8 +171,8 @@ def test_dry_run_look_has_one_of_each_user(shop: Shop, people: People) -> None:
     for number in range(20):
         LaunchCheck.objects.create(id=f"c{number:02}", user=people.owner, data_plane=LOCAL, specs=[], asked_at=NOW)
     LaunchCheck.objects.create(id="other", user=people.teammate, data_plane=LOCAL, specs=[], asked_at=NOW + SECOND)
-    found = dryrun.unanswered(LOCAL, now=NOW + 2 * SECOND)
-    assert [(user, id) for user, (id, _, _) in found] == [(people.owner.pk, "c00"), (people.teammate.pk, "other")]
+    unanswered = dryrun.unanswered(LOCAL, now=NOW + 2 * SECOND)
+    assert [(user, id) for user, (id, _, _) in unanswered] == [(people.owner.pk, "c00"), (people.teammate.pk, "other")]
 
 
 @pytest.mark.parametrize(
@@ -196,11 +196,11 @@ def test_launch_that_would_wait_beyond_a_share_is_refused(
 def test_why_others_wait_is_written_apart_from_the_admission(shop: Shop) -> None:
     allow(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
     first, *others = (shop.launch(after=second) for second in range(4))
-    found = admission.admit_next(LOCAL, now=NOW)
-    assert (list(found.admitted), len(found.refusals)) == ([first.pk], 3)
-    waiting = Execution.objects.filter(pk__in=[one.pk for one in others])
+    decided = admission.admit_next(LOCAL, now=NOW)
+    assert (list(decided.admitted), len(decided.refusals)) == ([first.pk], 3)
+    waiting = Execution.objects.filter(pk__in=[other.pk for other in others])
     assert set(waiting.values_list("reason", flat=True)) == {"requested"}
-    admission.write_refusals(found.refusals, now=NOW)
+    admission.write_refusals(decided.refusals, now=NOW)
     assert all(waiting.exclude(reason="requested").values_list("reason_values", flat=True)) and waiting.count() == 3
     assert admission.admit_next(LOCAL, now=NOW).refusals == []
 
@@ -208,18 +208,18 @@ def test_why_others_wait_is_written_apart_from_the_admission(shop: Shop) -> None
 def test_slots_taken_since_a_decision_are_not_given_again(shop: Shop) -> None:
     allow(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
     first, second = (shop.launch(after=number) for number in range(2))
-    look, looks = snapshot.look, 0
+    peek, reads = snapshot.peek, 0
 
     def taken_meanwhile(data_plane: str, *, now: datetime) -> object:
-        nonlocal looks
-        looks += 1
-        found = look(data_plane, now=now)
-        if looks == 1:
+        nonlocal reads
+        reads += 1
+        queue = peek(data_plane, now=now)
+        if reads == 1:
             Execution.objects.filter(pk=second.pk).update(state="deploying", slots_reserved_at=NOW)
-        return found
+        return queue
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(snapshot, "look", taken_meanwhile)
+        patch.setattr(snapshot, "peek", taken_meanwhile)
         assert list(admission.admit_next(LOCAL, now=NOW).admitted) == []
     first.refresh_from_db()
-    assert (first.state, looks) == ("queued", 2)
+    assert (first.state, reads) == ("queued", 2)

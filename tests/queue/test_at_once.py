@@ -1,11 +1,9 @@
 """Several processes that give slots at the same moment, each with its own connection to one database file: no slot twice."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from pathlib import Path
 from threading import Barrier, Thread
 
-import pytest
 from django.db import connection
 
 from grid.clusters.changes import resize
@@ -19,23 +17,16 @@ from grid.queue.admission import admit_waiting
 from grid.usage import usage
 from grid.usage.intervals import Changes, Interval
 from grid.workspaces.workspaces import delete, resume
-from tests.support.database import database_on_file
 from tests.support.shop import NOW, Shop
 
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture
-def on_file(transactional_db: None, shop: Shop, tmp_path: Path) -> Iterator[Shop]:
-    with database_on_file(tmp_path / "grid.sqlite3"):
-        yield shop
 
 
 def at_once(*work: Callable[[], object]) -> list[str]:
     """Runs everything in threads of its own, starting together; what was refused."""
     barrier, refusals, failures = Barrier(len(work)), list[str](), list[BaseException]()
 
-    def one(function: Callable[[], object]) -> None:
+    def run(function: Callable[[], object]) -> None:
         barrier.wait(timeout=10)
         try:
             function()
@@ -46,7 +37,7 @@ def at_once(*work: Callable[[], object]) -> list[str]:
         finally:
             connection.close()
 
-    threads = [Thread(target=one, args=(function,)) for function in work]
+    threads = [Thread(target=run, args=(function,)) for function in work]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -100,7 +91,7 @@ def test_two_operators_and_admissions_lose_no_decision(on_file: Shop) -> None:
     admit()
 
     assert len(admitted) == len(set(admitted)) == held() <= 25
-    assert all("left the queue in the meantime" in one or "held already" in one for one in too_late)
+    assert all("left the queue in the meantime" in refusal or "held already" in refusal for refusal in too_late)
     kept = set(QueueOrder.objects.exclude(held_at=None).values_list("pk", flat=True))
     assert not kept & set(admitted)
     assert not QueueOrder.objects.filter(pk__in=admitted).exists()

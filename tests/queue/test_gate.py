@@ -92,7 +92,7 @@ def test_closed_unit_lets_others_pass_without_a_position() -> None:
     queue = QuotaSnapshot(units, (), slots_per_user=1, tier_maximum={"small": 2})
     decisions = admit(queue)
     assert set(decisions.admitted) == {"b", "c"}
-    assert {id: (one.code, one.position) for id, one in decisions.refused.items()} == {
+    assert {id: (refused.code, refused.position) for id, refused in decisions.refused.items()} == {
         "a": (MAINTENANCE, 0),
         "d": ("over_user_slots", 1),
         "e": (HELD, 0),
@@ -190,7 +190,7 @@ def test_all_who_ask_get_the_same_decision(
     unit = draft(shop.request(), now=NOW, execution_id="0123456789ab")
     close(shop, waits)
 
-    (queued,) = snapshot.look(LOCAL, now=NOW).snapshot.waiting
+    (queued,) = snapshot.peek(LOCAL, now=NOW).snapshot.waiting
     assert queued.closed is not None
     assert queued.closed.code == kept_by
     assert admit_waiting(LOCAL, now=NOW) == []

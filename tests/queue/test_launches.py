@@ -20,13 +20,17 @@ pytestmark = pytest.mark.django_db
 Configure = Callable[[Any, int], None]
 
 
-def place_of(request: LaunchRequest) -> QueuePlace | None:
-    now = NOW + timedelta(minutes=1)
-    return look_ahead(draft(request, now=now, execution_id="0123456789ab"), now).place
+NEXT = NOW + timedelta(minutes=1)
+
+
+def place_of(request: LaunchRequest) -> QueuePlace:
+    place = look_ahead(draft(request, now=NEXT, execution_id="0123456789ab"), NEXT).place
+    assert place is not None
+    return place
 
 
 def test_person_with_free_slots_stands_in_no_queue(shop: Shop) -> None:
-    assert place_of(shop.request()) is None
+    assert look_ahead(draft(shop.request(), now=NEXT, execution_id="0123456789ab"), NEXT).place is None
 
 
 def test_person_without_free_slots_queues_behind_earlier_launches(shop: Shop, configure: Configure) -> None:
@@ -35,7 +39,6 @@ def test_person_without_free_slots_queues_behind_earlier_launches(shop: Shop, co
     Execution.objects.update(slots_reserved_at=NOW, state="running")
     shop.launch()
     place = place_of(shop.request())
-    assert place is not None
     assert (place.position, place.for_good) == (2, False)
     assert "You use 1 of 1 slots" in place.message
     assert "Stop something" in place.sooner
@@ -46,26 +49,21 @@ def test_full_tier_is_queued_for_and_another_advised(shop: Shop) -> None:
     shop.launch(shop.people.teammate)
     Execution.objects.update(slots_reserved_at=NOW, state="running")
     place = place_of(shop.request())
-    assert place is not None
     assert (place.position, place.for_good, place.sooner) == (1, False, "Choose another tier to start sooner.")
 
 
 def test_launch_above_a_limit_would_never_leave_the_queue(shop: Shop, configure: Configure) -> None:
     HardwareTier.objects.update(maximum_simultaneous=1)
-    two_places = place_of(attached(shop))
-    assert two_places is not None
-    assert two_places.for_good
+    assert place_of(attached(shop)).for_good
     HardwareTier.objects.update(maximum_simultaneous=None)
     configure(MAXIMUM_EXECUTIONS_PER_USER, 3)
     many_slots = place_of(alone(shop))
-    assert many_slots is not None
     assert (many_slots.for_good, many_slots.sooner) == (True, "")
 
 
 def test_where_launching_is_switched_off_nothing_is_advised(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 0)
     place = place_of(shop.request())
-    assert place is not None
     assert (place.sooner, place.for_good) == ("", False)
     assert "Launching is switched off" in place.message
 
@@ -73,6 +71,5 @@ def test_where_launching_is_switched_off_nothing_is_advised(shop: Shop, configur
 def test_launch_stands_aside_while_queue_is_taken_over(shop: Shop) -> None:
     takeover.take_over(by=shop.people.operator, minutes=60, reason="A node burns", now=NOW)
     place = place_of(shop.request())
-    assert place is not None
     assert (place.position, place.for_good) == (0, False)
     assert "decides by hand what starts" in place.message

@@ -21,18 +21,18 @@ PULLED = f'Successfully pulled image "{IMAGE}" in 8s (8s including waiting). Ima
 
 def happened(reason: str, message: str, *, after: float) -> Any:
     at = MOMENT + timedelta(seconds=after)
-    found = builders.event(reason.lower(), about=POD, reason=reason, message=message, at=at)
-    found["involvedObject"]["fieldPath"] = "spec.containers{run}"
-    return found
+    event = builders.event(reason.lower(), about=POD, reason=reason, message=message, at=at)
+    event["involvedObject"]["fieldPath"] = "spec.containers{run}"
+    return event
 
 
 def seen(*events: Any, status: dict[str, Any] | None = None, elsewhere: dict[str, Any] | None = None) -> OnNode | None:
     """Twenty seconds after it was bound."""
     node = decode(builders.node("a", status=status or {}), Node)
     other = decode(builders.node("b", status=elsewhere or {}), Node)
-    found = [decode(one, Event) for one in events]
+    decoded = [decode(event, Event) for event in events]
     return on_node(
-        decode(POD, Pod), found, node, lambda image: size_of(image, (node, other)), now=MOMENT + timedelta(seconds=20)
+        decode(POD, Pod), decoded, node, lambda image: size_of(image, (node, other)), now=MOMENT + timedelta(seconds=20)
     )
 
 
@@ -40,7 +40,7 @@ PULLING = happened("Pulling", f'Pulling image "{IMAGE}"', after=4)
 
 
 @pytest.mark.parametrize(
-    ("events", "status", "elsewhere", "found"),
+    ("events", "status", "elsewhere", "expected"),
     [
         ([], None, None, OnNode(IMAGE, 20)),
         ([], REPORT, None, OnNode(IMAGE, 20, has_image=True, size=SIZE)),
@@ -62,9 +62,9 @@ PULLING = happened("Pulling", f'Pulling image "{IMAGE}"', after=4)
     ],
 )
 def test_image_state_is_told_by_events_and_nodes(
-    events: list[Any], status: dict[str, Any] | None, elsewhere: dict[str, Any] | None, found: OnNode
+    events: list[Any], status: dict[str, Any] | None, elsewhere: dict[str, Any] | None, expected: OnNode
 ) -> None:
-    assert seen(*events, status=status, elsewhere=elsewhere) == found
+    assert seen(*events, status=status, elsewhere=elsewhere) == expected
 
 
 def test_a_pod_without_a_node_is_on_none() -> None:
@@ -81,9 +81,9 @@ def test_only_what_may_end_is_counted_of_a_node() -> None:
         builders.pod("over", node="a", phase="Succeeded", labels={"id": "e2"}),
     ]
     tally = OccupantTally(lambda pod: pod.metadata.labels.get("id", ""), MOMENT + timedelta(seconds=10))
-    tally.count(decode(builders.node("a"), Node), {"cpu": 1500}, [decode(one, Pod) for one in pods])
+    tally.count(decode(builders.node("a"), Node), {"cpu": 1500}, [decode(pod, Pod) for pod in pods])
     room = tally.room(())
-    assert [(one.execution, one.ends_within) for one in room.occupants] == [("e1", float("inf")), ("", 80), ("", 20)]
+    assert [(pod.execution, pod.ends_within) for pod in room.occupants] == [("e1", float("inf")), ("", 80), ("", 20)]
     assert room.free["a"]["cpu"] == 2500
 
 

@@ -47,11 +47,13 @@ def batches(snapshot: QuotaSnapshot, moved: Collection[int] = ()) -> list[Batch]
     """As many batches as parts and holders: alike ones may be in one or in several. None of a user of whom something was moved is
     closed."""
     holding = [Batch(held.user, (held.tier,), held.slots, holding=held.executions) for held in snapshot.holding]
-    for one in snapshot.waiting:
-        first, *clusters = one.parts
-        closed = one.closed is not None and one.user not in moved
-        holding.append(Batch(one.user, first.tiers, first.slots, waiting=1, latest=one.requested_at, is_closed=closed))
-        holding += [Batch(one.user, part.tiers, part.slots, attached=1, is_closed=closed) for part in clusters]
+    for unit in snapshot.waiting:
+        first, *clusters = unit.parts
+        closed = unit.closed is not None and unit.user not in moved
+        holding.append(
+            Batch(unit.user, first.tiers, first.slots, waiting=1, latest=unit.requested_at, is_closed=closed)
+        )
+        holding += [Batch(unit.user, part.tiers, part.slots, attached=1, is_closed=closed) for part in clusters]
     return holding
 
 
@@ -69,17 +71,19 @@ class Asked:
     def one_by_one(self, users: Collection[int]) -> QuotaSnapshot:
         self.users = set(users)
         everybody = (*self.snapshot.waiting, self.launch)
-        return replace(self.snapshot, waiting=tuple(one for one in everybody if one.user in users))
+        return replace(self.snapshot, waiting=tuple(unit for unit in everybody if unit.user in users))
 
     def answer(self) -> int | None:
-        moved = {one.user for one in self.snapshot.waiting if one.back_at or one.rank is not None or one.closed == HELD}
+        moved = {
+            unit.user for unit in self.snapshot.waiting if unit.back_at or unit.rank is not None or unit.closed == HELD
+        }
         return others_left(
             self.launch,
             batches(self.snapshot, moved),
             slots_per_user=self.snapshot.slots_per_user,
             tier_maximum=self.snapshot.tier_maximum,
             moved=moved,
-            behind={tier for one in self.snapshot.waiting if one.back_at for tier in one.tiers},
+            behind={tier for unit in self.snapshot.waiting if unit.back_at for tier in unit.tiers},
             one_by_one=self.one_by_one,
         )
 
@@ -105,8 +109,8 @@ def test_numbers_agree_with_admission_whatever_the_gate_closes(
 ) -> None:
     """Operators have moved and held some units, and the gate is closed to all of some users, as to those of a project."""
     waiting = tuple(
-        replace(one, closed=one.closed or CLOSED) if one.user in closed_users and one.rank is None else one
-        for one in snapshot.waiting
+        replace(unit, closed=unit.closed or CLOSED) if unit.user in closed_users and unit.rank is None else unit
+        for unit in snapshot.waiting
     )
     launch = replace(data.draw(units(4)), closed=CLOSED if is_launch_closed else None)
     asked = Asked(replace(snapshot, waiting=waiting), launch)
@@ -343,7 +347,7 @@ def test_the_limit_refuses_as_a_decision_on_all_would(
             HardwareTier.objects.update_or_create(
                 id=id, defaults={"name": id, "node_pool": "p", "cores": "1", "memory": "1Gi", "maximum_simultaneous": maxima.get(id)}
             )  # fmt: skip
-        stored = [row for at, one in enumerate(entries) for row in one.rows(f"e{at}", people, shop)]
+        stored = [row for at, entry in enumerate(entries) for row in entry.rows(f"e{at}", people, shop)]
         if is_used_up:
             other = Project.objects.start(id="other", name="Other", owner=people[1])
             ProjectBudget.objects.create(project=other, amount=1)

@@ -28,13 +28,13 @@ def moved_snapshots(draw: st.DrawFn) -> QuotaSnapshot:
     """Any queue of which an operator has moved or held some units."""
     snapshot = draw(snapshots())
 
-    def moved(one: QueuedUnit) -> QueuedUnit:
+    def moved(unit: QueuedUnit) -> QueuedUnit:
         how = draw(st.sampled_from(["", "", "front", "back", "hold"]))
         if how == "front":
-            return replace(one, rank=draw(st.integers(1, 5)))
+            return replace(unit, rank=draw(st.integers(1, 5)))
         if how == "back":
-            return replace(one, back_at=one.requested_at + timedelta(seconds=draw(st.integers(0, 9))))
-        return replace(one, closed=held("mara", "")) if how == "hold" else one
+            return replace(unit, back_at=unit.requested_at + timedelta(seconds=draw(st.integers(0, 9))))
+        return replace(unit, closed=held("mara", "")) if how == "hold" else unit
 
     return replace(snapshot, waiting=tuple(map(moved, snapshot.waiting)))
 
@@ -42,7 +42,7 @@ def moved_snapshots(draw: st.DrawFn) -> QuotaSnapshot:
 @given(moved_snapshots())
 def test_unit_is_never_lost_nor_admitted_beyond_a_cap(snapshot: QuotaSnapshot) -> None:
     decisions, held = admit(snapshot), Held(snapshot)
-    units = {one.execution_id: one for one in snapshot.waiting}
+    units = {unit.execution_id: unit for unit in snapshot.waiting}
     assert len(set(decisions.admitted)) == len(decisions.admitted)
     assert set(decisions.admitted) ^ decisions.refused.keys() == units.keys()
     for id in decisions.admitted:
@@ -54,15 +54,15 @@ def test_unit_is_never_lost_nor_admitted_beyond_a_cap(snapshot: QuotaSnapshot) -
 @given(moved_snapshots())
 def test_held_unit_never_starts_and_names_its_holder(snapshot: QuotaSnapshot) -> None:
     decisions = admit(snapshot)
-    for one in snapshot.waiting:
-        if one.closed:
-            assert decisions.refused[one.execution_id].code == "held"
-            assert "Held by mara." in decisions.refused[one.execution_id].words(OWNER)
+    for unit in snapshot.waiting:
+        if unit.closed:
+            assert decisions.refused[unit.execution_id].code == "held"
+            assert "Held by mara." in decisions.refused[unit.execution_id].words(OWNER)
 
 
 @given(moved_snapshots())
 def test_holding_a_unit_equals_its_absence_for_others(snapshot: QuotaSnapshot) -> None:
-    without = replace(snapshot, waiting=tuple(one for one in snapshot.waiting if not one.closed))
+    without = replace(snapshot, waiting=tuple(unit for unit in snapshot.waiting if not unit.closed))
     assert admit(snapshot).admitted == admit(without).admitted
 
 
@@ -77,11 +77,11 @@ def test_order_does_not_depend_on_order_of_rows(snapshot: QuotaSnapshot, random:
 
 @given(moved_snapshots())
 def test_order_has_all_startable_units_with_the_front_first(snapshot: QuotaSnapshot) -> None:
-    units = {one.execution_id: one for one in snapshot.waiting if not one.closed}
-    found = order(snapshot)
-    assert sorted(found) == sorted(units)
-    ranks = [units[id].rank for id in found if units[id].rank is not None]
-    assert [units[id].rank for id in found[: len(ranks)]] == ranks == sorted(ranks, key=lambda rank: rank or 0)
+    units = {unit.execution_id: unit for unit in snapshot.waiting if not unit.closed}
+    ids = order(snapshot)
+    assert sorted(ids) == sorted(units)
+    ranks = [units[id].rank for id in ids if units[id].rank is not None]
+    assert [units[id].rank for id in ids[: len(ranks)]] == ranks == sorted(ranks, key=lambda rank: rank or 0)
 
 
 def test_unit_moved_back_lets_only_earlier_ones_pass() -> None:
@@ -99,8 +99,8 @@ def test_unit_moved_back_is_not_passed_by_newer_ones() -> None:
         return QueuedUnit(user, NOW + timedelta(minutes=minute), (Part(id, "job", (tier,)),), back_at=back_at)
 
     waiting = (unit(1, "old", "full", 0), unit(2, "moved", "free", 1, back=2), unit(3, "newer", "free", 500))
-    look = QuotaSnapshot(waiting, (Holding(9, "full", 1, 1),), 25, {"free": 1, "full": 1})
-    assert admit(look).admitted == ("moved",)
+    snapshot = QuotaSnapshot(waiting, (Holding(9, "full", 1, 1),), 25, {"free": 1, "full": 1})
+    assert admit(snapshot).admitted == ("moved",)
 
 
 # --- In the database ---
@@ -141,7 +141,7 @@ def test_a_held_execution_starts_only_when_it_is_released(shop: Shop) -> None:
     assert not QueueOrder.objects.exists()
     reasons = LifecycleEntry.objects.filter(execution=waits).values_list("reason", "actor")
     assert {("HeldInQueue", "olga-operator"), ("ReleasedInQueue", "olga-operator")} <= set(reasons)
-    assert [one.actor_name for one in AuditEntry.objects.filter(object_id=waits.pk)] == [
+    assert [entry.actor_name for entry in AuditEntry.objects.filter(object_id=waits.pk)] == [
         "olga-operator",
         "olga-operator",
     ]
@@ -209,7 +209,7 @@ def test_cluster_is_moved_with_its_workspace(shop: Shop) -> None:
     shop.launch(title="A")
     workspace, cluster = shop.launch_with_cluster(after=1)
     ordering.move(cluster.pk, "front", by=shop.people.operator, now=NOW)
-    assert [one.pk for one in QueueOrder.objects.all()] == [workspace.pk]
+    assert [order.pk for order in QueueOrder.objects.all()] == [workspace.pk]
     assert standing()[0] == workspace.title
 
 
@@ -233,4 +233,4 @@ def test_workspace_and_its_cluster_are_held_once(shop: Shop) -> None:
     workspace, cluster = shop.launch_with_cluster()
     ids = [cluster.pk, workspace.pk]
     assert ordering.hold_several(ids, by=shop.people.operator, reason="", now=NOW) == 1
-    assert [one.pk for one in QueueOrder.objects.all()] == [workspace.pk]
+    assert [order.pk for order in QueueOrder.objects.all()] == [workspace.pk]

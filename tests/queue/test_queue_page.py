@@ -21,12 +21,12 @@ from tests.support.golden import assert_golden
 @pytest.fixture
 def two(people: People, runtime: Runtime) -> dict[str, str]:
     """One that the owner waits for, and one of a stranger, by title."""
-    one = make_execution(people.owner, make_project(people.owner, people.teammate), state=State.QUEUED, title="Ours")
-    other = make_execution(
+    ours = make_execution(people.owner, make_project(people.owner, people.teammate), state=State.QUEUED, title="Ours")
+    theirs = make_execution(
         people.stranger, make_project(people.stranger, id="other"), state=State.QUEUED, title="Theirs"
     )
     read_executions(runtime)
-    return {"Ours": one.pk, "Theirs": other.pk}
+    return {"Ours": ours.pk, "Theirs": theirs.pk}
 
 
 def test_people_see_their_own_position_and_operators_see_all(two: dict[str, str], people: People) -> None:
@@ -68,14 +68,14 @@ def test_execution_admitted_meanwhile_is_left_alone_with_message(two: dict[str, 
 @pytest.mark.parametrize("page", ["/queue/", "/executions/", "/executions/{id}/"])
 def test_only_the_owner_reads_of_what_you_use(page: str, people: People, runtime: Runtime) -> None:
     project = make_project(people.owner, people.teammate)
-    said = "You use 25 of 25 slots; this starts by itself when one is free. Position 1."
+    sentence = "You use 25 of 25 slots; this starts by itself when one is free. Position 1."
     values = {"held": 25, "most": 25, "slots": 1, "parts": [["workspace", 1]], "position": 1}
     row = make_execution(
         people.owner, project, state=State.QUEUED, reason="over_user_slots", reason_values=values, message=""
     )
     read_executions(runtime)
     path = page.format(id=row.pk)
-    assert said in client_of(people.owner).get(path).text
+    assert sentence in client_of(people.owner).get(path).text
     assert "You use" not in client_of(people.operator).get(f"/queue/{row.pk}/").text
     for other in (people.teammate, people.operator, people.admin):
         text = client_of(other).get(path).text
@@ -84,15 +84,15 @@ def test_only_the_owner_reads_of_what_you_use(page: str, people: People, runtime
 
 
 def test_an_expected_wait_is_said_in_few_words() -> None:
-    def said(*values: float | None, passed: float = 0) -> str:
+    def sentence_of(*values: float | None, passed: float = 0) -> str:
         line = wait_line(WaitEstimate(*values), passed)  # type: ignore[arg-type]
         assert line is not None
         return line.sentence
 
-    assert said(250, 118, 545) == "Expected to start in about 4 min (2 min to 9 min)."
-    assert said(42, 20, 59, passed=10) == "Expected to start in about 30 s (10 s to 50 s)."
-    assert said(250, 118, None) == "Expected to start in about 4 min (at least 2 min)."
-    assert said(5, 1, 9, passed=60) == "Expected any moment."
+    assert sentence_of(250, 118, 545) == "Expected to start in about 4 min (2 min to 9 min)."
+    assert sentence_of(42, 20, 59, passed=10) == "Expected to start in about 30 s (10 s to 50 s)."
+    assert sentence_of(250, 118, None) == "Expected to start in about 4 min (at least 2 min)."
+    assert sentence_of(5, 1, 9, passed=60) == "Expected any moment."
     unknown = WaitEstimate(None, why="Not known yet: too few launches like this one have started.")
     shown = wait_line(unknown, 0)
     assert shown is not None
@@ -118,6 +118,6 @@ def test_the_queue_looks_as_stored() -> None:
         queue_row(held, None, 0.0, viewer_id=9, may_order=True),
     ]
     page = queue_fragments(rows, count=4, hidden=2, accuracy="9 of the last 10 expected waits were right.")
-    nothing = [one for hidden in (0, 2) for one in queue_fragments([], count=0, hidden=hidden, accuracy="")]
+    nothing = [fragment for hidden in (0, 2) for fragment in queue_fragments([], count=0, hidden=hidden, accuracy="")]
     now = MOMENT + timedelta(minutes=5)
-    assert_golden("queue", "\n".join(render_fragment(one, now=now) for one in (*page, *nothing)))
+    assert_golden("queue", "\n".join(render_fragment(fragment, now=now) for fragment in (*page, *nothing)))

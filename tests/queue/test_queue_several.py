@@ -56,8 +56,8 @@ def test_operator_holds_several_with_a_recorded_reason(people: People, waiting: 
     assert "They do not start until an operator releases them, and others go ahead of them." in page
     assert "It no longer waits." in page and "Reason, which each owner reads" in page
     assert held() == set()
-    said = do(people.operator, HOLD, waiting, reason="The licence server is down")
-    assert "3 executions held. 1 was left alone" in said
+    answer = do(people.operator, HOLD, waiting, reason="The licence server is down")
+    assert "3 executions held. 1 was left alone" in answer
     assert held() == {"mine <b>", "team-mate's", "far"}
     assert set(QueueOrder.objects.values_list("held_reason", flat=True)) == {"The licence server is down"}
     entries = AuditEntry.objects.filter(object_type="execution", actor=people.operator)
@@ -65,8 +65,8 @@ def test_operator_holds_several_with_a_recorded_reason(people: People, waiting: 
 
 
 def test_held_executions_are_released_together_and_others_named(people: People, waiting: Waiting) -> None:
-    one = {"far": waiting["far"]}
-    do(people.operator, HOLD, one, reason="r")
+    chosen = {"far": waiting["far"]}
+    do(people.operator, HOLD, chosen, reason="r")
     again = ask(people.operator, HOLD, waiting)
     assert "Hold 2 executions?" in again and "It is held already." in again
     page = ask(people.operator, RELEASE, waiting)
@@ -100,10 +100,10 @@ def test_cluster_that_waits_with_its_workspace_ends_with_it(people: People, runt
     workspace = make_execution(people.owner, project, title="notebook", state=State.QUEUED)
     cluster = make_cluster(people.owner, project, title="workers", state=State.QUEUED)
     Execution.objects.filter(pk=cluster.pk).update(attached_to=workspace.pk)
-    one = {"notebook": workspace.pk}
-    assert "Its cluster workers ends too." in ask(people.owner, CANCEL, one)
-    assert "Its cluster workers ends too." not in ask(people.operator, HOLD, one)
-    do(people.owner, CANCEL, one)
+    chosen = {"notebook": workspace.pk}
+    assert "Its cluster workers ends too." in ask(people.owner, CANCEL, chosen)
+    assert "Its cluster workers ends too." not in ask(people.operator, HOLD, chosen)
+    do(people.owner, CANCEL, chosen)
     assert ended() == {"notebook", "workers"}
 
 

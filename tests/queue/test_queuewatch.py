@@ -1,8 +1,7 @@
 """Whoever chose it is told that a queued execution is next or starts soon: little, and once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -16,18 +15,17 @@ from grid.queue.ordering import hold
 from grid.queue.queuewatch import QueuedLaunch, news_of, tell_queue
 from grid.queue.wait_estimate.inputs import WaitEstimate
 from tests.queue.test_at_once import at_once
-from tests.support.database import database_on_file
 from tests.support.shop import NOW, Shop
 
 MINUTE = timedelta(minutes=1)
 
 
-def queued(id: str = "a", owner: int = 1, *, waited: timedelta = 5 * MINUTE, **told: bool) -> QueuedLaunch:
-    return QueuedLaunch(id, owner, NOW - waited, **told)
+def queued(id: str = "a", owner: int = 1, *, waited: timedelta = 5 * MINUTE, **sent: bool) -> QueuedLaunch:
+    return QueuedLaunch(id, owner, NOW - waited, **sent)
 
 
 def sentences(*launches: QueuedLaunch, **expected: WaitEstimate) -> dict[str, str]:
-    return {one.id: one.sentence for one in news_of(launches, expected, NOW)}
+    return {news.id: news.sentence for news in news_of(launches, expected, NOW)}
 
 
 def test_next_execution_is_told_with_the_known_time() -> None:
@@ -72,12 +70,12 @@ def choose(user: User, *, in_page: bool = True) -> None:
     )
 
 
-def told() -> list[str]:
+def notified() -> list[str]:
     rows = Notification.objects.filter(event="queue_position").order_by("pk")
     return list(rows.values_list("user__username", flat=True))
 
 
-def look(minutes: int = 5) -> int:
+def tell_due(minutes: int = 5) -> int:
     return tell_queue(LOCAL, now=NOW + minutes * MINUTE)
 
 
@@ -86,21 +84,21 @@ def test_owner_without_the_choice_is_not_told(shop: Shop) -> None:
     shop.launch()
     choose(shop.people.owner, in_page=False)
     with CaptureQueriesContext(connection) as queries:
-        assert look() == 0
+        assert tell_due() == 0
     assert len(queries) == 1
-    assert told() == []
+    assert notified() == []
 
 
 @pytest.mark.django_db
 def test_owner_is_told_once_despite_repeated_looks(shop: Shop) -> None:
     first, second = shop.launch(title="First"), shop.launch(title="Second", after=1)
     choose(shop.people.owner)
-    assert [look(minutes) for minutes in (1, 2, 3, 30)] == [0, 1, 0, 0]
+    assert [tell_due(minutes) for minutes in (1, 2, 3, 30)] == [0, 1, 0, 0]
     notification = Notification.objects.get()
     assert (notification.title, notification.path) == ("First", f"/executions/{first.pk}/")
     assert notification.sentence == "It is next in the queue."
     request_stop(first, by="alice", now=NOW)
-    assert look(31) == 1
+    assert tell_due(31) == 1
     assert Notification.objects.filter(execution=second).exists()
 
 
@@ -109,7 +107,7 @@ def test_held_one_is_passed_over(shop: Shop) -> None:
     kept, free = shop.launch(), shop.launch(after=1)
     choose(shop.people.owner)
     hold(kept.pk, by=shop.people.operator, reason="Maintenance", now=NOW)
-    look()
+    tell_due()
     assert list(Notification.objects.filter(event="queue_position").values_list("execution", flat=True)) == [free.pk]
 
 
@@ -117,26 +115,20 @@ def test_held_one_is_passed_over(shop: Shop) -> None:
 def test_cluster_and_retry_are_not_told_by_themselves(shop: Shop) -> None:
     choose(shop.people.owner)
     workspace, _ = shop.launch_with_cluster()
-    look()
+    tell_due()
     assert list(Notification.objects.values_list("execution", flat=True)) == [workspace.pk]
     request_stop(workspace, by="alice", now=NOW)
     shop.launch(kind="job", environment=shop.job, job=JobSettings(command="python train.py"))
     assert Job.objects.count() == JobRun.objects.count() == 1
     Execution.objects.filter(run__isnull=False).update(attempt=2)
-    assert look() == 0
+    assert tell_due() == 0
     Execution.objects.filter(run__isnull=False).update(attempt=1)
-    assert look() == 1
-
-
-@pytest.fixture
-def on_file(transactional_db: None, shop: Shop, tmp_path: Path) -> Iterator[Shop]:
-    with database_on_file(tmp_path / "grid.sqlite3"):
-        yield shop
+    assert tell_due() == 1
 
 
 def test_two_controllers_tell_it_once(on_file: Shop) -> None:
     on_file.launch()
     choose(on_file.people.owner)
-    looking: list[Callable[[], object]] = [look] * 3
+    looking: list[Callable[[], object]] = [tell_due] * 3
     at_once(*looking)
-    assert told() == ["alice"]
+    assert notified() == ["alice"]

@@ -45,18 +45,18 @@ def rooms(draw: st.DrawFn) -> RoomFacts:
 
 def by_the_second(facts: RoomFacts, rest: dict[str, int], holds: dict[str, int]) -> dict[str, float]:
     """The same in the simplest way: in each second, end what ends, then go through the whole line, and through all nodes for each."""
-    there = [
-        (min(float(rest.get(one.execution, inf)) if one.execution else inf, one.ends_within), one.node, one.requests)
-        for one in facts.occupants
-    ]
-    line = sorted(facts.seekers, key=lambda one: one.rank)
+    there = []
+    for occupant in facts.occupants:
+        usual = float(rest.get(occupant.execution, inf)) if occupant.execution else inf
+        there.append((min(usual, occupant.ends_within), occupant.node, occupant.requests))
+    line = sorted(facts.seekers, key=lambda seeker: seeker.rank)
     size = {node: dict(free) for node, free in facts.free.items()}
     for _, node, requests in there:
         for name, amount in requests.items():
             size[node][name] += amount
     placed: dict[str, dict[str, float]] = {}
     for second in range(LAST):
-        there = [one for one in there if one[0] > second]
+        there = [held for held in there if held[0] > second]
         for seeker in list(line):
             rooms = []
             for node in sorted(seeker.nodes):
@@ -86,21 +86,21 @@ def by_the_second(facts: RoomFacts, rest: dict[str, int], holds: dict[str, int])
 def test_waits_equal_those_of_a_scheduler_by_the_second(
     facts: RoomFacts, rest: dict[str, int], holds: dict[str, int]
 ) -> None:
-    found = room_waits(
+    waits = room_waits(
         facts,
         {id: float(seconds) for id, seconds in rest.items()},
         {id: float(seconds) for id, seconds in holds.items()},
     )
-    assert found == by_the_second(facts, rest, holds)
+    assert waits == by_the_second(facts, rest, holds)
 
 
 @given(rooms(), lives)
 def test_room_given_never_exceeds_what_all_ends_free(facts: RoomFacts, rest: dict[str, int]) -> None:
-    found, ended = room_waits(facts, {id: float(seconds) for id, seconds in rest.items()}, {}), facts.when_ended()
-    for id in found:
-        for part in {one.part for one in facts.seekers if one.execution == id} - {""}:
-            able = [one for one in facts.seekers if (one.execution, one.part) == (id, part)]
-            assert any(fits(one.requests, ended[node]) for one in able for node in one.nodes)
+    waits, ended = room_waits(facts, {id: float(seconds) for id, seconds in rest.items()}, {}), facts.when_ended()
+    for id in waits:
+        for part in {seeker.part for seeker in facts.seekers if seeker.execution == id} - {""}:
+            able = [seeker for seeker in facts.seekers if (seeker.execution, seeker.part) == (id, part)]
+            assert any(fits(seeker.requests, ended[node]) for seeker in able for node in seeker.nodes)
 
 
 def seeker(name: str, cpu: int, *, priority: int = 0, created: float = 0.0) -> RoomSeeker:

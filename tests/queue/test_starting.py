@@ -38,7 +38,7 @@ def estimate(
     others: tuple[Work, ...] = (),
     age: float = 0.0,
 ) -> WaitEstimate:
-    works = {one.id: one for one in (work("w", age=age, starting=True), *others)}
+    works = {other.id: other for other in (work("w", age=age, starting=True), *others)}
     known = {KEY: always(90.0), UNPULLED: always(12.0), WHOLE: always(30.0)} if starts is None else starts
     snapshot = QuotaSnapshot((), (), 9, {})
     return estimates(WaitFacts(snapshot, works, lives or {}, known, paces or {}, sizes or {}, observed))["w"]
@@ -51,57 +51,45 @@ def on_node(seconds: float, **more: float | bool | None) -> Observed:
     return Observed(on_node={"w": OnNode("lab:1", seconds, **more)})  # type: ignore[arg-type]
 
 
-def test_missing_image_is_pulled_at_the_pace_of_pool() -> None:
-    found = estimate(on_node(5.0, has_image=False, size=SIZE), paces={"default": always(SLOW)})
-    assert found.expected == 40 + 12 - 5
-    assert found.why == (
-        "Its image of 1.9 GiB is pulled, usually in about 40 seconds here; launches like this one then start within 12 seconds."
-    )
-
-
-def test_finished_part_of_a_pull_is_not_counted_again() -> None:
-    observed = on_node(25.0, pulling=20.0, has_image=False, size=SIZE)
-    found = estimate(observed, paces={"default": always(SLOW)})
-    assert found.expected == 40 - 20 + 12 - 5
-
-
-def test_an_image_that_is_there_is_not_pulled() -> None:
-    found = estimate(on_node(3.0, has_image=True, size=SIZE), paces={"default": always(SLOW)})
-    assert (found.expected, found.why) == (9, "Launches that have their image usually start within 12 seconds.")
-
-
-def test_unknown_size_is_that_of_the_last_pull() -> None:
-    found = estimate(on_node(0.0, has_image=False), paces={"default": always(SLOW)}, sizes={"lab:1": SIZE})
-    assert found.expected == 52
+PULLED = "Its image of 1.9 GiB is pulled, usually in about 40 seconds here; launches like this one then start within 12 seconds."
 
 
 @pytest.mark.parametrize(
-    "observed", [on_node(5.0, has_image=None, size=SIZE), on_node(5.0, has_image=False), on_node(5.0)]
+    ("observed", "expected", "why"),
+    [
+        (on_node(5.0, has_image=False, size=SIZE), 40 + 12 - 5, PULLED),
+        (on_node(25.0, pulling=20.0, has_image=False, size=SIZE), 40 - 20 + 12 - 5, PULLED),
+        (on_node(3.0, has_image=True, size=SIZE), 9, "Launches that have their image usually start within 12 seconds."),
+        *(
+            (observed, 25, "Launches like this one that have a node usually start within 30 seconds.")
+            for observed in (on_node(5.0, has_image=None, size=SIZE), on_node(5.0, has_image=False), on_node(5.0))
+        ),
+        (
+            on_node(90.0, pulling=60.0, has_image=False, size=SIZE),
+            None,
+            "Not known: pulling its image takes longer than nearly all pulls here took.",
+        ),
+        (
+            on_node(50.0, has_image=True),
+            None,
+            "Not known: starting takes longer than nearly all launches like this one took.",
+        ),
+    ],
+    ids=["pull", "pull under way", "there", "not known", "unknown size", "no facts", "long pull", "long start"],
 )
-def test_starts_on_nodes_are_used_without_image_facts(observed: Observed) -> None:
-    found = estimate(observed, paces={"default": always(SLOW)})
-    assert (found.expected, found.why) == (
-        25,
-        "Launches like this one that have a node usually start within 30 seconds.",
-    )
+def test_start_on_a_node_depends_on_its_image(observed: Observed, expected: float | None, why: str) -> None:
+    estimated = estimate(observed, paces={"default": always(SLOW)})
+    assert (estimated.expected, estimated.why) == (expected, why)
+
+
+def test_unknown_size_is_that_of_the_last_pull() -> None:
+    estimated = estimate(on_node(0.0, has_image=False), paces={"default": always(SLOW)}, sizes={"lab:1": SIZE})
+    assert estimated.expected == 52
 
 
 def test_whole_starts_are_used_without_pace_or_node_starts() -> None:
-    found = estimate(on_node(5.0, has_image=False, size=SIZE), starts={KEY: always(90.0)}, age=8.0)
-    assert found.expected == 82
-
-
-def test_pull_longer_than_all_others_has_no_known_end() -> None:
-    found = estimate(on_node(90.0, pulling=60.0, has_image=False, size=SIZE), paces={"default": always(SLOW)})
-    assert (found.expected, found.why) == (
-        None,
-        "Not known: pulling its image takes longer than nearly all pulls here took.",
-    )
-
-
-def test_start_longer_than_all_others_has_no_known_end() -> None:
-    found = estimate(on_node(50.0, has_image=True))
-    assert found.why == "Not known: starting takes longer than nearly all launches like this one took."
+    estimated = estimate(on_node(5.0, has_image=False, size=SIZE), starts={KEY: always(90.0)}, age=8.0)
+    assert estimated.expected == 82
 
 
 # --- Waiting for room ---
@@ -117,28 +105,28 @@ def crowded(*occupants: Occupant, before: int = 0) -> Observed:
 
 
 def test_room_is_free_when_what_holds_it_usually_ends() -> None:
-    found = estimate(
+    estimated = estimate(
         crowded(Occupant("r", "a", {"cpu": 1})), lives={LIFE: always(600.0)}, others=(work("r", age=100.0),)
     )
-    assert found.expected == 500 + 30
-    assert found.why == (
+    assert estimated.expected == 500 + 30
+    assert estimated.why == (
         "Room for it is usually free after another 8 minutes; launches like this one then start within 30 seconds."
     )
 
 
 def test_earlier_pods_take_the_room_first() -> None:
-    found = estimate(
+    estimated = estimate(
         crowded(Occupant("r", "a", {"cpu": 1}), before=1),
         lives={LIFE: always(600.0)},
         others=(work("r", age=100.0), work("b0", starting=True)),
     )
-    assert found.expected == 500 + 600 + 30
-    assert found.why.startswith("1 pod before it. Room for it is usually free after another 18 minutes;")
+    assert estimated.expected == 500 + 600 + 30
+    assert estimated.why.startswith("1 pod before it. Room for it is usually free after another 18 minutes;")
 
 
 def test_deadline_is_known_without_a_usual_length() -> None:
-    found = estimate(crowded(Occupant("r", "a", {"cpu": 1}, ends_within=240.0)), others=(work("r"),))
-    assert found.expected == 240 + 30
+    estimated = estimate(crowded(Occupant("r", "a", {"cpu": 1}, ends_within=240.0)), others=(work("r"),))
+    assert estimated.expected == 240 + 30
 
 
 @pytest.mark.parametrize(
@@ -167,5 +155,5 @@ def test_deadline_is_known_without_a_usual_length() -> None:
 def test_unknown_facts_of_the_nodes_are_said(
     occupant: Occupant, age: float, lives: Mapping[Key, SurvivalCurve], why: str
 ) -> None:
-    found = estimate(crowded(occupant), lives=lives, others=(work("r", age=age),))
-    assert (found.expected, found.why) == (None, why)
+    estimated = estimate(crowded(occupant), lives=lives, others=(work("r", age=age),))
+    assert (estimated.expected, estimated.why) == (None, why)

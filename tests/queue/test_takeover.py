@@ -30,13 +30,13 @@ def take_over(shop: Shop, minutes: int = 60) -> QueueTakeover:
 def test_takeover_starts_only_what_was_put_in_front(snapshot: QuotaSnapshot) -> None:
     facts = GateFacts(takeover=taken_over("mara", NOW + HOUR, "A node burns"))
 
-    def in_taken_over_queue(one: QueuedUnit) -> QueuedUnit:
-        candidate = Candidate(one.user, "churn", one.closed, is_in_front=one.rank is not None)
-        return replace(one, closed=why_not_start(facts, candidate))
+    def in_taken_over_queue(unit: QueuedUnit) -> QueuedUnit:
+        candidate = Candidate(unit.user, "churn", unit.closed, is_in_front=unit.rank is not None)
+        return replace(unit, closed=why_not_start(facts, candidate))
 
     by_hand = replace(snapshot, waiting=tuple(map(in_taken_over_queue, snapshot.waiting)))
     decisions = admit(by_hand)
-    units = {one.execution_id: one for one in snapshot.waiting}
+    units = {unit.execution_id: unit for unit in snapshot.waiting}
     assert all(units[id].rank is not None for id in decisions.admitted)
     for id, refused in decisions.refused.items():
         if units[id].rank is None and units[id].closed is None:
@@ -44,7 +44,7 @@ def test_takeover_starts_only_what_was_put_in_front(snapshot: QuotaSnapshot) -> 
             assert refused.words(OWNER).startswith(
                 "mara decides by hand what starts, until 4 March, 10:00 UTC: A node burns. "
             )
-    front = tuple(one for one in snapshot.waiting if one.rank is not None)
+    front = tuple(unit for unit in snapshot.waiting if unit.rank is not None)
     assert decisions.admitted == admit(replace(snapshot, waiting=front)).admitted
 
 
@@ -86,7 +86,7 @@ def test_takeover_has_one_operator_and_anybody_ends_it(shop: Shop) -> None:
     assert takeover.last_end(NOW + HOUR) == NOW + timedelta(minutes=5)
     takeover.take_over(by=shop.people.admin, minutes=15, reason="Mine", now=NOW + timedelta(minutes=6))
     assert takeover.current_takeover(NOW + timedelta(minutes=21)) is None
-    assert [sorted(one.changes) for one in AuditEntry.objects.order_by("pk")] == [
+    assert [sorted(entry.changes) for entry in AuditEntry.objects.order_by("pk")] == [
         ["reason", "taken over"],
         ["given back"],
         ["reason", "taken over"],

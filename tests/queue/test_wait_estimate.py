@@ -47,15 +47,15 @@ def test_few_or_too_short_ones_say_nothing() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.booleans()), max_size=30), st.floats(0, 1e6))
 def test_a_larger_share_never_ends_sooner(durations: list[tuple[float, bool]], age: float) -> None:
-    found = [SurvivalCurve(durations).remaining(share / 10, age) for share in range(1, 10)]
-    assert found == sorted(found)
-    assert all(seconds >= 0 for seconds in found)
+    remaining = [SurvivalCurve(durations).remaining(share / 10, age) for share in range(1, 10)]
+    assert remaining == sorted(remaining)
+    assert all(seconds >= 0 for seconds in remaining)
 
 
 def test_the_chances_are_spread_evenly() -> None:
-    found = [chance(f"execution-{number}", run) for number in range(50) for run in range(40)]
-    assert 0 <= min(found) < 0.01 < 0.99 < max(found) <= 1
-    assert abs(sum(found) / len(found) - 0.5) < 0.02
+    chances = [chance(f"execution-{number}", run) for number in range(50) for run in range(40)]
+    assert 0 <= min(chances) < 0.01 < 0.99 < max(chances) <= 1
+    assert abs(sum(chances) / len(chances) - 0.5) < 0.02
 
 
 @given(moved_snapshots())
@@ -64,30 +64,30 @@ def test_launch_that_admission_would_take_starts_now(snapshot: QuotaSnapshot) ->
     free = QuotaSnapshot(
         snapshot.waiting, (), snapshot.slots_per_user, snapshot.tier_maximum, last_served=snapshot.last_served
     )
-    starts = Simulation(free, [], lambda one: inf).starts()
+    starts = Simulation(free, [], lambda unit: inf).starts()
     admitted = admit(free).admitted
-    if len({one.tiers for one in snapshot.waiting}) <= 1 and all(one.slots == 1 for one in snapshot.waiting):
+    if len({unit.tiers for unit in snapshot.waiting}) <= 1 and all(unit.slots == 1 for unit in snapshot.waiting):
         assert set(starts) == set(admitted)
     assert all(seconds == 0 for seconds in starts.values())
-    assert not {one.execution_id for one in snapshot.waiting if one.closed} & starts.keys()
+    assert not {unit.execution_id for unit in snapshot.waiting if unit.closed} & starts.keys()
 
 
 @given(moved_snapshots())
 def test_all_that_may_start_does_once_everything_has_ended(snapshot: QuotaSnapshot) -> None:
-    starts = Simulation(snapshot, [(5.0, Holder(1, ("small",), 2))], lambda one: 10.0).starts()
+    starts = Simulation(snapshot, [(5.0, Holder(1, ("small",), 2))], lambda unit: 10.0).starts()
     possible = {
-        one.execution_id
-        for one in snapshot.waiting
-        if not one.closed
-        and one.slots <= snapshot.slots_per_user
-        and all(one.tiers.count(tier) <= snapshot.tier_maximum.get(tier, 99) for tier in one.tiers)
+        unit.execution_id
+        for unit in snapshot.waiting
+        if not unit.closed
+        and unit.slots <= snapshot.slots_per_user
+        and all(unit.tiers.count(tier) <= snapshot.tier_maximum.get(tier, 99) for tier in unit.tiers)
     }
     assert set(starts) == possible
 
 
 def test_queue_before_a_single_place_is_served_in_sequence() -> None:
     queue = QuotaSnapshot(tuple(waiting(name, after=place) for place, name in enumerate("abc")), (), 9, {"small": 1})
-    starts = Simulation(queue, [(30.0, Holder(2, ("small",), 1))], lambda one: 100.0).starts()
+    starts = Simulation(queue, [(30.0, Holder(2, ("small",), 1))], lambda unit: 100.0).starts()
     assert starts == {"a": 30, "b": 130, "c": 230}
 
 
@@ -97,8 +97,8 @@ def test_queue_before_a_single_place_is_served_in_sequence() -> None:
 def ended(shop: Shop, count: int, *, started: float, seconds: float) -> None:
     """Executions that started and ended after so many seconds."""
     for number in range(count):
-        one = shop.launch(title=f"Ended {number}")
-        Execution.objects.filter(pk=one.pk).update(
+        launched = shop.launch(title=f"Ended {number}")
+        Execution.objects.filter(pk=launched.pk).update(
             state="stopped",
             slots_reserved_at=NOW,
             started_at=NOW + timedelta(seconds=started),
@@ -115,10 +115,10 @@ def test_wait_adds_remaining_life_and_the_usual_start(shop: Shop) -> None:
     first, second = shop.launch(), shop.launch(after=1)
     admit_waiting(LOCAL, now=NOW)
     Execution.objects.filter(pk=first.pk).update(state="running", started_at=NOW + timedelta(seconds=20))
-    found = estimates(read_facts(LOCAL, NOW + timedelta(seconds=100)))[second.pk]
-    assert found.expected == 500 + 20
-    assert found.position == 1
-    assert found.why == (
+    estimate = estimates(read_facts(LOCAL, NOW + timedelta(seconds=100)))[second.pk]
+    assert estimate.expected == 500 + 20
+    assert estimate.position == 1
+    assert estimate.why == (
         "Its owner's executions usually end after another 8 minutes; launches like this one usually start within 20 seconds."
     )
 
@@ -176,9 +176,9 @@ def test_launch_on_a_new_node_is_compared_with_such(
     first = shop.launch()
     admit_waiting(LOCAL, now=NOW)
     known = {} if needs_node is None else {first.pk: needs_node}
-    found = estimates(read_facts(LOCAL, NOW, observed=Observed(known)))[first.pk]
-    assert found.expected == seconds
-    assert found.why == why
+    estimate = estimates(read_facts(LOCAL, NOW, observed=Observed(known)))[first.pk]
+    assert estimate.expected == seconds
+    assert estimate.why == why
 
 
 @pytest.mark.django_db
@@ -186,18 +186,18 @@ def test_without_history_nothing_is_claimed(shop: Shop) -> None:
     ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
     first, second = shop.launch(), shop.launch(after=1)
     admit_waiting(LOCAL, now=NOW)
-    found = estimates(read_facts(LOCAL, NOW))
-    assert found[first.pk].expected is None
-    assert found[first.pk].why == "Not known yet: too few launches like this one have started."
-    assert found[second.pk].expected is None
-    assert found[second.pk].why == "Not known yet: too few executions like those that hold the slots have ended."
+    expected = estimates(read_facts(LOCAL, NOW))
+    assert expected[first.pk].expected is None
+    assert expected[first.pk].why == "Not known yet: too few launches like this one have started."
+    assert expected[second.pk].expected is None
+    assert expected[second.pk].why == "Not known yet: too few executions like those that hold the slots have ended."
 
 
 def test_launch_forbidden_by_limits_does_not_wait_for_others(shop: Shop) -> None:
     ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="0")
-    one = shop.launch()
+    launched = shop.launch()
     admit_waiting(LOCAL, now=NOW)
-    refusal = estimates(read_facts(LOCAL, NOW))[one.pk].refusal
+    refusal = estimates(read_facts(LOCAL, NOW))[launched.pk].refusal
     assert refusal is not None
     assert "switched off" in sentence_of(refusal, OWNER)
 
@@ -205,15 +205,15 @@ def test_launch_forbidden_by_limits_does_not_wait_for_others(shop: Shop) -> None
 @pytest.mark.django_db
 def test_prediction_is_stored_once_and_then_its_outcome(shop: Shop) -> None:
     ended(shop, 10, started=20, seconds=600)
-    one = shop.launch()
+    launched = shop.launch()
     assert [keep_predictions(LOCAL, Observed(), now=NOW) for _ in range(2)] == [1, 0]
     admit_waiting(LOCAL, now=NOW)
     assert keep_predictions(LOCAL, Observed(), now=NOW) == 0, "whether it needs a node is not known yet"
-    assert keep_predictions(LOCAL, Observed({one.pk: False}), now=NOW) == 1
-    Execution.objects.filter(pk=one.pk).update(state="running", started_at=NOW + timedelta(seconds=21))
+    assert keep_predictions(LOCAL, Observed({launched.pk: False}), now=NOW) == 1
+    Execution.objects.filter(pk=launched.pk).update(state="running", started_at=NOW + timedelta(seconds=21))
     keep_predictions(LOCAL, Observed(), now=NOW + timedelta(seconds=30))
-    found = WaitPrediction.objects.order_by("stage").values_list("stage", "expected", "actual")
-    assert list(found) == [("admitted", 20, 21), ("queued", 20, 21)]
+    outcomes = WaitPrediction.objects.order_by("stage").values_list("stage", "expected", "actual")
+    assert list(outcomes) == [("admitted", 20, 21), ("queued", 20, 21)]
     assert read_accuracy() == {"admitted": Accuracy(1, 1), "queued": Accuracy(1, 1)}
 
 
@@ -223,8 +223,8 @@ def test_predictions_of_new_nodes_match_those_on_pages(shop: Shop) -> None:
     admitted = [shop.launch(), shop.launch(after=1)]
     admit_waiting(LOCAL, now=NOW)
     keep_predictions(LOCAL, Observed({admitted[0].pk: True, admitted[1].pk: False}), now=NOW)
-    found = dict(WaitPrediction.objects.filter(stage="admitted").values_list("execution_id", "expected"))
-    assert found == {admitted[0].pk: 200, admitted[1].pk: 20}
+    predicted = dict(WaitPrediction.objects.filter(stage="admitted").values_list("execution_id", "expected"))
+    assert predicted == {admitted[0].pk: 200, admitted[1].pk: 20}
 
 
 @pytest.mark.django_db

@@ -47,10 +47,10 @@ def refused(world: World, execution: Execution) -> None:
 
 def with_a_rule_about_others(world: World, execution: Execution) -> RawObject:
     refused(world, execution)
-    found = world.pod_of(execution)
+    pod = world.pod_of(execution)
     term = {"topologyKey": "zone"}
-    found["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    return found
+    pod["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return pod
 
 
 def predicted(execution: Execution) -> dict[str, float | None]:
@@ -136,8 +136,8 @@ async def test_only_the_first_in_line_are_judged_in_portions(
     world.cluster.put(NODES, node("node-1", cpu="1500m"))
     waiting = [shop.launch(after=second) for second in range(14)]
     await world.step(controller)
-    for one in waiting:
-        refused(world, one)
+    for execution in waiting:
+        refused(world, execution)
 
     def judge(*args: Any, **options: Any) -> Outlook:
         judged.append(turns[0])
@@ -195,21 +195,21 @@ async def test_list_judges_only_older_pods_with_checkable_rules(
 @in_world
 async def test_pull_under_way_is_predicted_by_earlier_pulls(shop: Shop) -> None:
     ended_on_nodes(shop)
-    world, one = World(now=NOW), shop.launch()
+    world, execution = World(now=NOW), shop.launch()
     controller = world.controller()
     keeper = WaitKeeper(controller._context)
     await world.step(controller)
-    pod = world.pod_of(one)
+    pod = world.pod_of(execution)
     world.schedule(pod)
     pulling = event("pulling", about=pod, reason="Pulling", message="Pulling image", at=world.now)
     pulling["involvedObject"]["fieldPath"] = "spec.containers{run}"
     world.cluster.put(EVENTS, pulling)
     await world.step(controller)
-    assert Execution.objects.get(pk=one.pk).state == "preparing"
+    assert Execution.objects.get(pk=execution.pk).state == "preparing"
     world.passes(5)
     world.refresh(controller)
     await keeper.run_once()
-    assert predicted(one) == {"preparing": 15 + 10}
-    Execution.objects.filter(pk=one.pk).update(state="running", started_at=world.now + timedelta(seconds=24))
+    assert predicted(execution) == {"preparing": 15 + 10}
+    Execution.objects.filter(pk=execution.pk).update(state="running", started_at=world.now + timedelta(seconds=24))
     await keeper.run_once()
-    assert WaitPrediction.objects.get(execution=one).actual == 24
+    assert WaitPrediction.objects.get(execution=execution).actual == 24

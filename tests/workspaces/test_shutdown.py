@@ -19,7 +19,8 @@ from grid.workspaces.shutdown.rules import Look, LookOutcome, decide
 from grid.workspaces.shutdown.watch import ShutdownWatch
 from tests.controller.world import Killed, World, fresh, in_world, states_of, to_running
 from tests.notifications.test_sender import at_once as in_line
-from tests.queue.test_at_once import at_once, on_file
+from tests.queue.conftest import on_file
+from tests.queue.test_at_once import at_once
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 

@@ -47,11 +47,11 @@ class QueuePage(LivePage[None, WaitsRead | None]):
     ) -> Sequence[Fragment]:
         waiting = [row for row in runtime.executions.values() if row.state == State.QUEUED and not row.attached_to]
         seen = waiting if may_observe(viewer) else [row for row in waiting if may_see_execution(viewer, row)]
-        found = dict(facts.estimates) if facts is not None else {}
+        estimates = dict(facts.estimates) if facts is not None else {}
         passed = (now - facts.at).total_seconds() if facts is not None else 0.0
         rows = [
-            queue_row(row, found.get(row.id), passed, viewer_id=viewer.id, may_order=may_operate(viewer))
-            for row in in_order(seen, found)[:SHOWN]
+            queue_row(row, estimates.get(row.id), passed, viewer_id=viewer.id, may_order=may_operate(viewer))
+            for row in in_order(seen, estimates)[:SHOWN]
         ]
         accuracy = facts.how_right("", State.QUEUED) if facts is not None else ""
         takeover = facts.takeover if facts is not None else ""

@@ -94,11 +94,11 @@ def queue_fragments(
     return [head, *lines]
 
 
-def in_order(rows: Iterable[ExecutionRow], found: dict[str, WaitEstimate]) -> Sequence[ExecutionRow]:
+def in_order(rows: Iterable[ExecutionRow], estimates: dict[str, WaitEstimate]) -> Sequence[ExecutionRow]:
     """Sort by position; what has none, because it is held or came a moment ago, is last, the oldest first."""
 
     def place(row: ExecutionRow) -> tuple[bool, int, datetime, str]:
-        position = found[row.id].position if row.id in found else 0
+        position = estimates[row.id].position if row.id in estimates else 0
         return position == 0, position, row.requested_at, row.id
 
     return sorted(rows, key=place)

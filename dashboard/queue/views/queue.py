@@ -62,17 +62,17 @@ async def queue_order(request: HttpRequest, id: str) -> HttpResponse:
 async def _page(request: HttpRequest, record: ExecutionRecord, problem: str) -> HttpResponse:
     row = get_runtime().executions.get(record.id)
     waiting = sorted(
-        (one for one in get_runtime().executions.values() if one.state == State.QUEUED and not one.attached_to),
-        key=lambda one: (one.requested_at, one.id),
+        (row for row in get_runtime().executions.values() if row.state == State.QUEUED and not row.attached_to),
+        key=lambda row: (row.requested_at, row.id),
     )
-    others = [one for one in waiting if one.id != record.id and one.reason != "held"]
+    others = [row for row in waiting if row.id != record.id and row.reason != "held"]
     context = {
         "record": record,
         "problem": problem,
         "is_waiting": await sync_to_async(_waits)(record.id),
         "waits_for": record.words(to_owner=False),
         "held": row.words(to_owner=False) if row is not None and row.reason == "held" else "",
-        "others": [(one.id, f"{one.title or one.object_name} ({one.owner_username})") for one in others[:_OTHERS]],
+        "others": [(row.id, f"{row.title or row.object_name} ({row.owner_username})") for row in others[:_OTHERS]],
         "longest": ordering.REASON_LONGEST,
     }
     status = 422 if problem else 200

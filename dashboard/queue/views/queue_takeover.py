@@ -28,10 +28,10 @@ def queue_takeover(request: HttpRequest) -> HttpResponse:
             problem = rejected.sentences
         else:
             return redirect("queue")
-    found = takeover.current_takeover(now)
+    current = takeover.current_takeover(now)
     context = {
         "problem": problem,
-        "takeover": takeover.takeover_sentence(found) if found is not None else "",
+        "takeover": takeover.takeover_sentence(current) if current is not None else "",
         "choices": [(minutes, _words(minutes)) for minutes in takeover.MINUTES],
         "minutes": request.POST.get("minutes", "60"),
         "reason": request.POST.get("reason", "")[: takeover.REASON_LONGEST],

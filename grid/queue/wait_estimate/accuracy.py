@@ -33,5 +33,5 @@ def is_near(expected: float, actual: float) -> bool:
 
 
 def accuracy_of(outcomes: Iterable[tuple[float | None, float | None]]) -> Accuracy:
-    pairs = [(one, other) for one, other in outcomes if one is not None and other is not None]
-    return Accuracy(sum(is_near(one, other) for one, other in pairs), len(pairs))
+    pairs = [(expected, actual) for expected, actual in outcomes if expected is not None and actual is not None]
+    return Accuracy(sum(is_near(expected, actual) for expected, actual in pairs), len(pairs))

@@ -51,9 +51,9 @@ class RoomFacts:
     def when_ended(self) -> Mapping[str, ResourceAmounts]:
         """Return what is free on each node once all that may end has ended."""
         free = {node: dict(amounts) for node, amounts in self.free.items()}
-        for one in self.occupants:
-            if one.execution or one.ends_within < inf:
-                _change(free[one.node], one.requests, 1)
+        for occupant in self.occupants:
+            if occupant.execution or occupant.ends_within < inf:
+                _change(free[occupant.node], occupant.requests, 1)
         return free
 
 
@@ -75,15 +75,15 @@ class _Run:
         self._holds = holds
         self._free = {node: dict(free) for node, free in facts.free.items()}
         self._ends: list[tuple[float, int, str, ResourceAmounts]] = []
-        for number, one in enumerate(facts.occupants):
-            seconds = min(rest.get(one.execution, inf) if one.execution else inf, one.ends_within)
+        for number, occupant in enumerate(facts.occupants):
+            seconds = min(rest.get(occupant.execution, inf) if occupant.execution else inf, occupant.ends_within)
             if seconds < inf:
-                self._ends.append((max(0.0, seconds), number, one.node, one.requests))
+                self._ends.append((max(0.0, seconds), number, occupant.node, occupant.requests))
         heapq.heapify(self._ends)
         self._number = len(facts.occupants)
         # Pods that ask for the same of the same nodes are one line: if its first finds no room, nobody in it does.
         lines: dict[object, deque[RoomSeeker]] = {}
-        for seeker in sorted(facts.seekers, key=lambda one: one.rank):
+        for seeker in sorted(facts.seekers, key=lambda seeker: seeker.rank):
             lines.setdefault((tuple(sorted(seeker.requests.items())), seeker.nodes), deque()).append(seeker)
         self._lines = list(lines.values())
         self._parts: dict[str, dict[str, float]] = {}
@@ -97,8 +97,8 @@ class _Run:
         while self._ends and any(self._lines):
             now = self._ends[0][0]
             self._place(now, self._end(now))
-        found = {id: max(parts.values()) for id, parts in self._parts.items()}
-        return {id: seconds for id, seconds in found.items() if seconds < inf}
+        last = {id: max(parts.values()) for id, parts in self._parts.items()}
+        return {id: seconds for id, seconds in last.items() if seconds < inf}
 
     def _end(self, now: float) -> Collection[str]:
         """End what ends now; return the nodes of that."""

@@ -21,6 +21,7 @@ from grid.queue.wait_estimate.inputs import (
     chance,
     curve_of,
     in_words,
+    of_shares,
 )
 from grid.queue.wait_estimate.simulation import Simulation
 from grid.queue.wait_estimate.starting import (
@@ -61,24 +62,24 @@ _DEPARTED = _("Not known: it starts only when its owner may launch in its projec
 
 def estimates(facts: WaitFacts) -> dict[str, WaitEstimate]:
     """Return the estimate of every execution that waits or starts, by id."""
-    queued = {part.execution_id for one in facts.snapshot.waiting for part in one.parts}
+    queued = {part.execution_id for unit in facts.snapshot.waiting for part in unit.parts}
     holders = [work for work in facts.works.values() if work.id not in queued]
     curves = {work.id: curve_of(facts.lives, work.life_keys, work.age) for work in facts.works.values()}
     room = RoomRuns(facts, curves)
-    found = {work.id: start_estimate(facts, work, room) for work in holders if work.is_starting}
+    expected = {work.id: start_estimate(facts, work, room) for work in holders if work.is_starting}
     if not facts.snapshot.waiting:
-        return found
+        return expected
     decisions = quota.admit(facts.snapshot)
     positions = {id: place for place, id in enumerate(quota.order(facts.snapshot), 1)}
     runs = [_run(facts, holders, curves, number) for number in range(_runs(facts, holders))]
     left = _UsualRest(holders, curves)
-    for one in facts.snapshot.waiting:
-        refused = decisions.refused.get(one.execution_id)
-        estimate = _of_unit(facts, one, refused, runs, left, positions.get(one.execution_id, 0))
-        if refused is None and one.execution_id in room.ids:  # a launch that is only asked about
-            estimate = after_room(facts, facts.works[one.execution_id], room)
-        found.update({part.execution_id: estimate for part in one.parts})
-    return found
+    for unit in facts.snapshot.waiting:
+        refused = decisions.refused.get(unit.execution_id)
+        estimate = _of_unit(facts, unit, refused, runs, left, positions.get(unit.execution_id, 0))
+        if refused is None and unit.execution_id in room.ids:  # a launch that is only asked about
+            estimate = after_room(facts, facts.works[unit.execution_id], room)
+        expected.update({part.execution_id: estimate for part in unit.parts})
+    return expected
 
 
 def _runs(facts: WaitFacts, holders: Sequence[Work]) -> int:
@@ -91,8 +92,8 @@ def _run(
     def life(work: Work) -> float:
         return work.rest(curves[work.id], chance(work.id, number))
 
-    def holds(one: QueuedUnit) -> float:
-        return max(life(facts.works[part.execution_id]) for part in one.parts)
+    def holds(unit: QueuedUnit) -> float:
+        return max(life(facts.works[part.execution_id]) for part in unit.parts)
 
     return Simulation(facts.snapshot, [(life(work), work.holder) for work in holders], holds).starts()
 
@@ -109,10 +110,10 @@ class _UsualRest:
         """Return the median in seconds; None when it is not known."""
         if whose not in self._known:
             rests = sorted(
-                work.rest(curve, 0.5)
-                for work, curve in ((one, self._curves[one.id]) for one in self.holders)
+                work.rest(self._curves[work.id], 0.5)
+                for work in self.holders
                 if (work.holder.user == whose if isinstance(whose, int) else whose.intersection(work.holder.tiers))
-                and (curve is not None or work.ends_within < inf)
+                and (self._curves[work.id] is not None or work.ends_within < inf)
             )
             median = rests[len(rests) // 2] if rests else inf
             self._known[whose] = median if median < inf else None
@@ -121,41 +122,38 @@ class _UsualRest:
 
 def _of_unit(
     facts: WaitFacts,
-    one: QueuedUnit,
+    unit: QueuedUnit,
     refused: quota.Deferred | None,
     runs: Sequence[Mapping[str, float]],
     left: _UsualRest,
     position: int,
 ) -> WaitEstimate:
-    if one.closed is not None:
-        why = held_words(one.closed.values) if one.closed.code == HELD else words_of(one.closed)
-        return WaitEstimate(None, why=f"{_CLOSED.get(one.closed.code, _DEPARTED)} {why}")
-    if refused is not None and _never_starts(facts.snapshot, one):
+    if unit.closed is not None:
+        why = held_words(unit.closed.values) if unit.closed.code == HELD else words_of(unit.closed)
+        return WaitEstimate(None, why=f"{_CLOSED.get(unit.closed.code, _DEPARTED)} {why}")
+    if refused is not None and _never_starts(facts.snapshot, unit):
         return WaitEstimate(None, position=position, refusal=refused.reason)
-    if refused is not None and all(one.execution_id not in run for run in runs):
+    if refused is not None and all(unit.execution_id not in run for run in runs):
         return WaitEstimate(None, why=_why_not(facts, left.holders), position=position)
-    first = facts.works[one.execution_id]
+    first = facts.works[unit.execution_id]
     curve, needs = start_curve(facts, first) if refused is None else (queued_curve(facts, first), None)
     if curve is None:
         why = _("Not known yet: too few launches like this one have started.")
         return WaitEstimate(None, why=why, position=position)
     samples = sorted(
-        run.get(one.execution_id, inf) + curve.remaining(chance(f"start {one.execution_id}", number))
+        run.get(unit.execution_id, inf) + curve.remaining(chance(f"start {unit.execution_id}", number))
         for number, run in enumerate(runs)
     )
     shares = (0.5, LOW, HIGH) if refused is None else (0.5, QUEUE_LOW, QUEUE_HIGH)
-    expected, low, high = (at_share(samples, share) for share in shares)
-    if expected == inf:
-        return WaitEstimate(None, why=_why_not(facts, left.holders), position=position)
     usual = in_words(curve.remaining(0.5))
-    why = _SOON[needs].format(time=usual) if refused is None else _why(facts, one, refused, left, usual)
-    return WaitEstimate(expected, low, None if high == inf else high, why, position)
+    why = _SOON[needs].format(time=usual) if refused is None else _why(facts, unit, refused, left, usual)
+    return of_shares([at_share(samples, share) for share in shares], why, _why_not(facts, left.holders), position)
 
 
-def _never_starts(snapshot: quota.QuotaSnapshot, one: QueuedUnit) -> bool:
+def _never_starts(snapshot: quota.QuotaSnapshot, unit: QueuedUnit) -> bool:
     """Return whether the unit takes more than the limits allow, however long it waits."""
-    maxima, taken = snapshot.tier_maximum, Counter(one.tiers)
-    return one.slots > snapshot.slots_per_user or any(count > maxima.get(tier, count) for tier, count in taken.items())
+    maxima, taken = snapshot.tier_maximum, Counter(unit.tiers)
+    return unit.slots > snapshot.slots_per_user or any(count > maxima.get(tier, count) for tier, count in taken.items())
 
 
 def _why_not(facts: WaitFacts, holders: Sequence[Work]) -> str:
@@ -164,11 +162,11 @@ def _why_not(facts: WaitFacts, holders: Sequence[Work]) -> str:
     return _("Not known: what it waits for runs longer than nearly all executions like it did.")
 
 
-def _why(facts: WaitFacts, one: QueuedUnit, refused: quota.Deferred, left: _UsualRest, usual: str) -> str:
+def _why(facts: WaitFacts, unit: QueuedUnit, refused: quota.Deferred, left: _UsualRest, usual: str) -> str:
     if refused.code == "over_user_slots":
-        sentence, rest = _OWNERS_END, left.of(one.user)
+        sentence, rest = _OWNERS_END, left.of(unit.user)
     else:
-        tiers = frozenset(tier for tier in one.tiers if tier in facts.snapshot.tier_maximum)
+        tiers = frozenset(tier for tier in unit.tiers if tier in facts.snapshot.tier_maximum)
         sentence, rest = _TIERS_END, left.of(tiers)
     if rest is None:
         sentence, rest = USUAL_START[None], 0.0

@@ -5,6 +5,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
+from grid.queue.queue import tier_pair
 from grid.queue.quota import QuotaSnapshot
 from grid.queue.wait_estimate.inputs import Key, WaitFacts, Work, after_queue, placed, with_node
 from grid.queue.wait_estimate.observed import Observed
@@ -29,7 +30,7 @@ _CLUSTER = "cluster"
 
 
 def facts_of(
-    found: QuotaSnapshot,
+    snapshot: QuotaSnapshot,
     active: Sequence[dict[str, Any]],
     rows: Iterable[dict[str, Any]],
     now: datetime,
@@ -59,10 +60,10 @@ def facts_of(
             sizes.setdefault(row[IMAGE], size)
             if pulling:
                 paces.setdefault(_pool(row), []).append((pulling / size, True))
-    waiting = {part.execution_id for one in found.waiting for part in one.parts}
+    waiting = {part.execution_id for unit in snapshot.waiting for part in unit.parts}
     works = {row["id"]: _work(row, now) for row in active if row["id"] in waiting or _holds(row)}
     return WaitFacts(
-        found,
+        snapshot,
         works,
         {key: SurvivalCurve(values) for key, values in lives.items()},
         {key: SurvivalCurve(values) for key, values in starts.items()},
@@ -77,8 +78,7 @@ def _holds(row: dict[str, Any]) -> bool:
 
 
 def _work(row: dict[str, Any], now: datetime) -> Work:
-    head = row["head_tier_id"] if row["kind"] == _CLUSTER else None
-    tiers = (head, row["tier_id"]) if head and head != row["tier_id"] else (row["tier_id"],)
+    tiers = tier_pair(row["head_tier_id"] if row["kind"] == _CLUSTER else None, row["tier_id"])
     since = row["slots_reserved_at"]
     return Work(
         row["id"],

@@ -96,6 +96,15 @@ def chance(id: str, run: int) -> float:
     return (mixed ^ (mixed >> 31)) / _MASK
 
 
+def of_shares(shares: Sequence[float], why: str, unknown: str, position: int = 0) -> WaitEstimate:
+    """Return the estimate from its median and the two ends of its range; one of an infinite median is not known, for the reason
+    `unknown`."""
+    expected, low, high = shares
+    if expected == inf:
+        return WaitEstimate(None, why=unknown, position=position)
+    return WaitEstimate(expected, low, None if high == inf else high, why, position)
+
+
 def at_share(samples: Sequence[float], share: float) -> float:
     """Return the sample that this share of the sorted ones does not exceed."""
     return samples[min(len(samples) - 1, int(share * len(samples)))]

@@ -30,7 +30,7 @@ def on_node(
         return None
     container = pod.spec.containers[0]
     seen = start_events(events, pod)
-    pulled = next((one for one in seen.images if one.container in (container.name, "")), None)
+    pulled = next((image for image in seen.images if image.container in (container.name, "")), None)
     seconds = max(0.0, (now - since).total_seconds())
     if pulled is not None:
         took = (pulled.there_at - pulled.wanted_at).total_seconds() if pulled.wanted_at is not None else 0.0

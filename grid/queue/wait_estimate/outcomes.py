@@ -24,16 +24,16 @@ _STAGES = {
 
 def read_accuracy() -> dict[str, Accuracy]:
     """Return by stage how right the latest predictions were; those of a short wait are much more often right than those of a long one."""
-    found = WaitPrediction.objects.filter(ran_at__isnull=False, expected__isnull=False).order_by("-ran_at")
+    predictions = WaitPrediction.objects.filter(ran_at__isnull=False, expected__isnull=False).order_by("-ran_at")
     by_stage: dict[str, list[tuple[float | None, float | None]]] = {}
-    for stage, expected, actual in found.values_list("stage", "expected", "actual")[:_LATEST]:
+    for stage, expected, actual in predictions.values_list("stage", "expected", "actual")[:_LATEST]:
         by_stage.setdefault(stage, []).append((expected, actual))
     return {stage: accuracy_of(pairs[:LATELY]) for stage, pairs in by_stage.items()}
 
 
 def crowded_out(observed: Observed) -> frozenset[str]:
     """Return the ids of those that wait until others on the nodes end."""
-    return frozenset([one.execution for one in observed.room.seekers if one.part])
+    return frozenset([seeker.execution for seeker in observed.room.seekers if seeker.part])
 
 
 def stage_of(state: str, *, is_crowded_out: bool) -> WaitPrediction.Stage:
@@ -61,8 +61,8 @@ def keep_predictions(data_plane: str, observed: Observed, *, now: datetime) -> i
     wanted = stages - {(id, WaitPrediction.Stage(stage)) for id, stage in known}
     if not wanted:
         return 0
-    found = estimates(read_facts(data_plane, now, observed=observed))
-    made = [_prediction(id, stage, found[id], now) for id, stage in sorted(wanted) if id in found]
+    expected = estimates(read_facts(data_plane, now, observed=observed))
+    made = [_prediction(id, stage, expected[id], now) for id, stage in sorted(wanted) if id in expected]
     WaitPrediction.objects.bulk_create(made, ignore_conflicts=True)
     return len(made)
 
@@ -70,15 +70,14 @@ def keep_predictions(data_plane: str, observed: Observed, *, now: datetime) -> i
 def drop_predictions(now: datetime, at_most: int) -> int:
     """Delete the oldest predictions; return their number."""
     old = WaitPrediction.objects.filter(made_at__lt=now - KEPT).order_by("made_at")
-    found = list(old.values_list("pk", flat=True)[:at_most])
-    WaitPrediction.objects.filter(pk__in=found).delete()
-    return len(found)
+    keys = list(old.values_list("pk", flat=True)[:at_most])
+    WaitPrediction.objects.filter(pk__in=keys).delete()
+    return len(keys)
 
 
-def _prediction(id: str, stage: WaitPrediction.Stage, found: WaitEstimate, now: datetime) -> WaitPrediction:
-    return WaitPrediction(
-        execution_id=id, stage=stage, made_at=now, expected=found.expected, low=found.low, high=found.high
-    )
+def _prediction(id: str, stage: WaitPrediction.Stage, estimate: WaitEstimate, now: datetime) -> WaitPrediction:
+    expected, low, high = estimate.expected, estimate.low, estimate.high
+    return WaitPrediction(execution_id=id, stage=stage, made_at=now, expected=expected, low=low, high=high)
 
 
 def _fill_in(data_plane: str) -> None:
@@ -87,10 +86,10 @@ def _fill_in(data_plane: str) -> None:
     open_ones.filter(execution__started_at__isnull=True, execution__settled_at__isnull=False).delete()
     ran = open_ones.filter(execution__started_at__isnull=False).select_related("execution")[:_AT_ONCE]
     done = []
-    for one in ran:
-        one.ran_at = one.execution.started_at
-        assert one.ran_at is not None
-        one.actual = max(0.0, (one.ran_at - one.made_at).total_seconds())
-        done.append(one)
+    for prediction in ran:
+        prediction.ran_at = prediction.execution.started_at
+        assert prediction.ran_at is not None
+        prediction.actual = max(0.0, (prediction.ran_at - prediction.made_at).total_seconds())
+        done.append(prediction)
     if done:
         WaitPrediction.objects.bulk_update(done, ["ran_at", "actual"])

@@ -25,7 +25,7 @@ def read_facts(
 ) -> WaitFacts:
     """Return the facts of a data plane; `launch` is one unit that is not stored, as if it were requested now. `observed` is what the
     cluster shows of those that start."""
-    queue = snapshot.look(data_plane, launch, now=now)
+    queue = snapshot.peek(data_plane, launch, now=now)
     executions = Execution.objects.in_data_plane(data_plane)
     active = list(executions.unsettled().order_by().values(*COLUMNS, *START_COLUMNS, STOPS_AT))
     active += [{name: getattr(row, name) for name in COLUMNS} for row in launch]
@@ -36,7 +36,7 @@ def read_facts(
     rows = [*history, *(row for row in active if row["slots_reserved_at"] is not None and row["id"] not in known)]
     # What was launched or stopped between the two reads is in one of them only.
     both = {row["id"] for row in active}
-    waiting = tuple(one for one in queue.snapshot.waiting if all(part.execution_id in both for part in one.parts))
+    waiting = tuple(unit for unit in queue.snapshot.waiting if all(part.execution_id in both for part in unit.parts))
     return facts_of(replace(queue.snapshot, waiting=waiting), active, rows, now, observed)
 
 

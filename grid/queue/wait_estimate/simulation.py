@@ -33,17 +33,17 @@ class Simulation:
     def __init__(
         self, snapshot: QuotaSnapshot, holders: Sequence[tuple[float, Holder]], holds: Callable[[QueuedUnit], float]
     ) -> None:
-        waiting = [one for one in snapshot.waiting if one.closed is None]
+        waiting = [holder for holder in snapshot.waiting if holder.closed is None]
         self._snapshot = snapshot
         self._holds = holds
         self._before = queue.precedences(waiting)
         self._served: dict[tuple[int, str], float] = {}
         self._slots: Counter[int] = Counter()
         self._places = dict(snapshot.tier_maximum)
-        self._ends = [(seconds, place, one) for place, (seconds, one) in enumerate(holders) if seconds < inf]
-        for _, one in holders:
-            self._slots[one.user] += one.slots
-            self._take_places(one.tiers, 1)
+        self._ends = [(seconds, place, holder) for place, (seconds, holder) in enumerate(holders) if seconds < inf]
+        for _, holder in holders:
+            self._slots[holder.user] += holder.slots
+            self._take_places(holder.tiers, 1)
         heapq.heapify(self._ends)
         self._number = len(holders)
         self._lines = {user: _lines_of(line, self._places, snapshot) for user, line in queue.lines(waiting).items()}
@@ -51,7 +51,7 @@ class Simulation:
         self._before_tier: dict[str, list[tuple[_Key, int, tuple[str, ...]]]] = {tier: [] for tier in self._places}
         self._standing: set[tuple[int, tuple[str, ...]]] = set()
         self._now = 0.0
-        self._found: dict[str, float] = {}
+        self._starts: dict[str, float] = {}
 
     def starts(self) -> Mapping[str, float]:
         for user in self._lines:
@@ -65,7 +65,7 @@ class Simulation:
                 self._stand_in_line(ended.user)
             # Whoever got slots may stand before another tier, with places that nobody could take.
             self._serve(self._places if ended.user in self._lines else ended.tiers)
-        return self._found
+        return self._starts
 
     def _take_places(self, tiers: Sequence[str], count: int) -> None:
         for tier in tiers:
@@ -76,8 +76,8 @@ class Simulation:
         """Return the first of each of the user's lines for which the user has slots, in order."""
         heads = sorted((line[0][0], line[0][1], tiers) for tiers, line in self._lines[user].items() if line)
         free = self._snapshot.slots_per_user - self._slots[user]
-        for place, (_, one, _) in enumerate(heads):
-            if one.slots > free:
+        for place, (_, unit, _) in enumerate(heads):
+            if unit.slots > free:
                 return heads[:place]
         return heads
 
@@ -86,18 +86,18 @@ class Simulation:
         again = True
         while again:
             again = False
-            for _, one, tiers in self._heads(user):
+            for _, unit, tiers in self._heads(user):
                 if not tiers:
-                    self._start(user, one, tiers)
+                    self._start(user, unit, tiers)
                     again = True
                     break
                 if (user, tiers) not in self._standing:
-                    self._stand(user, one, tiers)
+                    self._stand(user, unit, tiers)
 
-    def _stand(self, user: int, one: QueuedUnit, tiers: tuple[str, ...]) -> None:
+    def _stand(self, user: int, unit: QueuedUnit, tiers: tuple[str, ...]) -> None:
         tier = self._short(tiers) or tiers[0]
         self._standing.add((user, tiers))
-        heapq.heappush(self._before_tier[tier], (self._key(one), user, tiers))
+        heapq.heappush(self._before_tier[tier], (self._key(unit), user, tiers))
 
     def _serve(self, tiers: Sequence[str] | Mapping[str, int]) -> None:
         """Start what may start; a start may bring the next of its user before a tier that was served already."""
@@ -111,10 +111,10 @@ class Simulation:
             line = self._before_tier.get(tier)
             while line and self._places[tier] > 0:
                 key, user, wanted = heapq.heappop(line)
-                one = next((one for _, one, found in self._heads(user) if found == wanted), None)
-                if one is None:  # it needs slots first
+                unit = next((unit for _, unit, tiers in self._heads(user) if tiers == wanted), None)
+                if unit is None:  # it needs slots first
                     self._standing.discard((user, wanted))
-                elif (present := self._key(one)) > key:
+                elif (present := self._key(unit)) > key:
                     heapq.heappush(line, (present, user, wanted))
                 elif (short := self._short(wanted)) == tier:
                     heapq.heappush(line, (key, user, wanted))  # what is free is kept for it
@@ -123,41 +123,41 @@ class Simulation:
                     heapq.heappush(self._before_tier[short], (key, user, wanted))
                 else:
                     self._standing.discard((user, wanted))
-                    self._start(user, one, wanted)
+                    self._start(user, unit, wanted)
                     self._stand_in_line(user)
 
     def _short(self, tiers: tuple[str, ...]) -> str:
         return next((tier for tier in tiers if self._places[tier] < tiers.count(tier)), "")
 
-    def _start(self, user: int, one: QueuedUnit, tiers: tuple[str, ...]) -> None:
+    def _start(self, user: int, unit: QueuedUnit, tiers: tuple[str, ...]) -> None:
         self._lines[user][tiers].popleft()
         self._left -= 1
-        self._found[one.execution_id] = self._now
-        self._slots[user] += one.slots
-        self._take_places(one.tiers, 1)
-        self._served.update({(user, tier): self._now for tier in one.tiers})
-        seconds = self._now + self._holds(one)
+        self._starts[unit.execution_id] = self._now
+        self._slots[user] += unit.slots
+        self._take_places(unit.tiers, 1)
+        self._served.update({(user, tier): self._now for tier in unit.tiers})
+        seconds = self._now + self._holds(unit)
         if seconds < inf:
             self._number += 1
-            heapq.heappush(self._ends, (seconds, self._number, Holder(user, one.tiers, one.slots)))
+            heapq.heappush(self._ends, (seconds, self._number, Holder(user, unit.tiers, unit.slots)))
 
-    def _key(self, one: QueuedUnit) -> _Key:
+    def _key(self, unit: QueuedUnit) -> _Key:
         served, last = self._served, self._snapshot.last_served
-        found = [(one.user, tier) for tier in one.tiers if tier in self._places] or [(one.user, one.tiers[0])]
+        keys = [(unit.user, tier) for tier in unit.tiers if tier in self._places] or [(unit.user, unit.tiers[0])]
         turn = max(
-            (1, served[key]) if key in served else (0, (last.get(key, NEVER) - NEVER).total_seconds()) for key in found
+            (1, served[key]) if key in served else (0, (last.get(key, NEVER) - NEVER).total_seconds()) for key in keys
         )
-        return self._before[one.execution_id], turn, one.requested_at, one.execution_id
+        return self._before[unit.execution_id], turn, unit.requested_at, unit.execution_id
 
 
 def _lines_of(
     line: Sequence[QueuedUnit], places: Mapping[str, int], snapshot: QuotaSnapshot
 ) -> dict[tuple[str, ...], deque[tuple[int, QueuedUnit]]]:
     """Return a user's line by the tiers with a maximum that each unit waits for, without what can never start."""
-    found: dict[tuple[str, ...], deque[tuple[int, QueuedUnit]]] = {}
-    for place, one in enumerate(line):
-        tiers = tuple(sorted(tier for tier in one.tiers if tier in places))
+    lines: dict[tuple[str, ...], deque[tuple[int, QueuedUnit]]] = {}
+    for place, unit in enumerate(line):
+        tiers = tuple(sorted(tier for tier in unit.tiers if tier in places))
         fits = all(tiers.count(tier) <= snapshot.tier_maximum[tier] for tier in tiers)
-        if fits and one.slots <= snapshot.slots_per_user:
-            found.setdefault(tiers, deque()).append((place, one))
-    return found
+        if fits and unit.slots <= snapshot.slots_per_user:
+            lines.setdefault(tiers, deque()).append((place, unit))
+    return lines

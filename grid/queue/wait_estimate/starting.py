@@ -25,6 +25,7 @@ from grid.queue.wait_estimate.inputs import (
     chance,
     curve_of,
     in_words,
+    of_shares,
     placed,
     with_node,
 )
@@ -64,30 +65,22 @@ def start_estimate(facts: WaitFacts, work: Work, room: "RoomRuns") -> WaitEstima
     if work.id in room.ids:
         return after_room(facts, work, room)
     seen = facts.observed.on_node.get(work.id)
-    found = _on_node(facts, work, seen) if seen is not None else None
-    return found or _whole(facts, work)
-
-
-def _whole(facts: WaitFacts, work: Work) -> WaitEstimate:
+    if seen is not None and (estimate := _on_node(facts, work, seen)) is not None:
+        return estimate
     curve, needs = start_curve(facts, work, work.age)
     if curve is None:
         return WaitEstimate(None, why=_TOO_FEW if curve_of(facts.starts, work.start_keys) is None else _TOO_LONG)
-    return _of_curve(curve, work.age, USUAL_START[needs].format(time=in_words(curve.remaining(0.5))))
+    return _of_curve(curve, work.age, USUAL_START[needs])
 
 
 def _of_curve(curve: SurvivalCurve, age: float, why: str) -> WaitEstimate:
-    expected, low, high = (curve.remaining(share, age) for share in (0.5, LOW, HIGH))
-    if expected == inf:
-        return WaitEstimate(None, why=_TOO_LONG)
-    return WaitEstimate(expected, low, None if high == inf else high, why)
+    shares = [curve.remaining(share, age) for share in (0.5, LOW, HIGH)]
+    return of_shares(shares, why.format(time=in_words(curve.remaining(0.5))), _TOO_LONG)
 
 
-def _of_samples(samples: Sequence[float], why: str, unknown: str) -> WaitEstimate:
+def _of_samples(samples: Sequence[float], why: str) -> WaitEstimate:
     ordered = sorted(samples)
-    expected, low, high = (at_share(ordered, share) for share in (0.5, LOW, HIGH))
-    if expected == inf:
-        return WaitEstimate(None, why=unknown)
-    return WaitEstimate(expected, low, None if high == inf else high, why)
+    return of_shares([at_share(ordered, share) for share in (0.5, LOW, HIGH)], why, _TOO_LONG)
 
 
 # --- On a node ---
@@ -140,7 +133,7 @@ def _on_node(facts: WaitFacts, work: Work, seen: OnNode) -> WaitEstimate | None:
         pull=in_words(pull.remaining(0.5)),
         time=in_words(rest.remaining(0.5)),
     )
-    return _of_samples(samples, why, _TOO_LONG)
+    return _of_samples(samples, why)
 
 
 def _placed(facts: WaitFacts, work: Work, age: float, *, with_pull: bool, why: str) -> WaitEstimate | None:
@@ -148,7 +141,7 @@ def _placed(facts: WaitFacts, work: Work, age: float, *, with_pull: bool, why: s
     curve = curve_of(facts.starts, keys, age)
     if curve is None:
         return None if curve_of(facts.starts, keys) is None else WaitEstimate(None, why=_TOO_LONG)
-    return _of_curve(curve, age, why.format(time=in_words(curve.remaining(0.5))))
+    return _of_curve(curve, age, why)
 
 
 # --- Waiting for room ---
@@ -162,7 +155,7 @@ class RoomRuns:
         self._facts, self._curves = facts, curves
         self._room = facts.observed.room
         self._seekers: dict[str, RoomSeeker] = {}
-        for seeker in sorted(self._room.seekers, key=lambda one: one.rank, reverse=True):
+        for seeker in sorted(self._room.seekers, key=lambda seeker: seeker.rank, reverse=True):
             if seeker.part:
                 self._seekers[seeker.execution] = seeker  # the first of its pods in line
         self.ids = self._seekers.keys()
@@ -178,8 +171,8 @@ class RoomRuns:
     def before(self, id: str) -> int:
         """Return how many pods that may use its nodes are before it in the scheduler's line."""
         own = self._seekers[id]
-        others = (one for one in self._room.seekers if one.execution != id and one.rank < own.rank)
-        return sum(not one.nodes.isdisjoint(own.nodes) for one in others)
+        others = (seeker for seeker in self._room.seekers if seeker.execution != id and seeker.rank < own.rank)
+        return sum(not seeker.nodes.isdisjoint(own.nodes) for seeker in others)
 
     def why_unknown(self, id: str) -> str:
         own, ended = self._seekers[id], self._ended
@@ -197,15 +190,15 @@ class RoomRuns:
     def _of_unknown_length(self) -> frozenset[str]:
         """The nodes with executions of which nobody knows how long such take."""
         works, lives = self._facts.works, self._facts.lives
-        there = ((one.node, works.get(one.execution)) for one in self._room.occupants)
+        there = ((occupant.node, works.get(occupant.execution)) for occupant in self._room.occupants)
         return frozenset([node for node, work in there if work is not None and curve_of(lives, work.life_keys) is None])
 
     def _run(self, number: int) -> Mapping[str, float]:
         rest, holds = dict[str, float](), dict[str, float]()
-        for id in {one.execution for one in self._room.occupants}:
+        for id in {occupant.execution for occupant in self._room.occupants}:
             if (work := self._facts.works.get(id)) is not None:
                 rest[id] = work.rest(self._curves[id], chance(id, number))
-        for id in {one.execution for one in self._room.seekers}:
+        for id in {seeker.execution for seeker in self._room.seekers}:
             work = self._facts.works.get(id)
             life = curve_of(self._facts.lives, work.life_keys) if work is not None else None
             if life is not None:
@@ -234,4 +227,4 @@ def after_room(facts: WaitFacts, work: Work, room: RoomRuns) -> WaitEstimate:
     )
     if before:
         why = f"{ngettext('{count:,} pod before it.', '{count:,} pods before it.', before)} {why}"
-    return _of_samples(samples, why, _TOO_LONG)
+    return _of_samples(samples, why)

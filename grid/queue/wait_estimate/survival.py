@@ -35,5 +35,5 @@ class SurvivalCurve:
         """Return the seconds from `age` within which this share of those of that age ends; infinity when that was never seen."""
         place = bisect_right(self._times, age)
         ended = self._ended[place - 1] if place else 0.0
-        found = bisect_left(self._ended, ended + share * (1.0 - ended) - 1e-12, lo=place)
-        return max(0.0, self._times[found] - age) if found < len(self._times) else inf
+        index = bisect_left(self._ended, ended + share * (1.0 - ended) - 1e-12, lo=place)
+        return max(0.0, self._times[index] - age) if index < len(self._times) else inf

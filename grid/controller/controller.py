@@ -236,9 +236,8 @@ class Controller:
         self._has_news.set()
 
     async def _stop_departed(self, *, noted_only: bool = False) -> None:
-        for id in await self._database(
-            departures.stop_departed, self._data_plane, now=self._clock(), noted_only=noted_only
-        ):
+        stop, now = departures.stop_departed, self._clock()
+        for id in await self._database(stop, self._data_plane, now=now, noted_only=noted_only):
             logger.info("execution=%s ends, its owner has lost access to the project", id)
 
     def _take_versions(self, versions: Mapping[str, int]) -> None:
@@ -251,11 +250,11 @@ class Controller:
         self._queue.add(id)
 
     async def _admit(self) -> None:
-        found = await self._database(pollreads.admit, self._data_plane, now=self._clock())
-        for id in found.admitted:
+        admission = await self._database(pollreads.admit, self._data_plane, now=self._clock())
+        for id in admission.admitted:
             logger.info("execution=%s admitted", id)
             self._queue.add(id)
-        self.waits.put(found.refusals)
+        self.waits.put(admission.refusals)
 
     async def audit(self) -> None:
         """Compare the pods' cache with the API server, and reconcile executions that differ from the API server's own answer. Those
@@ -263,9 +262,9 @@ class Controller:
         actual = await apply.pod_metadata(self._api, namespace=self._target.namespace, label_selector=SELECTOR)
         cached = {pod.metadata.key: pod.metadata for pod in self.pods.values()}
         for key in cached.keys() | actual.keys():
-            one, other = cached.get(key), actual.get(key)
-            if one is None or other is None or one.resource_version != other.resource_version:
-                for id in {execution_of(metadata) for metadata in (one, other) if metadata is not None}:
+            known, present = cached.get(key), actual.get(key)
+            if known is None or present is None or known.resource_version != present.resource_version:
+                for id in {execution_of(metadata) for metadata in (known, present) if metadata is not None}:
                     self._reconciler.invalidate(id)
                     self._enqueue(id)
         for id in self._known.keys() - {execution_of(metadata) for metadata in actual.values()}:

@@ -33,39 +33,27 @@ class Downtime:
     since: datetime
     until: datetime
 
-    @property
-    def is_long_enough(self) -> bool:
-        return self.until - self.since >= LEAST
-
-
-class Outage:
-    """Notices when a synced cache is cut off from the cluster, and when that is over."""
-
-    def __init__(self) -> None:
-        self._since: datetime | None = None
-
-    def ended(self, freshness: Freshness, now: datetime) -> Downtime | None:
-        """Return the downtime that has ended since the last call, else None; called about once a second."""
-        if freshness.error and freshness.synced:
-            self._since = self._since or now
-        elif self._since is not None and not freshness.error:
-            found, self._since = Downtime("cluster", self._since, now), None
-            return found
-        return None
-
 
 class DowntimeLog:
     """The downtimes of one term that are still to be recorded; `away` is the time for which nobody led before it."""
 
     def __init__(self, away: Downtime | None) -> None:
-        self._outage = Outage()
-        self._unrecorded = [away] if away is not None and away.is_long_enough else []
+        self._cut_off_since: datetime | None = None
+        self._unrecorded: list[Downtime] = []
+        if away is not None:
+            self._add(away)
 
     def notice(self, freshness: Freshness, now: datetime) -> None:
-        """Notice an outage of the cluster that is over; called about once a second."""
-        over = self._outage.ended(freshness, now)
-        if over is not None and over.is_long_enough:
-            self._unrecorded.append(over)
+        """Notice when a synced cache is cut off from the cluster, and when that is over; called about once a second."""
+        if freshness.error and freshness.synced:
+            self._cut_off_since = self._cut_off_since or now
+        elif self._cut_off_since is not None and not freshness.error:
+            self._add(Downtime("cluster", self._cut_off_since, now))
+            self._cut_off_since = None
+
+    def _add(self, downtime: Downtime) -> None:
+        if downtime.until - downtime.since >= LEAST:
+            self._unrecorded.append(downtime)
 
     async def record(self, write: Callable[[EventRecord], Awaitable[object]]) -> None:
         """Write what is not recorded yet; what fails is written by the next call."""

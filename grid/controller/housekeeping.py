@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db.models import Exists, OuterRef, Q
 
@@ -50,9 +51,9 @@ def purge_grants(now: datetime, at_most: int) -> int:
         | (~Q(has_session) & Q(execution__state__in=ACTIVE_STATES))
         | Q(created_at__lt=now - timedelta(days=value_of(GRANT_RETENTION)))
     )
-    found = list(WorkspaceGrant.objects.filter(useless).values_list("pk", flat=True)[:at_most])
-    WorkspaceGrant.objects.filter(pk__in=found).delete()
-    return len(found)
+    keys = list(WorkspaceGrant.objects.filter(useless).values_list("pk", flat=True)[:at_most])
+    WorkspaceGrant.objects.filter(pk__in=keys).delete()
+    return len(keys)
 
 
 # Sessions come first: their grants go with them. Orphans come before executions: only ended intervals are added up.
@@ -88,10 +89,7 @@ def periodic(
     database: Database, clock: Callable[[], datetime], *, chores: Mapping[str, Chore] = CHORES
 ) -> PeriodicTask:
     """Return the task that runs the chores."""
-
-    async def run_once() -> None:
-        await run_chores(database, clock, chores)
-
+    run_once = partial(run_chores, database, clock, chores)
     return PeriodicTask("clean-up", PERIOD_SECONDS, run_once, first_after=FIRST_SECONDS, retry=RETRY_SECONDS)
 
 

@@ -6,8 +6,9 @@ transaction, then itself, so that its page shows the cost nearly to the end. Aft
 left.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -52,66 +53,18 @@ _ORPHAN_AFTER = timedelta(hours=1)
 def end_orphan_intervals(now: datetime, at_most: int) -> int:
     """End intervals that a deposed controller began after its successor saw the last pod go; return the number of executions with such
     intervals."""
-    orphans = UsageInterval.objects.filter(
-        ended_at__isnull=True, execution__settled_at__lt=now - _ORPHAN_AFTER
-    ).order_by()
-    found = set(orphans.values_list("execution_id", flat=True)[:at_most])
+    orphans = UsageInterval.objects.filter(ended_at=None, execution__settled_at__lt=now - _ORPHAN_AFTER).order_by()
+    ids = set(orphans.values_list("execution_id", flat=True)[:at_most])
     with transaction.atomic():
-        for execution in Execution.objects.filter(pk__in=found).only("settled_at"):
+        for execution in Execution.objects.filter(pk__in=ids).only("settled_at"):
             usage.end_all(execution.pk, execution.settled_at or now)
-    return len(found)
-
-
-def drop_logs(now: datetime, at_most: int) -> int:
-    return _drop(LOG_RETENTION, now, at_most)
-
-
-def drop_samples(now: datetime, at_most: int) -> int:
-    return _drop(SAMPLE_RETENTION, now, at_most)
-
-
-def drop_metrics(now: datetime, at_most: int) -> int:
-    return _drop(METRIC_RETENTION, now, at_most)
-
-
-def drop_lifecycle_entries(now: datetime, at_most: int) -> int:
-    return _drop(LIFECYCLE_RETENTION, now, at_most)
+    return len(ids)
 
 
 def drop_audit_entries(now: datetime, at_most: int) -> int:
     """From the start of their chain, so that the rest can still be verified."""
     limit = _limit(AUDIT_RETENTION, now)
     return drop_sealed(limit, at_most) if limit is not None else 0
-
-
-def drop_incidents(now: datetime, at_most: int) -> int:
-    return _drop(INCIDENT_RETENTION, now, at_most)
-
-
-def drop_alerts(now: datetime, at_most: int) -> int:
-    """Delete alerts that have ended as long ago as incidents are kept, and those of which nothing was heard since."""
-    limit = _limit(INCIDENT_RETENTION, now)
-    if limit is None:
-        return 0
-    rows = Alert.objects.filter(Q(ended_at__lt=limit) | Q(ended_at=None, heard_at__lt=limit)).order_by("pk")
-    return _delete(Alert.objects, list(rows.values_list("pk", flat=True)[:at_most]))
-
-
-def drop_silences(now: datetime, at_most: int) -> int:
-    """Delete silences that have ended as long ago as incidents are kept."""
-    limit = _limit(INCIDENT_RETENTION, now)
-    if limit is None:
-        return 0
-    rows = AlertSilence.objects.filter(until_at__lt=limit).order_by("pk")
-    return _delete(AlertSilence.objects, list(rows.values_list("pk", flat=True)[:at_most]))
-
-
-def drop_notifications(now: datetime, at_most: int) -> int:
-    return _drop(NOTIFICATION_RETENTION, now, at_most)
-
-
-def drop_deliveries(now: datetime, at_most: int) -> int:
-    return _drop(DELIVERY_RETENTION, now, at_most)
 
 
 def drop_executions(now: datetime, at_most: int) -> int:
@@ -133,42 +86,37 @@ def drop_executions(now: datetime, at_most: int) -> int:
         locked = due.select_for_update(no_key=True).order_by("ended_at", "pk")
         ids = list(locked.values_list("pk", flat=True)[:at_most])
         for rows in (ClusterSample.objects, RunMetric.objects, LifecycleEntry.objects):
-            found = list(rows.filter(execution__in=ids).order_by().values_list("pk", flat=True)[:at_most])
-            if found:
-                return _delete(rows, found)
+            keys = list(rows.filter(execution__in=ids).order_by().values_list("pk", flat=True)[:at_most])
+            if keys:
+                return _delete(rows, keys)
         intervals = list(UsageInterval.objects.filter(execution__in=ids).order_by("pk")[:at_most])
         if intervals:
             dailyusage.add(dailyusage.added_up(intervals))
-            return _delete(UsageInterval.objects, [one.pk for one in intervals])
+            return _delete(UsageInterval.objects, [interval.pk for interval in intervals])
         Execution.objects.filter(pk__in=ids).delete()  # deletes their logs too
         return len(ids)
 
 
 def drop_runs(now: datetime, at_most: int) -> int:
     """Delete runs that ended as long ago as executions are kept, once their attempts are gone and no open run waits for them."""
-    limit = _limit(EXECUTION_RETENTION, now)
-    if limit is None:
-        return 0
     has_attempts = Exists(Execution.objects.filter(run=OuterRef("pk")))
     is_awaited = Exists(JobRun.objects.filter(after=OuterRef("pk"), outcome=""))
-    due = JobRun.objects.filter(~has_attempts, ~is_awaited, ended_at__lt=limit).order_by("ended_at", "pk")
-    return _delete(JobRun.objects, list(due.values_list("pk", flat=True)[:at_most]))
+    due = JobRun.objects.filter(~has_attempts, ~is_awaited).order_by("ended_at", "pk")
+    return _drop(EXECUTION_RETENTION, now, at_most, lambda limit: due.filter(ended_at__lt=limit))
 
 
 def expired(setting: Setting, limit: datetime) -> QuerySet[Any]:
     """Return the rows that a setting of retention has deleted when its days go back to `limit`."""
-    if setting == EXECUTION_RETENTION:
-        return Execution.objects.filter(settled_at__isnull=False, ended_at__lt=limit)
-    if setting == GRANT_RETENTION:
-        return WorkspaceGrant.objects.filter(created_at__lt=limit)
-    if setting == AUDIT_RETENTION:
-        return AuditEntry.objects.filter(at__lt=limit)
-    if setting == INCIDENT_RETENTION:
-        return PlatformIncident.objects.filter(ended_at__lt=limit)
-    if setting == NOTIFICATION_RETENTION:
-        return Notification.objects.filter(at__lt=limit)
-    if setting == DELIVERY_RETENTION:
-        return Delivery.objects.filter(next_try_at__isnull=True, at__lt=limit)
+    by_own_time: Mapping[Setting, QuerySet[Any]] = {
+        EXECUTION_RETENTION: Execution.objects.filter(settled_at__isnull=False, ended_at__lt=limit),
+        GRANT_RETENTION: WorkspaceGrant.objects.filter(created_at__lt=limit),
+        AUDIT_RETENTION: AuditEntry.objects.filter(at__lt=limit),
+        INCIDENT_RETENTION: PlatformIncident.objects.filter(ended_at__lt=limit),
+        NOTIFICATION_RETENTION: Notification.objects.filter(at__lt=limit),
+        DELIVERY_RETENTION: Delivery.objects.filter(next_try_at__isnull=True, at__lt=limit),
+    }
+    if setting in by_own_time:
+        return by_own_time[setting]
     rows: QuerySet[Any] = {
         LOG_RETENTION: ExecutionLog.objects.all(),
         METRIC_RETENTION: RunMetric.objects.all(),
@@ -181,13 +129,14 @@ def expired(setting: Setting, limit: datetime) -> QuerySet[Any]:
     return rows.filter(Exists(ended), at__lt=limit)
 
 
-def _drop(setting: Setting, now: datetime, at_most: int) -> int:
-    """Delete the oldest rows of those that the setting keeps no longer; return their number."""
+def _drop(setting: Setting, now: datetime, at_most: int, of: Callable[[datetime], QuerySet[Any]] | None = None) -> int:
+    """Delete the first of the rows that the setting keeps no longer, by default the oldest of those that are `expired`; return their
+    number."""
     limit = _limit(setting, now)
     if limit is None:
         return 0
-    rows = expired(setting, limit)
-    return _delete(rows.model._default_manager, list(rows.order_by("at").values_list("pk", flat=True)[:at_most]))
+    rows = of(limit) if of is not None else expired(setting, limit).order_by("at")
+    return _delete(rows.model._default_manager, list(rows.values_list("pk", flat=True)[:at_most]))
 
 
 def _limit(setting: Setting, now: datetime) -> datetime | None:
@@ -196,6 +145,24 @@ def _limit(setting: Setting, now: datetime) -> datetime | None:
     return now - timedelta(days=days) if days else None
 
 
-def _delete(rows: Manager[Any], found: Sequence[Any]) -> int:
-    rows.filter(pk__in=found).delete()
-    return len(found)
+def _delete(rows: Manager[Any], keys: Sequence[Any]) -> int:
+    rows.filter(pk__in=keys).delete()
+    return len(keys)
+
+
+drop_logs = partial(_drop, LOG_RETENTION)
+drop_samples = partial(_drop, SAMPLE_RETENTION)
+drop_metrics = partial(_drop, METRIC_RETENTION)
+drop_lifecycle_entries = partial(_drop, LIFECYCLE_RETENTION)
+drop_incidents = partial(_drop, INCIDENT_RETENTION)
+drop_notifications = partial(_drop, NOTIFICATION_RETENTION)
+drop_deliveries = partial(_drop, DELIVERY_RETENTION)
+# What ended as long ago as incidents are kept; of alerts also those of which nothing was heard since.
+drop_silences = partial(
+    _drop, INCIDENT_RETENTION, of=lambda limit: AlertSilence.objects.filter(until_at__lt=limit).order_by("pk")
+)
+drop_alerts = partial(
+    _drop,
+    INCIDENT_RETENTION,
+    of=lambda limit: Alert.objects.filter(Q(ended_at__lt=limit) | Q(ended_at=None, heard_at__lt=limit)).order_by("pk"),
+)

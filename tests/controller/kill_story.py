@@ -91,7 +91,7 @@ class Story:
         self.replicas = Replicas(self.world, count, leases=leases)
         self.schedule: Schedule | None = None
         self.is_warm = rng.random() < 0.4
-        self.told: list[str] = []  # what happened, for whoever looks for the reason of a failure
+        self.events: list[str] = []  # what happened, for whoever looks for the reason of a failure
 
     async def live(self, rounds: int) -> None:
         """Launch, and have processes killed, people act and time pass."""
@@ -113,7 +113,7 @@ class Story:
         try:
             await self.replicas.round(all_of_it=all_of_it)
         except GridError as trouble:
-            self.told.append(f"{world.now:%H:%M:%S} {trouble}")
+            self.events.append(f"{world.now:%H:%M:%S} {trouble}")
         world.behave()
         seconds = rng.choice((1, 5, 11, 20)) if all_of_it else rng.choice((1, 3, 6, 11, 20, 61, 240, 700))
         world.passes(seconds)
@@ -152,8 +152,11 @@ class Story:
             await self.round(all_of_it=True)
             if number > 3 and is_so():
                 return
-        left = [(one.object_name, one.state, one.reason, one.words(OWNER)) for one in _unsettled()]
-        raise AssertionError(f"does not come to rest: {left}; {self.told}")
+        left = [
+            (execution.object_name, execution.state, execution.reason, execution.words(OWNER))
+            for execution in _unsettled()
+        ]
+        raise AssertionError(f"does not come to rest: {left}; {self.events}")
 
     # --- Launches ---
 
@@ -227,25 +230,29 @@ class Story:
     def _try(self, act: Callable[[], object]) -> None:
         try:
             act()
-            self.told.append(f"{self.world.now:%H:%M:%S} {act.__name__}")
+            self.events.append(f"{self.world.now:%H:%M:%S} {act.__name__}")
         except Rejected as refused:
-            self.told.append(f"{self.world.now:%H:%M:%S} {act.__name__}: {refused}")
+            self.events.append(f"{self.world.now:%H:%M:%S} {act.__name__}: {refused}")
 
     def _one(self, rows: Any) -> Any:
         """One of the rows, drawn; Rejected without any."""
-        found = list(rows.order_by("pk"))
-        if not found:
+        drawn = list(rows.order_by("pk"))
+        if not drawn:
             raise Rejected([])
-        return self.rng.choice(found)
+        return self.rng.choice(drawn)
 
     def _stop(self) -> None:
         request_stop(self._one(_unsettled()), by="alice", now=self.world.now)
 
     def _resume(self) -> None:
-        one = self._one(Workspace.objects.all())
+        workspace = self._one(Workspace.objects.all())
         with_cluster = self.rng.random() < 0.5
         workspaces.resume(
-            one.pk, environment=one.environment, tier=one.tier, with_cluster=with_cluster, now=self.world.now
+            workspace.pk,
+            environment=workspace.environment,
+            tier=workspace.tier,
+            with_cluster=with_cluster,
+            now=self.world.now,
         )
 
     def _restart(self) -> None:
@@ -255,8 +262,14 @@ class Story:
         workspaces.cancel_restart(self._one(Workspace.objects.all()).pk)
 
     def _clone(self) -> None:
-        one = self._one(Workspace.objects.all())
-        self._launch("workspace", one.environment, project=one.project, tier=one.tier, title=f"{one} again")
+        workspace = self._one(Workspace.objects.all())
+        self._launch(
+            "workspace",
+            workspace.environment,
+            project=workspace.project,
+            tier=workspace.tier,
+            title=f"{workspace} again",
+        )
 
     def _keep(self) -> None:
         plan = self._one(StopPlan.objects.filter(stops_at__isnull=False, execution__settled_at=None))

@@ -109,11 +109,11 @@ class SlowBuilder:
 
 @dataclass
 class KillWorld(World):
-    """`bound` has every pod of an execution that got a node: its execution, and when; `told` what executors reported, by execution."""
+    """`bound` has every pod of an execution that got a node: its execution, and when; `reported` what executors reported, by execution."""
 
     rng: random.Random = field(default_factory=random.Random)
     bound: dict[str, tuple[str, datetime]] = field(default_factory=dict)
-    told: dict[str, dict[str, Any]] = field(default_factory=dict)
+    reported: dict[str, dict[str, Any]] = field(default_factory=dict)
     seen_bound: set[str] = field(default_factory=set)
     seen_told: set[str] = field(default_factory=set)
     eyes: Eyes = field(default_factory=Eyes)
@@ -193,8 +193,8 @@ class KillWorld(World):
             self._writes(pod, "Running", executor=self._running, run=self._ended(code))
 
     def _code_of(self, pod: RawObject) -> int:
-        found = [one for one in pod["status"]["containerStatuses"] if one["name"] == "run"]
-        return int(found[0]["state"]["terminated"]["exitCode"])
+        ends = [status for status in pod["status"]["containerStatuses"] if status["name"] == "run"]
+        return int(ends[0]["state"]["terminated"]["exitCode"])
 
     # --- With an executor ---
 
@@ -212,8 +212,8 @@ class KillWorld(World):
             return ""
         status = pod.get("status", {})
         states = {
-            one["name"]: next(iter(one["state"]))
-            for one in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+            status["name"]: next(iter(status["state"]))
+            for status in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
         }
         if states.get("run") == "terminated":
             return "saved" if states.get("executor") == "terminated" else "saving"
@@ -229,7 +229,7 @@ class KillWorld(World):
 
     def _save(self, pod: RawObject, code: int) -> None:
         report = self.rng.choice((SAVED, NOT_PUSHED))
-        self.told[_execution(pod)] = report
+        self.reported[_execution(pod)] = report
         executor = self._ended(0, json.dumps(report))
         self._writes(pod, "Failed" if code else "Succeeded", executor=executor, run=self._ended(code))
 
@@ -239,18 +239,18 @@ class KillWorld(World):
             "phase": phase,
             "startTime": stamp(self.now),
             "conditions": [
-                *(one for one in pod.get("status", {}).get("conditions", ()) if one["type"] == "PodScheduled"),
+                *(before for before in pod.get("status", {}).get("conditions", ()) if before["type"] == "PodScheduled"),
                 condition("Ready", str(is_ready)),
             ],
         }
-        beside = {**container_status("executor", state=executor), "started": phase != "Pending"}
+        executor_status = {**container_status("executor", state=executor), "started": phase != "Pending"}
         program = container_status(ready=is_ready, state=run)
         if _is_ordinary(pod):
             fetched = self._running if phase == "Pending" else self._ended(0)
             status["initContainerStatuses"] = [container_status("executor-prepare", state=fetched)]
-            status["containerStatuses"] = [{**beside, "ready": is_ready}, program]
+            status["containerStatuses"] = [{**executor_status, "ready": is_ready}, program]
         else:
-            status["initContainerStatuses"] = [{**beside, "ready": is_ready}]
+            status["initContainerStatuses"] = [{**executor_status, "ready": is_ready}]
             status["containerStatuses"] = [program]
         pod["status"] = status
         self.cluster.put(PODS, pod)
@@ -261,11 +261,11 @@ def _execution(pod: RawObject) -> str:
 
 
 def _has_executor(pod: RawObject) -> bool:
-    return any(one["name"].startswith("executor") for one in pod["spec"].get("initContainers", ()))
+    return any(init["name"].startswith("executor") for init in pod["spec"].get("initContainers", ()))
 
 
 def _is_ordinary(pod: RawObject) -> bool:
-    return any(one["name"] == "executor-prepare" for one in pod["spec"].get("initContainers", ()))
+    return any(init["name"] == "executor-prepare" for init in pod["spec"].get("initContainers", ()))
 
 
 class Process:
@@ -294,8 +294,8 @@ class Process:
         is_fresh = self._is_new or all_of_it or rng.random() < 0.9
         await self.world.step(self.controller, fresh=is_fresh)
         self._is_new = False
-        for look in self._looks if all_of_it else rng.sample(self._looks, 3):
-            await look()
+        for run_once in self._looks if all_of_it else rng.sample(self._looks, 3):
+            await run_once()
         await self.world.step(self.controller, fresh=False)
         if is_fresh:
             self.world.has_seen()

@@ -8,7 +8,7 @@ from grid.core.errors import ClusterUnavailable
 from grid.executions.stopping import request_stop
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
 from grid.models import LifecycleEntry
-from tests.controller.world import World, fresh, in_world, running, states_of, to_running
+from tests.controller.world import World, fresh, in_world, launched, running, states_of, to_running
 from tests.support.builders import NAMESPACE
 from tests.support.reading import OWNER
 from tests.support.shop import Shop
@@ -48,10 +48,7 @@ async def test_workspace_comes_up_and_stops_and_files_stay(shop: Shop) -> None:
 
 @in_world
 async def test_job_ends_by_itself_and_its_log_is_kept(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch(kind="job", environment=shop.job)
-    controller = world.controller()
-    await to_running(world, controller)
+    world, controller, execution = await running(shop, kind="job", environment=shop.job)
     world.cluster.set_log(execution.object_name, ["epoch 1", "done\x00"], namespace=NAMESPACE, container="run")
     world.behave()
     world.cluster.fail_next(ClusterUnavailable("busy"), verb="delete")  # a pod that has ended would be gone at once
@@ -70,10 +67,7 @@ async def test_job_ends_by_itself_and_its_log_is_kept(shop: Shop) -> None:
 
 @in_world
 async def test_a_job_that_fails_says_how(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch(kind="job", environment=shop.job)
-    controller = world.controller()
-    await to_running(world, controller)
+    world, controller, execution = await running(shop, kind="job", environment=shop.job)
     world.finish(world.pod_of(execution), 137, "OOMKilled")
     await world.step(controller)
     await until_gone(world, controller)
@@ -83,9 +77,7 @@ async def test_a_job_that_fails_says_how(shop: Shop) -> None:
 
 @in_world
 async def test_quick_job_goes_through_all_states(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch(kind="job", environment=shop.job)
-    controller = world.controller()
+    world, controller, execution = launched(shop, kind="job", environment=shop.job)
     await world.step(controller)
     pod = world.pod_of(execution)
     world.schedule(pod)
@@ -107,9 +99,7 @@ async def test_workspace_shut_down_from_within_has_ended(shop: Shop) -> None:
 @in_world
 async def test_stop_in_each_state_ends_and_frees_slot(shop: Shop) -> None:
     for rounds in range(4):
-        world = World()
-        execution = shop.launch()
-        controller = world.controller()
+        world, controller, execution = launched(shop)
         for _ in range(rounds):
             await world.step(controller)
             world.behave()
@@ -151,10 +141,10 @@ async def test_unchanged_executions_cause_no_writes(shop: Shop, configure: Confi
     executions = [shop.launch(after=n) for n in range(2)]
     controller = world.controller()
     await to_running(world, controller)
-    before, requests = [fresh(one).revision for one in executions], world.cluster.count()
+    before, requests = [fresh(execution).revision for execution in executions], world.cluster.count()
     for _ in range(3):
         await world.step(controller)
-    assert [fresh(one).revision for one in executions] == before
+    assert [fresh(execution).revision for execution in executions] == before
     assert world.cluster.count() == requests
 
 
@@ -176,9 +166,7 @@ async def test_timeouts_end_execution_as_error_and_clean_up(shop: Shop, configur
         ),
     ):
         configure(MAXIMUM_EXECUTIONS_PER_USER, slots)
-        world = World()
-        execution = shop.launch()
-        controller = world.controller()
+        world, controller, execution = launched(shop)
         await world.step(controller)
         if setting == PREPARING_TIMEOUT:
             world.schedule(world.pod_of(execution))
@@ -197,9 +185,7 @@ async def test_timeouts_end_execution_as_error_and_clean_up(shop: Shop, configur
 
 @in_world
 async def test_kubernetes_events_are_kept_once_with_their_count(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    controller = world.controller()
+    world, controller, execution = launched(shop)
     await world.step(controller)
     pod = world.pod_of(execution)
     for count in (1, 2, 2, 5, 3):
@@ -207,7 +193,7 @@ async def test_kubernetes_events_are_kept_once_with_their_count(shop: Shop) -> N
         world.says(pod, "TriggeredScaleUp", "hostile\x00 text")
         await world.step(controller)
     entries = LifecycleEntry.objects.filter(execution=execution, source="kubernetes").order_by("reason")
-    assert [(one.reason, one.count, one.level) for one in entries] == [
+    assert [(entry.reason, entry.count, entry.level) for entry in entries] == [
         ("FailedScheduling", 5, "Warning"),
         ("TriggeredScaleUp", 1, "Normal"),
     ]

@@ -6,7 +6,7 @@ from grid.core.errors import ClusterUnavailable, NotAllowed, Problem, Rejected
 from grid.executions.stopping import request_stop
 from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
 from grid.models import Execution, UsageInterval
-from tests.controller.world import World, fresh, in_world, running, states_of, to_running
+from tests.controller.world import World, fresh, in_world, launched, running, states_of, to_running
 from tests.support.builders import NAMESPACE, condition, config_map, container_status
 from tests.support.reading import OWNER
 from tests.support.runtime import become
@@ -17,9 +17,7 @@ from tests.support.virtual import passes
 @in_world
 async def test_vanished_pod_is_an_error_and_not_made_again(shop: Shop) -> None:
     for rounds in (1, 2, 3):
-        world = World()
-        execution = shop.launch()
-        controller = world.controller()
+        world, controller, execution = launched(shop)
         for _ in range(rounds):
             await world.step(controller)
             world.behave()
@@ -91,11 +89,9 @@ async def test_rejected_object_is_an_error_with_cluster_words(shop: Shop) -> Non
 
 @in_world
 async def test_used_up_namespace_quota_is_waited_for(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    controller = world.controller()
-    said = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
-    world.cluster.fail_next(NotAllowed(said), verb="create")
+    world, controller, execution = launched(shop)
+    refusal = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
+    world.cluster.fail_next(NotAllowed(refusal), verb="create")
     await world.step(controller)
     assert (fresh(execution).state, execution.words(OWNER)) == (
         "deploying",
@@ -112,9 +108,7 @@ async def test_used_up_namespace_quota_is_waited_for(shop: Shop) -> None:
 
 @in_world
 async def test_an_unreachable_cluster_is_waited_for(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    controller = world.controller()
+    world, controller, execution = launched(shop)
     world.cluster.available = False
     for _ in range(5):
         await world.step(controller)
@@ -127,9 +121,7 @@ async def test_an_unreachable_cluster_is_waited_for(shop: Shop) -> None:
 
 @in_world
 async def test_failing_call_is_repeated_until_it_works(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    controller = world.controller()
+    world, controller, execution = launched(shop)
     world.cluster.fail_next(ClusterUnavailable("gone"), times=3)
     for _ in range(4):
         await world.step(controller)
@@ -143,20 +135,18 @@ async def test_a_missing_namespace_is_made(shop: Shop) -> None:
     world = World()
     execution = shop.launch()
     world.cluster.server.delete(NAMESPACES, NAMESPACE, "")
-    assert NAMESPACE not in [one["metadata"]["name"] for one in world.cluster.objects(NAMESPACES)]
+    assert NAMESPACE not in [namespace["metadata"]["name"] for namespace in world.cluster.objects(NAMESPACES)]
     controller = world.controller()
     await world.step(controller)
     await passes(2)
     await to_running(world, controller)
-    assert NAMESPACE in [one["metadata"]["name"] for one in world.cluster.objects(NAMESPACES)]
+    assert NAMESPACE in [namespace["metadata"]["name"] for namespace in world.cluster.objects(NAMESPACES)]
     assert fresh(execution).state == "running"
 
 
 @in_world
 async def test_an_orphan_of_a_settled_execution_is_removed(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    controller = world.controller()
+    world, controller, execution = launched(shop)
     await world.step(controller)
     orphan = world.pod_of(execution)
     world.cluster.remove(PODS, execution.object_name, namespace=NAMESPACE)

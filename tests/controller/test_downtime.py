@@ -3,8 +3,11 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from grid.controller.downtime import Downtime, Outage, history_entry
+import pytest
+
+from grid.controller.downtime import Downtime, DowntimeLog, history_entry
 from grid.controller.leader import Election
+from grid.executions.ledger import EventRecord
 from grid.kube.store import Freshness
 from grid.models import Execution, LifecycleEntry
 from tests.clusters.test_cluster_faults import living
@@ -14,19 +17,20 @@ from tests.support.cluster import FakeCluster
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import cancelled, loop_time, passes, until, virtual_time
 
+SECOND = timedelta(seconds=1)
 SINCE = datetime(2026, 3, 4, 12, 0, 3, 400_000, tzinfo=UTC)
 FINE, CUT_OFF = Freshness(True, 0.0, ""), Freshness(True, 4.0, "Connection refused.")
 
 
-def told(execution: Execution) -> list[tuple[str, str]]:
+def entries_of(execution: Execution) -> list[tuple[str, str]]:
     rows = LifecycleEntry.objects.filter(execution=execution, reason__endswith="_away")
     return list(rows.values_list("reason", "message"))
 
 
 def test_line_says_duration_cause_and_fate_of_programs() -> None:
-    one = history_entry(Downtime("controller", SINCE, SINCE + timedelta(seconds=17)))
-    assert (one.at, one.reason, one.level) == (SINCE, "controller_away", "Warning")
-    assert one.message == (
+    entry = history_entry(Downtime("controller", SINCE, SINCE + 17 * SECOND))
+    assert (entry.at, entry.reason, entry.level) == (SINCE, "controller_away", "Warning")
+    assert entry.message == (
         "Until 12:00:20 UTC executions were not managed, because the controller was not running. "
         "Running programs continued; unfinished steps are resumed."
     )
@@ -35,23 +39,25 @@ def test_line_says_duration_cause_and_fate_of_programs() -> None:
     )
 
 
-def test_outage_with_changing_causes_is_counted_once() -> None:
-    outage, now = Outage(), SINCE
-    seen = [FINE, CUT_OFF, Freshness(True, 9.0, "Too many requests."), FINE, FINE]
-    ended = [outage.ended(one, now + timedelta(seconds=second)) for second, one in enumerate(seen)]
-    assert ended == [
-        None,
-        None,
-        None,
-        Downtime("cluster", now + timedelta(seconds=1), now + timedelta(seconds=3)),
-        None,
-    ]
+@pytest.mark.parametrize(
+    ("seen", "since"),
+    [
+        ([FINE, CUT_OFF, Freshness(True, 9.0, "Too many requests."), FINE, FINE], [SINCE + 5 * SECOND]),
+        ([FINE, CUT_OFF, FINE], [SINCE + 5 * SECOND]),
+        ([Freshness(False, 0.0, "Not yet read."), FINE], []),
+    ],
+    ids=["changing causes", "one cause, for the shortest time that counts", "never filled"],
+)
+async def test_outage_of_a_filled_cache_is_counted_once(seen: list[Freshness], since: list[datetime]) -> None:
+    log, entries = DowntimeLog(None), list[EventRecord]()
 
+    async def write(entry: EventRecord) -> None:
+        entries.append(entry)
 
-def test_never_filled_cache_was_not_cut_off() -> None:
-    outage = Outage()
-    assert outage.ended(Freshness(False, 0.0, "Not yet read."), SINCE) is None
-    assert outage.ended(FINE, SINCE + timedelta(minutes=1)) is None
+    for number, freshness in enumerate(seen):
+        log.notice(freshness, SINCE + number * 5 * SECOND)
+    await log.record(write)
+    assert [(entry.reason, entry.at) for entry in entries] == [("cluster_away", at) for at in since]
 
 
 @in_world
@@ -64,14 +70,14 @@ async def test_long_cluster_outage_is_told_once_over(shop: Shop) -> None:
         await passes(1)
         world.cluster.available = True
         await passes(30)
-        assert told(execution) == []
+        assert entries_of(execution) == []
         world.cluster.available = False
         await passes(60)
-        assert told(execution) == []
+        assert entries_of(execution) == []
         world.cluster.available = True
-        await until(lambda: bool(told(execution)), within=30)
+        await until(lambda: bool(entries_of(execution)), within=30)
         await passes(30)
-        ((reason, message),) = told(execution)
+        ((reason, message),) = entries_of(execution)
         assert reason == "cluster_away"
         assert message.endswith("Running programs continued; unfinished steps are resumed.")
 
@@ -84,15 +90,15 @@ async def test_term_begins_by_telling_executions_of_missing_leader(shop: Shop) -
     away = Downtime("controller", NOW - timedelta(seconds=30), NOW)
     for _ in range(2):  # a second controller that tells the same changes nothing
         await world.step(world.controller(away=away))
-    assert told(ended) == []
-    ((reason, message),) = told(waiting)
+    assert entries_of(ended) == []
+    ((reason, message),) = entries_of(waiting)
     assert reason == "controller_away"
     assert "the controller was not running" in message
     assert LifecycleEntry.objects.get(execution=waiting, reason=reason).at == waiting.requested_at, (
         "not before it was there"
     )
     await world.step(world.controller(away=Downtime("controller", NOW, NOW + timedelta(seconds=4))))
-    assert len(told(waiting)) == 1, "a short handover is no news"
+    assert len(entries_of(waiting)) == 1, "a short handover is no news"
 
 
 def candidate(cluster: FakeCluster, identity: str) -> Election:

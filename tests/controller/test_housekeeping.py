@@ -24,6 +24,8 @@ from tests.support.periodic import repeat
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import cancelled, passes, virtual_time
 
+DAY = timedelta(days=1)
+
 
 def session(key: str, user: User, *, seen_at: datetime = NOW) -> Session:
     end = NOW + timedelta(days=1)
@@ -48,33 +50,26 @@ def workspace(shop: Shop) -> Execution:
     return shop.launch()
 
 
-def test_used_grant_and_open_ticket_stay(workspace: Execution) -> None:
-    used, ticket = grant(workspace, at=NOW - timedelta(days=6)), grant(workspace, secret=None)
-    assert purge_grants(NOW, BATCH) == 0
-    assert {one.pk for one in WorkspaceGrant.objects.all()} == {used.pk, ticket.pk}
-
-
-def test_a_ticket_that_nobody_used_goes_after_a_minute(workspace: Execution) -> None:
-    grant(workspace, secret=None, at=NOW - timedelta(seconds=61))
-    assert purge_grants(NOW, BATCH) == 1
-
-
-def test_grants_of_a_session_that_is_gone_go(workspace: Execution) -> None:
-    kept = grant(workspace)
-    grant(workspace, "logged-out")
-    assert purge_grants(NOW, BATCH) == 1
-    assert WorkspaceGrant.objects.get() == kept
-
-
-def test_a_grant_goes_when_no_browser_keeps_its_secret(workspace: Execution) -> None:
-    grant(workspace, at=NOW - timedelta(days=8))
-    assert purge_grants(NOW, BATCH) == 1
-
-
-def test_visitor_within_a_week_is_told_of_the_end(workspace: Execution) -> None:
-    Execution.objects.filter(pk=workspace.pk).update(state=State.STOPPED, ended_at=NOW)
-    grant(workspace, "logged-out", at=NOW - timedelta(days=6))
-    assert purge_grants(NOW, BATCH) == 0
+@pytest.mark.parametrize(
+    ("key", "secret", "age", "ended", "purged"),
+    [
+        ("here", "", 6 * DAY, False, 0),
+        ("here", None, timedelta(0), False, 0),
+        ("here", None, timedelta(seconds=61), False, 1),
+        ("logged-out", "", timedelta(0), False, 1),
+        ("here", "", 8 * DAY, False, 1),
+        ("logged-out", "", 6 * DAY, True, 0),
+    ],
+    ids=["used", "open ticket", "ticket unused in time", "session gone", "too old", "end still to be told"],
+)
+def test_grant_goes_when_it_opens_nothing_any_more(
+    workspace: Execution, key: str, secret: str | None, age: timedelta, ended: bool, purged: int
+) -> None:
+    if ended:
+        Execution.objects.filter(pk=workspace.pk).update(state=State.STOPPED, ended_at=NOW)
+    grant(workspace, key, secret=secret, at=NOW - age)
+    assert purge_grants(NOW, BATCH) == purged
+    assert WorkspaceGrant.objects.count() == 1 - purged
 
 
 def test_a_batch_is_no_larger_than_asked_for(workspace: Execution) -> None:

@@ -58,8 +58,8 @@ def test_whatever_is_killed_nothing_is_lost_doubled_or_left(part: int, caplog: p
     shapes: dict[Any, Any] = {}
     while kills < KILLS // PARTS:
         seed = SEED if SEED.count(".") == 2 else f"{SEED}.{part}.{number}"
-        kills += told(make_estate(make_shop(make_people())), seed, shapes)
-        errors = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR]
+        kills += kills_of(make_estate(make_shop(make_people())), seed, shapes)
+        errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
         assert not errors, f"KILLS_SEED={seed}"
         if seed == SEED:
             break
@@ -67,7 +67,7 @@ def test_whatever_is_killed_nothing_is_lost_doubled_or_left(part: int, caplog: p
         number += 1
 
 
-def told(estate: Estate, seed: str, shapes: dict[Any, Any]) -> int:
+def kills_of(estate: Estate, seed: str, shapes: dict[Any, Any]) -> int:
     """Tell the story of that seed and check it; return how many were killed."""
     story = Story(estate, random.Random(seed))
 
@@ -82,7 +82,7 @@ def told(estate: Estate, seed: str, shapes: dict[Any, Any]) -> int:
     try:
         tell()
     except BaseException as error:
-        error.add_note(f"KILLS_SEED={seed}\n" + "\n".join(story.told))
+        error.add_note(f"KILLS_SEED={seed}\n" + "\n".join(story.events))
         raise
     return story.replicas.kills
 
@@ -94,10 +94,10 @@ def check_running(story: Story, shapes: dict[Any, Any]) -> None:
     """All that nobody stopped runs, with each of its objects once; nothing else is in the cluster; the ledger says the same."""
     objects: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for kind in OWNED:
-        for one in story.world.cluster.objects(kind):
-            if id := execution_of(one):
-                objects[id].append((kind.kind, one["metadata"]["name"].replace(id, "ID")))
-    running = {one.pk: one for one in Execution.objects.unsettled()}
+        for item in story.world.cluster.objects(kind):
+            if id := execution_of(item):
+                objects[id].append((kind.kind, item["metadata"]["name"].replace(id, "ID")))
+    running = {item.pk: item for item in Execution.objects.unsettled()}
     assert objects.keys() == running.keys()
     for id, execution in running.items():
         assert (execution.state, execution.holds_slots) == (State.RUNNING, True)
@@ -122,15 +122,15 @@ def shape_of(execution: Execution) -> tuple[Any, ...]:
 
 def check_pods(world: KillWorld, execution: Execution) -> None:
     """No more pods than slots, and those that it is to have."""
-    found = Counter(
+    pods = Counter(
         pod["metadata"]["labels"].get(APP_COMPONENT) for pod in world.pods() if execution_of(pod) == execution.pk
     )
     if execution.kind != "cluster":
-        assert (found.total(), execution.slots) == (1, 1)
+        assert (pods.total(), execution.slots) == (1, 1)
         return
-    assert found[HEAD] == 1
-    assert execution.workers_minimum <= found[WORKER] <= execution.workers_maximum
-    assert found.total() <= execution.slots == execution.workers_maximum + 1
+    assert pods[HEAD] == 1
+    assert execution.workers_minimum <= pods[WORKER] <= execution.workers_maximum
+    assert pods.total() <= execution.slots == execution.workers_maximum + 1
 
 
 # --- What is left in the end ---
@@ -157,7 +157,9 @@ def check_end(story: Story) -> None:
 
 def check_life(execution: Execution) -> None:
     states = states_of(execution)
-    assert [ORDER.index(State(one)) for one in states] == sorted({ORDER.index(State(one)) for one in states}), states
+    assert [ORDER.index(State(state)) for state in states] == sorted({ORDER.index(State(state)) for state in states}), (
+        states
+    )
     assert execution.is_final and execution.settled_at and states[-1] == execution.state
     assert bool(execution.slots_reserved_at) == bool(execution.slots_freed_at)
     assert StartUp.objects.filter(pk=execution.pk).exists(), (states, "how long its start took is known")
@@ -166,47 +168,50 @@ def check_life(execution: Execution) -> None:
 def check_usage(world: KillWorld) -> None:
     """Each pod that a controller saw on a node has one interval, from then on; those of one workspace or run follow each other."""
     intervals = UsageInterval.objects.select_related("execution").order_by("began_at", "pk")
-    assert world.seen_bound <= {one.pod_uid for one in intervals} <= world.bound.keys()
+    assert world.seen_bound <= {interval.pod_uid for interval in intervals} <= world.bound.keys()
     ends: dict[object, datetime] = {}
-    for one in intervals:
-        execution, bound = world.bound[one.pod_uid]
-        assert (one.execution_id, one.began_at) == (execution, bound.replace(microsecond=0))
-        assert one.ended_at is not None and one.seconds == (one.ended_at - one.began_at).total_seconds()
-        assert one.ended_at <= world.now
-        holder = one.execution.workspace_id or one.execution.run_id
+    for interval in intervals:
+        execution, bound = world.bound[interval.pod_uid]
+        assert (interval.execution_id, interval.began_at) == (execution, bound.replace(microsecond=0))
+        assert (
+            interval.ended_at is not None
+            and interval.seconds == (interval.ended_at - interval.began_at).total_seconds()
+        )
+        assert interval.ended_at <= world.now
+        holder = interval.execution.workspace_id or interval.execution.run_id
         if holder is not None:
-            assert ends.get(holder, one.began_at) <= one.began_at, "one pod at a time"
-            ends[holder] = one.ended_at
+            assert ends.get(holder, interval.began_at) <= interval.began_at, "one pod at a time"
+            ends[holder] = interval.ended_at
     pods = Counter(execution for execution, _ in world.bound.values())
     kept = Execution.objects.exclude(kind="cluster").exclude(pk__in=world.lost)
-    assert all(pods[one.pk] <= 1 for one in kept), "never made twice"
+    assert all(pods[interval.pk] <= 1 for interval in kept), "never made twice"
 
 
 def check_files(world: KillWorld) -> None:
     """What executors reported and a controller saw is recorded as reported, and what went wrong is told once."""
-    recorded = {one.execution_id: one for one in RunFiles.objects.all()}
+    recorded = {files.execution_id: files for files in RunFiles.objects.all()}
     assert world.seen_told <= recorded.keys()
     for id, files in recorded.items():
-        report = world.told[id]
+        report = world.reported[id]
         assert (files.branch, files.kept, files.problem) == tuple(
             report.get(name, "") for name in ("branch", "kept", "problem")
         )
         of_sweep = Execution.objects.filter(pk=id).exclude(run__sweep="").exists()
-        told = Notification.objects.filter(execution=id, event="files_not_saved").count()
-        assert told == bool(files.problem) or (of_sweep and told == 0)
+        notified = Notification.objects.filter(execution=id, event="files_not_saved").count()
+        assert notified == bool(files.problem) or (of_sweep and notified == 0)
 
 
 def check_notifications() -> None:
     of_executions = Notification.objects.filter(event__in=ONCE, execution__isnull=False)
-    told = Counter(of_executions.values_list("user", "execution", "event"))
-    assert [one for one, times in told.items() if times > 1] == []
+    times_told = Counter(of_executions.values_list("user", "execution", "event"))
+    assert [key for key, times in times_told.items() if times > 1] == []
 
 
 def check_runs() -> None:
     """Each run has ended as its last attempt did, with no more attempts than it may have, one after another."""
     for run in JobRun.objects.select_related("settings"):
         attempts = list(run.attempts.order_by("attempt"))
-        assert [one.attempt for one in attempts] == list(range(1, len(attempts) + 1))
+        assert [attempt.attempt for attempt in attempts] == list(range(1, len(attempts) + 1))
         assert len(attempts) <= read_record(run.settings.record).job.retries + 1
         assert run.outcome
         if attempts and run.outcome == "succeeded":
@@ -225,11 +230,11 @@ def check_schedule(schedule: Schedule, world: KillWorld) -> None:
     accounted = Counter(f"{due:%-d %b %H:%M}" for due in runs if due)
     when = r"(\d+ \w+ \d\d:\d\d)"
     for _, sentence in schedule.history:
-        if found := re.match(f"{when} skipped", sentence):
-            accounted[found[1]] += 1
-        elif found := re.match(f"{when}(?: to {when})? missed", sentence):
+        if match := re.match(f"{when} skipped", sentence):
+            accounted[match[1]] += 1
+        elif match := re.match(f"{when}(?: to {when})? missed", sentence):
             first, last = (
-                datetime.strptime(f"2026 {text}", "%Y %d %b %H:%M") for text in (found[1], found[2] or found[1])
+                datetime.strptime(f"2026 {text}", "%Y %d %b %H:%M") for text in (match[1], match[2] or match[1])
             )
             while first <= last:
                 accounted[f"{first:%-d %b %H:%M}"] += 1

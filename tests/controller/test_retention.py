@@ -62,14 +62,14 @@ def test_time_is_cut_at_midnight_without_loss(began: datetime, seconds: int) -> 
 
 @given(st.lists(HELD, max_size=12))
 def test_sum_of_days_is_the_sum_of_intervals(intervals: list[UsageInterval]) -> None:
-    found = added_up(intervals)
-    total = sum(found.values(), Sums())
-    assert total.pod_seconds == sum(one.seconds or 0 for one in intervals)
-    assert total.millicore_seconds == sum((one.seconds or 0) * one.millicores for one in intervals)
-    assert total.mebibyte_seconds == sum((one.seconds or 0) * one.mebibytes for one in intervals)
-    assert total.gpu_seconds == sum((one.seconds or 0) * one.gpus for one in intervals)
-    by_price = sum(key.price_per_hour * sums.pod_seconds for key, sums in found.items())
-    assert by_price == sum(one.price_per_hour * (one.seconds or 0) for one in intervals)
+    days = added_up(intervals)
+    total = sum(days.values(), Sums())
+    assert total.pod_seconds == sum(interval.seconds or 0 for interval in intervals)
+    assert total.millicore_seconds == sum((interval.seconds or 0) * interval.millicores for interval in intervals)
+    assert total.mebibyte_seconds == sum((interval.seconds or 0) * interval.mebibytes for interval in intervals)
+    assert total.gpu_seconds == sum((interval.seconds or 0) * interval.gpus for interval in intervals)
+    by_price = sum(key.price_per_hour * sums.pod_seconds for key, sums in days.items())
+    assert by_price == sum(interval.price_per_hour * (interval.seconds or 0) for interval in intervals)
 
 
 def ended(shop: Shop, days: float, *, hours: float = 1, settled: bool = True, **changes: Any) -> Execution:
@@ -98,10 +98,10 @@ def whole(chore: Chore, at_most: int = 100) -> int:
 
 
 def seconds_of_days() -> dict[date, int]:
-    found: dict[date, int] = {}
-    for one in DailyUsage.objects.all():
-        found[one.day] = found.get(one.day, 0) + one.pod_seconds
-    return found
+    seconds: dict[date, int] = {}
+    for usage_row in DailyUsage.objects.all():
+        seconds[usage_row.day] = seconds.get(usage_row.day, 0) + usage_row.pod_seconds
+    return seconds
 
 
 def test_old_execution_goes_and_its_daily_usage_stays(shop: Shop, configure: Configure) -> None:
@@ -113,10 +113,14 @@ def test_old_execution_goes_and_its_daily_usage_stays(shop: Shop, configure: Con
     assert UsageInterval.objects.get().execution == young
     # It ended at 9 o'clock.
     assert seconds_of_days() == {date(2026, 2, 1): 9 * 3600, date(2026, 1, 31): 3600}
-    one = DailyUsage.objects.get(day=date(2026, 2, 1))
-    assert (one.owner, one.project, one.tier) == (shop.people.owner, shop.project, shop.tier)
-    assert (one.millicore_seconds, one.mebibyte_seconds, one.gpu_seconds) == (9 * 3600 * 1000, 9 * 3600 * 4096, 0)
-    assert one.price_per_hour == Decimal("0.05")
+    usage_row = DailyUsage.objects.get(day=date(2026, 2, 1))
+    assert (usage_row.owner, usage_row.project, usage_row.tier) == (shop.people.owner, shop.project, shop.tier)
+    assert (usage_row.millicore_seconds, usage_row.mebibyte_seconds, usage_row.gpu_seconds) == (
+        9 * 3600 * 1000,
+        9 * 3600 * 4096,
+        0,
+    )
+    assert usage_row.price_per_hour == Decimal("0.05")
 
 
 def test_later_drops_add_to_the_same_day(shop: Shop, configure: Configure) -> None:
@@ -125,7 +129,7 @@ def test_later_drops_add_to_the_same_day(shop: Shop, configure: Configure) -> No
         ended(shop, 31)
         ended(shop, 31)
         whole(retention.drop_executions)
-    assert [(one.pod_seconds, one.millicore_seconds) for one in DailyUsage.objects.all()] == [
+    assert [(usage_row.pod_seconds, usage_row.millicore_seconds) for usage_row in DailyUsage.objects.all()] == [
         (4 * 3600, 4 * 3600 * 1000)
     ]
 
@@ -187,7 +191,7 @@ def test_unsettled_execution_stays_however_old(shop: Shop, configure: Configure)
     for name in ("executions", "logs", "metrics", "samples", "lifecycle entries"):
         whole(CHORES[name])
     assert Execution.objects.count() == 2
-    assert [one.objects.count() for one in (ExecutionLog, RunMetric, ClusterSample)] == [1, 1, 1]
+    assert [model.objects.count() for model in (ExecutionLog, RunMetric, ClusterSample)] == [1, 1, 1]
     assert LifecycleEntry.objects.filter(source="kubernetes").count() == 1
     assert running.lifecycle.count() == 1
 
@@ -228,61 +232,32 @@ def test_records_are_kept_for_ever_without_a_number(shop: Shop, configure: Confi
 
 
 @pytest.mark.parametrize(
-    ("chore", "setting", "left"),
+    ("name", "setting", "parts"),
     [
-        (retention.drop_logs, LOG_RETENTION, lambda: ExecutionLog.objects.values_list("execution", flat=True)),
-        (retention.drop_metrics, METRIC_RETENTION, lambda: RunMetric.objects.values_list("execution", flat=True)),
-        (retention.drop_samples, SAMPLE_RETENTION, lambda: ClusterSample.objects.values_list("execution", flat=True)),
-        (
-            retention.drop_lifecycle_entries,
-            LIFECYCLE_RETENTION,
-            lambda: LifecycleEntry.objects.filter(source="kubernetes").values_list("execution", flat=True),
-        ),
+        ("logs", LOG_RETENTION, ExecutionLog.objects),
+        ("metrics", METRIC_RETENTION, RunMetric.objects),
+        ("samples", SAMPLE_RETENTION, ClusterSample.objects),
+        ("lifecycle entries", LIFECYCLE_RETENTION, LifecycleEntry.objects),
     ],
-    ids=["logs", "metrics", "samples", "events"],
 )
-def test_parts_go_before_their_execution(
-    shop: Shop, configure: Configure, chore: Chore, setting: Any, left: Callable[[], Any]
+def test_parts_go_by_the_end_of_their_execution(
+    shop: Shop, configure: Configure, name: str, setting: Any, parts: Any
 ) -> None:
     configure(setting, 10)
-    old, young = ended(shop, 11), ended(shop, 9)
-    assert whole(chore, at_most=1) == 1
-    assert list(left()) == [young.pk]
-    assert Execution.objects.count() == 2
+    old, young, long = ended(shop, 11), ended(shop, 9), ended(shop, 400)
+    Execution.objects.filter(pk=long.pk).update(ended_at=NOW - 9 * DAY, settled_at=NOW - 9 * DAY)
+    assert whole(CHORES[name], at_most=1) == 1
+    kept = parts.filter(source="kubernetes") if name == "lifecycle entries" else parts
+    assert set(kept.values_list("execution", flat=True)) == {young.pk, long.pk}
+    assert Execution.objects.count() == 3
     assert old.lifecycle.filter(source="state").count() == 1, "what states it had stays"
-
-
-@pytest.mark.parametrize(
-    ("chore", "setting"),
-    [
-        (retention.drop_logs, LOG_RETENTION),
-        (retention.drop_metrics, METRIC_RETENTION),
-        (retention.drop_samples, SAMPLE_RETENTION),
-        (retention.drop_lifecycle_entries, LIFECYCLE_RETENTION),
-    ],
-    ids=["logs", "metrics", "samples", "events"],
-)
-def test_parts_of_long_executions_count_from_their_end(
-    shop: Shop, configure: Configure, chore: Chore, setting: Any
-) -> None:
-    configure(setting, 10)
-    execution = ended(shop, 400)
-    Execution.objects.filter(pk=execution.pk).update(ended_at=NOW - 9 * DAY, settled_at=NOW - 9 * DAY)
-    assert whole(chore) == 0
-    Execution.objects.filter(pk=execution.pk).update(ended_at=NOW - 11 * DAY)
-    assert whole(chore) == 1
 
 
 def test_old_audit_entries_go(shop: Shop, configure: Configure) -> None:
     configure(AUDIT_RETENTION, 10)
     for days in (11, 9):
-        about: dict[str, Any] = {
-            "actor_name": "ada",
-            "action": "changed",
-            "object_type": "tier",
-            "object_id": str(days),
-        }
-        AuditEntry.objects.create(at=NOW - days * DAY, **about)
+        at = NOW - days * DAY
+        AuditEntry.objects.create(at=at, actor_name="ada", action="changed", object_type="tier", object_id=str(days))
     assert whole(retention.drop_audit_entries) == 0, "not before it is sealed"
     seal(NOW)
     assert whole(retention.drop_audit_entries) == 1
@@ -324,5 +299,5 @@ def test_interval_begun_by_deposed_controller_ends_with_execution(shop: Shop) ->
     late = Interval("late", "late", "node-1", False, execution.settled_at - timedelta(hours=1), None)
     usage.record(execution.pk, Changes((late,)))
     assert whole(retention.end_orphan_intervals) == 1
-    found = UsageInterval.objects.get(pod_uid="late")
-    assert (found.ended_at, found.seconds) == (execution.settled_at, 3600)
+    interval = UsageInterval.objects.get(pod_uid="late")
+    assert (interval.ended_at, interval.seconds) == (execution.settled_at, 3600)

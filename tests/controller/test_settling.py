@@ -96,11 +96,11 @@ def test_launches_and_admission_results_are_counted_once_per_reason(
 ) -> None:
     def counted() -> list[float]:
         results = [{"result": result} for result in ("admitted", "deferred", "timed_out")]
-        found = [
+        counts = [
             telemetry.REGISTRY.get_sample_value("compute_grid_admissions_total", labels) or 0 for labels in results
         ]
         launches = telemetry.REGISTRY.get_sample_value("compute_grid_launches_total", {"kind": "workspace"}) or 0
-        return [launches, *found]
+        return [launches, *counts]
 
     def grown(*, after: float = 0) -> list[float]:
         before = counted()
@@ -124,11 +124,11 @@ def test_launches_and_admission_results_are_counted_once_per_reason(
 def test_finished_start_is_traced_with_merged_phases_in_place(
     shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[tuple[str, object]] = []
+    traced: list[tuple[str, object]] = []
 
     class Recorder:
         def started(self, execution_id: str, attributes: object, *, phases: object, **_: object) -> None:
-            told.append((execution_id, phases))
+            traced.append((execution_id, phases))
 
         def note(self, name: str, value: str) -> None:
             assert name == tracing.EXECUTION
@@ -142,4 +142,4 @@ def test_finished_start_is_traced_with_merged_phases_in_place(
         lifecycle.enter(
             execution.pk, change, revision=execution.revision, left=execution.state, now=NOW, start_up=start_up
         )
-    assert told == [(execution.pk, [("queued", 5.0), ("scheduling+volumes", 2.0), ("pulling", 3.0)])]
+    assert traced == [(execution.pk, [("queued", 5.0), ("scheduling+volumes", 2.0), ("pulling", 3.0)])]

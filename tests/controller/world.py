@@ -164,8 +164,8 @@ class World:
         return self.cluster.objects(PODS)
 
     def pod_of(self, execution: Execution) -> RawObject:
-        (found,) = [pod for pod in self.pods() if pod["metadata"]["labels"].get(KEYS.execution) == execution.pk]
-        return found
+        (pod,) = [pod for pod in self.pods() if pod["metadata"]["labels"].get(KEYS.execution) == execution.pk]
+        return pod
 
     def members(self, execution: Execution, component: str) -> list[RawObject]:
         """The cluster's head or workers that live."""
@@ -178,8 +178,8 @@ class World:
         ]
 
     def head_of(self, execution: Execution) -> RawObject:
-        (found,) = self.members(execution, HEAD)
-        return found
+        (head,) = self.members(execution, HEAD)
+        return head
 
     def workers_of(self, execution: Execution) -> list[RawObject]:
         return self.members(execution, WORKER)
@@ -219,7 +219,7 @@ class World:
 
     def start(self, pod: RawObject) -> None:
         conditions = pod.get("status", {}).get("conditions", ())
-        bound = [one for one in conditions if one["type"] == "PodScheduled"]
+        bound = [known for known in conditions if known["type"] == "PodScheduled"]
         pod["status"] = {
             "phase": "Running",
             "conditions": [*bound, condition("Ready", "True")],
@@ -263,9 +263,14 @@ async def to_running(world: World, controller: Controller) -> None:
     await world.step(controller)
 
 
-async def running(shop: Shop) -> tuple[World, Controller, Execution]:
+def launched(shop: Shop, **changes: Any) -> tuple[World, Controller, Execution]:
+    """A world, its controller, and an execution that is queued."""
+    world, execution = World(), shop.launch(**changes)
+    return world, world.controller(), execution
+
+
+async def running(shop: Shop, **changes: Any) -> tuple[World, Controller, Execution]:
     """A world, its controller, and an execution in it that runs."""
-    world, execution = World(), shop.launch()
-    controller = world.controller()
+    world, controller, execution = launched(shop, **changes)
     await to_running(world, controller)
     return world, controller, execution

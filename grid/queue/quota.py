@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import inf
 from typing import Any, Literal
 
 from grid.core.reasons import Reader, Reason, Value, sentence_of
@@ -19,24 +20,6 @@ from grid.queue import queue
 from grid.queue.queue import NEVER, QueuedUnit
 
 Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit"]
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """A limit and how much of it is held; `most` of None means no limit. The rest may be negative after a limit was lowered."""
-
-    most: int | None
-    held: int = 0
-
-    def covers(self, more: int) -> bool:
-        return self.most is None or self.held + more <= self.most
-
-    def could_cover(self, all: int) -> bool:
-        """Return True when the limit would allow `all` if nothing were held."""
-        return self.most is None or all <= self.most
-
-    def plus(self, more: int) -> "Allowance":
-        return Allowance(self.most, self.held + more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,47 +138,41 @@ class _Cause:
 
 
 class _Room:
-    """The remaining capacity while admissions are tried; belongs to one call of `admit`."""
+    """What is held while admissions are tried, and what is left; belongs to one call of `admit`. What is held may exceed a limit that was
+    lowered."""
 
     def __init__(self, snapshot: QuotaSnapshot) -> None:
         self.most = snapshot.slots_per_user
-        slots: Counter[int] = Counter()
-        executions: Counter[str] = Counter()
+        self.slots: Counter[int] = Counter()
+        self.places: Counter[str] = Counter()
         for held in snapshot.holding:
-            slots[held.user] += held.slots
-            executions[held.tier] += held.executions
-        self._users = {user: Allowance(self.most, count) for user, count in slots.items()}
+            self.slots[held.user] += held.slots
+            self.places[held.tier] += held.executions
+        self._maxima = snapshot.tier_maximum
         self._kept: set[str] = set()
-        self._tiers = {tier: Allowance(most, executions[tier]) for tier, most in snapshot.tier_maximum.items()}
 
-    def user(self, user: int) -> Allowance:
-        return self._users.get(user, Allowance(self.most))
-
-    def tier(self, tier: str) -> Allowance:
-        return self._tiers.get(tier, Allowance(None))
+    def has_slots(self, unit: QueuedUnit) -> bool:
+        return self.slots[unit.user] + unit.slots <= self.most
 
     def full_tier(self, unit: QueuedUnit) -> str:
         """Return the first of its tiers without any place; "" when each has one."""
-        return next((tier for tier in unit.tiers if tier in self._kept or not self.tier(tier).covers(1)), "")
+        tiers = (tier for tier in unit.tiers if tier in self._kept or self.places[tier] >= self._maxima.get(tier, inf))
+        return next(tiers, "")
 
-    def short_tier(self, unit: QueuedUnit) -> str:
-        """Return the first of its tiers without enough places; "" when all have enough."""
-        wanted = Counter(unit.tiers)
-        return next((tier for tier, places in wanted.items() if not self.tier(tier).covers(places)), "")
-
-    def too_small_tier(self, unit: QueuedUnit) -> str:
-        """Return the first of its tiers whose maximum is too small for it; "" when it may start some day."""
-        wanted = Counter(unit.tiers)
-        return next((tier for tier, places in wanted.items() if not self.tier(tier).could_cover(places)), "")
+    def short_tier(self, unit: QueuedUnit, *, if_empty: bool = False) -> str:
+        """Return the first of its tiers without enough places, or that had too few `if_empty`; "" when all have enough."""
+        for tier, wanted in Counter(unit.tiers).items():
+            if wanted + (0 if if_empty else self.places[tier]) > self._maxima.get(tier, inf):
+                return tier
+        return ""
 
     def keep(self, tier: str) -> None:
         """Reserve the tier's remaining capacity for the unit at the head; otherwise smaller ones would take it again and again."""
         self._kept.add(tier)
 
     def take(self, unit: QueuedUnit) -> None:
-        self._users[unit.user] = self.user(unit.user).plus(unit.slots)
-        for tier in unit.tiers:
-            self._tiers[tier] = self.tier(tier).plus(1)
+        self.slots[unit.user] += unit.slots
+        self.places.update(unit.tiers)
 
 
 class _Line:
@@ -211,12 +188,12 @@ class _Line:
         """Return the next unit that may start, or that reserves capacity when its turn comes; None at the end of the line."""
         while self._place < len(self._line):
             unit = self._line[self._place]
-            never = self._room.too_small_tier(unit)
+            never = self._room.short_tier(unit, if_empty=True)
             if unit.slots > self._room.most > 0:
                 self.refused[unit.execution_id] = _Cause("larger_than_limit")
             elif never:
                 self.refused[unit.execution_id] = _Cause("over_tier_maximum", never)
-            elif not self._room.user(unit.user).covers(unit.slots):
+            elif not self._room.has_slots(unit):
                 self._refuse_rest()
                 return None
             elif full := self._room.full_tier(unit):
@@ -266,7 +243,7 @@ def _refused(snapshot: QuotaSnapshot, room: _Room, unit: QueuedUnit, cause: _Cau
     elif cause.code == "over_tier_maximum":
         values = {
             "tier": snapshot.tier_names.get(cause.tier, cause.tier),
-            "held": room.tier(cause.tier).held,
+            "held": room.places[cause.tier],
             "maximum": snapshot.tier_maximum[cause.tier],
             "parts": [part.kind for part in unit.parts for tier in part.tiers if tier == cause.tier],
             "position": position,
@@ -274,6 +251,6 @@ def _refused(snapshot: QuotaSnapshot, room: _Room, unit: QueuedUnit, cause: _Cau
     elif most == 0:
         values = {"most": 0}
     else:
-        held = room.user(unit.user).held
+        held = room.slots[unit.user]
         values = {"held": held, "most": most, "slots": unit.slots, "parts": parts, "position": position}
     return Deferred(Reason(cause.code, values), position)

@@ -194,11 +194,7 @@ NUMBERS = {
     "the tier is full": (QuotaSnapshot(LINE, (Holding(3, "small", 2, 2),), 9, {"small": 2}), "small", 8),
     "the launch needs another tier": (QuotaSnapshot(LINE, (Holding(3, "small", 2, 2),), 9, {"small": 2}), "gpu", None),
     "the tier has places for all": (QuotaSnapshot(LINE, (), 9, {"small": 9}), "small", None),
-    "what is too large is passed": (
-        QuotaSnapshot((waiting("big", slots=9), *LINE), (), 4, {"large": 1}),
-        "small",
-        1,
-    ),
+    "what is too large is passed": (QuotaSnapshot((waiting("big", slots=9), *LINE), (), 4, {"large": 1}), "small", 1),
 }
 
 

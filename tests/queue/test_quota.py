@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from grid.core.reasons import Reader
 from grid.queue.queue import Part, QueuedUnit, lines
-from grid.queue.quota import Allowance, Holding, QuotaSnapshot, admit
+from grid.queue.quota import Holding, QuotaSnapshot, admit
 from tests.support.shop import NOW
 
 TIERS = ("small", "large", "gpu")
@@ -284,12 +284,6 @@ def test_full_tier_is_given_first_to_longest_unserved_user() -> None:
     positions = {id: why.position for id, why in refused.items()}
     assert positions == {"gpu-never": 1, "gpu-long-ago": 2, "gpu-lately": 3, "gpu-never-second": 4, "large": 1}
     assert refused["gpu-lately"].words(OWNER).endswith(" Position 3.")
-
-
-def test_a_limit_lowered_below_what_is_held_admits_nothing() -> None:
-    assert not Allowance(most=3, held=5).covers(1)
-    assert Allowance(most=None, held=10**9).covers(1)
-    assert Allowance(most=3, held=1).plus(1).covers(1)
 
 
 def test_pair_waits_together_and_says_slots_of_both() -> None:

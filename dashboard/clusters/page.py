@@ -66,7 +66,6 @@ def cluster_diagnosis(facts: ClusterSnapshot, diagnoses: Sequence[Diagnosis]) ->
 
 
 def cluster_summary(runtime: Runtime, other: Companion, now: datetime) -> Diagnosis | None:
-    """Return one diagnosis of an attached cluster, for the card on the page of what it is attached to."""
     cluster = cluster_of(other)
     if cluster is None:
         return None
@@ -76,7 +75,6 @@ def cluster_summary(runtime: Runtime, other: Companion, now: datetime) -> Diagno
 def cluster_presence(
     runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime
 ) -> Presence:
-    """Return the head's pod, one diagnosis of all pods, the number of workers that hold a node, and the fragments about the cluster."""
     cluster = cluster_of(record)
     assert cluster is not None
     snapshot = cluster_snapshot(runtime, record.id, cluster, record.node_pool, now, sees_all=viewer.sees_all)
@@ -95,7 +93,6 @@ def cluster_presence(
 
 
 def cluster_objects(record: ExecutionRecord) -> Sequence[tuple[str, str]]:
-    """Return the kinds and names of the objects that create the cluster's pods."""
     name = record.object_name
     return (
         ("HorizontalPodAutoscaler", f"{name}-worker"),
@@ -119,7 +116,6 @@ def _fragments(
     viewer: Person,
     now: datetime,
 ) -> list[Fragment]:
-    """Return the fragments that a cluster's page has in addition to every execution's."""
     cluster = cluster_of(record)
     assert cluster is not None
     keys = Keys.under(settings.LABEL_PREFIX)

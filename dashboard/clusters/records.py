@@ -50,7 +50,6 @@ def read_samples(execution_id: str, *, after: datetime | None = None) -> Sequenc
 
 
 def samples_table(record: ExecutionRecord) -> list[SampleRow]:
-    """Return the chart's values as rows of a table."""
     samples = read_samples(record.id)
     return sample_rows(samples, scale_events(samples, record.lifecycle))
 

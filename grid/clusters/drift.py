@@ -23,14 +23,7 @@ from grid.executions.manifests import NO_SECRETS, Manifest, anchor
 from grid.executions.spec import ExecutionSpec
 from grid.executions.storage import stored_secrets_name
 from grid.kube.objects import RawObject
-from grid.kube.resources import (
-    AUTOSCALERS,
-    DEPLOYMENTS,
-    DISRUPTION_BUDGETS,
-    NETWORK_POLICIES,
-    SERVICES,
-    Resource,
-)
+from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, DISRUPTION_BUDGETS, NETWORK_POLICIES, SERVICES, Resource
 from grid.secrets.storedsecrets import SecretMissing
 
 logger = logging.getLogger(__name__)

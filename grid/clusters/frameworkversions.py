@@ -91,7 +91,6 @@ def declared(
 
 
 def environment_lines(environment: Declared) -> tuple[VersionLine, ...]:
-    """Return what is to be said of each framework of one environment by itself."""
     return tuple(line for name in environment.frameworks if name in _LABELS for line in _lines_of(environment, name))
 
 

@@ -37,7 +37,6 @@ def of_pods(seen: ObservedCluster, deleted: Sequence[Pod], *, since: datetime, n
 
 
 def head_replaced(pod: Pod, now: datetime) -> EventRecord:
-    """Return the entry for a new head that is ready."""
     node = pod.spec.node_name or _("(unknown)")
     message = _("A new head answers on node {node}. {lost}", node=node, lost=_LOST_WITH_HEAD)
     return _line(pod, HEAD_REPLACED, message, at=now)

@@ -22,8 +22,6 @@ HEAD_ADDRESS = "address-of-the-head"  # in a preview; it is known once the head'
 
 
 class ClusterKind(ExecutionKind):
-    """The kind of Dask, Ray and Spark clusters."""
-
     is_one_pod = False
     has_front = False
 
@@ -42,13 +40,7 @@ class ClusterKind(ExecutionKind):
         serialize_spec(execution, central=central, secrets=stored.secrets, cluster=spec)
 
     def objects(
-        self,
-        spec: ExecutionSpec,
-        *,
-        namespace: str,
-        storage: Storage,
-        token: str,
-        client_variables: Mapping[str, str],
+        self, spec: ExecutionSpec, *, namespace: str, storage: Storage, token: str, client_variables: Mapping[str, str]
     ) -> list[Manifest]:
         first = manifests.first(spec, namespace=namespace, storage=storage)
         return [*first, *manifests.workers(spec, namespace=namespace, anchor_uid="", head_address=HEAD_ADDRESS)]
@@ -65,5 +57,4 @@ class ClusterKind(ExecutionKind):
 
 
 def variables_of_clients(spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
-    """Return the variables by which a program finds the cluster of this spec, whose head has that address."""
     return framework(cluster_of(spec).framework).client_variables(spec, head_address)

@@ -74,7 +74,6 @@ def first(
 
 
 def workers(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, head_address: str) -> list[Manifest]:
-    """Return the workers' Deployment, and its autoscaler if it has one."""
     program = framework(cluster_of(spec).framework).worker(spec, head_address)
     named = metadata(spec, namespace, anchor_uid, name=worker_name(spec.id))
     deployment = _manifest(DEPLOYMENTS, named, _worker_deployment(spec, program))

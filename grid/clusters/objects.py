@@ -51,7 +51,6 @@ async def find(api: KubeApi, manifest: Manifest) -> RawObject | None:
 
 
 async def patch(api: KubeApi, manifest: Manifest, spec: Mapping[str, Any]) -> None:
-    """Patch these fields of the object's spec."""
     namespace = str(manifest.body["metadata"]["namespace"])
     await api.patch(manifest.resource, manifest.name, {"spec": dict(spec)}, namespace=namespace)
 
@@ -79,7 +78,6 @@ async def _delete(api: KubeApi, resource: Resource, meta: Metadata) -> None:
 
 
 async def worker_replicas(api: KubeApi, cluster_id: str, namespace: str) -> int:
-    """Return the desired number of workers now."""
     try:
         deployment = await api.get(DEPLOYMENTS, manifests.worker_name(cluster_id), namespace=namespace)
     except NotFound:

@@ -123,7 +123,6 @@ def _too_long(
 
 
 def _explain(pod: Pod, seen: ObservedCluster, now: datetime) -> str:
-    """Explain what the pod waits for, with the next step."""
     why = explain_pod(pod, seen.about(pod), now=now, around=seen.around)
     return f"{why.sentence} {why.next_step}".strip()
 

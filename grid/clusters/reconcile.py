@@ -83,7 +83,6 @@ class Clusters:
         return {}
 
     def forget(self, execution_id: str) -> None:
-        """Forget an execution that is settled."""
         self._drift.forget(execution_id)
         self._within_slots.forget(execution_id)
         self._noted.pop(execution_id, None)

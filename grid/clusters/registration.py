@@ -45,7 +45,6 @@ class RegistrationStep(StrEnum):
 
 
 def api_service(service: ServiceReference, authority: Authority, *, owner_uid: str = "") -> RawObject:
-    """Return the wanted registration."""
     owner = {"apiVersion": CLUSTER_ROLES.api_version, "kind": CLUSTER_ROLES.kind, "name": OWNER, "uid": owner_uid}
     return {
         "apiVersion": API_SERVICES.api_version,
@@ -214,7 +213,6 @@ class Registration:
         logger.warning("external metrics are no longer registered, so that no namespace waits for them reason=%s", why)
 
     def _log_once(self, sentence: str) -> None:
-        """Log the sentence unless it was the last one logged."""
         if sentence != self._logged:
             logger.warning("%s", sentence)
         self._logged = sentence

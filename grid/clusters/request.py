@@ -171,7 +171,6 @@ class ClusterCheck:
 
 
 def validate_cluster(request: LaunchRequest, *, pools: Pools | None) -> list[Problem]:
-    """Return the problems of the cluster alone; [] when there is none."""
     cluster = request.cluster
     if cluster is None:
         missing = request.kind == Kind.CLUSTER

@@ -63,7 +63,6 @@ def _record_alone(sample: ClusterSample) -> None:
 
 
 def thin(execution_id: str, *, now: datetime) -> int:
-    """Delete the samples that the rule does not keep, and return their number."""
     rows = ClusterSample.objects.filter(execution_id=execution_id).order_by("at").only("at", "ready", "wanted")
     gone = superfluous(list(rows), now=now)
     for start in range(0, len(gone), 500):  # databases limit how many values one query names

@@ -28,6 +28,5 @@ def read(stored: object) -> ClusterStatus:
 
 
 def with_changes(stored: object, **changes: Any) -> dict[str, Any]:
-    """Return the JSON for the `status` of a row, with these changes."""
     status: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(read(stored), **changes))
     return status

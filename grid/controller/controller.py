@@ -137,7 +137,6 @@ class Controller:
         return self._listener
 
     def periodic_tasks(self, inputs: TermInputs) -> list[PeriodicTask]:
-        """Return all periodic tasks of the term."""
         shipper = None
         if inputs.log_receiver is not None:
             shipper = LogShipper(self._context, inputs.log_receiver, rng=self._rng)
@@ -154,7 +153,6 @@ class Controller:
         return [PeriodicTask("pod audit", AUDIT_SECONDS, self.audit, first_after=AUDIT_SECONDS), *others]
 
     async def run(self, inputs: TermInputs | None = None) -> None:
-        """Watch, poll the database, and work, until cancelled."""
         context, namespace = self._context, self._target.namespace
         ports = StoredPorts(context.due_work, context.clock)
         policies = PolicyKeeper(context.api, namespace, self._target.network, rng=self._rng, ports=ports)
@@ -228,7 +226,6 @@ class Controller:
             await self._admit()
 
     async def _advance_runs(self, which: Callable[..., Mapping[str, int]], *about: Any) -> None:
-        """Have the runs of the jobs that `which` finds moved on."""
         self.runs.add(await self._database(which, *about))
 
     def _admit_soon(self, id: str) -> None:
@@ -389,5 +386,4 @@ class Controller:
 
 
 def to_reconcile(versions: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
-    """Return the ids of rows whose revision differs from the known one."""
     return [id for id, revision in versions.items() if known.get(id) != revision]

@@ -37,11 +37,9 @@ class FirstRound:
         self._is_over.set()
 
     async def over(self) -> None:
-        """Wait until it is over; somebody else runs it."""
         await self._is_over.wait()
 
     def reconciled(self, execution_id: str) -> None:
-        """Note that nothing more is to be done about an execution at once."""
         self._left.discard(execution_id)
         if not self._left:
             self._has_none_left.set()

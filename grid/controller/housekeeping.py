@@ -88,7 +88,6 @@ class ChoresFailed(GridError):
 def periodic(
     database: Database, clock: Callable[[], datetime], *, chores: Mapping[str, Chore] = CHORES
 ) -> PeriodicTask:
-    """Return the task that runs the chores."""
     run_once = partial(run_chores, database, clock, chores)
     return PeriodicTask("clean-up", PERIOD_SECONDS, run_once, first_after=FIRST_SECONDS, retry=RETRY_SECONDS)
 

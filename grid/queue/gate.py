@@ -69,7 +69,6 @@ def why_not_launch(facts: GateFacts, candidate: Candidate) -> Reason | None:
 
 
 def refusal(reason: Reason) -> Problem:
-    """Return the reason as the problem of a launch that it refuses."""
     words = _REFUSED.get(reason.code)
     return Problem("", words(reason.values) if words else words_of(reason), reason.code)
 
@@ -84,7 +83,6 @@ def held(by: str, why: str) -> Reason:
 
 
 def held_words(values: Mapping[str, Any]) -> str:
-    """Return who holds it and why."""
     why = values["why"].strip().rstrip(".")
     sentence = _("Held by {by}: {reason}.") if why else _("Held by {by}.")
     return sentence.format(by=values["by"], reason=why)
@@ -95,7 +93,6 @@ def taken_over(by: str, until: datetime, why: str) -> Reason:
 
 
 def takeover_words(values: Mapping[str, Any]) -> str:
-    """Return who has taken over the queue, until when and why."""
     until = moment_words(datetime.fromisoformat(values["until"]))
     return _(
         "{actor} decides by hand what starts, until {until}: {reason}",
@@ -150,10 +147,6 @@ def _full_sentence(values: Mapping[str, Any], reader: Reader) -> str:
     )
 
 
-SENTENCES: dict[str, Sentence] = {
-    HELD: _held_sentence,
-    TAKEN_OVER: _taken_over_sentence,
-    QUEUE_FULL: _full_sentence,
-}
+SENTENCES: dict[str, Sentence] = {HELD: _held_sentence, TAKEN_OVER: _taken_over_sentence, QUEUE_FULL: _full_sentence}
 # Of what refuses a launch in other words than those that it keeps something waiting in.
 _REFUSED = {MAINTENANCE: maintenance.refused_sentence, CLOSED: budget.refused_sentence}

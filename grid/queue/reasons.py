@@ -8,12 +8,7 @@ from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration
 
-_PARTS = {
-    "workspace": _("the workspace"),
-    "job": _("the job"),
-    "app": _("the app"),
-    "cluster": _("the cluster"),
-}
+_PARTS = {"workspace": _("the workspace"), "job": _("the job"), "app": _("the app"), "cluster": _("the cluster")}
 
 # For the owner, who may not know the other executions.
 _MOVED = {
@@ -104,7 +99,6 @@ def _released(values: Values, reader: Reader) -> str:
 
 
 def _slots_of(parts: Sequence[tuple[str, int]]) -> str:
-    """Return the slots of each part of a pair, "" for a single execution."""
     if len(parts) == 1:
         return ""
     each = (_("{slots} for {part}", slots=slots, part=_PARTS.get(kind, kind)) for kind, slots in parts)

@@ -36,7 +36,6 @@ def reason_of(takeover: QueueTakeover) -> Reason:
 
 
 def takeover_sentence(takeover: QueueTakeover) -> str:
-    """Return who has taken over the queue, until when and why."""
     return takeover_words(reason_of(takeover).values)
 
 
@@ -45,10 +44,7 @@ def take_over(*, by: User, minutes: int, reason: str, now: datetime) -> QueueTak
     reason = one_line(reason)
     if not reason or len(reason) > REASON_LONGEST:
         raise _refused(
-            _(
-                "Say why in at most {longest} characters: everybody who waits reads it.",
-                longest=REASON_LONGEST,
-            )
+            _("Say why in at most {longest} characters: everybody who waits reads it.", longest=REASON_LONGEST)
         )
     if minutes not in MINUTES:
         raise _refused(_("Choose for how long."))

@@ -49,10 +49,7 @@ def expected_container(program: Program, resources: dict[str, Any], mounts: list
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             *({"name": key, "value": value} for key, value in program.variables.items()),
-            {
-                "name": "THREADS",
-                "valueFrom": {"secretKeyRef": {"name": "cluster-abc", "key": "variable.THREADS"}},
-            },
+            {"name": "THREADS", "valueFrom": {"secretKeyRef": {"name": "cluster-abc", "key": "variable.THREADS"}}},
         ],
         "ports": [{"name": p.name, "containerPort": p.target, "protocol": "TCP"} for p in program.ports],
         "readinessProbe": program.readiness,
@@ -344,12 +341,7 @@ def test_workspace_finds_its_cluster_in_its_variables(name: str) -> None:
     theirs = dict(framework(name).client_variables(of, "10.0.0.9"))
     assert theirs
     environment = EnvironmentSpec(id="lab", name="Lab", image="lab:1", variables={next(iter(theirs)): "elsewhere"})
-    workspace = spec(
-        id="xyz",
-        kind="workspace",
-        cluster=None,
-        environment=environment,
-    )
+    workspace = spec(id="xyz", kind="workspace", cluster=None, environment=environment)
     made = build(
         workspace, namespace="grid", token="t", anchor_uid="u", client_variables=variables_of_clients(of, "10.0.0.9")
     )

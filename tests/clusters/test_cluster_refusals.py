@@ -29,11 +29,7 @@ def test_a_good_request_has_no_problems(shop: Shop) -> None:
     [
         ({"workers_minimum": 0}, "workers_minimum", "A cluster has at least one worker."),
         ({"workers_minimum": -3, "autoscale": False}, "workers_minimum", "A cluster has at least one worker."),
-        (
-            {"workers_minimum": 6},
-            "workers_maximum",
-            "The maximum is less than the minimum of 6; enter 6 or more.",
-        ),
+        ({"workers_minimum": 6}, "workers_maximum", "The maximum is less than the minimum of 6; enter 6 or more."),
         (
             {"workers_maximum": 25},
             "workers_maximum",

@@ -23,13 +23,7 @@ class Clock:
 
 
 def candidate(cluster: FakeCluster, clock: Clock, identity: str) -> Election:
-    return Election(
-        cluster,
-        name="controller",
-        namespace="compute-grid",
-        identity=identity,
-        monotonic=clock,
-    )
+    return Election(cluster, name="controller", namespace="compute-grid", identity=identity, monotonic=clock)
 
 
 async def test_a_leader_renews_its_own_lease() -> None:

@@ -55,10 +55,7 @@ class WholeNumberField(forms.CharField):
 
 
 def _choice(sentence: str) -> dict[str, str]:
-    return {
-        "required": sentence,
-        "invalid_choice": _("This is no longer available to you. {choose}", choose=sentence),
-    }
+    return {"required": sentence, "invalid_choice": _("This is no longer available to you. {choose}", choose=sentence)}
 
 
 def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumberField:
@@ -280,7 +277,6 @@ class ClusterForm(LaunchSection):
         return {name: str(value) for name, value in values.items() if value not in (None, "")} | boxes
 
     def not_offered(self, asked: Mapping[str, Any]) -> list[str]:
-        """Return a sentence for each field that does not offer what was asked for."""
         tiers, environments = {tier.pk for tier in self.tiers}, {tier.pk for tier in self.environments}
         choices = (
             ("framework", {name.value for name in self.frameworks}),

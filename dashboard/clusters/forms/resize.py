@@ -15,10 +15,7 @@ class ResizeForm(forms.Form):
     """The new bounds. `grid.executions.changes.resize` checks all further rules; `refuse` shows its problems at their fields."""
 
     minimum = forms.IntegerField(
-        min_value=1,
-        max_value=_LARGEST,
-        label=_("Minimum workers"),
-        help_text=_("Never scales below this."),
+        min_value=1, max_value=_LARGEST, label=_("Minimum workers"), help_text=_("Never scales below this.")
     )
     maximum = forms.IntegerField(
         min_value=1,

@@ -18,10 +18,7 @@ _ABLE: dict[str, _Meaning] = {
     "ReadyForNewScale": ("ok", _("The number of workers is right for the load.")),
     "SucceededRescale": ("ok", _("It has just changed the number of workers.")),
     "SucceededGetScale": ("ok", _("It can read and change the number of workers.")),
-    "ScaleDownStabilized": (
-        "wait",
-        _("Load is low; scaling down after the waiting period."),
-    ),
+    "ScaleDownStabilized": ("wait", _("Load is low; scaling down after the waiting period.")),
     "ScaleUpStabilized": ("wait", _("Load is high; scaling up after the waiting period.")),
     "BackoffDownscale": ("wait", _("It removed workers recently, and waits before it removes more.")),
     "BackoffUpscale": ("wait", _("It added workers recently, and waits before it adds more.")),

@@ -48,8 +48,6 @@ class ClusterPlan:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the estimate, with one amount for each column."""
-
     label: str
     amounts: tuple[str, ...]
 

@@ -63,7 +63,6 @@ class ClusterRecord(KindRecord):
         return _("{slots}: one for the head, one for each worker that it may have", slots=slots)
 
     def price_at_bounds(self, worker_cost_per_hour: Decimal) -> str:
-        """Return the prices at the minimum and at the maximum of workers."""
         counts = dict.fromkeys((self.workers_minimum, self.workers_maximum))
         return ", ".join(self._price(worker_cost_per_hour, count) for count in counts)
 
@@ -74,7 +73,6 @@ class ClusterRecord(KindRecord):
 
 
 def cluster_of(record: ExecutionRecord | Companion) -> ClusterRecord | None:
-    """Return the stored cluster of an execution; None of another kind."""
     return record.kind_record if isinstance(record.kind_record, ClusterRecord) else None
 
 

@@ -80,8 +80,6 @@ class ScaleEvent:
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """One row of the table: a sample or a scale event."""
-
     at: datetime
     ready: int | None
     wanted: int | None

@@ -73,7 +73,6 @@ def launch_choices(request: HttpRequest) -> HttpResponse:
 
 
 def _part_of(form: LaunchForm) -> ClusterForm | None:
-    """Return the form's cluster section, of a cluster alone or of an attached one."""
     return next((section for section in (form.own, form.attached) if isinstance(section, ClusterForm)), None)
 
 

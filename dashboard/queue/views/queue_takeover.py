@@ -17,7 +17,6 @@ from grid.queue import takeover
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def queue_takeover(request: HttpRequest) -> HttpResponse:
-    """Show who has the queue; take it over, or give it back."""
     if not may_operate(request.user):
         raise PermissionDenied(_("Only operators and admins can take over the queue."))
     problem, now = "", timezone.now()

@@ -50,8 +50,6 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class WorkerPod:
-    """A worker's pod."""
-
     name: str
     address: str
 

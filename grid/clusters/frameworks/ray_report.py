@@ -36,14 +36,7 @@ class _Demand(NamedTuple):
 
 
 def read(
-    nodes: object,
-    tasks: object,
-    actors: object,
-    status: object,
-    *,
-    workers: Sequence[WorkerPod],
-    cpus: int,
-    gpus: int,
+    nodes: object, tasks: object, actors: object, status: object, *, workers: Sequence[WorkerPod], cpus: int, gpus: int
 ) -> ClusterReport:
     """Return the report; `cpus` and `gpus` are those of one worker."""
     node_of = {_text(row.get("node_ip")): _text(row.get("node_id")) for row in _rows(nodes, _("nodes"))}
@@ -115,7 +108,6 @@ def _used(in_use: Mapping[str, Any], node: str, resource: str) -> float:
 
 
 def _rows(answer: object, what: str) -> list[Mapping[str, Any]]:
-    """Return the list inside an answer of the state API."""
     data = _dict(_data(answer, what).get("result"))
     rows = data.get("result")
     if not isinstance(rows, list):

@@ -35,8 +35,6 @@ class MasterWorker(msgspec.Struct, frozen=True):
 
 
 class Application(msgspec.Struct, frozen=True):
-    """A running application in the master's list."""
-
     id: str
 
 
@@ -63,8 +61,6 @@ class Executor(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Stage(msgspec.Struct, frozen=True, rename="camel"):
-    """A running stage."""
-
     num_tasks: int = 0
     num_active_tasks: int = 0
     num_complete_tasks: int = 0
@@ -76,8 +72,6 @@ class Stage(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """The report of one application."""
-
     executors: tuple[Executor, ...]
     stages: tuple[Stage, ...]
 

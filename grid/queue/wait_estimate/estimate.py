@@ -61,7 +61,6 @@ _DEPARTED = _("Not known: it starts only when its owner may launch in its projec
 
 
 def estimates(facts: WaitFacts) -> dict[str, WaitEstimate]:
-    """Return the estimate of every execution that waits or starts, by id."""
     queued = {part.execution_id for unit in facts.snapshot.waiting for part in unit.parts}
     holders = [work for work in facts.works.values() if work.id not in queued]
     curves = {work.id: curve_of(facts.lives, work.life_keys, work.age) for work in facts.works.values()}

@@ -55,7 +55,6 @@ class OccupantTally:
         self._occupants: list[Occupant] = []
 
     def count(self, node: Node, requested: ResourceAmounts, pods: Iterable[Pod]) -> None:
-        """Add a node, with what is requested of it and the pods there."""
         name, size = node.metadata.name, resource_amounts(node.status.allocatable)
         self._free[name] = {resource: amount - requested.get(resource, 0) for resource, amount in size.items()}
         for pod in pods:
@@ -64,7 +63,6 @@ class OccupantTally:
                 self._occupants.append(Occupant(execution, name, requested_amounts(pod), ends_within))
 
     def room(self, seekers: Sequence[RoomSeeker]) -> RoomFacts:
-        """Return the facts of the pods that wait for these nodes."""
         return RoomFacts(seekers, self._occupants, self._free)
 
 
@@ -76,7 +74,6 @@ def seeker(pod: Pod, nodes: frozenset[str], execution: str, *, is_needed: bool) 
 
 
 def rank_of(pod: Pod) -> Rank:
-    """Return the pod's place in the scheduler's line."""
     created = pod.metadata.creation_timestamp
     return -pod.spec.priority, created.timestamp() if created is not None else inf, pod.metadata.key
 

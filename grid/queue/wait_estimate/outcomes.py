@@ -68,7 +68,6 @@ def keep_predictions(data_plane: str, observed: Observed, *, now: datetime) -> i
 
 
 def drop_predictions(now: datetime, at_most: int) -> int:
-    """Delete the oldest predictions; return their number."""
     old = WaitPrediction.objects.filter(made_at__lt=now - KEPT).order_by("made_at")
     keys = list(old.values_list("pk", flat=True)[:at_most])
     WaitPrediction.objects.filter(pk__in=keys).delete()

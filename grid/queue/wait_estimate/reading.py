@@ -17,11 +17,7 @@ HISTORY = 2000  # the latest that have ended
 
 
 def read_facts(
-    data_plane: str,
-    now: datetime,
-    launch: Sequence[Execution] = (),
-    *,
-    observed: Observed | None = None,
+    data_plane: str, now: datetime, launch: Sequence[Execution] = (), *, observed: Observed | None = None
 ) -> WaitFacts:
     """Return the facts of a data plane; `launch` is one unit that is not stored, as if it were requested now. `observed` is what the
     cluster shows of those that start."""

@@ -189,9 +189,7 @@ async def remove(workers: Sequence[Container]) -> list[float]:
     return await asyncio.gather(*(asyncio.to_thread(drained, worker) for worker in workers))
 
 
-async def test_long_job_loses_nothing_while_cluster_shrinks_to_one(
-    start: Callable[[int], Cluster],
-) -> None:
+async def test_long_job_loses_nothing_while_cluster_shrinks_to_one(start: Callable[[int], Cluster]) -> None:
     cluster = start(5)
     idle = await cluster.joined(5)
     assert (idle.pending_tasks, idle.wanted_workers) == (0, 0)
@@ -213,9 +211,7 @@ async def test_long_job_loses_nothing_while_cluster_shrinks_to_one(
     assert [worker.tasks for worker in after.workers.values()] == [0]
 
 
-async def test_job_survives_absent_master_and_killed_worker(
-    start: Callable[[int], Cluster],
-) -> None:
+async def test_job_survives_absent_master_and_killed_worker(start: Callable[[int], Cluster]) -> None:
     cluster = start(3)
     await cluster.joined(3)
     driver = cluster.attach(JOB)

@@ -11,7 +11,6 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from enum import StrEnum
 from typing import Any
 
 import aiohttp
@@ -36,12 +35,6 @@ ANSWER_SECONDS = 5.0
 GOODBYE_SECONDS = 2.0  # less than the lease still lasts when its leader stops
 # The ClusterRole that allows to register owns the registration, which is so deleted with it.
 OWNER = "compute-grid-external-metrics"
-
-
-class RegistrationStep(StrEnum):
-    WAIT = "wait"
-    REGISTER = "register"
-    REMOVE = "remove"
 
 
 def api_service(service: ServiceReference, authority: Authority, *, owner_uid: str = "") -> RawObject:
@@ -86,17 +79,6 @@ def unavailable(current: RawObject) -> str:
             why = condition.get("message") or condition.get("reason")
             return _("The API server does not get through: {condition}", condition=why)
     return ""
-
-
-def decide(current: RawObject | None, wanted: RawObject, *, failures: int, rests: bool) -> RegistrationStep:
-    """Return what to do about the registration that was found, if any, after `failures` checks in a row."""
-    if current is not None and not is_ours(current, wanted):
-        return RegistrationStep.WAIT
-    if failures >= PATIENCE:
-        return RegistrationStep.WAIT if current is None else RegistrationStep.REMOVE
-    if failures or rests:
-        return RegistrationStep.WAIT
-    return RegistrationStep.REGISTER if current is None or differs(current, wanted) else RegistrationStep.WAIT
 
 
 class Registration:
@@ -170,16 +152,14 @@ class Registration:
         silence = await self._ask()
         problem = silence or (unavailable(current) if current is not None else "")
         self._failures = self._failures + 1 if problem else 0
-        step = decide(current, wanted, failures=self._failures, rests=self._monotonic() < self._rests_until)
-        if step is RegistrationStep.REGISTER:
-            await self._register(current)
-        elif step is RegistrationStep.REMOVE:
-            assert current is not None, "only what exists is removed"
+        if problem and current is None:
+            self._log_once(f"external metrics are not registered: {problem}")
+        elif problem and current is not None and self._failures >= PATIENCE:
             await self._remove(current, problem)
             if not silence:
                 self._rests_until = self._monotonic() + REST_SECONDS
-        elif problem and current is None:
-            self._log_once(f"external metrics are not registered: {problem}")
+        elif not problem and self._monotonic() >= self._rests_until and (current is None or differs(current, wanted)):
+            await self._register(current)
 
     async def _current(self) -> RawObject | None:
         try:

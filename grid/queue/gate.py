@@ -114,14 +114,6 @@ def _closings(facts: GateFacts, candidate: Candidate) -> Iterator[Reason]:
     return (reason for reason in in_order if reason is not None)
 
 
-def _held_sentence(values: Mapping[str, Any], reader: Reader) -> str:
-    return _("{hold} This starts when an operator releases it, and does not time out before.", hold=held_words(values))
-
-
-def _taken_over_sentence(values: Mapping[str, Any], reader: Reader) -> str:
-    return _("{takeover} Afterwards this starts by itself in its turn.", takeover=takeover_words(values))
-
-
 def _full_sentence(values: Mapping[str, Any], reader: Reader) -> str:
     """Return why no more may wait: of one person, of one project or of all people."""
     if values["of"] == "person":
@@ -147,6 +139,14 @@ def _full_sentence(values: Mapping[str, Any], reader: Reader) -> str:
     )
 
 
-SENTENCES: dict[str, Sentence] = {HELD: _held_sentence, TAKEN_OVER: _taken_over_sentence, QUEUE_FULL: _full_sentence}
+SENTENCES: dict[str, Sentence] = {
+    HELD: lambda values, reader: _(
+        "{hold} This starts when an operator releases it, and does not time out before.", hold=held_words(values)
+    ),
+    TAKEN_OVER: lambda values, reader: _(
+        "{takeover} Afterwards this starts by itself in its turn.", takeover=takeover_words(values)
+    ),
+    QUEUE_FULL: _full_sentence,
+}
 # Of what refuses a launch in other words than those that it keeps something waiting in.
 _REFUSED = {MAINTENANCE: maintenance.refused_sentence, CLOSED: budget.refused_sentence}

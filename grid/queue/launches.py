@@ -29,7 +29,7 @@ from grid.queue import gate, snapshot
 from grid.queue.gate import QUEUE_FULL, Candidate, GateFacts, why_not_start
 from grid.queue.gatefacts import closed_to_launch, facts_of_queue
 from grid.queue.queue import NEVER, tier_pair
-from grid.queue.queuelimit import Batch, QueueLimits, others_left
+from grid.queue.queuelimit import Batch, others_left
 from grid.queue.quota import admit
 from grid.queue.snapshot import Queue
 
@@ -50,7 +50,7 @@ class LaunchOutlook:
 
 def why_not_launch(unit: Sequence[Execution], now: datetime) -> list[Problem]:
     """Return why a launch, one unit not stored yet, is refused; [] when it is taken. Call it in the transaction that stores the launch."""
-    reason = closed_to_launch(unit[0].project_id, now) or _why_full(unit, now, snapshot.take)
+    reason = closed_to_launch(unit[0].project_id, now) or why_queue_is_full(unit, now)
     return [gate.refusal(reason)] if reason is not None else []
 
 
@@ -58,7 +58,7 @@ def look_ahead(unit: Sequence[Execution], now: datetime) -> LaunchOutlook:
     """Return what the launch would meet, without locking anything: for pages, which decide nothing."""
     queue, first = snapshot.peek(unit[0].data_plane_id, unit, now=now), unit[0]
     closed = gate.why_not_launch(queue.facts, Candidate(first.owner_id, first.project_id))
-    return LaunchOutlook(closed or _why_full(unit, now, snapshot.peek), _place(queue, unit))
+    return LaunchOutlook(closed or why_queue_is_full(unit, now, read=snapshot.peek), _place(queue, unit))
 
 
 def _place(queue: Queue, unit: Sequence[Execution]) -> QueuePlace | None:
@@ -73,15 +73,11 @@ def _place(queue: Queue, unit: Sequence[Execution]) -> QueuePlace | None:
     return QueuePlace(refused.position, refused.words(Reader("", is_owner=True)), sooner, for_good)
 
 
-def _why_full(unit: Sequence[Execution], now: datetime, read: Callable[..., Queue]) -> Reason | None:
-    everybody, person, project = values_of(GLOBAL_QUEUE_LIMIT, WAITING_PER_PERSON, WAITING_PER_PROJECT)
-    return why_queue_is_full(unit, QueueLimits(everybody, person, project), now, read=read)
-
-
 def why_queue_is_full(
-    launch: Sequence[Execution], limits: QueueLimits, now: datetime, *, read: Callable[..., Queue] = snapshot.take
+    launch: Sequence[Execution], now: datetime, *, read: Callable[..., Queue] = snapshot.take
 ) -> Reason | None:
     """Return why no more may wait; None when the launch may start at once or there is room to wait."""
+    of_everybody, of_person, of_project = values_of(GLOBAL_QUEUE_LIMIT, WAITING_PER_PERSON, WAITING_PER_PROJECT)
     data_plane, owner, project = launch[0].data_plane_id, launch[0].owner_id, launch[0].project_id
     queued = Execution.objects.in_data_plane(data_plane).queued()
     # Those who will be admitted within the next second do not count as waiting, but looking closer is only worth it here.
@@ -92,20 +88,20 @@ def why_queue_is_full(
         project=Count("pk", filter=alone & Q(project=project)),
     )
     share = None
-    if waiting["person"] >= limits.person:
-        share = Reason(QUEUE_FULL, {"of": "person", "limit": limits.person})
-    elif waiting["project"] >= limits.project:
-        share = Reason(QUEUE_FULL, {"of": "project", "limit": limits.project})
-    if share is None and waiting["everybody"] < limits.everybody:
+    if waiting["person"] >= of_person:
+        share = Reason(QUEUE_FULL, {"of": "person", "limit": of_person})
+    elif waiting["project"] >= of_project:
+        share = Reason(QUEUE_FULL, {"of": "project", "limit": of_project})
+    if share is None and waiting["everybody"] < of_everybody:
         return None
     others = _others_left(launch, now, read)
     if others is None:
         return None
-    if others < limits.everybody:
+    if others < of_everybody:
         return share
     # Those that are held wait like all others: they start some day, and then they are as many as before.
     held = queued.filter(queue_order__held_at__isnull=False).count()
-    return Reason(QUEUE_FULL, {"of": "everybody", "limit": limits.everybody, "waiting": others, "held": held})
+    return Reason(QUEUE_FULL, {"of": "everybody", "limit": of_everybody, "waiting": others, "held": held})
 
 
 def _others_left(launch: Sequence[Execution], now: datetime, read: Callable[..., Queue]) -> int | None:

@@ -16,15 +16,6 @@ from grid.queue.quota import QuotaSnapshot, admit
 
 
 @dataclass(frozen=True, slots=True)
-class QueueLimits:
-    """How many executions may wait: of all people, of one person and of one project."""
-
-    everybody: int
-    person: int
-    project: int
-
-
-@dataclass(frozen=True, slots=True)
 class Batch:
     """So many executions of one user that are alike. `waiting` have a unit of their own, the last of them requested at `latest`; `attached`
     wait for a workspace or job; `holding` hold slots. `is_closed` says that the gate is closed to those that wait."""

@@ -7,6 +7,7 @@ from grid.core.reasons import Reader, Sentence, Values, words_of
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration
+from grid.queue.gate import held_words
 
 _PARTS = {"workspace": _("the workspace"), "job": _("the job"), "app": _("the app"), "cluster": _("the cluster")}
 
@@ -89,11 +90,6 @@ def _over_quota_timeout(values: Values, reader: Reader) -> str:
     return _("No slot became free within {timeout}. Launch it again when there is room.", timeout=timeout)
 
 
-def _held(values: Values, reader: Reader) -> str:
-    sentence = _("Held by {by}: {reason}.") if values["why"] else _("Held by {by}.")
-    return sentence.format(by=values["by"], reason=values["why"])
-
-
 def _released(values: Values, reader: Reader) -> str:
     return _("Released by {by}; it waits for its turn.", by=values["by"])
 
@@ -116,7 +112,7 @@ SENTENCES: dict[str, Sentence] = {
     "over_quota_timeout": _over_quota_timeout,
     "admitted": lambda values, reader: _("Has a slot; creating its objects in the cluster."),
     "released": _released,
-    "HeldInQueue": _held,
+    "HeldInQueue": lambda values, reader: held_words(values),
     "ReleasedInQueue": _released,
     "MovedInQueue": lambda values, reader: _MOVED[values["where"]].format(by=values["by"]),
 }

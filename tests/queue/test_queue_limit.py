@@ -31,7 +31,7 @@ from grid.queue import snapshot as snapshots_of
 from grid.queue.gate import held
 from grid.queue.launches import why_queue_is_full
 from grid.queue.queue import QueuedUnit
-from grid.queue.queuelimit import Batch, QueueLimits, others_left
+from grid.queue.queuelimit import Batch, others_left
 from grid.queue.quota import Holding, QuotaSnapshot, admit
 from grid.usage.budgets.rules import month_of
 from tests.queue.test_queue_order import moved_snapshots
@@ -339,6 +339,7 @@ def test_the_limit_refuses_as_a_decision_on_all_would(
     with transaction.atomic():
         shop.project.members.add(shop.people.stranger, through_defaults={"role": "contributor"})
         configure(MAXIMUM_EXECUTIONS_PER_USER, slots_per_user)
+        configure(GLOBAL_QUEUE_LIMIT, limit)
         for id in TIERS:
             HardwareTier.objects.update_or_create(
                 id=id, defaults={"name": id, "node_pool": "p", "cores": "1", "memory": "1Gi", "maximum_simultaneous": maxima.get(id)}
@@ -359,7 +360,7 @@ def test_the_limit_refuses_as_a_decision_on_all_would(
             QueueTakeover.objects.create(actor_name="mara", reason="x", from_at=NOW, until_at=NOW + timedelta(hours=1))
         wanted = replace(launch, state=State.QUEUED, what="pair" if launch.what == "left alone" else launch.what)
         rows = wanted.rows("launch", people, shop)
-        full = why_queue_is_full(rows, QueueLimits(limit, person=1000, project=1000), NOW)
+        full = why_queue_is_full(rows, NOW)
         assert (full.values["waiting"] if full is not None else None) == (
             all_looked_at(rows, limit) if Execution.objects.queued().count() >= limit else None
         )

@@ -3,18 +3,18 @@
 It only parses the input; the rules of `grid.clusters` decide what may be launched, and their problems are shown at these fields.
 """
 
-import dataclasses
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 
 from dashboard.executions.launch_sections import LaunchSection, SectionPlace
 from dashboard.executions.viewmodels.launch import tier_option
 from grid.clusters.request import workers_within
-from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
@@ -66,31 +66,15 @@ def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumb
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class ClusterOffers:
     """What a user may choose for clusters, each list read once for a page: tiers of any framework, and those of single ones."""
 
-    user: User
-    environments: Sequence[Environment]
-    tiers: QuerySet[HardwareTier]
-    slots: int
-    _policies: dict[str, ClusterPolicy] = dataclasses.field(default_factory=dict)
-    _tiers_for: dict[str, Sequence[HardwareTier]] = dataclasses.field(default_factory=dict)
-
-    @classmethod
-    def read(cls, user: User) -> "ClusterOffers":
-        environments = list(environments_for(user, Kind.CLUSTER))
-        return cls(user, environments, tiers_for(user, Kind.CLUSTER), value_of(MAXIMUM_EXECUTIONS_PER_USER))
-
-    def policy(self, framework: str) -> ClusterPolicy:
-        if framework not in self._policies:
-            self._policies[framework] = cluster_policy(framework)
-        return self._policies[framework]
-
-    def tiers_for(self, framework: str) -> Sequence[HardwareTier]:
-        if framework not in self._tiers_for:
-            self._tiers_for[framework] = list(tiers_for(self.user, Kind.CLUSTER, framework))
-        return self._tiers_for[framework]
+    def __init__(self, user: User) -> None:
+        self.environments = list(environments_for(user, Kind.CLUSTER))
+        self.tiers = tiers_for(user, Kind.CLUSTER)
+        self.slots = value_of(MAXIMUM_EXECUTIONS_PER_USER)
+        self.policy = functools.cache(cluster_policy)
+        self.tiers_for = functools.cache(lambda framework: list(tiers_for(user, Kind.CLUSTER, framework)))
 
 
 class ClusterForm(LaunchSection):
@@ -159,7 +143,7 @@ class ClusterForm(LaunchSection):
     ) -> None:
         """Create the form; `slots` limits the initial maximum of workers, `offers` are read when they are not given."""
         self.user = user
-        self.offers = offers or ClusterOffers.read(user)
+        self.offers = offers or ClusterOffers(user)
         self.is_attached = is_attached
         self.typed: Mapping[str, Any] = {}
         self.offers_demand: bool = settings.DEMAND_IS_SERVED

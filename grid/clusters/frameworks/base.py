@@ -82,6 +82,11 @@ def cluster_of(spec: ExecutionSpec) -> ClusterSpec:
     return spec.cluster
 
 
+def http_probe(path: str, port: int, *, period: int, failures: int, delay: int = 0) -> dict[str, Any]:
+    probe = {"httpGet": {"path": path, "port": port}, "periodSeconds": period, "timeoutSeconds": 5}
+    return {**probe, "failureThreshold": failures, **({"initialDelaySeconds": delay} if delay else {})}
+
+
 class FrameworkSilent(Exception):
     """The head did not answer, or not as expected; the message says which. It is polled again later."""
 

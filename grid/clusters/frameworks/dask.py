@@ -5,8 +5,8 @@ The UI and everything that is read over HTTP lie under the cluster's own path, s
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import msgspec
@@ -21,8 +21,8 @@ from grid.clusters.frameworks.base import (
     Port,
     Program,
     WorkerPod,
-    WorkerReport,
     cluster_of,
+    http_probe,
 )
 from grid.core.origins import BEGIN_PATH
 from grid.core.quantity import millicores, whole
@@ -45,14 +45,6 @@ _SCRATCH = {"DASK_TEMPORARY_DIRECTORY": LOCAL_PATH}
 _NANNY_BYTES = 128 * 2**20
 
 
-class _Report(msgspec.Struct):
-    """The answer of `dask_head`."""
-
-    workers: dict[str, WorkerReport]
-    pending_tasks: int
-    wanted_workers: int
-
-
 class Dask:
     """The FrameworkAdapter of Dask."""
 
@@ -71,9 +63,9 @@ class Dask:
                 *(("--dashboard-prefix", spec.base_url) if spec.base_url != "/" else ()),
             ),
             ports=(_SCHEDULER, _UI),
-            readiness=_health(f"{spec.base_url}health", _UI, period=2, failures=15),
+            readiness=http_probe(f"{spec.base_url}health", _UI.number, period=2, failures=15),
             # Five minutes: a scheduler that receives a large graph answers late, and restarting it loses everything.
-            liveness=_health(f"{spec.base_url}health", _UI, period=20, failures=15),
+            liveness=http_probe(f"{spec.base_url}health", _UI.number, period=20, failures=15),
             variables=_SCRATCH,
         )
 
@@ -89,7 +81,7 @@ class Dask:
             ports=(_WORKER, _NANNY, _WORKER_HTTP),
             # Two minutes: a task that holds Python's lock makes its worker answer late, and of all workers those that are not ready
             # are ended first when the cluster shrinks.
-            readiness=_health("/health", _WORKER_HTTP, period=2, failures=60),
+            readiness=http_probe("/health", _WORKER_HTTP.number, period=2, failures=60),
             variables={
                 "DASK_SCHEDULER_ADDRESS": _address(head_address),
                 # The container's limit ends a worker that fills its memory, visibly; its nanny would do so unseen, a moment before.
@@ -115,7 +107,7 @@ class Dask:
             url = f"http://{head_ip}:{_UI.number}{spec.base_url}{_REPORT}"
             async with http.get(parsed(url), allow_redirects=False, raise_for_status=True) as answer:
                 too_long = _("Dask's scheduler's answer is longer than {size} MiB.")
-                report = msgspec.json.decode(await body_of(answer, too_long=too_long), type=_Report)
+                report = msgspec.json.decode(await body_of(answer, too_long=too_long), type=ClusterReport)
         except TimeoutError as error:
             raise FrameworkSilent(_("Dask's scheduler did not answer in time.")) from error
         except aiohttp.ClientError as error:
@@ -124,20 +116,11 @@ class Dask:
             raise FrameworkSilent(_("Dask's scheduler answered something unexpected: {error}.", error=error)) from error
         ours = {worker.name for worker in workers}
         known = {name: worker for name, worker in report.workers.items() if name in ours}
-        return ClusterReport(known, report.pending_tasks, report.wanted_workers)
+        return replace(report, workers=known)
 
 
 def _address(head_address: str) -> str:
     return f"tcp://{head_address}:{_SCHEDULER.number}"
-
-
-def _health(path: str, port: Port, *, period: int, failures: int) -> dict[str, Any]:
-    return {
-        "httpGet": {"path": path, "port": port.number},
-        "periodSeconds": period,
-        "timeoutSeconds": 5,
-        "failureThreshold": failures,
-    }
 
 
 def _threads(tier: TierSpec) -> int:

@@ -25,6 +25,7 @@ from grid.clusters.frameworks.base import (
     Program,
     WorkerPod,
     cluster_of,
+    http_probe,
 )
 from grid.core.quantity import millicores, whole
 from grid.core.translation import gettext as _
@@ -59,13 +60,7 @@ _VARIABLES = {
     "GRPC_ENABLE_FORK_SUPPORT": "0",
 }
 # As in KubeRay: a head that is replaced loses everything, so it gets ten minutes.
-_LIVENESS = {
-    "httpGet": {"path": "/api/gcs_healthz", "port": UI_PORT},
-    "initialDelaySeconds": 30,
-    "periodSeconds": 5,
-    "timeoutSeconds": 5,
-    "failureThreshold": 120,
-}
+_LIVENESS = http_probe("/api/gcs_healthz", UI_PORT, period=5, failures=120, delay=30)
 
 
 class Ray:

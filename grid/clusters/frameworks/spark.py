@@ -10,7 +10,16 @@ from collections.abc import Mapping, Sequence
 
 import aiohttp
 
-from grid.clusters.frameworks.base import LOCAL_PATH, POD_IP, ClusterReport, Port, Program, WorkerPod, cluster_of
+from grid.clusters.frameworks.base import (
+    LOCAL_PATH,
+    POD_IP,
+    ClusterReport,
+    Port,
+    Program,
+    WorkerPod,
+    cluster_of,
+    http_probe,
+)
 from grid.clusters.frameworks.spark_status import ask
 from grid.core.quantity import millicores, whole
 from grid.executions.spec import ExecutionSpec, TierSpec
@@ -119,8 +128,8 @@ class Spark:
             command=("sh", "-c", _START + _BECOME, "spark", "org.apache.spark.deploy.master.Master", *master),
             ports=(Port("spark", MASTER_PORT), Port("ui", MASTER_UI_PORT)),
             variables=_daemon(spec, heap, settings),
-            readiness=_answers(MASTER_UI_PORT, period=2, failures=15),
-            liveness=_answers(MASTER_UI_PORT, period=10, failures=6, delay=60),
+            readiness=http_probe("/", MASTER_UI_PORT, period=2, failures=15),
+            liveness=http_probe("/", MASTER_UI_PORT, period=10, failures=6, delay=60),
         )
 
     def worker(self, spec: ExecutionSpec, head_address: str) -> Program:
@@ -151,8 +160,8 @@ class Spark:
             },
             # Its executors may keep the machine so busy that it answers late. Ending it would lose their work, and Kubernetes ends
             # workers that are not ready first.
-            readiness=_answers(WORKER_UI_PORT, period=2, failures=60),
-            liveness=_answers(WORKER_UI_PORT, period=10, failures=12, delay=60),
+            readiness=http_probe("/", WORKER_UI_PORT, period=2, failures=60),
+            liveness=http_probe("/", WORKER_UI_PORT, period=10, failures=12, delay=60),
             pre_stop=("sh", "-c", _DECOMMISSION, "decommission", str(drain_seconds)),
         )
 
@@ -244,8 +253,3 @@ def _master(head_address: str) -> str:
 
 def _mebibytes(tier: TierSpec) -> int:
     return whole(tier.memory_limit) // _MIB
-
-
-def _answers(port: int, *, period: int, failures: int, delay: int = 0) -> dict[str, object]:
-    probe = {"httpGet": {"path": "/", "port": port}, "periodSeconds": period, "timeoutSeconds": 5}
-    return {**probe, "failureThreshold": failures, **({"initialDelaySeconds": delay} if delay else {})}

@@ -6,6 +6,7 @@ import pytest
 
 from grid.clusters.manifests import head_name
 from grid.configuration import DEPLOYING_TIMEOUT, OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
+from grid.controller.controller import Controller
 from grid.core.errors import ClusterUnavailable, NotAllowed
 from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
@@ -29,15 +30,19 @@ async def both_running(world: World, controller: Any, *pair: Execution) -> None:
     raise AssertionError([states_of(execution) for execution in pair])
 
 
+def queued_pair(shop: Shop, **settings: Any) -> tuple[World, Controller, Execution, Execution]:
+    """A world, its controller with these settings, and a workspace with a cluster that are queued in it."""
+    world = World()
+    return world, world.controller(**settings), *shop.launch_with_cluster()
+
+
 def variables(pod: RawObject) -> dict[str, str]:
     return {variable["name"]: variable.get("value", "") for variable in pod["spec"]["containers"][0]["env"]}
 
 
 @in_world
 async def test_workspace_is_created_with_the_address_of_its_head(shop: Shop) -> None:
-    world = World()
-    workspace, cluster = shop.launch_with_cluster()
-    controller = world.controller()
+    world, controller, workspace, cluster = queued_pair(shop)
     await both_running(world, controller, workspace, cluster)
     address = the(world, SERVICES, head_name(cluster.pk))["spec"]["clusterIP"]
     assert variables(world.pod_of(workspace))["DASK_SCHEDULER_ADDRESS"].startswith(f"tcp://{address}:")
@@ -46,9 +51,7 @@ async def test_workspace_is_created_with_the_address_of_its_head(shop: Shop) -> 
 
 @in_world
 async def test_the_workspace_waits_for_the_address_and_says_so(shop: Shop) -> None:
-    world = World()
-    workspace, cluster = shop.launch_with_cluster()
-    controller = world.controller()
+    world, controller, workspace, cluster = queued_pair(shop)
     world.cluster.fail_next(ClusterUnavailable("gone"), times=1, verb="create")
     await world.step(controller)
     assert world.cluster.count("create", PODS) == 0
@@ -77,9 +80,7 @@ async def test_job_starts_when_its_cluster_runs_and_explains_waiting(shop: Shop)
 
 @in_world
 async def test_missing_address_ends_cluster_while_workspace_goes_on(shop: Shop, configure: Configure) -> None:
-    world = World()
-    workspace, cluster = shop.launch_with_cluster()
-    controller = world.controller()
+    world, controller, workspace, cluster = queued_pair(shop)
     world.cluster.gives_addresses = False
     await world.step(controller)
     assert fresh(cluster).words(OWNER) == "Waiting for the address of its head, which the cluster assigns."
@@ -106,9 +107,7 @@ async def test_missing_address_ends_cluster_while_workspace_goes_on(shop: Shop, 
 
 @in_world
 async def test_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Shop) -> None:
-    world = World()
-    workspace, cluster = shop.launch_with_cluster()
-    controller = world.controller()
+    world, controller, workspace, cluster = queued_pair(shop)
     world.cluster.fail_next(ClusterUnavailable("gone"), times=1, verb="create")
     await world.step(controller)
     request_stop(cluster, by="alice", now=world.now)
@@ -124,9 +123,7 @@ async def test_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Shop) -
 
 @in_world
 async def test_cluster_is_stopped_alone_while_workspace_goes_on(shop: Shop) -> None:
-    world = World()
-    workspace, cluster = shop.launch_with_cluster()
-    controller = world.controller()
+    world, controller, workspace, cluster = queued_pair(shop)
     await both_running(world, controller, workspace, cluster)
     request_stop(cluster, by="alice", now=world.now)
     await to_end(world, controller, cluster)
@@ -175,9 +172,7 @@ async def test_job_ends_with_the_reason_of_its_failed_cluster(shop: Shop, config
 
 @in_world
 async def test_workspace_goes_on_without_failed_cluster_and_says_why(shop: Shop, configure: Configure) -> None:
-    world = World()
-    workspace, cluster = shop.launch_with_cluster()
-    controller = world.controller(monotonic=loop_time)
+    world, controller, workspace, cluster = queued_pair(shop, monotonic=loop_time)
     for _ in range(4):
         await world.step(controller)
         world.schedule(world.pod_of(workspace)) if world.pods() else None
@@ -256,9 +251,7 @@ async def test_refused_job_is_retried_after_its_long_wait(shop: Shop, configure:
 def test_the_cluster_ends_with_its_workspace(shop: Shop, configure: Configure, how: str) -> None:
     @in_world
     async def ends() -> None:
-        world = World()
-        workspace, cluster = shop.launch_with_cluster()
-        controller = world.controller()
+        world, controller, workspace, cluster = queued_pair(shop)
         await both_running(world, controller, workspace, cluster)
         if how == "stopped":
             request_stop(workspace, by="alice", now=world.now)

@@ -22,7 +22,7 @@ from grid.kube.resources import (
     Resource,
 )
 from grid.models import Execution
-from tests.clusters.test_cluster_life import left, notes, running_cluster, the, to_end, to_running
+from tests.clusters.test_cluster_life import left, notes, queued_cluster, running_cluster, the, to_end, to_running
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, pod
 from tests.support.reading import OWNER
@@ -188,9 +188,7 @@ async def test_a_new_head_is_made_once_for_each_wish(shop: Shop) -> None:
 
     world.passes(60)
     restart_head(execution, by="alice", now=world.now)
-    for _ in range(5):
-        await world.step(controller)
-        world.behave()
+    await world.rounds(controller, 5)
     assert world.head_of(execution)["metadata"]["uid"] != second
     assert len(notes(execution, "head_replaced")) == 2
 
@@ -221,16 +219,13 @@ async def test_replaced_head_has_little_time_beside_the_new_one(shop: Shop) -> N
 def test_deleted_object_is_made_again_and_told(shop: Shop, kind: Any, suffix: str) -> None:
     @in_world
     async def again() -> None:
-        world, execution = World(), shop.launch_cluster()
-        controller = world.controller()
+        world, controller, execution = queued_cluster(shop)
         await to_running(world, controller, execution)
         name = f"cluster-{execution.pk}{suffix}"
         before = the(world, kind, name)
         world.cluster.remove(kind, name, namespace=NAMESPACE)
         await controller.audit()
-        for _ in range(4):
-            await world.step(controller)
-            world.behave()
+        await world.rounds(controller, 4)
         assert the(world, kind, name)["spec"] == before["spec"], "a Service has its old address"
         (line,) = notes(execution, "made_again")
         assert (line.words(OWNER), line.level) == (
@@ -250,9 +245,7 @@ async def test_deleted_anchor_takes_everything_and_all_is_made_again(shop: Shop)
     world, controller, execution = await running_cluster(shop)
     world.cluster.remove(CONFIG_MAPS, execution.object_name, namespace=NAMESPACE)
     assert world.cluster.objects(DEPLOYMENTS) == []
-    for _ in range(6):
-        await world.step(controller)
-        world.behave()
+    await world.rounds(controller, 6)
     assert (fresh(execution).state, execution.reason) == ("running", "ready")
     assert len(world.workers_of(execution)) == 2
     request_stop(execution, by="alice", now=world.now)
@@ -269,9 +262,7 @@ async def test_workers_are_told_the_new_address_of_their_head(shop: Shop) -> Non
     theirs = {"metadata": {"name": "theirs", "namespace": NAMESPACE}, "spec": {"clusterIP": old}}
     world.cluster.put(SERVICES, theirs)
     await controller.audit()
-    for _ in range(5):
-        await world.step(controller)
-        world.behave()
+    await world.rounds(controller, 5)
     new = the(world, SERVICES, name)["spec"]["clusterIP"]
     assert new != old
     assert status.read(fresh(execution).status).head_address == new

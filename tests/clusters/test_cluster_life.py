@@ -53,10 +53,14 @@ async def to_running(world: World, controller: Any, execution: Execution) -> Non
     raise AssertionError(f"not running: {states_of(execution)} {execution.words(OWNER)}")
 
 
+def queued_cluster(shop: Shop, **settings: Any) -> tuple[World, Controller, Execution]:
+    world, execution = World(), shop.launch_cluster()
+    return world, world.controller(**settings), execution
+
+
 async def running_cluster(shop: Shop, **settings: Any) -> tuple[World, Controller, Execution]:
     """A world, its controller with these settings, and a cluster in it that runs."""
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller(**settings)
+    world, controller, execution = queued_cluster(shop, **settings)
     await to_running(world, controller, execution)
     return world, controller, execution
 
@@ -88,8 +92,7 @@ def notes(execution: Execution, reason: str) -> list[LifecycleEntry]:
 
 @in_world
 async def test_cluster_comes_up_and_stops_without_leftovers(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
+    world, controller, execution = queued_cluster(shop)
     await world.step(controller)
     address = the(world, SERVICES, f"cluster-{execution.pk}-head")["spec"]["clusterIP"]
     assert status.read(fresh(execution).status).head_address == address
@@ -119,8 +122,7 @@ async def test_cluster_comes_up_and_stops_without_leftovers(shop: Shop) -> None:
 
 @in_world
 async def test_head_without_workers_waits_for_the_first(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
+    world, controller, execution = queued_cluster(shop)
     await world.step(controller)
     world.behave()
     head = world.head_of(execution)
@@ -153,8 +155,7 @@ async def test_timeouts_say_whether_head_or_first_worker_was_awaited(shop: Shop,
     ):
         configure(DEPLOYING_TIMEOUT, 3600)
         configure(PREPARING_TIMEOUT, 3600)
-        world, execution = World(), shop.launch_cluster()
-        controller = world.controller()
+        world, controller, execution = queued_cluster(shop)
         await world.step(controller)
         world.deployments.refused = "exceeded quota" if stage == "nothing" else ""
         world.behave()
@@ -179,8 +180,7 @@ async def test_timeouts_say_whether_head_or_first_worker_was_awaited(shop: Shop,
 
 @in_world
 async def test_used_up_namespace_quota_is_waited_for(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
+    world, controller, execution = queued_cluster(shop)
     world.cluster.fail_next(NotAllowed("exceeded quota: services"), verb="create")
     await world.step(controller)
     assert (fresh(execution).state, execution.words(OWNER)) == (
@@ -194,11 +194,8 @@ async def test_used_up_namespace_quota_is_waited_for(shop: Shop) -> None:
 @in_world
 async def test_stop_at_each_moment_ends_and_frees_slots(shop: Shop) -> None:
     for rounds in range(5):
-        world, execution = World(), shop.launch_cluster()
-        controller = world.controller()
-        for _ in range(rounds):
-            await world.step(controller)
-            world.behave()
+        world, controller, execution = queued_cluster(shop)
+        await world.rounds(controller, rounds)
         request_stop(execution, by="alice", now=world.now)
         for _ in range(5):
             await world.step(controller)

@@ -100,13 +100,9 @@ async def test_workspace_shut_down_from_within_has_ended(shop: Shop) -> None:
 async def test_stop_in_each_state_ends_and_frees_slot(shop: Shop) -> None:
     for rounds in range(4):
         world, controller, execution = launched(shop)
-        for _ in range(rounds):
-            await world.step(controller)
-            world.behave()
+        await world.rounds(controller, rounds)
         request_stop(execution, by="alice", now=world.now)
-        for _ in range(3):
-            await world.step(controller)
-            world.behave()
+        await world.rounds(controller, 3)
         assert fresh(execution).state == "stopped"
         assert bool(execution.slots_reserved_at) == bool(execution.slots_freed_at) == (rounds > 0)
         assert world.pods() == []

@@ -18,9 +18,7 @@ from tests.support.virtual import passes
 async def test_vanished_pod_is_an_error_and_not_made_again(shop: Shop) -> None:
     for rounds in (1, 2, 3):
         world, controller, execution = launched(shop)
-        for _ in range(rounds):
-            await world.step(controller)
-            world.behave()
+        await world.rounds(controller, rounds)
         world.cluster.remove(PODS, execution.object_name, namespace=NAMESPACE)
         await world.step(controller)
         await world.step(controller)

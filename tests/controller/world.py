@@ -155,6 +155,11 @@ class World:
         for store in (controller.pods, controller.events, controller.autoscalers):
             store.mark_synced(0.0)
 
+    async def rounds(self, controller: Controller, number: int) -> None:
+        for _ in range(number):
+            await self.step(controller)
+            self.behave()
+
     def passes(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
 
@@ -257,9 +262,7 @@ def fresh(execution: Execution) -> Execution:
 
 async def to_running(world: World, controller: Controller) -> None:
     """One pod, from the queue, with a kubelet that keeps up; a cluster takes more rounds."""
-    for _ in range(2):
-        await world.step(controller)
-        world.behave()
+    await world.rounds(controller, 2)
     await world.step(controller)
 
 

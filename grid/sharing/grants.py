@@ -13,7 +13,7 @@ The database decides, for many grants in a few queries, so that a proxy can chec
 import hashlib
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -103,23 +103,22 @@ def passages(keys: Collection[Key]) -> dict[Key, Passage]:
     """Return the passages that these secrets open, in a handful of queries; a key that is absent opens nothing (any more)."""
     wanted, secrets_by_hash = set(keys), {_hash(secret): secret for _, secret in keys}
     grants = WorkspaceGrant.objects.select_related("execution__owner", "port_share")
-    found = {
-        (_place(grant), secrets_by_hash[str(grant.secret_hash)]): grant
+    stored = (
+        ((_place(grant), secrets_by_hash[str(grant.secret_hash)]), grant)
         for grant in grants.filter(secret_hash__in=secrets_by_hash)
-    }
-    found = {key: grant for key, grant in found.items() if key in wanted}
-    living = [grant for grant in found.values() if not grant.execution.is_final]
+    )
+    held = {key: grant for key, grant in stored if key in wanted}
+    living = [grant for grant in held.values() if not grant.execution.is_final]
     logged_in = valid_users({grant.session_key for grant in living})
     ports = {(grant.user_id, _place(grant)) for grant in living if grant.port_share_id}
     allowed = openable({(grant.user_id, grant.execution_id) for grant in living if not grant.port_share_id})
     allowed |= openable_ports(ports) if ports else set()
-    opened: dict[Key, Passage] = {}
-    for key, grant in found.items():
+
+    def may_pass(grant: WorkspaceGrant) -> bool:
         user = logged_in.get(grant.session_key)
-        may_pass = user is not None and user.pk == grant.user_id and (grant.user_id, _place(grant)) in allowed
-        if grant.execution.is_final or may_pass:
-            opened[key] = _passage(grant)
-    return opened
+        return user is not None and user.pk == grant.user_id and (grant.user_id, _place(grant)) in allowed
+
+    return {key: _passage(grant) for key, grant in held.items() if grant.execution.is_final or may_pass(grant)}
 
 
 def touch(used: Collection[Use], now: datetime) -> None:
@@ -141,50 +140,33 @@ def _passage(grant: WorkspaceGrant) -> Passage:
     if execution.is_final:
         return Passage(execution.pk, execution.state, "", 0, has_ended=True)
     reader = Reader(execution.owner.get_username(), grant.user_id == execution.owner_id)
+    passage = Passage(execution.pk, execution.state, execution.words(reader), 0, session_key=grant.session_key)
     if grant.port_share is not None:
-        return Passage(
-            execution_id=execution.pk,
-            state=execution.state,
-            message=execution.words(reader),
-            port=grant.port_share.port,
-            strips_prefix=True,
-            session_key=grant.session_key,
-            is_shared_port=True,
-        )
-    web = _web_server(execution)
+        return replace(passage, port=grant.port_share.port, strips_prefix=True, is_shared_port=True)
+    port, component, strips_prefix = _web_server(execution)
     environment = execution.spec.get("environment") or {}
-    return Passage(
-        execution_id=execution.pk,
-        state=execution.state,
-        message=execution.words(reader),
-        port=web.port,
+    return replace(
+        passage,
+        port=port,
         base_url=base_url(str(execution.spec.get("address", ""))),
-        component=web.component,
-        strips_prefix=web.strips_prefix,
+        component=component,
+        strips_prefix=strips_prefix,
         allows_service_workers=bool(environment.get("allows_service_workers")),
-        session_key=grant.session_key,
         start_path=str(environment.get("start_path") or ""),
         front_port=int((execution.spec.get("front") or {}).get("port") or 0),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _WebServer:
-    port: int
-    component: str = ""
-    strips_prefix: bool = False
-
-
-def _web_server(execution: Execution) -> _WebServer:
-    """Return the program's web server; for a cluster the framework's UI on its head, and none for an unknown framework."""
+def _web_server(execution: Execution) -> tuple[int, str, bool]:
+    """Return port and component of its web server, and whether paths lose their prefix; of a cluster the UI's, port 0 without one."""
     if execution.kind != Kind.CLUSTER:
         # The page of a job knows nothing of the path below which it is shown.
-        return _WebServer(int(execution.spec.get("port") or 0), strips_prefix=execution.kind == Kind.JOB)
+        return int(execution.spec.get("port") or 0), "", execution.kind == Kind.JOB
     try:
         made_of = framework(execution.framework)
     except ValueError:
-        return _WebServer(0, HEAD)
-    return _WebServer(made_of.ui_port, HEAD, made_of.strips_prefix)
+        return 0, HEAD, False
+    return made_of.ui_port, HEAD, made_of.strips_prefix
 
 
 def digest(opener: str) -> str:

@@ -28,30 +28,30 @@ def may_open(user_id: int, execution: Execution) -> bool:
 def openable(pairs: Collection[Pair]) -> set[Pair]:
     """Return those pairs for which `may_open` is True, in four queries however many there are."""
     users, ids = {user for user, _ in pairs}, {id for _, id in pairs}
-    active = set(User.objects.filter(pk__in=users, is_active=True).values_list("pk", flat=True))
-    found = {
-        id: (kind, owner, project)
-        for id, kind, owner, project in Execution.objects.filter(pk__in=ids).values_list(
-            "pk", "kind", "owner_id", "project_id"
-        )
-    }
-    memberships = Membership.objects.filter(
-        project_id__in={project for _, _, project in found.values()}, user_id__in=active
-    )
-    roles = {(project, user): role for project, user, role in memberships.values_list("project_id", "user_id", "role")}
-    apps = {id for id, (kind, _, _) in found.items() if kind == Kind.APP}
+    rows = Execution.objects.filter(pk__in=ids).values_list("pk", "kind", "owner_id", "project_id")
+    executions = {id: (kind, owner, project) for id, kind, owner, project in rows}
+    active, roles = _active_roles(users, {project for _, _, project in executions.values()})
+    apps = {id for id, (kind, _, _) in executions.items() if kind == Kind.APP}
     shares = AppShare.objects.filter(execution_id__in=apps, user_id__in=active)
     shared = set(shares.values_list("user_id", "execution_id")) if apps else set()
 
     def may(user: int, id: str) -> bool:
-        if id not in found:
+        if id not in executions:
             return False
-        kind, owner, project = found[id]
+        kind, owner, project = executions[id]
         role = roles.get((project, user))
         contributes = role in Membership.CONTRIBUTING and (user == owner or kind == Kind.CLUSTER)
         return contributes or (role is not None and (user, id) in shared)
 
     return {(user, id) for user, id in pairs if may(user, id)}
+
+
+def _active_roles(users: Collection[int], projects: Collection[str]) -> tuple[set[int], dict[tuple[str, int], str]]:
+    """Return who of these has an active account, and their roles by project and user."""
+    active = set(User.objects.filter(pk__in=users, is_active=True).values_list("pk", flat=True))
+    memberships = Membership.objects.filter(project_id__in=projects, user_id__in=active)
+    rows = memberships.values_list("project_id", "user_id", "role")
+    return active, {(project, user): role for project, user, role in rows}
 
 
 def may_open_port(user_id: int, share: PortShare) -> bool:
@@ -65,25 +65,20 @@ def openable_ports(pairs: Collection[Pair]) -> set[Pair]:
     workspace is to stop, and while its owner does not contribute to the project any more."""
     users, ids = {user for user, _ in pairs}, {id for _, id in pairs}
     lasting = PortShare.objects.filter(Q(ends_at=None) | Q(ends_at__gt=Now()), pk__in=ids)
-    rows = lasting.filter(execution__state=State.RUNNING, execution__stop_requested_at=None).values_list(
-        "pk", "execution__owner_id", "execution__project_id"
-    )
-    found = {id: (owner, project) for id, owner, project in rows}
-    if not found:
+    running = lasting.filter(execution__state=State.RUNNING, execution__stop_requested_at=None)
+    rows = running.values_list("pk", "execution__owner_id", "execution__project_id")
+    shares = {id: (owner, project) for id, owner, project in rows}
+    if not shares:
         return set()
-    concerned = users | {owner for owner, _ in found.values()}
-    active = set(User.objects.filter(pk__in=concerned, is_active=True).values_list("pk", flat=True))
-    memberships = Membership.objects.filter(
-        project_id__in={project for _, project in found.values()}, user_id__in=active
-    )
-    roles = {(project, user): role for project, user, role in memberships.values_list("project_id", "user_id", "role")}
-    chosen = PortShare.members.through.objects.filter(portshare_id__in=found, user_id__in=active)
+    concerned = users | {owner for owner, _ in shares.values()}
+    active, roles = _active_roles(concerned, {project for _, project in shares.values()})
+    chosen = PortShare.members.through.objects.filter(portshare_id__in=shares, user_id__in=active)
     shared = set(chosen.values_list("user_id", "portshare_id"))
 
     def may(user: int, id: str) -> bool:
-        if id not in found:
+        if id not in shares:
             return False
-        owner, project = found[id]
+        owner, project = shares[id]
         is_chosen = user == owner or (user, id) in shared
         return is_chosen and (project, user) in roles and roles.get((project, owner)) in Membership.CONTRIBUTING
 

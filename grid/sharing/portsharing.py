@@ -4,7 +4,7 @@ Unlike the workspace's own page it is no shell: members reach this port on an or
 request), and never the IDE.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -62,15 +62,14 @@ class StoredPorts:
 
 
 def offered_ports(now: datetime) -> frozenset[int]:
-    """Return the ports that new programs answer on, of their fronts or their environments', and those that are shared of running
-    workspaces."""
+    """Return the ports that new programs answer on, and those that are shared of running workspaces."""
     lasting = PortShare.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now))
     shared = lasting.filter(execution__state=State.RUNNING, execution__stop_requested_at=None)
-    found = {*FRONT_PORTS, *shared.values_list("port", flat=True)}
+    ports = {*FRONT_PORTS, *shared.values_list("port", flat=True)}
     if launch_settings().any_front() is None:
         environments = Environment.objects.filter(port__isnull=False).order_by()
-        found.update(port for port in environments.values_list("port", flat=True).distinct() if port)
-    return frozenset(found)
+        ports.update(port for port in environments.values_list("port", flat=True).distinct() if port)
+    return frozenset(ports)
 
 
 def running_ports() -> frozenset[int]:
@@ -82,25 +81,16 @@ def running_ports() -> frozenset[int]:
 def ports_shared_with(user_id: int) -> Sequence[PortShare]:
     """Return the shared ports that others' workspaces let the user open now, by name."""
     running = PortShare.objects.filter(execution__state=State.RUNNING, execution__stop_requested_at=None)
-    found = list(running.filter(members=user_id).select_related("execution__owner").order_by("name", "pk"))
-    allowed = openable_ports({(user_id, one.pk) for one in found}) if found else set()
-    return [one for one in found if (user_id, one.pk) in allowed]
+    shares = list(running.filter(members=user_id).select_related("execution__owner").order_by("name", "pk"))
+    allowed = openable_ports({(user_id, share.pk) for share in shares}) if shares else set()
+    return [share for share in shares if (user_id, share.pk) in allowed]
 
 
 def share_port(
-    execution_id: str,
-    *,
-    port: int,
-    name: str,
-    members: Collection[User],
-    hours: int,
-    by: User,
-    now: datetime,
+    execution_id: str, *, port: int, name: str, members: Collection[User], hours: int, by: User, now: datetime
 ) -> PortShare:
-    """Share the port with these members, for so many hours, or until the workspace stops (0). The history and the audit log say so.
-
-    Raise Rejected for what is no running workspace of theirs, for a port that is not shared, and for people who are no members.
-    """
+    """Share the port with these members, for so many hours, or until the workspace stops (0). The history and the audit log say so. Raise
+    Rejected for what is no running workspace of theirs, for a port that is not shared, and for people who are no members."""
     while True:
         with transaction.atomic():
             execution = Execution.objects.select_for_update(no_key=True).get(pk=execution_id)
@@ -108,18 +98,13 @@ def share_port(
             problem = _why_not(execution, port, name, members, by)
             if problem is not None:
                 raise Rejected([problem])
-            names = listed(sorted(user.get_username() for user in members))
-            values: dict[str, Value] = {"by": by.get_username(), "port": port, "name": name, "names": names}
-            if not record_change(execution, {}, Reason("Shared", values), by=by.get_username(), now=now):
-                continue  # the controller has written the row meanwhile
             ends_at = now + timedelta(hours=hours) if hours else None
-            share = PortShare.objects.create(execution=execution, port=port, name=name, created_at=now, ends_at=ends_at)
+            share = PortShare(execution=execution, port=port, name=name, created_at=now, ends_at=ends_at)
+            if not _is_recorded(execution, share, members, by, now):
+                continue  # the controller has written the row meanwhile
+            share.save()
             share.members.set(members)
-            write_entry(
-                by,
-                execution.project,
-                {"shared app": ["", _("port {port} ({name}) with {names}", port=port, name=name, names=names)]},
-            )
+            write_entry(by, execution.project, {"shared app": ["", _share_words(share, members)]})
         return share
 
 
@@ -128,25 +113,30 @@ def unshare_port(share: PortShare, *, by: User, now: datetime) -> None:
     while True:
         with transaction.atomic():
             execution = Execution.objects.select_for_update(no_key=True).get(pk=share.execution_id)
-            found = PortShare.objects.filter(pk=share.pk).first()
-            if found is None:
+            stored = PortShare.objects.filter(pk=share.pk).first()
+            if stored is None:
                 return
-            values: dict[str, Value] = {"by": by.get_username(), "port": share.port, "name": share.name, "names": ""}
-            if not record_change(execution, {}, Reason("Shared", values), by=by.get_username(), now=now):
+            if not _is_recorded(execution, share, (), by, now):
                 continue
-            names = listed(sorted(user.get_username() for user in found.members.all()))
-            write_entry(
-                by,
-                execution.project,
-                {
-                    "shared app": [
-                        _("port {port} ({name}) with {names}", port=share.port, name=share.name, names=names),
-                        "",
-                    ]
-                },
-            )
-            found.delete()
+            write_entry(by, execution.project, {"shared app": [_share_words(stored, stored.members.all()), ""]})
+            stored.delete()
         return
+
+
+def _is_recorded(execution: Execution, share: PortShare, members: Collection[User], by: User, now: datetime) -> bool:
+    """Write into the history with whom it is shared now; return False when somebody else has written the execution's row meanwhile."""
+    who: dict[str, Value] = {"by": by.get_username(), "port": share.port, "name": share.name, "names": _names(members)}
+    return record_change(execution, {}, Reason("Shared", who), by=by.get_username(), now=now)
+
+
+def _share_words(share: PortShare, members: Iterable[User]) -> str:
+    names = _names(members) or _("nobody")  # their accounts may be deleted
+    return _("port {port} ({name}) with {names}", port=share.port, name=share.name, names=names)
+
+
+def _names(members: Iterable[User]) -> str:
+    names = sorted(user.get_username() for user in members)
+    return listed(names) if names else ""
 
 
 def _why_not(execution: Execution, port: int, name: str, members: Collection[User], by: User) -> Problem | None:

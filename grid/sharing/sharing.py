@@ -24,9 +24,7 @@ def members_to_share_with(execution: Execution) -> list[User]:
 
 def share(execution_id: str, members: Collection[User], *, by: str, now: datetime) -> None:
     """Share the app with exactly these members of its project; the history says who came and who went. Doing it twice changes nothing.
-
-    Raise Rejected for what is no running app, and for people who are no members of its project (any more).
-    """
+    Raise Rejected for what is no running app, and for people who are no members of its project (any more)."""
     while not _shared(execution_id, {user.pk for user in members}, by, now):
         pass  # the controller has written the row meanwhile
 
@@ -43,10 +41,7 @@ def _shared(execution_id: str, chosen: set[int], by: str, now: datetime) -> bool
         gone, added = sorted(before.keys() - chosen), sorted(chosen - before.keys())
         if not gone and not added:
             return True
-        names = {
-            "added": sorted(offered[pk] for pk in added),
-            "gone": sorted(before[pk] for pk in gone),
-        }
+        names = {"added": sorted(offered[pk] for pk in added), "gone": sorted(before[pk] for pk in gone)}
         if not record_change(execution, {}, Reason("Shared", {"by": by, **names}), by=by, now=now):
             return False
         shares.filter(user__in=gone).delete()

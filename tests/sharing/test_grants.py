@@ -1,5 +1,6 @@
 """A ticket works once, for seconds, for one execution; a grant ends with the session, the execution and the ownership."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -48,9 +49,9 @@ def test_job_page_does_not_know_its_shared_path(execution: Execution, people: Pe
     write_frozen(execution, kind="job", spec={"port": 6006, "front": {"port": 19080}})
     secret = exchange_ticket(execution.id, ticket_for(execution, people.owner, session), OPENER, now=NOW)
     assert secret is not None
-    found = passage(execution.id, secret)
-    assert found is not None
-    assert (found.port, found.front_port, found.strips_prefix) == (6006, 19080, True)
+    opened = passage(execution.id, secret)
+    assert opened is not None
+    assert (opened.port, opened.front_port, opened.strips_prefix) == (6006, 19080, True)
 
 
 def ticket_for(execution: Execution, user: User, session: SessionStore) -> str:
@@ -71,30 +72,22 @@ def secret(execution: Execution, people: People, session: SessionStore) -> str:
     return secret
 
 
-def test_the_owners_secret_opens_the_execution(execution: Execution, secret: str) -> None:
+def test_owners_secret_opens_the_execution_and_no_other(execution: Execution, secret: str) -> None:
     opened = passage(execution.id, secret)
     assert opened is not None
     assert (opened.port, opened.state) == (8888, "running")
+    assert passage("another", secret) is None
 
 
-def test_a_ticket_works_only_once(execution: Execution, people: People, session: SessionStore) -> None:
-    ticket = ticket_for(execution, people.owner, session)
-    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW)
-    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW) is None
-
-
-def test_a_ticket_ends_after_thirty_seconds(execution: Execution, people: People, session: SessionStore) -> None:
+def test_ticket_works_once_in_thirty_seconds_for_one_execution(
+    execution: Execution, people: People, session: SessionStore
+) -> None:
     ticket = ticket_for(execution, people.owner, session)
     assert exchange_ticket(execution.id, ticket, OPENER, now=NOW + timedelta(seconds=30)) is None
-
-
-def test_a_ticket_is_for_one_execution(execution: Execution, people: People, session: SessionStore) -> None:
-    ticket = ticket_for(execution, people.owner, session)
     assert exchange_ticket("another", ticket, OPENER, now=NOW) is None
-
-
-def test_a_secret_opens_no_other_execution(secret: str) -> None:
-    assert passage("another", secret) is None
+    assert passage(execution.id, ticket) is None, "it is no secret"
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW)
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW) is None
 
 
 def test_ticket_is_bound_to_the_requesting_browser(execution: Execution, people: People, session: SessionStore) -> None:
@@ -105,25 +98,39 @@ def test_ticket_is_bound_to_the_requesting_browser(execution: Execution, people:
     assert exchange_ticket(execution.id, ticket, OPENER, now=NOW)
 
 
-def test_an_unexchanged_ticket_is_no_secret(execution: Execution, people: People, session: SessionStore) -> None:
-    ticket = ticket_for(execution, people.owner, session)
-    assert passage(execution.id, ticket) is None
-
-
-def test_logging_out_ends_the_grant(execution: Execution, secret: str, session: SessionStore) -> None:
+def log_out(execution: Execution, people: People, session: SessionStore) -> None:
     session.flush()
-    assert passage(execution.id, secret) is None
 
 
-def test_changing_the_password_ends_the_grant(execution: Execution, secret: str, people: People) -> None:
+def change_the_password(execution: Execution, people: People, session: SessionStore) -> None:
     people.owner.set_password("another-password")
     people.owner.save()
-    assert passage(execution.id, secret) is None
 
 
-def test_a_deactivated_account_ends_the_grant(execution: Execution, secret: str, people: People) -> None:
+def deactivate_the_account(execution: Execution, people: People, session: SessionStore) -> None:
     people.owner.is_active = False
     people.owner.save()
+
+
+def give_to_a_new_owner(execution: Execution, people: People, session: SessionStore) -> None:
+    write_frozen(execution, owner=people.teammate)
+
+
+def log_in_as_another(execution: Execution, people: People, session: SessionStore) -> None:
+    session[SESSION_KEY] = str(people.stranger.pk)
+    session[HASH_SESSION_KEY] = people.stranger.get_session_auth_hash()
+    session.save()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [log_out, change_the_password, deactivate_the_account, give_to_a_new_owner, log_in_as_another],
+    ids=lambda loss: loss.__name__,
+)
+def test_grant_ends_with_login_account_and_ownership(
+    execution: Execution, people: People, session: SessionStore, secret: str, loss: Callable[..., None]
+) -> None:
+    loss(execution, people, session)
     assert passage(execution.id, secret) is None
 
 
@@ -145,8 +152,8 @@ def test_many_grants_take_few_queries_and_stay_separate(
         for _ in range(20)
     ]
     with django_assert_max_num_queries(8):
-        found = passages([*keys, *(("another", secret) for _, secret in keys)])
-    assert set(found) == set(keys)
+        opened = passages([*keys, *(("another", secret) for _, secret in keys)])
+    assert set(opened) == set(keys)
 
 
 def test_program_knows_its_address_and_service_worker_permission(execution: Execution, secret: str) -> None:
@@ -156,20 +163,6 @@ def test_program_knows_its_address_and_service_worker_permission(execution: Exec
     opened = passage(execution.id, secret)
     assert opened is not None
     assert (opened.base_url, opened.allows_service_workers, opened.start_path) == ("/w/x/", True, "/lab")
-
-
-def test_a_new_owner_ends_the_old_owners_grant(execution: Execution, secret: str, people: People) -> None:
-    write_frozen(execution, owner=people.teammate)
-    assert passage(execution.id, secret) is None
-
-
-def test_another_login_in_the_same_session_ends_the_grant(
-    execution: Execution, people: People, session: SessionStore, secret: str
-) -> None:
-    session[SESSION_KEY] = str(people.stranger.pk)
-    session[HASH_SESSION_KEY] = people.stranger.get_session_auth_hash()
-    session.save()
-    assert passage(execution.id, secret) is None
 
 
 def test_only_hashes_are_stored(secret: str, session: SessionStore) -> None:

@@ -16,9 +16,9 @@ from tests.support.shop import NOW, Shop
 def may(shop: Shop, execution: Execution) -> set[str]:
     """The names of the people who may open it."""
     people = vars(shop.people)
-    pairs = {(one.pk, execution.pk): name for name, one in people.items()}
+    pairs = {(person.pk, execution.pk): name for name, person in people.items()}
     at_once = {pairs[pair] for pair in openable(pairs)}
-    assert at_once == {name for name, one in people.items() if may_open(one.pk, execution)}
+    assert at_once == {name for name, person in people.items() if may_open(person.pk, execution)}
     return at_once
 
 
@@ -82,8 +82,8 @@ def test_app_is_shared_once_per_member_with_history(shop: Shop) -> None:
     share(app.pk, [shop.people.teammate], by="alice", now=NOW)
     share(app.pk, [], by="alice", now=NOW)
     teammate = shop.people.teammate.get_username()
-    told = words_of_each(app.lifecycle.filter(reason="Shared"))
-    assert list(told) == [f"alice shared it with {teammate}.", f"alice stopped sharing it with {teammate}."]
+    history = words_of_each(app.lifecycle.filter(reason="Shared"))
+    assert list(history) == [f"alice shared it with {teammate}.", f"alice stopped sharing it with {teammate}."]
 
 
 def test_only_running_app_is_shared_with_members_only(shop: Shop) -> None:
@@ -113,8 +113,8 @@ def test_permissions_of_many_pairs_take_constant_queries(
     people = (shop.people.owner, shop.people.teammate, shop.people.stranger)
     pairs = {(user.pk, id) for user in people for id in (*launched, "never-was")}
     with django_assert_num_queries(3):
-        found = openable(pairs)
-    assert found == {(shop.people.owner.pk, launched[0]), (shop.people.teammate.pk, launched[1])}
+        allowed = openable(pairs)
+    assert allowed == {(shop.people.owner.pk, launched[0]), (shop.people.teammate.pk, launched[1])}
     app = shared_app(shop)
     with django_assert_num_queries(4):
         assert (shop.people.teammate.pk, app.pk) in openable({*pairs, (shop.people.teammate.pk, app.pk)})

@@ -54,7 +54,7 @@ def give(shop: Shop, workspace: Execution, **fields: Any) -> PortShare:
 
 def may(shop: Shop, share: PortShare) -> set[str]:
     """The names of the people who may open it."""
-    return {name for name, one in vars(shop.people).items() if may_open_port(one.pk, share)}
+    return {name for name, person in vars(shop.people).items() if may_open_port(person.pk, share)}
 
 
 def secret_of(place: Execution | PortShare, user: User) -> str:
@@ -71,8 +71,8 @@ def test_shared_port_is_for_owner_and_chosen_members_only(shop: Shop, workspace:
     teammate = shop.people.teammate
     assert may(shop, shared) == {"owner", "teammate"}
     assert not may_open(teammate.pk, workspace)
-    assert [one.pk for one in ports_shared_with(teammate.pk)] == [shared.pk]
-    assert [ports_shared_with(one.pk) for one in (shop.people.owner, shop.people.stranger)] == [[], []]
+    assert [port.pk for port in ports_shared_with(teammate.pk)] == [shared.pk]
+    assert [ports_shared_with(person.pk) for person in (shop.people.owner, shop.people.stranger)] == [[], []]
     Membership.objects.filter(user=teammate).update(role="viewer")
     assert may(shop, shared) == {"owner", "teammate"}
 
@@ -137,20 +137,20 @@ def test_history_and_audit_log_record_sharing_and_revoking(shop: Shop, workspace
     unshare_port(shared, by=owner, now=NOW)
     unshare_port(shared, by=owner, now=NOW)
     name = owner.get_username()
-    told = words_of_each(workspace.lifecycle.filter(reason="Shared"))
-    assert told == [
+    history = words_of_each(workspace.lifecycle.filter(reason="Shared"))
+    assert history == [
         f"{name} shared its port 8501 (Sales) with {mate}.",
         f"{name} stopped sharing its port 8501 (Sales).",
     ]
     entries = AuditEntry.objects.filter(object_type="project", actor=owner).order_by("pk")
-    said = f"port 8501 (Sales) with {mate}"
+    words = f"port 8501 (Sales) with {mate}"
     changes = [entry.changes["shared app"] for entry in entries if "shared app" in entry.changes]
-    assert changes == [["", said], [said, ""]]
+    assert changes == [["", words], [words, ""]]
 
 
 def test_unshareable_port_says_why(shop: Shop, workspace: Execution, shared: PortShare) -> None:
     people = shop.people
-    for fields, said in (
+    for fields, sentence in (
         ({"port": 8501}, "shared already"),
         ({"port": 80}, "from 1024 to 65535"),
         ({"port": int(workspace.spec["port"])}, "own port"),
@@ -161,7 +161,7 @@ def test_unshareable_port_says_why(shop: Shop, workspace: Execution, shared: Por
         ({"members": [people.owner]}, "nobody else"),
         ({"by": people.teammate}, "Only its owner"),
     ):
-        with pytest.raises(Rejected, match=said):
+        with pytest.raises(Rejected, match=sentence):
             give(shop, workspace, **{"port": 8502, **fields})
     request_stop(workspace, by="alice", now=NOW)
     with pytest.raises(Rejected, match="does not run"):
@@ -199,8 +199,8 @@ class Offered:
 
 
 def open_in(cluster: FakeCluster) -> list[int]:
-    (policy,) = [one for one in cluster.objects(NETWORK_POLICIES) if one["metadata"]["name"] == "user-interfaces"]
-    return [one["port"] for one in policy["spec"]["ingress"][0]["ports"]]
+    (policy,) = [item for item in cluster.objects(NETWORK_POLICIES) if item["metadata"]["name"] == "user-interfaces"]
+    return [item["port"] for item in policy["spec"]["ingress"][0]["ports"]]
 
 
 @virtual_time

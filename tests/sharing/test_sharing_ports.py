@@ -45,8 +45,8 @@ def test_owner_shares_an_app_by_name_and_revokes_it(people: People, workspace: W
 
 def test_share_without_members_says_so(people: People, workspace: Workspace, running: Execution) -> None:
     PortShare.objects.create(execution=running, port=8501, name="Sales")
-    told = page(people.owner, f"/workspaces/{workspace.pk}/share/")
-    assert "with nobody now, until the workspace stops" in told
+    shown = page(people.owner, f"/workspaces/{workspace.pk}/share/")
+    assert "with nobody now, until the workspace stops" in shown
 
 
 def test_another_workspaces_share_is_not_taken_back(people: People, workspace: Workspace, running: Execution) -> None:
@@ -60,7 +60,7 @@ def test_another_workspaces_share_is_not_taken_back(people: People, workspace: W
 def test_invalid_share_id_is_not_queried(people: People, workspace: Workspace, asked: str) -> None:
     with CaptureQueriesContext(connection) as queries:
         assert sent(people.owner, f"/workspaces/{workspace.pk}/unshare/", share=asked)[0] == 302
-    assert not [one for one in queries if "portshare" in one["sql"]], "PostgreSQL would refuse NUL"
+    assert not [query for query in queries if "portshare" in query["sql"]], "PostgreSQL would refuse NUL"
 
 
 def test_refused_share_is_explained_at_its_field(people: People, workspace: Workspace, running: Execution) -> None:

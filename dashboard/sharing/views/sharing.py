@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from dashboard.executions.pages.execution import person
 from dashboard.executions.viewmodels.execution import ExecutionRecord
 from dashboard.executions.views.executions import seen
-from dashboard.sharing.forms.sharing import ShareForm
+from dashboard.sharing.forms import ShareForm
 from grid.audit.entries import differences, write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
@@ -43,24 +43,19 @@ def _share(request: HttpRequest, record: ExecutionRecord) -> HttpResponse:
     if form.is_bound and form.is_valid():
         try:
             by, chosen = request.user.get_username(), [user.get_username() for user in form.cleaned_data["members"]]
+            before, after = ({"shared with": sorted(names)} for names in (record.shared_with.values(), chosen))
             with transaction.atomic():
                 share(record.id, form.cleaned_data["members"], by=by, now=timezone.now())
-                changes = differences(
-                    {"shared with": sorted(record.shared_with.values())}, {"shared with": sorted(chosen)}
-                )
-                if changes:
+                if changes := differences(before, after):
                     write_entry(by, Execution.objects.get(pk=record.id), changes)
         except Rejected as refused:
             for problem in refused.problems:
                 form.add_error(problem.path or None, problem.message)
         else:
-            names = ", ".join(user.get_username() for user in form.cleaned_data["members"])
-            said = (
-                _("{name} can be opened by you and {names}.", name=record.name, names=names)
-                if names
-                else _("Only you can open {name} now.", name=record.name)
-            )
-            messages.success(request, said)
+            sentence = _("Only you can open {name} now.", name=record.name)
+            if chosen:
+                sentence = _("{name} can be opened by you and {names}.", name=record.name, names=", ".join(chosen))
+            messages.success(request, sentence)
             return redirect("execution", id=record.id)
     context = {"record": record, "form": form, "offered": offered}
     return render(request, "sharing/execution_share.html", context, status=422 if form.is_bound else 200)

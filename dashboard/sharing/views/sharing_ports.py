@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.sharing.forms.sharing_ports import PortShareForm
+from dashboard.sharing.forms import PortShareForm
 from dashboard.shell.access import may_contribute
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceRecord
 from dashboard.workspaces.views.workspaces import managed

@@ -1,11 +1,10 @@
-"""The form by which the owner of a workspace shares a port of it."""
+"""The forms by which its owner chooses who may open an app, and shares a port of a workspace."""
 
 from collections.abc import Collection
 from typing import Any
 
 from django import forms
 
-from dashboard.sharing.forms.sharing import ShareForm
 from grid.core.translation import gettext as _
 from grid.models import User
 from grid.sharing.portsharing import HIGHEST, LOWEST, port_problem
@@ -17,6 +16,22 @@ _PERIODS = [
     (24, _("for a day")),
     (168, _("for a week")),
 ]
+
+
+class ShareForm(forms.Form):
+    members = forms.ModelMultipleChoiceField(
+        User.objects.none(),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        label=_("Who may open it"),
+        error_messages={"invalid_choice": _("Choose members of its project; somebody you chose is not one.")},
+    )
+
+    def __init__(self, *args: Any, offered: Collection[User], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field: Any = self.fields["members"]
+        field.queryset = User.objects.filter(pk__in=[user.pk for user in offered]).order_by("username")
+        field.label_from_instance = User.get_username
 
 
 class PortShareForm(ShareForm):

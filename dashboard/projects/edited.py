@@ -28,7 +28,9 @@ class _Projects(EditedKind):
     __slots__ = ()
 
     def words(self, instance: Any) -> PeopleWords:
-        return people_words((one.user.get_username(), one.role) for one in instance.memberships.all())
+        return people_words(
+            (membership.user.get_username(), membership.role) for membership in instance.memberships.all()
+        )
 
     def question(self, form: Any, request: HttpRequest) -> Confirmation | None:
         """Return what to ask before saving: whose executions in a project it stops. None when it stops none, or when the answer was yes."""
@@ -81,11 +83,11 @@ class _Projects(EditedKind):
 
 def _roles_in(people: Mapping[str, Any]) -> dict[str, str]:
     """Return the role by username; `people` is what `Project.people` returns, or a part of it."""
-    found: dict[str, str] = {}
+    roles: dict[str, str] = {}
     for name, role in _ROLES.items():
         chosen = people.get(name) or []
-        found |= dict.fromkeys([chosen] if isinstance(chosen, str) else chosen, role.value)
-    return found
+        roles |= dict.fromkeys([chosen] if isinstance(chosen, str) else chosen, role.value)
+    return roles
 
 
 PROJECTS = _Projects(

@@ -65,7 +65,10 @@ class ProjectForm(ProjectFilesMixin, CatalogueForm):
         for name in ("owner", "contributors", "viewers"):
             field: Any = self.fields[name]
             field.queryset, field.label_from_instance = people, _account_name
-        chosen = {role: [user for user, one in roles.items() if one == role] for role in Membership.Role.values}
+        chosen = {
+            role: [user for user, role_of_user in roles.items() if role_of_user == role]
+            for role in Membership.Role.values
+        }
         self.initial = {
             **self.initial,
             "owner": next(iter(chosen[Membership.Role.OWNER]), None),

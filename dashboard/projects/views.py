@@ -1,6 +1,5 @@
 """Projects as their members see them: admins edit all, an owner the own ones, other members and observers look."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -44,7 +43,7 @@ HISTORY_LABELS = {
 @require_safe
 async def projects(request: HttpRequest, catalogue: EditedKind) -> HttpResponse:
     """Show an admin all projects, everybody else the own ones."""
-    if await sync_to_async(_is_admin)(request):
+    if await sync_to_async(may_administer)(request.user):
         answer: HttpResponse = await catalogue_list(request, catalogue)
         return answer
     return await sync_to_async(_own_list)(request)
@@ -52,7 +51,7 @@ async def projects(request: HttpRequest, catalogue: EditedKind) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def project(request: HttpRequest, catalogue: EditedKind, id: str) -> HttpResponse:
-    if await sync_to_async(_is_admin)(request):
+    if await sync_to_async(may_administer)(request.user):
         answer: HttpResponse = await catalogue_edit(request, catalogue, id)
         return answer
     return await sync_to_async(_own_project)(request, id)
@@ -76,16 +75,19 @@ def project_member(request: HttpRequest, id: str) -> HttpResponse:
         is_change = member is not None and member.role != role
         if request.method != "POST" or (is_change and "confirmed" not in request.POST):
             return render(request, "shell/question.html", {"question": _question(project, user, member, role)})
-        said = _said(user, member, role)
-        _set_role(project, user, member, role)
+        sentence = _said(user, member, role)
+        _set_role(project, user, role)
         audit.record(actor=_user(request), instance=project, action=AuditEntry.Action.CHANGED, before=before)
-    messages.success(request, said)
+    messages.success(request, sentence)
     return redirect("project", id)
 
 
 def _own_list(request: HttpRequest) -> HttpResponse:
     memberships = Membership.objects.filter(user=_user(request)).select_related("project")
-    shown = sorted(memberships, key=lambda one: (one.project.is_archived, _RANK[one.role], one.project.name))
+    shown = sorted(
+        memberships,
+        key=lambda membership: (membership.project.is_archived, _RANK[membership.role], membership.project.name),
+    )
     return render(request, "projects/projects.html", {"memberships": shown})
 
 
@@ -112,7 +114,7 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
         "may_manage": may_manage,
         "may_contribute": may_contribute(request.user, _roles(project)),
         "may_browse": project.is_in_git and may_contribute(request.user, _roles(project)),
-        "members": _in_order(members),
+        "members": sorted(members, key=lambda member: _RANK[member.role]),
         "may_set_remote": may_manage and bool(settings.REPOSITORIES),
         "form": (form or OwnProjectForm(instance=project)) if may_manage else None,
         "roles": MemberForm.ROLES,
@@ -160,31 +162,28 @@ def _title(project: Project, role: str) -> str:
     return _("Make {subject} a viewer")
 
 
-def _set_role(project: Project, user: User, member: Membership | None, role: str) -> None:
-    if member is None:
-        if role:
-            Membership.objects.create(project=project, user=user, role=role)
-    elif role:
-        member.role = role
-        member.save(update_fields=["role"])
+def _set_role(project: Project, user: User, role: str) -> None:
+    if role:
+        project.memberships.update_or_create(user=user, defaults={"role": role})
     else:
-        member.delete()
+        project.memberships.filter(user=user).delete()
 
 
 def _said(user: User, before: Membership | None, role: str) -> str:
     """Return what the change of a role means for what that person runs."""
     if role == Membership.Role.CONTRIBUTOR:
         return _("{user} is a contributor now.", user=user)
-    said = _("{user} is a viewer now.", user=user) if role else _("{user} is no longer in the project.", user=user)
+    change = _("{user} is a viewer now.", user=user) if role else _("{user} is no longer in the project.", user=user)
     if before is None or before.role == Membership.Role.VIEWER:
-        return said
+        return change
     lost = _("Their active executions in it are stopped after {grace}.", grace=duration(grace()))
-    return f"{said} {lost}"
+    return f"{change} {lost}"
 
 
-def _seen(request: HttpRequest, id: str) -> Project:
+def _seen(request: HttpRequest, id: str, *, is_locked: bool = False) -> Project:
     """Return the project. Raise Http404 for who may not know that it exists."""
-    project = Project.objects.filter(pk=id).first()
+    rows = Project.objects.select_for_update(no_key=True) if is_locked else Project.objects.all()
+    project = rows.filter(pk=id).first()
     if project is None or not may_see_project(request.user, _roles(project)):
         raise Http404
     return project
@@ -192,9 +191,7 @@ def _seen(request: HttpRequest, id: str) -> Project:
 
 def _managed(request: HttpRequest, id: str) -> Project:
     """Return the locked project of its owner or of an admin; members and observers are refused, strangers do not learn of it."""
-    project = Project.objects.select_for_update(no_key=True).filter(pk=id).first()
-    if project is None or not may_see_project(request.user, _roles(project)):
-        raise Http404
+    project = _seen(request, id, is_locked=True)
     if not may_manage_project(request.user, _roles(project)):
         raise PermissionDenied(_("Only the owner of the project and admins change it."))
     return project
@@ -202,14 +199,6 @@ def _managed(request: HttpRequest, id: str) -> Project:
 
 def _roles(project: Project) -> dict[int, str]:
     return dict(project.memberships.values_list("user_id", "role"))
-
-
-def _in_order(members: Iterable[Membership]) -> list[Membership]:
-    return sorted(members, key=lambda one: _RANK[one.role])
-
-
-def _is_admin(request: HttpRequest) -> bool:
-    return may_administer(request.user)
 
 
 def _user(request: HttpRequest) -> User:

@@ -28,8 +28,7 @@ INACTIVE, ARCHIVED, NOT_CONTRIBUTOR = "inactive", "archived", "not_contributor"
 
 
 def has_access(path: str = "") -> Q:
-    """Return the condition that the account and the membership of an owner let him launch in a project; `path` leads to the row that has
-    both."""
+    """Return the condition that the owner may launch in the project; `path` leads to the row that has both."""
     ids = {"project_id": OuterRef(f"{path}project_id"), "user_id": OuterRef(f"{path}owner_id")}
     memberships = Membership.objects.filter(role__in=Membership.CONTRIBUTING, **ids)
     return Q(**{f"{path}owner__is_active": True}) & Q(Exists(memberships))
@@ -46,8 +45,8 @@ def departed_owners(data_plane: str) -> dict[tuple[int, str], Reason]:
     """Return the owners who have departed of what waits in the data plane, each with the project; nearly always none."""
     rows = Execution.objects.in_data_plane(data_plane).queued().filter(~has_access()).order_by()
     # Each once: of somebody who has just left, thousands may wait until they are stopped.
-    found = rows.select_related("owner", "project").only("owner", "project")
-    pairs = {(row.owner_id, row.project_id): (row.owner, row.project) for row in found}
+    waiting = rows.select_related("owner", "project").only("owner", "project")
+    pairs = {(row.owner_id, row.project_id): (row.owner, row.project) for row in waiting}
     return {pair: reason for pair, both in pairs.items() if (reason := _departed(*both)) is not None}
 
 
@@ -75,8 +74,8 @@ SENTENCES: dict[str, Sentence] = {
 
 
 def stop_departed(data_plane: str, *, now: datetime, noted_only: bool = False) -> Sequence[str]:
-    """Record which executions in the data plane have an owner without access, clear that of owners who are back, and request the stop of
-    those whose time is over, or that wait in the queue, where there is nothing to lose yet; return the ids of the stopped.
+    """Record which executions in the data plane have an owner without access, and clear that of owners who are back. Request the stop of
+    those whose time is over, or that wait in the queue, where nothing is lost; return the ids of the stopped.
 
     A cluster that was launched with a workspace or job ends with it. With `noted_only` nothing is done unless a loss was recorded before:
     all else follows a write, and this is much cheaper.
@@ -113,19 +112,19 @@ def _record_loss(execution: Execution, limit: timedelta, now: datetime) -> None:
 
 
 def _concerned(data_plane: str) -> Iterable[Execution]:
-    found = (
+    concerned = (
         Execution.objects.in_data_plane(data_plane)
         .unsettled()
         .filter(LIVES)
         .annotate(has_access=ExpressionWrapper(has_access(), output_field=BooleanField()))
     )
     differs = Q(has_access=False) | Q(access_lost_at__isnull=False)
-    found = found.filter(differs)
+    concerned = concerned.filter(differs)
     if (
-        not found.exists()
+        not concerned.exists()
     ):  # as each second but few; Django takes longer to ask for whole rows than the database to find them
         return ()
-    return found.select_related("owner", "project").order_by("requested_at", "pk")
+    return concerned.select_related("owner", "project").order_by("requested_at", "pk")
 
 
 def _is_back(execution: Execution) -> bool:

@@ -53,7 +53,7 @@ def test_an_owner_adds_changes_and_removes_members(owner: Client, people: People
 
 
 @pytest.mark.parametrize(
-    ("username", "role", "said"),
+    ("username", "role", "sentence"),
     [
         ("alice", "viewer", "Only an admin changes the owner."),
         ("alice", "remove", "Only an admin changes the owner."),
@@ -66,12 +66,12 @@ def test_an_owner_adds_changes_and_removes_members(owner: Client, people: People
     ],
 )
 def test_forbidden_owner_action_changes_nothing(
-    owner: Client, project: Project, username: str, role: str, said: str
+    owner: Client, project: Project, username: str, role: str, sentence: str
 ) -> None:
     User.objects.create_user("closed", is_active=False)
     before = project.people()
     answer = owner.post(MEMBERS, {"username": username, "role": role}, follow=True)
-    assert said in answer.content.decode()
+    assert sentence in answer.content.decode()
     assert project.people() == before
     assert not AuditEntry.objects.exists()
 

@@ -53,8 +53,7 @@ class RevisionForm(forms.Form):
 
     def __init__(self, data: Any, *, bases: Iterable[tuple[int, str]], initial: dict[str, Any]) -> None:
         super().__init__(data, initial=initial)
-        field = self.fields["base"]
-        assert isinstance(field, forms.TypedChoiceField)
+        field: Any = self.fields["base"]
         field.choices = list(bases)
 
     @property
@@ -67,8 +66,6 @@ class RevisionForm(forms.Form):
 
 
 class DeprecationForm(forms.Form):
-    """Why a revision is deprecated."""
-
     because = forms.CharField(
         label=_("Why"),
         required=False,

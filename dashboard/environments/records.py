@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dashboard.environments.viewmodels.revisions import ImageFacts, RevisionLine, revision_line
 from grid.core.translation import gettext as _
 from grid.diagnosis.nodeimages import on_nodes
-from grid.environments.revisions import uses_of
+from grid.environments.revisions import RevisionUses, uses_of
 from grid.kube.objects import Node
 from grid.models import Environment, EnvironmentRevision
 from grid.queue.wait_estimate.reading import recent_pace, usual_pull
@@ -22,7 +22,6 @@ def revisions_of(environment: Environment, nodes: Collection[Node]) -> list[Revi
 def lines_of(
     environment: Environment, rows: Sequence[EnvironmentRevision], nodes: Collection[Node]
 ) -> list[RevisionLine]:
-    """Return those revisions, with their bases read, as lines."""
     uses = uses_of(environment.pk)
     current = environment.current_revision
     images = {row.image for row in rows} | {row.base.image for row in rows if row.base}
@@ -30,19 +29,15 @@ def lines_of(
     lines = []
     for row in rows:
         facts = ImageFacts(seen[row.image], seen[row.base.image].size if row.base else None, pace)
-        lines.append(revision_line(row, base=base_of(row), current=current, uses=uses.get(row.number), image=facts))
+        used = uses.get(row.number, RevisionUses())
+        lines.append(revision_line(row, current=current, uses=used, image=facts))
     return lines
-
-
-def base_of(revision: EnvironmentRevision) -> int:
-    """Return the number of the revision that it is built on; 0 for an image."""
-    return revision.base.number if revision.base else 0
 
 
 def bases_of(environment: Environment) -> list[tuple[int, str]]:
     """Return the revisions that others can be built on, as choices, the newest first."""
     ready = environment.revisions.filter(state=EnvironmentRevision.State.READY)
     return [
-        (one.number, _("Revision {number}: {image}", number=one.number, image=one.image)[:120])
-        for one in ready.defer("log")[:_SHOWN]
+        (row.number, _("Revision {number}: {image}", number=row.number, image=row.image)[:120])
+        for row in ready.defer("log")[:_SHOWN]
     ]

@@ -1,6 +1,5 @@
 """The revisions of an environment, for admins: the list, one with the log of its build, a new one, and deprecating one."""
 
-from dataclasses import replace
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -12,7 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.environments.forms import BUILT, IMAGE, DeprecationForm, RevisionForm
-from dashboard.environments.records import base_of, bases_of, lines_of, revisions_of
+from dashboard.environments.records import bases_of, lines_of, revisions_of
 from dashboard.environments.viewmodels.revisions import deprecation_sentences, revision_line
 from dashboard.logs.viewmodels.log import LogQuery, LogView
 from dashboard.logs.viewmodels.log_lines import cursor_before, parse_cursor
@@ -63,7 +62,6 @@ def _revision_page(request: HttpRequest, stored: EnvironmentRevision, view: LogV
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
 async def revision_new(request: HttpRequest, id: str) -> HttpResponse:
-    """Show the form of a new revision, or make it."""
     is_built_here = await builds_images(get_runtime())
     answer: HttpResponse = await sync_to_async(_new)(request, id, is_built_here)
     return answer
@@ -88,8 +86,8 @@ def revision_deprecate(request: HttpRequest, id: str, number: int) -> HttpRespon
                 request, _("Revision {number} of {environment} is deprecated.", number=number, environment=environment)
             )
         return redirect("environment-revisions", id)
-    uses = rules.uses_of(id).get(number)
-    line = revision_line(stored, base=base_of(stored), current=environment.current_revision, uses=uses)
+    uses = rules.uses_of(id).get(number, rules.RevisionUses())
+    line = revision_line(stored, current=environment.current_revision, uses=uses)
     states = environment.revisions.exclude(number=number).values_list("number", "state")
     context = {
         "environment": environment,
@@ -101,8 +99,7 @@ def revision_deprecate(request: HttpRequest, id: str, number: int) -> HttpRespon
 
 
 async def builds_images(runtime: Runtime) -> bool:
-    """Return whether a builder is set, or the cluster builds images itself; one that does not answer is taken for one that does: the
-    build then waits."""
+    """Return whether a builder is set, or the cluster builds images itself; one that does not answer is taken for one that does."""
     if build_settings() is not None:
         return True
     try:
@@ -110,7 +107,7 @@ async def builds_images(runtime: Runtime) -> bool:
     except (NotFound, NotAllowed):
         return False
     except GridError:
-        return True
+        pass
     return True
 
 
@@ -130,16 +127,12 @@ def _new(request: HttpRequest, id: str, is_built_here: bool) -> HttpResponse:
             form.add_problems(refused.problems)
         else:
             _record(request, environment, before)
-            named = {"number": made.number, "environment": environment}
-            messages.success(
-                request,
-                _(
-                    "Revision {number} of {environment} is being built; launches take it as soon as it is ready.",
-                    **named,
+            sentence = _("Revision {number} of {environment} is the current one.")
+            if form.is_built:
+                sentence = _(
+                    "Revision {number} of {environment} is being built; launches take it as soon as it is ready."
                 )
-                if form.is_built
-                else _("Revision {number} of {environment} is the current one.", **named),
-            )
+            messages.success(request, sentence.format(number=made.number, environment=environment))
             return redirect("environment-revision", id, made.number)
     context = {"environment": environment, "form": form, "no_builder": "" if is_built_here else NO_BUILDER}
     return render(request, "environments/revision_new.html", context, status=422 if form.is_bound else 200)
@@ -189,15 +182,17 @@ def _stored(id: str, number: int) -> EnvironmentRevision:
 async def _log(request: HttpRequest, stored: EnvironmentRevision) -> LogView:
     page = reverse("environment-revision", args=[stored.environment_id, stored.number])
     asked = LogQuery.parse(request.GET.dict())
-    found = await kept_lines(stored.log, asked)
-    rows, problem = await read_rows(found)
+    kept = await kept_lines(stored.log, asked)
+    rows, problem = await read_rows(kept)
     is_building = stored.state == EnvironmentRevision.State.BUILDING
-    view = LogView(page, page, asked=asked, scope=_("The end of the build’s log, at most 64 KiB."))
-    return replace(
-        view,
+    return LogView(
+        page,
+        page,
+        asked=asked,
+        scope=_("The end of the build’s log, at most 64 KiB."),
         rows=rows,
         problem=problem,
-        before=cursor_before(found.lines, parse_cursor(asked.before)) if found.has_earlier else {},
+        before=cursor_before(kept.lines, parse_cursor(asked.before)) if kept.has_earlier else {},
         why_empty=_("It has not begun yet.")
         if is_building
         else _("The build wrote nothing, or ended before logs were kept."),

@@ -68,11 +68,7 @@ BUILDERS: Mapping[str, BuilderKind] = {
         _BUILDAH,
         "/home/build/.local/share/containers",
         # vfs needs no /dev/fuse, and chroot no nested containers.
-        {
-            "BUILDAH_ISOLATION": "chroot",
-            "STORAGE_DRIVER": "vfs",
-            "REGISTRY_AUTH_FILE": f"{_CREDENTIALS}/config.json",
-        },
+        {"BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "vfs", "REGISTRY_AUTH_FILE": f"{_CREDENTIALS}/config.json"},
     ),
 }
 
@@ -127,12 +123,7 @@ def dockerfile(base: str) -> str:
 
 def job_manifest(order: RevisionOrder, settings: BuildSettings) -> Manifest:
     """Return the Job; its pod waits for the ConfigMap, which the Job owns."""
-    labels = {
-        APP_NAME: "image-build",
-        APP_INSTANCE: order.job,
-        APP_COMPONENT: CONTAINER,
-        MANAGED_BY: MANAGER,
-    }
+    labels = {APP_NAME: "image-build", APP_INSTANCE: order.job, APP_COMPONENT: CONTAINER, MANAGED_BY: MANAGER}
     # An AppArmor profile is a field since 1.30, and was an annotation; a server that knows both wants them equal.
     unconfined = {f"container.apparmor.security.beta.kubernetes.io/{CONTAINER}": "unconfined"}
     body = {
@@ -145,9 +136,7 @@ def job_manifest(order: RevisionOrder, settings: BuildSettings) -> Manifest:
             "ttlSecondsAfterFinished": KEPT_SECONDS,
             # A node that is drained costs the build no attempt.
             "podFailurePolicy": {
-                "rules": [
-                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-                ]
+                "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
             },
             "template": {"metadata": {"labels": labels, "annotations": unconfined}, "spec": _pod(order, settings)},
         },
@@ -165,9 +154,7 @@ def files_manifest(order: RevisionOrder, settings: BuildSettings, *, job_uid: st
             "name": order.job,
             "namespace": settings.namespace,
             "labels": {MANAGED_BY: MANAGER, APP_INSTANCE: order.job},
-            "ownerReferences": [
-                {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": order.job, "uid": job_uid},
-            ],
+            "ownerReferences": [{"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": order.job, "uid": job_uid}],
         },
         "data": {
             "Dockerfile": dockerfile(order.base),
@@ -228,16 +215,16 @@ def progress_of(
 ) -> BuildProgress:
     """Return how a build goes; `before` is why it waited when it was looked at last, for one whose pod is gone."""
     id = str(job["metadata"]["uid"]).replace("-", "")
-    ended = {one["type"]: one for one in job.get("status", {}).get("conditions") or () if one.get("status") == "True"}
+    conditions = job.get("status", {}).get("conditions") or ()
+    ended = {condition["type"]: condition for condition in conditions if condition.get("status") == "True"}
     if "Complete" in ended:
-        found = _DIGEST.search(_terminated(pod)[1])
-        if found is None:
+        match = _DIGEST.search(_terminated(pod)[1])
+        if match is None:
             sentence = _(
                 "The image was built and pushed, but its pod was gone before its digest was read. Build it again."
             )
             return BuildProgress(id, "failed", sentence, log)
-        digest = found[0]
-        return BuildProgress(id, "ready", log=log, digest=digest, image=order.by_digest(digest))
+        return BuildProgress(id, "ready", log=log, digest=match[0], image=order.by_digest(match[0]))
     if "Failed" in ended:
         return BuildProgress(id, "failed", _why_failed(ended["Failed"], pod, log, settings, before), log)
     return BuildProgress(id, "building", _why_waiting(pod, order, settings), log)
@@ -254,13 +241,13 @@ def last_error(log: str) -> str:
 
 def _pip_error(line: str) -> str:
     """Return the first error of a line that says more than that pip's process failed."""
-    places = (found.end() for found in _PIP_ERROR.finditer(line))
+    places = (match.end() for match in _PIP_ERROR.finditer(line))
     return next((line[place:] for place in places if not line.startswith(_PIP_FOLLOWS_UP, place)), "")
 
 
 def _any_error(line: str) -> str:
-    found = _ANY_ERROR.search(line)
-    return found[1] if found else ""
+    match = _ANY_ERROR.search(line)
+    return match[1] if match else ""
 
 
 def _why_failed(condition: Mapping[str, Any], pod: Pod | None, log: str, settings: BuildSettings, before: str) -> str:
@@ -275,12 +262,9 @@ def _why_failed(condition: Mapping[str, Any], pod: Pod | None, log: str, setting
         )
     if pod is not None and pod.status.reason:  # Evicted, say
         return _("Its pod was ended: {reason}. {message}", reason=pod.status.reason, message=pod.status.message).strip()
-    said = last_error(log)
-    return (
-        _("{builder} failed: {error}.", builder=settings.kind.title, error=said)
-        if said
-        else _("{builder} failed and wrote nothing.", builder=settings.kind.title)
-    )
+    if error := last_error(log):
+        return _("{builder} failed: {error}.", builder=settings.kind.title, error=error)
+    return _("{builder} failed and wrote nothing.", builder=settings.kind.title)
 
 
 def _terminated(pod: Pod | None) -> tuple[str, str]:
@@ -298,22 +282,23 @@ def _why_waiting(pod: Pod | None, order: RevisionOrder, settings: BuildSettings)
     )
     if pod is None:
         return _("{builder} has no pod yet.", builder=who)
-    statuses = pod.status.container_statuses
-    waiting = next((one.state.waiting for one in statuses if one.state.waiting is not None), None)
+    waiting = next((status.state.waiting for status in pod.status.container_statuses if status.state.waiting), None)
     if waiting is not None and waiting.reason not in ("", "ContainerCreating", "PodInitializing"):
         return _(
             "{builder} waits: {reason}. {message}", builder=who, reason=waiting.reason, message=waiting.message
         ).strip()
-    unplaced = next(
-        (one for one in pod.status.conditions if one.type == "PodScheduled" and one.status == "False"), None
-    )
-    if unplaced is not None:
+    unplaced = [
+        condition
+        for condition in pod.status.conditions
+        if condition.type == "PodScheduled" and condition.status == "False"
+    ]
+    if unplaced:
         return _(
             "{builder} waits for a node with {cores} cores and {memory}. {message}",
             builder=who,
             cores=settings.cores,
             memory=settings.memory,
-            message=unplaced.message,
+            message=unplaced[0].message,
         ).strip()
     if pod.status.phase == "Pending":
         sentence = _("{builder} waits for its image, {image}.")

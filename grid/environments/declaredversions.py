@@ -11,8 +11,10 @@ _DEEPEST = 10  # revisions on top of one another; a longer chain is read as far 
 
 def declared_by(environments: Sequence[Environment]) -> list[Declared]:
     """Return what each declares, in their order, with a query for each level of revisions."""
-    chains = _chains({one.pk: one.current_revision for one in environments if one.current_revision})
-    return [_declared(one, chains.get(one.pk, [])) for one in environments]
+    chains = _chains(
+        {environment.pk: environment.current_revision for environment in environments if environment.current_revision}
+    )
+    return [_declared(environment, chains.get(environment.pk, [])) for environment in environments]
 
 
 def version_mismatch(workspace: Environment, cluster: Environment, framework: str) -> str:
@@ -26,23 +28,23 @@ def _declared(environment: Environment, chain: Sequence[EnvironmentRevision]) ->
     for revision in reversed(chain):  # what is installed last is what is there
         # With a marker (";") it may not be installed.
         lines = [line for line in revision.requirements.splitlines() if ";" not in line]
-        packages |= {one.name: one.version for one in packages_of(lines, "")}
+        packages |= {package.name: package.version for package in packages_of(lines, "")}
     # The name of a built image is ours, and says nothing of what is in it.
-    images = [one.image for one in chain if one.base_id is None] if chain else [environment.image]
+    images = [revision.image for revision in chain if revision.base_id is None] if chain else [environment.image]
     return declared(
-        environment.name,
-        environment.frameworks,
-        images=images,
-        variables=environment.variables,
-        packages=packages,
+        environment.name, environment.frameworks, images=images, variables=environment.variables, packages=packages
     )
 
 
 def _chains(numbers: Mapping[str, int]) -> dict[str, list[EnvironmentRevision]]:
     """Return each environment's current revision and those below it, from the top."""
     stored = EnvironmentRevision.objects.only("environment", "number", "image", "requirements", "base")
-    found = stored.filter(environment__in=numbers, number__in=set(numbers.values()))
-    chains = {one.environment_id: [one] for one in found if one.number == numbers[one.environment_id]}
+    current = stored.filter(environment__in=numbers, number__in=set(numbers.values()))
+    chains = {
+        revision.environment_id: [revision]
+        for revision in current
+        if revision.number == numbers[revision.environment_id]
+    }
     for _ in range(_DEEPEST):
         below = stored.in_bulk([chain[-1].base_id for chain in chains.values() if chain[-1].base_id is not None])
         if not below:

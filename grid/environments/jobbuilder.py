@@ -60,8 +60,8 @@ def build_repository() -> str:
 
 def installed_builder(api: KubeApi) -> "JobBuilder | None":
     """Return the builder that is set; None when there is none, and the embedded cluster is asked."""
-    found = build_settings()
-    return JobBuilder(api, found) if found else None
+    settings = build_settings()
+    return JobBuilder(api, settings) if settings else None
 
 
 def order_of(revision: EnvironmentRevision) -> RevisionOrder:
@@ -111,7 +111,7 @@ class JobBuilder:
             namespace=self._settings.namespace,
             label_selector=f"{APP_INSTANCE}={order.job},{MANAGED_BY}={MANAGER}",
         )
-        pod = max(pods, key=lambda one: str(one.metadata.creation_timestamp or ""), default=None)
+        pod = max(pods, key=lambda pod: str(pod.metadata.creation_timestamp or ""), default=None)
         log = await end_of_log(self._api, pod, CONTAINER) if pod is not None and pod.status.phase != "Pending" else ""
         before = revision.message
         return progress_of(job, pod, log or revision.log, order=order, settings=self._settings, before=before)
@@ -142,6 +142,6 @@ class JobBuilder:
             await self._api.create(CONFIG_MAPS, files.body, namespace=self._settings.namespace)
         except Conflict:
             there = await self._api.get(CONFIG_MAPS, order.job, namespace=self._settings.namespace)
-            if uid not in [one["uid"] for one in there["metadata"].get("ownerReferences", ())]:
+            if uid not in [owner["uid"] for owner in there["metadata"].get("ownerReferences", ())]:
                 return  # an earlier Job's, which goes with it
         self._with_files.add(uid)

@@ -39,8 +39,7 @@ class DueCheck(NamedTuple):
 
 
 def next_due(now: datetime, turns: PersonTurns[str] | None = None) -> DueCheck | None:
-    """Return the built revision that has waited longest for its check, of whoever made one and is next by `turns`; None when none is
-    due."""
+    """Return the built revision that has waited longest for its check, of the person who is next by `turns`; None when none is due."""
     due = Q(packages_asked_at=None) | Q(packages_asked_at__lte=now - AGAIN)
     due |= ~Q(packages_unchecked="") & Q(packages_asked_at__lte=now - RETRY)
     built = EnvironmentRevision.objects.filter(due, base__isnull=False, state__in=CAN_RUN)
@@ -49,12 +48,11 @@ def next_due(now: datetime, turns: PersonTurns[str] | None = None) -> DueCheck |
     served = next((turns or PersonTurns[str]()).each((row.made_by, row) for row in waiting), None)
     if served is None:
         return None
-    found = served[1]
-    return DueCheck(found.pk, tuple(packages_of(found.requirements.splitlines(), found.log)))
+    revision = served[1]
+    return DueCheck(revision.pk, tuple(packages_of(revision.requirements.splitlines(), revision.log)))
 
 
 def record_report(revision: int, report: PackageReport) -> None:
-    """Store what the index said."""
     EnvironmentRevision.objects.filter(pk=revision).update(
         packages_report=msgspec.to_builtins(report), packages_asked_at=report.at, packages_unchecked=""
     )
@@ -66,8 +64,6 @@ def record_unchecked(revision: int, why: str, now: datetime) -> None:
 
 
 class PackageChecks:
-    """Checks what is due."""
-
     def __init__(
         self, database: Database, clock: Callable[[], datetime], troubles: TroubleLog, index: PackageIndex
     ) -> None:

@@ -44,8 +44,6 @@ class NoAnswer(NotChecked):
 
 
 class Package(msgspec.Struct, frozen=True, order=True):
-    """An installed release."""
-
     name: str
     version: str
 
@@ -101,18 +99,22 @@ class _Release(msgspec.Struct):
 
 def packages_of(requirements: Iterable[str], log: str) -> Sequence[Package]:
     """Return what was installed: as pip's log says, with what the requirements needed; without such a line, what they name exactly."""
-    found = {
+    packages = {
         Package(canonicalize_name(match[1]), match[2])
         for line in _INSTALLED.findall(log)
         for match in map(_NAMED.fullmatch, line.split())
         if match is not None
     }
-    if not found:
+    if not packages:
         for requirement in map(Requirement, requirements):
-            exact = [one.version for one in requirement.specifier if one.operator == "==" and "*" not in one.version]
+            exact = [
+                specifier.version
+                for specifier in requirement.specifier
+                if specifier.operator == "==" and "*" not in specifier.version
+            ]
             if len(exact) == 1:
-                found.add(Package(canonicalize_name(requirement.name), exact[0]))
-    return sorted(found)[:MOST_PACKAGES]
+                packages.add(Package(canonicalize_name(requirement.name), exact[0]))
+    return sorted(packages)[:MOST_PACKAGES]
 
 
 def mark_of(package: Package, answer: bytes) -> PackageMark | None:
@@ -122,19 +124,19 @@ def mark_of(package: Package, answer: bytes) -> PackageMark | None:
     except UNREADABLE as error:
         raise NoAnswer(_("The package index answered something that is not PyPI's JSON.")) from error
     advisories = tuple(
-        Advisory(one.id, _link_of(one), tuple(version for version in one.fixed_in or () if _VERSION.fullmatch(version)))
-        for one in release.vulnerabilities or ()
-        if not one.withdrawn and _ID.fullmatch(one.id)
+        Advisory(known.id, _link_of(known), tuple(filter(_VERSION.fullmatch, known.fixed_in or ())))
+        for known in release.vulnerabilities or ()
+        if not known.withdrawn and _ID.fullmatch(known.id)
     )
     files = release.urls or []
-    why = _reason(files[0].yanked_reason or "") if files and all(one.yanked for one in files) else None
+    why = _reason(files[0].yanked_reason or "") if files and all(file.yanked for file in files) else None
     return PackageMark(package, advisories[:_MOST_ADVISORIES], why) if advisories or why is not None else None
 
 
-def _link_of(one: _Vulnerability) -> str:
-    link = one.link or ""
+def _link_of(vulnerability: _Vulnerability) -> str:
+    link = vulnerability.link or ""
     is_kept = link.startswith(("https://", "http://")) and len(link) <= 300 and link.isprintable()
-    return link if is_kept else f"{_OSV}{quote(one.id)}"
+    return link if is_kept else f"{_OSV}{quote(vulnerability.id)}"
 
 
 def _reason(text: str) -> str:
@@ -170,15 +172,15 @@ class PackageIndex:
         return PackageReport(now, self.host, len(packages) - len(unknown), marks, unknown, unanswered, only_yanked)
 
     async def _known(self, session: aiohttp.ClientSession, package: Package) -> Answer:
-        found = await self._get(session, self._url / "pypi" / package.name / package.version / "json")
-        return False if found is None else mark_of(package, found)
+        page = await self._get(session, self._url / "pypi" / package.name / package.version / "json")
+        return False if page is None else mark_of(package, page)
 
     async def _yanked(self, session: aiohttp.ClientSession, package: Package) -> Answer:
-        found = await self._get(session, self._url / "simple" / package.name / "", accept=ACCEPT)
-        if found is None:
+        page = await self._get(session, self._url / "simple" / package.name / "", accept=ACCEPT)
+        if page is None:
             return False
         try:
-            why = await asyncio.to_thread(why_yanked, found, package.version)
+            why = await asyncio.to_thread(why_yanked, page, package.version)
         except (ValueError, *UNREADABLE) as error:
             raise NoAnswer(
                 _("{host} answered something that is no page of a package index in JSON.", host=self.host)
@@ -222,7 +224,7 @@ async def _of_each(packages: Sequence[Package], ask: Callable[[Package], Awaitab
     """Ask for all, a few at once. Raise NotChecked at the first for which the index is not reached, or when it has no answer for any."""
     asking = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(package: Package) -> Answer:
+    async def ask_in_turn(package: Package) -> Answer:
         async with asking:
             try:
                 return await ask(package)
@@ -231,7 +233,7 @@ async def _of_each(packages: Sequence[Package], ask: Callable[[Package], Awaitab
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(package)) for package in packages]
+            tasks = [group.create_task(ask_in_turn(package)) for package in packages]
     except* NotChecked as errors:
         raise NotChecked(str(errors.exceptions[0])) from None
     answers = [task.result() for task in tasks]

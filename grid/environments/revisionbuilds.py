@@ -34,8 +34,7 @@ _UNREADABLE = _("The cluster said something about this build that cannot be read
 
 
 class Builder(Protocol):
-    """What builds images. Asked the first time it begins, and each further time it says how it goes; it raises errors of
-    `grid.core.errors`."""
+    """What builds images: asked first it begins, and later it says how it goes. It raises errors of `grid.core.errors`."""
 
     async def ask(self, revision: EnvironmentRevision) -> BuildProgress: ...
 
@@ -71,8 +70,8 @@ class RevisionBuilds:
     async def run_once(self) -> float | None:
         """Ask once about each build, and return when to ask again. Raise ClusterUnavailable when the builder did not answer of each."""
         answers = True
-        found = await self._context.due_work(to_build)
-        for _person, revision in self._turns.each((one.made_by, one) for one in found):
+        revisions = await self._context.due_work(to_build)
+        for _person, revision in self._turns.each((revision.made_by, revision) for revision in revisions):
             try:
                 answers &= await self._follow(revision)
             except Exception as error:  # which must not keep those after it
@@ -81,7 +80,7 @@ class RevisionBuilds:
                     logger.exception("environment=%s revision=%d not built", revision.environment_id, revision.number)
         if not answers:
             raise ClusterUnavailable(_NOT_ANSWERING)
-        return LOOK_SECONDS if found else None
+        return LOOK_SECONDS if revisions else None
 
     async def _follow(self, revision: EnvironmentRevision) -> bool:
         context = self._context

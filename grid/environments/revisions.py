@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from django.db import transaction
+from django.db.models import QuerySet
 
 from grid.audit import entries as audit
 from grid.configuration import BUILDS_PER_PERSON, value_of
@@ -89,8 +90,7 @@ def make_image(environment_id: str, image: str, *, note: str, by: str, now: date
 def make_built(
     environment_id: str, base: int, text: str, *, note: str, by: str, now: datetime, repository: str = BUILT_HERE
 ) -> EnvironmentRevision:
-    """Store a revision of requirements on top of the base with that number; the controller has it built, as an image of the
-    repository. Raise Rejected."""
+    """Store a revision of requirements on top of the base with that number, which the controller has built. Raise Rejected."""
     if len(text) > LONGEST_TEXT:
         raise Rejected([Problem("requirements", _("Use at most {most:,} characters.", most=LONGEST_TEXT), "too_long")])
     requirements, problems = parse_requirements(text)
@@ -105,13 +105,8 @@ def make_built(
             )
         number = _next_number(environment)
         name = image_name(environment_id, number, below.image, requirements, repository)
-        about: dict[str, Any] = {
-            "image": name,
-            "base": below,
-            "requirements": "\n".join(requirements),
-            "state": State.BUILDING,
-        }
-        return _make(environment, by=by, now=now, note=note, **about)
+        about: dict[str, Any] = {"image": name, "base": below, "requirements": "\n".join(requirements)}
+        return _make(environment, by=by, now=now, note=note, state=State.BUILDING, **about)
 
 
 def deprecate(environment_id: str, number: int, *, because: str) -> EnvironmentRevision:
@@ -132,8 +127,7 @@ def deprecate(environment_id: str, number: int, *, because: str) -> EnvironmentR
 
 
 def to_build() -> list[EnvironmentRevision]:
-    """Return the revisions that are being built, the oldest first: of each person at most so many at once. The person's others say that
-    they wait."""
+    """Return the revisions that are being built, oldest first, of each person only so many; the person's others say that they wait."""
     building = EnvironmentRevision.objects.filter(state=State.BUILDING)
     most = value_of(BUILDS_PER_PERSON)
     known = list(building.order_by("pk").values_list("pk", "made_by", "build"))
@@ -146,11 +140,8 @@ def to_build() -> list[EnvironmentRevision]:
         else:
             waiting.append(pk)
     if waiting:
-        why = _(
-            "It waits: {most} builds of one person run at once. It begins by itself when one of them has ended.",
-            most=most,
-        )
-        building.filter(pk__in=waiting).exclude(message=why).update(message=why)
+        why = _("It waits: {most} builds of one person run at once. It begins by itself when one of them has ended.")
+        _say(building.filter(pk__in=waiting), why.format(most=most))
     return list(building.filter(pk__in=chosen).select_related("base").order_by("pk"))
 
 
@@ -158,11 +149,12 @@ def record_progress(revision_id: int, progress: BuildProgress, *, now: datetime)
     """Store what the builder says of a revision; a finished one becomes the current one, which the environment's history says with who
     asked for it. Later news of it is ignored."""
     with transaction.atomic():
-        found = EnvironmentRevision.objects.filter(pk=revision_id, state=State.BUILDING).first()
-        if found is None:
+        building = EnvironmentRevision.objects.filter(pk=revision_id, state=State.BUILDING)
+        environment_id = building.values_list("environment", flat=True).first()
+        if environment_id is None:
             return
-        environment = _locked(found.environment_id)
-        revision = EnvironmentRevision.objects.filter(pk=revision_id, state=State.BUILDING).first()
+        environment = _locked(environment_id)
+        revision = building.first()
         if revision is None:
             return
         if progress.id != revision.build:
@@ -190,8 +182,12 @@ def _note(revision: EnvironmentRevision, progress: BuildProgress, now: datetime)
 
 def record_waiting(revision_id: int, why: str) -> None:
     """Store why nothing is known of a build at present."""
-    waiting = EnvironmentRevision.objects.filter(pk=revision_id, state=State.BUILDING)
-    waiting.exclude(message=why).update(message=why)
+    _say(EnvironmentRevision.objects.filter(pk=revision_id, state=State.BUILDING), why)
+
+
+def _say(revisions: QuerySet[EnvironmentRevision], why: str) -> None:
+    """Store why they wait, unless they say so already: an update wakes their pages."""
+    revisions.exclude(message=why).update(message=why)
 
 
 def uses_of(environment_id: str) -> dict[int, RevisionUses]:
@@ -254,7 +250,7 @@ def _set_current(environment: Environment) -> None:
 
 def _locked(environment_id: str) -> Environment:
     """Return the environment, locked until the transaction ends. Raise Rejected when there is none."""
-    found = Environment.objects.select_for_update(no_key=True).filter(pk=environment_id).first()
-    if found is None:
+    environment = Environment.objects.select_for_update(no_key=True).filter(pk=environment_id).first()
+    if environment is None:
         raise Rejected([Problem("", _("This environment no longer exists."), "gone")])
-    return found
+    return environment

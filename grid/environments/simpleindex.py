@@ -24,9 +24,9 @@ def why_yanked(page: bytes, version: str) -> str | bool | None:
     files = list(_files_of(msgspec.json.decode(page, type=_Project).files, version))
     if not files:
         return False
-    if not all(one.yanked is not False for one in files):
+    if not all(file.yanked is not False for file in files):
         return None
-    return next((one.yanked for one in files if isinstance(one.yanked, str)), "")
+    return next((file.yanked for file in files if isinstance(file.yanked, str)), "")
 
 
 def _files_of(files: list[_SimpleFile], version: str) -> Iterator[_SimpleFile]:
@@ -34,14 +34,14 @@ def _files_of(files: list[_SimpleFile], version: str) -> Iterator[_SimpleFile]:
         wanted = Version(version)
     except InvalidVersion:
         return
-    for one in files:
+    for file in files:
         try:
-            found = (
-                parse_wheel_filename(one.filename)[1]
-                if one.filename.endswith(".whl")
-                else parse_sdist_filename(one.filename)[1]
+            release = (
+                parse_wheel_filename(file.filename)[1]
+                if file.filename.endswith(".whl")
+                else parse_sdist_filename(file.filename)[1]
             )
         except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
             continue
-        if found == wanted:
-            yield one
+        if release == wanted:
+            yield file

@@ -55,13 +55,13 @@ def test_the_manifests_of_a_build_are_these(builder: str) -> None:
     made = [job_manifest(ORDER, settings), files_manifest(ORDER, settings, job_uid="u-1")]
     file = FOLDER / "builds" / f"{builder}.yaml"
     if os.environ.get("GRID_GOLDEN") == "write":
-        file.write_text(yaml.dump_all([one.body for one in made], Dumper=Dumper, sort_keys=False, width=1000))
-    assert list(yaml.safe_load_all(file.read_text())) == [one.body for one in made]
+        file.write_text(yaml.dump_all([manifest.body for manifest in made], Dumper=Dumper, sort_keys=False, width=1000))
+    assert list(yaml.safe_load_all(file.read_text())) == [manifest.body for manifest in made]
 
 
 def test_without_a_secret_nothing_is_mounted_for_it() -> None:
     pod = job_manifest(ORDER, BuildSettings("buildah", SPACE)).body["spec"]["template"]["spec"]
-    assert [one["name"] for one in pod["volumes"]] == ["files", "layers"]
+    assert [volume["name"] for volume in pod["volumes"]] == ["files", "layers"]
     assert pod["automountServiceAccountToken"] is False
 
 
@@ -129,9 +129,9 @@ def lab(db: None) -> EnvironmentRevision:
 
 @pytest.fixture
 def cluster() -> FakeCluster:
-    found = FakeCluster()
-    found.put(NAMESPACES, {"metadata": {"name": SPACE}})
-    return found
+    fake = FakeCluster()
+    fake.put(NAMESPACES, {"metadata": {"name": SPACE}})
+    return fake
 
 
 def asked(cluster: FakeCluster, revision: EnvironmentRevision, builder: JobBuilder | None = None) -> BuildProgress:

@@ -50,15 +50,15 @@ def release(
     *vulnerabilities: dict[str, Any], yanked: tuple[bool, ...] = (False, False), why: str | None = None
 ) -> bytes:
     """As https://pypi.org/pypi/NAME/VERSION/json answers, with what is not read as well."""
-    urls = [{"filename": "x.whl", "yanked": one, "yanked_reason": why} for one in yanked]
+    urls = [{"filename": "x.whl", "yanked": is_yanked, "yanked_reason": why} for is_yanked in yanked]
     about = {"info": {"name": "x", "yanked": all(yanked)}, "last_serial": 1, "urls": urls}
     return json.dumps(
-        {**about, "vulnerabilities": [{"aliases": [], "details": "d", **one} for one in vulnerabilities]}
+        {**about, "vulnerabilities": [{"aliases": [], "details": "d", **known} for known in vulnerabilities]}
     ).encode()
 
 
 @pytest.mark.parametrize(
-    ("log", "requirements", "found"),
+    ("log", "requirements", "packages"),
     [
         ("#7 9.1 Successfully installed Jinja2-2.10 typing_extensions-4.1 a-b-1.0rc1", ["jinja2"],
          ["a-b 1.0rc1", "jinja2 2.10", "typing-extensions 4.1"]),
@@ -68,9 +68,9 @@ def release(
     ],
 )  # fmt: skip
 def test_installed_packages_come_from_pip_log_or_exact_requirements(
-    log: str, requirements: list[str], found: list[str]
+    log: str, requirements: list[str], packages: list[str]
 ) -> None:
-    assert [f"{one.name} {one.version}" for one in packages_of(requirements, log)] == found
+    assert [f"{package.name} {package.version}" for package in packages_of(requirements, log)] == packages
 
 
 def test_release_is_marked_as_vulnerable_or_yanked() -> None:

@@ -72,9 +72,9 @@ def test_image_size_comes_from_nodes_with_hint_when_large(admin: Client, lab: En
 def test_a_large_image_says_how_long_its_pull_takes(
     size: int | None, layer: int | None, pace: float | None, hint: str
 ) -> None:
-    said = pull_hint(size, layer, pace, base=4)
-    assert said.endswith(hint)
-    assert bool(hint) == bool(said)
+    shown = pull_hint(size, layer, pace, base=4)
+    assert shown.endswith(hint)
+    assert bool(hint) == bool(shown)
 
 
 def test_the_usual_pull_is_known_from_five_pulls_on() -> None:

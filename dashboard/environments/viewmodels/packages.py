@@ -42,18 +42,15 @@ def package_words(report: Any, unchecked: str, asked_at: datetime | None) -> Pac
     known = msgspec.convert(report, PackageReport)
     if not_checked and asked_at is not None:
         not_checked = _(
-            "Not checked since, last on {asked_at:%Y-%m-%d %H:%M} UTC: {reason}",
-            asked_at=asked_at,
-            reason=unchecked,
+            "Not checked since, last on {asked_at:%Y-%m-%d %H:%M} UTC: {reason}", asked_at=asked_at, reason=unchecked
         )
     vulnerable = sum(bool(mark.advisories) for mark in known.marks)
     yanked = sum(mark.why_yanked is not None for mark in known.marks)
-    parts = (
-        [_("{packages} with known vulnerabilities", packages=plural(vulnerable, "package", "packages"))]
-        if vulnerable
-        else []
-    )
-    parts += [_("{packages} yanked", packages=plural(yanked, "package", "packages"))] if yanked else []
+    parts = []
+    if vulnerable:
+        parts.append(_("{packages} with known vulnerabilities", packages=plural(vulnerable, "package", "packages")))
+    if yanked:
+        parts.append(_("{packages} yanked", packages=plural(yanked, "package", "packages")))
     return PackageWords(
         summary=listed(parts) if parts else "",
         is_marked=bool(parts),
@@ -65,35 +62,28 @@ def package_words(report: Any, unchecked: str, asked_at: datetime | None) -> Pac
 
 def _sentence(report: PackageReport) -> str:
     packages = plural(report.checked, "package", "packages")
-    source = {"packages": packages, "index": report.index, "at": report.at}
-    said = [
-        _(
-            "{marked:,} marked of {packages}, says {index} ({at:%Y-%m-%d %H:%M} UTC).",
-            marked=len(report.marks),
-            **source,
-        )
-        if report.marks
-        else _("Nothing is known against {packages}, says {index} ({at:%Y-%m-%d %H:%M} UTC).", **source)
-    ]
+    sentence = _("Nothing is known against {packages}, says {index} ({at:%Y-%m-%d %H:%M} UTC).")
+    if report.marks:
+        sentence = _("{marked:,} marked of {packages}, says {index} ({at:%Y-%m-%d %H:%M} UTC).")
+    sentences = [sentence.format(marked=len(report.marks), packages=packages, index=report.index, at=report.at)]
     if report.only_yanked:
-        said.append(_("Only whether they are yanked was checked: it does not say which are vulnerable."))
-    if unknown := [one for one in report.unknown if one not in report.unanswered]:
-        said.append(_("It does not know {packages}.", packages=_names(unknown)))
+        sentences.append(_("Only whether they are yanked was checked: it does not say which are vulnerable."))
+    if unknown := [package for package in report.unknown if package not in report.unanswered]:
+        sentences.append(_("It does not know {packages}.", packages=_names(unknown)))
     if report.unanswered:
-        said.append(_("It answered with an error for {packages}.", packages=_names(report.unanswered)))
-    return " ".join(said)
+        sentences.append(_("It answered with an error for {packages}.", packages=_names(report.unanswered)))
+    return " ".join(sentences)
 
 
 def _names(packages: Sequence[Package]) -> str:
-    return listed_up_to(_SHOWN_UNKNOWN, [f"{one.name} {one.version}" for one in packages])
+    return listed_up_to(_SHOWN_UNKNOWN, [f"{package.name} {package.version}" for package in packages])
 
 
 def _marked(mark: PackageMark) -> MarkedPackage:
     advisories = [
-        (one, _("fixed in {versions}", versions=listed(one.fixed_in)) if one.fixed_in else _("not fixed yet"))
-        for one in mark.advisories
+        (known, _("fixed in {versions}", versions=listed(known.fixed_in)) if known.fixed_in else _("not fixed yet"))
+        for known in mark.advisories
     ]
-    yanked = (
-        "" if mark.why_yanked is None else _("Yanked: {reason}", reason=mark.why_yanked or _("no reason was given."))
-    )
+    reason = mark.why_yanked or _("no reason was given.")
+    yanked = "" if mark.why_yanked is None else _("Yanked: {reason}", reason=reason)
     return MarkedPackage(f"{mark.package.name} {mark.package.version}", advisories, yanked)

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, Protocol
+from datetime import timedelta
 
 from dashboard.environments.viewmodels.packages import PackageWords, package_words
 from dashboard.shell.viewmodels.states import StatusLine
@@ -12,6 +11,8 @@ from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, listed, plural
 from grid.diagnosis.nodeimages import ImageOnNodes
+from grid.environments.revisions import CAN_RUN, RevisionUses
+from grid.models import EnvironmentRevision
 
 _STATES = {
     "building": StatusLine("wait", _("Building")),
@@ -22,37 +23,6 @@ _STATES = {
 
 
 LARGE = 1 << 30  # bytes of an image that is worth a hint
-_CAN_RUN = ("ready", "deprecated")
-
-
-class StoredRevision(Protocol):
-    """The part of `grid.models.EnvironmentRevision` that is used here."""
-
-    number: Any
-    image: Any
-    requirements: Any
-    state: Any
-    message: Any
-    size_bytes: Any
-    layer_bytes: Any
-    made_by: Any
-    made_at: Any
-    note: Any
-    deprecated_because: Any
-    packages_report: Any
-    packages_unchecked: Any
-    packages_asked_at: Any
-
-
-class Uses(Protocol):
-    """Who uses a revision, as numbers."""
-
-    @property
-    def running(self) -> int: ...
-    @property
-    def workspaces(self) -> int: ...
-    @property
-    def jobs(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,63 +41,46 @@ _UNSEEN = ImageFacts()
 class RevisionLine:
     """A revision as a row of the list and as the head of its page."""
 
-    number: int
-    image: str
-    base: int  # 0 for an image
-    requirements: Sequence[str]
+    row: EnvironmentRevision
     status: StatusLine
     is_current: bool
-    is_building: bool
-    may_deprecate: bool
-    has_failed: bool
-    message: str
     size: str
     pull_hint: str
     packages: PackageWords
     uses: str
-    note: str
-    because: str
-    made_by: str
-    made_at: datetime
+
+    @property
+    def requirements(self) -> Sequence[str]:
+        return self.row.requirements.splitlines()
 
     @property
     def what(self) -> str:
-        if not self.base:
-            return self.image
+        if self.row.base is None:
+            return self.row.image
         shown, more = ", ".join(self.requirements[:3]), len(self.requirements) - 3
         return _("{names} and {more} more", names=shown, more=more) if more > 0 else shown
 
 
 def revision_line(
-    stored: StoredRevision, *, base: int, current: int, uses: Uses | None, image: ImageFacts = _UNSEEN
+    row: EnvironmentRevision, *, current: int, uses: RevisionUses, image: ImageFacts = _UNSEEN
 ) -> RevisionLine:
-    size, layer = known_sizes(stored, image)
+    size, layer = known_sizes(row, image)
+    base = row.base.number if row.base else 0
     return RevisionLine(
-        number=stored.number,
-        image=stored.image,
-        base=base,
-        requirements=tuple(stored.requirements.splitlines()),
-        status=_STATES[stored.state],
-        is_current=stored.number == current,
-        is_building=stored.state == "building",
-        may_deprecate=stored.state == "ready",
-        has_failed=stored.state == "failed",
-        message=stored.message,
+        row,
+        _STATES[row.state],
+        is_current=row.number == current,
         size=", ".join(filter(None, (size_words(size, layer), nodes_words(image.seen)))),
-        pull_hint=pull_hint(size, layer, image.byte_seconds, base=base) if stored.state in _CAN_RUN else "",
-        packages=package_words(stored.packages_report, stored.packages_unchecked, stored.packages_asked_at),
+        pull_hint=pull_hint(size, layer, image.byte_seconds, base=base) if row.state in CAN_RUN else "",
+        packages=package_words(row.packages_report, row.packages_unchecked, row.packages_asked_at),
         uses=uses_words(uses),
-        note=stored.note,
-        because=stored.deprecated_because,
-        made_by=stored.made_by,
-        made_at=stored.made_at,
     )
 
 
-def known_sizes(stored: StoredRevision, image: ImageFacts) -> tuple[int | None, int | None]:
+def known_sizes(row: EnvironmentRevision, image: ImageFacts) -> tuple[int | None, int | None]:
     """Return the size of an image and of what it adds to its base: as its builder said, else as nodes report them."""
-    if stored.size_bytes is not None:
-        return stored.size_bytes, stored.layer_bytes
+    if row.size_bytes is not None:
+        return row.size_bytes, row.layer_bytes
     size = image.seen.size
     layer = size - image.base_size if size and image.base_size else None
     return size, layer if layer is not None and layer > 0 else None
@@ -141,29 +94,20 @@ def nodes_words(image: ImageOnNodes) -> str:
 
 
 def pull_hint(size: int | None, layer: int | None, byte_seconds: float | None, *, base: int = 0) -> str:
-    """Return what a large image means for a start, in sentences; "" for one that is not large. Of one that is built, `layer` bytes are
-    on top of the revision `base`."""
+    """Return what a large image means for a start; "" for one that is not large. `layer` bytes are on top of the revision `base`."""
     if size is None or size < LARGE:
         return ""
     if byte_seconds is None:
-        said = _("Large: a node that has not run it yet has to pull it all before anything starts.")
+        whole = _("Large: a node that has not run it yet has to pull it all before anything starts.")
+        rest = _("One that has revision {base} pulls only the {size} on top of it.")
     else:
-        said = _(
-            "Large: a node that has not run it yet pulls it in about {time} here.", time=_pull_time(size, byte_seconds)
-        )
+        whole = _("Large: a node that has not run it yet pulls it in about {time} here.")
+        whole = whole.format(time=_pull_time(size, byte_seconds))
+        rest = _("One that has revision {base} pulls only the {size} on top of it, in about {time}.")
     if not (base and layer and layer < size / 2):
-        return said
-    facts = {"base": base, "size": format_bytes(layer)}
-    more = (
-        _("One that has revision {base} pulls only the {size} on top of it.", **facts)
-        if byte_seconds is None
-        else _(
-            "One that has revision {base} pulls only the {size} on top of it, in about {time}.",
-            time=_pull_time(layer, byte_seconds),
-            **facts,
-        )
-    )
-    return f"{said} {more}"
+        return whole
+    time = _pull_time(layer, byte_seconds) if byte_seconds is not None else ""
+    return f"{whole} {rest.format(base=base, size=format_bytes(layer), time=time)}"
 
 
 def _pull_time(size: int, byte_seconds: float) -> str:
@@ -174,17 +118,13 @@ def size_words(size: int | None, layer: int | None) -> str:
     """Return for example "400 MiB, 12 MiB of it on top of the base"; "" when it is not known."""
     if size is None:
         return ""
-    return (
-        _("{size}, {layer} of it on top of the base", size=format_bytes(size), layer=format_bytes(layer))
-        if layer
-        else format_bytes(size)
-    )
+    if not layer:
+        return format_bytes(size)
+    return _("{size}, {layer} of it on top of the base", size=format_bytes(size), layer=format_bytes(layer))
 
 
-def uses_words(uses: Uses | None) -> str:
+def uses_words(uses: RevisionUses) -> str:
     """Return for example "2 running, 1 workspace and 3 jobs"; "nobody" when nothing uses it."""
-    if uses is None:
-        return _("nobody")
     counted: Mapping[str, int] = {
         _("{running:,} running", running=uses.running): uses.running,
         plural(uses.workspaces, "workspace", "workspaces"): uses.workspaces,
@@ -194,12 +134,12 @@ def uses_words(uses: Uses | None) -> str:
     return listed(parts) if parts else _("nobody")
 
 
-def deprecation_sentences(uses: Uses | None, next_number: int) -> list[str]:
+def deprecation_sentences(uses: RevisionUses, next_number: int) -> list[str]:
     """Return what deprecating a revision means for those who use it; 0 is the next number where no other is ready."""
     if next_number == 0:
         return [_("It is the only one that is ready, so new launches would have none: add another revision first.")]
     sentences = [_("New launches take revision {next_number}.", next_number=next_number)]
-    if uses is not None and uses.running:
+    if uses.running:
         sentences.append(
             ngettext(
                 "{count:,} running execution has it and continues.",
@@ -207,19 +147,11 @@ def deprecation_sentences(uses: Uses | None, next_number: int) -> list[str]:
                 uses.running,
             )
         )
-    if uses is not None and uses.workspaces:
+    if uses.workspaces:
+        sentence = _("{workspaces} can still be resumed with it, and the form points to revision {next_number}.")
         workspaces = plural(uses.workspaces, "workspace", "workspaces")
-        sentences.append(
-            _(
-                "{workspaces} can still be resumed with it, and the form points to revision {next_number}.",
-                workspaces=workspaces,
-                next_number=next_number,
-            )
-        )
-    if uses is not None and uses.jobs:
-        jobs = _(
-            "{jobs} ran with it last. A run that is repeated has it again, and says that it is deprecated.",
-            jobs=plural(uses.jobs, "job", "jobs"),
-        )
-        sentences.append(jobs)
+        sentences.append(sentence.format(workspaces=workspaces, next_number=next_number))
+    if uses.jobs:
+        sentence = _("{jobs} ran with it last. A run that is repeated has it again, and says that it is deprecated.")
+        sentences.append(sentence.format(jobs=plural(uses.jobs, "job", "jobs")))
     return sentences

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import TypeVar
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, Model, OuterRef, Q, QuerySet, Sum
 
 from dashboard.jobs.metric_records import last_values, ranked_runs
 from dashboard.jobs.schedule_records import next_runs
@@ -23,6 +24,7 @@ from grid.models import Execution, Job, JobRun, Membership, RunSettings, UsageIn
 
 JOBS_PER_PAGE = 24
 RUNS_PER_PAGE = 50
+_Row = TypeVar("_Row", bound=Model)
 _UNREADABLE = RunRecord(title="", environment="", environment_name="unknown", tier="", tier_name="unknown")
 
 
@@ -58,8 +60,7 @@ def jobs_of(owner_id: int, before: str, now: datetime) -> JobsPage:
     last = Job.objects.filter(pk=before, owner=owner_id).first() if before else None
     if last is not None:
         rows = rows.filter(launched_at__lte=last.launched_at).exclude(launched_at=last.launched_at, pk__gte=last.pk)
-    found = list(rows[: JOBS_PER_PAGE + 1])
-    shown = found[:JOBS_PER_PAGE]
+    shown, is_last = _page(rows, JOBS_PER_PAGE)
     latest = JobRun.objects.filter(Q(*(Q(job=job, number=job.runs_made) for job in shown), _connector=Q.OR))
     runs = {run.job_id: run for run in latest} if shown else {}
     by_job = _lines(runs.values(), now, owner_id, with_metrics=False)
@@ -71,11 +72,17 @@ def jobs_of(owner_id: int, before: str, now: datetime) -> JobsPage:
         sweep = sweeps.get((job.pk, run.sweep)) if run else None
         next_at, paused = coming.get(job.pk, (None, 0))
         cards.append(JobCard(_record(job, {}, 0), by_job.get(run.pk) if run else None, sweep, next_at, paused))
-    return JobsPage(cards, shown[-1].pk if len(found) > JOBS_PER_PAGE else "")
+    return JobsPage(cards, "" if is_last else shown[-1].pk)
+
+
+def _page(rows: QuerySet[_Row], length: int) -> tuple[list[_Row], bool]:
+    """Return the first rows, and whether they are all."""
+    first = list(rows[: length + 1])
+    return first[:length], len(first) <= length
 
 
 def ranked_runs_of(
-    job_id: str, *, sweep: str, metric: str, order: str, start: int, reader_id: int, now: datetime
+    job_id: str, sweep: str, metric: str, order: str, *, start: int, reader_id: int, now: datetime
 ) -> RunsPage:
     """Return a page of a sweep's runs by the last value of a metric, from the place `start` on, which is also how `older` counts."""
     numbers = ranked_runs(job_id, sweep, metric, order)
@@ -96,12 +103,11 @@ def runs_of(job_id: str, *, sweep: str, before: int, now: datetime, reader_id: i
     if before:
         rows = rows.filter(number__lt=before)
     rows = rows.filter(sweep=sweep) if sweep else rows.exclude(~Q(sweep="") & _has_earlier_of_sweep())
-    found = list(rows[: RUNS_PER_PAGE + 1])
-    shown = found[:RUNS_PER_PAGE]
+    shown, is_last = _page(rows, RUNS_PER_PAGE)
     sweeps = {} if sweep else _sweeps((job_id, run.sweep) for run in shown if run.sweep)
     runs = _lines((run for run in shown if (job_id, run.sweep) not in sweeps), now, reader_id)
     lines = [sweeps.get((job_id, run.sweep)) or runs[run.pk] for run in shown]
-    return RunsPage(lines, shown[-1].number if len(found) > RUNS_PER_PAGE else 0, _measured(lines))
+    return RunsPage(lines, 0 if is_last else shown[-1].number, _measured(lines))
 
 
 def _has_earlier_of_sweep() -> Exists:
@@ -139,9 +145,6 @@ def _record(job: Job, roles: Mapping[int, str], open_runs: int) -> JobRecord:
         tier_name=job.tier.name,
         settings=settings_of(job),
         has_cluster=job.cluster is not None,
-        runs_made=job.runs_made,
-        created_at=job.created_at,
-        launched_at=job.launched_at,
         open_runs=open_runs,
     )
 
@@ -169,31 +172,44 @@ def _lines(
     runs: Iterable[JobRun], now: datetime, reader_id: int, *, all_attempts: bool = False, with_metrics: bool = True
 ) -> dict[int, RunLine]:
     """Return a line for each run, by its key, worded for the user `reader_id`."""
-    found = {run.pk: run for run in runs}
-    attempts: dict[int, list[AttemptLine]] = defaultdict(list)
-    rows = Execution.objects.filter(run__in=found).order_by("run", "attempt")
-    columns = ("run", "attempt", "state", "reason", "reason_values", "message", "started_at", "ended_at", "exit_code")
-    for one in rows.select_related("owner").only(*columns, "owner__username"):
-        words = one.words(Reader(one.owner.get_username(), one.owner_id == reader_id))
-        line = AttemptLine(one.pk, one.attempt, one.state, words, one.started_at, one.ended_at, one.exit_code)
-        attempts[one.run_id or 0].append(line)
-    costs = _costs(found, now)
+    by_key = {run.pk: run for run in runs}
+    attempts = _attempts(by_key, reader_id)
+    costs = _costs(by_key, now)
     latest = {pk: lines[-1].execution_id for pk, lines in attempts.items()}
     measured = last_values(latest.values()) if with_metrics else {}
-    settings = RunSettings.objects.in_bulk({run.settings_id for run in found.values()})
-    records = {pk: _read_record(one) for pk, one in settings.items()}
+    settings = RunSettings.objects.in_bulk({run.settings_id for run in by_key.values()})
+    records = {pk: _read_record(row) for pk, row in settings.items()}
     return {
-        pk: _line(
-            run,
-            records[run.settings_id],
-            attempts[pk] if all_attempts else attempts[pk][-1:],
-            costs.get(pk, ""),
-            now,
-            measured.get(latest.get(pk, ""), {}),
-            with_after=all_attempts,
+        pk: RunLine(
+            number=run.number,
+            sweep=run.sweep,
+            parameters=run.parameters,
+            record=records[run.settings_id],
+            requested_at=run.requested_at,
+            requested_by=run.requested_by,
+            outcome=run.outcome,
+            message=run.message,
+            next_attempt_at=run.next_attempt_at,
+            after=str(run.after) if all_attempts and run.after else "",
+            attempts=attempts[pk] if all_attempts else attempts[pk][-1:],
+            cost=costs.get(pk, ""),
+            now=now,
+            metrics=measured.get(latest.get(pk, ""), {}),
         )
-        for pk, run in found.items()
+        for pk, run in by_key.items()
     }
+
+
+def _attempts(runs: Iterable[int], reader_id: int) -> dict[int, list[AttemptLine]]:
+    """Return the attempts of each run, the latest last."""
+    attempts: dict[int, list[AttemptLine]] = defaultdict(list)
+    rows = Execution.objects.filter(run__in=list(runs)).order_by("run", "attempt")
+    columns = ("run", "attempt", "state", "reason", "reason_values", "message", "started_at", "ended_at", "exit_code")
+    for row in rows.select_related("owner").only(*columns, "owner__username"):
+        words = row.words(Reader(row.owner.get_username(), row.owner_id == reader_id))
+        line = AttemptLine(row.pk, row.attempt, row.state, words, row.started_at, row.ended_at, row.exit_code)
+        attempts[row.run_id or 0].append(line)
+    return attempts
 
 
 def _read_record(settings: RunSettings) -> RunRecord:
@@ -203,35 +219,6 @@ def _read_record(settings: RunSettings) -> RunRecord:
         return _UNREADABLE
 
 
-def _line(
-    run: JobRun,
-    record: RunRecord,
-    attempts: Sequence[AttemptLine],
-    cost: str,
-    now: datetime,
-    metrics: Mapping[str, float],
-    *,
-    with_after: bool,
-) -> RunLine:
-    return RunLine(
-        number=run.number,
-        sweep=run.sweep,
-        parameters=run.parameters,
-        record=record,
-        requested_at=run.requested_at,
-        requested_by=run.requested_by,
-        outcome=run.outcome,
-        message=run.message,
-        next_attempt_at=run.next_attempt_at,
-        ended_at=run.ended_at,
-        after=str(run.after) if with_after and run.after else "",
-        attempts=attempts,
-        cost=cost,
-        now=now,
-        metrics=metrics,
-    )
-
-
 def _costs(runs: Iterable[int], now: datetime) -> dict[int, str]:
     """Return the cost of all attempts of each run."""
     intervals = UsageInterval.objects.filter(execution__run__in=list(runs)).order_by()
@@ -239,9 +226,7 @@ def _costs(runs: Iterable[int], now: datetime) -> dict[int, str]:
     summed = intervals.filter(seconds__isnull=False).values_list("execution__run", "price_per_hour")
     for run, price, seconds in summed.annotate(Sum("seconds")):
         ended[run].append((Decimal(price), int(seconds)))
-    for run, price, began in intervals.filter(ended_at__isnull=True).values_list(
-        "execution__run", "price_per_hour", "began_at"
-    ):
+    begun = intervals.filter(ended_at__isnull=True).values_list("execution__run", "price_per_hour", "began_at")
+    for run, price, began in begun:
         running[run].append((price, began))
-    spent = {run: Spending(tuple(ended[run]), tuple(running[run])) for run in {*ended, *running}}
-    return {run: money(one.until(now)) for run, one in spent.items()}
+    return {run: money(Spending(tuple(ended[run]), tuple(running[run])).until(now)) for run in ended.keys() | running}

@@ -5,14 +5,14 @@ from typing import Any
 from dashboard.executions.kinds import ExecutionKindFace
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
 from dashboard.jobs.forms.jobs import JobPart
-from dashboard.jobs.metric_records import metrics_table
+from dashboard.jobs.metric_records import read_metrics
 from grid.models.environment import Kind
 
 
 def _context(record: ExecutionRecord, viewer: Person) -> dict[str, Any]:
     if record.run is None or not viewer.may_read:
         return {}
-    return {"kind_section": "jobs/fragments/execution_section.html", "metrics": metrics_table(record.id)}
+    return {"kind_section": "jobs/fragments/execution_section.html", "metrics": read_metrics(record.id)}
 
 
 JOB = ExecutionKindFace(

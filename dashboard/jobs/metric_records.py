@@ -3,19 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from django.db.models import QuerySet
-
-from dashboard.jobs.viewmodels.run_metrics import (
-    HIGHEST,
-    MOST_RUNS,
-    MetricPoints,
-    MetricsTable,
-    RunMetrics,
-    metrics_part,
-)
+from dashboard.jobs.viewmodels.run_metrics import HIGHEST, MOST_RUNS, MetricPoints, RunMetrics
 from grid.models import Execution, JobRun, MetricReading, RunMetric
-
-_COLUMNS = ("execution", "name", "count", "last", "lowest", "highest", "points")
 
 
 def read_metrics(execution_id: str) -> RunMetrics:
@@ -25,17 +14,12 @@ def read_metrics(execution_id: str) -> RunMetrics:
     return RunMetrics(_points_of([execution_id]).get(execution_id, ()), refused, unkept)
 
 
-def metrics_table(execution_id: str) -> MetricsTable:
-    """Return what the part of an execution's page about its metrics shows."""
-    return metrics_part(read_metrics(execution_id))
-
-
 def ranked_runs(job_id: str, sweep: str, metric: str, order: str) -> list[int]:
     """Return the numbers of a sweep's runs by the last value of a metric; those without it come last."""
     numbers = list(JobRun.objects.filter(job=job_id, sweep=sweep).order_by("number").values_list("number", flat=True))
     rows = RunMetric.objects.filter(name=metric, execution__run__job=job_id, execution__run__sweep=sweep)
-    found = rows.order_by("execution__attempt").values_list("execution__run__number", "last")
-    last = dict(found)  # of several attempts the latest that has measured it
+    values = rows.order_by("execution__attempt").values_list("execution__run__number", "last")
+    last = dict(values)  # of several attempts the latest that has measured it
     sign = -1 if order == HIGHEST else 1
     return sorted(numbers, key=lambda number: (number not in last, sign * last.get(number, 0.0), number))
 
@@ -44,43 +28,34 @@ def leading_runs(job_id: str, sweep: str, metric: str, order: str) -> tuple[list
     """Return the runs of a sweep that come first in this order, and the metric, which is the first of any when none is asked for."""
     of_sweep = RunMetric.objects.filter(execution__run__job=job_id, execution__run__sweep=sweep)
     metric = metric or of_sweep.order_by("pk").values_list("name", flat=True).first() or ""
-    numbers = ranked_runs(job_id, sweep, metric, order) if order else _measured_runs(of_sweep.filter(name=metric))
-    return numbers[:MOST_RUNS], metric
-
-
-def _measured_runs(rows: QuerySet[RunMetric]) -> list[int]:
-    found = rows.order_by("execution__run__number").values_list("execution__run__number", flat=True).distinct()
-    return list(found[:MOST_RUNS])
+    if order:
+        return ranked_runs(job_id, sweep, metric, order)[:MOST_RUNS], metric
+    measured = of_sweep.filter(name=metric).order_by("execution__run__number")
+    return list(measured.values_list("execution__run__number", flat=True).distinct()[:MOST_RUNS]), metric
 
 
 def metrics_of_runs(job_id: str, numbers: Sequence[int], name: str = "") -> dict[int, Sequence[MetricPoints]]:
     """Return what the latest attempts of these runs have measured, by the number of the run; with a name, that metric alone."""
-    attempts = latest_attempts(job_id, numbers)
-    found = _points_of(attempts.values(), name)
-    return {number: found.get(attempts[number], ()) for number in numbers if number in attempts}
-
-
-def latest_attempts(job_id: str, numbers: Iterable[int]) -> dict[int, str]:
-    """Return the latest attempt of each run that has one, by the number of the run."""
-    rows = Execution.objects.filter(run__job=job_id, run__number__in=list(numbers)).order_by("run__number", "attempt")
-    return dict(rows.values_list("run__number", "pk"))
+    rows = Execution.objects.filter(run__job=job_id, run__number__in=numbers).order_by("run__number", "attempt")
+    attempts = dict(rows.values_list("run__number", "pk"))
+    points = _points_of(attempts.values(), name)
+    return {number: points.get(attempts[number], ()) for number in numbers if number in attempts}
 
 
 def last_values(execution_ids: Iterable[str]) -> dict[str, Mapping[str, float]]:
-    """Return the last value of each metric, by execution."""
-    found: dict[str, dict[str, float]] = defaultdict(dict)
+    values: dict[str, dict[str, float]] = defaultdict(dict)
     rows = RunMetric.objects.filter(execution__in=list(execution_ids)).order_by("pk")
     for id, name, last in rows.values_list("execution", "name", "last"):
-        found[id][name] = last
-    return dict(found)
+        values[id][name] = last
+    return dict(values)
 
 
 def _points_of(ids: Iterable[str], name: str = "") -> dict[str, list[MetricPoints]]:
     rows = RunMetric.objects.filter(execution__in=list(ids)).order_by("pk")
     if name:
         rows = rows.filter(name=name)
-    found = defaultdict(list)
-    for id, title, count, last, lowest, highest, points in rows.values_list(*_COLUMNS):
-        steps = [(step, value) for _, step, value in points]
-        found[id].append(MetricPoints(title, count, last, lowest, highest, steps))
-    return dict(found)
+    metrics = defaultdict(list)
+    for row in rows:
+        points = [(step, value) for _, step, value in row.points]
+        metrics[row.execution_id].append(MetricPoints(row.name, row.count, row.last, row.lowest, row.highest, points))
+    return dict(metrics)

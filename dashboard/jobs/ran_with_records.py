@@ -12,19 +12,9 @@ def ran_with(execution_id: str) -> RanWith | None:
     if execution is None:
         return None
     try:
-        spec = parse_spec(execution)
+        return RanWith(parse_spec(execution), execution)
     except ValueError:
         return None
-    return RanWith(
-        spec=spec,
-        image_id=execution.image_id,
-        node=execution.node_name,
-        state=execution.state,
-        exit_code=execution.exit_code,
-        requested_at=execution.requested_at,
-        started_at=execution.started_at,
-        ended_at=execution.ended_at,
-    )
 
 
 def deprecated_since(ran: RanWith) -> str:
@@ -38,5 +28,5 @@ def deprecated_since(ran: RanWith) -> str:
 
 def launched_with(execution_id: str) -> dict[str, str]:
     """Return the facts of an attempt for a comparison; an empty id is that of a run that was not launched yet."""
-    found = ran_with(execution_id) if execution_id else None
-    return launch_facts(found) if found else dict(NOT_LAUNCHED)
+    ran = ran_with(execution_id) if execution_id else None
+    return launch_facts(ran) if ran else dict(NOT_LAUNCHED)

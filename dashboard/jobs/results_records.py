@@ -1,6 +1,9 @@
 """Reads the results of runs from the repositories of their projects."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 
 from django.conf import settings
 
@@ -11,7 +14,6 @@ from dashboard.jobs.viewmodels.results import (
     RunResults,
     compared_results,
     results,
-    to_compare,
 )
 from grid.core.errors import GridError
 from grid.core.translation import gettext as _
@@ -30,44 +32,34 @@ def read_results(execution_id: str) -> Results | None:
     files = RunFiles.objects.filter(pk=execution_id).exclude(results="").select_related("execution__project").first()
     if files is None:
         return None
-    found = _read(_repository(files.execution.project), files)
-    return results(found.commit, found.entries)
+    with _repository(files.execution.project) as repository:
+        return results(files.results, repository.files(files.results))
 
 
-def compare_results(one_id: str, other_id: str) -> ResultsComparison | None:
+def compare_results(first_id: str, second_id: str) -> ResultsComparison | None:
     """Return how the results of two executions differ; None where neither has any. Raise ResultsUnreadable."""
-    rows = RunFiles.objects.filter(pk__in=[one_id, other_id]).exclude(results="").select_related("execution__project")
-    kept = {row.pk: row for row in rows}
+    rows = RunFiles.objects.filter(pk__in=[first_id, second_id]).exclude(results="")
+    kept = {row.pk: row for row in rows.select_related("execution__project")}
     if not kept:
         return None
-    repository = _repository(next(iter(kept.values())).execution.project)
-    one, other = (_read(repository, kept[id]) if id in kept else RunResults("", ()) for id in (one_id, other_id))
-    try:
-        differences = {
-            mine.shown: repository.difference(mine, theirs, DIFFERENCE_BYTES) for mine, theirs in to_compare(one, other)
-        }
-    except (GridError, OSError) as error:
-        raise _unreadable(repository, error) from error
-    return compared_results(one, other, differences)
+    with _repository(next(iter(kept.values())).execution.project) as repository:
+        commits = [kept[id].results if id in kept else "" for id in (first_id, second_id)]
+        first, second = (RunResults(commit, repository.files(commit) if commit else ()) for commit in commits)
+        return compared_results(first, second, partial(repository.difference, limit=DIFFERENCE_BYTES))
 
 
-def _repository(project: Project) -> Repository:
+@contextmanager
+def _repository(project: Project) -> Iterator[Repository]:
+    """Yield the project's repository. Raise ResultsUnreadable where it has none, or cannot be read."""
     if not project.is_in_git or not settings.REPOSITORIES:  # results of remote ones are here too
         raise ResultsUnreadable(
             _("The project's files are no longer in Git. Choose Git again on its page to see results.")
         )
-    return Repositories(settings.REPOSITORIES).of(project.pk)
-
-
-def _read(repository: Repository, files: RunFiles) -> RunResults:
+    repository = Repositories(settings.REPOSITORIES).of(project.pk)
     try:
-        return RunResults(files.results, repository.files(files.results))
+        yield repository
     except (GridError, OSError) as error:
-        raise _unreadable(repository, error) from error
-
-
-def _unreadable(repository: Repository, error: Exception) -> ResultsUnreadable:
-    logger.warning("results not read repository=%s reason=%s", repository.path.name, error)
-    return ResultsUnreadable(
-        _("The results cannot be read now. Try again, or ask an operator to look at the repositories' volume.")
-    )
+        logger.warning("results not read repository=%s reason=%s", repository.path.name, error)
+        raise ResultsUnreadable(
+            _("The results cannot be read now. Try again, or ask an operator to look at the repositories' volume.")
+        ) from error

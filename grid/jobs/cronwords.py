@@ -7,15 +7,7 @@ from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import MONTHS, listed
 
-_DAYS = (
-    _("Sunday"),
-    _("Monday"),
-    _("Tuesday"),
-    _("Wednesday"),
-    _("Thursday"),
-    _("Friday"),
-    _("Saturday"),
-)
+_DAYS = (_("Sunday"), _("Monday"), _("Tuesday"), _("Wednesday"), _("Thursday"), _("Friday"), _("Saturday"))
 _MOST = 4  # names or times in a sentence; more are easier to read in the next times
 
 

@@ -31,20 +31,20 @@ class Deadline:
 
 def coming_deadlines(pods: Iterable[Pod], now: datetime) -> Mapping[str, Deadline]:
     """Return by execution which deadlines come soon (pure)."""
-    found = {}
+    deadlines = {}
     for pod in pods:
         limit, started = timedelta(seconds=pod.spec.active_deadline_seconds or 0), pod.status.start_time
         if limit <= LONG or started is None or pod.metadata.deletion_timestamp is not None:
             continue
         if pod.status.phase in ("Pending", "Running") and now < started + limit <= now + WARNED_BEFORE:
-            found[execution_of(pod)] = Deadline(started + limit, limit)
-    return found
+            deadlines[execution_of(pod)] = Deadline(started + limit, limit)
+    return deadlines
 
 
 def tell_deadlines(deadlines: Mapping[str, Deadline], *, now: datetime) -> None:
     """Tell each owner once; of what is being stopped anyway nothing is told."""
-    told = StopWarning.objects.filter(execution__in=deadlines).values("execution")
-    living = Execution.objects.filter(LIVES, pk__in=deadlines).exclude(pk__in=told).order_by()
+    warned = StopWarning.objects.filter(execution__in=deadlines).values("execution")
+    living = Execution.objects.filter(LIVES, pk__in=deadlines).exclude(pk__in=warned).order_by()
     for id in living.values_list("pk", flat=True):
         with transaction.atomic():
             _unused, is_first = StopWarning.objects.get_or_create(execution_id=id, defaults={"at": now})
@@ -64,8 +64,6 @@ def _sentence(deadline: Deadline, now: datetime) -> str:
 
 
 class DeadlineWatch:
-    """Looks at the pods now and then."""
-
     def __init__(self, pods: Callable[[], Collection[Pod]], database: Database, clock: Callable[[], datetime]) -> None:
         self._pods = pods
         self._database = database

@@ -75,7 +75,6 @@ def make_run(
     after: JobRun | None = None,
     request_key: str = "",
 ) -> JobRun:
-    """Store the job's next run."""
     return make_runs(job, record, [parameters], by=by, now=now, after=after, request_key=request_key)[0]
 
 
@@ -91,9 +90,7 @@ def make_runs(
     request_key: str = "",
 ) -> list[JobRun]:
     """Store a run for each row of parameters, in their order; they are due at once. A sweep has the number of its first run as id.
-
-    `request_key` is of the form that asked for them: the database takes it once.
-    """
+    `request_key` is of the form that asked for them: the database takes it once."""
     settings = _stored_settings(job, record)
     first = job.runs_made + 1
     sweep = str(first) if is_sweep else ""

@@ -59,19 +59,16 @@ def jobs_told(executions: Collection[str]) -> dict[str, int]:
 
 def jobs_due(now: datetime) -> dict[str, int]:
     """Return the jobs with a run whose time has come, with their owners, the longest due first."""
-    due = _open().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
-    return dict(due.values_list("job_id", "job__owner_id"))
+    return dict(_due(now).values_list("job_id", "job__owner_id"))
 
 
 def owners_of(job_ids: Collection[str]) -> dict[str, int]:
-    """Return the owners of jobs."""
     return dict(Job.objects.filter(pk__in=job_ids).order_by().values_list("pk", "owner_id"))
 
 
 def longest_due(now: datetime) -> datetime | None:
     """Return since when the next step of a run has been due for longest; None when none is."""
-    due = _open().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
-    return due.values_list("next_attempt_at", flat=True).first()
+    return _due(now).values_list("next_attempt_at", flat=True).first()
 
 
 def all_jobs_due(now: datetime) -> dict[str, int]:
@@ -85,14 +82,16 @@ def _open() -> QuerySet[JobRun]:
     return JobRun.objects.filter(outcome="").order_by()
 
 
+def _due(now: datetime) -> QuerySet[JobRun]:
+    return _open().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
+
+
 # --- Moving on ---
 
 
 def advance_all(job_ids: Iterable[str], *, now: datetime) -> list[str]:
-    """Move on the runs of these jobs, and those that start after them; return the ids of the launched executions.
-
-    A job that fails is told to the log, and keeps nobody else waiting. Raise only what concerns all: trouble of the database.
-    """
+    """Move on the runs of these jobs, and those that start after them; return the ids of the launched executions. A job that fails is told
+    to the log, and keeps nobody else waiting. Raise only what concerns all: trouble of the database."""
     left, launched = list(job_ids), list[str]()
     while left and len(launched) < MOST_LAUNCHES:
         id = left.pop()
@@ -133,9 +132,7 @@ def advance(job_id: str, *, now: datetime) -> Advanced:
 
 def end_finished(job: Job, *, now: datetime) -> Sequence[str]:
     """End the open runs of a job for which nothing is left to do, without launching anything; return the jobs whose runs wait for them.
-
-    For who is about to stop runs, and holds the lock: what has succeeded since the last step is not recorded as stopped.
-    """
+    For who is about to stop runs, and holds the lock: what has succeeded since the last step is not recorded as stopped."""
     return _Advance(job, now).end_finished()
 
 
@@ -310,7 +307,7 @@ def _latest_attempts(runs: Sequence[JobRun]) -> dict[int, AttemptFacts]:
     """Return the latest attempt of each of these runs that has one."""
     rows = Execution.objects.filter(run__in=[run.pk for run in runs]).order_by("run", "attempt")
     columns = ("run_id", "attempt", "state", "settled_at", "message", "stop_requested_by", "ended_at", "reason")
-    found: dict[int, AttemptFacts] = {}
-    for run_id, number, state, settled_at, *more in rows.values_list(*columns):
-        found[run_id] = AttemptFacts(number, state, settled_at is not None, *more)
-    return found
+    return {
+        run_id: AttemptFacts(number, state, settled_at is not None, *more)
+        for run_id, number, state, settled_at, *more in rows.values_list(*columns)
+    }  # the latest of a run comes last

@@ -12,16 +12,17 @@ import msgspec
 from django.db import transaction
 
 from grid.core.errors import Problem, Rejected
+from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.diagnosis.launchfit import Pools
 from grid.executions.launchrequest import JobSettings, LaunchRequest
 from grid.executions.request import validate, wrong_title
+from grid.executions.spec import EnvironmentSpec, ExecutionSpec
 from grid.executions.stopping import REPLACED, request_stop
 from grid.jobs.jobrows import make_first_run, make_run, make_runs, record_of, record_with
 from grid.jobs.jobruns import advance_all, end_finished, end_run, launch_request, lock_job
 from grid.jobs.jobsettings import PARAMETERS, RunRecord, read_record, wrong_variables
-from grid.jobs.pinned import environment_by_digest
 from grid.jobs.runsteps import EndStep
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Schedule
 from grid.queue.gatefacts import why_closed
@@ -29,6 +30,8 @@ from grid.queue.gatefacts import why_closed
 MAXIMUM_ROWS = 1000  # of a sweep
 MAXIMUM_SWEEP_BYTES = 5_000_000  # of all its parameters, which one transaction stores
 DELETED, ACTIVE = "deleted", "active"
+# How container runtimes name an image by its digest, which any node can pull again.
+_BY_DIGEST = Expression(r"(?:docker-pullable://)?([a-z0-9._-]+(?::\d+)?(?:/[a-z0-9._-]+)*@sha256:[0-9a-f]{64})")
 
 
 def create(request: LaunchRequest, *, after: JobRun, now: datetime, job_id: str, pools: Pools | None = None) -> JobRun:
@@ -56,9 +59,7 @@ def start(
     request_key: str = "",
 ) -> JobRun:
     """Ask for a run, with the job's settings or those of a `record`. It is launched at once unless it has to wait, which it then says.
-
-    Asked again with the same `request_key`, return the run that was made then. Raise Rejected with all problems.
-    """
+    Asked again with the same `request_key`, return the run that was made then. Raise Rejected with all problems."""
     with transaction.atomic():
         job = locked(job_id)
         if known := _requested_before(job, request_key):
@@ -79,9 +80,7 @@ def start(
 
 def start_again(run_id: int, *, by: str, now: datetime, request_key: str = "") -> JobRun:
     """Ask for a run with all that an earlier run of the same job ran with, whatever was changed since. Raise Rejected with all problems.
-
-    The environment is that of its latest attempt, and the image by its digest where that is known. The tier's size is that of today.
-    """
+    The environment is that of its latest attempt, and the image by its digest where that is known. The tier's size is that of today."""
     earlier = JobRun.objects.select_related("settings").get(pk=run_id)
     record = read_record(earlier.settings.record)
     attempts = Execution.objects.filter(run=earlier).order_by("-attempt")
@@ -90,23 +89,27 @@ def start_again(run_id: int, *, by: str, now: datetime, request_key: str = "") -
     return start(earlier.job_id, by=by, now=now, parameters=earlier.parameters, record=record, request_key=request_key)
 
 
+def environment_by_digest(stored: object, image_id: str) -> EnvironmentSpec | None:
+    """Return an earlier launch's environment, with the image by the digest that ran if it is known; None for a spec that cannot be read."""
+    try:
+        environment = msgspec.convert(stored, ExecutionSpec).environment
+    except msgspec.ValidationError:
+        return None
+    ran = _BY_DIGEST.fullmatch(image_id)
+    return msgspec.structs.replace(environment, image=ran[1]) if ran else environment
+
+
 def start_sweep(
     job_id: str, rows: Sequence[Mapping[str, str]], *, by: str, now: datetime, request_key: str = ""
 ) -> list[JobRun]:
-    """Ask for a run for each row of parameters, all or none.
-
-    Asked again with the same `request_key`, return the runs that were made then. Raise Rejected with all problems.
-    """
+    """Ask for a run for each row of parameters, all or none. Asked again with the same `request_key`, return the runs that were made then.
+    Raise Rejected with all problems."""
     with transaction.atomic():
         job = locked(job_id)
         if known := _requested_before(job, request_key):
             return known
         record = record_of(job)
-        problems = [
-            *_wrong_rows(rows),
-            *validate(launch_request(job, record)),
-            *why_closed(job.project_id, now),
-        ]
+        problems = [*_wrong_rows(rows), *validate(launch_request(job, record)), *why_closed(job.project_id, now)]
         if problems:
             raise Rejected(problems)
         runs = make_runs(job, record, rows, by=by, now=now, is_sweep=True, request_key=request_key)
@@ -133,10 +136,8 @@ def edit(
 
 
 def delete(job_id: str, *, now: datetime) -> None:
-    """Hide a job without open runs from all lists, and delete its schedules. Its runs stay in the history, and no file is touched.
-
-    Raise Rejected when a run has not ended.
-    """
+    """Hide a job without open runs from all lists, and delete its schedules. Its runs stay in the history, and no file is touched. Raise
+    Rejected when a run has not ended."""
     with transaction.atomic():
         job = locked(job_id)
         count = JobRun.objects.filter(job=job, outcome="").count()
@@ -191,25 +192,15 @@ def _requested_before(job: Job, request_key: str) -> list[JobRun]:
 
 def _wrong_rows(rows: Sequence[Mapping[str, str]]) -> list[Problem]:
     if not 1 <= len(rows) <= MAXIMUM_ROWS:
-        return [
-            Problem(
-                "table",
-                _(
-                    "Use 1 to {most:,} lines of values; these are {count:,}.",
-                    most=MAXIMUM_ROWS,
-                    count=len(rows),
-                ),
-                "rows",
-            )
-        ]
+        sentence = _("Use 1 to {most:,} lines of values; these are {count:,}.", most=MAXIMUM_ROWS, count=len(rows))
+        return [Problem("table", sentence, "rows")]
     for number, row in enumerate(rows, 1):
         problems = list(wrong_variables(row, path="table", words=PARAMETERS))
         if problems:
+            sentence = _("Line {number} of the values: {problem}")
             return [
-                Problem(
-                    one.path, _("Line {number} of the values: {problem}", number=number, problem=one.message), one.code
-                )
-                for one in problems
+                replace(problem, message=sentence.format(number=number, problem=problem.message))
+                for problem in problems
             ]
     size = sum(len(name) + len(value.encode()) for row in rows for name, value in row.items())
     if size > MAXIMUM_SWEEP_BYTES:

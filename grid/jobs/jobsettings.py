@@ -35,8 +35,7 @@ _CONTROL = Expression(r"[\x00-\x08\x0b-\x1f\x7f]")  # all but tab and line feed
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the attempts of a run are launched with, as `RunSettings.record` stores it; the tier and the environment by id and by the name
-    that they had."""
+    """What the attempts of a run are launched with, as `RunSettings.record` stores it; rows by their id and the name that they had."""
 
     title: str
     environment: str
@@ -49,7 +48,6 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settings_of(job: Job) -> JobSettings:
-    """Return what is stored of a job."""
     return JobSettings(**{name: getattr(job, name) for name in JobSettings.__struct_fields__})
 
 
@@ -71,11 +69,8 @@ def problems_of(settings: JobSettings) -> Iterator[Problem]:
         sentence = _("Name a branch, or a commit by its 40 letters and digits, as the project's files show them.")
         yield Problem("files_at", sentence, "revision")
     if settings.page_port is not None and not LOWEST_PORT <= settings.page_port <= HIGHEST_PORT:
-        yield Problem(
-            "page_port",
-            _("Use a port from {lowest} to {highest}, or leave it empty.", lowest=LOWEST_PORT, highest=HIGHEST_PORT),
-            "page_port",
-        )
+        sentence = _("Use a port from {lowest} to {highest}, or leave it empty.")
+        yield Problem("page_port", sentence.format(lowest=LOWEST_PORT, highest=HIGHEST_PORT), "page_port")
     timeout = settings.timeout_seconds
     if timeout is not None and not SHORTEST_TIMEOUT <= timeout <= LONGEST_TIMEOUT:
         yield Problem("timeout", _("Use a timeout between 1 minute and 30 days, or none."), "timeout")
@@ -89,16 +84,11 @@ def problems_of(settings: JobSettings) -> Iterator[Problem]:
         )
         yield Problem("retry_wait", sentence, "retry_wait")
     if settings.at_once is not None and not 1 <= settings.at_once <= MAXIMUM_AT_ONCE:
-        yield Problem(
-            "at_once",
-            _("Use 1 to {most:,} runs at once, or leave it empty.", most=MAXIMUM_AT_ONCE),
-            "at_once",
-        )
+        sentence = _("Use 1 to {most:,} runs at once, or leave it empty.", most=MAXIMUM_AT_ONCE)
+        yield Problem("at_once", sentence, "at_once")
 
 
 class VariableWords(NamedTuple):
-    """What is said of names and values."""
-
     too_many: str
     name: str
     unprintable: str
@@ -171,15 +161,8 @@ def _wrong_command(command: str) -> Iterator[Problem]:
 
 def _wrong_folder(folder: str) -> Iterator[Problem]:
     if len(folder) > MAXIMUM_FOLDER:
-        yield Problem(
-            "folder",
-            _(
-                "Use at most {most} characters; these are {length}.",
-                most=MAXIMUM_FOLDER,
-                length=len(folder),
-            ),
-            "too_long",
-        )
+        sentence = _("Use at most {most} characters; these are {length}.", most=MAXIMUM_FOLDER, length=len(folder))
+        yield Problem("folder", sentence, "too_long")
     if not folder.isprintable() or _is_unstorable(folder):
         yield Problem("folder", _("Use visible characters, in one line."), "unprintable")
     elif folder.startswith(("/", "~")) or ".." in folder.split("/"):

@@ -13,8 +13,6 @@ from grid.models import Execution, Job
 
 
 class JobKind(PodKind):
-    """The kind of programs that run to their end."""
-
     restart_policy = "Never"
     is_ready_when_it_answers = False
     takes_cluster = True

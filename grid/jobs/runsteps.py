@@ -36,8 +36,6 @@ class AttemptFacts:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """A run after which another starts."""
-
     name: str
     outcome: str
 
@@ -79,7 +77,6 @@ RunStep = LaunchStep | WaitStep | EndStep
 
 
 def next_step(run: RunFacts, now: datetime) -> RunStep:
-    """Return what an open run needs now."""
     last = run.last
     if last is None:
         return _wait_for_earlier(run) or _wait_behind(run) or _launch_if_room(run, 1)

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0  # a new schedule is not due before it was seen, unless within these seconds
 DEPARTED_SECONDS = 60.0  # between two looks at who may not launch any more
 AT_ONCE = 20  # schedules in one look; the others are due at the next
-OF_EACH = 5  # schedules of one person that a look reads
+OF_EACH = 5  # schedules of one person that one look reads
 LATE = timedelta(seconds=30)  # since when a schedule says why
 PUT_OFF = timedelta(seconds=LOOK_SECONDS)  # until one that is still due after it was looked at is looked at again
 MINUTE = timedelta(minutes=1)
@@ -100,18 +100,16 @@ def look_at_due(now: datetime, *, apart: Collection[int] = ()) -> ScheduleLook:
 
 
 def run_schedule(pk: int, *, now: datetime, late: LateReason | None = None) -> ScheduleRun:
-    """Ask for the run of a schedule that is due, and launch it, each in a transaction of its own; its history says why it is late.
-
-    When its time was run before, by a controller whose clock was ahead, move it on to the next.
-    """
+    """Ask for the run of a schedule that is due, launch it, and note why it is `late`. A time that was run before, by a controller whose
+    clock was ahead, is moved on from."""
     try:
         return _run(pk, now, late)
     except IntegrityError as error:
         logger.warning("schedule=%s moved on without a run reason=%s", pk, error)
     with transaction.atomic():
-        found = _lock(pk)
-        if found is not None:
-            _Decision(*found, now).move_on()
+        locked = _lock(pk)
+        if locked is not None:
+            _Decision(*locked, now).move_on()
     return ScheduleRun()
 
 
@@ -120,10 +118,10 @@ def pause_departed(*, now: datetime) -> int:
     count = 0
     for pk in list(may_not_run().values_list("pk", flat=True)):
         with transaction.atomic():
-            found = _lock(pk)
-            departed = why_departed(found[1].owner, found[1].project) if found and found[0].next_at else None
-            if found and departed is not None:
-                write_pause(found[0], now, why=words_of(departed))
+            locked = _lock(pk)
+            departed = why_departed(locked[1].owner, locked[1].project) if locked and locked[0].next_at else None
+            if locked and departed is not None:
+                write_pause(locked[0], now, why=words_of(departed))
                 count += 1
     return count
 
@@ -137,18 +135,18 @@ def _lock(pk: int) -> tuple[Schedule, Job] | None:
 
 def _run(pk: int, now: datetime, late: LateReason | None) -> ScheduleRun:
     with transaction.atomic():
-        found = _lock(pk)
-        if found is None:
+        locked = _lock(pk)
+        if locked is None:
             return ScheduleRun()
-        decision = _Decision(*found, now, late)
+        decision = _Decision(*locked, now, late)
         followers = decision.apply()
-    launched = advance_all([found[1].pk, *followers], now=now)
-    if found[0].next_at is not None and _why_refused(found[0]):
+    launched = advance_all([locked[1].pk, *followers], now=now)
+    if locked[0].next_at is not None and _why_refused(locked[0]):
         with transaction.atomic():
             again = _lock(pk)
             if again is not None:
                 _pause_if_refused(again[0], now)
-    return ScheduleRun(launched, found[0].next_at is not None and found[0].next_at <= now)
+    return ScheduleRun(launched, locked[0].next_at is not None and locked[0].next_at <= now)
 
 
 def _why_refused(schedule: Schedule) -> str:
@@ -212,8 +210,7 @@ class _Decision:
         schedule.save()
 
     def _is_finishing(self) -> bool:
-        """Return whether the program of an earlier run has ended, and its pod is about to be gone: such a run is neither skipped for nor
-        stopped."""
+        """Return whether an earlier run's program has ended and its pod is about to go: it is neither skipped for nor stopped."""
         since = self._now - timedelta(seconds=FINISHING_SECONDS)
         attempts = Execution.objects.unsettled().filter(
             run__job=self._job, run__schedule=self._schedule, run__outcome=""
@@ -291,8 +288,7 @@ class JobScheduler:
         self._put_off: dict[int, datetime] = {}  # schedules that were looked at and are still due, until when
 
     def periodic(self, *, after: Callable[[], Awaitable[None]]) -> PeriodicTask:
-        """Return the task. It begins `after` what ended while nobody led is known: a schedule would skip its time for a run that has
-        ended."""
+        """Return the task. It begins `after` what ended without a leader is known: else a schedule would skip for a run that has ended."""
         return PeriodicTask("schedules", LOOK_SECONDS, self.run_once, ready=after)
 
     async def run_once(self) -> float:
@@ -302,27 +298,31 @@ class JobScheduler:
             self._looked_at = now
             await self._database(pause_departed, now=now)
         self._put_off = {id: until for id, until in self._put_off.items() if now < until <= now + PUT_OFF}
-        found = await self._database(look_at_due, now, apart=list(self._put_off))
-        self._most_a_minute = found.most_a_minute
-        may_run = self._within_limit(found, now)
-        self._lateness.noted(found.counts, {one.owner_id for one in found.due} - {owner for owner, _ in may_run})
-        telemetry.DUE_WORK_LATE.labels("schedules").set(seconds_late((one.due_at for one in found.due), now))
+        due_now = await self._database(look_at_due, now, apart=list(self._put_off))
+        self._most_a_minute = due_now.most_a_minute
+        may_run = self._within_limit(due_now, now)
+        self._lateness.noted(
+            due_now.counts, {schedule.owner_id for schedule in due_now.due} - {owner for owner, _ in may_run}
+        )
+        telemetry.DUE_WORK_LATE.labels("schedules").set(
+            seconds_late((schedule.due_at for schedule in due_now.due), now)
+        )
         done = await self._turns.serve(may_run, self._serve, at_most=AT_ONCE)
-        is_more = len(found.due) > len(done) or any(found.counts[owner] > OF_EACH for owner, _ in done)
+        is_more = len(due_now.due) > len(done) or any(due_now.counts[owner] > OF_EACH for owner, _ in done)
         if done and is_more:
             return 0.0
-        if found.next_at is None:
+        if due_now.next_at is None:
             return LOOK_SECONDS
-        return max(0.0, min(LOOK_SECONDS, (found.next_at - self._clock()).total_seconds()))
+        return max(0.0, min(LOOK_SECONDS, (due_now.next_at - self._clock()).total_seconds()))
 
-    def _within_limit(self, found: ScheduleLook, now: datetime) -> list[tuple[int, DueSchedule]]:
+    def _within_limit(self, due_now: ScheduleLook, now: datetime) -> list[tuple[int, DueSchedule]]:
         """Return what is due with its owners, but for those whose schedules have asked for enough runs within a minute."""
-        asked = Counter({owner: self._asked.count(owner, now) for owner in found.counts})
+        asked = Counter({owner: self._asked.count(owner, now) for owner in due_now.counts})
         may_run: list[tuple[int, DueSchedule]] = []
-        for one in found.due:
-            if asked[one.owner_id] < found.most_a_minute:
-                asked[one.owner_id] += 1
-                may_run.append((one.owner_id, one))
+        for schedule in due_now.due:
+            if asked[schedule.owner_id] < due_now.most_a_minute:
+                asked[schedule.owner_id] += 1
+                may_run.append((schedule.owner_id, schedule))
         return may_run
 
     async def _serve(self, due: DueSchedule) -> None:

@@ -52,10 +52,7 @@ def create(job_id: str, settings: ScheduleSettings, *, now: datetime) -> Schedul
             # Also what a form that is sent twice asks for.
             raise Rejected([Problem("cron", _("The job has a schedule with these times already."), "exists")])
         if Schedule.objects.filter(job=job).count() >= MAXIMUM_SCHEDULES:
-            sentence = _(
-                "A job has at most {most} schedules. Edit or delete one of them.",
-                most=MAXIMUM_SCHEDULES,
-            )
+            sentence = _("A job has at most {most} schedules. Edit or delete one of them.", most=MAXIMUM_SCHEDULES)
             raise Rejected([Problem("", sentence, "too_many")])
         if problems := list(_too_many(job)):
             raise Rejected(problems)
@@ -112,9 +109,9 @@ def delete(schedule_id: int, *, by: str, now: datetime) -> None:
 
 def lock_schedule(schedule_id: int) -> tuple[Schedule, Job]:
     """Return a schedule and its job, which is locked until the transaction ends. Raise Rejected when either is gone."""
-    found = Schedule.objects.filter(pk=schedule_id).values_list("job_id", flat=True).first()
-    if found is not None:
-        job = locked(found)
+    job_id = Schedule.objects.filter(pk=schedule_id).values_list("job_id", flat=True).first()
+    if job_id is not None:
+        job = locked(job_id)
         # Read again: whoever had the lock may have changed it.
         schedule = Schedule.objects.filter(pk=schedule_id).first()
         if schedule is not None:

@@ -41,30 +41,29 @@ class CronTimetable:
         return None
 
     def following(self, after: datetime, count: int = 5) -> list[datetime]:
-        """Return the next so many times."""
         return list(islice(self._all(after), count))
 
     def last(self, since: datetime, until: datetime) -> datetime | None:
         """Return the last time from `since`, a whole minute, to `until`, both included; None when there is none."""
-        found = self.next(since - _MINUTE)
-        if found is None or found > until:
+        latest = self.next(since - _MINUTE)
+        if latest is None or latest > until:
             return None
         # The next time after a moment only grows with the moment, so half of what is left is excluded with each look.
-        low, high = 0, int((until - found) / _MINUTE)
-        start = found
+        low, high = 0, int((until - latest) / _MINUTE)
+        start = latest
         while low < high:
             middle = (low + high) // 2
             later = self.next(start + middle * _MINUTE)
             if later is not None and later <= until:
-                found, low = later, int((later - start) / _MINUTE)
+                latest, low = later, int((later - start) / _MINUTE)
             else:
                 high = middle
-        return found
+        return latest
 
     def _all(self, after: datetime) -> Iterator[datetime]:
-        while (found := self.next(after)) is not None:
-            yield found
-            after = found
+        while (moment := self.next(after)) is not None:
+            yield moment
+            after = moment
 
 
 @dataclass(frozen=True, slots=True)

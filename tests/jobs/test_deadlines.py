@@ -30,8 +30,8 @@ def pod(
 
 def test_a_deadline_is_near_ten_minutes_before_it() -> None:
     assert coming_deadlines([pod(started=109 * MINUTE)], NOW) == {}
-    found = coming_deadlines([pod(started=110 * MINUTE)], NOW)
-    assert found == {"abc": Deadline(NOW + 10 * MINUTE, timedelta(hours=2))}
+    deadlines = coming_deadlines([pod(started=110 * MINUTE)], NOW)
+    assert deadlines == {"abc": Deadline(NOW + 10 * MINUTE, timedelta(hours=2))}
     assert coming_deadlines([pod(started=120 * MINUTE)], NOW) == {}, "it is over"
 
 
@@ -46,7 +46,7 @@ def test_deadlines_skip_short_timeouts_and_inactive_pods() -> None:
         gone,
         idle,
     ]
-    assert [coming_deadlines([one], NOW) for one in pods] == [{}] * len(pods)
+    assert [coming_deadlines([inactive], NOW) for inactive in pods] == [{}] * len(pods)
     assert coming_deadlines([pod(limit=3601, started=55 * MINUTE)], NOW) != {}
 
 
@@ -63,9 +63,9 @@ def test_deadline_is_notified_once_with_time_and_next_step(running: Execution) -
     coming = coming_deadlines([pod(running.pk)], NOW)
     for _ in range(2):
         tell_deadlines(coming, now=NOW)
-    told = Notification.objects.get()
-    assert (told.event, told.title) == ("stopping_soon", "Train")
-    assert told.sentence == (
+    notice = Notification.objects.get()
+    assert (notice.event, notice.title) == ("stopping_soon", "Train")
+    assert notice.sentence == (
         "Its timeout of 2 h ends it in 9 minutes, at 09:09 UTC. "
         "What it has written to the project's files stays. Give the job a longer timeout before its next run."
     )

@@ -30,7 +30,7 @@ def enter(run: JobRun, change: Transition) -> None:
     advance_all([run.job_id], now=LATER)
 
 
-def told() -> list[tuple[str, str, str]]:
+def notices() -> list[tuple[str, str, str]]:
     return list(Notification.objects.order_by("pk").values_list("event", "path", "sentence"))
 
 
@@ -82,10 +82,10 @@ def test_buggy_job_delays_no_other_and_is_logged(
 def test_failed_run_is_notified_once_whatever_its_attempts(shop: Shop) -> None:
     run = launched(shop, retries=1, retry_seconds=1).runs.get()
     enter(run, FAILED)
-    assert (fresh(run).attempts.count(), told()) == (2, [])
+    assert (fresh(run).attempts.count(), notices()) == (2, [])
     enter(run, FAILED)
     last = run.attempts.latest("attempt")
-    assert told() == [("failed", f"/executions/{last.pk}/", "Attempt 2 of 2 failed: Exit code 1.")]
+    assert notices() == [("failed", f"/executions/{last.pk}/", "Attempt 2 of 2 failed: Exit code 1.")]
     assert Notification.objects.get().title == "Train"
 
 
@@ -94,7 +94,7 @@ def test_run_never_launched_is_notified_with_its_job(shop: Shop) -> None:
     start(first.job, after=first)
     enter(first, FAILED)
     sentence = "It was to start after run 1 of Train, which failed."
-    assert [one for one in told() if sentence in one] == [("failed", f"/jobs/{first.job_id}/", sentence)]
+    assert [notice for notice in notices() if sentence in notice] == [("failed", f"/jobs/{first.job_id}/", sentence)]
 
 
 def test_sweep_is_notified_once_when_all_runs_ended(shop: Shop) -> None:
@@ -103,10 +103,10 @@ def test_sweep_is_notified_once_when_all_runs_ended(shop: Shop) -> None:
     runs = sweep(job)
     for run in runs[:2]:
         enter(run, FAILED)
-    assert told() == []
+    assert notices() == []
     enter(runs[2], SUCCEEDED)
     sentence = "The sweep has ended: of 3 runs, 1 succeeded and 2 failed."
-    assert told() == [("failed", f"/jobs/{job.pk}/?sweep=2", sentence)]
+    assert notices() == [("failed", f"/jobs/{job.pk}/?sweep=2", sentence)]
 
 
 def test_sweep_stopped_by_its_owner_is_not_notified(shop: Shop) -> None:
@@ -115,7 +115,7 @@ def test_sweep_stopped_by_its_owner_is_not_notified(shop: Shop) -> None:
     sweep(job)
     jobs.stop_runs(job.pk, by=shop.people.owner.username, now=NOW)
     assert set(job.runs.filter(sweep="2").values_list("outcome", flat=True)) == {"stopped"}
-    assert told() == []
+    assert notices() == []
 
 
 def test_start_is_notified_once_per_run_and_sweep(shop: Shop) -> None:
@@ -128,7 +128,7 @@ def test_start_is_notified_once_per_run_and_sweep(shop: Shop) -> None:
     for run in sweep(job):
         enter(run, running)
     first = job.runs.get(number=2).attempts.get()
-    assert [path for event, path, _ in told()] == [f"/executions/{job.pk}/", f"/executions/{first.pk}/"]
+    assert [path for event, path, _ in notices()] == [f"/executions/{job.pk}/", f"/executions/{first.pk}/"]
 
 
 def test_a_sweep_stores_what_its_runs_share_once(shop: Shop) -> None:

@@ -15,13 +15,10 @@ from dashboard.jobs import job_records
 from dashboard.jobs.forms.jobs import MOST_OFFERED, DurationField, JobPart, SweepForm
 from dashboard.jobs.job_records import jobs_of, read_sweep, runs_of
 from dashboard.shell.forms.fields import PairsField
-from grid.executions.launchrequest import JobSettings, LaunchRequest
-from grid.executions.request import submit
 from grid.jobs import jobs
 from grid.models import Execution, Job, JobRun, User
-from grid.queue.launches import why_not_launch
 from tests.conftest import People
-from tests.executions.executing import make_environment, make_project, make_tier
+from tests.jobs.conftest import launch_job
 from tests.shell.browsing import client_of
 
 MACHINE = {"environment": "script", "tier": "small"}
@@ -29,17 +26,7 @@ MACHINE = {"environment": "script", "tier": "small"}
 
 @pytest.fixture
 def job(people: People) -> Job:
-    request = LaunchRequest(
-        owner=people.owner,
-        project=make_project(people.owner, people.teammate),
-        environment=make_environment("script", name="Script", kind="job", port=None),
-        tier=make_tier("small"),
-        kind="job",
-        title="Train",
-        job=JobSettings(command="python train.py", at_once=1),
-    )
-    submit(request, gate=why_not_launch, now=timezone.now())
-    return Job.objects.get()
+    return launch_job(people, at_once=1)
 
 
 def sweep(job: Job, count: int) -> list[JobRun]:
@@ -141,17 +128,7 @@ def test_sweeps_of_listed_jobs_are_counted_in_one_query(people: People, job: Job
     with CaptureQueriesContext(connection) as of_one:
         jobs_of(people.owner.pk, "", timezone.now())
     for title, count in (("Score", 2), ("Sum", 4)):
-        request = LaunchRequest(
-            owner=people.owner,
-            project=job.project,
-            environment=job.environment,
-            tier=job.tier,
-            kind="job",
-            title=title,
-            job=JobSettings(command="python train.py"),
-        )
-        submit(request, gate=why_not_launch, now=timezone.now())
-        sweep(Job.objects.get(title=title), count)
+        sweep(launch_job(people, title), count)
     with CaptureQueriesContext(connection) as of_three:
         cards = jobs_of(people.owner.pk, "", timezone.now()).cards
     # All are called "2", as each job's second run is the first of its sweep.
@@ -173,9 +150,9 @@ def test_job_list_is_shown_while_a_sweep_is_deleted(people: People, job: Job, mo
 
 
 def token_on(user: User, path: str) -> str:
-    found = re.search(r'name="token" value="([^"]+)"', client_of(user).get(path).content.decode())
-    assert found is not None, path
-    return found[1]
+    match = re.search(r'name="token" value="([^"]+)"', client_of(user).get(path).content.decode())
+    assert match is not None, path
+    return match[1]
 
 
 @pytest.mark.django_db(transaction=True)

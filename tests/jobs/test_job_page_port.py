@@ -26,7 +26,7 @@ def offers(job: Execution, person: User) -> bool:
 def test_job_port_page_is_offered_only_to_its_owner(people: People, job: Execution) -> None:
     assert not offers(job, people.owner)
     write_frozen(job, spec={**job.spec, "port": 6006})
-    assert [offers(job, one) for one in (people.owner, people.teammate, people.operator, people.admin)] == [
+    assert [offers(job, person) for person in (people.owner, people.teammate, people.operator, people.admin)] == [
         True, False, False, False,
     ]  # fmt: skip
     page = client_of(people.owner).get(f"/executions/{job.pk}/").content.decode()

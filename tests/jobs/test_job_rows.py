@@ -36,9 +36,6 @@ JOB = JobRecord(
     tier_name="Small",
     settings=SETTINGS,
     has_cluster=False,
-    runs_made=4,
-    created_at=MOMENT,
-    launched_at=MOMENT,
 )
 RUNNING = RunLine(
     number=4,
@@ -52,7 +49,6 @@ RUNNING = RunLine(
     outcome="",
     message="",
     next_attempt_at=None,
-    ended_at=None,
     after="",
     attempts=(AttemptLine("e4", 1, "running", "", MOMENT + timedelta(minutes=2), None),),
     cost="$0.05",
@@ -63,7 +59,6 @@ ENDED = replace(
     number=3,
     outcome="failed",
     message=f"Exit code 1 {HOSTILE}",
-    ended_at=NOW,
     attempts=(AttemptLine("e3", 2, "failed", "", MOMENT, MOMENT + timedelta(minutes=7), 137),),
 )
 TRIED_AGAIN = replace(
@@ -73,7 +68,7 @@ SWEEP = SweepLine("1", total=3, succeeded=1, ended=2, failed=1, requested_at=MOM
 
 
 def looks(fragments: list[Fragment]) -> str:
-    return "".join(render_fragment(one, now=NOW) for one in fragments)
+    return "".join(render_fragment(fragment, now=NOW) for fragment in fragments)
 
 
 def test_rows_of_jobs_look_as_stored() -> None:
@@ -134,9 +129,9 @@ def test_the_parts_above_the_runs_look_as_stored() -> None:
 
 
 def test_notifications_look_as_stored() -> None:
-    told = NotificationRecord(7, "failed", f"Train {HOSTILE}", "Exit code 1.", "/executions/e4/", MOMENT, True)
+    unread = NotificationRecord(7, "failed", f"Train {HOSTILE}", "Exit code 1.", "/executions/e4/", MOMENT, True)
     read = NotificationRecord(6, "started", "Train", "", "/executions/e4/", MOMENT, False)
-    shown = looks(notification_fragments([told, read, read], 1, page=2, page_length=2))
+    shown = looks(notification_fragments([unread, read, read], 1, page=2, page_length=2))
     assert HOSTILE not in shown
     assert_golden("notifications", shown)
     assert_golden("notifications-none", looks(notification_fragments([], 0, page=1, page_length=2)))

@@ -81,14 +81,14 @@ def test_pod_runs_command_in_folder_with_variables_as_typed(shop: Shop) -> None:
     )
     run = start(job, parameters={"lr": hostile, "A": "mine", "date": "pasted"})
     made = {
-        one.resource: one.body
-        for one in build(parse_spec(run.attempts.get()), namespace=NAMESPACE, token="t", anchor_uid="u")
+        item.resource: item.body
+        for item in build(parse_spec(run.attempts.get()), namespace=NAMESPACE, token="t", anchor_uid="u")
     }
     pod = made[PODS]["spec"]
     (container,) = pod["containers"]
     assert container["command"] == ["/bin/sh", "-c", "echo $$$$ $$(date) $$lr"]
     assert (container["workingDir"], pod["activeDeadlineSeconds"]) == ("/mnt/project/training", 7200)
-    variables = {one["name"]: one for one in container["env"]}
+    variables = {item["name"]: item for item in container["env"]}
     for name, value in (("lr", hostile), ("A", "mine")):
         key = variables[name]["valueFrom"]["secretKeyRef"]["key"]
         assert base64.b64decode(made[SECRETS]["data"][key]).decode() == value
@@ -385,8 +385,8 @@ def test_job_ended_at_its_deadline_failed_by_own_timeout(shop: Shop) -> None:
         await to_running(world, controller)
         pod = world.pod_of(execution)
         assert pod["spec"]["activeDeadlineSeconds"] == 7200
-        said = "Pod was active on the node longer than the specified deadline"
-        pod["status"] = {"phase": "Failed", "reason": "DeadlineExceeded", "message": said}
+        message = "Pod was active on the node longer than the specified deadline"
+        pod["status"] = {"phase": "Failed", "reason": "DeadlineExceeded", "message": message}
         world.cluster.put(PODS, pod)
         for _ in range(3):
             await world.step(controller)

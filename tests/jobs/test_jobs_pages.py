@@ -99,7 +99,7 @@ def test_form_sent_twice_launches_once_and_edited_one_again(people: People, scri
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "sentence"),
     [
         ("variables", "no sign", "“no sign” has no “=”"),
         ("variables", "HOME=/", "HOME is set by Compute Grid."),
@@ -113,10 +113,10 @@ def test_form_sent_twice_launches_once_and_edited_one_again(people: People, scri
     ],
 )
 def test_invalid_option_is_reported_at_its_field_and_opened(
-    people: People, script: Environment, field: str, value: str, said: str
+    people: People, script: Environment, field: str, value: str, sentence: str
 ) -> None:
     status, _, shown = post(people.owner, "/launch/", {**LAUNCH, field: value})
-    assert (status, said in shown) == (422, True)
+    assert (status, sentence in shown) == (422, True)
     assert f'id="id_{field}_error"' in shown
     assert ('class="job-options" open' in shown) == (field != "command")
     assert not Job.objects.exists()
@@ -151,14 +151,14 @@ def test_sweep_preview_explains_table_and_starts_nothing(people: People, script:
     path = f"/jobs/{job.pk}/sweep/"
     status, _, shown = post(people.owner, path, {"table": "rate\tdepth\n1\t2\n3\t4", "preview": "on"})
     assert (status, "2 runs; the first with rate=1, depth=2." in shown) == (200, True)
-    for table, said in (
+    for table, sentence in (
         ("rate", "a line of values for each run below"),
         ("a,a\n1,2", "twice"),
         ("a,b\n1", "Line 1 has 1 value, but the first line has 2 names."),
         ("HOME\nx", "Line 1 of the values: HOME is set by Compute Grid."),
     ):
         status, _, shown = post(people.owner, path, {"table": table})
-        assert (status, said in shown) == (422, True), table
+        assert (status, sentence in shown) == (422, True), table
     assert job.runs.count() == 1
 
 
@@ -253,9 +253,9 @@ def test_runs_of_several_jobs_are_stopped_after_single_question(people: People, 
     for stranger in (people.teammate, people.operator, people.stranger):
         post(stranger, "/jobs/stop/", {"id": [busy.pk, other.pk]})
     assert JobRun.objects.filter(outcome="").count() == 3
-    said = client_of(people.owner).post("/jobs/stop/", ids, follow=True)
-    assert said.redirect_chain == [("/jobs/", 302)]
-    assert "Stop of 3 runs of 2 jobs requested." in said.text
+    answer = client_of(people.owner).post("/jobs/stop/", ids, follow=True)
+    assert answer.redirect_chain == [("/jobs/", 302)]
+    assert "Stop of 3 runs of 2 jobs requested." in answer.text
     assert not JobRun.objects.filter(outcome="").exists()
     assert "Nothing was left to stop." in client_of(people.owner).post("/jobs/stop/", ids, follow=True).text
 

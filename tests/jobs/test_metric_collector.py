@@ -74,14 +74,19 @@ class Scene:
         return sum(request.verb == "logs" for request in self.world.cluster.requests)
 
 
+async def begun(shop: Shop) -> Scene:
+    scene = Scene(shop)
+    await scene.begin()
+    return scene
+
+
 def line(value: float, name: str = "loss") -> dict[str, Any]:
     return {"metric": name, "value": value, "step": value}
 
 
 @in_world
 async def test_values_are_kept_during_job_and_at_end(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.begin()
+    scene = await begun(shop)
     scene.writes("starting", line(1), line(2), {"step": 2, "accuracy": 0.5, "loss": 3})
     await scene.looks()
     assert (scene.values(), scene.values("accuracy")) == ([1, 2, 3], [0.5])
@@ -94,8 +99,7 @@ async def test_values_are_kept_during_job_and_at_end(shop: Shop) -> None:
 
 @in_world
 async def test_short_job_is_read_at_end_only(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.begin()
+    scene = await begun(shop)
     scene.writes("hello", "world")
     await scene.ends(code=1)
     assert scene.log_requests() == 2, "its metrics, and the end of its log that is kept"
@@ -125,8 +129,7 @@ async def test_changing_controllers_neither_double_nor_lose_values(shop: Shop, s
 
 @in_world
 async def test_two_controllers_at_once_store_each_value_once(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.begin()
+    scene = await begun(shop)
     old = scene.controller
     scene.writes(line(1))
     await scene.looks()
@@ -142,8 +145,7 @@ async def test_two_controllers_at_once_store_each_value_once(shop: Shop) -> None
 
 @in_world
 async def test_killed_process_neither_loses_nor_doubles_values(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.begin()
+    scene = await begun(shop)
     written = 0
     for call in range(1, 6):
         scene.writes(line(written), line(written + 1))
@@ -172,8 +174,7 @@ async def test_killed_process_neither_loses_nor_doubles_values(shop: Shop) -> No
 
 @in_world
 async def test_metric_names_are_bounded_and_unkept_values_counted(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.begin()
+    scene = await begun(shop)
     scene.writes(*(line(number, f"metric {number}") for number in range(MOST_NAMES + 20)), '{"step": 1, "loss": NaN}')
     await scene.looks()
     scene.writes(line(7, "one more"), line(8, "metric 0"))
@@ -186,8 +187,7 @@ async def test_metric_names_are_bounded_and_unkept_values_counted(shop: Shop) ->
 @in_world
 async def test_value_flood_is_thinned_and_read_in_portions(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "MOST_BYTES", 20_000)
-    scene = Scene(shop)
-    await scene.begin()
+    scene = await begun(shop)
     scene.writes(*(line(number) for number in range(3000)))
     await scene.looks()
     assert 0 < RunMetric.objects.get().count < 1000
@@ -200,8 +200,7 @@ async def test_value_flood_is_thinned_and_read_in_portions(shop: Shop, monkeypat
 
 @in_world
 async def test_program_without_metrics_is_polled_ever_less(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.begin()
+    scene = await begun(shop)
     scene.writes("no metric")
     asked = []
     for _ in range(12):
@@ -236,8 +235,7 @@ async def test_only_running_jobs_are_read(shop: Shop) -> None:
 
 @in_world
 async def test_a_stopped_job_keeps_what_it_had_measured(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.begin()
+    scene = await begun(shop)
     scene.writes(line(1))
     request_stop(fresh(scene.execution), by="alice", now=scene.world.now)
     await scene.world.step(scene.controller)
@@ -246,8 +244,7 @@ async def test_a_stopped_job_keeps_what_it_had_measured(shop: Shop) -> None:
 
 @in_world
 async def test_end_waits_for_absent_api_server_but_not_log(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.begin()
+    scene = await begun(shop)
     scene.writes(line(1))
     scene.world.finish(scene.world.pod_of(scene.execution), 0)
     scene.world.refresh(scene.controller)
@@ -265,8 +262,7 @@ async def test_end_waits_for_absent_api_server_but_not_log(shop: Shop) -> None:
 
 @in_world
 async def test_bug_in_metrics_keeps_no_job_from_ending(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = Scene(shop)
-    await scene.begin()
+    scene = await begun(shop)
     scene.writes(line(1))
 
     def fails(*args: Any, **kwargs: Any) -> bool:
@@ -316,8 +312,7 @@ async def test_a_turn_that_fails_is_followed_by_the_next(shop: Shop, monkeypatch
 
 @in_world
 async def test_values_wait_for_a_database_that_is_away(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = Scene(shop)
-    await scene.begin()
+    scene = await begun(shop)
     scene.writes(line(1))
     with monkeypatch.context() as away:
         away.setattr(store, "read_place", _away)
@@ -329,8 +324,7 @@ async def test_values_wait_for_a_database_that_is_away(shop: Shop, monkeypatch: 
 
 @in_world
 async def test_an_execution_that_was_deleted_meanwhile_is_no_error(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.begin()
+    scene = await begun(shop)
     scene.writes(line(1))
     for rows in (LifecycleEntry, UsageInterval):
         rows.objects.all().delete()

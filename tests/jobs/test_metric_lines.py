@@ -34,9 +34,9 @@ VALUES = st.lists(st.floats(-10, 10, width=16), max_size=1500)
     ],
 )
 def test_a_line_with_numbers_is_measured(line: str, step: float | None, values: dict[str, float], refused: int) -> None:
-    found = measured(line.encode())
-    assert found is not None
-    assert (found.step, dict(found.values), found.refused) == (step, values, refused)
+    line_values = measured(line.encode())
+    assert line_values is not None
+    assert (line_values.step, dict(line_values.values), line_values.refused) == (step, values, refused)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_no_bytes_whatever_raise(line: bytes) -> None:
     )
 )
 def test_json_lines_never_raise_or_yield_infinite_values(members: dict[str, Any]) -> None:
-    found = measured(json.dumps({"step": 1, **members}).encode())
-    for _, value in found.values if found else ():
+    line = measured(json.dumps({"step": 1, **members}).encode())
+    for _, value in line.values if line else ():
         assert abs(value) < float("inf")
 
 

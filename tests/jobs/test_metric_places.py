@@ -29,7 +29,7 @@ def since(place: LogPlace, lines: Sequence[str]) -> bytes:
 
 
 def numbers(reading: LogReading) -> list[int]:
-    return [int(value) for _, value in reading.found.values.get("n", ())]
+    return [int(value) for _, value in reading.measurements.values.get("n", ())]
 
 
 @given(GAPS, st.lists(st.integers(0, 40), max_size=5), st.integers(1, 200))

@@ -6,7 +6,7 @@ from grid.core.errors import Rejected
 from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobs
 from grid.jobs.jobruns import advance_all
-from grid.jobs.pinned import environment_by_digest
+from grid.jobs.jobs import environment_by_digest
 from grid.models import Execution, HardwareTier, Job, JobRun, State
 from tests.jobs.test_jobs import LATER, ended, launched, start
 from tests.support.shop import NOW, Shop
@@ -117,8 +117,8 @@ def test_relaunch_of_unlaunched_run_follows_its_record(shop: Shop) -> None:
 def test_only_name_with_digest_replaces_the_image(shop: Shop, image_id: str, image: str) -> None:
     spec = shop.launch(kind="job", environment=shop.job).spec
     spec["environment"]["image"] = "python:3.11"
-    found = environment_by_digest(spec, image_id)
-    assert found is not None and found.image == image
+    environment = environment_by_digest(spec, image_id)
+    assert environment is not None and environment.image == image
 
 
 def test_a_spec_that_cannot_be_read_pins_nothing() -> None:

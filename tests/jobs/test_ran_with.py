@@ -35,8 +35,8 @@ def ran(people: People, script: Environment) -> Execution:
 def record_of(people: People, execution: Execution) -> dict[str, Any]:
     answer = client_of(people.owner).get(f"/executions/{execution.pk}/record/?download=1")
     assert answer["Content-Disposition"] == f'attachment; filename="{execution.object_name}-record.json"'
-    found: dict[str, Any] = json.loads(answer.content)
-    return found
+    record: dict[str, Any] = json.loads(answer.content)
+    return record
 
 
 def test_record_page_shows_request_and_run_without_secret_values(people: People, ran: Execution) -> None:
@@ -49,12 +49,12 @@ def test_record_page_shows_request_and_run_without_secret_values(people: People,
 
 
 def test_record_file_has_same_data_for_programs(people: People, ran: Execution) -> None:
-    found = record_of(people, ran)
-    assert VALUE not in json.dumps(found)
-    assert (found["command"], found["folder"], found["variables"]["SEED"]) == ("python train.py", "training", "7")
-    assert (found["image_id"], found["node"], found["exit_code"]) == (DIGEST, "node-7", 0)
-    assert (found["environment_variables"], found["secrets"]) == (["API_KEY"], ["DB_PASSWORD"])
-    assert (found["tier"]["id"], found["run"], found["attempt"]) == ("small", 1, 1)
+    record = record_of(people, ran)
+    assert VALUE not in json.dumps(record)
+    assert (record["command"], record["folder"], record["variables"]["SEED"]) == ("python train.py", "training", "7")
+    assert (record["image_id"], record["node"], record["exit_code"]) == (DIGEST, "node-7", 0)
+    assert (record["environment_variables"], record["secrets"]) == (["API_KEY"], ["DB_PASSWORD"])
+    assert (record["tier"]["id"], record["run"], record["attempt"]) == ("small", 1, 1)
 
 
 def test_viewer_without_log_access_gets_no_record(people: People, ran: Execution) -> None:

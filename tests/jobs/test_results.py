@@ -60,8 +60,8 @@ def ran(people: People, settings: Settings, tmp_path: Path, runs: Runs) -> Ran:
         (run.work / "results").mkdir()
         for name, content in files.items():
             (run.work / "results" / name).write_bytes(content)
-        said = run.save()
-        columns = {name: said[name] for name in ("results", "results_files", "results_bytes")}
+        report = run.save()
+        columns = {name: report[name] for name in ("results", "results_files", "results_bytes")}
         RunFiles.objects.create(execution=execution, **columns, results_problem="2 files are not kept, because")
         write_frozen(execution, spec={**execution.spec, "files": {"branch": "main"}})
     return Ran(job, executions)

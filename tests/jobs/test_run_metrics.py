@@ -13,8 +13,6 @@ from dashboard.jobs.viewmodels.run_metrics import (
     MetricPoints,
     RunMetrics,
     charts,
-    metric_rows,
-    notes,
     number_words,
 )
 from grid.jobs import jobs
@@ -34,9 +32,9 @@ pages = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runti
 
 
 def measures(execution: Execution, values: dict[str, list[float]], refused: int = 0) -> None:
-    found = Measurements({name: [(None, one) for one in numbers] for name, numbers in values.items()}, refused)
+    new = Measurements({name: [(None, value) for value in numbers] for name, numbers in values.items()}, refused)
     known = store.read_place(execution.pk)
-    assert store.add(execution.pk, known, LogPlace("2026-02-02T10:00:00", 1), found, now=timezone.now())
+    assert store.add(execution.pk, known, LogPlace("2026-02-02T10:00:00", 1), new, now=timezone.now())
 
 
 def ends(job: Job, number: int) -> Execution:
@@ -64,8 +62,8 @@ def swept(job: Job, losses: list[list[float]]) -> str:
 def values_at(people: People, path: str) -> dict[str, Any]:
     answer = client_of(people.owner).get(path)
     assert answer.status_code == 200
-    found: dict[str, Any] = json.loads(answer.content)
-    return found
+    values: dict[str, Any] = json.loads(answer.content)
+    return values
 
 
 def in_order(shown: str) -> list[int]:
@@ -88,9 +86,9 @@ def test_number_is_short_and_integers_are_complete(value: float, words: str) -> 
 
 
 def test_metric_has_own_chart_and_each_run_a_line() -> None:
-    one = MetricPoints("loss", 3, 0.1, 0.1, 0.9, [(1, 0.9), (2, 0.5), (4, 0.1)])
-    other = MetricPoints("loss", 2, 0.2, 0.2, 0.7, [(2, 0.7), (3, 0.2)])
-    chart = charts({"Run 1": [one], "Run 2": [other]})["charts"]["metric-0"]
+    falling = MetricPoints("loss", 3, 0.1, 0.1, 0.9, [(1, 0.9), (2, 0.5), (4, 0.1)])
+    shorter = MetricPoints("loss", 2, 0.2, 0.2, 0.7, [(2, 0.7), (3, 0.2)])
+    chart = charts({"Run 1": [falling], "Run 2": [shorter]})["charts"]["metric-0"]
     assert (chart["title"], chart["times"]) == ("loss", [1, 2, 3, 4])
     first, second = chart["lines"].values()
     assert (first["label"], first["values"]) == ("Run 1", [0.9, 0.5, None, 0.1])
@@ -100,10 +98,10 @@ def test_metric_has_own_chart_and_each_run_a_line() -> None:
 
 def test_metric_names_cannot_clash_and_charts_are_bounded() -> None:
     metrics = [MetricPoints(name, 1, 1, 1, 1, [(0, 1)]) for name in ("__proto__", HOSTILE, *map(str, range(30)))]
-    found = charts({"Run 1": metrics})
-    assert list(found["charts"]) == [f"metric-{number}" for number in range(MOST_CHARTS)]
-    assert len(metric_rows(RunMetrics(metrics))) == len(metrics)
-    assert notes(RunMetrics(metrics, refused=1, unkept=2)) == [
+    assert list(charts({"Run 1": metrics})["charts"]) == [f"metric-{number}" for number in range(MOST_CHARTS)]
+    table = RunMetrics(metrics, refused=1, unkept=2)
+    assert len(table.rows) == len(metrics)
+    assert list(table.notes) == [
         "1 value was no finite number, such as NaN, or had no usable name.",
         "Only 32 metrics are kept; 2 values of others are not.",
         "The first 12 metrics are drawn.",

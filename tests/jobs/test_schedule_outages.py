@@ -11,7 +11,7 @@ from grid.jobs.scheduler import FINISHING_SECONDS
 from grid.kube.resources import PODS
 from grid.models import Execution, Job, JobRun, Schedule, State
 from tests.controller.world import World, in_world
-from tests.jobs.test_schedules import HOUR, fresh, job, look, runs, scheduled, told
+from tests.jobs.test_schedules import HOUR, fresh, history_of, job, run_at, runs, scheduled
 from tests.platformhealth.test_running import running as controlled
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import loop_time, until
@@ -26,48 +26,48 @@ def attempt_of(number: int) -> Execution:
 @pytest.mark.parametrize("overlap", ["skip", "replace", "queue"])
 def test_ended_run_not_yet_moved_on_counts_as_ended(job: Job, overlap: str) -> None:
     schedule = scheduled(job, overlap=overlap)
-    look(1)
+    run_at(1)
     Execution.objects.filter(run__number=2).update(state=State.SUCCEEDED, ended_at=NOW, settled_at=NOW)
-    look(2)
+    run_at(2)
     assert runs(schedule) == [(2, "10:00", "succeeded"), (3, "11:00", "")]
-    assert (told(schedule), attempt_of(3).state) == ([], "queued")
+    assert (history_of(schedule), attempt_of(3).state) == ([], "queued")
 
 
 @pytest.mark.parametrize("overlap", ["skip", "replace"])
 def test_scheduled_time_waits_for_a_finishing_run(job: Job, overlap: str) -> None:
     schedule = scheduled(job, overlap=overlap)
-    look(1)
+    run_at(1)
     finishing = Execution.objects.filter(run__number=2)
     finishing.update(state=State.FINISHING, state_since=NOW + 2 * HOUR, reason="completed")
-    look(2)
-    assert (runs(schedule), told(schedule), schedule.next_at) == ([(2, "10:00", "")], [], NOW + 2 * HOUR)
+    run_at(2)
+    assert (runs(schedule), history_of(schedule), schedule.next_at) == ([(2, "10:00", "")], [], NOW + 2 * HOUR)
     assert finishing.get().stop_requested_at is None
     finishing.update(state=State.SUCCEEDED, ended_at=NOW, settled_at=NOW)
-    look(2, minutes=1)
+    run_at(2, minutes=1)
     assert runs(schedule) == [(2, "10:00", "succeeded"), (3, "11:00", "")]
 
 
 def test_stuck_pod_is_not_waited_for_forever(job: Job) -> None:
     schedule = scheduled(job)
-    look(1)
+    run_at(1)
     since = NOW + 2 * HOUR - timedelta(seconds=FINISHING_SECONDS)
     Execution.objects.filter(run__number=2).update(state=State.FINISHING, state_since=since, reason="completed")
-    look(2)
-    assert told(schedule) == ["4 Mar 11:00 skipped: run 2 had not ended."]
+    run_at(2)
+    assert history_of(schedule) == ["4 Mar 11:00 skipped: run 2 had not ended."]
 
 
 def test_already_run_schedule_moves_on_and_delays_no_other(job: Job) -> None:
     """A controller whose clock was ahead has run it; the clock of whoever edited it then was behind."""
     first, second = scheduled(job), scheduled(job, time_zone="Europe/Berlin")
-    look(1)
+    run_at(1)
     Schedule.objects.update(next_at=NOW + HOUR)
     JobRun.objects.filter(schedule=second).update(schedule=None, outcome="succeeded", ended_at=NOW)
     JobRun.objects.filter(schedule=first).update(outcome="succeeded", ended_at=NOW)
-    look(1)
+    run_at(1)
     assert (fresh(first).next_at, len(runs(first))) == (NOW + 2 * HOUR, 1)
-    assert told(first) == ["4 Mar 10:00 skipped: there is a run for that time already."]
+    assert history_of(first) == ["4 Mar 10:00 skipped: there is a run for that time already."]
     assert len(runs(second)) == 1
-    look(2)
+    run_at(2)
     assert [at for _, at, _ in runs(first)] == ["10:00", "11:00"]
 
 
@@ -93,7 +93,7 @@ async def test_endings_without_leader_are_known_before_schedules_run(shop: Shop,
             world.cluster.remove(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"])
         await until(lambda: len(runs(schedule)) == 2, within=20)
     assert runs(schedule) == [(2, "10:00", "succeeded"), (3, "12:00", "")]
-    assert not any("had not ended" in sentence for sentence in told(schedule))
+    assert not any("had not ended" in sentence for sentence in history_of(schedule))
 
 
 @in_world

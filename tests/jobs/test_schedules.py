@@ -36,8 +36,10 @@ def scheduled(job: Job, cron: str = "0 * * * *", **settings: Any) -> Schedule:
     return schedules.create(job.pk, ScheduleSettings(cron=cron, **settings), now=NOW)
 
 
-def look(hours: float, *, minutes: int = 0) -> None:
-    run_due(now=NOW + timedelta(hours=hours, minutes=minutes))
+def run_at(*hours: float, minutes: int = 0) -> None:
+    """Run what is due so many hours later, at each of these times."""
+    for hour in hours:
+        run_due(now=NOW + timedelta(hours=hour, minutes=minutes))
 
 
 def end(run: JobRun, state: State = State.SUCCEEDED) -> None:
@@ -50,11 +52,11 @@ def end(run: JobRun, state: State = State.SUCCEEDED) -> None:
 
 def runs(schedule: Schedule) -> list[tuple[int, str, str]]:
     """Number, time and outcome of each run."""
-    found = JobRun.objects.filter(schedule=schedule).order_by("number")
-    return [(run.number, f"{run.due_at:%H:%M}", run.outcome) for run in found]
+    rows = JobRun.objects.filter(schedule=schedule).order_by("number")
+    return [(run.number, f"{run.due_at:%H:%M}", run.outcome) for run in rows]
 
 
-def told(schedule: Schedule) -> list[str]:
+def history_of(schedule: Schedule) -> list[str]:
     return [sentence for _, sentence in fresh(schedule).history]
 
 
@@ -66,9 +68,9 @@ def fresh(schedule: Schedule) -> Schedule:
 def test_a_due_schedule_launches_a_run_and_moves_on(job: Job) -> None:
     schedule = scheduled(job, "30 * * * *", time_zone="Asia/Kathmandu")
     assert schedule.next_at == NOW + timedelta(minutes=45)
-    look(0.7)
+    run_at(0.7)
     assert runs(schedule) == []
-    look(0.75)
+    run_at(0.75)
     run = JobRun.objects.get(schedule=schedule)
     assert (run.due_at, run.requested_by, run.attempts.count()) == (schedule.next_at, "its schedule", 1)
     assert (fresh(schedule).last_at, schedule.next_at) == (run.due_at, NOW + timedelta(minutes=105))
@@ -77,7 +79,7 @@ def test_a_due_schedule_launches_a_run_and_moves_on(job: Job) -> None:
 def test_a_due_time_is_run_once_however_many_look(job: Job) -> None:
     schedule = scheduled(job)
     for _ in range(3):
-        look(1)
+        run_at(1)
     Schedule.objects.update(next_at=NOW + HOUR)
     with pytest.raises(IntegrityError), transaction.atomic():
         settings = job.run_settings.get()
@@ -87,19 +89,17 @@ def test_a_due_time_is_run_once_however_many_look(job: Job) -> None:
 
 def test_time_is_skipped_and_recorded_while_run_is_active(job: Job) -> None:
     schedule = scheduled(job)
-    look(1)
-    look(2)
+    run_at(1, 2)
     assert runs(schedule) == [(2, "10:00", "")]
-    assert told(schedule) == ["4 Mar 11:00 skipped: run 2 had not ended."]
+    assert history_of(schedule) == ["4 Mar 11:00 skipped: run 2 had not ended."]
     end(JobRun.objects.get(number=2))
-    look(3)
+    run_at(3)
     assert runs(schedule) == [(2, "10:00", "succeeded"), (3, "12:00", "")]
 
 
 def test_queued_run_starts_when_earlier_one_ended_anyhow(job: Job) -> None:
     scheduled(job, overlap="queue")
-    look(1)
-    look(2)
+    run_at(1, 2)
     second = JobRun.objects.get(number=3)
     assert (second.message, second.attempts.count()) == ("It starts when run 2 of its schedule has ended.", 0)
     end(JobRun.objects.get(number=2), State.FAILED)
@@ -109,8 +109,7 @@ def test_queued_run_starts_when_earlier_one_ended_anyhow(job: Job) -> None:
 
 def test_queued_run_waits_until_last_pod_is_gone(job: Job) -> None:
     scheduled(job, overlap="queue")
-    look(1)
-    look(2)
+    run_at(1, 2)
     run = JobRun.objects.get(number=2)
     run.attempts.update(state=State.FAILED, ended_at=NOW, settled_at=None)
     for _ in range(2):
@@ -125,18 +124,17 @@ def test_queued_run_waits_until_last_pod_is_gone(job: Job) -> None:
 def test_a_schedule_queues_no_more_than_so_many_runs(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "MOST_QUEUED", 2)
     schedule = scheduled(job, overlap="queue")
-    for hour in (1, 2, 3):
-        look(hour)
+    run_at(1, 2, 3)
     assert len(runs(schedule)) == 2
-    assert told(schedule) == ["4 Mar 12:00 skipped: 2 earlier runs had not ended."]
+    assert history_of(schedule) == ["4 Mar 12:00 skipped: 2 earlier runs had not ended."]
 
 
 def test_replaced_run_is_stopped_before_next_starts(job: Job) -> None:
     schedule = scheduled(job, overlap="replace")
-    look(1)
+    run_at(1)
     first = JobRun.objects.get(number=2)
     first.attempts.update(state=State.RUNNING)
-    look(2)
+    run_at(2)
     attempt = first.attempts.get()
     assert (attempt.stop_requested_by, attempt.stop_reason) == ("Compute Grid", "replaced")
     assert JobRun.objects.get(number=3).attempts.count() == 0
@@ -144,13 +142,12 @@ def test_replaced_run_is_stopped_before_next_starts(job: Job) -> None:
     first.refresh_from_db()
     assert (first.outcome, first.message) == ("stopped", "Replaced by run 3, due 4 Mar 11:00.")
     assert JobRun.objects.get(number=3).attempts.count() == 1
-    assert told(schedule) == ["4 Mar 11:00 replaced run 2 by run 3."]
+    assert history_of(schedule) == ["4 Mar 11:00 replaced run 2 by run 3."]
 
 
 def test_queued_execution_and_waiting_run_are_replaced_at_once(job: Job) -> None:
     schedule = scheduled(job, overlap="replace")
-    for hour in (1, 2, 3):
-        look(hour)
+    run_at(1, 2, 3)
     assert runs(schedule) == [(2, "10:00", "stopped"), (3, "11:00", "stopped"), (4, "12:00", "")]
     assert JobRun.objects.get(number=4).attempts.count() == 1
 
@@ -166,20 +163,20 @@ def test_schedule_runs_once_or_never_after_an_outage(
     job: Job, missed: str, made: list[str], history: list[str]
 ) -> None:
     schedule = scheduled(job, missed=missed)
-    look(4, minutes=30)
+    run_at(4, minutes=30)
     assert [at for _, at, _ in runs(schedule)] == made
-    assert told(schedule) == history
+    assert history_of(schedule) == history
     assert schedule.next_at == NOW + 5 * HOUR
 
 
 def test_paused_schedule_is_not_due_and_resumes_from_now(job: Job) -> None:
     schedule = scheduled(job)
     schedules.pause(schedule.pk, by="owner", now=NOW)
-    look(5)
+    run_at(5)
     assert runs(schedule) == [] and fresh(schedule).paused_by == "owner"
     schedules.resume(schedule.pk, by="owner", now=NOW + 5 * HOUR)
     assert fresh(schedule).next_at == NOW + 6 * HOUR and schedule.paused_at is None
-    assert told(schedule) == ["Resumed by owner.", "Paused by owner."]
+    assert history_of(schedule) == ["Resumed by owner.", "Paused by owner."]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +203,7 @@ def test_schedule_of_owner_without_launch_right_is_paused(
     else:
         type(job.project).objects.update(is_archived=True)
     if is_due:
-        look(1)
+        run_at(1)
     else:
         assert pause_departed(now=NOW) == 1
     why = why.replace("owner", people.owner.get_username())
@@ -224,14 +221,13 @@ def test_owner_with_launch_right_keeps_schedules(job: Job) -> None:
 def test_three_refused_runs_in_a_row_pause_the_schedule(job: Job, shop: Shop) -> None:
     schedule = scheduled(job)
     type(shop.tier).objects.filter(pk=shop.tier.pk).update(is_archived=True)
-    look(1)
-    look(2)
+    run_at(1, 2)
     assert [outcome for _, _, outcome in runs(schedule)] == ["not_started"] * 2 and fresh(schedule).next_at
-    look(3)
+    run_at(3)
     assert "Its last 3 runs were not started. This hardware tier is no longer available" in fresh(schedule).paused_why
     type(shop.tier).objects.filter(pk=shop.tier.pk).update(is_archived=False)
     schedules.resume(schedule.pk, by="owner", now=NOW + 3 * HOUR)
-    look(4)
+    run_at(4)
     assert runs(schedule)[-1] == (5, "13:00", "")
 
 
@@ -260,7 +256,7 @@ def test_a_schedule_that_is_sent_twice_is_stored_once(job: Job) -> None:
     scheduled(job)
     with pytest.raises(Rejected) as refused:
         scheduled(job, " 0 * * * * ", overlap="queue")
-    assert [(one.path, one.code) for one in refused.value.problems] == [("cron", "exists")]
+    assert [(problem.path, problem.code) for problem in refused.value.problems] == [("cron", "exists")]
     scheduled(job, time_zone="Asia/Kathmandu")
     assert Schedule.objects.count() == 2
 
@@ -276,8 +272,7 @@ def test_edited_schedule_uses_new_times_and_stays_paused(job: Job) -> None:
 
 def test_deleted_schedule_ends_its_waiting_runs_only(job: Job) -> None:
     schedule = scheduled(job, overlap="queue")
-    look(1)
-    look(2)
+    run_at(1, 2)
     for _ in range(2):
         schedules.delete(schedule.pk, by="owner", now=NOW)
     assert dict(JobRun.objects.filter(number__gt=1).values_list("number", "outcome")) == {2: "", 3: "stopped"}
@@ -308,7 +303,7 @@ async def test_a_schedule_that_fails_keeps_no_other_waiting(job: Job, monkeypatc
 def test_unreadable_schedule_is_paused(job: Job) -> None:
     schedule = scheduled(job)
     Schedule.objects.update(time_zone="Mars/Olympus")
-    look(1)
+    run_at(1)
     assert "Choose a time zone" in fresh(schedule).paused_why
 
 

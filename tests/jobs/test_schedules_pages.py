@@ -13,14 +13,11 @@ from django.utils import timezone
 
 from dashboard.jobs.forms.schedules import zone_names
 from dashboard.jobs.viewmodels.schedules import schedule_times
-from grid.executions.launchrequest import JobSettings, LaunchRequest
-from grid.executions.request import submit
 from grid.jobs import schedules
 from grid.jobs.schedules import ScheduleSettings
 from grid.models import Announcement, Job, Membership, Schedule
-from grid.queue.launches import why_not_launch
 from tests.conftest import People
-from tests.executions.executing import make_environment, make_project, make_tier
+from tests.jobs.conftest import launch_job
 from tests.shell.browsing import client_of, page_at
 from tests.support.builders import MOMENT
 from tests.support.schedules import run_due
@@ -32,19 +29,7 @@ TYPED = {"cron": "30 6 * * 1-5", "time_zone": "Europe/Berlin", "overlap": "queue
 
 @pytest.fixture
 def job(people: People) -> Job:
-    project = make_project(people.owner, people.teammate)
-    environment = make_environment("script", name="Script", kind="job", port=None)
-    request = LaunchRequest(
-        owner=people.owner,
-        project=project,
-        environment=environment,
-        tier=make_tier("small"),
-        kind="job",
-        title="Train",
-        job=JobSettings(command="python train.py"),
-    )
-    submit(request, gate=why_not_launch, now=timezone.now())
-    return Job.objects.get()
+    return launch_job(people)
 
 
 def post(people: People, path: str, fields: dict[str, Any] | None = None) -> tuple[int, str]:

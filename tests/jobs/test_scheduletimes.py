@@ -66,7 +66,7 @@ def walked(
         is_day = by_month or by_week if either else by_month and by_week
         return is_day and wall.minute in minutes and wall.hour in hours and wall.month in months
 
-    found = []
+    moments = []
     moment = after + MINUTE
     before = after.astimezone(zone).replace(tzinfo=None)
     while moment <= until:
@@ -76,11 +76,11 @@ def walked(
             is_due = fits(wall)
         else:
             skipped = (before + step * MINUTE for step in range(1, int((wall - before) / MINUTE)))
-            is_due = (not local.fold and fits(wall)) or any(fits(one) for one in skipped)
+            is_due = (not local.fold and fits(wall)) or any(fits(minute) for minute in skipped)
         if is_due:
-            found.append(moment)
+            moments.append(moment)
         before, moment = wall, moment + MINUTE
-    return found
+    return moments
 
 
 @settings(max_examples=60, deadline=None)
@@ -99,8 +99,8 @@ def test_times_are_those_of_a_walk_over_every_minute(data: st.DataObject) -> Non
     except Rejected as refused:
         assert refused.problems[0].code == "never" and expected == []
         return
-    found = [moment for moment in timetable.following(after, 60) if moment <= until]
-    assert found == expected[:60]
+    moments = [moment for moment in timetable.following(after, 60) if moment <= until]
+    assert moments == expected[:60]
     assert timetable.last(after + MINUTE, until) == (expected[-1] if expected else None)
 
 
@@ -145,7 +145,7 @@ def test_outage_is_made_up_once_or_never(
 ) -> None:
     due = due_times(read("0 * * * *"), NOW, NOW + late, runs_missed=runs_missed)
     assert (f"{due.run:%H:%M}" if due.run else None) == run
-    assert (tuple(f"{one:%H:%M}" for one in due.missed) if due.missed else None) == missed
+    assert (tuple(f"{moment:%H:%M}" for moment in due.missed) if due.missed else None) == missed
 
 
 @pytest.mark.parametrize(

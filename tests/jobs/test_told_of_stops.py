@@ -19,7 +19,7 @@ __all__ = ["job"]  # a fixture
 pytestmark = pytest.mark.django_db
 
 
-def told(event: str) -> list[tuple[str, str, str]]:
+def notices(event: str) -> list[tuple[str, str, str]]:
     rows = Notification.objects.filter(event=event).order_by("pk")
     return list(rows.values_list("user__username", "sentence", "path"))
 
@@ -34,7 +34,7 @@ async def test_departing_member_is_notified_once_about_stops(shop: Shop) -> None
     for _ in range(2):
         stop_departed(LOCAL, now=world.now)
     why = "bob has left the project Churn. It is stopped in 10 minutes, unless bob is back by then."
-    assert told("stopping_soon") == [("bob", why, "/projects/")], "the execution's page is closed to him"
+    assert notices("stopping_soon") == [("bob", why, "/projects/")], "the execution's page is closed to him"
     assert Notification.objects.get(event="stopping_soon").execution_id == theirs.pk
 
 
@@ -45,7 +45,7 @@ async def test_demoted_viewer_is_notified_with_link_to_open_page(shop: Shop) -> 
     await to_running(world, world.controller())
     Membership.objects.filter(user=shop.people.teammate).update(role="viewer")
     stop_departed(LOCAL, now=world.now)
-    [(_, sentence, path)] = told("stopping_soon")
+    [(_, sentence, path)] = notices("stopping_soon")
     assert sentence.startswith("bob is a viewer of the project Churn now. It is stopped in 10 minutes")
     assert path == f"/executions/{theirs.pk}/"
 
@@ -65,7 +65,7 @@ def test_schedule_paused_by_rule_is_notified_with_reason(job: Job) -> None:
     Membership.objects.filter(user=job.owner).update(role="viewer")
     for _ in range(2):
         pause_departed(now=NOW)
-    [(user, sentence, path)] = told("schedule_paused")
+    [(user, sentence, path)] = notices("schedule_paused")
     assert (user, path) == (job.owner.username, f"/jobs/{job.pk}/")
     assert sentence == f"Paused: {job.owner.username} is a viewer of the project {job.project.name} now."
 
@@ -73,10 +73,10 @@ def test_schedule_paused_by_rule_is_notified_with_reason(job: Job) -> None:
 def test_a_schedule_that_its_owner_pauses_is_no_news(job: Job) -> None:
     schedule = scheduled(job)
     schedules.pause(schedule.pk, by=job.owner.username, now=NOW)
-    assert told("schedule_paused") == []
+    assert notices("schedule_paused") == []
     schedules.resume(schedule.pk, by=job.owner.username, now=NOW)
     schedules.pause(schedule.pk, by="root", now=NOW)
-    assert [sentence for _, sentence, _ in told("schedule_paused")] == ["Paused by root."]
+    assert [sentence for _, sentence, _ in notices("schedule_paused")] == ["Paused by root."]
 
 
 def test_unstarted_runs_and_following_pause_are_notified_with_reason(job: Job) -> None:
@@ -84,8 +84,8 @@ def test_unstarted_runs_and_following_pause_are_notified_with_reason(job: Job) -
     HardwareTier.objects.update(is_archived=True)
     for hour in range(1, MOST_REFUSED + 2):
         run_due(now=NOW + timedelta(hours=hour))
-    failures = [sentence for _, sentence, _ in told("failed")]
+    failures = [sentence for _, sentence, _ in notices("failed")]
     assert len(failures) == MOST_REFUSED
     assert all(failures)
-    [(_, sentence, _)] = told("schedule_paused")
+    [(_, sentence, _)] = notices("schedule_paused")
     assert sentence.startswith(f"Paused: Its last {MOST_REFUSED} runs were not started.")

@@ -52,9 +52,9 @@ async def test_another_persons_schedule_is_launched_in_the_first_look(others: Sc
 
 
 def test_a_look_reads_few_of_each_person(others: Schedule, people: People) -> None:
-    found = look_at_due(DUE + timedelta(seconds=2))
-    assert [one.owner_id for one in found.due] == [*[people.owner.pk] * OF_EACH, people.teammate.pk]
-    assert found.counts == {people.owner.pk: FLOOD, people.teammate.pk: 1}
+    look_result = look_at_due(DUE + timedelta(seconds=2))
+    assert [due.owner_id for due in look_result.due] == [*[people.owner.pk] * OF_EACH, people.teammate.pk]
+    assert look_result.counts == {people.owner.pk: FLOOD, people.teammate.pk: 1}
 
 
 @in_world
@@ -82,7 +82,7 @@ def test_a_run_that_is_asked_for_late_says_why(job: Job) -> None:
     run_schedule(schedule.pk, now=DUE + 3 * MINUTE, late=LateReason(of_owner=2999))
     schedule.refresh_from_db()
     sentence = "4 Mar 09:01 asked for at 4 Mar 09:04. 2,999 other schedules of alice were due at once."
-    assert [one for _, one in schedule.history] == [sentence]
+    assert [entry for _, entry in schedule.history] == [sentence]
     run = JobRun.objects.get(schedule=schedule)
     assert (run.due_at, run.requested_at) == (DUE, DUE + 3 * MINUTE)
 

@@ -223,7 +223,7 @@ def test_all_who_ask_get_the_same_decision(
     run_due(now=NOW + HOUR)
     assert JobRun.objects.filter(schedule=schedule).exists() is (refused_code is None)
     if form is not None:
-        assert refusal(form).message in schedules_of(job.pk, NOW + HOUR)[0].history[0].sentence
+        assert refusal(form).message in schedules_of(job.pk, NOW + HOUR)[0].history[0][1]
 
 
 @pytest.mark.django_db

@@ -31,7 +31,13 @@ _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _PART = Expression(r"\s*(\d{1,9})\s*(d|h|min|m|sec|s)\s*")
 _LONGEST_DURATION = 40  # characters
 MOST_OFFERED = 50  # runs to start after
-TYPED = ("command", "variables", "folder", "files_at", "page_port", "timeout", "retries", "retry_wait", "at_once")
+_SETTINGS = {
+    **{name: name for name in ("command", "variables", "folder", "files_at", "page_port")},
+    "timeout": "timeout_seconds",
+    "retries": "retries",
+    "retry_wait": "retry_seconds",
+    "at_once": "at_once",
+}  # by their fields
 
 
 def _area(rows: int, placeholder: str) -> forms.Textarea:
@@ -107,8 +113,6 @@ class LatestRuns(ModelChoiceIterator):  # type: ignore[type-arg]
 
 
 class RunChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]
-    """A run after which another starts."""
-
     iterator = LatestRuns
 
     def label_from_instance(self, obj: Any) -> str:
@@ -195,8 +199,7 @@ class JobPart(LaunchSection):
 
     def __init__(self, data: Mapping[str, Any] | None, *, user: User, initial: Mapping[str, Any]) -> None:
         super().__init__(data, initial={"retries": 0, "retry_wait": 30, **initial})
-        field = self.fields["after"]
-        assert isinstance(field, forms.ModelChoiceField)
+        field: Any = self.fields["after"]
         field.queryset = runs_to_wait_for(user)
 
     @classmethod
@@ -205,16 +208,13 @@ class JobPart(LaunchSection):
 
     @classmethod
     def linked(cls, query: Mapping[str, str]) -> dict[str, Any]:
-        return {name: query[name] for name in TYPED if query.get(name)}
+        return {name: query[name] for name in _SETTINGS if query.get(name)}
 
     @classmethod
     def typed_in(cls, execution: Execution) -> dict[str, Any]:
         """Return the initial values as an execution of another person's job ran with them."""
         spec = execution.spec.get("job") or {}
-        names = {name: name for name in ("command", "variables", "folder", "files_at", "page_port")} | {
-            "timeout": "timeout_seconds"
-        }
-        return {field: spec[name] for field, name in names.items() if spec.get(name)}
+        return {field: spec[name] for field, name in _SETTINGS.items() if spec.get(name)}
 
     def launch_values(self) -> dict[str, Any]:
         return {"job": self.settings()}
@@ -231,17 +231,9 @@ class JobPart(LaunchSection):
     def settings(self) -> JobSettings:
         """Return what was typed; the form must have no errors."""
         typed = self.cleaned_data
-        return JobSettings(
-            command=typed["command"],
-            variables=typed["variables"] or {},
-            folder=clean_folder(typed["folder"]),
-            files_at=typed["files_at"],
-            page_port=typed["page_port"],
-            timeout_seconds=typed["timeout"],
-            retries=typed["retries"] or 0,
-            retry_seconds=typed["retry_wait"] or 30,
-            at_once=typed["at_once"],
-        )
+        empty: dict[str, Any] = {"variables": {}, "retries": 0, "retry_wait": 30}
+        values = {name: typed[field] or empty.get(field, typed[field]) for field, name in _SETTINGS.items()}
+        return JobSettings(**values | {"folder": clean_folder(typed["folder"])})
 
     def choices(self) -> tuple[str, ...]:
         """Return what tells two launches apart."""
@@ -250,12 +242,12 @@ class JobPart(LaunchSection):
 
     def link(self) -> dict[str, str]:
         """Return the values for an address that opens the form again."""
-        values = {name: str(self[name].value() or "") for name in TYPED}
+        values = {name: str(self[name].value() or "") for name in _SETTINGS}
         return {name: text for name, text in values.items() if text and text not in ("0", "30 s")}
 
     def as_sent(self) -> dict[str, str]:
         """Return the values that a browser would send unchanged."""
-        return {name: str(self[name].value() or "") for name in (*TYPED, "after")}
+        return {name: str(self[name].value() or "") for name in (*_SETTINGS, "after")}
 
     @property
     def short_fields(self) -> list[forms.BoundField]:
@@ -271,8 +263,6 @@ class JobPart(LaunchSection):
 
 
 class ParametersForm(forms.Form):
-    """The parameters of one run."""
-
     parameters = PairsField(
         label=_("Parameters"),
         kind="variable",
@@ -305,11 +295,7 @@ class SweepForm(forms.Form):
             raise ValidationError(_("The first line has a name twice."))
         if len(lines) > MAXIMUM_ROWS:
             raise ValidationError(
-                _(
-                    "Use at most {most:,} lines of values; these are {lines:,}.",
-                    most=MAXIMUM_ROWS,
-                    lines=len(lines),
-                )
+                _("Use at most {most:,} lines of values; these are {lines:,}.", most=MAXIMUM_ROWS, lines=len(lines))
             )
         for number, values in enumerate(lines, 1):
             if len(values) != len(names):
@@ -332,14 +318,4 @@ def runs_to_wait_for(user: User) -> QuerySet[JobRun]:
 
 def typed_of(job: Job) -> dict[str, Any]:
     """Return the initial values of a job's fields."""
-    return {
-        "command": job.command,
-        "variables": job.variables,
-        "folder": job.folder,
-        "files_at": job.files_at,
-        "page_port": job.page_port,
-        "timeout": job.timeout_seconds,
-        "retries": job.retries,
-        "retry_wait": job.retry_seconds,
-        "at_once": job.at_once,
-    }
+    return {field: getattr(job, name) for field, name in _SETTINGS.items()}

@@ -20,8 +20,6 @@ def zone_names() -> Sequence[str]:
 
 
 class ScheduleForm(forms.Form):
-    """What its owner types about a schedule."""
-
     cron = forms.CharField(
         label=_("Schedule"),
         required=False,

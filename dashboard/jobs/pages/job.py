@@ -25,7 +25,7 @@ from dashboard.jobs.viewmodels.run_metrics import ORDERS
 from dashboard.jobs.viewmodels.schedules import ScheduleLine
 from dashboard.shell.access import Viewer, may_manage_job, may_see_job
 from dashboard.shell.pages.page import LivePage
-from dashboard.shell.routes import valid_ids
+from dashboard.shell.routes import id_in
 from dashboard.shell.viewmodels.live import Fragment
 from grid.core.translation import gettext as _
 from grid.database import threads as database
@@ -36,6 +36,11 @@ from grid.runtime.written import roles_in, runs_of_job
 
 _KEPT = 2_000
 _LARGEST = 2**31 - 1  # that both databases take as a number
+
+
+def typed_number(text: str) -> int:
+    """Return the number of an address; 0 when it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 11 and int(text) <= _LARGEST else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,6 @@ class JobRunsView:
     order: str = ""  # of a sweep's runs by that metric: `run_metrics.ORDERS`
 
     def query(self, older: int) -> str:
-        """Return the query of the page that begins behind `older`."""
         parts = {"before": older, "sweep": self.sweep, "metric": self.metric, "order": self.order}
         return f"?{urlencode({name: value for name, value in parts.items() if value})}"
 
@@ -68,15 +72,8 @@ def _read(view: JobRunsView, reader_id: int, now: datetime) -> JobFacts | None:
         return None
     sweep = read_sweep(view.id, view.sweep) if view.sweep else None
     if view.sweep and view.metric and view.order:
-        runs = ranked_runs_of(
-            view.id,
-            sweep=view.sweep,
-            metric=view.metric,
-            order=view.order,
-            start=view.before,
-            reader_id=reader_id,
-            now=now,
-        )
+        ranking = (view.sweep, view.metric, view.order)
+        runs = ranked_runs_of(view.id, *ranking, start=view.before, reader_id=reader_id, now=now)
     else:
         runs = runs_of(view.id, sweep=view.sweep, before=view.before, reader_id=reader_id, now=now)
     return JobFacts(record, runs, sweep, () if sweep else schedules_of(view.id, now))
@@ -93,13 +90,12 @@ class JobPage(LivePage[JobRunsView, JobFacts | None]):
         self._records: OrderedDict[str, JobRecord | None] = OrderedDict()
 
     def view(self, query: QueryDict) -> JobRunsView:
-        ids = valid_ids([str(query.get("id", ""))])
-        sweep, before = str(query.get("sweep", "")), str(query.get("before", ""))
-        is_number = before.isascii() and before.isdigit() and len(before) < 11 and int(before) <= _LARGEST
+
+        sweep = str(query.get("sweep", ""))
         return JobRunsView(
-            ids[0] if ids else "",
+            id_in(query, "id"),
             sweep if sweep.isascii() and sweep.isdigit() else "",
-            int(before) if is_number else 0,
+            typed_number(str(query.get("before", ""))),
             str(query.get("metric", ""))[:LONGEST_NAME].replace("\0", ""),
             order if (order := str(query.get("order", ""))) in ORDERS else "",
         )
@@ -124,13 +120,13 @@ class JobPage(LivePage[JobRunsView, JobFacts | None]):
         return facts
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: JobRunsView, facts: JobFacts | None) -> Collection[Topic]:
-        found: set[Topic] = {runs_of_job(view.id), runs_of_job()}
+        topics: set[Topic] = {runs_of_job(view.id), runs_of_job()}
         if facts is not None:
-            found |= {roles_in(facts.record.project_id), roles_in()}
+            topics |= {roles_in(facts.record.project_id), roles_in()}
             for line in facts.runs.lines:
                 if isinstance(line, RunLine):
-                    found.update(attempts_of(view.id, line))
-        return found
+                    topics.update(attempts_of(view.id, line))
+        return topics
 
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: JobRunsView, facts: JobFacts | None, now: datetime
@@ -138,15 +134,16 @@ class JobPage(LivePage[JobRunsView, JobFacts | None]):
         if facts is None or not may_see_job(viewer, facts.record):
             return []
         may_manage = may_manage_job(viewer, facts.record)
-        found = [job_ending(view.id, facts.sweep, open_runs=facts.record.open_runs, may_end=may_manage)]
-        if facts.sweep is not None:
-            found.append(sweep_head(facts.sweep))
-        found += map(next_run, facts.schedules)
         older = view.query(facts.runs.older) if facts.runs.older else ""
         metric = view.metric or next(iter(facts.runs.metrics), "")
-        found.append(metric_head(metric))
-        found.append(metric_choice(view.sweep, metric, view.order, facts.runs.metrics))
-        return [*found, *run_fragments(view.id, facts.runs.lines, now, older=older, may_stop=may_manage, metric=metric)]
+        return [
+            job_ending(view.id, facts.sweep, open_runs=facts.record.open_runs, may_end=may_manage),
+            *([sweep_head(facts.sweep)] if facts.sweep else ()),
+            *map(next_run, facts.schedules),
+            metric_head(metric),
+            metric_choice(view.sweep, metric, view.order, facts.runs.metrics),
+            *run_fragments(view.id, facts.runs.lines, now, older=older, may_stop=may_manage, metric=metric),
+        ]
 
     def _remember(self, job_id: str, record: JobRecord | None) -> None:
         """Keep who may see the job: that is asked where the database must not be."""

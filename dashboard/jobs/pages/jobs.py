@@ -25,9 +25,8 @@ def attempts_of(job_id: str, run: RunLine) -> Iterator[Topic]:
     """Yield the topics of the executions that an open run has and is given next: an attempt's id is known before it is launched."""
     if not run.outcome:
         number = run.latest.number if run.latest else 0
-        for attempt in (number, number + 1):
-            if attempt:
-                yield (EXECUTIONS, NAME, attempt_id(job_id, run.number, attempt))
+        for attempt in filter(None, (number, number + 1)):
+            yield (EXECUTIONS, NAME, attempt_id(job_id, run.number, attempt))
 
 
 class JobsListPage(LivePage[str, JobsPage]):
@@ -51,12 +50,12 @@ class JobsListPage(LivePage[str, JobsPage]):
         return await database.pages.run(jobs_of, viewer.id, view, runtime.clock())
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: str, page: JobsPage) -> Collection[Topic]:
-        found: set[Topic] = {jobs_written(str(viewer.id)), jobs_written(), runs_of_job()}
+        topics: set[Topic] = {jobs_written(str(viewer.id)), jobs_written(), runs_of_job()}
         for card in page.cards:
-            found.add(runs_of_job(card.job.id))
+            topics.add(runs_of_job(card.job.id))
             if card.run is not None:
-                found.update(attempts_of(card.job.id, card.run))
-        return found
+                topics.update(attempts_of(card.job.id, card.run))
+        return topics
 
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: str, page: JobsPage, now: datetime

@@ -72,8 +72,6 @@ class MetricChoice(ViewModel, frozen=True, gc=False):
 
 
 class SweepRow(ViewModel, frozen=True, gc=False):
-    """The runs of a sweep, as one line among a job's runs."""
-
     id: str
     runs: str
     status: StatusLine
@@ -119,24 +117,14 @@ def job_fragments(cards: Sequence[JobCard], now: datetime, *, older: str) -> lis
 
 
 def run_fragments(
-    job_id: str,
-    lines: Sequence[RunLine | SweepLine],
-    now: datetime,
-    *,
-    older: str,
-    may_stop: bool,
-    metric: str = "",
+    job_id: str, lines: Sequence[RunLine | SweepLine], now: datetime, *, older: str, may_stop: bool, metric: str = ""
 ) -> list[Fragment]:
     """Return the page of runs; `older` is the link to those before them, "" without one. `metric` is the one whose values are shown."""
     rows = [_run_fragment(job_id, line, now, metric, may_stop=may_stop) for line in lines]
     if not rows:
         rows = [Fragment("runs-none", "shell/fragments/empty_row.html", _NONE_LEFT, RUNS)]
     compare = CompareRuns(sum(isinstance(line, RunLine) for line in lines) > 1)
-    return [
-        *rows,
-        Fragment("runs-compare", "jobs/fragments/runs_compare.html", compare),
-        _paging("runs-paging", older),
-    ]
+    return [*rows, Fragment("runs-compare", "jobs/fragments/runs_compare.html", compare), _paging("runs-paging", older)]
 
 
 def metric_head(name: str) -> Fragment:

@@ -1,6 +1,6 @@
 """Puts jobs, their runs and sweeps into words, and compares two runs; pure."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -20,18 +20,7 @@ _OUTCOMES = {
     "stopped": StatusLine("neutral", _("Stopped")),
     "not_started": StatusLine("problem", _("Not started")),
 }
-_CAME_OF_IT = frozenset(
-    {
-        _("Started after"),
-        _("Requested by"),
-        _("Outcome"),
-        _("Exit code"),
-        _("Attempts"),
-        _("Message"),
-        _("Duration"),
-        _("Cost"),
-    }
-)
+
 _SHOWN = 60  # characters of parameters in a line
 
 
@@ -61,7 +50,6 @@ class RunLine:
     outcome: str
     message: str
     next_attempt_at: datetime | None
-    ended_at: datetime | None
     after: str
     attempts: Sequence[AttemptLine]
     cost: str
@@ -102,12 +90,8 @@ class RunLine:
 
     @property
     def attempt_words(self) -> str:
-        most = self.record.job.retries + 1
-        return (
-            _("{number} of {most}", number=self.latest.number, most=most)
-            if self.latest
-            else _("0 of {most}", most=most)
-        )
+        number = self.latest.number if self.latest else 0
+        return _("{number} of {most}", number=number, most=self.record.job.retries + 1)
 
     @property
     def exit_code(self) -> int | None:
@@ -149,8 +133,6 @@ class SweepLine:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """The stored values of a job."""
-
     id: str
     name: str
     owner_id: int
@@ -162,9 +144,6 @@ class JobRecord:
     tier_name: str
     settings: JobSettings
     has_cluster: bool
-    runs_made: int
-    created_at: datetime
-    launched_at: datetime
     open_runs: int = 0
 
     @property
@@ -192,48 +171,46 @@ class JobCard:
 @dataclass(frozen=True, slots=True)
 class ComparedFact:
     name: str
-    one: str
-    other: str
+    first: str
+    second: str
 
     @property
     def differs(self) -> bool:
-        return self.one != self.other
+        return self.first != self.second
 
 
 def compared(
-    one: RunLine, other: RunLine, one_ran: Mapping[str, str], other_ran: Mapping[str, str]
+    first_run: RunLine, second_run: RunLine, first_ran: Mapping[str, str], second_ran: Mapping[str, str]
 ) -> list[ComparedFact]:
     """Return the facts of two runs' records, what differs first; `ran` are those of what an attempt was launched with."""
-    first, second = run_facts(one) | dict(one_ran), run_facts(other) | dict(other_ran)
-    names = dict.fromkeys(chain(first, second))
-    facts = [ComparedFact(name, first.get(name, ""), second.get(name, "")) for name in names]
+    came_of_it = [_outcome_facts(run) for run in (first_run, second_run)]
+    first = asked_facts(first_run) | came_of_it[0] | dict(first_ran)
+    second = asked_facts(second_run) | came_of_it[1] | dict(second_ran)
+    facts = [
+        ComparedFact(name, first.get(name, ""), second.get(name, "")) for name, text in (second | first).items() if text
+    ]
     # Parameters come first, since a sweep differs in them, and what came of the runs last.
-    ranks = dict.fromkeys(_CAME_OF_IT, 2)
-    for run in (one, other):
-        ranks |= dict.fromkeys(map(_metric, run.metrics), 2) | dict.fromkeys(map(_parameter, run.parameters), 0)
+    ranks = dict.fromkeys(chain(*came_of_it), 2)
+    ranks |= dict.fromkeys(map(_parameter, chain(first_run.parameters, second_run.parameters)), 0)
     return sorted(facts, key=lambda fact: (not fact.differs, ranks.get(fact.name, 1)))
-
-
-def _metric(name: str) -> str:
-    return _("Metric {name}", name=name)
 
 
 def _parameter(name: str) -> str:
     return _("Parameter {name}", name=name)
 
 
-def run_facts(run: RunLine) -> dict[str, str]:
-    """Return all that a run was asked to run with, and how it ended."""
-    facts = asked_facts(run)
-    facts |= {_("Started after"): run.after, _("Requested by"): run.requested_by, _("Outcome"): run.status.word}
-    facts |= {
+def _outcome_facts(run: RunLine) -> dict[str, str]:
+    facts = {
+        _("Started after"): run.after,
+        _("Requested by"): run.requested_by,
+        _("Outcome"): run.status.word,
         _("Exit code"): "" if run.exit_code is None else code_words(run.exit_code),
         _("Attempts"): run.attempt_words,
         _("Message"): run.message,
         _("Duration"): run.took,
         _("Cost"): run.cost,
     }
-    facts |= {_metric(name): number_words(value) for name, value in run.metrics.items()}
+    facts |= {_("Metric {name}", name=name): number_words(value) for name, value in run.metrics.items()}
     return {name: text for name, text in facts.items() if text}
 
 
@@ -266,8 +243,7 @@ def _settings_words(settings: JobSettings) -> Iterator[tuple[str, str]]:
     yield _("Runs at once"), str(settings.at_once) if settings.at_once else _("no limit")
 
 
-def preview_words(rows: Iterable[Mapping[str, str]]) -> str:
+def preview_words(rows: Sequence[Mapping[str, str]]) -> str:
     """Return how many runs a table makes, and the parameters of the first."""
-    found = list(rows)
-    first = ", ".join(f"{name}={value}" for name, value in found[0].items())
-    return ngettext("{count:,} run, with {first}.", "{count:,} runs; the first with {first}.", len(found), first=first)
+    first = ", ".join(f"{name}={value}" for name, value in rows[0].items())
+    return ngettext("{count:,} run, with {first}.", "{count:,} runs; the first with {first}.", len(rows), first=first)

@@ -6,31 +6,30 @@ Secrets and the environment's variables have names in it and no values; what the
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
+
+import msgspec
 
 from dashboard.usage.viewmodels.prices import price_words
 from grid.core.translation import gettext as _
 from grid.executions.spec import ExecutionSpec, JobSpec, TierSpec
+from grid.models import Execution
 
 NOT_LAUNCHED: Mapping[str, str] = dict.fromkeys(
     (_("Image"), _("CPU"), _("Memory"), _("Node pool")), _("not launched yet")
 )
 
 
+_FOR_PODS = frozenset({"tolerations", "extra_labels", "extra_annotations"})  # of a tier; the record leaves them out
+
+
 @dataclass(frozen=True, slots=True)
 class RanWith:
-    """What was frozen at the launch, and what the kubelet told of it since."""
+    """What was frozen at the launch, and the row with what the kubelet told of it since."""
 
     spec: ExecutionSpec
-    image_id: str
-    node: str
-    state: str
-    exit_code: int | None
-    requested_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
+    execution: Execution
 
 
 def launch_facts(ran: RanWith) -> dict[str, str]:
@@ -39,18 +38,17 @@ def launch_facts(ran: RanWith) -> dict[str, str]:
     facts = {
         _("Environment's revision"): str(environment.revision or ""),
         _("Image"): environment.image,
-        _("Image that ran"): ran.image_id,
+        _("Image that ran"): ran.execution.image_id,
     }
     if not (ran.spec.job and ran.spec.job.command):
         facts[_("Environment's command")] = shlex.join(environment.command)
     facts |= _size(ran.spec.tier)
-    if beside := ran.spec.price_beside:
-        facts[_("Price beside the tier's")] = _("{price}, for nginx and the executor", price=price_words(beside))
+    if sidecars := ran.spec.price_beside:
+        facts[_("Price beside the tier's")] = _("{price}, for nginx and the executor", price=price_words(sidecars))
     facts |= {_("Environment's variable {name}", name=name): _("set") for name in sorted(environment.variables)}
-    facts |= {
-        _("Secret {name}", name=one.name): _("a file") if one.is_file else _("a variable") for one in ran.spec.secrets
-    }
-    facts[_("Node")] = ran.node
+    for secret in ran.spec.secrets:
+        facts[_("Secret {name}", name=secret.name)] = _("a file") if secret.is_file else _("a variable")
+    facts[_("Node")] = ran.execution.node_name
     return {name: text for name, text in facts.items() if text}
 
 
@@ -81,9 +79,8 @@ def changed_size(ran: RanWith, now: TierSpec) -> list[str]:
 
 
 def record_json(ran: RanWith) -> dict[str, Any]:
-    """Return the record for a file."""
-    spec, job = ran.spec, ran.spec.job or JobSpec(job="", run=0)
-    tier = spec.tier
+    spec, job, execution = ran.spec, ran.spec.job or JobSpec(job="", run=0), ran.execution
+    tier = msgspec.to_builtins(spec.tier)
     return {
         "execution": spec.id,
         "job": job.job,
@@ -97,34 +94,16 @@ def record_json(ran: RanWith) -> dict[str, Any]:
             "revision": spec.environment.revision or None,
         },
         "image": spec.environment.image,
-        "image_id": ran.image_id,
+        "image_id": execution.image_id,
         "command": job.command or list(spec.environment.command),
         "folder": job.folder,
         "variables": job.variables,
         "parameters": job.parameters,
         "environment_variables": sorted(spec.environment.variables),
-        "secrets": [one.name for one in spec.secrets],
+        "secrets": [secret.name for secret in spec.secrets],
         "page_port": job.page_port,
         "timeout_seconds": job.timeout_seconds,
-        "tier": {
-            "id": tier.id,
-            "name": tier.name,
-            "node_pool": tier.node_pool,
-            "cores": tier.cores,
-            "cores_limit": tier.cores_limit,
-            "memory": tier.memory,
-            "memory_limit": tier.memory_limit,
-            "gpus": tier.gpus,
-            "gpu_resource": tier.gpu_resource,
-            "shared_memory": tier.shared_memory,
-            "ephemeral_storage": tier.ephemeral_storage,
-            "cost_per_hour": tier.cost_per_hour,
-            "spot_allowed": tier.spot_allowed,
-        },
-        "node": ran.node,
-        "state": ran.state,
-        "exit_code": ran.exit_code,
-        "requested_at": ran.requested_at,
-        "started_at": ran.started_at,
-        "ended_at": ran.ended_at,
+        "tier": {name: value for name, value in tier.items() if name not in _FOR_PODS},
+        "node": execution.node_name,
+        **{name: getattr(execution, name) for name in ("state", "exit_code", "requested_at", "started_at", "ended_at")},
     }

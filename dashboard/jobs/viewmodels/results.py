@@ -1,6 +1,6 @@
 """The results of a run, and how those of two runs differ; pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -26,15 +26,15 @@ class ResultFile:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    files: tuple[ResultFile, ...]
+    files: Sequence[ResultFile]
     left_out: int
     image: ResultFile | None  # the first that can be drawn
 
 
 def results(commit: str, entries: Sequence[TreeEntry]) -> Results:
-    rows = [(entry, _row(commit, entry)) for entry in entries]
-    drawn = (row for entry, row in rows if _is_drawn(entry) and row.query)
-    return Results(tuple(row for _, row in rows[:SHOWN_FILES]), max(0, len(rows) - SHOWN_FILES), next(drawn, None))
+    drawn = (_row(commit, entry) for entry in entries if _is_drawn(entry))
+    rows = [_row(commit, entry) for entry in entries[:SHOWN_FILES]]
+    return Results(rows, max(0, len(entries) - SHOWN_FILES), next(drawn, None))
 
 
 def _row(commit: str, entry: TreeEntry) -> ResultFile:
@@ -50,17 +50,17 @@ def _is_drawn(entry: TreeEntry) -> bool:
 class ChangedFile:
     """A file that both runs have, with other content; `text` is what differs, and `note` why that is not shown, or not whole."""
 
-    one: ResultFile
-    other: ResultFile
+    first: ResultFile
+    second: ResultFile
     text: str = ""
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultsComparison:
-    only_one: tuple[ResultFile, ...]
-    only_other: tuple[ResultFile, ...]
-    changed: tuple[ChangedFile, ...]
+    only_first: Sequence[ResultFile]
+    only_second: Sequence[ResultFile]
+    changed: Sequence[ChangedFile]
     same: int
     left_out: int
 
@@ -77,41 +77,37 @@ class RunResults:
         return {entry.shown: entry for entry in self.entries}
 
 
-def to_compare(one: RunResults, other: RunResults) -> list[tuple[TreeEntry, TreeEntry]]:
-    """Return the files of which the lines that differ are to be read: small ones, and not too many."""
-    theirs = other.by_path
-    pairs = [(entry, theirs[path]) for path, entry in one.by_path.items() if path in theirs]
-    return [pair for pair in pairs if pair[0].id != pair[1].id and _is_small(*pair)][:COMPARED_FILES]
-
-
-def _is_small(*entries: TreeEntry) -> bool:
-    return all(entry.size <= COMPARED_BYTES and not entry.is_module for entry in entries)
-
-
-def compared_results(one: RunResults, other: RunResults, differences: Mapping[str, bytes]) -> ResultsComparison:
-    """Return the comparison; `differences` are the beginnings of those that were read, by path."""
-    mine, theirs = one.by_path, other.by_path
-    only_one = [_row(one.commit, entry) for path, entry in mine.items() if path not in theirs]
-    only_other = [_row(other.commit, entry) for path, entry in theirs.items() if path not in mine]
-    both = [(path, entry, theirs[path]) for path, entry in mine.items() if path in theirs]
+def compared_results(
+    first: RunResults, second: RunResults, read: Callable[[TreeEntry, TreeEntry], bytes]
+) -> ResultsComparison:
+    """Return the comparison; `read` returns the beginning of what differs between two files, of which few and small ones are read."""
+    before, after = first.by_path, second.by_path
+    only_first = [_row(first.commit, entry) for path, entry in before.items() if path not in after]
+    only_second = [_row(second.commit, entry) for path, entry in after.items() if path not in before]
+    both = [(entry, after[path]) for path, entry in before.items() if path in after]
+    pairs = [pair for pair in both if pair[0].id != pair[1].id]
+    compared = [pair for pair in pairs if all(map(_is_small, pair))][:COMPARED_FILES]
     changed = [
-        _changed(_row(one.commit, entry), _row(other.commit, others), differences.get(path))
-        for path, entry, others in both
-        if entry.id != others.id
+        _changed(_row(first.commit, pair[0]), _row(second.commit, pair[1]), read(*pair) if pair in compared else None)
+        for pair in pairs
     ]
     return ResultsComparison(
-        tuple(only_one[:SHOWN_FILES]),
-        tuple(only_other[:SHOWN_FILES]),
-        tuple(changed[:SHOWN_FILES]),
+        only_first[:SHOWN_FILES],
+        only_second[:SHOWN_FILES],
+        changed[:SHOWN_FILES],
         same=len(both) - len(changed),
-        left_out=sum(max(0, len(found) - SHOWN_FILES) for found in (only_one, only_other, changed)),
+        left_out=sum(max(0, len(files) - SHOWN_FILES) for files in (only_first, only_second, changed)),
     )
 
 
-def _changed(one: ResultFile, other: ResultFile, difference: bytes | None) -> ChangedFile:
+def _is_small(entry: TreeEntry) -> bool:
+    return entry.size <= COMPARED_BYTES and not entry.is_module
+
+
+def _changed(first: ResultFile, second: ResultFile, difference: bytes | None) -> ChangedFile:
     if difference is None:
-        return ChangedFile(one, other, note=_("Too large, or too many, to be compared line by line."))
+        return ChangedFile(first, second, note=_("Too large, or too many, to be compared line by line."))
     if not difference.startswith(b"@@"):
-        return ChangedFile(one, other, note=_("Not text."))
+        return ChangedFile(first, second, note=_("Not text."))
     note = _("Cut here; open both files for the rest.") if len(difference) >= DIFFERENCE_BYTES - 1000 else ""
-    return ChangedFile(one, other, difference.decode(errors="replace"), note)
+    return ChangedFile(first, second, difference.decode(errors="replace"), note)

@@ -1,6 +1,6 @@
 """What runs of a job have measured: charts over steps, with a line for each run, and the table beside them; pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
@@ -53,29 +53,35 @@ class RunMetrics:
     refused: int = 0
     unkept: int = 0
 
+    @property
+    def rows(self) -> Sequence[Sequence[str]]:
+        """The rows of the table: name, last, lowest and highest value, and count."""
+        return [
+            (metric.name, *map(number_words, (metric.last, metric.lowest, metric.highest)), f"{metric.count:,}")
+            for metric in self.metrics
+        ]
 
-@dataclass(frozen=True, slots=True)
-class MetricRow:
-    """A row of the table; numbers as words."""
+    @property
+    def notes(self) -> Iterator[str]:
+        """Sentences about what is not shown."""
+        if self.refused:
+            yield ngettext(
+                "{count:,} value was no finite number, such as NaN, or had no usable name.",
+                "{count:,} values were no finite number, such as NaN, or had no usable name.",
+                self.refused,
+            )
+        if self.unkept:
+            yield _(
+                "Only {metrics} metrics are kept; {values} of others are not.",
+                metrics=len(self.metrics),
+                values=plural(self.unkept, "value", "values"),
+            )
+        if len(self.metrics) > MOST_CHARTS:
+            yield _("The first {count} metrics are drawn.", count=MOST_CHARTS)
 
-    name: str
-    last: str
-    lowest: str
-    highest: str
-    count: str
-
-
-@dataclass(frozen=True, slots=True)
-class MetricsTable:
-    """The part of an execution's page about its metrics; `titles` are those of the charts by their names."""
-
-    rows: Sequence[MetricRow]
-    notes: Sequence[str]
-    titles: Mapping[str, str]
-
-
-def metrics_part(found: RunMetrics) -> MetricsTable:
-    return MetricsTable(metric_rows(found), notes(found), chart_titles([found.metrics]))
+    @property
+    def titles(self) -> dict[str, str]:
+        return chart_titles([self.metrics])
 
 
 def number_words(value: float) -> str:
@@ -83,42 +89,9 @@ def number_words(value: float) -> str:
     return f"{int(value):,}" if value % 1 == 0 and abs(value) < _EXACT else f"{value:.5g}"
 
 
-def metric_rows(found: RunMetrics) -> list[MetricRow]:
-    return [
-        MetricRow(
-            one.name, number_words(one.last), number_words(one.lowest), number_words(one.highest), f"{one.count:,}"
-        )
-        for one in found.metrics
-    ]
-
-
-def notes(found: RunMetrics) -> list[str]:
-    """Return sentences about what is not shown; [] when everything is."""
-    said = []
-    if found.refused:
-        said.append(
-            ngettext(
-                "{count:,} value was no finite number, such as NaN, or had no usable name.",
-                "{count:,} values were no finite number, such as NaN, or had no usable name.",
-                found.refused,
-            )
-        )
-    if found.unkept:
-        said.append(
-            _(
-                "Only {metrics} metrics are kept; {values} of others are not.",
-                metrics=len(found.metrics),
-                values=plural(found.unkept, "value", "values"),
-            )
-        )
-    if len(found.metrics) > MOST_CHARTS:
-        said.append(_("The first {count} metrics are drawn.", count=MOST_CHARTS))
-    return said
-
-
 def chart_titles(runs: Iterable[Sequence[MetricPoints]]) -> dict[str, str]:
     """Return the names of the charts and their titles. What a program calls a metric is no name of a chart."""
-    names = dict.fromkeys(one.name for metrics in runs for one in metrics)
+    names = dict.fromkeys(metric.name for metrics in runs for metric in metrics)
     return {f"metric-{number}": name for number, name in zip(range(MOST_CHARTS), names, strict=False)}
 
 
@@ -133,7 +106,7 @@ def charts(runs: Mapping[str, Sequence[MetricPoints]]) -> dict[str, Any]:
 
 def _chart(name: str, runs: Mapping[str, Sequence[MetricPoints]], *, is_alone: bool) -> dict[str, Any]:
     lines = {
-        title: dict(one.points) for title, metrics in runs.items() for one in metrics if one.name == name
+        title: dict(metric.points) for title, metrics in runs.items() for metric in metrics if metric.name == name
     }  # of several values at one step the last counts
     steps = sorted({step for line in lines.values() for step in line})
     looks = dict(zip(runs, cycle(_LOOKS), strict=False))

@@ -28,15 +28,7 @@ class ScheduleTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleEvent:
-    at: str
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
 class ScheduleLine:
-    """A schedule on its job's page."""
-
     id: int
     cron: str
     time_zone: str
@@ -45,7 +37,7 @@ class ScheduleLine:
     next_at: datetime | None
     paused: str
     meaning: ScheduleTimes
-    history: Sequence[ScheduleEvent]
+    history: Sequence[tuple[str, str]]  # when, and a sentence
     waits: str = ""  # why a time that has come is put off
 
     @property
@@ -85,5 +77,5 @@ def paused_words(by: str, why: str) -> str:
     return _("Paused by {by}.", by=by) if by else _("Paused: {why}", why=why)
 
 
-def schedule_events(history: Iterable[Sequence[str]], zone: ZoneInfo) -> list[ScheduleEvent]:
-    return [ScheduleEvent(local_time(datetime.fromisoformat(at), zone), sentence) for at, sentence in history]
+def schedule_events(history: Iterable[Sequence[str]], zone: ZoneInfo) -> list[tuple[str, str]]:
+    return [(local_time(datetime.fromisoformat(at), zone), sentence) for at, sentence in history]

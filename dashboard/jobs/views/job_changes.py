@@ -1,8 +1,9 @@
 """The forms of jobs: run, sweep, edit, stop and delete. Each works without a script."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import wraps
 from typing import Any
 
 import msgspec
@@ -41,23 +42,22 @@ _FORM_METHODS = ["GET", "HEAD", "POST"]
 _TWICE = timedelta(seconds=10)  # a double click is faster; who goes back to the page is slower
 
 
-@require_http_methods(_FORM_METHODS)
-async def job_run(request: HttpRequest, id: str) -> HttpResponse:
+def _with_pools(
+    view: Callable[[HttpRequest, str, Pools | None], HttpResponse],
+) -> Callable[[HttpRequest, str], Coroutine[Any, Any, HttpResponse]]:
+    """Make a view of a form that shows how tiers fit: it is given the states of the node pools."""
+
+    @require_http_methods(_FORM_METHODS)
+    @wraps(view)
+    async def answer(request: HttpRequest, id: str) -> HttpResponse:
+        return await sync_to_async(view)(request, id, await pool_states(get_runtime()))
+
+    return answer
+
+
+@_with_pools
+def job_run(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
     """Ask for a run, with the job's settings or others; those of the job stay as they are."""
-    pools = await pool_states(get_runtime())
-    answer: HttpResponse = await sync_to_async(_run)(request, id, pools)
-    return answer
-
-
-@require_http_methods(_FORM_METHODS)
-async def job_edit(request: HttpRequest, id: str) -> HttpResponse:
-    """Change what the job's later runs run with."""
-    pools = await pool_states(get_runtime())
-    answer: HttpResponse = await sync_to_async(_edit)(request, id, pools)
-    return answer
-
-
-def _run(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
     record, forms = managed(request, id), _JobForms(request, id)
 
     def start() -> HttpResponse:
@@ -82,7 +82,9 @@ def _run(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
     return _answer(request, record, forms, start, pools, is_run=True)
 
 
-def _edit(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
+@_with_pools
+def job_edit(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
+    """Change what the job's later runs run with."""
     record, forms = managed(request, id), _JobForms(request, id)
 
     def save() -> HttpResponse:
@@ -175,12 +177,8 @@ def job_stop(request: HttpRequest, id: str) -> HttpResponse:
     record = managed(request, id)
     number = number_in(request, "number")
     sweep = str(number_in(request, "sweep") or "")
-    open_runs = JobRun.objects.filter(job=id, outcome="")
-    open_runs = open_runs.filter(sweep=sweep) if sweep else open_runs
-    count = open_runs.filter(number=number).count() if number else open_runs.count()
     if request.method == "POST":
-        by = request.user.get_username()
-        stopped = stop_runs(id, by, sweep=sweep, number=number or None)
+        stopped = stop_runs(id, request.user.get_username(), sweep=sweep, number=number or None)
         messages.info(
             request,
             ngettext("Stop of {count:,} run requested.", "Stop of {count:,} runs requested.", stopped)
@@ -188,6 +186,8 @@ def job_stop(request: HttpRequest, id: str) -> HttpResponse:
             else _("Nothing was left to stop."),
         )
         return redirect("job", id=id)
+    chosen = {name: value for name, value in (("sweep", sweep), ("number", number)) if value}
+    count = JobRun.objects.filter(job=id, outcome="", **chosen).count()
     context = {"record": record, "count": count, "number": number, "sweep": sweep}
     return render(request, "jobs/job_stop.html", context)
 
@@ -235,7 +235,6 @@ class _JobForms:
         return all([self.machine.is_valid(), self.part.is_valid(), self.parameters.is_valid()])
 
     def add(self, problems: tuple[Problem, ...]) -> None:
-        """Add each problem at its field."""
         for problem in self.part.add_problems(problems):
             if problem.path == "title":
                 self.title_errors.append(problem.message)
@@ -284,8 +283,7 @@ def _token(request: HttpRequest) -> str:
 
 
 def _request_key(request: HttpRequest, *choices: object) -> str:
-    """Return the same key for the same showing of a form with the same choices, so that the database allows one request only; "" for a
-    form without a token."""
+    """Return one key for the same choices in one showing of a form, which the database takes once; "" for a form without a token."""
     token = request.POST.get("token", "")
     return hashlib.sha256(msgspec.json.encode([token, *choices])).hexdigest()[:32] if token else ""
 
@@ -301,24 +299,23 @@ def _again_key(request: HttpRequest, job_id: str, number: int, now: datetime) ->
 def _write_launched(request: HttpRequest, runs: Sequence[JobRun], now: datetime) -> None:
     """Write an audit entry of the runs, unless the form was sent before."""
     if not _sent_twice(runs[0], now):
-        numbers = (
-            _("{first} to {last}", first=runs[0].number, last=runs[-1].number) if len(runs) > 1 else str(runs[0].number)
-        )
+        first, last = runs[0].number, runs[-1].number
+        numbers = _("{first} to {last}", first=first, last=last) if len(runs) > 1 else str(first)
         changes = {"run": ["", numbers]}
         write_entry(request.user.get_username(), runs[0].job, changes, action=AuditEntry.Action.LAUNCHED, at=now)
 
 
 def _without_values(changes: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     """Return the changes with the names of environment variables alone: what somebody typed as a value may be secret."""
-    found = {name: values for name, values in changes.items() if name != "variables"}
+    public = {name: values for name, values in changes.items() if name != "variables"}
     if "variables" in changes:
         before, after = changes["variables"]
-        told = [
+        names = [
             name if before.get(name, value) == value else _("{name} (new value)", name=name)
             for name, value in after.items()
         ]
-        found["variables by name"] = [sorted(before), sorted(told)]
-    return found
+        public["variables by name"] = [sorted(before), sorted(names)]
+    return public
 
 
 def _sent_twice(run: JobRun, now: datetime) -> str:

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from dashboard.executions.forms import new_token
 from dashboard.jobs.job_records import read_job, read_run, read_sweep
 from dashboard.jobs.metric_records import leading_runs, metrics_of_runs
-from dashboard.jobs.pages.job import JOB
+from dashboard.jobs.pages.job import JOB, typed_number
 from dashboard.jobs.pages.jobs import JOBS_LIST
 from dashboard.jobs.ran_with_records import launched_with
 from dashboard.jobs.results_records import ResultsUnreadable, compare_results
@@ -26,7 +26,6 @@ from dashboard.shell.views.live import live_page
 from grid.core.translation import gettext as _
 
 _NOT_THERE = _("This job does not exist, or you have no access to it.")
-_LARGEST = 2**31 - 1  # that both databases take as a number
 
 
 @require_safe
@@ -62,33 +61,26 @@ def _job(request: HttpRequest, id: str) -> dict[str, Any]:
 def job_compare(request: HttpRequest, id: str) -> HttpResponse:
     """Show what differs between the records of two runs, then what does not."""
     record, now = seen(request, id), timezone.now()
-    one, other = (read_run(id, number_in(request, name), now) for name in ("a", "b"))
-    if one is None or other is None:
+    first, second = (read_run(id, number_in(request, name), now) for name in ("a", "b"))
+    if first is None or second is None:
         messages.info(request, _("Choose two runs to compare, one in each column."))
         return redirect("job", id=id)
-    facts = compared(one, other, launched_with(one.execution_id), launched_with(other.execution_id))
+    facts = compared(first, second, launched_with(first.execution_id), launched_with(second.execution_id))
     context = {
         "record": record,
-        "one": one,
-        "other": other,
-        "runs": (one, other),
+        "runs": (first, second),
         "different": [fact for fact in facts if fact.differs],
         "alike": [fact for fact in facts if not fact.differs],
-        "titles": chart_titles(metrics_of_runs(id, (one.number, other.number)).values()),
-        "metrics_query": f"?run={one.number}&run={other.number}",
-        "is_final": bool(one.outcome and other.outcome),
+        "titles": chart_titles(metrics_of_runs(id, (first.number, second.number)).values()),
+        "metrics_query": f"?run={first.number}&run={second.number}",
+        "is_final": bool(first.outcome and second.outcome),
     }
     if may_contribute(request.user, record.project_roles):
-        context |= _compared_results(one.execution_id, other.execution_id)
+        try:
+            context["comparison"] = compare_results(first.execution_id, second.execution_id)
+        except ResultsUnreadable as error:
+            context["results_problem"] = str(error)
     return render(request, "jobs/job_compare.html", context)
-
-
-def _compared_results(one: str, other: str) -> dict[str, Any]:
-    """Return what the page shows of the files that both runs have left; nothing where neither left any."""
-    try:
-        return {"comparison": compare_results(one, other)}
-    except ResultsUnreadable as error:
-        return {"results_problem": str(error)}
 
 
 def seen(request: HttpRequest, job_id: str) -> JobRecord:
@@ -109,5 +101,4 @@ def managed(request: HttpRequest, job_id: str) -> JobRecord:
 
 def number_in(request: HttpRequest, name: str) -> int:
     """Return the number that the address has under this name; 0 when there is none or it is invalid."""
-    text = request.GET.get(name, "") or request.POST.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= _LARGEST else 0
+    return typed_number(request.GET.get(name, "") or request.POST.get(name, ""))

@@ -1,6 +1,5 @@
 """The forms of schedules: new, edited, paused, resumed and deleted. Each works without a script."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -30,35 +29,12 @@ _TIMES = "jobs/fragments/schedule_times.html"
 
 @require_http_methods(_FORM_METHODS)
 def schedule_new(request: HttpRequest, id: str) -> HttpResponse:
-    record = managed(request, id)
-    form = _form(request, initial={"time_zone": settings.TIME_ZONE}, is_new=True)
-
-    def save(typed: ScheduleSettings) -> str:
-        with transaction.atomic():
-            rules.create(id, typed, now=timezone.now())
-            _write(request, id, "", _words(typed))
-        return _("The schedule was saved.")
-
-    return _answer(request, record, form, save, is_new=True)
+    return _form(request, managed(request, id), None)
 
 
 @require_http_methods(_FORM_METHODS)
 def schedule_edit(request: HttpRequest, id: str, number: int) -> HttpResponse:
-    record, line = _managed_line(request, id, number)
-    names = ScheduleSettings.__struct_fields__
-    form = _form(request, initial={name: getattr(line, name) for name in names}, is_new=False)
-
-    def save(typed: ScheduleSettings) -> str:
-        with transaction.atomic():
-            schedule = rules.edit(number, typed, now=timezone.now())
-            _write(request, id, _words(line), _words(schedule))
-        return (
-            _("Saved. The schedule is still paused.")
-            if schedule.paused_at
-            else _("Saved. The next runs follow the new schedule.")
-        )
-
-    return _answer(request, record, form, save, is_new=False)
+    return _form(request, *_managed_line(request, id, number))
 
 
 @require_POST
@@ -109,7 +85,7 @@ def _paused(line: ScheduleLine) -> str:
     return _("{schedule}, paused", schedule=_words(line))
 
 
-def _words(schedule: ScheduleSettings | ScheduleLine | Schedule) -> str:
+def _words(schedule: ScheduleLine | Schedule) -> str:
     return _(
         "{cron} {time_zone} (overlap: {overlap}, missed: {missed})",
         cron=schedule.cron,
@@ -132,41 +108,46 @@ def _managed_line(request: HttpRequest, job_id: str, number: int) -> tuple[JobRe
     return record, line
 
 
-def _form(request: HttpRequest, *, initial: dict[str, str], is_new: bool) -> ScheduleForm:
+def _form(request: HttpRequest, record: JobRecord, line: ScheduleLine | None) -> HttpResponse:
+    """Return the form of a new schedule or of this one, or take what it sends."""
+    names = ScheduleSettings.__struct_fields__
+    initial = {name: getattr(line, name) for name in names} if line else {"time_zone": settings.TIME_ZONE}
     data = request.POST if request.method == "POST" else None
-    return ScheduleForm(data, initial=initial, takes_browser_zone=is_new)
-
-
-def _answer(
-    request: HttpRequest,
-    record: JobRecord,
-    form: ScheduleForm,
-    save: Callable[[ScheduleSettings], str],
-    *,
-    is_new: bool,
-) -> HttpResponse:
-    status = 200
-    is_check = "check" in request.POST
+    form = ScheduleForm(data, initial=initial, takes_browser_zone=line is None)
+    status, is_check = 200, "check" in request.POST
     if form.is_bound and not is_check:
         status = 422
         if form.is_valid():
             try:
-                message = save(form.settings())
+                messages.info(request, _saved(request, record.id, line, form.settings()))
+                return _to_schedules(record.id)
             except Rejected as refused:
                 form.add_problems(refused.problems)
-            else:
-                messages.info(request, message)
-                return _to_schedules(record.id)
     values = {name: form[name].value() for name in ("cron", "time_zone")}
     context = {
         "record": record,
         "form": form,
-        "is_new": is_new,
+        "is_new": line is None,
         # What is wrong is at its field already.
         "meaning": None if status != 200 or (not values["cron"] and not is_check) else _meaning(values),
         "zones": zone_names(),
     }
     return render(request, "jobs/schedule_form.html", context, status=status)
+
+
+def _saved(request: HttpRequest, job_id: str, line: ScheduleLine | None, typed: ScheduleSettings) -> str:
+    """Store the schedule, and return a sentence about it. Raise Rejected with all problems."""
+    now = timezone.now()
+    with transaction.atomic():
+        schedule = rules.edit(line.id, typed, now=now) if line else rules.create(job_id, typed, now=now)
+        _write(request, job_id, _words(line) if line else "", _words(schedule))
+    if line is None:
+        return _("The schedule was saved.")
+    return (
+        _("Saved. The schedule is still paused.")
+        if schedule.paused_at
+        else _("Saved. The next runs follow the new schedule.")
+    )
 
 
 def _meaning(typed: Any) -> object:

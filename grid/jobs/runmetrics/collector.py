@@ -71,7 +71,7 @@ class MetricCollector(ReconcileObserver):
         now, turn = self._context.monotonic(), asyncio.Semaphore(AT_ONCE)
         for id in running.keys() - self._followed.keys():
             self._followed[id] = _Followed(now + self._rng.uniform(0, PERIOD_SECONDS))
-        due = [(id, running[id]) for id, one in self._followed.items() if one.next_at <= now]
+        due = [(id, running[id]) for id, followed in self._followed.items() if followed.next_at <= now]
 
         async def read(id: str, pod: Pod) -> None:
             async with turn:
@@ -99,43 +99,42 @@ class MetricCollector(ReconcileObserver):
         self._followed.pop(id, None)
 
     async def _read_now_and_then(self, id: str, pod: Pod) -> None:
-        one = self._followed.get(id)
-        if one is None:
+        followed = self._followed.get(id)
+        if followed is None:
             return  # it has ended while this waited for its turn
+        had_values = is_more = False
         try:
             had_values, is_more = await self._read(id, pod, at_end=False)
         except (GridError, TimeoutError) as error:
             logger.debug("metrics not read execution=%s reason=%s", id, error)
-            had_values = is_more = False
         except Exception as error:
             if not self._troubles.handles(error):
                 logger.exception("metrics not read execution=%s", id)
-            had_values = is_more = False
-        one.wait = PERIOD_SECONDS if had_values else min(LONGEST_SECONDS, 2 * one.wait)
-        one.next_at = self._context.monotonic() + (0 if is_more else one.wait * self._rng.uniform(0.9, 1.1))
+        followed.wait = PERIOD_SECONDS if had_values else min(LONGEST_SECONDS, 2 * followed.wait)
+        followed.next_at = self._context.monotonic() + (0 if is_more else followed.wait * self._rng.uniform(0.9, 1.1))
 
     async def _read(self, id: str, pod: Pod, *, at_end: bool) -> tuple[bool, bool]:
         """Read on in the log and store what is new; return whether there were values, and whether more is left."""
-        one = self._followed.get(id) or _Followed(0.0)
+        followed = self._followed.get(id) or _Followed(0.0)
         for _unused in range(_TRIES):
-            known = one.known
+            known = followed.known
             if known is None:
                 known = await self._context.database(store.read_place, id)
             reading = LogReading(known.place)
             failure, is_more = await self._follow_log(pod, reading, MOST_BYTES_AT_END if at_end else MOST_BYTES)
             if at_end and failure is None and not is_more:
                 reading.finish()
-            one.known = KnownPlace(reading.place, known.revision)
-            if found := reading.found:
+            followed.known = KnownPlace(reading.place, known.revision)
+            if new := reading.measurements:
                 now = self._context.clock()
-                if await self._context.database(store.add, id, known, reading.place, found, now=now):
-                    one.known = KnownPlace(reading.place, known.revision + 1)
+                if await self._context.database(store.add, id, known, reading.place, new, now=now):
+                    followed.known = KnownPlace(reading.place, known.revision + 1)
                 else:
-                    one.known = None
+                    followed.known = None
                     continue  # another process has read on: what it has left is read again
             if failure is not None:
                 raise failure
-            return bool(found), is_more
+            return bool(new), is_more
         return False, False
 
     async def _follow_log(self, pod: Pod, reading: LogReading, most: int) -> tuple[Exception | None, bool]:
@@ -160,8 +159,10 @@ class MetricCollector(ReconcileObserver):
 def _runs_a_job(pod: Pod) -> bool:
     if pod.metadata.labels.get(APP_COMPONENT) != Kind.JOB or not execution_of(pod):
         return False
-    return any(one.name == CONTAINER and one.state.running is not None for one in pod.status.container_statuses)
+    return any(
+        status.name == CONTAINER and status.state.running is not None for status in pod.status.container_statuses
+    )
 
 
 def _has_run(pod: Pod) -> bool:
-    return any(one.name == CONTAINER and one.state.waiting is None for one in pod.status.container_statuses)
+    return any(status.name == CONTAINER and status.state.waiting is None for status in pod.status.container_statuses)

@@ -46,11 +46,11 @@ def measured(line: bytes) -> MeasuredLine | None:
     if step_name and step is None:
         return None
     if isinstance(name := members.get("metric"), str) and "value" in members:
-        found = {name: members["value"]}
+        measured_values = {name: members["value"]}
     else:
-        found = {name: value for name, value in members.items() if name != step_name} if step_name else {}
+        measured_values = {name: value for name, value in members.items() if name != step_name} if step_name else {}
     kept, refused = [], 0
-    for name, value in found.items():
+    for name, value in measured_values.items():
         if type(value) is float or type(value) is int:  # and no bool
             number = _finite(value)
             if number is not None and _is_name(name):

@@ -20,19 +20,17 @@ class Measurements:
 
 
 class LogReading(PlacedReading):
-    """Takes in what the new lines of a log measure."""
-
     def __init__(self, place: LogPlace) -> None:
         super().__init__(place)
         self._values: dict[str, list[tuple[float | None, float]]] = defaultdict(list)
         self._refused = 0
 
     @property
-    def found(self) -> Measurements:
+    def measurements(self) -> Measurements:
         return Measurements(self._values, self._refused)
 
     def new_line(self, stamp: str, text: bytes, *, is_too_long: bool) -> None:
-        if not is_too_long and (found := measured(text)) is not None:
-            self._refused += found.refused
-            for name, value in found.values:
-                self._values[name].append((found.step, value))
+        if not is_too_long and (line := measured(text)) is not None:
+            self._refused += line.refused
+            for name, value in line.values:
+                self._values[name].append((line.step, value))

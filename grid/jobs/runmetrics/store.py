@@ -29,16 +29,15 @@ def read_place(execution_id: str) -> KnownPlace:
     return KnownPlace(LogPlace(row.second, row.lines, row.latest), row.revision) if row else KnownPlace()
 
 
-def add(execution_id: str, known: KnownPlace, place: LogPlace, found: Measurements, *, now: datetime) -> bool:
-    """Add what was found between the known place and `place`. Return False without writing when another process has read on meanwhile, or
-    the execution was deleted."""
+def add(execution_id: str, known: KnownPlace, place: LogPlace, new: Measurements, *, now: datetime) -> bool:
+    """Add what is new up to `place`. Return False without writing when another process has read on, or the execution was deleted."""
     try:
         with transaction.atomic():
             if not _move_on(execution_id, known, place):
                 return False
-            unkept = _extend(execution_id, found, now)
+            unkept = _extend(execution_id, new, now)
             MetricReading.objects.filter(pk=execution_id).update(
-                refused=F("refused") + found.refused, unkept=F("unkept") + unkept
+                refused=F("refused") + new.refused, unkept=F("unkept") + unkept
             )
     except IntegrityError:
         return False
@@ -55,16 +54,16 @@ def _move_on(execution_id: str, known: KnownPlace, place: LogPlace) -> bool:
     return MetricReading.objects.get_or_create(pk=execution_id, defaults=columns)[1]
 
 
-def _extend(execution_id: str, found: Measurements, now: datetime) -> int:
+def _extend(execution_id: str, new: Measurements, now: datetime) -> int:
     """Store the values; return how many belong to further metrics than are kept."""
     rows = RunMetric.objects.filter(execution=execution_id)
     names = set(rows.values_list("name", flat=True))
-    for name in found.values:
+    for name in new.values:
         if name in names or len(names) < MOST_NAMES:
             names.add(name)
-    stored = {row.name: row for row in rows.filter(name__in=[name for name in found.values if name in names])}
+    stored = {row.name: row for row in rows.filter(name__in=[name for name in new.values if name in names])}
     changed = []
-    for name, values in found.values.items():
+    for name, values in new.values.items():
         if name in names:
             row = stored.get(name)
             series = Series(row.count, _points(row.points)) if row else Series()
@@ -72,7 +71,7 @@ def _extend(execution_id: str, found: Measurements, now: datetime) -> int:
     RunMetric.objects.bulk_create(
         changed, update_conflicts=True, unique_fields=["execution", "name"], update_fields=_WRITTEN
     )
-    return sum(len(values) for name, values in found.values.items() if name not in names)
+    return sum(len(values) for name, values in new.values.items() if name not in names)
 
 
 def _points(stored: Sequence[Sequence[float]]) -> list[Point]:

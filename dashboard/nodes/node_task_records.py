@@ -45,4 +45,4 @@ def failed_on(node_name: str, since: datetime) -> list[FailedExecution]:
         ended_at__gte=since, state__in=(State.FAILED, State.ERROR), node_name=node_name, data_plane=LOCAL
     ).order_by("-ended_at", "-id")
     read = rows.only("kind", "title", "ended_at", "message")[:SHOWN_AT_MOST]
-    return [FailedExecution(one.pk, str(one), one.ended_at, one.message) for one in read if one.ended_at is not None]
+    return [FailedExecution(row.pk, str(row), row.ended_at, row.message) for row in read if row.ended_at is not None]

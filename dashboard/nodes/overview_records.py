@@ -6,7 +6,7 @@ from itertools import chain
 
 from dashboard.nodes.viewmodels.misconfigured import (
     AdminFacts,
-    NeverStarted,
+    Misconfigured,
     change_line,
     misfits,
     never_started,
@@ -31,28 +31,30 @@ LAUNCHES_LOOKED_AT = 1000  # the latest that have ended
 
 
 def admin_facts(
-    pools: Mapping[str, PoolShapes] | None, unstarted: Collection[NeverStarted], limits: NamespaceLimits | None
+    pools: Mapping[str, PoolShapes] | None, unstarted: Collection[Misconfigured], limits: NamespaceLimits | None
 ) -> AdminFacts:
     """Return what is misconfigured, and the latest changes. `pools` and `limits` are None while they are not known."""
     offered = list(HardwareTier.objects.filter(is_archived=False))
     promises = [TierPromise(tier.pk, pod_needs(tier_spec(tier)), tier.maximum_simultaneous) for tier in offered]
     broken = phantoms(promises, value_of(MAXIMUM_EXECUTIONS_PER_USER), limits) if limits is not None else []
-    beside = sidecars()
-    asked = [(tier.pk, tier.name, tier_request(tier, beside)) for tier in offered]
-    found = [] if pools is None else misfits(asked, pools)
-    found += refused_by_namespace(broken, {tier.pk: tier.name for tier in offered})
-    found += never_started(unstarted)
+    containers = sidecars()
+    requests = [(tier.pk, tier.name, tier_request(tier, containers)) for tier in offered]
+    lines = [
+        *([] if pools is None else misfits(requests, pools)),
+        *refused_by_namespace(broken, {tier.pk: tier.name for tier in offered}),
+        *unstarted,
+    ]
     # Each action by its index: between two changes there may be any number of launches and logins.
-    latest = [AuditEntry.objects.filter(action=one).order_by("-at", "-id")[:CHANGES_SHOWN] for one in _CHANGES]
+    latest = [AuditEntry.objects.filter(action=action).order_by("-at", "-id")[:CHANGES_SHOWN] for action in _CHANGES]
     entries = sorted(chain.from_iterable(latest), key=lambda entry: (entry.at, entry.pk), reverse=True)[:CHANGES_SHOWN]
     return AdminFacts(
         # One line for each object, with what weighs most.
-        misconfigured=tuple({(one.url_name, one.object_id): one for one in reversed(found)}.values())[::-1],
+        misconfigured=tuple({(line.url_name, line.object_id): line for line in reversed(lines)}.values())[::-1],
         changes=tuple(change_line(entry, entry.object_type) for entry in entries),
     )
 
 
-def environments_never_started() -> tuple[NeverStarted, ...]:
+def environments_never_started() -> tuple[Misconfigured, ...]:
     """Return the environments of which the latest launches failed without having started, and no launch started."""
     ended = Execution.objects.filter(ended_at__isnull=False).order_by("-ended_at", "-pk")
     rows = list(ended.values_list("environment_id", "started_at", "state", "message")[:LAUNCHES_LOOKED_AT])
@@ -66,6 +68,6 @@ def environments_never_started() -> tuple[NeverStarted, ...]:
     latest = {environment: message for environment, _, _, message in reversed(failed)}
     names = Environment.objects.filter(pk__in=failures.keys() - started, is_archived=False).order_by("name")
     return tuple(
-        NeverStarted(id, name, failures[id], latest[id] or _("no cause was stored."))
+        never_started(id, name, failures[id], latest[id] or _("no cause was stored."))
         for id, name in names.values_list("pk", "name")
     )

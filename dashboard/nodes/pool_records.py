@@ -21,13 +21,13 @@ def read_trends(first: int, last: int, width: int) -> Trends:
     stretches = (
         _between(first, last).annotate(stretch=F("minute") / width).values("pool", "stretch").annotate(**highest)
     )
-    found = Trends({}, {})
+    trends = Trends({}, {})
     for pool, stretch, *values in stretches.order_by("stretch").values_list("pool", "stretch", *highest):
-        found.stretches.setdefault(pool, []).append((stretch * width, *values))
+        trends.stretches.setdefault(pool, []).append((stretch * width, *values))
     newest = _between(first, last).aggregate(Max("minute"))["minute__max"]
     for pool, *row in PoolSample.objects.filter(minute=newest).values_list("pool", "minute", *COLUMNS):
-        found.newest[pool] = PoolPoint(*row)
-    return found
+        trends.newest[pool] = PoolPoint(*row)
+    return trends
 
 
 def _between(first: int, last: int) -> QuerySet[PoolSample]:

@@ -21,22 +21,20 @@ def rows_of_nodes(
     sums: Iterable[NodeSums], view: InfrastructureView, scale_down_of: Callable[[NodeSums], ScaleDown]
 ) -> list[Fragment]:
     window = window_of(view)
-    for one in sums:
-        window.put(one.node.metadata.name, one if fits(one, view, scale_down_of) else None)
+    for node in sums:
+        window.put(node.name, node if fits(node, view, scale_down_of) else None)
     page = window.page(view.page, ROWS_PER_PAGE)
-    return node_rows(window, page, view, lambda one: row_fragment(one, scale_down_of(one)))
+    return node_rows(window, page, view, lambda node: row_fragment(node, scale_down_of(node)))
 
 
 def pools_of(sums: Iterable[NodeSums]) -> dict[str, PoolSums]:
     pools: dict[str, PoolSums] = {}
-    for one in sums:
-        pools.setdefault(one.pool, PoolSums()).add(one)
+    for node in sums:
+        pools.setdefault(node.pool, PoolSums()).add(node)
     return pools
 
 
 def cards_of(sums: Iterable[NodeSums], groups: Mapping[str, NodeGroup], pending: Mapping[str, int]) -> list[Fragment]:
     pools = pools_of(sums)
-    names = {**pools, **groups, **pending}
-    return in_order(
-        [pool_card(name, pools.get(name) or PoolSums(), groups.get(name), pending.get(name, 0)) for name in names]
-    )
+    names = in_order({**pools, **groups, **pending}, pools)
+    return [pool_card(name, pools.get(name) or PoolSums(), groups.get(name), pending.get(name, 0)) for name in names]

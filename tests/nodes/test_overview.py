@@ -12,7 +12,6 @@ from django.test import Client
 from dashboard.nodes import overview_records
 from dashboard.nodes.overview_records import LAUNCHES_LOOKED_AT, environments_never_started
 from dashboard.nodes.pages.infrastructure import ScaleDownAnswers
-from dashboard.nodes.viewmodels.misconfigured import NeverStarted
 from dashboard.shell.viewmodels.format import clock_time
 from grid.audit import entries as audit
 from grid.core.labels import NODE_POOL
@@ -240,7 +239,9 @@ def test_environments_of_which_no_launch_started_are_found(people: People) -> No
     ended(people, project, of["works"], started_at=MOMENT, state=State.SUCCEEDED)
     ended(people, project, of["stopped"], state=State.STOPPED)
     make_execution(people.owner, project, environment=of["running"], started_at=MOMENT)
-    assert environments_never_started() == (NeverStarted("broken", "Broken", 2, "Cause 2."),)
+    (line,) = environments_never_started()
+    assert (line.object_id, line.title) == ("broken", "Environment Broken")
+    assert line.sentence == "It has never started: 2 launches failed. The latest: Cause 2."
 
 
 def test_only_the_latest_launches_are_looked_at(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,8 +250,8 @@ def test_only_the_latest_launches_are_looked_at(people: People, monkeypatch: pyt
     project, environment = make_project(people.owner), make_environment("broken")
     for minute in range(4):
         ended(people, project, environment, minute=minute)
-    (found,) = environments_never_started()
-    assert found.failures == 2
+    (line,) = environments_never_started()
+    assert "2 launches failed" in line.sentence
 
 
 # --- Live

@@ -20,7 +20,6 @@ from dashboard.nodes.viewmodels.pool_history import (
     COLUMNS,
     POINTS,
     RANGES,
-    PoolMoments,
     PoolPoint,
     history_rows,
     moments,
@@ -103,10 +102,10 @@ def test_charts_have_title_units_and_gaps_as_null() -> None:
 
 
 def test_the_table_is_short_and_begins_with_the_newest() -> None:
-    rows = history_rows(moments([point(minute) for minute in iterate(360)], 1, until=LAST))
+    rows = history_rows([point(minute) for minute in iterate(360)])
     assert len(rows) == 24
     assert (minute_of(rows[0].at), minute_of(rows[-1].at)) == (LAST, LAST - 359)
-    assert history_rows(moments([], 1, until=LAST)) == []
+    assert history_rows([]) == []
 
 
 def test_a_sparkline_spans_its_range_and_breaks_at_gaps() -> None:
@@ -125,7 +124,7 @@ def test_prometheus_values_precede_samples() -> None:
     merged = pool_samples_with({3: {"nodes": 2}, 5: {"nodes": 1}}, own)
     assert [(one.minute, one.nodes, one.executions_running) for one in merged] == [(3, 2, 4), (4, 9, 1), (5, 1, None)]
     assert (merged[2].used_millicores, merged[2].pods_waiting) == (None, None)
-    assert history_rows(PoolMoments((5,), (merged[2],)))[0].waiting == "–"
+    assert history_rows([merged[2]])[0].waiting == "–"
 
 
 # --- As HTML ---

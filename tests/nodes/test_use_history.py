@@ -201,7 +201,7 @@ def test_slow_prometheus_delays_no_page_and_cache_is_bounded(runtime: Runtime) -
         many = UseHistory(runtime, quick)
         for number in range(KNOWN_AT_MOST + 5):
             await many.read(Subject(f"n{number}"), "1h")
-        assert len(many._known) == KNOWN_AT_MOST
+        assert len(many._known._reads) == KNOWN_AT_MOST
 
     async_to_sync(read)()
     assert len(slow.asked) == 1

@@ -53,12 +53,10 @@ class NodeList(LiveList[NodeSums]):
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row with the values that it was made from."""
+    """A row with the values that it was made from: the node's, and its pool's group and size with the rules."""
 
     sums: NodeSums
-    group: NodeGroup | None
-    group_size: int
-    rules: ScaleDownRules
+    made_from: tuple[NodeGroup | None, int, ScaleDownRules]
     fragment: Fragment
 
 
@@ -88,32 +86,27 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         """Return the autoscaler's node groups."""
         return self.runtime.groups.by_name()
 
-    def scale_down(self, one: NodeSums) -> ScaleDown:
-        pods = self.runtime.pods.by("node", one.node.metadata.name)
-        return scale_down(
-            one.node, pods, group=self.groups().get(one.pool), group_size=self._size(one.pool), rules=self.rules
-        )
+    def scale_down(self, sums: NodeSums) -> ScaleDown:
+        group, size = self.groups().get(sums.pool), self._size(sums.pool)
+        pods = self.runtime.pods.by("node", sums.name)
+        return scale_down(sums.node, pods, group=group, group_size=size, rules=self.rules)
 
-    def row(self, one: NodeSums) -> Fragment:
+    def row(self, sums: NodeSums) -> Fragment:
         """Return the node's row, made again only when one of its values has changed. What it used lately is drawn then: that alone is no
         reason."""
-        name, group, size = one.node.metadata.name, self.groups().get(one.pool), self._size(one.pool)
-        known = self._rows.get(name)
-        if (
-            known is None
-            or known.sums is not one
-            or (known.group, known.group_size, known.rules) != (group, size, self.rules)
-        ):
-            fragment = row_fragment(one, self.scale_down(one), self.runtime.usage.recent.of(name))
-            known = self._rows[name] = _Row(one, group, size, self.rules, fragment)
+        made_from = self.groups().get(sums.pool), self._size(sums.pool), self.rules
+        known = self._rows.get(sums.name)
+        if known is None or known.sums is not sums or known.made_from != made_from:
+            fragment = row_fragment(sums, self.scale_down(sums), self.runtime.usage.recent.of(sums.name))
+            known = self._rows[sums.name] = _Row(sums, made_from, fragment)
         return known.fragment
 
     def cards(self) -> list[Fragment]:
         """Return a card for each pool of `names`."""
         groups, pending = self.groups(), self.pending()
-        names = self.names()
+        names = in_order(self.names(), self.pools)
         self._cards = {name: known for name, known in self._cards.items() if name in names}
-        return in_order([self._card(name, groups.get(name), pending.get(name, 0)) for name in names])
+        return [self._card(name, groups.get(name), pending.get(name, 0)) for name in names]
 
     def pending(self) -> Mapping[str, int]:
         """Return how many pods wait for a node of each pool."""
@@ -153,17 +146,17 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         if self._usage_version == version:
             return
         for name in list(self.items):
-            one, usage = self.items.get(name), self.runtime.usage.node(name)
+            sums, usage = self.items.get(name), self.runtime.usage.node(name)
             used = None if usage is None else Amounts(usage.cpu_millicores, usage.memory_bytes)
-            if one is not None and used != one.used:
-                yield name, msgspec.structs.replace(one, used=used)
+            if sums is not None and used != sums.used:
+                yield name, msgspec.structs.replace(sums, used=used)
         self._usage_version = version
 
     def _candidates(self, asked: NodeList) -> Collection[tuple[str, NodeSums]]:
         match asked.bucket:
             case ("pool", str(pool)):
                 nodes = self.pools[pool].nodes if pool in self.pools else ()
-                return [(one.node.metadata.name, one) for one in nodes]
+                return [(sums.name, sums) for sums in nodes]
         return super()._candidates(asked)
 
     def _buckets_of(self, item: NodeSums) -> Iterable[Hashable]:
@@ -197,6 +190,6 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
 
 def _about_pool(pod: Pod | None) -> Hashable:
     """Return what a pool's card says of the pod besides its node."""
-    return (
-        None if pod is None else (awaited_pool(pod), warm_pool(pod), bool(pod.spec.node_name) and bool(warm_pool(pod)))
-    )
+    if pod is None:
+        return None
+    return awaited_pool(pod), warm_pool(pod), bool(pod.spec.node_name) and bool(warm_pool(pod))

@@ -16,7 +16,7 @@ from dashboard.nodes.overview_records import admin_facts, environments_never_sta
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
 from dashboard.nodes.pages.node_lists import NodeList, NodeLists
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
-from dashboard.nodes.viewmodels.misconfigured import AdminFacts, NeverStarted, admin_fragments
+from dashboard.nodes.viewmodels.misconfigured import AdminFacts, Misconfigured, admin_fragments
 from dashboard.nodes.viewmodels.overview import (
     DEPLOYING,
     FAILED_SHOWN,
@@ -29,7 +29,6 @@ from dashboard.nodes.viewmodels.overview import (
     failed_line,
     nodes_summary,
     pool_fragments,
-    pool_order,
     queue_reason,
     waiting,
     waiting_lines,
@@ -37,6 +36,7 @@ from dashboard.nodes.viewmodels.overview import (
     work_line,
     work_lines,
 )
+from dashboard.nodes.viewmodels.pools import in_order
 from dashboard.platformhealth.records import database_problems
 from dashboard.platformhealth.viewmodels.platform_health import (
     caches_part,
@@ -104,7 +104,7 @@ class OverviewSources:
         self._environments = PeriodicRead(partial(database.pages.run, environments_never_started), clock=runtime.clock)
 
     async def _read_admin_facts(self) -> AdminFacts:
-        unstarted: Sequence[NeverStarted] = await self._environments.value(ENVIRONMENTS_SECONDS) or ()
+        unstarted: Sequence[Misconfigured] = await self._environments.value(ENVIRONMENTS_SECONDS) or ()
         pools, limits = await known_shapes(self.runtime), await self.runtime.limits()
         return await database.pages.run(admin_facts, pools, unstarted, limits)
 
@@ -241,12 +241,11 @@ def _waiting(lists: ExecutionLists, queued: ExecutionList, deploying: ExecutionL
 def _pools(lists: NodeLists, nodes: NodeList) -> list[Fragment]:
     is_whole = lists.progress_of(nodes) is None
     groups, pending = lists.groups(), lists.pending()
-    found = [nodes_summary(lists.pools.values(), is_whole=is_whole)]
-    for name in sorted(lists.names(), key=lambda name: pool_order(name, lists.pools.get(name))):
-        found += pool_fragments(
-            name, lists.pools.get(name), groups.get(name), pending.get(name, 0), lists.cells.of(name)
-        )
-    return found
+    fragments = [nodes_summary(lists.pools.values(), is_whole=is_whole)]
+    for name in in_order(lists.names(), lists.pools):
+        pool, cells = lists.pools.get(name), lists.cells.of(name)
+        fragments += pool_fragments(name, pool, groups.get(name), pending.get(name, 0), cells)
+    return fragments
 
 
 OVERVIEW = OverviewPage()

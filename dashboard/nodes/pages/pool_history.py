@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Generic, TypeVar
 
 from django.conf import settings
 
@@ -28,6 +29,8 @@ from grid.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
+K = TypeVar("K")
+V = TypeVar("V")
 TRENDS_SECONDS = 30.0  # the age of sparklines, which are read once for everybody
 KNOWN_SECONDS = 60.0  # the age of what Prometheus said, which is asked once for everybody
 KNOWN_AT_MOST = 100  # pools and ranges of which that is remembered
@@ -45,14 +48,37 @@ class ReadMoments:
     is_from_prometheus: bool
 
 
+class KeptReads(Generic[K, V]):
+    """The latest readings, at most `at_most`, each shared by everybody; the one that is unused for longest goes."""
+
+    def __init__(self, runtime: Runtime, at_most: int) -> None:
+        self._runtime = runtime
+        self._at_most = at_most
+        self._reads: OrderedDict[K, PeriodicRead[V]] = OrderedDict()
+
+    async def value(self, key: K, read: Callable[[], Awaitable[V]], seconds: float) -> V | None:
+        """Return what was read, `seconds` old at most; None while the first reading takes long."""
+        reading = self._reads.setdefault(key, PeriodicRead(read, clock=self._runtime.clock))
+        self._reads.move_to_end(key)
+        if len(self._reads) > self._at_most:
+            self._reads.popitem(last=False)
+        return await reading.value(seconds)
+
+
+def stretches(range: str, until: int) -> tuple[int, int, int]:
+    """Return the first and the last moment that Prometheus is asked about, and the step, in minutes."""
+    width = width_of(RANGES[range])
+    return (until - RANGES[range]) // width * width, until // width * width, width
+
+
 class PoolHistory:
     """Reads for the pages over one runtime. `prometheus` is None where there is none."""
 
     def __init__(self, runtime: Runtime, prometheus: PrometheusHistory | None) -> None:
         self.runtime = runtime
         self._prometheus = prometheus
+        self._known = KeptReads[tuple[str, str], Known](runtime, KNOWN_AT_MOST)
         self._trends = {name: PeriodicRead(partial(self._read_trends, name), clock=runtime.clock) for name in RANGES}
-        self._known: OrderedDict[tuple[str, str], PeriodicRead[Known]] = OrderedDict()
 
     @property
     def minute(self) -> int:
@@ -73,29 +99,18 @@ class PoolHistory:
         until, minutes = self.minute, RANGES[range]
         width = width_of(minutes)
         reading = database.pages.run(read_points, pool or ALL_POOLS, until - minutes, until)
-        samples, known = await asyncio.gather(asyncio.wait_for(reading, seconds), self._asked(pool, range))
-        found = moments(samples, width, until=until)
+        asking = self._known.value((pool, range), partial(self._ask, pool, range), KNOWN_SECONDS)
+        samples, known = await asyncio.gather(asyncio.wait_for(reading, seconds), asking)
+        sampled = moments(samples, width, until=until)
         if not known:
-            return ReadMoments(found, False)
-        return ReadMoments(moments(pool_samples_with(known, found), width, until=until), True)
-
-    async def _asked(self, pool: str, range: str) -> Known:
-        """Return what Prometheus knows; nothing without one, or while its first answer takes long."""
-        if self._prometheus is None:
-            return {}
-        key = pool, range
-        asking = self._known.setdefault(key, PeriodicRead(partial(self._ask, *key), clock=self.runtime.clock))
-        self._known.move_to_end(key)
-        if len(self._known) > KNOWN_AT_MOST:
-            self._known.popitem(last=False)
-        return await asking.value(KNOWN_SECONDS) or {}
+            return ReadMoments(sampled, False)
+        return ReadMoments(moments(pool_samples_with(known, sampled), width, until=until), True)
 
     async def _ask(self, pool: str, range: str) -> Known:
-        assert self._prometheus is not None
-        until, minutes = self.minute, RANGES[range]
-        width = width_of(minutes)
-        first, last = (minute // width * width for minute in (until - minutes, until))
-        ask = partial(self._prometheus.read, pool or None, first, last, width)
+        """Return what Prometheus knows; nothing without one, or when it does not answer."""
+        if self._prometheus is None:
+            return {}
+        ask = partial(self._prometheus.read, pool or None, *stretches(range, self.minute))
         try:
             known = await asyncio.get_running_loop().run_in_executor(_ASKING, ask)
         except GridError as error:
@@ -120,10 +135,11 @@ _histories: list[PoolHistory] = []
 def history_in(runtime: Runtime) -> PoolHistory:
     """Return the history that all pages over the runtime share."""
     if not _histories or _histories[0].runtime is not runtime:
-        _histories[:] = [PoolHistory(runtime, _prometheus())]
+        _histories[:] = [PoolHistory(runtime, prometheus())]
     return _histories[0]
 
 
-def _prometheus() -> PrometheusHistory | None:
+def prometheus() -> PrometheusHistory | None:
+    """Return the one that the settings name; None where there is none."""
     url = settings.PROMETHEUS_URL
     return PrometheusHistory(url, pool_label=settings.NODE_POOL_LABEL) if url else None

@@ -2,31 +2,26 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from django.conf import settings
 
 from dashboard.nodes.node_task_records import failed_on
-from dashboard.nodes.viewmodels.pool_history import RANGES, width_of
+from dashboard.nodes.pages.pool_history import KeptReads, prometheus, stretches
+from dashboard.nodes.viewmodels.pool_history import RANGES
 from dashboard.nodes.viewmodels.use_history import SILENT, UNCONNECTED, UNKNOWN, Known
-from dashboard.shell.pages.periodic import PeriodicRead
 from dashboard.usage.viewmodels.failure_moments import FailedExecution
 from grid.core.errors import GridError
 from grid.database import threads as database
 from grid.metrics.expressions import in_columns, metric_label, node_columns, pods_columns, pool_use_columns
-from grid.metrics.history import PrometheusHistory
 from grid.runtime import Runtime
 
 logger = logging.getLogger(__name__)
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 KNOWN_SECONDS = 30.0  # the age of an answer, which is asked once for everybody who may see it
 KNOWN_AT_MOST = 60  # subjects and ranges of which it is remembered, some 0.4 MB each
@@ -71,8 +66,8 @@ class UseHistory:
     def __init__(self, runtime: Runtime, prometheus: UseSource | None) -> None:
         self.runtime = runtime
         self._prometheus = prometheus
-        self._known: OrderedDict[tuple[Subject, str], PeriodicRead[ReadUse]] = OrderedDict()
-        self._failed: OrderedDict[tuple[str, str], PeriodicRead[Sequence[FailedExecution]]] = OrderedDict()
+        self._known = KeptReads[tuple[Subject, str], ReadUse](runtime, KNOWN_AT_MOST)
+        self._failed = KeptReads[tuple[str, str], Sequence[FailedExecution]](runtime, KNOWN_AT_MOST)
 
     def until(self, subject: Subject) -> int:
         """Return the minute where the charts end: the present one, or when the subject ended."""
@@ -82,37 +77,22 @@ class UseHistory:
         """Return what is known; nothing while the first answer takes long. Whoever calls has checked who may see it."""
         if self._prometheus is None:
             return ReadUse(None, UNCONNECTED)
-        asking = self._kept(self._known, (subject, range), partial(self._ask, subject, range))
-        return await asking.value(KNOWN_SECONDS) or ReadUse({}, SILENT)
+        ask = partial(self._ask, self._prometheus, subject, range)
+        return await self._known.value((subject, range), ask, KNOWN_SECONDS) or ReadUse({}, SILENT)
 
     async def failed_on(self, node: str, range: str) -> Sequence[FailedExecution]:
         """Return the executions that failed on the node in this time, for its charts; none without charts, or while the database takes
         long: the pods and events of the caches are marked all the same."""
         if self._prometheus is None:
             return ()
-        reading = self._kept(self._failed, (node, range), partial(self._read_failed, node, range))
-        return await reading.value(KNOWN_SECONDS) or ()
+        return await self._failed.value((node, range), partial(self._read_failed, node, range), KNOWN_SECONDS) or ()
 
     async def _read_failed(self, node: str, range: str) -> Sequence[FailedExecution]:
         since = self.runtime.clock() - timedelta(minutes=RANGES[range])
         return await database.pages.run(failed_on, node, since)
 
-    def _kept(
-        self, reads: OrderedDict[K, PeriodicRead[V]], key: K, read: Callable[[], Awaitable[V]]
-    ) -> PeriodicRead[V]:
-        """Return the reading of this key, one for everybody; of too many the one that is unused for longest goes."""
-        found = reads.setdefault(key, PeriodicRead(read, clock=self.runtime.clock))
-        reads.move_to_end(key)
-        if len(reads) > KNOWN_AT_MOST:
-            reads.popitem(last=False)
-        return found
-
-    async def _ask(self, subject: Subject, range: str) -> ReadUse:
-        assert self._prometheus is not None
-        until, minutes = self.until(subject), RANGES[range]
-        width = width_of(minutes)
-        first, last = (minute // width * width for minute in (until - minutes, until))
-        ask = partial(self._prometheus.ask, subject.query, first, last, width)
+    async def _ask(self, source: UseSource, subject: Subject, range: str) -> ReadUse:
+        ask = partial(source.ask, subject.query, *stretches(range, self.until(subject)))
         try:
             known = await asyncio.get_running_loop().run_in_executor(_ASKING, ask)
         except GridError as error:
@@ -127,7 +107,5 @@ _histories: list[UseHistory] = []
 def use_in(runtime: Runtime) -> UseHistory:
     """Return the history that all pages over the runtime share."""
     if not _histories or _histories[0].runtime is not runtime:
-        url = settings.PROMETHEUS_URL
-        prometheus = PrometheusHistory(url, pool_label=settings.NODE_POOL_LABEL) if url else None
-        _histories[:] = [UseHistory(runtime, prometheus)]
+        _histories[:] = [UseHistory(runtime, prometheus())]
     return _histories[0]

@@ -41,16 +41,21 @@ def activity(events: Sequence[Event]) -> list[Fragment]:
     if not causes:
         empty = EmptyState(_("Nothing yet."), _("Scale-ups and removals of nodes appear here as they happen."))
         return [Fragment("activity-none", "shell/fragments/empty_item.html", empty, region=REGION)]
-    shown = list(causes.items())[:LINES_SHOWN]
     return [
-        Fragment(_id(*cause), "nodes/fragments/activity_item.html", _line(same), region=REGION) for cause, same in shown
+        Fragment(
+            element_id("cause", reason, f"{crc32(f'{message} {kind}'.encode()):08x}"),
+            "nodes/fragments/activity_item.html",
+            _line(events),
+            region=REGION,
+        )
+        for (reason, message, kind), events in list(causes.items())[:LINES_SHOWN]
     ]
 
 
 def _line(events: Sequence[Event]) -> ActivityLine:
     latest = events[0]
-    about = [(one.involved_object.kind, one.involved_object.namespace, one.involved_object.name) for one in events]
-    objects = tuple(dict.fromkeys(about))
+    involved = (event.involved_object for event in events)
+    objects = tuple(dict.fromkeys((about.kind, about.namespace, about.name) for about in involved))
     word = latest.involved_object.kind.lower() or "object"
     return ActivityLine(
         at=latest.last_seen,
@@ -61,7 +66,3 @@ def _line(events: Sequence[Event]) -> ActivityLine:
         objects=objects[:NAMED],
         count=plural(len(objects), word, f"{word}s") if len(objects) > 1 else "",
     )
-
-
-def _id(reason: str, message: str, kind: str) -> str:
-    return element_id("cause", reason, f"{crc32(f'{message} {kind}'.encode()):08x}")

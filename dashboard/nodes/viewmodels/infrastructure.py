@@ -6,11 +6,11 @@ autoscaler does in `activity`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from dashboard.nodes.viewmodels.nodes import NodeSums, Share, created_at, instance_type, shares
+from dashboard.nodes.viewmodels.nodes import NodeSums, Share, shares
 from dashboard.nodes.viewmodels.pool_history import DEFAULT_RANGE, range_of
 from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.listing import EmptyState, FilterChip, Paging, Progress, none_so_far, unfinished
@@ -20,20 +20,17 @@ from dashboard.shell.viewmodels.states import StatusLine
 from dashboard.shell.viewmodels.window import OrderedWindow, Page
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-from grid.diagnosis.requests import Amounts
 from grid.metrics.usage import UsageSample
 from grid.nodes.scaledown import ScaleDown
 
 ROWS_PER_PAGE = 50
 PAGING = "nodes-paging"
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 STATES = {
     "": _("Any state"),
     "ready": _("Ready"),
     "trouble": _("Not ready or in trouble"),
     "removable": _("Can be removed"),
 }
-SORTS = ("pool", "name", "type", "state", "created", "pods", "cpu", "memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +48,14 @@ class InfrastructureView:
     @classmethod
     def parse(cls, query: Mapping[str, Any]) -> "InfrastructureView":
         """Parse the query; an invalid value means the default."""
-        sort = str(query.get("sort", ""))
-        page = str(query.get("page", ""))
-        state = str(query.get("state", ""))
+        sort, page = str(query.get("sort", "")), str(query.get("page", ""))
+        state, is_sort = str(query.get("state", "")), sort.removeprefix("-") in _SORT_KEYS
         return cls(
             pool=str(query.get("pool", "")).replace("\0", "")[:63],
             text=str(query.get("text", "")).replace("\0", "")[:100].strip(),
             state=state if state in STATES else "",
-            sort=sort.removeprefix("-") if sort.removeprefix("-") in SORTS else "pool",
-            descending=sort.startswith("-") and sort.removeprefix("-") in SORTS,
+            sort=sort.removeprefix("-") if is_sort else "pool",
+            descending=sort.startswith("-") and is_sort,
             page=max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 6 else 1,
             range=range_of(str(query.get("range", ""))),
         )
@@ -115,7 +111,7 @@ class NodeRow(ViewModel, frozen=True, gc=False):
 def window_of(view: InfrastructureView) -> OrderedWindow[NodeSums]:
     """Return an empty list in the view's order; equal nodes are ordered by name."""
     column = _SORT_KEYS[view.sort]
-    return OrderedWindow(sort_key=lambda one: (column(one), one.node.metadata.name), is_reversed=view.descending)
+    return OrderedWindow(sort_key=lambda sums: (column(sums), sums.name), is_reversed=view.descending)
 
 
 def node_rows(
@@ -127,7 +123,7 @@ def node_rows(
 ) -> list[Fragment]:
     """Return the page's rows for the region "nodes", and the paging line. `row_of` puts a node into words. With `progress`, the list is not
     whole yet."""
-    rows = [row_of(one) for one in page.items]
+    rows = [row_of(sums) for sums in page.items]
     if progress is not None:
         line = unfinished(PAGING, "node", progress, found=len(window), reload=view.query())
         return [*(rows or [none_so_far("nodes-none", "nodes")]), line]
@@ -143,23 +139,23 @@ def node_rows(
     return [*rows, Fragment(PAGING, "shell/fragments/paging.html", paging)]
 
 
-def node_row(one: NodeSums, scale_down: ScaleDown, recent: Sequence[UsageSample] = ()) -> NodeRow:
+def node_row(sums: NodeSums, scale_down: ScaleDown, recent: Sequence[UsageSample] = ()) -> NodeRow:
     return NodeRow(
-        name=one.node.metadata.name,
-        pool=one.pool,
-        is_platform=one.is_platform,
-        instance_type=instance_type(one.node),
-        status=one.status,
-        created_at=created_at(one.node),
-        pod_count=one.pod_count,
-        shares=shares(one.requested, one.allocatable, one.used, recent),
-        has_metrics=one.used is not None,
+        name=sums.name,
+        pool=sums.pool,
+        is_platform=sums.is_platform,
+        instance_type=sums.instance_type,
+        status=sums.status,
+        created_at=sums.node.metadata.creation_timestamp,
+        pod_count=sums.pod_count,
+        shares=shares(sums.requested, sums.allocatable, sums.used, recent),
+        has_metrics=sums.used is not None,
         scale_down=scale_down,
     )
 
 
-def row_fragment(one: NodeSums, scale_down: ScaleDown, recent: Sequence[UsageSample] = ()) -> Fragment:
-    row = node_row(one, scale_down, recent)
+def row_fragment(sums: NodeSums, scale_down: ScaleDown, recent: Sequence[UsageSample] = ()) -> Fragment:
+    row = node_row(sums, scale_down, recent)
     return Fragment(element_id("node", row.name), "nodes/fragments/node_row.html", row, region="nodes")
 
 
@@ -171,33 +167,29 @@ def _no_rows(view: InfrastructureView) -> Fragment:
     return Fragment("nodes-none", "shell/fragments/empty_row.html", empty, region="nodes")
 
 
-def fits(one: NodeSums, view: InfrastructureView, scale_down_of: Callable[[NodeSums], ScaleDown]) -> bool:
-    if view.pool and one.pool != view.pool:
+def fits(sums: NodeSums, view: InfrastructureView, scale_down_of: Callable[[NodeSums], ScaleDown]) -> bool:
+    if view.pool and sums.pool != view.pool:
         return False
-    if view.text and view.text.lower() not in f"{one.node.metadata.name} {one.pool} {instance_type(one.node)}".lower():
+    if view.text and view.text.lower() not in f"{sums.name} {sums.pool} {sums.instance_type}".lower():
         return False
     if view.state == "ready":
-        return one.status.severity in ("ok", "neutral")
+        return sums.status.severity in ("ok", "neutral")
     if view.state == "trouble":
-        return one.status.severity in ("wait", "problem")
+        return sums.status.severity in ("wait", "problem")
     if view.state == "removable":
-        return scale_down_of(one).verdict in ("removing", "marked", "unneeded")
+        return scale_down_of(sums).verdict in ("removing", "marked", "unneeded")
     return True
 
 
-def _requested_share(one: NodeSums, of: Callable[[Amounts], int]) -> float:
-    return of(one.requested) / (of(one.allocatable) or 1)
-
-
 _SORT_KEYS: dict[str, Callable[[NodeSums], Any]] = {
-    "pool": lambda one: (one.is_platform, not one.pool, one.pool),
-    "name": lambda one: one.node.metadata.name,
-    "type": lambda one: instance_type(one.node),
-    "state": lambda one: (["problem", "wait", "neutral", "ok"].index(one.status.severity), one.status.word),
-    "created": lambda one: created_at(one.node) or _LONG_AGO,
-    "pods": lambda one: one.pod_count,
-    "cpu": lambda one: _requested_share(one, lambda each: each.cpu),
-    "memory": lambda one: _requested_share(one, lambda each: each.memory),
+    "pool": lambda sums: (sums.is_platform, not sums.pool, sums.pool),
+    "name": lambda sums: sums.name,
+    "type": lambda sums: sums.instance_type,
+    "state": lambda sums: (["problem", "wait", "neutral", "ok"].index(sums.status.severity), sums.status.word),
+    "created": lambda sums: sums.by_age,
+    "pods": lambda sums: sums.pod_count,
+    "cpu": lambda sums: sums.requested.cpu / (sums.allocatable.cpu or 1),
+    "memory": lambda sums: sums.requested.memory / (sums.allocatable.memory or 1),
 }
 
 

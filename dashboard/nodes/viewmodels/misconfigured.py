@@ -50,16 +50,6 @@ class ChangeLine(ViewModel, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class NeverStarted:
-    """An environment of whose launches, as far as they were looked at, none started. `message` is the latest cause."""
-
-    id: str
-    name: str
-    failures: int
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class AdminFacts:
     misconfigured: tuple[Misconfigured, ...] = ()
     changes: tuple[ChangeLine, ...] = ()
@@ -85,21 +75,15 @@ def refused_by_namespace(broken: Iterable[Phantom], names: Mapping[str, str]) ->
     ]
 
 
-def never_started(environments: Iterable[NeverStarted]) -> list[Misconfigured]:
-    return [
-        Misconfigured(
-            "environment",
-            one.id,
-            _("Environment {name}", name=one.name),
-            _(
-                "It has never started: {launches} failed. The latest: {message}",
-                launches=plural(one.failures, "launch", "launches"),
-                message=one.message,
-            ),
-            _("Check its image and its command."),
-        )
-        for one in environments
-    ]
+def never_started(id: str, name: str, failures: int, message: str) -> Misconfigured:
+    """Return an environment of whose launches, as far as they were looked at, none started; `message` is the latest cause."""
+    sentence = _(
+        "It has never started: {launches} failed. The latest: {message}",
+        launches=plural(failures, "launch", "launches"),
+        message=message,
+    )
+    title = _("Environment {name}", name=name)
+    return Misconfigured("environment", id, title, sentence, _("Check its image and its command."))
 
 
 def change_line(entry: AuditEntry, object_type: str) -> ChangeLine:

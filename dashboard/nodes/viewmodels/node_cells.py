@@ -6,15 +6,14 @@ node that comes or goes changes one of them.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import lru_cache
 from itertools import count
 from typing import Literal
 
-from dashboard.nodes.viewmodels.nodes import NodeSums, created_at
+from dashboard.nodes.viewmodels.nodes import NodeSums
 from dashboard.shell.viewmodels.element_ids import element_id
-from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from grid.core.labels import TO_BE_DELETED_TAINT
 from grid.core.quantity import format_bytes, format_cores
@@ -26,10 +25,14 @@ REGION = "pool-map"
 CELLS_PER_CHUNK = 25  # after which it is split into two: a change of one cell sends so many at most
 STEPS = (_("up to 20 %"), _("20 to 40 %"), _("40 to 60 %"), _("60 to 80 %"), _("over 80 %"))
 _STEP_PERCENT = 20
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
-
 CellState = Literal["", "closed", "leaving", "unready", "problem"]
 _Position = tuple[datetime, str]
+_STATES: Mapping[CellState, str] = {
+    "problem": _("in trouble"),
+    "unready": _("not ready"),
+    "closed": _("cordoned"),
+    "leaving": _("being removed"),
+}
 
 
 class NodeCell(ViewModel, frozen=True, gc=False):
@@ -45,37 +48,29 @@ class NodeChunk(ViewModel, frozen=True, gc=False):
     cells: tuple[NodeCell, ...]
 
 
-def cell_of(one: NodeSums) -> NodeCell:
-    requested, allocatable = one.requested, one.allocatable
-    share = max(
-        percent(requested.cpu, allocatable.cpu),
-        percent(requested.memory, allocatable.memory),
-        percent(requested.gpus, allocatable.gpus),
-    )
-    step, state = max(0, min(len(STEPS) - 1, (share - 1) // _STEP_PERCENT)), state_of(one)
-    words = (
-        _("being removed") if state == "leaving" else _("cordoned") if state == "closed" else one.status.word.lower()
-    )
+def cell_of(sums: NodeSums) -> NodeCell:
+    step, state = max(0, min(len(STEPS) - 1, (sums.requested_percent - 1) // _STEP_PERCENT)), state_of(sums)
     title = _(
         "{node}: {state}; {size}; {share} requested",
-        node=one.node.metadata.name,
-        state=words,
-        size=_size(allocatable),
+        node=sums.name,
+        state=_STATES[state] if state in ("leaving", "closed") else sums.status.word.lower(),
+        size=_size(sums.allocatable),
         share=STEPS[step],
     )
-    return NodeCell(one.node.metadata.name, step, state, title)
+    return NodeCell(sums.name, step, state, title)
 
 
-def state_of(one: NodeSums) -> CellState:
-    if one.status.severity == "problem":
+def state_of(sums: NodeSums) -> CellState:
+    node = sums.node
+    if sums.status.severity == "problem":
         return "problem"
-    if one.node.metadata.deletion_timestamp is not None:
+    if node.metadata.deletion_timestamp is not None or any(
+        taint.key == TO_BE_DELETED_TAINT for taint in node.spec.taints
+    ):
         return "leaving"
-    if any(taint.key == TO_BE_DELETED_TAINT for taint in one.node.spec.taints):
-        return "leaving"
-    if one.status.severity == "wait":
+    if sums.status.severity == "wait":
         return "unready"
-    return "closed" if one.node.spec.unschedulable else ""
+    return "closed" if node.spec.unschedulable else ""
 
 
 @lru_cache(maxsize=1000)
@@ -97,9 +92,9 @@ class CellMap:
     def __len__(self) -> int:
         return len(self._cells)
 
-    def put(self, one: NodeSums) -> None:
+    def put(self, sums: NodeSums) -> None:
         """Add the node, or show it as it is now."""
-        cell = cell_of(one)
+        cell = cell_of(sums)
         old = self._cells.get(cell.name)
         if old == cell:
             return
@@ -107,7 +102,7 @@ class CellMap:
             self.states[old.state] -= 1
         self.states[cell.state] += 1
         self._cells[cell.name] = cell
-        position = _position(one)
+        position = sums.by_age
         chunk = self._chunk_of(position)
         chunk.fragment = None
         if old is None:
@@ -115,9 +110,9 @@ class CellMap:
             if len(chunk.positions) > CELLS_PER_CHUNK:
                 self._split(chunk)
 
-    def take_away(self, one: NodeSums) -> None:
-        position = _position(one)
-        self.states[self._cells.pop(position[1]).state] -= 1
+    def take_away(self, sums: NodeSums) -> None:
+        position = sums.by_age
+        self.states[self._cells.pop(sums.name).state] -= 1
         chunk = self._chunk_of(position)
         chunk.fragment = None
         chunk.positions.remove(position)
@@ -159,10 +154,6 @@ class _Chunk:
         self.fragment: Fragment | None = None
 
 
-def _position(one: NodeSums) -> _Position:
-    return created_at(one.node) or _LONG_AGO, one.node.metadata.name
-
-
 class CellMaps:
     """The cells of all pools, kept as the nodes change."""
 
@@ -171,7 +162,7 @@ class CellMaps:
 
     def replace(self, old: NodeSums | None, new: NodeSums | None) -> None:
         """Show a node that was `old` as `new`; None for a node that was not there, or is not any more."""
-        if old is not None and (new is None or (old.pool, _position(old)) != (new.pool, _position(new))):
+        if old is not None and (new is None or (old.pool, old.by_age) != (new.pool, new.by_age)):
             self._maps[old.pool].take_away(old)
             if not len(self._maps[old.pool]):
                 del self._maps[old.pool]
@@ -189,10 +180,4 @@ def density(nodes: int) -> str:
 
 def states_words(states: Counter[CellState]) -> Iterable[str]:
     """Yield what is to be said of nodes that do not just take pods."""
-    words = {
-        "problem": _("in trouble"),
-        "unready": _("not ready"),
-        "closed": _("cordoned"),
-        "leaving": _("being removed"),
-    }
-    return (f"{states[state]:,} {word}" for state, word in words.items() if states[state])  # type: ignore[index]
+    return (f"{states[state]:,} {word}" for state, word in _STATES.items() if states[state])

@@ -74,10 +74,10 @@ def node_work(
 def moment(text: str) -> datetime | None:
     """Return the time that an annotation holds; None when anybody has written something else there."""
     try:
-        found = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else None
+    return at if at.tzinfo is not None else None
 
 
 def cordon_sentences(cordon: Cordon | None, pods: int, *, is_draining: bool = False) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """Puts a node into words and numbers: its kind, its status, its requested and used resources."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
@@ -18,7 +18,9 @@ from grid.diagnosis.resources import PODS, ResourceAmounts
 from grid.kube.objects import Node
 from grid.metrics.usage import Usage, UsageSample
 
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MEBIBYTE = 2**20
+ShareKey = Literal["cpu", "memory", "gpus"]
 _PRESSURES = {
     "MemoryPressure": _("low on memory"),
     "DiskPressure": _("low on disk"),
@@ -38,7 +40,7 @@ class Share(ViewModel, frozen=True, gc=False):
     used: str = ""
     used_percent: int = 0
     line: Sparkline | None = None
-    key: Literal["cpu", "memory", "gpus"] = "memory"
+    key: ShareKey = "memory"
 
 
 class NodeSums(msgspec.Struct, frozen=True, gc=False):
@@ -52,6 +54,29 @@ class NodeSums(msgspec.Struct, frozen=True, gc=False):
     requested: Amounts
     allocatable: Amounts
     used: Amounts | None
+
+    @property
+    def name(self) -> str:
+        return self.node.metadata.name
+
+    @property
+    def by_age(self) -> tuple[datetime, str]:
+        """What puts nodes in the order of their age."""
+        return self.node.metadata.creation_timestamp or _LONG_AGO, self.name
+
+    @property
+    def instance_type(self) -> str:
+        return self.node.metadata.labels.get(INSTANCE_TYPE, "")
+
+    @property
+    def requested_percent(self) -> int:
+        """The largest of the requested shares."""
+        requested, allocatable = self.requested, self.allocatable
+        return max(
+            percent(requested.cpu, allocatable.cpu),
+            percent(requested.memory, allocatable.memory),
+            percent(requested.gpus, allocatable.gpus),
+        )
 
 
 def node_sums(node: Node, requested: ResourceAmounts, usage: Usage | None, *, pool_label: str = NODE_POOL) -> NodeSums:
@@ -88,45 +113,25 @@ def node_status(node: Node) -> StatusLine:
     return StatusLine("ok", _("Ready"))
 
 
-def instance_type(node: Node) -> str:
-    return node.metadata.labels.get(INSTANCE_TYPE, "")
-
-
-def created_at(node: Node) -> datetime | None:
-    return node.metadata.creation_timestamp
-
-
 def shares(
     requested: Amounts, allocatable: Amounts, used: Amounts | None, recent: Sequence[UsageSample] = ()
 ) -> tuple[Share, ...]:
     """Return the shares of CPU and memory, and of GPUs where there are some. `recent` is drawn while the usage is known."""
-    cpu = memory = None
-    if used is not None:
-        cpu = usage_line(_("CPU"), [(one.minute, one.cpu_millicores) for one in recent], allocatable.cpu, used.cpu)
-        mebibytes = [(one.minute, one.memory_mebibytes) for one in recent]
-        memory = usage_line(_("Memory"), mebibytes, allocatable.memory // _MEBIBYTE, used.memory // _MEBIBYTE)
-    found = [
-        Share(
-            _("CPU"),
-            format_cores(requested.cpu),
-            format_cores(allocatable.cpu),
-            percent(requested.cpu, allocatable.cpu),
-            "" if used is None else format_cores(used.cpu),
-            0 if used is None else percent(used.cpu, allocatable.cpu),
-            cpu,
-            key="cpu",
-        ),
-        Share(
-            _("Memory"),
-            format_bytes(requested.memory),
-            format_bytes(allocatable.memory),
-            percent(requested.memory, allocatable.memory),
-            "" if used is None else format_bytes(used.memory),
-            0 if used is None else percent(used.memory, allocatable.memory),
-            memory,
-        ),
-    ]
-    if allocatable.gpus or requested.gpus:
-        gpus = percent(requested.gpus, allocatable.gpus)
-        found.append(Share(_("GPUs"), str(requested.gpus), str(allocatable.gpus), gpus, key="gpus"))
-    return tuple(found)
+
+    def share(name: str, key: ShareKey, words: Callable[[int], str], unit: int = 1, column: str = "") -> Share:
+        """`column` of the samples, counted in `unit`, is what was used; "" for what is not measured."""
+        asked, whole = getattr(requested, key), getattr(allocatable, key)
+        requests = Share(name, words(asked), words(whole), percent(asked, whole), key=key)
+        if used is None or not column:
+            return requests
+        taken = getattr(used, key)
+        line = usage_line(
+            name, [(sample.minute, getattr(sample, column)) for sample in recent], whole // unit, taken // unit
+        )
+        return msgspec.structs.replace(requests, used=words(taken), used_percent=percent(taken, whole), line=line)
+
+    measured = (
+        share(_("CPU"), "cpu", format_cores, column="cpu_millicores"),
+        share(_("Memory"), "memory", format_bytes, _MEBIBYTE, "memory_mebibytes"),
+    )
+    return (*measured, share(_("GPUs"), "gpus", str)) if allocatable.gpus or requested.gpus else measured

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Literal
 
-from dashboard.executions.viewmodels.execution_entry import Entry
 from dashboard.executions.viewmodels.execution_groups import Group
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.nodes.viewmodels.node_cells import REGION, CellMap, density, states_words
@@ -106,14 +105,10 @@ def work_line(group: Group, status: StatusLine) -> WorkLine:
         pod_namespace=pod.namespace if pod else "",
         pod_name=pod.name if pod else "",
         name=head.name or head.execution_id,
-        about=", ".join(filter(None, (_kind(head), head.user, head.project))) + more,
+        about=", ".join(filter(None, (head.part or kind_name(head.kind), head.user, head.project))) + more,
         status=status,
         since=first.since,
     )
-
-
-def _kind(head: Entry) -> str:
-    return head.part or kind_name(head.kind)
 
 
 def failed_line(row: ExecutionRow) -> WorkLine:
@@ -153,14 +148,14 @@ def waiting(
     expected: str = "",
 ) -> WaitingPlace:
     """Return what waits in one place. `reasons` are those of the executions that wait longest, one for each."""
-    found = Counter(reasons).most_common(REASONS_SHOWN)
-    words = tuple(f"{times:,} × {reason}" if len(found) > 1 else reason for reason, times in found if reason)
+    counts = Counter(reasons).most_common(REASONS_SHOWN)
+    words = tuple(f"{times:,} × {reason}" if len(counts) > 1 else reason for reason, times in counts if reason)
     return WaitingPlace(title, plural(count, "execution", "executions"), view.query(), oldest, words, expected)
 
 
 def waiting_lines(lines: Iterable[WaitingPlace]) -> list[Fragment]:
     template = "nodes/fragments/overview_waiting.html"
-    return [Fragment(element_id("waiting", one.title), template, one, region="waiting") for one in lines]
+    return [Fragment(element_id("waiting", line.title), template, line, region="waiting") for line in lines]
 
 
 # --- Nodes and the autoscaler ---
@@ -198,7 +193,7 @@ def pool_fragments(
     coming = max(0, group.target - count) if group is not None else 0
     head = PoolHead(
         name=name,
-        is_platform=pool is not None and pool.platform == count,
+        is_platform=pool is not None and pool.is_platform,
         sentence=_pool_sentence(pool, cells) if pool is not None else _("No node now."),
         autoscaler=_autoscaler_sentence(group, coming),
         is_growing=coming > 0,
@@ -210,11 +205,6 @@ def pool_fragments(
         Fragment(element_id("head", name), "nodes/fragments/overview_pool.html", head, region=REGION),
         *cells.fragments(),
     ]
-
-
-def pool_order(name: str, pool: PoolSums | None) -> tuple[bool, bool, str]:
-    """Sort pools for executions first, by name, then platform pools, then the nodes without a pool."""
-    return not name, pool is not None and pool.platform == len(pool), name
 
 
 def _pool_sentence(pool: PoolSums, cells: CellMap) -> str:

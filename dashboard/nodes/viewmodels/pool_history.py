@@ -6,12 +6,14 @@ A chart has at most 500 moments, so over a day each stands for three minutes, wi
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from dashboard.shell.viewmodels.charts import DASHES, DOTS, SOLID, ChartLine, ChartScale, chart_values
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _
+
+T = TypeVar("T")
 
 RANGES: Mapping[str, int] = {"1h": 60, "6h": 6 * 60, "24h": 24 * 60}  # in minutes
 RANGE_WORDS = {"1h": _("the last hour"), "6h": _("the last 6 hours"), "24h": _("the last day")}
@@ -48,7 +50,7 @@ class PoolPoint:
         return datetime.fromtimestamp(self.minute * 60, UTC)
 
 
-COLUMNS = tuple(one.name for one in fields(PoolPoint))[1:]
+COLUMNS = tuple(field.name for field in fields(PoolPoint))[1:]
 _MAY_BE_UNKNOWN = (
     *("used_millicores", "used_mebibytes", "pods_waiting"),
     *("executions_running", "executions_waiting"),
@@ -64,7 +66,7 @@ class PoolMoments:
 
     @property
     def known(self) -> list[PoolPoint]:
-        return [one for one in self.points if one is not None]
+        return [point for point in self.points if point is not None]
 
 
 def width_of(minutes: int, most: int = POINTS) -> int:
@@ -76,8 +78,8 @@ def moments(samples: Iterable[PoolPoint], width: int, *, until: int) -> PoolMome
     """Return the highest values of each stretch of `width` minutes, with a None in each gap and after the last sample when that is old.
     Stretches begin at multiples of the width, so that they stay the same when the chart is read again."""
     stretches: dict[int, list[PoolPoint]] = {}
-    for one in samples:
-        stretches.setdefault(one.minute // width * width, []).append(one)
+    for sample in samples:
+        stretches.setdefault(sample.minute // width * width, []).append(sample)
     minutes: list[int] = []
     points: list[PoolPoint | None] = []
     for minute in [*sorted(stretches), until // width * width]:
@@ -93,25 +95,20 @@ def moments(samples: Iterable[PoolPoint], width: int, *, until: int) -> PoolMome
 def pool_samples_with(known: Mapping[int, Mapping[str, int]], sampled: PoolMoments) -> list[PoolPoint]:
     """Return a point for each minute of either, with what Prometheus knows (columns by minute) in place of what was sampled. What neither
     knows of resources is 0."""
-    own = {one.minute: one for one in sampled.known}
-    return [replace(own.get(minute) or _unknown(minute), **known.get(minute, {})) for minute in sorted({*own, *known})]
-
-
-def _unknown(minute: int) -> PoolPoint:
+    own = {point.minute: point for point in sampled.known}
     nothing: dict[str, Any] = dict.fromkeys(COLUMNS, 0) | dict.fromkeys(_MAY_BE_UNKNOWN)
-    return PoolPoint(minute, **nothing)
+    minutes = sorted({*own, *known})
+    return [replace(own.get(minute) or PoolPoint(minute, **nothing), **known.get(minute, {})) for minute in minutes]
 
 
 def _highest(minute: int, samples: Sequence[PoolPoint]) -> PoolPoint:
     if len(samples) == 1:
         return replace(samples[0], minute=minute)
-    columns = ([getattr(one, name) for one in samples] for name in COLUMNS)
+    columns = ([getattr(sample, name) for sample in samples] for name in COLUMNS)
     return PoolPoint(minute, *(max((value for value in each if value is not None), default=None) for each in columns))  # type: ignore[arg-type]
 
 
 # --- Charts ---
-
-_Value = Callable[[PoolPoint], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,69 +133,47 @@ _BOXES = (
 )
 
 
-def boxes_of(found: PoolMoments) -> list[ChartBox]:
+def boxes_of(points: Iterable[PoolPoint]) -> list[ChartBox]:
     """Return the charts of these values; that of GPUs only when there are any."""
-    has_gpus = any(one.allocatable_gpus or one.requested_gpus for one in found.known)
-    return [one for one in _BOXES if one.name != "gpus" or has_gpus]
+    has_gpus = any(point.allocatable_gpus or point.requested_gpus for point in points)
+    return [box for box in _BOXES if box.name != "gpus" or has_gpus]
 
 
-def pool_charts(found: PoolMoments, range: str, *, until: int) -> dict[str, Any]:
+def pool_charts(shown: PoolMoments, range: str, *, until: int) -> dict[str, Any]:
     """Return the values that `static/chart.js` draws, over the whole range up to the minute `until`, also where nothing is known."""
 
-    def line(
-        name: str,
-        label: str,
-        value: _Value,
-        colour: str,
-        dash: tuple[int, ...],
-        **more: Any,
-    ) -> ChartLine:
-        values = [None if one is None else value(one) for one in found.points]
-        return ChartLine(name, label, values, "amount", colour, dash, **more)
+    def line(name: str, column: str, colour: str, dash: tuple[int, ...], *, size: int = 1, **more: Any) -> ChartLine:
+        known = [None if point is None else getattr(point, column) for point in shown.points]
+        values = known if size == 1 else [None if value is None else round(value / size, 2) for value in known]
+        return ChartLine(name, more.pop("label", name), values, "amount", colour, dash, **more)
 
-    def amounts(requested: _Value, used: _Value | None, allocatable: _Value) -> list[ChartLine]:
+    def amounts(unit: str, size: int = 1, *, is_used: bool = True) -> list[ChartLine]:
         return [
-            line("requested", "requested", requested, "--requested", SOLID, is_filled=True),
-            *([line("used", "used", used, "--used", DOTS)] if used else []),
-            line("allocatable", "allocatable", allocatable, "--muted", DASHES, width=1.5, is_stepped=True),
+            line("requested", f"requested_{unit}", "--requested", SOLID, size=size, is_filled=True),
+            *([line("used", f"used_{unit}", "--used", DOTS, size=size)] if is_used else []),
+            line("allocatable", f"allocatable_{unit}", "--muted", DASHES, size=size, width=1.5, is_stepped=True),
         ]
 
-    cpu = amounts(
-        lambda one: _in(1000, one.requested_millicores),
-        lambda one: _in(1000, one.used_millicores),
-        lambda one: _in(1000, one.allocatable_millicores),
-    )
-    memory = amounts(
-        lambda one: _in(_GIBIBYTE_IN_MEBIBYTES, one.requested_mebibytes),
-        lambda one: _in(_GIBIBYTE_IN_MEBIBYTES, one.used_mebibytes),
-        lambda one: _in(_GIBIBYTE_IN_MEBIBYTES, one.allocatable_mebibytes),
-    )
-    gpus = amounts(lambda one: one.requested_gpus, None, lambda one: one.allocatable_gpus)
     nodes = [
-        line("nodes", "nodes", lambda one: one.nodes, "--muted", DASHES, width=1.5, is_stepped=True),
-        line("ready", "ready", lambda one: one.nodes_ready, "--chart-ready", SOLID, is_stepped=True),
+        line("nodes", "nodes", "--muted", DASHES, width=1.5, is_stepped=True),
+        line("ready", "nodes_ready", "--chart-ready", SOLID, is_stepped=True),
     ]
+    pods = _("pods waiting for a node")
     work = [
-        line("running", "running", lambda one: one.executions_running, "--chart-ready", SOLID, is_stepped=True),
-        line("waiting", "waiting", lambda one: one.executions_waiting, "--chart-cpu", DASHES, is_stepped=True),
-        line(
-            "pods", _("pods waiting for a node"), lambda one: one.pods_waiting, "--chart-memory", DOTS, is_stepped=True
-        ),
+        line("running", "executions_running", "--chart-ready", SOLID, is_stepped=True),
+        line("waiting", "executions_waiting", "--chart-cpu", DASHES, is_stepped=True),
+        line("pods", "pods_waiting", "--chart-memory", DOTS, label=pods, is_stepped=True),
     ]
     part, whole = ChartScale("amount", top=1), ChartScale("amount", top=2, is_whole=True)
     charts = {
-        "cpu": chart_values([part], cpu),
-        "memory": chart_values([part], memory),
-        "gpus": chart_values([whole], gpus),
+        "cpu": chart_values([part], amounts("millicores", 1000)),
+        "memory": chart_values([part], amounts("mebibytes", _GIBIBYTE_IN_MEBIBYTES)),
+        "gpus": chart_values([whole], amounts("gpus", is_used=False)),
         "nodes": chart_values([whole], nodes),
         "work": chart_values([whole], work),
     }
-    times = [minute * 60 for minute in found.minutes]
+    times = [minute * 60 for minute in shown.minutes]
     return {"times": times, "range": [60 * (until - RANGES[range]), 60 * until], "charts": charts}
-
-
-def _in(size: int, value: int | None) -> float | None:
-    return None if value is None else round(value / size, 2)
 
 
 # --- The section of a page ---
@@ -228,7 +203,7 @@ class PoolHistorySection:
 
 
 def section(
-    found: PoolMoments | None,
+    shown: PoolMoments | None,
     range: str,
     *,
     pool: str,
@@ -237,9 +212,9 @@ def section(
     query_of: Callable[[str], str],
     url: str,
 ) -> PoolHistorySection:
-    """Return the section. `found` is None, and `is_read` False, when the samples cannot be read; `query_of` is the page's query for a
+    """Return the section. `shown` is None, and `is_read` False, when the samples cannot be read; `query_of` is the page's query for a
     range, and `url` answers the values."""
-    problem = ""
+    problem, known = "", shown.known if shown is not None else ()
     if not is_read:
         problem = _("The samples cannot be read now. The charts come as soon as the database answers.")
     source, minutes = _("Sampled once a minute."), width_of(RANGES[range])
@@ -254,8 +229,8 @@ def section(
         url=f"{url}?{urlencode({'range': range} | ({'pool': pool} if pool else {}))}",
         whole=f"?{urlencode({'range': range})}#pool-history",
         tabs=tuple(RangeTab(RANGE_TITLES[name], query_of(name), name == range) for name in RANGES),
-        boxes=boxes_of(found) if found is not None else [one for one in _BOXES if one.name != "gpus"],
-        rows=history_rows(found) if found is not None else (),
+        boxes=boxes_of(known),
+        rows=history_rows(known),
         source=source,
         problem=problem,
     )
@@ -281,28 +256,40 @@ class PoolHistoryRow:
     pods_waiting: str
 
 
-def history_rows(found: PoolMoments) -> list[PoolHistoryRow]:
+def history_rows(known: Sequence[PoolPoint]) -> list[PoolHistoryRow]:
     """Return evenly spread moments in words, newest first, the newest always."""
-    known = found.known
-    if len(known) > TABLE_ROWS:
-        step = (len(known) - 1) / (TABLE_ROWS - 1)
-        known = [known[round(step * place)] for place in range(TABLE_ROWS)]
     return [
         PoolHistoryRow(
-            at=one.at,
-            nodes=nodes_words(one),
-            cpu=_three(one.requested_millicores, one.used_millicores, one.allocatable_millicores, format_cores),
-            memory=_three(one.requested_mebibytes, one.used_mebibytes, one.allocatable_mebibytes, memory_words),
-            gpus=_three(one.requested_gpus, None, one.allocatable_gpus, str) if one.allocatable_gpus else "",
-            running=count_words(one.executions_running),
-            waiting=count_words(one.executions_waiting),
-            pods_waiting=count_words(one.pods_waiting),
+            at=point.at,
+            nodes=nodes_words(point),
+            cpu=cpu_words(point, point.used_millicores),
+            memory=memory_words(point, point.used_mebibytes),
+            gpus=_words(point.requested_gpus, None, point.allocatable_gpus, str) if point.allocatable_gpus else "",
+            running=count_words(point.executions_running),
+            waiting=count_words(point.executions_waiting),
+            pods_waiting=count_words(point.pods_waiting),
         )
-        for one in reversed(known)
+        for point in evenly_spread(known)
     ]
 
 
-def _three(requested: int, used: int | None, allocatable: int, words: Callable[[int], str]) -> str:
+def evenly_spread(moments: Sequence[T]) -> list[T]:
+    """Return at most `TABLE_ROWS` of the moments, newest first, the newest always."""
+    if len(moments) <= TABLE_ROWS:
+        return list(reversed(moments))
+    step = (len(moments) - 1) / (TABLE_ROWS - 1)
+    return [moments[round(step * place)] for place in reversed(range(TABLE_ROWS))]
+
+
+def cpu_words(point: PoolPoint, used: int | None = None) -> str:
+    return _words(point.requested_millicores, used, point.allocatable_millicores, format_cores)
+
+
+def memory_words(point: PoolPoint, used: int | None = None) -> str:
+    return _words(point.requested_mebibytes, used, point.allocatable_mebibytes, mebibyte_words)
+
+
+def _words(requested: int, used: int | None, allocatable: int, words: Callable[[int], str]) -> str:
     amounts = {"requested": words(requested), "allocatable": words(allocatable)}
     if used is None:
         return _("{requested} of {allocatable}", **amounts)
@@ -313,11 +300,11 @@ def count_words(number: int | None) -> str:
     return "–" if number is None else str(number)
 
 
-def memory_words(mebibytes: int) -> str:
+def mebibyte_words(mebibytes: int) -> str:
     return format_bytes(mebibytes * _MEBIBYTE)
 
 
-def nodes_words(now: PoolPoint) -> str:
-    if now.nodes_ready == now.nodes:
-        return str(now.nodes)
-    return _("{ready} of {nodes}", ready=now.nodes_ready, nodes=now.nodes)
+def nodes_words(point: PoolPoint) -> str:
+    if point.nodes_ready == point.nodes:
+        return str(point.nodes)
+    return _("{ready} of {nodes}", ready=point.nodes_ready, nodes=point.nodes)

@@ -71,8 +71,7 @@ def preview(
     group: NodeGroup, limits: Limits, shapes: PoolShapes, tiers: Sequence[PricedTier], waiting: int
 ) -> Sequence[str]:
     """Return what other limits would do; `waiting` pods wait for a node of the pool now."""
-    told = []
-    price = _node_price(shapes, tiers)
+    sentences, price = [], _node_price(shapes, tiers)
     if limits.minimum > group.minimum:
         made = max(0, limits.minimum - group.target)
         kept = ngettext(
@@ -88,14 +87,14 @@ def preview(
                 price=_for(price, made),
             )
             kept = f"{started} {kept}"
-        told.append(kept)
+        sentences.append(kept)
     if limits.minimum < group.minimum:
-        told.append(
+        sentences.append(
             _("Nodes that nothing needs are removed by the autoscaler after its delay, down to the new minimum.")
         )
     if limits.maximum > group.maximum:
         more = limits.maximum - group.maximum
-        told.append(
+        sentences.append(
             ngettext(
                 "Up to {count:,} more node may be started when pods ask for them{price}.",
                 "Up to {count:,} more nodes may be started when pods ask for them{price}.",
@@ -104,8 +103,8 @@ def preview(
             )
         )
     if limits.maximum < group.maximum:
-        told += _lower_maximum(group, limits, shapes, tiers, waiting)
-    return told
+        sentences += _lower_maximum(group, limits, shapes, tiers, waiting)
+    return sentences
 
 
 def _lower_maximum(
@@ -114,13 +113,13 @@ def _lower_maximum(
     fewer = group.maximum - limits.maximum
     places = _places(shapes, tiers)
     room = [_("{count:,} of {tier}", count=fewer * count, tier=name) for name, count in places.items()]
-    told = [_("At its largest the pool has {nodes} less.", nodes=plural(fewer, "node", "nodes"))]
+    sentences = [_("At its largest the pool has {nodes} less.", nodes=plural(fewer, "node", "nodes"))]
     if room:
-        told.append(
+        sentences.append(
             _("That is less room for executions: {tiers}, each counted alone.", tiers=listed_up_to(_NAMED, room))
         )
     if group.target > limits.maximum:
-        told.append(
+        sentences.append(
             _(
                 "The pool has {nodes} now. None is removed for this, and nothing that runs is affected; "
                 "no node is started until there are fewer than {maximum:,}.",
@@ -129,14 +128,14 @@ def _lower_maximum(
             )
         )
     if waiting and group.target >= limits.maximum:
-        told.append(
+        sentences.append(
             ngettext(
                 "{count:,} pod that waits for a node of the pool now must wait until others end.",
                 "{count:,} pods that wait for a node of the pool now must wait until others end.",
                 waiting,
             )
         )
-    return told
+    return sentences
 
 
 def _places(shapes: PoolShapes, tiers: Sequence[PricedTier]) -> Mapping[str, int]:

@@ -9,6 +9,8 @@ from dashboard.nodes.viewmodels.pool_history import (
     RANGES,
     PoolPoint,
     count_words,
+    cpu_words,
+    mebibyte_words,
     memory_words,
     nodes_words,
     width_of,
@@ -52,50 +54,38 @@ class PoolTrend:
 
 
 def pool_trends(
-    found: Trends, range: str, *, until: int, chosen: str, query_of: Callable[[str], str]
+    trends: Trends, range: str, *, until: int, chosen: str, query_of: Callable[[str], str]
 ) -> list[PoolTrend]:
     """Return a row for all pools together, one for each by name, and one for the nodes without a pool."""
-    names = sorted(found.stretches, key=lambda name: (name != ALL_POOLS, not name, name))
-    return [_trend(name, found, range, until, name == chosen, query_of(name)) for name in names]
+    names = sorted(trends.stretches, key=lambda name: (name != ALL_POOLS, not name, name))
+    return [_trend(name, trends, range, until, name == chosen, query_of(name)) for name in names]
 
 
-def _trend(name: str, found: Trends, range: str, until: int, is_chosen: bool, query: str) -> PoolTrend:
-    minutes, cpu, cpu_most, memory, memory_most, waiting = zip(*found.stretches[name], strict=True)
+def _trend(name: str, trends: Trends, range: str, until: int, is_chosen: bool, query: str) -> PoolTrend:
+    minutes, cpu, cpu_most, memory, memory_most, waiting = zip(*trends.stretches[name], strict=True)
     span, gap = (until - RANGES[range], until), GAP * width_of(RANGES[range], SPARK_POINTS)
 
     def drawn(values: tuple[int, ...], top: int, what: str, words: Callable[[int], str]) -> Sparkline:
         lowest, highest = words(min(values)), words(max(values))
         named = {"what": what, "range": RANGE_WORDS[range]}
-        told = (
+        sentence = (
             _("{what} in {range}: {amount}", amount=lowest, **named)
             if lowest == highest
             else _("{what} in {range}: {lowest} to {highest}", lowest=lowest, highest=highest, **named)
         )
         points = list(zip(minutes, values, strict=True))
-        return sparkline(points, span=span, top=top, words=told, gap=gap)
+        return sparkline(points, span=span, top=top, words=sentence, gap=gap)
 
-    now = found.newest.get(name)
+    now = trends.newest.get(name)
     return PoolTrend(
         title={ALL_POOLS: _("All pools"), "": _("No pool")}.get(name, name),
         query=query,
         is_chosen=is_chosen,
         nodes="" if now is None else nodes_words(now),
-        cpu=""
-        if now is None
-        else _(
-            "{requested} of {allocatable}",
-            requested=format_cores(now.requested_millicores),
-            allocatable=format_cores(now.allocatable_millicores),
-        ),
+        cpu="" if now is None else cpu_words(now),
         cpu_line=drawn(cpu, max(cpu_most), _("Cores requested"), format_cores),
-        memory=""
-        if now is None
-        else _(
-            "{requested} of {allocatable}",
-            requested=memory_words(now.requested_mebibytes),
-            allocatable=memory_words(now.allocatable_mebibytes),
-        ),
-        memory_line=drawn(memory, max(memory_most), _("Memory requested"), memory_words),
+        memory="" if now is None else memory_words(now),
+        memory_line=drawn(memory, max(memory_most), _("Memory requested"), mebibyte_words),
         waiting="" if now is None else count_words(now.executions_waiting),
         waiting_line=drawn(waiting, max(waiting), _("Executions waiting"), str),
     )

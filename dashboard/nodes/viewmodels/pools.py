@@ -3,11 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from dashboard.nodes.viewmodels.nodes import NodeSums, Share, created_at, shares
+from dashboard.nodes.viewmodels.nodes import NodeSums, Share, shares
 from dashboard.shell.viewmodels.element_ids import element_id
-from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from dashboard.shell.viewmodels.states import Severity
 from dashboard.shell.viewmodels.window import OrderedWindow
@@ -21,8 +19,6 @@ from grid.kube.pools import NodeGroup
 
 TILES_PER_POOL = 40
 _LONGEST_ERROR = 200
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
-_NOTHING = Amounts()
 
 
 class Tile(ViewModel, frozen=True, gc=False):
@@ -60,63 +56,59 @@ class PoolSums:
     def __init__(self) -> None:
         self.version = 0
         self.platform = self.ready = self.measured = 0
-        self.requested = self.allocatable = self.used = _NOTHING
-        self.nodes: OrderedWindow[NodeSums] = OrderedWindow(
-            sort_key=lambda one: (created_at(one.node) or _LONG_AGO, one.node.metadata.name)
-        )
+        self.requested = self.allocatable = self.used = Amounts()
+        self.nodes: OrderedWindow[NodeSums] = OrderedWindow(sort_key=lambda sums: sums.by_age)
 
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def add(self, one: NodeSums) -> None:
-        self.nodes.put(one.node.metadata.name, one)
-        self._count(one, 1)
+    @property
+    def is_platform(self) -> bool:
+        """True when it has nodes, and all of them are platform nodes."""
+        return 0 < len(self) == self.platform
 
-    def take_away(self, one: NodeSums) -> None:
-        self.nodes.put(one.node.metadata.name, None)
-        self._count(one, -1)
+    def add(self, sums: NodeSums) -> None:
+        self.nodes.put(sums.name, sums)
+        self._count(sums, 1)
 
-    def _count(self, one: NodeSums, sign: int) -> None:
+    def take_away(self, sums: NodeSums) -> None:
+        self.nodes.put(sums.name, None)
+        self._count(sums, -1)
+
+    def _count(self, sums: NodeSums, sign: int) -> None:
         self.version += 1
-        self.platform += sign * one.is_platform
-        self.ready += sign * (one.status.severity in ("ok", "neutral"))
-        self.requested += one.requested.times(sign)
-        self.allocatable += one.allocatable.times(sign)
-        if one.used is not None:
+        self.platform += sign * sums.is_platform
+        self.ready += sign * (sums.status.severity in ("ok", "neutral"))
+        self.requested += sums.requested.times(sign)
+        self.allocatable += sums.allocatable.times(sign)
+        if sums.used is not None:
             self.measured += sign
-            self.used += one.used.times(sign)
+            self.used += sums.used.times(sign)
 
 
 def totals(pools: Mapping[str, PoolSums], *, is_final: bool = True) -> Fragment:
-    if not is_final:
-        return Fragment("totals", "nodes/fragments/totals.html", Totals(_("The nodes are still being counted.")))
-    platform = sum(pool.platform for pool in pools.values())
-    compute = sum(map(len, pools.values())) - platform
-    sentence = _(
-        "{compute_nodes} and {platform_nodes}",
-        compute_nodes=plural(compute, "compute node", "compute nodes"),
-        platform_nodes=plural(platform, "platform node", "platform nodes"),
-    )
+    sentence = _("The nodes are still being counted.")
+    if is_final:
+        platform = sum(pool.platform for pool in pools.values())
+        compute = sum(map(len, pools.values())) - platform
+        sentence = _(
+            "{compute_nodes} and {platform_nodes}",
+            compute_nodes=plural(compute, "compute node", "compute nodes"),
+            platform_nodes=plural(platform, "platform node", "platform nodes"),
+        )
     return Fragment("totals", "nodes/fragments/totals.html", Totals(sentence))
 
 
-def in_order(cards: list[Fragment]) -> list[Fragment]:
-    """Sort the cards: pools for executions by name, then platform pools, then the nodes without a pool."""
-
-    def order(fragment: Fragment) -> tuple[bool, bool, str]:
-        card = fragment.context
-        assert isinstance(card, PoolCard)
-        return not card.name, card.is_platform, card.name
-
-    return sorted(cards, key=order)
+def in_order(names: Iterable[str], pools: Mapping[str, PoolSums]) -> list[str]:
+    """Return the names of pools for executions first, then of platform pools, then "" for the nodes without a pool."""
+    return sorted(names, key=lambda name: (not name, name in pools and pools[name].is_platform, name))
 
 
 def pool_card(name: str, pool: PoolSums, group: NodeGroup | None, pending: int, warm: str = "") -> Fragment:
     """Return a pool's card for the region "pools"; `pending` counts the pods that wait for one of its nodes, `warm` tells of its
     placeholders. The pool may be empty."""
-    nodes = pool.nodes.page(1, TILES_PER_POOL).items
     coming = max(0, group.target - len(pool)) if group else 0
-    tiles = [_tile(one) for one in nodes]
+    tiles = [_tile(sums) for sums in pool.nodes.page(1, TILES_PER_POOL).items]
     free = min((group.maximum if group else 0) - len(pool), TILES_PER_POOL - len(tiles))
     tiles += [
         Tile("", "wait" if place < coming else "neutral", 0, _("on its way") if place < coming else _("may still come"))
@@ -124,7 +116,7 @@ def pool_card(name: str, pool: PoolSums, group: NodeGroup | None, pending: int, 
     ]
     card = PoolCard(
         name=name,
-        is_platform=bool(pool) and pool.platform == len(pool),
+        is_platform=pool.is_platform,
         has_limits=group is not None and name != "",
         sizes=_sizes(len(pool), pool.ready, group),
         coming=_("{nodes} on the way", nodes=plural(coming, "node", "nodes")) if coming else "",
@@ -183,10 +175,7 @@ def _sizes(count: int, ready: int, group: NodeGroup | None) -> str:
     )
 
 
-def _tile(one: NodeSums) -> Tile:
-    cpu = percent(one.requested.cpu, one.allocatable.cpu)
-    memory = percent(one.requested.memory, one.allocatable.memory)
-    gpus = percent(one.requested.gpus, one.allocatable.gpus)
-    share = max(cpu, memory, gpus)
-    title = _("{node}: {state}, {share} % requested", node=one.node.metadata.name, state=one.status.word, share=share)
-    return Tile(one.node.metadata.name, one.status.severity, -(-share // 10), title)
+def _tile(sums: NodeSums) -> Tile:
+    share = sums.requested_percent
+    title = _("{node}: {state}, {share} % requested", node=sums.name, state=sums.status.word, share=share)
+    return Tile(sums.name, sums.status.severity, -(-share // 10), title)

@@ -6,7 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from dashboard.nodes.viewmodels.pool_history import RANGE_TITLES, RANGE_WORDS, RANGES, TABLE_ROWS, ChartBox, RangeTab
+from dashboard.nodes.viewmodels.pool_history import (
+    RANGE_TITLES,
+    RANGE_WORDS,
+    RANGES,
+    ChartBox,
+    RangeTab,
+    evenly_spread,
+)
 from dashboard.shell.viewmodels.charts import DASHES, DOTS, LONG_DASHES, SOLID, ChartLine, ChartScale, chart_values
 from dashboard.usage.viewmodels.failure_moments import FailureMoment
 from grid.core.translation import gettext as _
@@ -52,6 +59,16 @@ def _amounts(name: str) -> list[_Line]:
     ]
 
 
+def _full(column: str, title: str) -> _Chart:
+    line = _Line(column, _("used"), "--used", is_filled=True)
+    return _Chart(ChartBox(column, title, _("percent")), 1, [line], top=100)
+
+
+def _rates(name: str, title: str, first: tuple[str, str], second: tuple[str, str]) -> _Chart:
+    lines = [_Line(*first, "--chart-cpu"), _Line(*second, "--chart-memory", LONG_DASHES)]
+    return _Chart(ChartBox(name, title, _("MiB a second")), _MEBIBYTE, lines)
+
+
 _CHARTS = (
     _Chart(ChartBox("cpu", _("CPU"), _("cores")), 1, _amounts("cpu"), is_always_shown=True),
     _Chart(ChartBox("memory", _("Memory"), "GiB"), _GIBIBYTE, _amounts("memory"), is_always_shown=True),
@@ -61,28 +78,10 @@ _CHARTS = (
         1,
         [_Line("throttled", _("waiting"), "--bad")],
     ),
-    _Chart(
-        ChartBox("filesystem", _("Fullest file system"), _("percent")),
-        1,
-        [_Line("filesystem", _("used"), "--used", is_filled=True)],
-        top=100,
-    ),
-    _Chart(
-        ChartBox("volume", _("Fullest volume"), _("percent")),
-        1,
-        [_Line("volume", _("used"), "--used", is_filled=True)],
-        top=100,
-    ),
-    _Chart(
-        ChartBox("disk", _("Disk"), _("MiB a second")),
-        _MEBIBYTE,
-        [_Line("read", _("read"), "--chart-cpu"), _Line("written", _("written"), "--chart-memory", LONG_DASHES)],
-    ),
-    _Chart(
-        ChartBox("network", _("Network"), _("MiB a second")),
-        _MEBIBYTE,
-        [_Line("received", _("received"), "--chart-cpu"), _Line("sent", _("sent"), "--chart-memory", LONG_DASHES)],
-    ),
+    _full("filesystem", _("Fullest file system")),
+    _full("volume", _("Fullest volume")),
+    _rates("disk", _("Disk"), ("read", _("read")), ("written", _("written"))),
+    _rates("network", _("Network"), ("received", _("received")), ("sent", _("sent"))),
 )
 
 
@@ -104,14 +103,14 @@ def use_values(
                 is_filled=line.is_filled,
             )
             for line in chart.lines
-            if any(line.column in one for one in known.values())
+            if any(line.column in columns for columns in known.values())
         ]
         charts[chart.box.name] = chart_values([ChartScale("amount", top=chart.top)], lines)
     first, end = 60 * (until - RANGES[range]), 60 * (until + 1)
     events = [
-        {"at": int(one.at.timestamp()), "words": one.words, "grows": False}
-        for one in failures
-        if first <= one.at.timestamp() <= end
+        {"at": int(failure.at.timestamp()), "words": failure.words, "grows": False}
+        for failure in failures
+        if first <= failure.at.timestamp() <= end
     ]
     times = [minute * 60 for minute in minutes]
     return {"times": times, "range": [first, end], "charts": charts, "events": events}
@@ -166,13 +165,13 @@ def use_section(
     """Return the section. `known` is None without Prometheus; `query` is the rest of the page's query."""
     if known is None:
         return UseSection(_("Use over time"), "", (), (), (), (), problem)
-    shown = [one for one in _CHARTS if one.is_always_shown or _is_known(one, known)]
+    shown = [chart for chart in _CHARTS if chart.is_always_shown or _is_known(chart, known)]
     tabs = [RangeTab(RANGE_TITLES[name], "?" + urlencode({**query, "range": name}), name == range) for name in RANGES]
     return UseSection(
         title=_("Use in {range}", range=RANGE_WORDS[range]),
         url=f"{url}?{urlencode({'range': range})}",
         tabs=tabs,
-        boxes=[one.box for one in shown],
+        boxes=[chart.box for chart in shown],
         rows=_rows(known, shown),
         failures=failures,
         problem=problem,
@@ -182,29 +181,24 @@ def use_section(
 def pool_use_section(known: Known | None, range: str, *, url: str, problem: str) -> UseSection | None:
     """Return what is shown of a pool below its charts of samples, which have CPU and memory, for the range that is chosen there; None where
     nothing is known of it."""
-    shown = [one for one in _CHARTS if not one.is_always_shown and _is_known(one, known or {})]
+    shown = [chart for chart in _CHARTS if not chart.is_always_shown and _is_known(chart, known or {})]
     if not known or not shown:
         return None
     title = _("What the pool's nodes also used in {range}", range=RANGE_WORDS[range])
-    return UseSection(title, url, (), [one.box for one in shown], _rows(known, shown), (), problem, _OF_A_POOL)
+    return UseSection(title, url, (), [chart.box for chart in shown], _rows(known, shown), (), problem, _OF_A_POOL)
 
 
 def _is_known(chart: _Chart, known: Known) -> bool:
-    return any(line.column in one for one in known.values() for line in chart.lines)
+    return any(line.column in columns for columns in known.values() for line in chart.lines)
 
 
 def _rows(known: Known, charts: Sequence[_Chart]) -> list[UseRow]:
-    """Return evenly spread moments in words, newest first, the newest always."""
-    minutes = sorted(known)
-    if len(minutes) > TABLE_ROWS:
-        step = (len(minutes) - 1) / (TABLE_ROWS - 1)
-        minutes = [minutes[round(step * place)] for place in range(TABLE_ROWS)]
     return [
         UseRow(datetime.fromtimestamp(minute * 60, UTC), [_words(chart, known[minute]) for chart in charts])
-        for minute in reversed(minutes)
+        for minute in evenly_spread(sorted(known))
     ]
 
 
 def _words(chart: _Chart, values: Mapping[str, float]) -> str:
-    found = ((line.label, _in(chart.size, values.get(line.column))) for line in chart.lines)
-    return ", ".join(f"{value:.4g} {label}" for label, value in found if value is not None) or "–"
+    amounts = ((line.label, _in(chart.size, values.get(line.column))) for line in chart.lines)
+    return ", ".join(f"{value:.4g} {label}" for label, value in amounts if value is not None) or "–"

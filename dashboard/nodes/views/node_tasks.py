@@ -1,6 +1,9 @@
 """What operators do to a node: each after a page that says what it means. The controller carries it out."""
 
 import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.contrib import messages
@@ -18,7 +21,7 @@ from dashboard.shell.access import may_operate
 from dashboard.shell.views.fetching import TIMEOUT_SECONDS, problem_of
 from grid.core.errors import GridError, Rejected
 from grid.core.translation import gettext as _
-from grid.kube.objects import Node
+from grid.kube.objects import Node, Pod
 from grid.kube.resources import DISRUPTION_BUDGETS, PODS
 from grid.kube.wholelist import read_all, read_chunks
 from grid.models import NodeTask, User
@@ -26,6 +29,7 @@ from grid.models.nodetask import REASON_LONGEST
 from grid.nodes import nodetasks
 from grid.nodes.drain import DisruptionBudget, EvictedData, drain_plan
 from grid.runtime import Runtime, get_runtime
+from grid.runtime.executionrows import ExecutionRow
 
 _ASKED = {
     "cordon": _("{name} is being cordoned."),
@@ -38,7 +42,7 @@ _ASKED = {
 async def node_cordon(request: HttpRequest, name: str) -> HttpResponse:
     """Ask for a reason and have the node cordoned; or have a cordoned node uncordoned."""
     node = await node_for_operators(request, name)
-    problem = ""
+    problem: str | None = None
     if request.method == "POST":
         action = request.POST.get("do", "")
         problem = await _ask(request, node, action if action in ("cordon", "uncordon") else "")
@@ -53,8 +57,7 @@ async def node_cordon(request: HttpRequest, name: str) -> HttpResponse:
         "verb": action.label,
         "sentences": cordon_sentences(cordon, len(get_runtime().pods.by("node", name)), is_draining=is_draining),
         "problem": problem,
-        "reason": request.POST.get("reason", "")[:REASON_LONGEST],
-        "longest": REASON_LONGEST,
+        **reason_field(request),
     }
     status = 422 if problem else 200
     return await sync_to_async(render)(request, "nodes/node_cordon.html", context, status=status)
@@ -64,7 +67,7 @@ async def node_cordon(request: HttpRequest, name: str) -> HttpResponse:
 async def node_drain(request: HttpRequest, name: str) -> HttpResponse:
     """Show what a drain of the node would evict and whose it is; have it drained."""
     node = await node_for_operators(request, name)
-    problem = ""
+    problem: str | None = None
     if request.method == "POST":
         problem = await _ask(request, node, "drain")
         if not problem:
@@ -72,14 +75,12 @@ async def node_drain(request: HttpRequest, name: str) -> HttpResponse:
     runtime = get_runtime()
     pods = runtime.pods.by("node", name)
     volumes, budgets, unread = await read_for_plan(runtime, name)
-    rows = {pod.metadata.uid: row for pod in pods if (row := execution_of(runtime, pod)) is not None}
     context = {
         "name": name,
-        "plan": drain_page(drain_plan(pods, volumes, budgets), rows),
+        "plan": drain_page(drain_plan(pods, volumes, budgets), executions_of(runtime, pods)),
         "unread": unread,
         "problem": problem,
-        "reason": request.POST.get("reason", "")[:REASON_LONGEST],
-        "longest": REASON_LONGEST,
+        **reason_field(request),
     }
     status = 422 if problem else 200
     return await sync_to_async(render)(request, "nodes/node_drain.html", context, status=status)
@@ -107,15 +108,29 @@ async def node_for_operators(request: HttpRequest, name: str) -> Node:
     return node
 
 
-async def _ask(request: HttpRequest, node: Node, action: str) -> str:
-    """Record the request and return "", or why it is refused."""
+async def record(request: HttpRequest, ask: Callable[..., NodeTask], done: str) -> str | None:
+    """Have `ask` record the request, say that it is `done`, and return None; or return why it is refused."""
     user = await request.auser()
     assert isinstance(user, User)
-    reason = request.POST.get("reason", "")
     try:
-        await sync_to_async(nodetasks.ask)(node, action, by=user, reason=reason, now=timezone.now())
+        await sync_to_async(ask)(by=user, reason=request.POST.get("reason", ""), now=timezone.now())
     except Rejected as rejected:
         return rejected.sentences
     TASKS.forget()
-    messages.success(request, _ASKED[action].format(name=node.metadata.name))
-    return ""
+    messages.success(request, done)
+    return None
+
+
+async def _ask(request: HttpRequest, node: Node, action: str) -> str | None:
+    done = _ASKED.get(action, "").format(name=node.metadata.name)
+    return await record(request, partial(nodetasks.ask, node, action), done)
+
+
+def reason_field(request: HttpRequest) -> dict[str, Any]:
+    """Return what `shell/fragments/reason_field.html` shows."""
+    return {"reason": request.POST.get("reason", "")[:REASON_LONGEST], "longest": REASON_LONGEST}
+
+
+def executions_of(runtime: Runtime, pods: Iterable[Pod]) -> dict[str, ExecutionRow]:
+    """Return the pods' executions by the pod's uid."""
+    return {pod.metadata.uid: row for pod in pods if (row := execution_of(runtime, pod)) is not None}

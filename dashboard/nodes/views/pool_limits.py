@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from dashboard.nodes.viewmodels.pool_limits import ELSEWHERE, MOST_NODES, Limits, PricedTier, parse_limits, preview
+from dashboard.nodes.views.node_tasks import reason_field
 from dashboard.shell.access import may_observe, may_operate
 from dashboard.shell.views.fetching import problem_of
 from grid.core.errors import Conflict, GridError, NotAllowed, NotFound
@@ -52,9 +53,6 @@ async def pool_limits(request: HttpRequest, name: str) -> HttpResponse:
                 ),
             )
             return redirect("infrastructure")
-    told: Sequence[str] = ()
-    if limits is not None:
-        told = preview(group, limits, *await _facts(runtime, name))
     context = {
         "name": name,
         "group": group,
@@ -64,11 +62,10 @@ async def pool_limits(request: HttpRequest, name: str) -> HttpResponse:
         "may_act": may_act,
         "elsewhere": ELSEWHERE,
         "limits": limits,
-        "told": told,
+        "consequences": preview(group, limits, *await _facts(runtime, name)) if limits is not None else (),
         "problem": problem,
         "most": MOST_NODES,
-        "reason": request.POST.get("reason", "")[:REASON_LONGEST],
-        "longest": REASON_LONGEST,
+        **reason_field(request),
     }
     status = 422 if request.method == "POST" else 200
     return await sync_to_async(render)(request, "nodes/pool_limits.html", context, status=status)
@@ -92,9 +89,9 @@ async def _facts(runtime: Runtime, name: str) -> tuple[PoolShapes, Sequence[Pric
 
 
 def _tiers(pool: str) -> Sequence[PricedTier]:
-    beside = sidecars()
-    rows = HardwareTier.objects.filter(is_archived=False, node_pool=pool)
-    return [PricedTier(one.name, tier_request(one, beside), one.cost_per_hour) for one in rows]
+    containers = sidecars()
+    tiers = HardwareTier.objects.filter(is_archived=False, node_pool=pool)
+    return [PricedTier(tier.name, tier_request(tier, containers), tier.cost_per_hour) for tier in tiers]
 
 
 async def _is_taken(runtime: Runtime) -> tuple[bool, str]:

@@ -36,16 +36,16 @@ class ExpectedWaits:
         waits nor starts."""
         if self.latest is None or execution_id not in self.latest.estimates or state not in STARTING:
             return None
-        found, passed = self.latest.estimates[execution_id], (now - self.latest.at).total_seconds()
-        return wait_line(found, passed, self.latest.how_right(execution_id, state), reader=reader)
+        estimate, passed = self.latest.estimates[execution_id], (now - self.latest.at).total_seconds()
+        return wait_line(estimate, passed, self.latest.how_right(execution_id, state), reader=reader)
 
     def note(self, row: ExecutionRow | None) -> str:
         """Return what was expected of an execution in a few words that change seldom; "" of one that is not starting, or when nothing is
         known."""
         if self.latest is None or row is None or row.state not in STARTING:
             return ""
-        found = self.latest.estimates.get(row.id)
-        return "" if found is None else wait_note(found)
+        estimate = self.latest.estimates.get(row.id)
+        return "" if estimate is None else wait_note(estimate)
 
     def _read_in(self, runtime: Runtime) -> PeriodicRead[WaitsRead]:
         if self._read is None or self._runtime is not runtime:

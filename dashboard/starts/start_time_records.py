@@ -39,8 +39,8 @@ def read_start_times(view: StartTimesView, now: datetime) -> StartTimesRead:
 def read_shown(view: StartTimesView, now: datetime) -> GroupStarts:
     """Return the chosen group alone, or all starts when it has none."""
     days = view.days(now)
-    one = _read(view.by, [view.of], days).get(view.of) if view.of else None
-    return group_of(view.of, "", one) if one else _all_starts(days)
+    days_of_group = _read(view.by, [view.of], days).get(view.of) if view.of else None
+    return group_of(view.of, "", days_of_group) if days_of_group else _all_starts(days)
 
 
 def read_slowest(read: StartTimesRead, by: str) -> list[SlowStart]:
@@ -48,7 +48,7 @@ def read_slowest(read: StartTimesRead, by: str) -> list[SlowStart]:
     ids = [id for _, id in read.shown.whole.slowest]
     rows, executions = StartUp.objects.order_by().in_bulk(ids), Execution.objects.in_bulk(ids)
     column, groups, names = _COLUMNS[by], {group.key: group for group in read.groups}, _names(by)
-    found = []
+    slowest = []
     for id in ids:
         if id not in rows:
             continue
@@ -58,7 +58,7 @@ def read_slowest(read: StartTimesRead, by: str) -> list[SlowStart]:
         if key in groups:
             whole = groups[key].whole
             usual = UsualStart(whole.starts, None, medians_of(whole))
-        found.append(
+        slowest.append(
             SlowStart(
                 id=id,
                 # Starts are kept for longer than their executions.
@@ -69,7 +69,7 @@ def read_slowest(read: StartTimesRead, by: str) -> list[SlowStart]:
                 at=row.at,
             )
         )
-    return found
+    return slowest
 
 
 def _all_starts(days: Sequence[date]) -> GroupStarts:
@@ -85,10 +85,10 @@ def _sizes(grouping: str, days: Sequence[date]) -> dict[str, int]:
 def _read(grouping: str, groups: Collection[str], days: Sequence[date]) -> dict[str, dict[date, StartSums]]:
     """Return the sums of each group by day."""
     rows = StartDay.objects.filter(grouping=grouping, group__in=groups, day__gte=days[0], day__lte=days[-1]).order_by()
-    found: dict[str, dict[date, StartSums]] = {}
+    by_group: dict[str, dict[date, StartSums]] = {}
     for group, day, sums in rows.filter(starts__gt=0).values_list("group", "day", "sums"):
-        found.setdefault(group, {})[day] = read_sums(sums)
-    return found
+        by_group.setdefault(group, {})[day] = read_sums(sums)
+    return by_group
 
 
 def _names(by: str) -> Mapping[str, str]:

@@ -38,8 +38,8 @@ def usual_start(tier: str, environment: str) -> UsualStart:
     starts = recent_starts(tier=tier, environment=environment, at_most=_NEWEST)
     medians: dict[Phase, float] = {}
     for phase in Phase:
-        values = [seconds for one in starts if (seconds := getattr(one, phase.value)) is not None]
+        values = [seconds for start in starts if (seconds := getattr(start, phase.value)) is not None]
         if values:
             medians[phase] = median(values)
-    total = median(one.total for one in starts) if starts else None
+    total = median(start.total for start in starts) if starts else None
     return UsualStart(count=len(starts), total=total, seconds=medians)

@@ -31,16 +31,16 @@ class WaitsRead:
 
 def read_expectations(now: datetime, observed: Observed) -> WaitsRead:
     """Return what is expected now; `observed` is what the cluster shows of those that start."""
-    found: dict[str, WaitEstimate] = {}
+    expected: dict[str, WaitEstimate] = {}
     for data_plane in DataPlane.objects.values_list("pk", flat=True):
-        found |= estimates(read_facts(data_plane, now, observed=observed))
-    return WaitsRead(now, found, read_accuracy(), crowded_out(observed), read_takeover(now))
+        expected |= estimates(read_facts(data_plane, now, observed=observed))
+    return WaitsRead(now, expected, read_accuracy(), crowded_out(observed), read_takeover(now))
 
 
 def read_takeover(now: datetime) -> str:
     """Return who has taken over the queue, until when and why; "" when it goes by turn."""
-    found = current_takeover(now)
-    return takeover_sentence(found) if found is not None else ""
+    takeover = current_takeover(now)
+    return takeover_sentence(takeover) if takeover is not None else ""
 
 
 def how_right(stage: WaitPrediction.Stage) -> str:

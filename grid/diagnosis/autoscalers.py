@@ -64,29 +64,37 @@ def loads(autoscaler: Autoscaler, *, maximum: int) -> tuple[Load, ...]:
     """Return the metrics that the autoscaler follows, with their last measured values. `maximum` is the cluster's own, because the
     autoscaler's is lower while workers end."""
     known = autoscaler.status.current_metrics or ()
-    found = (
+    all_loads = (
         _demand(metric.external, known, autoscaler.status.current_replicas, maximum)
         if metric.external is not None
         else _use(metric, known)
         for metric in autoscaler.spec.metrics
     )
-    return tuple(load for load in found if load is not None)
+    return tuple(load for load in all_loads if load is not None)
 
 
 def _use(metric: Metric, known: Sequence[Metric]) -> Load | None:
     if metric.resource is None or metric.resource.target.average_utilization is None:
         return None
     name = metric.resource.name
-    measured = (one.resource for one in known if one.resource is not None and one.resource.name == name)
-    current = next((one.current.average_utilization for one in measured), None)
+    measured = (
+        each_metric.resource
+        for each_metric in known
+        if each_metric.resource is not None and each_metric.resource.name == name
+    )
+    current = next((measurement.current.average_utilization for measurement in measured), None)
     return Load(_NAMES.get(name, name), metric.resource.target.average_utilization, current)
 
 
 def _demand(metric: ExternalMetric, known: Sequence[Metric], replicas: int, maximum: int) -> Load:
     """Return the demand in workers. The metric's target is one per worker, and Kubernetes reports the demand divided by the replicas."""
     name = metric.metric.name
-    measured = (one.external for one in known if one.external is not None and one.external.metric.name == name)
-    each = next((_thousandths(one.current.average_value) for one in measured), None)
+    measured = (
+        each_metric.external
+        for each_metric in known
+        if each_metric.external is not None and each_metric.external.metric.name == name
+    )
+    each = next((_thousandths(measurement.current.average_value) for measurement in measured), None)
     wanted = None if each is None else round(each * replicas / 1000)
     return Load(_("Wanted by the framework"), maximum, wanted, is_demand=True)
 
@@ -99,14 +107,14 @@ def _thousandths(amount: str) -> int | None:
 
 
 def conditions(autoscaler: Autoscaler) -> Mapping[str, Condition]:
-    return {one.type: one for one in autoscaler.status.conditions or ()}
+    return {condition.type: condition for condition in autoscaler.status.conditions or ()}
 
 
 def explain_autoscaler(autoscaler: Autoscaler, *, ready_since: datetime | None, now: datetime) -> Diagnosis | None:
     """Explain why the number of workers does not follow the load; None while it does. `ready_since` is when the first of the present
     workers became ready: before that there was nothing to measure."""
-    found = conditions(autoscaler)
-    able, active = found.get("AbleToScale"), found.get("ScalingActive")
+    by_type = conditions(autoscaler)
+    able, active = by_type.get("AbleToScale"), by_type.get("ScalingActive")
     if able is not None and able.status == "False":
         return _cannot_scale(able)
     if active is None or active.reason == "ScalingDisabled":
@@ -131,9 +139,9 @@ def _cannot_scale(able: Condition) -> Diagnosis:
 
 def _missing_metrics(autoscaler: Autoscaler) -> Sequence[Load]:
     """Return the metrics that are not known while others are; () when all or none are known."""
-    found = loads(autoscaler, maximum=autoscaler.spec.max_replicas)
-    missing = [load for load in found if load.current is None]
-    return missing if len(missing) < len(found) else ()
+    all_loads = loads(autoscaler, maximum=autoscaler.spec.max_replicas)
+    missing = [load for load in all_loads if load.current is None]
+    return missing if len(missing) < len(all_loads) else ()
 
 
 def _partly_measured(missing: Sequence[Load], evidence: tuple[str, ...]) -> Diagnosis:

@@ -13,17 +13,21 @@ PREPARER = "executor-prepare"  # where the cluster has no native sidecars: the s
 
 def has_ordinary_executor(pod: Pod) -> bool:
     """Return whether its executor is a container like its program, as where the cluster has no native sidecars."""
-    return any(one.name == PREPARER for one in pod.spec.init_containers)
+    return any(container.name == PREPARER for container in pod.spec.init_containers)
 
 
 def has_ordinary_front(pod: Pod) -> bool:
     """Return whether its nginx is a container like its program. In a pod that is no run of ours, one of that name is a program."""
-    return KEYS.execution in pod.metadata.labels and {PROGRAM, FRONT} <= {one.name for one in pod.spec.containers}
+    return KEYS.execution in pod.metadata.labels and {PROGRAM, FRONT} <= {
+        container.name for container in pod.spec.containers
+    }
 
 
 def has_front(pod: Pod) -> bool:
     """Return whether an nginx runs in front of its program."""
-    has_sidecar = any(one.name == FRONT and one.restart_policy == "Always" for one in pod.spec.init_containers)
+    has_sidecar = any(
+        container.name == FRONT and container.restart_policy == "Always" for container in pod.spec.init_containers
+    )
     return has_sidecar or has_ordinary_front(pod)
 
 
@@ -35,14 +39,14 @@ def is_sidecar(pod: Pod, name: str) -> bool:
 
 def programs(pod: Pod) -> list[ContainerStatus]:
     """Return its containers without those that stand beside the program."""
-    return [one for one in pod.status.container_statuses if not is_sidecar(pod, one.name)]
+    return [status for status in pod.status.container_statuses if not is_sidecar(pod, status.name)]
 
 
 def program_ended(pod: Pod) -> bool:
     """Return whether the program has ended for good."""
-    ended = [one.state.terminated for one in programs(pod)]
+    ended = [status.state.terminated for status in programs(pod)]
     if not ended:
         return False
     if pod.status.phase in ("Succeeded", "Failed") or pod.spec.restart_policy == "Never":
         return all(ended)
-    return all(one is not None and one.exit_code == 0 for one in ended)
+    return all(end is not None and end.exit_code == 0 for end in ended)

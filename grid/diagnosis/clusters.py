@@ -20,7 +20,8 @@ from grid.diagnosis.autoscalers import explain_autoscaler, loads
 from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.scheduling import pool_growth, promised_size
-from grid.kube.objects import Autoscaler, Event, Pod, is_ready, true_condition
+from grid.diagnosis.startup import true_since
+from grid.kube.objects import Autoscaler, Event, Pod, is_ready
 
 Phase = Literal["ready", "start", "image", "volume", "node", "trouble", "ending"]
 
@@ -88,21 +89,21 @@ class ClusterSnapshot:
     @property
     def staying(self) -> tuple[Member, ...]:
         """The workers that exist and are not ending."""
-        return tuple(one for one in self.workers if one.phase != "ending")
+        return tuple(worker for worker in self.workers if worker.phase != "ending")
 
     @property
     def on_nodes(self) -> int:
         """The number of workers that occupy a node now, including those that are ending there."""
-        return sum(holds_a_node(one.pod) for one in self.workers)
+        return sum(holds_a_node(worker.pod) for worker in self.workers)
 
     @property
     def ready(self) -> int:
-        return sum(one.phase == "ready" for one in self.workers)
+        return sum(worker.phase == "ready" for worker in self.workers)
 
     @property
     def ready_since(self) -> datetime | None:
         """When the first of the workers that are ready became ready; None when none is."""
-        ready = (_ready_since(one.pod) for one in self.workers if one.phase == "ready")
+        ready = (true_since(worker.pod, "Ready") for worker in self.workers if worker.phase == "ready")
         return min((at for at in ready if at is not None), default=None)
 
     @property
@@ -140,23 +141,18 @@ def explain_cluster(cluster: ClusterSnapshot, *, now: datetime) -> tuple[Diagnos
         _about_maximum,
         _about_thrashing,
     )
-    found = [diagnosis for rule in rules for diagnosis in rule(cluster, now)]
-    return tuple(sorted(found, key=lambda one: _WEIGHT.index(one.severity)))
+    diagnoses = [diagnosis for rule in rules for diagnosis in rule(cluster, now)]
+    return tuple(sorted(diagnoses, key=lambda diagnosis: _WEIGHT.index(diagnosis.severity)))
 
 
 def deletion_order(workers: Sequence[Member], *, now: datetime) -> list[Member]:
     """Return the workers in the order in which Kubernetes deletes them when the cluster shrinks."""
-    staying = {one.pod.metadata.uid: one for one in workers if one.phase != "ending"}
-    nodes = [one.pod.spec.node_name for one in staying.values()]
+    staying = {worker.pod.metadata.uid: worker for worker in workers if worker.phase != "ending"}
+    nodes = [worker.pod.spec.node_name for worker in staying.values()]
     return [
-        staying[one.uid]
-        for one in pod_ranking.rank_for_deletion([_ranked(one.pod) for one in staying.values()], nodes, now)
+        staying[ranked.uid]
+        for ranked in pod_ranking.rank_for_deletion([_ranked(ranked.pod) for ranked in staying.values()], nodes, now)
     ]
-
-
-def _ready_since(pod: Pod) -> datetime | None:
-    ready = true_condition(pod, "Ready")
-    return ready.last_transition_time if ready else None
 
 
 def _ranked(pod: Pod) -> pod_ranking.RankedPod:
@@ -166,8 +162,8 @@ def _ranked(pod: Pod) -> pod_ranking.RankedPod:
         phase=pod.status.phase,
         is_ready=is_ready(pod),
         cost=pod_ranking.read_cost(pod.metadata.annotations.get(POD_DELETION_COST)),
-        ready_since=_ready_since(pod),
-        restarts=max((one.restart_count for one in pod.status.container_statuses), default=0),
+        ready_since=true_since(pod, "Ready"),
+        restarts=max((status.restart_count for status in pod.status.container_statuses), default=0),
         created=pod.metadata.creation_timestamp,
     )
 
@@ -204,32 +200,32 @@ def _head_words(cluster: ClusterSnapshot) -> str:
 
 def _groups(cluster: ClusterSnapshot) -> list[str]:
     """Return what the workers that are not ready wait for, in the order of starting: "8 wait for node 2 of 3", "2 for image pull"."""
-    counts = Counter[str](one.phase for one in cluster.workers)
+    counts = Counter[str](worker.phase for worker in cluster.workers)
     reasons = {"node": _which_node(cluster), "volume": _("a volume"), "image": _("image pull")}
     if counts["start"] and not cluster.head_is_up:
         reasons["start"] = _("the head")
-    found: list[str] = []
+    groups: list[str] = []
     for phase, reason in reasons.items():
         if count := counts[phase]:
             waiting = ngettext("{count} waits for {reason}", "{count} wait for {reason}", count, reason=reason)
-            found.append(_("{count} for {reason}", count=count, reason=reason) if found else waiting)
+            groups.append(_("{count} for {reason}", count=count, reason=reason) if groups else waiting)
     if (count := counts["start"]) and "start" not in reasons:
-        found.append(ngettext("{count} starts", "{count} start", count))
+        groups.append(ngettext("{count} starts", "{count} start", count))
     if missing := max(0, cluster.wanted - len(cluster.staying)):
-        found.append(ngettext("{count} is being created", "{count} are being created", missing))
+        groups.append(ngettext("{count} is being created", "{count} are being created", missing))
     if surplus := max(0, len(cluster.staying) - cluster.wanted):
-        found.append(ngettext("{count} more is to be removed", "{count} more are to be removed", surplus))
+        groups.append(ngettext("{count} more is to be removed", "{count} more are to be removed", surplus))
     if count := counts["trouble"]:
-        found.append(ngettext("{count} is in trouble", "{count} are in trouble", count))
+        groups.append(ngettext("{count} is in trouble", "{count} are in trouble", count))
     if count := counts["ending"]:
-        found.append(ngettext("{count} is leaving", "{count} are leaving", count))
-    return found
+        groups.append(ngettext("{count} is leaving", "{count} are leaving", count))
+    return groups
 
 
 def _which_node(cluster: ClusterSnapshot) -> str:
     """Return "node 2 of 3": the next node to become ready, and the size to which the autoscaler scales the pool up."""
-    waiting = [one for one in cluster.workers if one.phase == "node"]
-    promised = max((promised_size(one.events) for one in waiting), default=0)
+    waiting = [worker for worker in cluster.workers if worker.phase == "node"]
+    promised = max((promised_size(worker.events) for worker in waiting), default=0)
     if promised <= cluster.ready_nodes:
         return _("a node")
     return _("node {ready_nodes} of {promised}", ready_nodes=cluster.ready_nodes + 1, promised=promised)
@@ -251,19 +247,21 @@ def _about_head(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
 
 def _about_waiting(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
     """Return one diagnosis for each different reason why workers wait for a node or a volume."""
-    return _together("workers_pending", [one for one in cluster.workers if one.phase in ("node", "volume")])
+    return _together("workers_pending", [worker for worker in cluster.workers if worker.phase in ("node", "volume")])
 
 
 def _about_trouble(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
     """Explain the workers that cannot start or keep restarting; `_about_memory` explains those that were out of memory. A worker that
     runs again after exit code 0, or that ended while its head restarted, has only followed its head and is left out."""
     troubled = [
-        one
-        for one in cluster.workers
-        if one.phase not in ("node", "volume", "ending")
-        and one.diagnosis.severity == "problem"
-        and not _died_of_memory(one.pod)
-        and not (_runs_again(one) and (_ended_in_order(one.pod) or _ended_with_its_head(one.pod, cluster.head)))
+        worker
+        for worker in cluster.workers
+        if worker.phase not in ("node", "volume", "ending")
+        and worker.diagnosis.severity == "problem"
+        and not _died_of_memory(worker.pod)
+        and not (
+            _runs_again(worker) and (_ended_in_order(worker.pod) or _ended_with_its_head(worker.pod, cluster.head))
+        )
     ]
     return _together("workers_failing", troubled)
 
@@ -282,11 +280,11 @@ def _ended_with_its_head(pod: Pod, head: Member | None) -> bool:
     after having missed the new head for a while."""
     if head is None:
         return False
-    up, runs = _ready_since(head.pod), [one.state.running for one in head.pod.status.container_statuses]
+    up, runs = true_since(head.pod, "Ready"), [status.state.running for status in head.pod.status.container_statuses]
     began = next((run.started_at for run in runs if run is not None), None)
     if up is None or began is None:
         return False
-    ends = [one.last_state.terminated for one in pod.status.container_statuses]
+    ends = [status.last_state.terminated for status in pod.status.container_statuses]
     first, last = began - FOLLOWING_SPAN, up + FOLLOWING_SPAN
     return all(end is None or (end.finished_at is not None and first <= end.finished_at <= last) for end in ends)
 
@@ -295,19 +293,19 @@ def _together(code: str, members: Sequence[Member]) -> list[Diagnosis]:
     """Return a diagnosis for each different reason, that of most workers first. Workers in different pools or with different images have
     different reasons of one code, so the sentences are compared."""
     by_reason: dict[tuple[str, str], list[Member]] = {}
-    for one in members:
-        by_reason.setdefault(_reason(one), []).append(one)
+    for member in members:
+        by_reason.setdefault(_reason(member), []).append(member)
     groups = sorted(by_reason.values(), key=len, reverse=True)
-    told = groups if len(groups) <= _MOST_REASONS + 1 else groups[:_MOST_REASONS]
-    found = []
-    for alike in told:
+    shown_groups = groups if len(groups) <= _MOST_REASONS + 1 else groups[:_MOST_REASONS]
+    diagnoses = []
+    for alike in shown_groups:
         why = alike[0].diagnosis
-        is_same = all(one.diagnosis.sentence == why.sentence for one in alike)
+        is_same = all(member.diagnosis.sentence == why.sentence for member in alike)
         sentence = why.sentence if is_same else _ASIDES.sub("", why.sentence)
-        found.append(replace(why, code=code, sentence=f"{plural(len(alike), 'worker', 'workers')}: {sentence}"))
-    if others := [one for alike in groups[len(told) :] for one in alike]:
-        found.append(_others(code, others, reasons=len(groups) - len(told)))
-    return found
+        diagnoses.append(replace(why, code=code, sentence=f"{plural(len(alike), 'worker', 'workers')}: {sentence}"))
+    if others := [member for alike in groups[len(shown_groups) :] for member in alike]:
+        diagnoses.append(_others(code, others, reasons=len(groups) - len(shown_groups)))
+    return diagnoses
 
 
 def _reason(member: Member) -> tuple[str, str]:
@@ -322,13 +320,13 @@ def _others(code: str, members: Sequence[Member], *, reasons: int) -> Diagnosis:
         other_workers=plural(len(members), "other worker", "other workers"),
         reasons=reasons,
     )
-    severity = min((one.diagnosis.severity for one in members), key=_WEIGHT.index)
-    first = next(one.diagnosis for one in members if one.diagnosis.severity == severity)
+    severity = min((member.diagnosis.severity for member in members), key=_WEIGHT.index)
+    first = next(member.diagnosis for member in members if member.diagnosis.severity == severity)
     return Diagnosis(code, sentence, severity, first.who, _("Look at the pods of the workers."))
 
 
 def _about_memory(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
-    killed = [one.pod for one in cluster.workers if _died_of_memory(one.pod)]
+    killed = [worker.pod for worker in cluster.workers if _died_of_memory(worker.pod)]
     if not killed:
         return ()
     sentence = ngettext(
@@ -353,15 +351,15 @@ def _died_of_memory(pod: Pod) -> bool:
         for state in (status.state, status.last_state)
         if state.terminated is not None
     ]
-    return any(one.reason == _OUT_OF_MEMORY for one in ended)
+    return any(end.reason == _OUT_OF_MEMORY for end in ended)
 
 
 def _about_autoscaler(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
     """Explain the autoscaler. Without a ready worker it has nothing to measure, and the diagnoses above matter more."""
     if cluster.autoscaler is None or not cluster.autoscales or not cluster.ready:
         return ()
-    found = explain_autoscaler(cluster.autoscaler, ready_since=cluster.ready_since, now=now)
-    return [found] if found else ()
+    diagnosis = explain_autoscaler(cluster.autoscaler, ready_since=cluster.ready_since, now=now)
+    return [diagnosis] if diagnosis else ()
 
 
 def _about_maximum(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
@@ -396,4 +394,4 @@ def _about_thrashing(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagno
 
 def _turns(wanted: Sequence[int]) -> int:
     steps = [after - before for before, after in pairwise(wanted) if after != before]
-    return sum((one > 0) is not (other > 0) for one, other in pairwise(steps))
+    return sum((step > 0) is not (other > 0) for step, other in pairwise(steps))

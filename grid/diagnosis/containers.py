@@ -155,7 +155,7 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
                          "problem", "operator", _("Ask an operator to look at the node."), quoted(sandbox.message))  # fmt: skip
     last = status.last_state.terminated
     before = last.finished_at if last is not None else None
-    own = latest([one for one in events if is_about(one, status) and not _is_before(one, before)], *_STEPS)
+    own = latest([event for event in events if is_about(event, status) and not _is_before(event, before)], *_STEPS)
     if own is not None and own.reason == "Pulling":
         waited = since(own.last_seen, now)
         so_far = _(", for {waited} so far", waited=duration(waited)) if waited >= timedelta(seconds=1) else ""
@@ -182,8 +182,8 @@ def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequenc
     if last is not None and last.reason == "OOMKilled":
         return _out_of_memory(pod, status, last, message, then=_("{sentence} It will be restarted."))
     if last is not None and last.reason in NEVER_STARTED:
-        found = explain_no_start(pod, status, last.message, reason=last.reason)
-        return replace(found, sentence=_("{sentence} It is tried again after a pause.", sentence=found.sentence))
+        why_not = explain_no_start(pod, status, last.message, reason=last.reason)
+        return replace(why_not, sentence=_("{sentence} It is tried again after a pause.", sentence=why_not.sentence))
     why = f": {exit_words(last)}" if last else ""
     who, step = who_can_repair(pod, status, last)
     count = f" ({plural(status.restart_count, 'restart', 'restarts')})" if status.restart_count else ""

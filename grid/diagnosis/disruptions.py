@@ -66,8 +66,14 @@ def disruption_cause(pod: Pod, disruption: Condition) -> str:
     """Return why, for after "because"; "" when the reason is not known."""
     if disruption.reason != "TerminationByKubelet":
         return CAUSES.get(disruption.reason, "")
-    found = KUBELET_CAUSES.find(f"{pod.status.reason} {pod.status.message} {disruption.message}")
-    return found[1].format(resource="".join(_SHORTAGES.get(one, one) for one in found[2].groups())) if found else ""
+    rule = KUBELET_CAUSES.find(f"{pod.status.reason} {pod.status.message} {disruption.message}")
+    return (
+        rule[1].format(
+            resource="".join(_SHORTAGES.get(resource_name, resource_name) for resource_name in rule[2].groups())
+        )
+        if rule
+        else ""
+    )
 
 
 def end_requested_by(pod: Pod, ended: Terminated) -> str:
@@ -116,9 +122,9 @@ def explain_rejected(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
 
 def explain_evicted(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain an eviction by the kubelet: for the pod's own limit, or because the node was short of something."""
-    found = EVICTIONS.find(pod.status.message)
-    if found is not None:
-        return found[1](pod, found[2], evidence)
+    rule = EVICTIONS.find(pod.status.message)
+    if rule is not None:
+        return rule[1](pod, rule[2], evidence)
     says = folded(pod.status.message)
     sentence = _("The node evicted this: {says}.") if says else _("The node evicted this, and does not say why.")
     sentence = sentence.format(says=says)
@@ -198,12 +204,12 @@ def _used(pod: Pod, resource: str) -> str:
 
 def _no_room(resource: str, message: str) -> str:
     """Return "too little CPU left for this: it requests 6 cores, and 2 cores of 8 cores were free"."""
-    found = _AMOUNTS.search(message)
-    requested, used, capacity = (int(amount) for amount in found.groups()) if found else (0, 0, 0)
+    amounts = _AMOUNTS.search(message)
+    requested, used, capacity = (int(amount) for amount in amounts.groups()) if amounts else (0, 0, 0)
     if resource == "pods":
         words = (
             _("no room for another pod: it ran {used:,} of at most {capacity:,}")
-            if found
+            if amounts
             else _("no room for another pod")
         )
         return words.format(used=used, capacity=capacity)
@@ -211,9 +217,9 @@ def _no_room(resource: str, message: str) -> str:
     left = _("too little {resource} left for this", resource=name)
     if resource.endswith("/gpu"):
         left = _("too few GPUs left for this")
-    if found is None:
+    if amounts is None:
         return left
-    asked, free, all_of_it = (_amount(resource, one) for one in (requested, max(0, capacity - used), capacity))
+    asked, free, all_of_it = (_amount(resource, amount) for amount in (requested, max(0, capacity - used), capacity))
     return _(
         "{left}: it requests {asked}, and {free} of {capacity} were free",
         left=left,

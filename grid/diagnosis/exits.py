@@ -133,8 +133,8 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
 def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason: str) -> Diagnosis:
     """Explain a container whose command the runtime could not start; an unknown message is shown as it is."""
     why = ""
-    if found := CANNOT_START.find(message):
-        _unused, words, match = found
+    if rule := CANNOT_START.find(message):
+        _unused, words, match = rule
         why = f": {words.format(command=next(iter(match.groups()), '') or '').replace('  ', ' ')}"
     code = "command" if why else "container"
     who: Who = "admin" if why else "operator"
@@ -146,8 +146,8 @@ def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason:
 def _command_words(ended: Terminated) -> str:
     """Return what a shell says of the command that it did not find or could not execute, "" when the log's end names none."""
     if ended.exit_code == 127:
-        found = _NOT_FOUND.findall(ended.message.strip())
-        missing = next((one or other for one, other in reversed(found)), "")
+        commands = _NOT_FOUND.findall(ended.message.strip())
+        missing = next((by_shell or other for by_shell, other in reversed(commands)), "")
         return _("the command {missing} was not found", missing=missing) if missing else ""
     file, why = _refused_file(ended)
     return _FILES.get(why, _OTHER_FORMAT)[0].format(file=file) if file else ""
@@ -162,5 +162,5 @@ def _command_advice(ended: Terminated) -> str:
 
 def _refused_file(ended: Terminated) -> tuple[str, str]:
     """Return the file that a shell could not execute, and why by its own words; ("", "") when the log's end names none."""
-    found = _NOT_EXECUTABLE.findall(ended.message.strip()) if ended.exit_code == 126 else []
-    return found[-1] if found else ("", "")
+    files = _NOT_EXECUTABLE.findall(ended.message.strip()) if ended.exit_code == 126 else []
+    return files[-1] if files else ("", "")

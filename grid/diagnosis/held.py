@@ -24,7 +24,7 @@ def is_unplaced(pod: Pod) -> bool:
 
 def scheduler_message(pod: Pod, events: Sequence[Event]) -> str:
     """Return the scheduler's last words on the pod; "" when it has said nothing."""
-    condition = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
+    condition = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
     failed = latest(events, "FailedScheduling")
     return (condition.message if condition and condition.status == "False" else "") or (
         failed.message if failed else ""
@@ -39,32 +39,37 @@ def is_settled(pod: Pod, now: datetime) -> bool:
 def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnosis | None:
     """Explain a pod by its gates, its own scheduler, its resource claims or its nomination; None when it has none of these, or when the
     scheduler's own words say more."""
-    said, settled = scheduler_message(pod, events), is_settled(pod, now)
+    message, settled = scheduler_message(pod, events), is_settled(pod, now)
     if pod.spec.scheduling_gates or _is_gated(pod):
-        return _gated(pod, quoted(said))
-    if (node := pod.status.nominated_node_name) and not any(words in said for words in _NO_PREEMPTION):
+        return _gated(pod, quoted(message))
+    if (node := pod.status.nominated_node_name) and not any(words in message for words in _NO_PREEMPTION):
         sentence = _(
             "About to start: node {node} is being cleared for it, pods of lower priority end there.", node=node
         )
-        return Diagnosis("about_to_start", sentence, "wait", "", _("Nothing to do: it starts by itself."), quoted(said),
+        return Diagnosis("about_to_start", sentence, "wait", "", _("Nothing to do: it starts by itself."), quoted(message),
                          link=f"node:{node}", is_normal=True)  # fmt: skip
     scheduler = pod.spec.scheduler_name
-    if scheduler != DEFAULT_SCHEDULER and _COUNTS_NODES not in said:
+    if scheduler != DEFAULT_SCHEDULER and _COUNTS_NODES not in message:
         sentence = _("Waits for the scheduler {scheduler} to choose a node.", scheduler=scheduler)
         step = _("Ask an operator whether the scheduler {scheduler} runs.", scheduler=scheduler) if settled else ""
-        if said:  # it runs, and speaks of something else than of nodes
+        if message:  # it runs, and speaks of something else than of nodes
             sentence = _(
                 "The scheduler {scheduler} has not chosen a node: {said}.",
                 scheduler=scheduler,
-                said=" ".join(said.split()).rstrip(". "),
+                said=" ".join(message.split()).rstrip(". "),
             )
             step = (
                 _("Ask an operator what the scheduler {scheduler} waits for.", scheduler=scheduler) if settled else ""
             )
-        return Diagnosis("other_scheduler", sentence, "problem" if settled else "wait", "operator", step, quoted(said))
-    about_claims = not said or "resourceclaim" in said.lower() or "allocate all claims" in said
+        return Diagnosis(
+            "other_scheduler", sentence, "problem" if settled else "wait", "operator", step, quoted(message)
+        )
+    about_claims = not message or "resourceclaim" in message.lower() or "allocate all claims" in message
     if pod.spec.resource_claims and about_claims:
-        names = [one.resource_claim_name or one.resource_claim_template_name or one.name for one in pod.spec.resource_claims]  # fmt: skip
+        names = [
+            claim.resource_claim_name or claim.resource_claim_template_name or claim.name
+            for claim in pod.spec.resource_claims
+        ]
         sentence = ngettext(
             "Waits for the resource claim {names}.",
             "Waits for the resource claims {names}.",
@@ -72,7 +77,9 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
             names=listed(names),
         )
         step = _("Ask an operator whether the claim exists and a driver can allocate it.") if settled else ""
-        return Diagnosis("resource_claim", sentence, "problem" if settled else "wait", "operator", step, quoted(said))
+        return Diagnosis(
+            "resource_claim", sentence, "problem" if settled else "wait", "operator", step, quoted(message)
+        )
     return None
 
 
@@ -87,7 +94,10 @@ def explain_silence(pod: Pod, *, now: datetime) -> Diagnosis:
 
 
 def _is_gated(pod: Pod) -> bool:
-    return any(one.type == "PodScheduled" and one.reason == "SchedulingGated" for one in pod.status.conditions)
+    return any(
+        condition.type == "PodScheduled" and condition.reason == "SchedulingGated"
+        for condition in pod.status.conditions
+    )
 
 
 def _gated(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:

@@ -122,7 +122,7 @@ def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -
 def _detail(status: ContainerStatus, events: Sequence[Event]) -> str:
     """Return the kubelet's event that has the details: the last word of each attempt is "Error: ErrImagePull", which has none."""
     own = [event for event in events if is_about(event, status)]
-    detailed = [one for one in own if one.reason != "Failed" or one.message.startswith(_DETAILS)]
+    detailed = [event for event in own if event.reason != "Failed" or event.message.startswith(_DETAILS)]
     event = latest(detailed, "Failed", "InspectFailed") or latest(own, "Failed", "InspectFailed")
     return event.message if event else ""
 

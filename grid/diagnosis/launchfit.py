@@ -102,7 +102,7 @@ def fit(plans: Sequence[PodPlan], facts: LaunchFacts) -> Fit:
         pools = list(dict.fromkeys(plan.pool for plan in plans))
         states = {name: facts.pools.get(name, LaunchPool(name)) for name in pools}
         each = [_in_pool(states[name], [plan for plan in plans if plan.pool == name]) for name in pools]
-        answer = max(each, key=lambda one: (_ORDER.index(one.code), not one.is_certain))
+        answer = max(each, key=lambda each_fit: (_ORDER.index(each_fit.code), not each_fit.is_certain))
     if answer.code in ("never_fits", "no_nodes"):
         return answer
     if facts.refusal is not None:
@@ -129,8 +129,8 @@ def never_fits(plan: PodPlan, pools: Pools) -> Fit | None:
     pool = pools.get(plan.pool)
     if pool is None or not pool.nodes:
         return None
-    found = fit((plan,), LaunchFacts(pools))
-    return found if found.code == "never_fits" else None
+    answer = fit((plan,), LaunchFacts(pools))
+    return answer if answer.code == "never_fits" else None
 
 
 def ordinal(number: int) -> str:

@@ -99,7 +99,7 @@ def place_on(nodes: Iterable[AlikeNodes], plan: PodPlan) -> tuple[int, list[Alik
         count -= full * each + rest
         for pods, number in ((each, full), (rest, 1 if rest else 0), (0, alike.count - full - (1 if rest else 0))):
             if number:
-                after.append(replace(alike, free=_minus(alike.free, plan.requests, pods), count=number))
+                after.append(replace(alike, free=minus(alike.free, plan.requests, pods), count=number))
     return count, after
 
 
@@ -112,7 +112,7 @@ def open_to(pool: LaunchPool, plan: PodPlan) -> list[AlikeNodes]:
     return [alike for alike in pool.known if not untolerated(alike.taints, plan.tolerations)]
 
 
-def _minus(free: Resources, requests: Resources, count: int) -> Resources:
+def minus(free: Resources, requests: Resources, count: int = 1) -> Resources:
     return {name: amount - requests.get(name, 0) * count for name, amount in free.items()} if count else free
 
 

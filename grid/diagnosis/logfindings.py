@@ -39,16 +39,16 @@ class LogTable:
     def __init__(self, patterns: Iterable[LogPattern]) -> None:
         """Raise PatternError when the patterns together are too large."""
         self.patterns = tuple(patterns)
-        self._set = ExpressionSet(one.pattern for one in self.patterns)
+        self._set = ExpressionSet(entry.pattern for entry in self.patterns)
 
     def findings(self, text: str) -> list[LogFinding]:
         """Return what is known about the end of a log, the last line first, because programs end with the cause; each meaning once."""
-        found: dict[str, LogFinding] = {}
+        by_meaning: dict[str, LogFinding] = {}
         for raw in reversed(text.splitlines()[-LAST_LINES:]):
             known = self.of_line(raw)
             if known is not None:
-                found.setdefault(known.meaning, known)
-        return list(found.values())
+                by_meaning.setdefault(known.meaning, known)
+        return list(by_meaning.values())
 
     def of_line(self, raw: str) -> LogFinding | None:
         """Return what a line means by the first entry that knows it."""

@@ -119,14 +119,14 @@ ATTACHED = RuleTable[Callable[[Match], tuple[str, Who, str]]](
 
 def _not_read(message: str, evidence: tuple[str, ...]) -> Diagnosis | None:
     """Explain a ConfigMap or Secret that the node has not read yet; it tries again at once, so this is no problem of the pod."""
-    found = _NOT_READ.search(message)
-    if found is None:
+    match = _NOT_READ.search(message)
+    if match is None:
         return None
     names = _volumes(message)
     where = _(" for volume {name}", name=names[0]) if names else ""
     sentence = _(
         "The node has not read the {kind}{where} yet; it waits for the API server.",
-        kind=_KINDS[found[1].lower()],
+        kind=_KINDS[match[1].lower()],
         where=where,
     )
     step = _("Nothing to do: it tries again by itself. If it lasts, ask an operator to look at the node.")
@@ -151,10 +151,10 @@ MISSING = RuleTable[Callable[[Match], str]](
 
 def _missing(message: str) -> str:
     """Return "ConfigMap settings does not exist", or which key it lacks; "" when nothing is missing."""
-    found = MISSING.find(message)
-    return found[1](found[2]) if found else ""
+    rule = MISSING.find(message)
+    return rule[1](rule[2]) if rule else ""
 
 
 def _volumes(message: str) -> list[str]:
-    found = _VOLUME.search(message)
-    return [found[1]] if found and found[1] else _SEPARATORS.split(found[2]) if found else []
+    match = _VOLUME.search(message)
+    return [match[1]] if match and match[1] else _SEPARATORS.split(match[2]) if match else []

@@ -29,7 +29,10 @@ def full_name(image: str) -> str:
 def image_on(node: Node, image: str) -> NodeImage | None:
     """Return the image as the node reports it; None when it does not."""
     asked = full_name(image)
-    return next((one for one in node.status.images if any(full_name(name) == asked for name in one.names or ())), None)
+    return next(
+        (reported for reported in node.status.images if any(full_name(name) == asked for name in reported.names or ())),
+        None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,12 @@ def on_nodes(images: Collection[str], nodes: Collection[Node]) -> dict[str, Imag
     # Nodes share the objects of their images: names are compared once for each of them, not once for each node.
     reported = {id(image): image for node in nodes for image in node.status.images}
     counted = Counter(id(image) for node in nodes for image in node.status.images)
-    found = {full_name(image): ImageOnNodes(nodes=len(nodes)) for image in images}
+    by_name = {full_name(image): ImageOnNodes(nodes=len(nodes)) for image in images}
     for key, image in reported.items():
-        for name in {full_name(name) for name in image.names or ()} & found.keys():
-            known = found[name]
-            found[name] = ImageOnNodes(known.size or image.size_bytes or None, known.have + counted[key], len(nodes))
-    return {image: found[full_name(image)] for image in images}
+        for name in {full_name(name) for name in image.names or ()} & by_name.keys():
+            known = by_name[name]
+            by_name[name] = ImageOnNodes(known.size or image.size_bytes or None, known.have + counted[key], len(nodes))
+    return {image: by_name[full_name(image)] for image in images}
 
 
 def has_image(node: Node, image: str, size: int | None) -> bool | None:
@@ -66,10 +69,12 @@ def reports_all(node: Node, size: int | None) -> bool:
     reported = node.status.images
     if len(reported) < REPORTED:
         return bool(reported)
-    return size is not None and size > min(one.size_bytes for one in reported)
+    return size is not None and size > min(node_image.size_bytes for node_image in reported)
 
 
 def size_of(image: str, nodes: Iterable[Node]) -> int | None:
     """Return the image's size in bytes from the first node that has it; None when none reports it."""
-    found = (image_on(node, image) for node in nodes)
-    return next((one.size_bytes for one in found if one is not None and one.size_bytes), None)
+    on_node = (image_on(node, image) for node in nodes)
+    return next(
+        (node_image.size_bytes for node_image in on_node if node_image is not None and node_image.size_bytes), None
+    )

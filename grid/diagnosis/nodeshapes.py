@@ -70,11 +70,11 @@ class ShapeTally:
         counts[0 if takes_pods(node) else 1] += 1
 
     def shapes(self) -> tuple[NodeShape, ...]:
-        found = [
+        shapes = [
             NodeShape(dict(allocatable), dict(own), taints, nodes, away)
             for (allocatable, own, taints), (nodes, away) in self._counts.items()
         ]
-        return tuple(sorted(found, key=lambda one: (-one.nodes, -one.away, sorted(one.free.items()))))
+        return tuple(sorted(shapes, key=lambda shape: (-shape.nodes, -shape.away, sorted(shape.free.items()))))
 
 
 def shape_key(node: Node, own: ResourceAmounts) -> ShapeKey:

@@ -64,7 +64,7 @@ class TemplateTally:
         out, because nobody knows which one the next node gets."""
         if not self._counts:
             return None
-        key = min(self._counts, key=lambda one: (-self._counts[one], one[:2], *map(taint_text, one[2])))
+        key = min(self._counts, key=lambda shape: (-self._counts[shape], shape[:2], *map(taint_text, shape[2])))
         allocatable, own, taints = key
         offers = {name: f"{amount}m" if name == "cpu" else str(amount) for name, amount in allocatable}
         return NodeTemplate(_node(self._labels[key], taints, offers), dict(own), seen_at)
@@ -81,7 +81,7 @@ class StoredNode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def as_stored(template: NodeTemplate) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the node and its own pods as JSON, equal for equal templates."""
     node = template.node
-    taints = [{"key": one.key, "value": one.value, "effect": one.effect} for one in node.spec.taints]
+    taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.spec.taints]
     labels, offers = node.metadata.labels, node.status.allocatable
     return {"labels": dict(labels), "taints": taints, "allocatable": dict(offers)}, dict(template.own)
 

@@ -15,9 +15,9 @@ def part_of(pod: Pod, status: ContainerStatus) -> Part:
     for spec in pod.spec.init_containers:
         if spec.name == status.name:
             return "sidecar" if spec.restart_policy == "Always" else "setup"
-    if any(one.name == status.name for one in pod.status.init_container_statuses):
+    if any(other.name == status.name for other in pod.status.init_container_statuses):
         return "setup"
-    stands = is_sidecar(pod, status.name) and any(one.name == status.name for one in pod.status.container_statuses)
+    stands = is_sidecar(pod, status.name) and any(other.name == status.name for other in pod.status.container_statuses)
     return "sidecar" if stands else "program"
 
 

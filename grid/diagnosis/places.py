@@ -11,18 +11,18 @@ _OF_CONDITION = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "To
 
 def takes_pods(node: Node) -> bool:
     """Return whether the node is ready, not cordoned, and not about to be removed; its other taints are for each pod to tolerate."""
-    leaves = any(one.key.startswith(_OF_CONDITION) and one.effect in _KEEPS_OFF for one in node.spec.taints)
+    leaves = any(taint.key.startswith(_OF_CONDITION) and taint.effect in _KEEPS_OFF for taint in node.spec.taints)
     return is_ready(node) and not leaves and not node.spec.unschedulable
 
 
 def lasting_taints(node: Node) -> tuple[Taint, ...]:
     """Return the taints that keep pods off whatever the node's condition, in one order and without times: alike for alike nodes."""
-    found = {
-        Taint(key=one.key, value=one.value, effect=one.effect)
-        for one in node.spec.taints
-        if one.effect in _KEEPS_OFF and not one.key.startswith(_OF_CONDITION)
+    taints_found = {
+        Taint(key=taint.key, value=taint.value, effect=taint.effect)
+        for taint in node.spec.taints
+        if taint.effect in _KEEPS_OFF and not taint.key.startswith(_OF_CONDITION)
     }
-    return tuple(sorted(found, key=lambda one: (one.key, one.value, one.effect)))
+    return tuple(sorted(taints_found, key=lambda taint: (taint.key, taint.value, taint.effect)))
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> list[Taint]:

@@ -51,7 +51,7 @@ def explain_pod(
 
 
 def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
-    found = list[tuple[ContainerStatus, Diagnosis]]()
+    explained = list[tuple[ContainerStatus, Diagnosis]]()
     for status in _telling(pod):
         files = explain_files(status) if fetches(pod, status) else None
         if files is not None:
@@ -62,15 +62,15 @@ def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
             why = explain_running(pod, status, status.state.running, events, now=now)
         else:
             why = explain_waiting(pod, status, events, now=now)
-        found.append((status, why))
-    if not found:
+        explained.append((status, why))
+    if not explained:
         return Diagnosis(
             "preparing",
             _("Node {node} was chosen and starts preparing it.", node=pod.spec.node_name),
             "wait",
             "",
         )
-    return found[0][1] if len(found) == 1 else min(found, key=lambda each: _weight(pod, *each))[1]
+    return explained[0][1] if len(explained) == 1 else min(explained, key=lambda each: _weight(pod, *each))[1]
 
 
 def _weight(pod: Pod, status: ContainerStatus, why: Diagnosis) -> tuple[int, bool, bool, bool]:
@@ -88,7 +88,7 @@ def _telling(pod: Pod) -> list[ContainerStatus]:
     """Return the containers whose state matters, in the order in which they start: without setup steps that are done, without programs
     that wait for setup, and without sidecars once every program has ended."""
     mains = programs(pod)
-    done = mains and all(one.state.terminated for one in mains)
+    done = mains and all(status.state.terminated for status in mains)
     first = []
     for status in pod.status.init_container_statuses:
         ended = status.state.terminated
@@ -98,7 +98,7 @@ def _telling(pod: Pod) -> list[ContainerStatus]:
         elif ended is None or ended.exit_code:
             first.append(status)
     others = mains if done else pod.status.container_statuses
-    return [*first, *(one for one in others if not first or not _waits_for_setup(one))]
+    return [*first, *(status for status in others if not first or not _waits_for_setup(status))]
 
 
 def _waits_for_setup(status: ContainerStatus) -> bool:
@@ -133,7 +133,7 @@ def _is_confirmed(pod: Pod) -> bool:
 
 def _has_stopped(pod: Pod) -> bool:
     statuses = pod.status.container_statuses
-    return bool(statuses) and all(one.state.terminated for one in statuses)
+    return bool(statuses) and all(status.state.terminated for status in statuses)
 
 
 def _finalized(pod: Pod, overdue: timedelta, evidence: tuple[str, ...]) -> Diagnosis:
@@ -209,11 +209,11 @@ def _failed(pod: Pod) -> Diagnosis:
 def _ended_in_time(pod: Pod) -> Diagnosis | None:
     """Explain a program that had ended before its time was over, while what stands beside it, and no sidecar, went on."""
     limit, began = pod.spec.active_deadline_seconds, pod.status.start_time
-    ends = [one.state.terminated for one in programs(pod)]
+    ends = [status.state.terminated for status in programs(pod)]
     if limit is None or began is None or not ends:
         return None
     over = began + timedelta(seconds=limit)
-    in_time = all(one is not None and one.finished_at is not None and one.finished_at < over for one in ends)
+    in_time = all(end is not None and end.finished_at is not None and end.finished_at < over for end in ends)
     return _first_terminated(pod) if in_time else None
 
 
@@ -223,7 +223,7 @@ def _first_terminated(pod: Pod) -> Diagnosis | None:
     A sidecar is ended by Kubernetes after the program, so its exit code explains nothing.
     """
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
-    ended = [(one, one.state.terminated) for one in statuses if one.state.terminated is not None]
+    ended = [(status, status.state.terminated) for status in statuses if status.state.terminated is not None]
     ended.sort(key=lambda pair: _in_order_of_cause(pod, *pair))
     if not ended:
         return None
@@ -245,13 +245,13 @@ def _completed() -> Diagnosis:
 
 def _silent_node(pod: Pod, events: Sequence[Event]) -> Diagnosis | None:
     """Explain a pod whose node stopped reporting: Kubernetes marks the pod not ready, while its last known state still looks fine."""
-    ready = next((one for one in pod.status.conditions if one.type == "Ready"), None)
+    ready = next((condition for condition in pod.status.conditions if condition.type == "Ready"), None)
     if ready is None or ready.status == "True":
         return None
     if ready.status == "Unknown":
         return _node_lost(pod, quoted(ready.message))
     statuses = pod.status.container_statuses
-    if not statuses or not all(one.ready for one in statuses):
+    if not statuses or not all(status.ready for status in statuses):
         return None
     event = latest(events, "NodeNotReady", "TaintManagerEviction")
     if event is None or event.message.startswith("Cancelling"):

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from grid.diagnosis.launchfit import AlikeNodes, LaunchPool
+from grid.diagnosis.launchplaces import AlikeNodes, LaunchPool, minus
 from grid.diagnosis.nodetemplates import NodeTemplate
 from grid.diagnosis.places import lasting_taints, takes_pods
 from grid.diagnosis.resources import ResourceAmounts, resource_amounts
@@ -48,20 +48,16 @@ class RoomTally:
     def state(self, name: str, group: NodeGroup | None, template: NodeTemplate | None = None) -> LaunchPool:
         """Return the state of the pool of that name, of which `group` is the node group, and `template` what its next node will look
         like."""
-        found: list[AlikeNodes] = []
+        nodes: list[AlikeNodes] = []
         for alike in self._shapes.values():
-            empty = _minus(alike.offered, alike.own)
-            found += [
-                AlikeNodes(_minus(alike.offered, dict(taken)), empty, count, alike.taints, takes_pods)
+            empty = minus(alike.offered, alike.own)
+            nodes += [
+                AlikeNodes(minus(alike.offered, dict(taken)), empty, count, alike.taints, takes_pods)
                 for (taken, takes_pods), count in alike.left.items()
             ]
         maximum, is_backed_off = (group.maximum, bool(group.is_backed_off)) if group else (0, False)
-        pool = LaunchPool(name, tuple(found), maximum, is_backed_off=is_backed_off)
-        if found or template is None:
+        pool = LaunchPool(name, tuple(nodes), maximum, is_backed_off=is_backed_off)
+        if nodes or template is None:
             return pool
-        free = _minus(template.shape.allocatable, template.own)
+        free = minus(template.shape.allocatable, template.own)
         return replace(pool, remembered=AlikeNodes(free, free, 1, template.shape.taints), seen=template.seen)
-
-
-def _minus(offered: ResourceAmounts, taken: ResourceAmounts) -> ResourceAmounts:
-    return {name: amount - taken.get(name, 0) for name, amount in offered.items()}

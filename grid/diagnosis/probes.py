@@ -104,11 +104,11 @@ def not_ready_words(pod: Pod, status: ContainerStatus, message: str) -> str:
 def probe_message(status: ContainerStatus, running: Running, events: Sequence[Event]) -> str:
     """Return the last failure of the readiness or startup probe in this run of the container, "" when there was none."""
     failures = [
-        one
-        for one in events
-        if one.message.startswith(("Readiness probe", "Startup probe"))
-        and is_about(one, status)
-        and (one.last_seen is None or running.started_at is None or one.last_seen >= running.started_at)
+        event
+        for event in events
+        if event.message.startswith(("Readiness probe", "Startup probe"))
+        and is_about(event, status)
+        and (event.last_seen is None or running.started_at is None or event.last_seen >= running.started_at)
     ]
     failure = latest(failures, "Unhealthy")
     return failure.message if failure else ""
@@ -118,9 +118,9 @@ def failed_probe(status: ContainerStatus, ended: Terminated, events: Sequence[Ev
     """Return the probe for whose failure the kubelet ended this run of the container; None when there was none."""
     during = [event for event in events if is_about(event, status) and _is_during(event, ended)]
     for probe in _KILLING_PROBES:
-        said = f"{probe.capitalize()} probe failed"
-        failure = next((one.message for one in reversed(during) if one.message.startswith(said)), "")
-        killed = any(one.message.startswith(f"Container {status.name} failed {probe} probe") for one in during)
+        words = f"{probe.capitalize()} probe failed"
+        failure = next((event.message for event in reversed(during) if event.message.startswith(words)), "")
+        killed = any(event.message.startswith(f"Container {status.name} failed {probe} probe") for event in during)
         if killed or (failure and ended.exit_code in _BY_SIGNAL):
             return FailedProbe(probe, failure, quoted(failure, _("exit code {exit_code}", exit_code=ended.exit_code)))
     return None
@@ -137,8 +137,8 @@ def _is_during(event: Event, ended: Terminated) -> bool:
 
 def _answer(message: str) -> str:
     """Return "HTTP 503" or "NOT_SERVING": what the program answered, "" when it did not."""
-    found = ANSWERS.find(message)
-    return found[1].format(found[2][1]) if found else ""
+    rule = ANSWERS.find(message)
+    return rule[1].format(rule[2][1]) if rule else ""
 
 
 def _answer_of(probe: ContainerProbe | None, message: str) -> str:

@@ -27,8 +27,8 @@ class RefusalReason:
 
 def explain_refusal(message: str) -> RefusalReason | None:
     """Explain the API server's message; None when it is of no known form."""
-    found = REFUSALS.find(message)
-    return found[1](found[2]) if found else None
+    rule = REFUSALS.find(message)
+    return rule[1](rule[2]) if rule else None
 
 
 def _quota(match: Match) -> RefusalReason:
@@ -116,10 +116,10 @@ def _pod_security(match: Match) -> RefusalReason:
 
 
 def _webhook(match: Match) -> RefusalReason:
-    said = f": {_short(match[2])}" if match[2].strip() else "."
+    reason = f": {_short(match[2])}" if match[2].strip() else "."
     return RefusalReason(
         "webhook",
-        _("The cluster's rule {name} forbids it{said}", name=match[1], said=said),
+        _("The cluster's rule {name} forbids it{said}", name=match[1], said=reason),
         _("Ask an admin of the cluster."),
     )
 

@@ -103,7 +103,7 @@ def scrubbed(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         if secret:
             line = line.replace(secret, "***")
-    return "".join(one if one.isprintable() else "?" for one in line[:_LONGEST])
+    return "".join(character if character.isprintable() else "?" for character in line[:_LONGEST])
 
 
 def _read(text: str) -> str:

@@ -25,9 +25,6 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
     def times(self, factor: int) -> "Amounts":
         return Amounts(factor * self.cpu, factor * self.memory, factor * self.gpus)
 
-    def at_least(self, other: "Amounts") -> "Amounts":
-        return Amounts(max(self.cpu, other.cpu), max(self.memory, other.memory), max(self.gpus, other.gpus))
-
 
 def amounts(resources: Mapping[str, str]) -> Amounts:
     """Read a Kubernetes resource list; a quantity that cannot be read counts as 0."""
@@ -42,8 +39,8 @@ def summary(each: ResourceAmounts) -> Amounts:
 
 def total(each: Iterable[Amounts]) -> Amounts:
     cpu = memory = gpus = 0
-    for one in each:
-        cpu, memory, gpus = cpu + one.cpu, memory + one.memory, gpus + one.gpus
+    for amounts in each:
+        cpu, memory, gpus = cpu + amounts.cpu, memory + amounts.memory, gpus + amounts.gpus
     return Amounts(cpu, memory, gpus)
 
 

@@ -27,8 +27,11 @@ def requested_amounts(pod: Pod) -> ResourceAmounts:
     """Return what the pod takes of its node, its place among the node's pods included. The result is shared: do not change it."""
     spec = pod.spec
     return _requested(
-        tuple(tuple(one.resources.requests.items()) for one in spec.containers),
-        tuple((one.restart_policy == "Always", tuple(one.resources.requests.items())) for one in spec.init_containers),
+        tuple(tuple(container.resources.requests.items()) for container in spec.containers),
+        tuple(
+            (container.restart_policy == "Always", tuple(container.resources.requests.items()))
+            for container in spec.init_containers
+        ),
         tuple(spec.resources.requests.items()),
         tuple(spec.overhead.items()),
     )

@@ -30,10 +30,6 @@ class NodeRoom:
         """Return the sums of CPU, memory and GPUs of all names."""
         return summary(self.requested(node_name))
 
-    def pods(self, node_name: str) -> int:
-        """Return how many pods hold the node."""
-        return self.requested(node_name).get(PODS, 0)
-
     def keeping_apart(self) -> Collection[Pod]:
         """Return the pods on nodes that require to be apart from other pods, as a live view."""
         return self._keeping_apart.values()

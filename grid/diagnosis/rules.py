@@ -22,10 +22,10 @@ class RuleTable(Generic[M]):
 
     def find(self, message: str) -> tuple[str, M, Match] | None:
         """Return the key and the meaning of the rule that applies, with what its pattern found; None when none does."""
-        found = ((key, meaning, pattern.search(message)) for key, pattern, meaning in self._rules)
-        return next(((key, meaning, match) for key, meaning, match in found if match is not None), None)
+        searched = ((key, meaning, pattern.search(message)) for key, pattern, meaning in self._rules)
+        return next(((key, meaning, match) for key, meaning, match in searched if match is not None), None)
 
     def meaning(self, message: str) -> M | None:
         """Return the meaning of the rule that applies; None when none does."""
-        found = self.find(message)
-        return found[1] if found else None
+        rule = self.find(message)
+        return rule[1] if rule else None

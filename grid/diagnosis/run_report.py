@@ -71,13 +71,13 @@ def fetches(pod: Pod, status: ContainerStatus) -> bool:
     if status.name not in (PREPARER, EXECUTOR):
         return False
     return status.name == (PREPARER if has_ordinary_executor(pod) else EXECUTOR) and any(
-        one.name == status.name for one in pod.status.init_container_statuses
+        other.name == status.name for other in pod.status.init_container_statuses
     )
 
 
 def report_of(pod: Pod) -> FilesReport | None:
     """Return what its executor reported when it last ended; None when it never has, or was killed."""
-    ends = [one.state.terminated or one.last_state.terminated for one in _statuses(pod)]
+    ends = [status.state.terminated or status.last_state.terminated for status in _statuses(pod)]
     return next((_read(ended) for ended in ends if ended is not None), None)
 
 
@@ -87,7 +87,7 @@ def was_cut_short(pod: Pod) -> bool:
     ended = status.state.terminated if status is not None else None
     if ended is None or _read(ended) is not None:
         return False
-    has_run = any(one.state.terminated is not None for one in programs(pod))
+    has_run = any(program.state.terminated is not None for program in programs(pod))
     return has_run and (pod.metadata.deletion_timestamp is not None or program_ended(pod))
 
 
@@ -135,15 +135,15 @@ def explain_files(status: ContainerStatus, *, is_over: bool = False) -> Diagnosi
 
 
 def _status(pod: Pod) -> ContainerStatus | None:
-    return next((one for one in _statuses(pod) if one.name == EXECUTOR), None)
+    return next((status for status in _statuses(pod) if status.name == EXECUTOR), None)
 
 
 def _statuses(pod: Pod) -> list[ContainerStatus]:
     """Return the statuses of its executor, the one that saves first."""
     if not has_ordinary_executor(pod):
-        return [one for one in pod.status.init_container_statuses if one.name == EXECUTOR]
+        return [status for status in pod.status.init_container_statuses if status.name == EXECUTOR]
     both = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return [one for one in both if one.name in (EXECUTOR, PREPARER)]
+    return [status for status in both if status.name in (EXECUTOR, PREPARER)]
 
 
 def _read(ended: Terminated) -> FilesReport | None:

@@ -47,8 +47,8 @@ _BACKOFF = "in backoff after failed scale-up"
 
 def counted_reasons(message: str) -> dict[str, int]:
     """Return the number of nodes (or node groups) for each reason in a message of the scheduler or the autoscaler."""
-    found = _AVAILABLE.search(message)
-    text = found[1] if found else message
+    match = _AVAILABLE.search(message)
+    text = match[1] if match else message
     return _counted(text) or ({text: 0} if text else {})
 
 
@@ -75,22 +75,22 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
     held = explain_held(pod, events, now=now)
     if held is not None:
         return held
-    said = scheduler_message(pod, events)
+    message = scheduler_message(pod, events)
     scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
-    evidence = quoted(said, scaling.message if scaling else "")
+    evidence = quoted(message, scaling.message if scaling else "")
     if scaling is not None and scaling.reason == "TriggeredScaleUp":
         return explain_scale_up(scaling, evidence, now)
     settled = is_settled(pod, now)
-    reasons = counted_reasons(said)
-    about_volumes = said or (scaling.message if scaling is not None else "")
+    reasons = counted_reasons(message)
+    about_volumes = message or (scaling.message if scaling is not None else "")
     volume = explain_volume_message(pod, about_volumes, settled=settled)
     if volume is not None:
         return replace(volume, evidence=evidence)
     demands = _Demands.of(pod)
     if scaling is not None:
-        return _not_scaling_up(counted_reasons(scaling.message), reasons, said, demands, evidence)
-    if said:
-        return _without_autoscaler(reasons, said, demands, evidence, settled=settled)
+        return _not_scaling_up(counted_reasons(scaling.message), reasons, message, demands, evidence)
+    if message:
+        return _without_autoscaler(reasons, message, demands, evidence, settled=settled)
     return explain_silence(pod, now=now)
 
 
@@ -118,10 +118,10 @@ def pool_growth(size: str, target: str, maximum: str) -> str:
 def explain_scale_up(event: Event, evidence: tuple[str, ...], now: datetime) -> Diagnosis:
     """Explain a pod for which the autoscaler started a node."""
     waited = since(event.last_seen, now)
-    found = _SCALE_UP.search(event.message)
+    growth = _SCALE_UP.search(event.message)
     where = ""
-    if found:
-        where = _(" in the pool {pool} ({growth})", pool=found[1], growth=pool_growth(*found.groups()[1:]))
+    if growth:
+        where = _(" in the pool {pool} ({growth})", pool=growth[1], growth=pool_growth(*growth.groups()[1:]))
     if waited > _NODE_SHOULD_BE_THERE:
         sentence = _(
             "A new node{where} was requested {waited} ago and has not come.", where=where, waited=duration(waited)
@@ -135,7 +135,7 @@ def explain_scale_up(event: Event, evidence: tuple[str, ...], now: datetime) -> 
 
 
 def _not_scaling_up(
-    groups: Mapping[str, int], nodes: Mapping[str, int], said: str, demands: _Demands, evidence: tuple[str, ...]
+    groups: Mapping[str, int], nodes: Mapping[str, int], message: str, demands: _Demands, evidence: tuple[str, ...]
 ) -> Diagnosis:
     """Explain a pod that the autoscaler does not scale up for; the autoscaler reconsiders every few seconds."""
     pool = demands.pool
@@ -152,7 +152,7 @@ def _not_scaling_up(
     at_maximum = any(map(_is_full, groups))
     if at_maximum and not nodes:
         return _by_groups_alone(groups, evidence)
-    if at_maximum and _short_of(nodes) and not _never_fits(said):
+    if at_maximum and _short_of(nodes) and not _never_fits(message):
         sentence = _(
             "All nodes{of_pool} are busy, and the pool has as many nodes as it may have. "
             "This starts when another execution ends.",
@@ -161,11 +161,11 @@ def _not_scaling_up(
         step = _("Wait, choose another tier, or ask your admin for a larger pool.")
         return Diagnosis("pool_full", sentence, "wait", "admin", step, evidence)
     short = _resources_short(groups)
-    if short and not at_maximum and (_never_fits(said) or not _short_of(nodes)):
+    if short and not at_maximum and (_never_fits(message) or not _short_of(nodes)):
         return _too_small(short, nodes, pool, evidence)
     if not nodes:  # the counts below would be of node groups
         nodes = {reason: 0 for reason in groups if _is_mismatch(reason)}
-    return _without_autoscaler(nodes, said, demands, evidence, settled=True)
+    return _without_autoscaler(nodes, message, demands, evidence, settled=True)
 
 
 def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Diagnosis:
@@ -210,10 +210,10 @@ def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Di
 
 
 def _without_autoscaler(
-    reasons: Mapping[str, int], said: str, demands: _Demands, evidence: tuple[str, ...], *, settled: bool
+    reasons: Mapping[str, int], message: str, demands: _Demands, evidence: tuple[str, ...], *, settled: bool
 ) -> Diagnosis:
     short, pool = _short_of(reasons), demands.pool
-    if short and _never_fits(said) and settled:
+    if short and _never_fits(message) and settled:
         return _too_small(short, reasons, pool, evidence)
     if short:
         sentence = _(
@@ -227,10 +227,10 @@ def _without_autoscaler(
         return Diagnosis(
             "scheduling", _("No node{of_pool} is free yet; looking.", of_pool=_of(pool)), "wait", "", "", evidence
         )
-    return _no_node(reasons, said, demands, evidence)
+    return _no_node(reasons, message, demands, evidence)
 
 
-def _no_node(reasons: Mapping[str, int], said: str, demands: _Demands, evidence: tuple[str, ...]) -> Diagnosis:
+def _no_node(reasons: Mapping[str, int], message: str, demands: _Demands, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain a pod that no node takes for reasons other than resources, so waiting alone will not help."""
     pool = demands.pool
     cordoned = sum(count for reason, count in reasons.items() if _CORDONED in reason)
@@ -267,7 +267,7 @@ def _no_node(reasons: Mapping[str, int], said: str, demands: _Demands, evidence:
             )
         step = _("Choose another tier; tell your admin that no node takes this one.")
         return Diagnosis("not_selected", sentence, "problem", "admin", step, evidence)
-    if any(map(_is_mismatch, reasons)) or "no nodes available" in said:
+    if any(map(_is_mismatch, reasons)) or "no nodes available" in message:
         sentence = _("There is no node{of_pool}, and none is being started.", of_pool=_of(pool))
         step = _("Choose another tier; tell your admin that this one's node pool is empty.")
         return Diagnosis("no_such_node", sentence, "problem", "admin", step, evidence)
@@ -275,19 +275,19 @@ def _no_node(reasons: Mapping[str, int], said: str, demands: _Demands, evidence:
     return Diagnosis("unschedulable", _("No node can take this now."), "problem", "operator", step, evidence)
 
 
-def explain_volume_message(pod: Pod, said: str, *, settled: bool) -> Diagnosis | None:
+def explain_volume_message(pod: Pod, message: str, *, settled: bool) -> Diagnosis | None:
     """Explain a pod by the scheduler's words on its volumes; None when they say nothing of them."""
-    reasons = counted_reasons(said)
+    reasons = counted_reasons(message)
     if not any(word in reason for reason in reasons for word in _VOLUME):
         return None
     claims = listed(
-        claims_in_words(pod, said)
-        or [_("the volume claim {name}", name=one) for one in _CLAIM.findall(said)]
+        claims_in_words(pod, message)
+        or [_("the volume claim {name}", name=name) for name in _CLAIM.findall(message)]
         or [_("one of its claims")]
     )
     if any("node affinity" in reason for reason in reasons):
         sentence = _("No free node of this tier can reach {claims}.", claims=claims)
-    elif "ephemeral volume controller" in said:
+    elif "ephemeral volume controller" in message:
         sentence = _("Not made yet: {claims}.", claims=claims)
     elif any("not found" in reason or "available persistent volumes" in reason for reason in reasons):
         sentence = _("There is no volume for {claims}.", claims=claims)
@@ -334,25 +334,25 @@ def _short_of(reasons: Mapping[str, int]) -> list[str]:
     """Return "CPU on 2 nodes" for each resource that is short."""
     short = []
     for reason, count in reasons.items():
-        found = _SHORT.match(reason)
-        if found or reason == _TOO_MANY_PODS:
-            what = _resource(found[1] if found else "pods")
+        short_match = _SHORT.match(reason)
+        if short_match or reason == _TOO_MANY_PODS:
+            what = _resource(short_match[1] if short_match else "pods")
             short.append(_("{what} on {nodes}", what=what, nodes=plural(count, "node", "nodes")))
     return short
 
 
 def _resources_short(groups: Mapping[str, int]) -> list[str]:
     """Return the resources that new nodes would lack, without the counts, which are of node groups."""
-    return [_resource(found[1]) for found in map(_SHORT.match, groups) if found]
+    return [_resource(match[1]) for match in map(_SHORT.match, groups) if match]
 
 
 def _resource(name: str) -> str:
     return _("GPUs") if name.endswith("/gpu") else _WORDS.get(name, name)
 
 
-def _never_fits(said: str) -> bool:
+def _never_fits(message: str) -> bool:
     """Return True when the scheduler found that even preempting other pods would not make room."""
-    return "Preemption is not helpful" in said and "No preemption victims" not in said
+    return "Preemption is not helpful" in message and "No preemption victims" not in message
 
 
 def _of(pool: str) -> str:

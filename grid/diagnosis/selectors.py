@@ -13,7 +13,9 @@ def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) ->
         return False
     if selector.match_labels and not selector.match_labels.items() <= labels.items():
         return False
-    return not selector.match_expressions or all(_matches(one, labels) for one in selector.match_expressions)
+    return not selector.match_expressions or all(
+        _matches(requirement, labels) for requirement in selector.match_expressions
+    )
 
 
 def matches_terms(terms: NodeTerms, node: Node) -> bool:
@@ -23,7 +25,9 @@ def matches_terms(terms: NodeTerms, node: Node) -> bool:
 
 def keys_of(terms: NodeTerms) -> frozenset[str]:
     """Return the labels that decide; "" stands for the node's name."""
-    labels = {one.key for term in terms.node_selector_terms or () for one in term.match_expressions or ()}
+    labels = {
+        requirement.key for term in terms.node_selector_terms or () for requirement in term.match_expressions or ()
+    }
     by_name = any(term.match_fields for term in terms.node_selector_terms or ())
     return frozenset(labels | {""} if by_name else labels)
 
@@ -34,7 +38,7 @@ def in_words(terms: NodeTerms) -> str:
         _(" and ").join([*map(_words, term.match_expressions or ()), *map(_field_words, term.match_fields or ())])
         for term in terms.node_selector_terms or ()
     ]
-    return _(", or ").join(one or _("nothing") for one in each) or _("nothing")
+    return _(", or ").join(words or _("nothing") for words in each) or _("nothing")
 
 
 def selector_in_words(selector: LabelSelector | None) -> str:
@@ -49,8 +53,8 @@ def _matches_term(term: NodeSelectorTerm, node: Node) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False
     name = {"metadata.name": node.metadata.name}
-    return all(_matches(one, node.metadata.labels) for one in term.match_expressions or ()) and all(
-        _matches(one, name) for one in term.match_fields or ()
+    return all(_matches(requirement, node.metadata.labels) for requirement in term.match_expressions or ()) and all(
+        _matches(requirement, name) for requirement in term.match_fields or ()
     )
 
 

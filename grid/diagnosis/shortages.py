@@ -44,15 +44,18 @@ class PodNeeds:
     requests: Mapping[str, str]
     limits: Mapping[str, str]
     count: int = 1
-    beside: tuple[ContainerNeeds, ...] = ()
+    sidecars: tuple[ContainerNeeds, ...] = ()
 
     def whole(self) -> "PodNeeds":
         """Return the pods as if all were one container. What the program does not say, as a limit, the pod does not."""
-        if not self.beside:
+        if not self.sidecars:
             return self
-        requests = _total(self.requests, [one.requests for one in self.beside])
+        requests = _total(self.requests, [container.requests for container in self.sidecars])
         return replace(
-            self, requests=requests, limits=_total(self.limits, [one.limits for one in self.beside]), beside=()
+            self,
+            requests=requests,
+            limits=_total(self.limits, [container.limits for container in self.sidecars]),
+            sidecars=(),
         )
 
 
@@ -84,33 +87,33 @@ class Phantom:
 
 def refusal(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> NamespaceRefusal | None:
     """Return why the namespace would refuse these pods now, a lasting reason first; None when nothing is known that would."""
-    return min(_refusals(pods, limits), key=lambda one: not one.for_good, default=None)
+    return min(_refusals(pods, limits), key=lambda reason: not reason.for_good, default=None)
 
 
 def warnings(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> list[str]:
     """Return what is nearly used up: less is left than these pods would take once more."""
-    found = []
+    sentences = []
     for quota, name, hard, used, need in _compared(pods, limits):
         if need <= hard - used < 2 * need:
-            found.append(
+            sentences.append(
                 _(
                     "{quota} has {left} left: enough for this, and not for another like it.",
                     quota=capitalised(_of(quota)),
                     left=_left(name, hard, used),
                 )
             )
-    return found
+    return sentences
 
 
 def phantoms(tiers: Iterable[TierPromise], slots_per_user: int, limits: NamespaceLimits) -> list[Phantom]:
     """Return the promises that the namespace could not keep even if nothing ran in it."""
-    found = []
+    broken_promises = []
     for quota in _counting(limits.quotas):
         for name in _COUNTED:
             hard = _amount(name, quota.status.hard[name]) if name in quota.status.hard else None
             if hard is not None and hard < slots_per_user:
                 allowed = _("{quota} allows {pods} in all", quota=_of(quota), pods=plural(hard, "pod", "pods"))
-                found.append(
+                broken_promises.append(
                     Phantom(
                         "",
                         _(
@@ -123,8 +126,8 @@ def phantoms(tiers: Iterable[TierPromise], slots_per_user: int, limits: Namespac
     for tier in tiers:
         broken = next(_never(tier.pod, limits), "") or next(_too_many(tier, limits), "")
         if broken:
-            found.append(Phantom(tier.id, broken))
-    return found
+            broken_promises.append(Phantom(tier.id, broken))
+    return broken_promises
 
 
 def spent(name: str, hard: str, used: str, asked: str) -> str:
@@ -146,13 +149,13 @@ def is_more(name: str, asked: str, hard: str) -> bool:
 
 def needed(pod: PodNeeds) -> dict[str, int]:
     """Return what the pods take of a quota, by the quota's names of resources."""
-    pod, found = pod.whole(), dict.fromkeys(_COUNTED, 1)
+    pod, amounts = pod.whole(), dict.fromkeys(_COUNTED, 1)
     for resource, text in pod.requests.items():
-        found[f"requests.{resource}"] = _amount(resource, text)
+        amounts[f"requests.{resource}"] = _amount(resource, text)
         if resource in _COMPUTE:
-            found[resource] = _amount(resource, text)
-    found |= {f"limits.{resource}": _amount(resource, text) for resource, text in pod.limits.items()}
-    return {name: amount * pod.count for name, amount in found.items()}
+            amounts[resource] = _amount(resource, text)
+    amounts |= {f"limits.{resource}": _amount(resource, text) for resource, text in pod.limits.items()}
+    return {name: amount * pod.count for name, amount in amounts.items()}
 
 
 def _refusals(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> Iterator[NamespaceRefusal]:
@@ -186,9 +189,9 @@ def _never(pod: PodNeeds, limits: NamespaceLimits) -> Iterator[str]:
     for range_ in limits.ranges:
         for item in range_.spec.limits:
             judged: dict[str, tuple[PodNeeds | ContainerNeeds, ...]]
-            judged = {"Container": (pod, *pod.beside), "Pod": (pod.whole(),)}
-            for one in judged.get(item.type, ()):
-                yield from _outside(range_.metadata.name, one, item)
+            judged = {"Container": (pod, *pod.sidecars), "Pod": (pod.whole(),)}
+            for limited in judged.get(item.type, ()):
+                yield from _outside(range_.metadata.name, limited, item)
     single = needed(replace(pod, count=1))
     for quota in _counting(limits.quotas):
         for name, text in quota.status.hard.items():
@@ -230,13 +233,13 @@ def _too_many(tier: TierPromise, limits: NamespaceLimits) -> Iterator[str]:
                 )
 
 
-def _total(own: Mapping[str, str], beside: Iterable[Mapping[str, str]]) -> dict[str, str]:
+def _total(own: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Return quantities of the program with those beside it added."""
-    found = {}
+    totals = {}
     for name, text in own.items():
-        total = _amount(name, text) + sum(_amount(name, one.get(name, "0")) for one in beside)
-        found[name] = f"{total}m" if name == "cpu" else str(total)
-    return found
+        total = _amount(name, text) + sum(_amount(name, other.get(name, "0")) for other in others)
+        totals[name] = f"{total}m" if name == "cpu" else str(total)
+    return totals
 
 
 def _outside(limit_range: str, pod: PodNeeds | ContainerNeeds, item: LimitItem) -> Iterator[str]:
@@ -292,7 +295,9 @@ def _is_defaulted(name: str, limits: NamespaceLimits) -> bool:
 
 
 def _counting(quotas: Iterable[ResourceQuota]) -> list[ResourceQuota]:
-    return [one for one in quotas if one.spec.scope_selector is None and _OUR_SCOPES.issuperset(one.spec.scopes)]
+    return [
+        quota for quota in quotas if quota.spec.scope_selector is None and _OUR_SCOPES.issuperset(quota.spec.scopes)
+    ]
 
 
 def _of(quota: ResourceQuota) -> str:

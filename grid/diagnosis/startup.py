@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from grid.diagnosis.startupevents import StartEvents
-from grid.kube.objects import Node, Pod
+from grid.kube.objects import Node, Pod, true_condition
 
 # Times of Kubernetes are truncated: one that lies this far beyond its neighbour is only rounded, one further is wrong.
 TOLERANCE = timedelta(seconds=2)
@@ -92,13 +92,13 @@ class StartPhases:
     @property
     def seconds(self) -> Mapping[Phase, float]:
         """The seconds of each phase that is known by itself."""
-        found: dict[Phase, float] = {}
+        by_phase: dict[Phase, float] = {}
         for span in self.spans:
             if len(span.phases) == 1:
-                found[span.phases[0]] = found.get(span.phases[0], 0.0) + span.seconds
+                by_phase[span.phases[0]] = by_phase.get(span.phases[0], 0.0) + span.seconds
         for phase in self.merged[0]:
-            found.pop(phase, None)
-        return found
+            by_phase.pop(phase, None)
+        return by_phase
 
     @property
     def merged(self) -> tuple[tuple[Phase, ...], float]:
@@ -153,11 +153,11 @@ def _ready_at(facts: StartFacts, pod: Pod) -> datetime | None:
     """Return when the program answered; a program that nothing probes counts as ready with its start."""
     if not _is_probed(pod) and (started := _started_at(facts, pod)) is not None:
         return started
-    return facts.events.corrected(_condition(pod, "Ready"))
+    return facts.events.corrected(true_since(pod, "Ready"))
 
 
 def _is_probed(pod: Pod) -> bool:
-    return any(one.readiness_probe or one.startup_probe for one in pod.spec.containers)
+    return any(container.readiness_probe or container.startup_probe for container in pod.spec.containers)
 
 
 def _until_bound(facts: StartFacts, pod: Pod) -> tuple[NodeStart, list[_Mark]]:
@@ -171,7 +171,7 @@ def _until_bound(facts: StartFacts, pod: Pod) -> tuple[NodeStart, list[_Mark]]:
         return NodeStart(), [*waits, _Mark(Phase.SCHEDULING, None)]
     joined = facts.node.metadata.creation_timestamp if facts.node is not None else None
     if joined is not None and created <= joined <= bound + TOLERANCE:
-        ready = facts.events.corrected(_node_ready(facts.node))
+        ready = facts.events.corrected(true_since(facts.node, "Ready"))
         room = ready if ready is not None and joined <= ready <= bound + TOLERANCE else None
         return _node_start(created, asked, joined, room), [_Mark(Phase.NODE_WAIT, room), _Mark(Phase.SCHEDULING, bound)]
     is_new = False if joined is not None or (not had_to_wait and bound - created <= TOLERANCE) else None
@@ -192,28 +192,28 @@ def _node_start(created: datetime, asked: datetime | None, joined: datetime, rea
 
 def _on_node(facts: StartFacts, pod: Pod) -> Iterable[_Mark]:
     """Yield the marks on the node, in order."""
-    events, found = facts.events, []
-    inits = {one.name: one for one in pod.status.init_container_statuses}
+    events, marks = facts.events, []
+    inits = {status.name: status for status in pod.status.init_container_statuses}
     images = {image.container: image for image in events.images}
     first = next(iter(events.images), None)
-    found.append(_Mark(Phase.VOLUMES, first.wanted_at if first else events.pulling_at))
+    marks.append(_Mark(Phase.VOLUMES, first.wanted_at if first else events.pulling_at))
     for container in pod.spec.init_containers:
         image = images.get(container.name)
-        found.append(_Mark(Phase.PULLING, image.there_at if image else None))
+        marks.append(_Mark(Phase.PULLING, image.there_at if image else None))
         status = inits.get(container.name)
         ended = status.state.terminated if status else None
         runs = status.state.running if status else None
         is_sidecar = container.restart_policy == "Always"
         at = runs.started_at if runs and is_sidecar else ended.finished_at if ended else None
-        found.append(_Mark(Phase.SETUP, events.corrected(at)))
-    names = {one.name for one in pod.spec.containers}
+        marks.append(_Mark(Phase.SETUP, events.corrected(at)))
+    names = {container.name for container in pod.spec.containers}
     mains = [image for image in events.images if image.container in names or not image.container]
     there = max((image.there_at for image in mains), default=None) if len(mains) >= len(names) else None
-    found.append(_Mark(Phase.PULLING, there))
-    found.append(_Mark(Phase.STARTING, _started_at(facts, pod)))
+    marks.append(_Mark(Phase.PULLING, there))
+    marks.append(_Mark(Phase.STARTING, _started_at(facts, pod)))
     if _is_probed(pod):
-        found.append(_Mark(Phase.ANSWERING, _ready_at(facts, pod)))
-    return [*found, _Mark(Phase.FIRST_WORKER, None)] if facts.is_cluster else found
+        marks.append(_Mark(Phase.ANSWERING, _ready_at(facts, pod)))
+    return [*marks, _Mark(Phase.FIRST_WORKER, None)] if facts.is_cluster else marks
 
 
 def _spans(marks: Sequence[_Mark], begin: datetime, end: datetime, *, is_over: bool) -> Iterable[PhaseSpan]:
@@ -234,13 +234,13 @@ def _spans(marks: Sequence[_Mark], begin: datetime, end: datetime, *, is_over: b
 def _bound_at(facts: StartFacts, pod: Pod) -> datetime | None:
     if not pod.spec.node_name:
         return None
-    return _condition(pod, "PodScheduled") or facts.events.scheduled_at
+    return true_since(pod, "PodScheduled") or facts.events.scheduled_at
 
 
 def _started_at(facts: StartFacts, pod: Pod) -> datetime | None:
     """Return when the last of its containers first started; None while one has not, or when the first start is no longer known."""
     starts: list[datetime] = []
-    known = {one.name: one for one in pod.status.container_statuses}
+    known = {status.name: status for status in pod.status.container_statuses}
     for container in pod.spec.containers:
         status = known.get(container.name)
         state = (status.state.running or status.state.terminated) if status else None
@@ -256,11 +256,7 @@ def _started_at(facts: StartFacts, pod: Pod) -> datetime | None:
     return max(starts, default=None)
 
 
-def _condition(pod: Pod, kind: str) -> datetime | None:
-    found = (one for one in pod.status.conditions if one.type == kind and one.status == "True")
-    return next((one.last_transition_time for one in found), None)
-
-
-def _node_ready(node: Node | None) -> datetime | None:
-    conditions = node.status.conditions if node is not None else ()
-    return next((one.last_transition_time for one in conditions if one.type == "Ready" and one.status == "True"), None)
+def true_since(thing: Pod | Node | None, kind: str) -> datetime | None:
+    """Return since when the condition is true; None while it is not, or its time is not known."""
+    condition = true_condition(thing, kind) if thing is not None else None
+    return condition.last_transition_time if condition is not None else None

@@ -56,13 +56,17 @@ class StartEvents:
 def start_events(events: Iterable[Event], pod: Pod | None = None) -> StartEvents:
     """Return what the events say, in whatever order they are; those about another pod of the same name are left out."""
     uid = pod.metadata.uid if pod is not None else ""
-    own = [one for one in events if (not uid or one.involved_object.uid in ("", uid)) and _first_seen(one) is not None]
+    own = [
+        event
+        for event in events
+        if (not uid or event.involved_object.uid in ("", uid)) and _first_seen(event) is not None
+    ]
     skew = _skew(own)
     images, pulling = _images(own, skew)
     return StartEvents(
         images=images,
         pulling_at=pulling,
-        started={key[1]: _at(one, skew) for key, one in _first(own, "Started").items()},
+        started={key[1]: _at(event, skew) for key, event in _first(own, "Started").items()},
         scheduled_at=_moment(own, "Scheduled"),
         no_room_at=_moment(own, "FailedScheduling"),
         scale_up_at=_moment(own, "TriggeredScaleUp"),
@@ -80,8 +84,8 @@ def go_seconds(text: str) -> float | None:
 
 def _images(events: Sequence[Event], skew: timedelta) -> tuple[Sequence[ImageEvents], datetime | None]:
     asked, arrived = _first(events, "Pulling"), _first(events, "Pulled")
-    images = [_image(name, asked.get(("Pulling", name)), one, skew) for (_, name), one in arrived.items()]
-    open_pulls = [_at(one, skew) for (_, name), one in asked.items() if ("Pulled", name) not in arrived]
+    images = [_image(name, asked.get(("Pulling", name)), arrival, skew) for (_, name), arrival in arrived.items()]
+    open_pulls = [_at(pull, skew) for (_, name), pull in asked.items() if ("Pulled", name) not in arrived]
     return sorted(images, key=lambda image: image.there_at), min(open_pulls, default=None)
 
 
@@ -89,8 +93,8 @@ def _image(container: str, asked: Event | None, arrived: Event, skew: timedelta)
     at = _at(arrived, skew)
     if _PRESENT in arrived.message:
         return ImageEvents(container, at, at, was_present=True)
-    found, size = _PULLED.match(arrived.message), _SIZE.search(arrived.message)
-    took = go_seconds(found[2] or found[1]) if found else None
+    match, size = _PULLED.match(arrived.message), _SIZE.search(arrived.message)
+    took = go_seconds(match[2] or match[1]) if match else None
     asked_at = _at(asked, skew) if asked is not None else None
     if asked_at is not None and asked_at > at:
         asked_at = None  # of a later pull; the first was lost
@@ -103,11 +107,11 @@ def _image(container: str, asked: Event | None, arrived: Event, skew: timedelta)
 
 def _first(events: Iterable[Event], reason: str) -> dict[tuple[str, str], Event]:
     """Return the first event of this reason of each container, by reason and container."""
-    found: dict[tuple[str, str], Event] = {}
-    for one in sorted((one for one in events if one.reason == reason), key=_key):
-        field_path = _CONTAINER.fullmatch(one.involved_object.field_path)
-        found.setdefault((reason, field_path[1] if field_path else ""), one)
-    return found
+    firsts: dict[tuple[str, str], Event] = {}
+    for event in sorted((event for event in events if event.reason == reason), key=_key):
+        field_path = _CONTAINER.fullmatch(event.involved_object.field_path)
+        firsts.setdefault((reason, field_path[1] if field_path else ""), event)
+    return firsts
 
 
 def _key(event: Event) -> tuple[bool, float, str]:
@@ -127,16 +131,16 @@ def _at(event: Event, skew: timedelta) -> datetime:
 
 def _moment(events: Iterable[Event], reason: str) -> datetime | None:
     """Return when the first event of this reason reached the API server, whose clock the pod's own times have."""
-    times = (one.metadata.creation_timestamp or _first_seen(one) for one in events if one.reason == reason)
+    times = (event.metadata.creation_timestamp or _first_seen(event) for event in events if event.reason == reason)
     return min((at for at in times if at is not None), default=None)
 
 
 def _skew(events: Iterable[Event]) -> timedelta:
     """Estimate how far the node's clock is ahead: its events carry both its time and the API server's."""
     both = [
-        (one.first_timestamp - one.metadata.creation_timestamp).total_seconds()
-        for one in events
-        if one.reason in _OF_KUBELET and one.first_timestamp and one.metadata.creation_timestamp
+        (event.first_timestamp - event.metadata.creation_timestamp).total_seconds()
+        for event in events
+        if event.reason in _OF_KUBELET and event.first_timestamp and event.metadata.creation_timestamp
     ]
-    found = timedelta(seconds=median(both)) if both else timedelta()
-    return found if abs(found) > SKEW_LIMIT else timedelta()
+    skew = timedelta(seconds=median(both)) if both else timedelta()
+    return skew if abs(skew) > SKEW_LIMIT else timedelta()

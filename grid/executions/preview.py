@@ -58,7 +58,7 @@ class Preview:
     def needs(self) -> list[PodNeeds]:
         """Return the pods that it starts with, as quotas and limit ranges see them."""
         first, *others = (pod_needs(tier, count) for tier, count in self._tiers())
-        return [replace(first, beside=sidecar_needs(self.specs[0])), *others]
+        return [replace(first, sidecars=sidecar_needs(self.specs[0])), *others]
 
     def beside(self) -> ResourceAmounts:
         """Return what stands beside the program of its first pod: no tier has it."""

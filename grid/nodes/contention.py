@@ -111,8 +111,8 @@ class Contention:
 def pod_sample(pod: Pod, used: int, measured_at: float, *, group: str, waiting: float | None) -> PodSample:
     """Return the measurement with what the pod requests. Where the pod has no limit of its own the largest of its containers counts: only
     the pod's sum is measured, and the one that does the work is rather at its limit than not."""
-    of_pod, of_containers = pod.spec.resources, [one.resources for one in pod.spec.containers]
-    texts = [one.limits.get("cpu", "") for one in ([of_pod] if "cpu" in of_pod.limits else of_containers)]
+    of_pod, of_containers = pod.spec.resources, [each.resources for each in pod.spec.containers]
+    texts = [each.limits.get("cpu", "") for each in ([of_pod] if "cpu" in of_pod.limits else of_containers)]
     limits = [resource_amount("cpu", text) for text in texts if text]
     limit = max(limits, default=0) or None
     return PodSample(pod.metadata.key, group, used, pod_requests(pod).cpu, limit, measured_at, waiting)
@@ -122,23 +122,23 @@ def advance(before: NodeRounds, cores: int, samples: Collection[PodSample]) -> N
     """Take a round of measurements in, of all pods on the node. Return `before` while most of the node's use was only reported again."""
     if cores <= 0:
         return NodeRounds()
-    fresh = [one for one in samples if _is_new(one.measured_at, before.measured_at.get(one.key, 0.0))]
-    used = sum(max(0, one.used) for one in samples)
-    if not fresh or 2 * sum(max(0, one.used) for one in fresh) < used:
+    fresh = [sample for sample in samples if _is_new(sample.measured_at, before.measured_at.get(sample.key, 0.0))]
+    used = sum(max(0, sample.used) for sample in samples)
+    if not fresh or 2 * sum(max(0, sample.used) for sample in fresh) < used:
         return before
     is_busy, is_calm = _reaches(used, BUSY_PERCENT, cores), not _reaches(used, CALM_PERCENT, cores)
     busy, calm = before.busy + 1 if is_busy else 0, before.calm + 1 if is_calm else 0
     is_contended = calm < ROUNDS if before.is_contended else busy >= ROUNDS
-    at = max(one.measured_at for one in fresh)
-    uses = {one.key: before.uses.get(one.key, ()) for one in samples}
-    uses |= {one.key: (*uses[one.key], max(0, one.used))[-ROUNDS:] for one in fresh}
+    at = max(sample.measured_at for sample in fresh)
+    uses = {sample.key: before.uses.get(sample.key, ()) for sample in samples}
+    uses |= {sample.key: (*uses[sample.key], max(0, sample.used))[-ROUNDS:] for sample in fresh}
     after = NodeRounds(
         busy=min(busy, ROUNDS),
         calm=min(calm, ROUNDS),
         is_contended=is_contended,
         since=before.since if before.is_contended or busy > 1 else at,
         until=at,
-        measured_at={one.key: one.measured_at for one in samples},
+        measured_at={sample.key: sample.measured_at for sample in samples},
         uses=uses,
     )
     if not is_contended:
@@ -165,28 +165,30 @@ def _pods(
     uses: Mapping[str, Sequence[int]], cores: int, samples: Collection[PodSample], short: Collection[str]
 ) -> list[PodCpu]:
     """Return the pods with their roles; nobody has one unless somebody gets too little. `short` are the victims of the last round."""
-    used = {one.key: _average(one, uses[one.key]) for one in samples}
-    known = [one for one in samples if len(uses[one.key]) >= ROUNDS]
-    overuse = {one.key: used[one.key] - one.requested for one in known}
+    used = {sample.key: _average(sample, uses[sample.key]) for sample in samples}
+    known = [sample for sample in samples if len(uses[sample.key]) >= ROUNDS]
+    overuse = {sample.key: used[sample.key] - sample.requested for sample in known}
     small = max(SMALL_PERCENT * cores / 100, 1)
-    least = max(max((overuse[one.key] for one in known if one.requested > 0), default=0) / 2, small)
-    offenders = {one.key: one.group for one in known if one.requested > 0 and overuse[one.key] >= least}
+    least = max(max((overuse[sample.key] for sample in known if sample.requested > 0), default=0) / 2, small)
+    offenders = {sample.key: sample.group for sample in known if sample.requested > 0 and overuse[sample.key] >= least}
     groups = set(offenders.values())
-    share = max((_share(one, used[one.key]) for one in known if overuse[one.key] >= small), default=0.0)
+    share = max((_share(sample, used[sample.key]) for sample in known if overuse[sample.key] >= small), default=0.0)
     victims = {
-        one.key
-        for one in known
-        if one.key not in offenders
-        and groups - {one.group}
-        and _gets_too_little(one, used[one.key], cores, least, share, was_short=one.key in short)
+        sample.key
+        for sample in known
+        if sample.key not in offenders
+        and groups - {sample.group}
+        and _gets_too_little(sample, used[sample.key], cores, least, share, was_short=sample.key in short)
     }
 
     def role(key: str) -> Role:
         return "victim" if key in victims else "offender" if victims and key in offenders else ""
 
     return [
-        PodCpu(one.key, one.group, used[one.key], one.requested, _could_use(one, cores), role(one.key))
-        for one in samples
+        PodCpu(
+            sample.key, sample.group, used[sample.key], sample.requested, _could_use(sample, cores), role(sample.key)
+        )
+        for sample in samples
     ]
 
 
@@ -226,10 +228,10 @@ def _reaches(value: int, percent: int, whole: int) -> bool:
 # --- In words ---
 
 
-def for_operators(found: Contention, name_of: Callable[[PodCpu], str]) -> str:
+def for_operators(contention: Contention, name_of: Callable[[PodCpu], str]) -> str:
     """Return who uses the node's CPU and who gets too little, with what an operator can do."""
-    used = _("{used} of {cores}", used=format_cores(found.used), cores=core_words(found.cores))
-    first, *others = found.offenders
+    used = _("{used} of {cores}", used=format_cores(contention.used), cores=core_words(contention.cores))
+    first, *others = contention.offenders
     more = _(
         "{used}, {overuse} more than it requested", used=core_words(first.used), overuse=format_cores(first.overuse)
     )
@@ -242,7 +244,7 @@ def for_operators(found: Contention, name_of: Callable[[PodCpu], str]) -> str:
             len(others),
             names=names,
         )
-    victims = [name_of(pod) for pod in found.victims]
+    victims = [name_of(pod) for pod in contention.victims]
     harmed = ngettext(
         "{names} may get less than it could use.",
         "{names} may get less than they could use.",

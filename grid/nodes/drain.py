@@ -76,10 +76,10 @@ def drain_plan(
     pods: Sequence[Pod], volumes: Sequence[EvictedData], budgets: Sequence[DisruptionBudget]
 ) -> list[DrainedPod]:
     """Return what becomes of each pod, those that are evicted first."""
-    volumes_of = {one.metadata.key: one.spec.volumes for one in volumes}
-    found = [_planned(pod, volumes_of.get(pod.metadata.key, ()), budgets) for pod in pods]
+    volumes_of = {data.metadata.key: data.spec.volumes for data in volumes}
+    planned = [_planned(pod, volumes_of.get(pod.metadata.key, ()), budgets) for pod in pods]
     order = {"evicted": 0, "stays": 1, "ended": 2}
-    return sorted(found, key=lambda one: (order[one.fate], one.pod.metadata.key))
+    return sorted(planned, key=lambda drained: (order[drained.fate], drained.pod.metadata.key))
 
 
 def _planned(pod: Pod, volumes: Sequence[EvictedVolume], budgets: Sequence[DisruptionBudget]) -> DrainedPod:
@@ -91,7 +91,9 @@ def _planned(pod: Pod, volumes: Sequence[EvictedVolume], budgets: Sequence[Disru
         return DrainedPod(pod, "stays", why)
     if has_ended(pod):
         return DrainedPod(pod, "ended", _("It has ended."))
-    lost = tuple(one.name for one in volumes if one.empty_dir is not None and one.empty_dir.get("medium") != "Memory")
+    lost = tuple(
+        volume.name for volume in volumes if volume.empty_dir is not None and volume.empty_dir.get("medium") != "Memory"
+    )
     comes_back, why = _what_follows(pod)
     return DrainedPod(pod, "evicted", why, comes_back, lost, forbidding(pod, budgets))
 
@@ -123,21 +125,21 @@ def forbidding(pod: Pod, budgets: Sequence[DisruptionBudget]) -> str | None:
     meta = pod.metadata
     if pod.status.phase == "Pending" or meta.deletion_timestamp is not None:
         return None
-    found = [
-        one
-        for one in budgets
-        if one.metadata.namespace == meta.namespace and matches_labels(one.spec.selector, meta.labels)
+    matching = [
+        budget
+        for budget in budgets
+        if budget.metadata.namespace == meta.namespace and matches_labels(budget.spec.selector, meta.labels)
     ]
-    if len(found) > 1:
-        names = ", ".join(sorted(one.metadata.name for one in found))
+    if len(matching) > 1:
+        names = ", ".join(sorted(budget.metadata.name for budget in matching))
         return _("It has more than one PodDisruptionBudget ({names}), so Kubernetes refuses to evict it.", names=names)
-    for one in found:
-        if one.status.disruptions_allowed < 1:
-            status = one.status
+    for budget in matching:
+        if budget.status.disruptions_allowed < 1:
+            status = budget.status
             return _(
                 "The PodDisruptionBudget {name} allows no eviction now: "
                 "it needs {healthy_pods} and has {current_healthy}.",
-                name=one.metadata.name,
+                name=budget.metadata.name,
                 healthy_pods=plural(status.desired_healthy, "healthy pod", "healthy pods"),
                 current_healthy=status.current_healthy,
             )

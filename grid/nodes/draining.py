@@ -53,16 +53,16 @@ def parse_progress(stored: object) -> Progress:
 
 def progress_of(before: Progress, pods: Sequence[Pod], now: datetime) -> dict[str, PodProgress]:
     """Return how far the drain is, given the node's pods: those that a drain evicts, and those that it has evicted."""
-    found = {uid: _gone(one, now) for uid, one in before.items()}
+    progress = {uid: _gone(pod, now) for uid, pod in before.items()}
     for pod in pods:
         if is_evicted(pod):
             uid = pod.metadata.uid
-            found[uid] = _seen(pod, before.get(uid), now)
-    return found
+            progress[uid] = _seen(pod, before.get(uid), now)
+    return progress
 
 
-def _gone(one: PodProgress, now: datetime) -> PodProgress:
-    return one if one.state == "gone" else msgspec.structs.replace(one, state="gone", since=now, why="")
+def _gone(pod: PodProgress, now: datetime) -> PodProgress:
+    return pod if pod.state == "gone" else msgspec.structs.replace(pod, state="gone", since=now, why="")
 
 
 def _seen(pod: Pod, before: PodProgress | None, now: datetime) -> PodProgress:
@@ -87,7 +87,7 @@ class Evictor:
         self._clock = clock
         self._refused: dict[str, tuple[int, datetime]] = {}  # by uid: how often, and when it is tried again
 
-    async def look(self, node_name: str, before: Progress) -> Progress:
+    async def read(self, node_name: str, before: Progress) -> Progress:
         """Return how far the drain is by now. Raise the API server's errors."""
         pods = [
             pod
@@ -98,32 +98,32 @@ class Evictor:
 
     async def evict(self, progress: Progress) -> Progress:
         """Evict what may be evicted now and return how far that is. Raise the API server's errors, but for those about one pod."""
-        found = dict(progress)
-        for uid, one in progress.items():
-            if one.state == "waits" and self._is_due(uid):
-                found[uid] = await self._evict(uid, one)
-            elif one.state != "waits":
+        after = dict(progress)
+        for uid, pod in progress.items():
+            if pod.state == "waits" and self._is_due(uid):
+                after[uid] = await self._evict(uid, pod)
+            elif pod.state != "waits":
                 self._refused.pop(uid, None)
-        return found
+        return after
 
     def _is_due(self, uid: str) -> bool:
         return uid not in self._refused or self._clock() >= self._refused[uid][1]
 
-    async def _evict(self, uid: str, one: PodProgress) -> PodProgress:
+    async def _evict(self, uid: str, pod: PodProgress) -> PodProgress:
         now = self._clock()
         try:
-            await self._api.evict(one.name, namespace=one.namespace, uid=uid)
+            await self._api.evict(pod.name, namespace=pod.namespace, uid=uid)
         except (NotFound, Conflict):  # gone, and perhaps another one has its name: the next step sees it
-            return msgspec.structs.replace(one, state="gone", since=now, why="")
+            return msgspec.structs.replace(pod, state="gone", since=now, why="")
         except NotAllowed:
             raise
         except GridError as error:
             if isinstance(error, ClusterUnavailable) and not answer_of(error).code:
                 raise  # no answer at all: no other pod would get one
-            return msgspec.structs.replace(one, why=self._refuse(uid, error, now))
+            return msgspec.structs.replace(pod, why=self._refuse(uid, error, now))
         self._refused.pop(uid, None)
-        logger.info("pod evicted pod=%s/%s", one.namespace, one.name)
-        return msgspec.structs.replace(one, state="ending", since=now, why="")
+        logger.info("pod evicted pod=%s/%s", pod.namespace, pod.name)
+        return msgspec.structs.replace(pod, state="ending", since=now, why="")
 
     def _refuse(self, uid: str, error: GridError, now: datetime) -> str:
         times = self._refused.get(uid, (0, now))[0]
@@ -136,7 +136,7 @@ def why_refused(error: GridError) -> str:
     """Return what the API server said: which budget, where it names one."""
     answer = answer_of(error)
     causes = [cause.message for cause in (answer.details.causes if answer.details else None) or () if cause.message]
-    said = " ".join([answer.message, *causes])[:_LONGEST_WHY]
+    reason = " ".join([answer.message, *causes])[:_LONGEST_WHY]
     if isinstance(error, TooManyRequests):
-        return _("A PodDisruptionBudget does not allow it now; it is tried again: {answer}", answer=said)
-    return _("The API server refused; it is tried again: {answer}", answer=said)
+        return _("A PodDisruptionBudget does not allow it now; it is tried again: {answer}", answer=reason)
+    return _("The API server refused; it is tried again: {answer}", answer=reason)

@@ -104,13 +104,13 @@ class NodeKeeper:
         elif not node.spec.unschedulable:
             await self._end(task, NodeTask.Outcome.CANCELLED)
             return
-        progress = await self._evictor.look(task.node_name, parse_progress(stored.get("pods") or {}))
+        progress = await self._evictor.read(task.node_name, parse_progress(stored.get("pods") or {}))
         await self._keep(
             task, progress
         )  # before anything is evicted, or one that goes quickly would never have been seen
         progress = await self._evictor.evict(progress)
         await self._keep(task, progress)
-        if all(one.state == "gone" for one in progress.values()):
+        if all(pod.state == "gone" for pod in progress.values()):
             await self._end(task, NodeTask.Outcome.DONE)
 
     async def _keep(self, task: NodeTask, progress: Progress) -> None:

@@ -69,7 +69,7 @@ def refusal(mark: Mark, node: Node) -> str | None:
 def whose_mark(key: str) -> str | None:
     """Return a sentence about who else keeps the marks of this key; None when operators may change them."""
     domain = key.rpartition("/")[0]
-    if any(domain == one or domain.endswith(f".{one}") for one in _KUBERNETES):
+    if any(domain == kept or domain.endswith(f".{kept}") for kept in _KUBERNETES):
         if key == "node.kubernetes.io/unschedulable":
             return _("Kubernetes keeps this taint on cordoned nodes: cordon or uncordon the node instead.")
         return _(
@@ -112,9 +112,9 @@ def with_mark(node: Node, mark: Mark) -> Node:
         labels = {key: value for key, value in node.metadata.labels.items() if key != mark.key}
         labels |= {mark.key: mark.value} if mark.adds else {}
         return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, labels=labels))
-    if mark.adds and any(_same(one, mark) and one.value == mark.value for one in node.spec.taints):
+    if mark.adds and any(_same(taint, mark) and taint.value == mark.value for taint in node.spec.taints):
         return node
-    taints = tuple(one for one in node.spec.taints if not _same(one, mark)) + ((mark.taint,) if mark.adds else ())
+    taints = tuple(taint for taint in node.spec.taints if not _same(taint, mark)) + ((mark.taint,) if mark.adds else ())
     return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=taints))
 
 
@@ -128,7 +128,7 @@ def patch_with(raw: RawObject, mark: Mark) -> RawObject:
     if not mark.is_taint:
         return {"metadata": {**meta, "labels": {mark.key: mark.value if mark.adds else None}}}
     stored = raw.get("spec", {}).get("taints") or ()
-    taints = [one for one in stored if (one.get("key"), one.get("effect")) != (mark.key, mark.effect)]
+    taints = [taint for taint in stored if (taint.get("key"), taint.get("effect")) != (mark.key, mark.effect)]
     if mark.adds:
         taints.append({"key": mark.key, "effect": mark.effect, **({"value": mark.value} if mark.value else {})})
     return {"metadata": meta, "spec": {"taints": taints or None}}
@@ -137,9 +137,9 @@ def patch_with(raw: RawObject, mark: Mark) -> RawObject:
 def fingerprint(node: Node) -> str:
     """Return what identifies the node's labels and taints that somebody looked at. Its resource version would not do: a kubelet's report,
     at least every five minutes, changes that too."""
-    taints = sorted(taint_text(one) for one in node.spec.taints)
-    told = [node.metadata.uid, sorted(node.metadata.labels.items()), taints, node.spec.unschedulable]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    taints = sorted(taint_text(taint) for taint in node.spec.taints)
+    marks = [node.metadata.uid, sorted(node.metadata.labels.items()), taints, node.spec.unschedulable]
+    return hashlib.sha256(json.dumps(marks).encode()).hexdigest()[:16]
 
 
 def is_platform(node: Node, pool_label: str) -> bool:
@@ -157,27 +157,27 @@ class Eviction:
 
 def evictions(pods: Iterable[Pod], taint: Taint) -> list[Eviction]:
     """Return which pods the taint evicts, those of DaemonSets too. Of a pod's tolerations the first that covers the taint counts."""
-    found = []
+    evicted = []
     for pod in pods:
         if taint.effect != "NoExecute" or has_ended(pod) or pod.metadata.deletion_timestamp is not None:
             continue
-        covering = next((one for one in pod.spec.tolerations if tolerates((one,), taint)), None)
+        covering = next((toleration for toleration in pod.spec.tolerations if tolerates((toleration,), taint)), None)
         if covering is None:
-            found.append(Eviction(pod))
+            evicted.append(Eviction(pod))
         elif covering.toleration_seconds is not None:
-            found.append(Eviction(pod, max(0, covering.toleration_seconds)))
-    return found
+            evicted.append(Eviction(pod, max(0, covering.toleration_seconds)))
+    return evicted
 
 
 def budgets_of(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> list[str]:
     """Return the names of the disruption budgets that count one of the pods: a NoExecute taint evicts without asking them."""
     return sorted(
         {
-            one.metadata.name
+            budget.metadata.name
             for pod in pods
-            for one in budgets
-            if one.metadata.namespace == pod.metadata.namespace
-            and matches_labels(one.spec.selector, pod.metadata.labels)
+            for budget in budgets
+            if budget.metadata.namespace == pod.metadata.namespace
+            and matches_labels(budget.spec.selector, pod.metadata.labels)
         }
     )
 

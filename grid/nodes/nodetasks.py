@@ -135,9 +135,9 @@ def end(task: NodeTask, outcome: str, now: datetime, trouble: str = "") -> None:
 
 def purge(now: datetime, at_most: int) -> int:
     """Delete tasks that ended a day ago, of which the audit log keeps what was asked; see `grid.controller.housekeeping`."""
-    found = list(NodeTask.objects.filter(ended_at__lt=now - KEPT_FOR).values_list("pk", flat=True)[:at_most])
-    NodeTask.objects.filter(pk__in=found).delete()
-    return len(found)
+    ids = list(NodeTask.objects.filter(ended_at__lt=now - KEPT_FOR).values_list("pk", flat=True)[:at_most])
+    NodeTask.objects.filter(pk__in=ids).delete()
+    return len(ids)
 
 
 def note_trouble(task: NodeTask, trouble: str) -> None:

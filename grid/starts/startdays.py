@@ -81,7 +81,7 @@ def count(
     if times > 0:
         sums.slowest = _slowest([*sums.slowest, (seconds[WHOLE], execution_id)])
     else:
-        sums.slowest = [one for one in sums.slowest if one[1] != execution_id]
+        sums.slowest = [start for start in sums.slowest if start[1] != execution_id]
 
 
 def together(parts: Iterable[StartSums]) -> StartSums:
@@ -94,9 +94,9 @@ def together(parts: Iterable[StartSums]) -> StartSums:
         whole.new_node += part.new_node
         whole.node_known += part.node_known
         for name, counts in part.times.items():
-            found = whole.times.setdefault(name, {})
+            merged = whole.times.setdefault(name, {})
             for bucket, number in counts.items():
-                found[bucket] = found.get(bucket, 0) + number
+                merged[bucket] = merged.get(bucket, 0) + number
         slow += part.slowest
     whole.slowest = _slowest(slow)
     return whole
@@ -120,5 +120,5 @@ def _count(counts: Counts, bucket: int, times: int) -> None:
         del counts[bucket]
 
 
-def _slowest(found: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
-    return sorted(found, reverse=True)[:SLOWEST]
+def _slowest(starts: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    return sorted(starts, reverse=True)[:SLOWEST]

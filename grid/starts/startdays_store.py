@@ -67,10 +67,10 @@ def _locked(start: StartUp) -> list[StartDay]:
     for grouping, group in groups:
         wanted |= Q(grouping=grouping, group=group)
     rows = StartDay.objects.filter(wanted, day=day).select_for_update().order_by("grouping", "group")
-    found = list(rows)
-    if len(found) < len(groups):
+    counted = list(rows)
+    if len(counted) < len(groups):
         StartDay.objects.bulk_create(
             (StartDay(day=day, grouping=grouping, group=group) for grouping, group in groups), ignore_conflicts=True
         )
-        found = list(rows.all())
-    return found
+        counted = list(rows.all())
+    return counted

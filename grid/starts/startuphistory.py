@@ -70,7 +70,7 @@ def usual_start(*, tier: str, environment: str, pull: float | None = None) -> fl
     """Return for how many seconds launches of the tier with the environment usually start on a node that is there, from the moment at
     which they get their slots; None when too few did lately. With a `pull`, its seconds count instead of those of their own pulls."""
     starts = recent_starts(tier=tier, environment=environment, at_most=_STARTS_LOOKED_AT)
-    there = [(one.total - (one.queued or 0.0), one.pulling) for one in starts if not one.node_started]
+    there = [(start.total - (start.queued or 0.0), start.pulling) for start in starts if not start.node_started]
     totals = [seconds for seconds, _ in there]
     if pull is not None:
         totals = [seconds - pulling + pull for seconds, pulling in there if pulling is not None]
@@ -80,16 +80,16 @@ def usual_start(*, tier: str, environment: str, pull: float | None = None) -> fl
 def image_size(*, tier: str, environment: str, image: str) -> int | None:
     """Return the bytes of the last pull of the image for the tier with the environment; None when there was none lately."""
     starts = recent_starts(tier=tier, environment=environment, at_most=_STARTS_LOOKED_AT)
-    return next((one.image_bytes for one in starts if one.image == image and one.image_bytes), None)
+    return next((start.image_bytes for start in starts if start.image == image and start.image_bytes), None)
 
 
 def usual_pace(node_pool: str) -> float | None:
     """Return the seconds for each byte that pulls of images usually took in the pool; None when there were too few lately."""
     starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
     paces = [
-        one.pulling / one.image_bytes
-        for one in starts
-        if one.pulling and one.image_bytes is not None and one.image_bytes >= LEAST_PULLED
+        start.pulling / start.image_bytes
+        for start in starts
+        if start.pulling and start.image_bytes is not None and start.image_bytes >= LEAST_PULLED
     ]
     return median(paces[:RECENT_PULLS]) if len(paces) >= FEWEST_STARTS else None
 
@@ -97,24 +97,26 @@ def usual_pace(node_pool: str) -> float | None:
 def usual_node_start(node_pool: str) -> float | None:
     """Return for how many seconds pods of the pool usually waited when a new node was started for them; None when too few did lately."""
     starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
-    waits = [one.node_wait for one in starts if one.node_started and one.node_wait is not None]
+    waits = [start.node_wait for start in starts if start.node_started and start.node_wait is not None]
     return median(waits) if len(waits) >= FEWEST_NODE_STARTS else None
 
 
 def slow_node_start(node_pool: str) -> MeasuredTime:
     """Return how long pods of the pool waited when a new node was started for them, at the 95th percentile."""
     starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
-    return _slow([one.node_wait for one in starts if one.node_started and one.node_wait is not None])
+    return _slow([start.node_wait for start in starts if start.node_started and start.node_wait is not None])
 
 
 def slow_pull(node_pool: str, image: str, size: int | None) -> MeasuredTime:
     """Return how long pulls of the image took in the pool, at the 95th percentile; of one that was pulled too rarely, how long other
     images of its `size` in bytes usually take."""
     starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
-    found = _slow([one.pulling for one in starts if one.image == image and one.pulling and one.image_cached is False])
-    if found.seconds is not None or not size or (pace := usual_pace(node_pool)) is None:
-        return found
-    return MeasuredTime(size * pace, found.count, is_estimate=True)
+    pull = _slow(
+        [start.pulling for start in starts if start.image == image and start.pulling and start.image_cached is False]
+    )
+    if pull.seconds is not None or not size or (pace := usual_pace(node_pool)) is None:
+        return pull
+    return MeasuredTime(size * pace, pull.count, is_estimate=True)
 
 
 def _slow(seconds: list[float]) -> MeasuredTime:

@@ -17,7 +17,7 @@ from django.db import transaction
 
 from grid.core.errors import GridError
 from grid.core.labels import APP_COMPONENT, WORKER
-from grid.diagnosis.startup import TOLERANCE, Phase, StartFacts, start_phases
+from grid.diagnosis.startup import TOLERANCE, Phase, StartFacts, start_phases, true_since
 from grid.diagnosis.startupevents import start_events
 from grid.executions.context import Context
 from grid.executions.ledger import LedgerRecord
@@ -76,16 +76,18 @@ class StartUps(ReconcileObserver):
 
     async def observe(self, row: LedgerRecord, *, has_new_events: bool) -> None:
         """Complete the record after new events, if they say what was not known."""
-        one = self._incomplete.get(row.id) if has_new_events else None
-        if one is None or one.facts.pod is None:
+        incomplete = self._incomplete.get(row.id) if has_new_events else None
+        if incomplete is None or incomplete.facts.pod is None:
             return
-        if self._context.clock() - one.at > LATE_EVENTS:
+        if self._context.clock() - incomplete.at > LATE_EVENTS:
             self._incomplete.pop(row.id)
             return
-        columns = measured(replace(one.facts, events=start_events(self._context.events.of(row.id), one.facts.pod)))
-        if columns != one.known and columns["image_cached"] is not None:
+        columns = measured(
+            replace(incomplete.facts, events=start_events(self._context.events.of(row.id), incomplete.facts.pod))
+        )
+        if columns != incomplete.known and columns["image_cached"] is not None:
             await self._context.database(startdays.replace, row.id, columns)
-            self._incomplete[row.id] = replace(one, known=columns)
+            self._incomplete[row.id] = replace(incomplete, known=columns)
 
     def forget(self, execution_id: str) -> None:
         """Drop what is remembered of an execution that is settled."""
@@ -95,7 +97,7 @@ class StartUps(ReconcileObserver):
         context, is_cluster = self._context, row.kind == Kind.CLUSTER
         events: Sequence[Event] = ()
         if pod is not None:
-            events = [one for one in context.events.of(row.id) if one.involved_object.name == pod.metadata.name]
+            events = [event for event in context.events.of(row.id) if event.involved_object.name == pod.metadata.name]
         until = context.clock()
         if is_cluster and ran:
             until = _first_worker_ready(context.pods.by("execution", row.id), pod, until)
@@ -112,7 +114,7 @@ class StartUps(ReconcileObserver):
 
     async def _node(self, pod: Pod) -> Node | None:
         """Return the node of a pod that had to wait for one; None when it did not, or the cluster does not say."""
-        created, bound = pod.metadata.creation_timestamp, condition_time(pod, "PodScheduled")
+        created, bound = pod.metadata.creation_timestamp, true_since(pod, "PodScheduled")
         if not pod.spec.node_name or (created and bound and bound - created <= _AT_ONCE):
             return None
         try:
@@ -190,12 +192,6 @@ def never_admitted(execution_id: str, reason: str, now: datetime) -> StartUp:
     )
 
 
-def condition_time(pod: Pod, kind: str) -> datetime | None:
-    """Return since when a condition of the pod is true; None while it is not."""
-    found = (one for one in pod.status.conditions if (one.type, one.status) == (kind, "True"))
-    return next((one.last_transition_time for one in found), None)
-
-
 def _about(row: LedgerRecord) -> dict[str, Any]:
     """Return the columns that say what was started; of a cluster, its head."""
     spec = parse_spec(row)
@@ -212,9 +208,9 @@ def _about(row: LedgerRecord) -> dict[str, Any]:
 
 def _first_worker_ready(pods: Sequence[Pod], head: Pod | None, now: datetime) -> datetime:
     """Return when head and first worker were ready, if that was noticed late; otherwise now."""
-    workers = [condition_time(pod, "Ready") for pod in pods if pod.metadata.labels.get(APP_COMPONENT) == WORKER]
+    workers = [true_since(pod, "Ready") for pod in pods if pod.metadata.labels.get(APP_COMPONENT) == WORKER]
     ready = min((at for at in workers if at is not None), default=None)
-    head_ready = condition_time(head, "Ready") if head is not None else None
+    head_ready = true_since(head, "Ready")
     if ready is None or head_ready is None:
         return now
     both = max(ready, head_ready)

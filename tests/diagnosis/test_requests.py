@@ -21,7 +21,6 @@ def test_each_resource_is_added_for_itself() -> None:
     one, other = Amounts(1, 20, 300), Amounts(4, 50, 600)
     assert one + other == total([one, other]) == Amounts(5, 70, 900)
     assert one.times(-2) == Amounts(-2, -40, -600)
-    assert one.at_least(Amounts(0, 30, 200)) == Amounts(1, 30, 300)
 
 
 def test_gpus_of_all_makes_are_counted_and_nonsense_ignored() -> None:

@@ -154,7 +154,7 @@ def test_unreadable_quantities_never_stop_anybody_from_reading_the_page() -> Non
 
 def test_sidecar_is_judged_by_container_and_with_its_pod() -> None:
     front = ContainerNeeds("nginx in front of it", {"cpu": "10m", "memory": "32Mi"}, {"cpu": "1", "memory": "128Mi"})
-    pod = replace(POD, beside=(front,))
+    pod = replace(POD, sidecars=(front,))
     assert needed(pod)["requests.cpu"] == 4010
     assert needed(pod)["limits.cpu"] == 9000
     assert needed(pod)["requests.memory"] == 16 * 2**30 + 32 * 2**20

@@ -270,7 +270,7 @@ async def test_only_sums_are_kept_of_too_many_pods(
     listed = nodes.nodes(cluster)
     found = await listed.of(waiting())
     assert found is not None
-    assert (found.room.pods("n1"), found.room.amounts("n1").cpu) == (1100, 1_100_000)
+    assert (found.room.requested("n1")["pods"], found.room.amounts("n1").cpu) == (1100, 1_100_000)
     assert not list(found.pods())
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
     choosy = pod("w", spec={"affinity": apart}, creationTimestamp=stamp(NOW - timedelta(seconds=60)))

@@ -190,4 +190,4 @@ def test_their_room_is_free() -> None:
     room.pod_changed(None, pretender)
     assert room.amounts("n1").cpu == 1000
     room.pod_changed(placeholder, None)
-    assert room.pods("n1") == 1
+    assert room.requested("n1")["pods"] == 1

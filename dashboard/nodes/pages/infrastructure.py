@@ -99,7 +99,7 @@ class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
         is_counted = progress is None or progress.total is not None
         page = nodes.page(view.page)
         if lists.is_behind(nodes):
-            page = replace(page, items=[one for one in page.items if one.node.metadata.name in lists.items])
+            page = replace(page, items=[sums for sums in page.items if sums.node.metadata.name in lists.items])
         return [
             totals(lists.pools, is_final=is_counted),
             *(lists.cards() if is_counted else ()),

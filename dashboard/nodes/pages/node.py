@@ -99,14 +99,14 @@ class NodePage(LivePage[NodeView, NodeRead]):
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: NodeView, facts: NodeRead) -> Collection[Topic]:
         """Return the topics of the node, its pods, events and executions, and of its pool, whose size decides whether it may be removed."""
-        found: set[Topic] = {(runtime.nodes.name, NAME, view.name), (runtime.pods.name, "node", view.name)}
-        found |= {topic_about("Node", view.name), runtime.config_maps.name, runtime.usage.name}
-        found.add((CONTENTION, NAME, view.name))
+        topics: set[Topic] = {(runtime.nodes.name, NAME, view.name), (runtime.pods.name, "node", view.name)}
+        topics |= {topic_about("Node", view.name), runtime.config_maps.name, runtime.usage.name}
+        topics.add((CONTENTION, NAME, view.name))
         node = runtime.nodes.get(view.name)
         if node is not None:
-            found.add((runtime.nodes.name, "pool", node.metadata.labels.get(settings.NODE_POOL_LABEL, "")))
+            topics.add((runtime.nodes.name, "pool", node.metadata.labels.get(settings.NODE_POOL_LABEL, "")))
         ids = filter(None, map(id_of, runtime.pods.by("node", view.name)))  # of executions known here or not yet
-        return found | {(EXECUTIONS, NAME, id) for id in ids}
+        return topics | {(EXECUTIONS, NAME, id) for id in ids}
 
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: NodeView, facts: NodeRead, now: datetime
@@ -126,8 +126,10 @@ class NodePage(LivePage[NodeView, NodeRead]):
         ]
 
     def _contention(self, runtime: Runtime, name: str) -> Fragment:
-        found = runtime.contention.on_node(name)
-        return contended_nodes([found] if found is not None else [], runtime.executions.get, names_nodes=False)
+        contention = runtime.contention.on_node(name)
+        return contended_nodes(
+            [contention] if contention is not None else [], runtime.executions.get, names_nodes=False
+        )
 
     def _pod_row(self, runtime: Runtime, pod: Pod, now: datetime) -> PodRow:
         why = explain(runtime, pod, now, sees_all=True) if is_troubled(pod) else None

@@ -145,7 +145,7 @@ class OverviewPage(LivePage[None, OverviewFacts]):
         return await self._read(runtime, viewer, within=FIRST_PAINT_SECONDS, admin_seconds=REQUEST_SECONDS)
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: None, facts: OverviewFacts) -> Collection[Topic]:
-        nodes, work = facts.nodes.lists.pools_topic, {one.topic for one in facts.work}
+        nodes, work = facts.nodes.lists.pools_topic, {executions.topic for executions in facts.work}
         return {nodes, runtime.config_maps.name, RecentFailures.topic, CONTENTION, *work}
 
     def fragments(
@@ -176,15 +176,15 @@ class OverviewPage(LivePage[None, OverviewFacts]):
     ) -> OverviewFacts:
         sources, executions = self._sources_of(runtime), EXECUTIONS.lists_in(runtime)
         nodes = await INFRASTRUCTURE.lists_in(runtime)
-        found, work = await asyncio.gather(
+        nodes_shown, work = await asyncio.gather(
             nodes.list_of(InfrastructureView(), within=within),
-            asyncio.gather(*(executions.list_of(viewer, one, within=within) for one in _VIEWS)),
+            asyncio.gather(*(executions.list_of(viewer, view, within=within) for view in _VIEWS)),
         )
-        if any(len(one.window) for one in work[1:]):
+        if any(len(executions.window) for executions in work[1:]):
             EXPECTED.begin(runtime)
         problems = await sources.database.value(DATABASE_SECONDS)
         admin = await sources.admin.value(admin_seconds) if may_administer(viewer) else None
-        return OverviewFacts(found, work, problems or (), admin)
+        return OverviewFacts(nodes_shown, work, problems or (), admin)
 
     def _sources_of(self, runtime: Runtime) -> OverviewSources:
         if self._sources is None or self._sources.runtime is not runtime:
@@ -193,7 +193,7 @@ class OverviewPage(LivePage[None, OverviewFacts]):
 
 
 def _work(lists: ExecutionLists, work: Sequence[ExecutionList], failures: RecentFailures) -> list[Fragment]:
-    unfinished = [one for one in work if lists.progress_of(one) is not None]
+    unfinished = [executions for executions in work if lists.progress_of(executions) is not None]
     trouble, queued, deploying, preparing = work
     counts = work_counts(
         active=len(lists.items),
@@ -223,19 +223,19 @@ def _line(lists: ExecutionLists, group: Group) -> WorkLine:
 
 
 def _waiting(lists: ExecutionLists, queued: ExecutionList, deploying: ExecutionList) -> list[WaitingPlace]:
-    found = []
+    places = []
     if groups := _longest(lists, queued):
         reasons = [queue_reason(group.head.row) for group in groups if group.head.row is not None]
         expected = EXPECTED.note(groups[0].head.row)
-        found.append(
+        places.append(
             waiting(_("In the queue"), QUEUED, len(queued.window), _line(lists, groups[0]), reasons, expected=expected)
         )
     if groups := _longest(lists, deploying):
         expected = EXPECTED.note(groups[0].head.row)
-        found.append(
+        places.append(
             waiting(_("For a node"), DEPLOYING, len(deploying.window), _line(lists, groups[0]), expected=expected)
         )
-    return found
+    return places
 
 
 def _pools(lists: NodeLists, nodes: NodeList) -> list[Fragment]:

@@ -55,14 +55,14 @@ class PodPage(LivePage[PodView, None]):
         """Read nothing, because everything is in memory."""
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: PodView, facts: None) -> Collection[Topic]:
-        found: set[Topic] = {(runtime.pods.name, NAME, view.key), runtime.usage.name}
-        found.add(topic_about("Pod", view.name, view.namespace))
+        topics: set[Topic] = {(runtime.pods.name, NAME, view.key), runtime.usage.name}
+        topics.add(topic_about("Pod", view.name, view.namespace))
         pod = runtime.pods.get(view.key)
         if pod is not None:
-            found |= runtime.explainer.topics(pod)
+            topics |= runtime.explainer.topics(pod)
         if pod is not None and (id := id_of(pod)):  # known here or not yet
-            found.add((EXECUTIONS, NAME, id))
-        return found
+            topics.add((EXECUTIONS, NAME, id))
+        return topics
 
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: PodView, facts: None, now: datetime

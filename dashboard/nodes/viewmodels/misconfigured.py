@@ -57,21 +57,23 @@ class AdminFacts:
 
 def misfits(tiers: Iterable[tuple[str, str, TierRequest]], pools: Mapping[str, PoolShapes]) -> list[Misconfigured]:
     """Return the tiers that no node takes, and those whose pool has no node and gets none. Each tier comes with its id and name."""
-    found = []
+    lines = []
     for id, name, request in tiers:
         problem = examine(request, pools.get(request.pool, PoolShapes(request.pool))).problem
         if problem is not None and problem.severity == "problem":
-            found.append(Misconfigured("tier", id, _("Tier {name}", name=name), problem.sentence, problem.next_step))
-    return found
+            lines.append(Misconfigured("tier", id, _("Tier {name}", name=name), problem.sentence, problem.next_step))
+    return lines
 
 
 def refused_by_namespace(broken: Iterable[Phantom], names: Mapping[str, str]) -> list[Misconfigured]:
     """Return the promises that a quota or limit range of the namespace breaks; `names` are those of tiers by id."""
     return [
-        Misconfigured("tier", one.tier, _("Tier {name}", name=names[one.tier]), one.sentence, one.advice)
-        if one.tier
-        else Misconfigured("configuration", "", _("Slots per user"), one.sentence, one.advice)
-        for one in broken
+        Misconfigured(
+            "tier", phantom.tier, _("Tier {name}", name=names[phantom.tier]), phantom.sentence, phantom.advice
+        )
+        if phantom.tier
+        else Misconfigured("configuration", "", _("Slots per user"), phantom.sentence, phantom.advice)
+        for phantom in broken
     ]
 
 
@@ -103,14 +105,14 @@ def admin_fragments(facts: AdminFacts | None) -> list[Fragment]:
     if facts is None:
         reading = EmptyState(_("Still reading."), _("This part fills by itself."))
         return [_none("misconfigured", reading), _none("changes", reading)]
-    found = [
+    misconfigured = [
         Fragment(
-            element_id("mend", one.url_name, one.object_id),
+            element_id("mend", line.url_name, line.object_id),
             "nodes/fragments/overview_misconfigured.html",
-            one,
+            line,
             region="misconfigured",
         )
-        for one in facts.misconfigured
+        for line in facts.misconfigured
     ] or [
         _none(
             "misconfigured",
@@ -118,10 +120,12 @@ def admin_fragments(facts: AdminFacts | None) -> list[Fragment]:
         )
     ]
     changes = [
-        Fragment(element_id("change", one.entry_id), "nodes/fragments/overview_change.html", one, region="changes")
-        for one in facts.changes
+        Fragment(
+            element_id("change", change.entry_id), "nodes/fragments/overview_change.html", change, region="changes"
+        )
+        for change in facts.changes
     ] or [_none("changes", EmptyState(_("No changes yet."), _("What admins change appears here.")))]
-    return [*found, *changes]
+    return [*misconfigured, *changes]
 
 
 def _none(region: str, empty: EmptyState) -> Fragment:

@@ -27,7 +27,7 @@ def node_facts(name: str, node: Node | None, row: NodeRow | None) -> Fragment:
     facts = NodeFacts(
         name=name,
         row=row,
-        address=next((one.address for one in node.status.addresses if one.type == "InternalIP"), ""),
+        address=next((address.address for address in node.status.addresses if address.type == "InternalIP"), ""),
         version=info.kubelet_version,
         system=info.os_image,
         runtime=info.container_runtime_version,

@@ -80,8 +80,8 @@ def whose_of(row: ExecutionRow | None) -> Whose:
 
 def drain_page(plan: Sequence[DrainedPod], rows: Mapping[str, ExecutionRow]) -> DrainPlan:
     """Return the plan as the page shows it; `rows` are the pods' executions by the pod's uid."""
-    evicted = [_planned(one, rows.get(one.pod.metadata.uid)) for one in plan if one.fate == "evicted"]
-    stay = [_planned(one, rows.get(one.pod.metadata.uid)) for one in plan if one.fate == "stays"]
+    evicted = [_planned(drained, rows.get(drained.pod.metadata.uid)) for drained in plan if drained.fate == "evicted"]
+    stay = [_planned(drained, rows.get(drained.pod.metadata.uid)) for drained in plan if drained.fate == "stays"]
     people = len({row.whose.owner for row in evicted if row.whose.owner})
     kept = sum(bool(row.forbids) for row in evicted)
     pods = plural(len(evicted), "pod", "pods")
@@ -105,29 +105,29 @@ def drain_page(plan: Sequence[DrainedPod], rows: Mapping[str, ExecutionRow]) -> 
     return DrainPlan(evicted, stay, summary)
 
 
-def _planned(one: DrainedPod, row: ExecutionRow | None) -> PlannedRow:
-    follows = one.why
-    if not one.comes_back and row is not None:
-        follows = _KINDS.get(row.kind, one.why)
-    elif not one.comes_back:
-        follows = f"{one.why} " + _("It does not come back.")
-    meta = one.pod.metadata
-    return PlannedRow(meta.namespace, meta.name, whose_of(row), follows, ", ".join(one.lost), one.forbids)
+def _planned(drained: DrainedPod, row: ExecutionRow | None) -> PlannedRow:
+    follows = drained.why
+    if not drained.comes_back and row is not None:
+        follows = _KINDS.get(row.kind, drained.why)
+    elif not drained.comes_back:
+        follows = f"{drained.why} " + _("It does not come back.")
+    meta = drained.pod.metadata
+    return PlannedRow(meta.namespace, meta.name, whose_of(row), follows, ", ".join(drained.lost), drained.forbids)
 
 
 def draining(progress: Progress, row_of: Callable[[str], ExecutionRow | None], namespace: str) -> Draining:
     """Return how far the drain is; labels of executions are trusted in `namespace` alone."""
     left = [
         DrainingPod(
-            one.namespace,
-            one.name,
-            whose_of(row_of(one.execution)) if one.execution and one.namespace == namespace else Whose(),
-            _("Ending") if one.state == "ending" else _("Waits"),
-            one.since,
-            one.why,
+            pod.namespace,
+            pod.name,
+            whose_of(row_of(pod.execution)) if pod.execution and pod.namespace == namespace else Whose(),
+            _("Ending") if pod.state == "ending" else _("Waits"),
+            pod.since,
+            pod.why,
         )
-        for one in progress.values()
-        if one.state != "gone"
+        for pod in progress.values()
+        if pod.state != "gone"
     ]
-    left.sort(key=lambda one: (one.since, one.namespace, one.name))
+    left.sort(key=lambda pod: (pod.since, pod.namespace, pod.name))
     return Draining(len(progress) - len(left), len(progress), tuple(left))

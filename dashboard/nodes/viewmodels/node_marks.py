@@ -74,11 +74,11 @@ class MarkFacts:
 
 def mark_lines(node: Node) -> tuple[list[MarkLine], list[MarkLine]]:
     """Return the node's taints and its labels."""
-    taints = [Mark(UNTAINT, one.key, one.value, one.effect) for one in node.spec.taints]
+    taints = [Mark(UNTAINT, taint.key, taint.value, taint.effect) for taint in node.spec.taints]
     labels = [(f"{key}={value}", Mark(UNLABEL, key)) for key, value in sorted(node.metadata.labels.items())]
     return (
-        [MarkLine(str(one), one, whose_mark(one.key)) for one in taints],
-        [MarkLine(text, one, whose_mark(one.key)) for text, one in labels],
+        [MarkLine(str(taint), taint, whose_mark(taint.key)) for taint in taints],
+        [MarkLine(text, mark, whose_mark(mark.key)) for text, mark in labels],
     )
 
 
@@ -90,13 +90,13 @@ def mark_preview(mark: Mark, facts: MarkFacts, *, pool_label: str) -> MarkPrevie
     evicted = evictions(facts.pods, mark.taint) if mark.action == TAINT else []
     if problem := _around_budgets(evicted, facts):
         return MarkPreview(mark, verb, problem)
-    others = [one for one in evicted if not is_own(one.pod)]
-    page = drain_page(drain_plan([one.pod for one in others], facts.volumes, ()), facts.rows)
-    told = [
+    others = [eviction for eviction in evicted if not is_own(eviction.pod)]
+    page = drain_page(drain_plan([eviction.pod for eviction in others], facts.volumes, ()), facts.rows)
+    sentences = [
         *_taint_sentences(mark, facts, evicted, page.summary if others else ""),
         *_label_sentences(mark, facts, pool_label),
     ]
-    return MarkPreview(mark, verb, None, (*told, *_tier_sentences(facts)), page.evicted)
+    return MarkPreview(mark, verb, None, (*sentences, *_tier_sentences(facts)), page.evicted)
 
 
 def _around_budgets(evicted: Sequence[Eviction], facts: MarkFacts) -> str | None:
@@ -108,7 +108,7 @@ def _around_budgets(evicted: Sequence[Eviction], facts: MarkFacts) -> str | None
             "It would evict pods, and whether disruption budgets protect them could not be read. {unread}",
             unread=facts.unread,
         )
-    names = budgets_of((one.pod for one in evicted), facts.budgets)
+    names = budgets_of((eviction.pod for eviction in evicted), facts.budgets)
     if not names:
         return None
     return _(
@@ -126,22 +126,22 @@ def _taint_sentences(mark: Mark, facts: MarkFacts, evicted: Sequence[Eviction], 
         )
     if mark.action != TAINT:
         return ()
-    found = []
-    if any((one.key, one.effect) == (mark.key, mark.effect) for one in facts.node.spec.taints):
-        found.append(_("It replaces the taint of this key and effect that the node has now."))
+    sentences = []
+    if any((taint.key, taint.effect) == (mark.key, mark.effect) for taint in facts.node.spec.taints):
+        sentences.append(_("It replaces the taint of this key and effect that the node has now."))
     if mark.effect == "PreferNoSchedule":
-        return (*found, _("New pods that do not tolerate it are placed here only when no other node takes them."))
-    found.append(
+        return (*sentences, _("New pods that do not tolerate it are placed here only when no other node takes them."))
+    sentences.append(
         _("No new pod that does not tolerate it is placed on the node. Later nodes of the pool do not get the taint.")
     )
     if mark.effect == "NoSchedule":
-        return (*found, _("Running executions keep running."))
-    own = [one.pod.metadata.name for one in evicted if is_own(one.pod)]
-    later = max((one.after for one in evicted), default=0)
-    found.append(summary or _("No pod of an execution or another program is evicted."))
+        return (*sentences, _("Running executions keep running."))
+    own = [eviction.pod.metadata.name for eviction in evicted if is_own(eviction.pod)]
+    later = max((eviction.after for eviction in evicted), default=0)
+    sentences.append(summary or _("No pod of an execution or another program is evicted."))
     if own:
         names = listed_up_to(_NAMED, own)
-        found.append(
+        sentences.append(
             ngettext(
                 "{count:,} pod of DaemonSets must go too, and none comes while the taint is there: {names}.",
                 "{count:,} pods of DaemonSets must go too, and none comes while the taint is there: {names}.",
@@ -150,33 +150,33 @@ def _taint_sentences(mark: Mark, facts: MarkFacts, evicted: Sequence[Eviction], 
             )
         )
     if later:
-        found.append(
+        sentences.append(
             _(
                 "Pods that tolerate it for a time are evicted after that, the last after {seconds}.",
                 seconds=plural(later, "second", "seconds"),
             )
         )
-    return found
+    return sentences
 
 
 def _label_sentences(mark: Mark, facts: MarkFacts, pool_label: str) -> Sequence[str]:
     if mark.is_taint:
         return ()
-    found, now = [], facts.node.metadata.labels
+    sentences, now = [], facts.node.metadata.labels
     if mark.action == LABEL and mark.key in now:
-        found.append(_("It replaces the value {value}.", value=now[mark.key] or _("(empty)")))
-    found += _pool_sentences(facts.node, with_mark(facts.node, mark), mark, pool_label)
+        sentences.append(_("It replaces the value {value}.", value=now[mark.key] or _("(empty)")))
+    sentences += _pool_sentences(facts.node, with_mark(facts.node, mark), mark, pool_label)
     selecting = selected_by_label(facts.pods, mark)
     own = [pod.metadata.name for pod in selecting if is_own(pod)]
     if own:
-        found.append(
+        sentences.append(
             _(
                 "DaemonSets that ask for the label as it is now remove their pods: {named}.",
                 named=listed_up_to(_NAMED, own),
             )
         )
     if stay := len(selecting) - len(own):
-        found.append(
+        sentences.append(
             ngettext(
                 "{count:,} pod asks for the label as it is now. They keep running, and would not be placed here again.",
                 "{count:,} pods ask for the label as it is now. They keep running, and would not be placed here again.",
@@ -184,39 +184,41 @@ def _label_sentences(mark: Mark, facts: MarkFacts, pool_label: str) -> Sequence[
             )
         )
     if not selecting:
-        found.append(_("No pod on the node asks for this label, so nothing that runs is affected."))
-    return found
+        sentences.append(_("No pod on the node asks for this label, so nothing that runs is affected."))
+    return sentences
 
 
 def _pool_sentences(before: Node, after: Node, mark: Mark, pool_label: str) -> Sequence[str]:
     if mark.key not in (pool_label, PLATFORM_NODE):
         return ()
-    left, joined = (one.metadata.labels.get(pool_label, "") for one in (before, after))
-    found = []
+    left, joined = (node.metadata.labels.get(pool_label, "") for node in (before, after))
+    sentences = []
     if left != joined:
         if left and joined:
-            found.append(_("The node leaves the pool {left} and joins the pool {joined}.", left=left, joined=joined))
+            sentences.append(
+                _("The node leaves the pool {left} and joins the pool {joined}.", left=left, joined=joined)
+            )
         elif left:
-            found.append(_("The node leaves the pool {left} and is in no pool then.", left=left))
+            sentences.append(_("The node leaves the pool {left} and is in no pool then.", left=left))
         else:
-            found.append(_("The node was in no pool and joins the pool {joined}.", joined=joined))
-        found.append(
+            sentences.append(_("The node was in no pool and joins the pool {joined}.", joined=joined))
+        sentences.append(
             _(
                 "The autoscaler goes by the cloud's group of machines, which does not change: its limits still count the node there."
             )
         )
     if is_platform(before, pool_label) != is_platform(after, pool_label):
         if is_platform(after, pool_label):
-            found.append(_("The node becomes a platform node, which does not count as one for executions."))
+            sentences.append(_("The node becomes a platform node, which does not count as one for executions."))
         else:
-            found.append(_("The node is no longer a platform node, and counts as one for executions."))
-    return found
+            sentences.append(_("The node is no longer a platform node, and counts as one for executions."))
+    return sentences
 
 
 def _tier_sentences(facts: MarkFacts) -> Sequence[str]:
-    found = []
+    sentences = []
     if facts.lost:
-        found.append(
+        sentences.append(
             _(
                 "No node of their pool fits these tiers afterwards: {named}. "
                 "Their executions wait for a new node, if the autoscaler may start one.",
@@ -225,5 +227,5 @@ def _tier_sentences(facts: MarkFacts) -> Sequence[str]:
         )
     if facts.gained:
         names = listed_up_to(_NAMED, facts.gained)
-        found.append(_("The node is then the only one of its pool that fits these tiers: {names}.", names=names))
-    return found or [_("Each tier that fits a node of the pool now still does.")]
+        sentences.append(_("The node is then the only one of its pool that fits these tiers: {names}.", names=names))
+    return sentences or [_("Each tier that fits a node of the pool now still does.")]

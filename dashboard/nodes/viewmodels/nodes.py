@@ -10,13 +10,14 @@ from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.live import ViewModel
 from dashboard.shell.viewmodels.sparklines import Sparkline, usage_line
 from dashboard.shell.viewmodels.states import StatusLine
-from grid.core.labels import INSTANCE_TYPE, NODE_POOL, PLATFORM_NODE, PLATFORM_POOL
+from grid.core.labels import INSTANCE_TYPE, NODE_POOL
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _
 from grid.diagnosis.requests import Amounts, amounts, summary
 from grid.diagnosis.resources import PODS, ResourceAmounts
 from grid.kube.objects import Node
 from grid.metrics.usage import Usage, UsageSample
+from grid.nodes.nodemarks import is_platform
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MEBIBYTE = 2**20
@@ -85,7 +86,7 @@ def node_sums(node: Node, requested: ResourceAmounts, usage: Usage | None, *, po
     return NodeSums(
         node=node,
         pool=pool,
-        is_platform=node.metadata.labels.get(PLATFORM_NODE) == "true" or pool == PLATFORM_POOL,
+        is_platform=is_platform(node, pool_label),
         status=node_status(node),
         pod_count=requested.get(PODS, 0),
         requested=summary(requested),

@@ -65,14 +65,14 @@ async def infrastructure(request: HttpRequest) -> HttpResponse:
 async def pool_section(runtime: Runtime, pool: str, range: str, query_of: Callable[[str], str]) -> dict[str, Any]:
     """Return the context of `nodes/fragments/pool_history.html`; `query_of` is the page's query for a range."""
     history = history_in(runtime)
-    found, trends = await asyncio.gather(history.read_in_time(pool, range), history.trends(range))
-    moments, from_prometheus = (None, False) if found is None else (found.moments, found.is_from_prometheus)
+    read, trends = await asyncio.gather(history.read_in_time(pool, range), history.trends(range))
+    moments, from_prometheus = (None, False) if read is None else (read.moments, read.is_from_prometheus)
     return {
         "history": section(
             moments,
             range,
             pool=pool,
-            is_read=found is not None and trends is not None,
+            is_read=read is not None and trends is not None,
             from_prometheus=from_prometheus,
             query_of=query_of,
             url=reverse("pool-history"),
@@ -91,29 +91,31 @@ async def pool_history(request: HttpRequest) -> HttpResponse:
         read = await history.trends(view.range)
         trends = await _trends(history, read, view.pool, view.range)
         return await _part(request, view, None, "pool_trends.html", is_read=read is not None, trends=trends)
-    found = (await history.read(view.pool, view.range)).moments
+    shown_moments = (await history.read(view.pool, view.range)).moments
     if part == "rows":
-        return await _part(request, view, found, "pool_history_rows.html")
+        return await _part(request, view, shown_moments, "pool_history_rows.html")
     until = int(get_runtime().clock().timestamp()) // 60
-    return JsonResponse(await asyncio.to_thread(pool_charts, found, view.range, until=until))
+    return JsonResponse(await asyncio.to_thread(pool_charts, shown_moments, view.range, until=until))
 
 
 async def _part(
     request: HttpRequest,
     view: InfrastructureView,
-    found: PoolMoments | None,
+    shown_moments: PoolMoments | None,
     template: str,
     *,
     is_read: bool = True,
     **more: Any,
 ) -> HttpResponse:
     url = reverse("pool-history")
-    shown = section(found, view.range, pool=view.pool, is_read=is_read, from_prometheus=False, query_of=str, url=url)
+    shown = section(
+        shown_moments, view.range, pool=view.pool, is_read=is_read, from_prometheus=False, query_of=str, url=url
+    )
     return await sync_to_async(render)(request, f"nodes/fragments/{template}", {"history": shown, **more})
 
 
-async def _trends(history: PoolHistory, found: Trends | None, pool: str, range: str) -> list[PoolTrend]:
-    if found is None:
+async def _trends(history: PoolHistory, trends: Trends | None, pool: str, range: str) -> list[PoolTrend]:
+    if trends is None:
         return []
 
     def query_of(name: str) -> str:
@@ -123,7 +125,7 @@ async def _trends(history: PoolHistory, found: Trends | None, pool: str, range: 
 
     # A hundred pools take 24 ms.
     return await asyncio.to_thread(
-        pool_trends, found, range, until=history.minute, chosen=pool or ALL_POOLS, query_of=query_of
+        pool_trends, trends, range, until=history.minute, chosen=pool or ALL_POOLS, query_of=query_of
     )
 
 

@@ -61,9 +61,9 @@ async def pool_use(pool: str, range: str) -> UseSection | None:
     """Return what Prometheus knows of a pool beside the charts of samples; None where it knows nothing, and for all pools together."""
     if not pool:
         return None
-    found = await use_in(get_runtime()).read(Subject(pool, is_pool=True), range)
+    use = await use_in(get_runtime()).read(Subject(pool, is_pool=True), range)
     url = f"{reverse('pool-use')}?{urlencode({'pool': pool, 'range': range})}"
-    return pool_use_section(found.known, range, url=url, problem=found.problem)
+    return pool_use_section(use.known, range, url=url, problem=use.problem)
 
 
 @require_safe
@@ -121,16 +121,16 @@ async def _section(
     query: Mapping[str, str] | None = None,
 ) -> UseSection:
     range = _range(request)
-    found = await use_in(get_runtime()).read(subject, range)
-    return use_section(found.known, range, failures, url=url, problem=found.problem, query=query or {})
+    use = await use_in(get_runtime()).read(subject, range)
+    return use_section(use.known, range, failures, url=url, problem=use.problem, query=query or {})
 
 
 async def _values(request: HttpRequest, subject: Subject, failures: Sequence[FailureMoment]) -> HttpResponse:
     history: UseHistory = use_in(get_runtime())
     range = _range(request)
-    found = await history.read(subject, range)
+    use = await history.read(subject, range)
     width, until = width_of(RANGES[range]), history.until(subject)
-    values: dict[str, Any] = await asyncio.to_thread(use_values, found.known or {}, range, width, failures, until=until)
+    values: dict[str, Any] = await asyncio.to_thread(use_values, use.known or {}, range, width, failures, until=until)
     return JsonResponse(values)
 
 
@@ -153,7 +153,7 @@ async def _failures_of_node(runtime: Runtime, name: str, range: str) -> Sequence
             of_pods += moments
             marked.add(id_of(pod))
     # Of an execution whose pod is still there, its container says more.
-    failed = [one for one in await use_in(runtime).failed_on(name, range) if one.id not in marked]
+    failed = [execution for execution in await use_in(runtime).failed_on(name, range) if execution.id not in marked]
     events = runtime.events.about(kind="Node", name=name)
     url = reverse("node", args=[name])
     return newest(
@@ -167,12 +167,12 @@ def _failures_of_pod(runtime: Runtime, namespace: str, name: str) -> Sequence[Fa
 
 
 def _failures_of_execution(runtime: Runtime, record: ExecutionRecord) -> Sequence[FailureMoment]:
-    found = failures_of(pods_of(runtime, record.id), partial(_link_in_execution, record.id))
+    moments = failures_of(pods_of(runtime, record.id), partial(_link_in_execution, record.id))
     if record.ended_at is not None and record.state in _FAILED:
-        said = record.words(to_owner=False)
-        words = _("It ended: {said}", said=said) if said else _("It ended with an error.")
-        found.append(FailureMoment(record.ended_at, words[:300], _execution_url(record.id)))
-    return newest(found)
+        cause = record.words(to_owner=False)
+        words = _("It ended: {said}", said=cause) if cause else _("It ended with an error.")
+        moments.append(FailureMoment(record.ended_at, words[:300], _execution_url(record.id)))
+    return newest(moments)
 
 
 def _execution_url(id: str) -> str:

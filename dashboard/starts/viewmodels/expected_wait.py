@@ -75,7 +75,7 @@ def launch_wait(estimate: WaitEstimate | None, how_right: str = "") -> tuple[str
         return ()
     if estimate.expected is None:
         return (line.sentence,)
-    return tuple(one for one in (line.sentence, line.why, how_right) if one)
+    return tuple(sentence for sentence in (line.sentence, line.why, how_right) if sentence)
 
 
 def wait_note(estimate: WaitEstimate) -> str:

@@ -29,16 +29,16 @@ def start_day_lines(days: Sequence[date], sums: Mapping[date, StartSums]) -> lis
     """Return a line for each day, the newest first."""
     lines = []
     for day in reversed(days):
-        one = sums.get(day, StartSums())
-        p50, p90 = whole_percentile(one, 50), whole_percentile(one, 90)
+        of_day = sums.get(day, StartSums())
+        p50, p90 = whole_percentile(of_day, 50), whole_percentile(of_day, 90)
         lines.append(
             StartDayLine(
                 day=day,
-                count=f"{one.starts:,}",
+                count=f"{of_day.starts:,}",
                 p50="–" if p50 is None else seconds_words(p50),
                 p90="–" if p90 is None else seconds_words(p90),
-                cold=share_words(one.image_pulled, one.image_known) if one.starts else "–",
-                new_node=share_words(one.new_node, one.node_known) if one.starts else "–",
+                cold=share_words(of_day.image_pulled, of_day.image_known) if of_day.starts else "–",
+                new_node=share_words(of_day.new_node, of_day.node_known) if of_day.starts else "–",
             )
         )
     return lines
@@ -52,17 +52,21 @@ def start_charts(days: Sequence[date], sums: Mapping[date, StartSums]) -> dict[s
         return ChartLine(name, label, list(values), "amount", colour, dash)
 
     times = [
-        line("p50", "p50", (_rounded(whole_percentile(one, 50)) for one in each), "--requested", SOLID),
-        line("p90", "p90", (_rounded(whole_percentile(one, 90)) for one in each), "--chart-cpu", DASHES),
+        line("p50", "p50", (_rounded(whole_percentile(of_day, 50)) for of_day in each), "--requested", SOLID),
+        line("p90", "p90", (_rounded(whole_percentile(of_day, 90)) for of_day in each), "--chart-cpu", DASHES),
     ]
     shares = [
         line(
-            "cold", _("image pulled"), (_share(one.image_pulled, one.image_known) for one in each), "--chart-cpu", SOLID
+            "cold",
+            _("image pulled"),
+            (_share(of_day.image_pulled, of_day.image_known) for of_day in each),
+            "--chart-cpu",
+            SOLID,
         ),
         line(
             "node",
             ngettext("new node", "new nodes", 1),
-            (_share(one.new_node, one.node_known) for one in each),
+            (_share(of_day.new_node, of_day.node_known) for of_day in each),
             "--chart-memory",
             DOTS,
         ),

@@ -146,7 +146,7 @@ def phase_times(sums: StartSums) -> list[PhaseTimes]:
 
 
 def medians_of(sums: StartSums) -> dict[Phase, float]:
-    return {phase: found for phase in Phase if (found := percentile(sums.times.get(phase, {}), 50)) is not None}
+    return {phase: median for phase in Phase if (median := percentile(sums.times.get(phase, {}), 50)) is not None}
 
 
 def start_times_csv(groups: Iterable[GroupStarts], by: str) -> str:
@@ -159,15 +159,17 @@ def start_times_csv(groups: Iterable[GroupStarts], by: str) -> str:
     for group in groups:
         row: list[object] = [spreadsheet_text(group.key), spreadsheet_text(group.name)]
         row += [getattr(group.whole, name) for name in counts]
-        found = [whole_percentile(group.whole, percent) for percent in PERCENTILES]
-        found += [percentile(group.whole.times.get(name, {}), percent) for name in Phase for percent in PERCENTILES]
-        row += ["" if seconds is None else f"{seconds:.3f}" for seconds in found]
+        seconds_each = [whole_percentile(group.whole, percent) for percent in PERCENTILES]
+        seconds_each += [
+            percentile(group.whole.times.get(name, {}), percent) for name in Phase for percent in PERCENTILES
+        ]
+        row += ["" if seconds is None else f"{seconds:.3f}" for seconds in seconds_each]
         writer.writerow(row)
     return text.getvalue()
 
 
-def _words(found: Iterable[float | None]) -> Percentiles:
-    return Percentiles(*(_DASH if seconds is None else seconds_words(seconds) for seconds in found))
+def _words(times: Iterable[float | None]) -> Percentiles:
+    return Percentiles(*(_DASH if seconds is None else seconds_words(seconds) for seconds in times))
 
 
 def _longest(sums: StartSums) -> str:

@@ -46,7 +46,7 @@ def write_events(out: Columns, events: Sequence[RawObject], now: datetime) -> No
     out.write(0, "Events:\n")
     out.write(1, "Type\tReason\tAge\tFrom\tMessage\n")
     out.write(1, "----\t------\t----\t----\t-------\n")
-    for event in sorted(events, key=lambda one: one.get("lastTimestamp") or ""):
+    for event in sorted(events, key=lambda event: event.get("lastTimestamp") or ""):
         source = (event.get("source") or {}).get("component") or event.get("reportingComponent", "")
         part = (event.get("involvedObject") or {}).get("fieldPath")
         message = f"{part}: {event['message'].strip()}" if part else event["message"].strip()

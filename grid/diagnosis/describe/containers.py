@@ -173,13 +173,13 @@ def _resource(reference: RawObject, container: RawObject) -> str:
 
 
 def _write_mounts(out: Columns, container: RawObject) -> None:
-    mounts = sorted(container.get("volumeMounts") or (), key=lambda one: str(one["mountPath"]))
+    mounts = sorted(container.get("volumeMounts") or (), key=lambda mount: str(mount["mountPath"]))
     out.write(2, "Mounts:\n" if mounts else "Mounts:\t<none>\n")
     for mount in mounts:
         flags = "ro" if mount.get("readOnly") else "rw"
         flags += f',path="{mount["subPath"]}"' if mount.get("subPath") else ""
         out.write(3, f"{mount['mountPath']} from {mount['name']} ({flags})\n")
-    devices = sorted(container.get("volumeDevices") or (), key=lambda one: str(one["devicePath"]))
+    devices = sorted(container.get("volumeDevices") or (), key=lambda device: str(device["devicePath"]))
     if devices:
         out.write(2, "Devices:\n")
     for device in devices:

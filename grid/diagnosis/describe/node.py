@@ -70,17 +70,17 @@ def describe_node(
 
 
 def _roles(labels: RawObject) -> list[str]:
-    found = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE) and key != _ROLE}
+    roles = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE) and key != _ROLE}
     if labels.get(_OLD_ROLE):
-        found.add(labels[_OLD_ROLE])
-    return sorted(found)
+        roles.add(labels[_OLD_ROLE])
+    return sorted(roles)
 
 
 def _write_taints(out: Columns, taints: Sequence[RawObject]) -> None:
     if not taints:
         out.write(0, "Taints:\t<none>\n")
     # The order is that of the effects first, then of the keys (kubectl sorts by `effect,key`).
-    for index, taint in enumerate(sorted(taints, key=lambda one: f"{one.get('effect', '')},{one['key']}")):
+    for index, taint in enumerate(sorted(taints, key=lambda taint: f"{taint.get('effect', '')},{taint['key']}")):
         value = f"={taint['value']}" if taint.get("value") else ""
         effect = f":{taint['effect']}" if taint.get("effect") else ""
         out.write(0, f"{'Taints:' if index == 0 else ''}\t{taint['key']}{value}{effect}\n")
@@ -103,10 +103,10 @@ def _write_conditions(out: Columns, conditions: Sequence[RawObject]) -> None:
     out.write(0, "Conditions:\n")
     out.write(1, "Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage\n")
     out.write(1, "----\t------\t-----------------\t------------------\t------\t-------\n")
-    for one in conditions:
-        times = (full_time(one.get("lastHeartbeatTime")), full_time(one.get("lastTransitionTime")))
-        cells = (one["type"], one["status"], *times, one.get("reason", ""))
-        out.write(1, "".join(f"{cell} \t" for cell in cells) + f"{one.get('message', '')}\n")
+    for condition in conditions:
+        times = (full_time(condition.get("lastHeartbeatTime")), full_time(condition.get("lastTransitionTime")))
+        cells = (condition["type"], condition["status"], *times, condition.get("reason", ""))
+        out.write(1, "".join(f"{cell} \t" for cell in cells) + f"{condition.get('message', '')}\n")
 
 
 def _write_pods(out: Columns, pods: Sequence[RawObject], status: RawObject, now: datetime) -> None:

@@ -80,33 +80,33 @@ def _write_conditions(out: Columns, spec: RawObject, status: RawObject) -> None:
     gates = spec.get("readinessGates")
     if gates:
         out.write(0, "Readiness Gates:\n  Type\tStatus\n")
-        states = {one["type"]: one["status"] for one in conditions}
+        states = {condition["type"]: condition["status"] for condition in conditions}
         for gate in gates:
             out.write(1, f"{gate['conditionType']} \t{states.get(gate['conditionType'], '<none>')} \n")
     if conditions:
         out.write(0, "Conditions:\n  Type\tStatus\n")
-        for one in conditions:
-            out.write(1, f"{one['type']} \t{one['status']} \n")
+        for condition in conditions:
+            out.write(1, f"{condition['type']} \t{condition['status']} \n")
 
 
 def _write_tolerations(out: Columns, tolerations: Sequence[RawObject]) -> None:
     if not tolerations:
         out.write(0, "Tolerations:\t<none>\n")
-    for index, one in enumerate(sorted(tolerations, key=lambda one: str(one.get("key", "")))):
-        text = one.get("key", "")
-        text += f"={one['value']}" if one.get("value") else ""
-        text += f":{one['effect']}" if one.get("effect") else ""
-        if one.get("operator") == "Exists" and not one.get("value"):
+    for index, toleration in enumerate(sorted(tolerations, key=lambda toleration: str(toleration.get("key", "")))):
+        text = toleration.get("key", "")
+        text += f"={toleration['value']}" if toleration.get("value") else ""
+        text += f":{toleration['effect']}" if toleration.get("effect") else ""
+        if toleration.get("operator") == "Exists" and not toleration.get("value"):
             text += " op=Exists" if text else "op=Exists"
-        if one.get("tolerationSeconds") is not None:
-            text += f" for {one['tolerationSeconds']}s"
+        if toleration.get("tolerationSeconds") is not None:
+            text += f" for {toleration['tolerationSeconds']}s"
         out.write(0, f"{'Tolerations:' if index == 0 else ''}\t{text}\n")
 
 
 def _write_spread(out: Columns, constraints: Sequence[RawObject]) -> None:
-    for index, one in enumerate(sorted(constraints, key=lambda one: str(one["topologyKey"]))):
-        text = f"{one['topologyKey']}:{one['whenUnsatisfiable']} when max skew {one['maxSkew']} is exceeded"
-        if one.get("labelSelector") is not None:
-            pairs = one["labelSelector"].get("matchLabels") or {}
+    for index, constraint in enumerate(sorted(constraints, key=lambda constraint: str(constraint["topologyKey"]))):
+        text = f"{constraint['topologyKey']}:{constraint['whenUnsatisfiable']} when max skew {constraint['maxSkew']} is exceeded"
+        if constraint.get("labelSelector") is not None:
+            pairs = constraint["labelSelector"].get("matchLabels") or {}
             text += " for selector " + ",".join(f"{key}={pairs[key]}" for key in sorted(pairs))
         out.write(0, f"{'Topology Spread Constraints:' if index == 0 else ''}\t{text}\n")

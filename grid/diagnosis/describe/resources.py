@@ -39,9 +39,12 @@ def _of(container: Mapping[str, Any], part: str) -> Amounts:
     return {name: Amount.parse(text) for name, text in listed.items()}
 
 
-def _sum(one: Amounts, other: Amounts) -> Amounts:
-    return {**one, **{name: one.get(name, Amount()) + amount for name, amount in other.items()}}
+def _sum(amounts: Amounts, other: Amounts) -> Amounts:
+    return {**amounts, **{name: amounts.get(name, Amount()) + amount for name, amount in other.items()}}
 
 
-def _larger(one: Amounts, other: Amounts) -> Amounts:
-    return {**one, **{name: one[name].max(amount) if name in one else amount for name, amount in other.items()}}
+def _larger(amounts: Amounts, other: Amounts) -> Amounts:
+    return {
+        **amounts,
+        **{name: amounts[name].max(amount) if name in amounts else amount for name, amount in other.items()},
+    }

@@ -14,11 +14,11 @@ def write_volumes(out: Columns, volumes: Sequence[RawObject]) -> None:
     out.write(0, "Volumes:\n" if volumes else "Volumes:\t<none>\n")
     for volume in volumes:
         out.write(1, f"{volume['name']}:\n")
-        kind = next((name for name in _KINDS if name in volume), "")
+        kind = next((name for name in (*_FIELDS, *_OTHERS) if name in volume), "")
         if not kind:
             out.write(2, "<unknown>\n")
             continue
-        for title, value in _KINDS[kind](volume[kind] or {}):
+        for title, value in _lines(kind, volume[kind] or {}):
             out.write(2, f"{title}:\t{value}\n")
         if kind == "downwardAPI":
             _write_items(out, volume[kind])
@@ -26,90 +26,20 @@ def write_volumes(out: Columns, volumes: Sequence[RawObject]) -> None:
             _write_attributes(out, volume[kind]["volumeAttributes"])
 
 
-def _empty_dir(source: RawObject) -> list[Line]:
-    return [
-        ("Type", "EmptyDir (a temporary directory that shares a pod's lifetime)"),
-        ("Medium", source.get("medium", "")),
-        ("SizeLimit", source.get("sizeLimit") or "<unset>"),
-    ]
-
-
-def _host_path(source: RawObject) -> list[Line]:
-    return [
-        ("Type", "HostPath (bare host directory volume)"),
-        ("Path", source.get("path", "")),
-        ("HostPathType", source["type"] if source.get("type") is not None else "<none>"),
-    ]
-
-
-def _secret(source: RawObject) -> list[Line]:
-    return [
-        ("Type", "Secret (a volume populated by a Secret)"),
-        ("SecretName", source.get("secretName", "")),
-        ("Optional", small_bool(source.get("optional"))),
-    ]
-
-
-def _config_map(source: RawObject) -> list[Line]:
-    return [
-        ("Type", "ConfigMap (a volume populated by a ConfigMap)"),
-        ("Name", source.get("name", "")),
-        ("Optional", small_bool(source.get("optional"))),
-    ]
-
-
-def _claim(source: RawObject) -> list[Line]:
-    return [
-        ("Type", "PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)"),
-        ("ClaimName", source.get("claimName", "")),
-        ("ReadOnly", small_bool(source.get("readOnly"))),
-    ]
-
-
 def _projected(source: RawObject) -> list[Line]:
     lines: list[Line] = [("Type", "Projected (a volume that contains injected data from multiple sources)")]
-    for one in source.get("sources") or ():
-        if "secret" in one:
-            lines.append(("SecretName", one["secret"].get("name", "")))
-            lines.append(("Optional", small_bool(one["secret"].get("optional"))))
-        elif "downwardAPI" in one:
+    for part in source.get("sources") or ():
+        if "secret" in part:
+            lines.append(("SecretName", part["secret"].get("name", "")))
+            lines.append(("Optional", small_bool(part["secret"].get("optional"))))
+        elif "downwardAPI" in part:
             lines.append(("DownwardAPI", "true"))
-        elif "configMap" in one:
-            lines.append(("ConfigMapName", one["configMap"].get("name", "")))
-            lines.append(("Optional", small_bool(one["configMap"].get("optional"))))
-        elif "serviceAccountToken" in one:
-            lines.append(("TokenExpirationSeconds", one["serviceAccountToken"].get("expirationSeconds", 0)))
+        elif "configMap" in part:
+            lines.append(("ConfigMapName", part["configMap"].get("name", "")))
+            lines.append(("Optional", small_bool(part["configMap"].get("optional"))))
+        elif "serviceAccountToken" in part:
+            lines.append(("TokenExpirationSeconds", part["serviceAccountToken"].get("expirationSeconds", 0)))
     return lines
-
-
-def _downward(source: RawObject) -> list[Line]:
-    return [("Type", "DownwardAPI (a volume populated by information about the pod)")]
-
-
-def _nfs(source: RawObject) -> list[Line]:
-    return [
-        ("Type", "NFS (an NFS mount that lasts the lifetime of a pod)"),
-        ("Server", source.get("server", "")),
-        ("Path", source.get("path", "")),
-        ("ReadOnly", small_bool(source.get("readOnly"))),
-    ]
-
-
-def _csi(source: RawObject) -> list[Line]:
-    return [
-        ("Type", "CSI (a Container Storage Interface (CSI) volume source)"),
-        ("Driver", source.get("driver", "")),
-        ("FSType", source.get("fsType") or ""),
-        ("ReadOnly", small_bool(source.get("readOnly"))),
-    ]
-
-
-def _image(source: RawObject) -> list[Line]:
-    return [
-        ("Type", "Image (a container image or OCI artifact)"),
-        ("Reference", source.get("reference", "")),
-        ("PullPolicy", source.get("pullPolicy", "")),
-    ]
 
 
 def _ephemeral(source: RawObject) -> list[Line]:
@@ -136,19 +66,54 @@ def _pairs(title: str, pairs: Mapping[str, str], sign: str) -> list[Line]:
     return [(title, text) for text in texts]
 
 
-_KINDS: dict[str, Callable[[RawObject], list[Line]]] = {
-    "hostPath": _host_path,
-    "emptyDir": _empty_dir,
-    "secret": _secret,
-    "configMap": _config_map,
-    "persistentVolumeClaim": _claim,
-    "projected": _projected,
-    "downwardAPI": _downward,
-    "nfs": _nfs,
-    "csi": _csi,
-    "image": _image,
-    "ephemeral": _ephemeral,
+def _text(value: str | None) -> str:
+    return value or ""
+
+
+# Of each kind: what it is, and the fields that are shown, as title, name and how the value is written.
+_FIELDS: Mapping[str, tuple[str, Sequence[tuple[str, str, Callable[[Any], str]]]]] = {
+    "hostPath": (
+        "HostPath (bare host directory volume)",
+        [("Path", "path", _text), ("HostPathType", "type", lambda kind: "<none>" if kind is None else kind)],
+    ),
+    "emptyDir": (
+        "EmptyDir (a temporary directory that shares a pod's lifetime)",
+        [("Medium", "medium", _text), ("SizeLimit", "sizeLimit", lambda size: size or "<unset>")],
+    ),
+    "secret": (
+        "Secret (a volume populated by a Secret)",
+        [("SecretName", "secretName", _text), ("Optional", "optional", small_bool)],
+    ),
+    "configMap": (
+        "ConfigMap (a volume populated by a ConfigMap)",
+        [("Name", "name", _text), ("Optional", "optional", small_bool)],
+    ),
+    "persistentVolumeClaim": (
+        "PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)",
+        [("ClaimName", "claimName", _text), ("ReadOnly", "readOnly", small_bool)],
+    ),
+    "downwardAPI": ("DownwardAPI (a volume populated by information about the pod)", []),
+    "nfs": (
+        "NFS (an NFS mount that lasts the lifetime of a pod)",
+        [("Server", "server", _text), ("Path", "path", _text), ("ReadOnly", "readOnly", small_bool)],
+    ),
+    "csi": (
+        "CSI (a Container Storage Interface (CSI) volume source)",
+        [("Driver", "driver", _text), ("FSType", "fsType", _text), ("ReadOnly", "readOnly", small_bool)],
+    ),
+    "image": (
+        "Image (a container image or OCI artifact)",
+        [("Reference", "reference", _text), ("PullPolicy", "pullPolicy", _text)],
+    ),
 }
+_OTHERS: Mapping[str, Callable[[RawObject], list[Line]]] = {"projected": _projected, "ephemeral": _ephemeral}
+
+
+def _lines(kind: str, source: RawObject) -> list[Line]:
+    if kind in _OTHERS:
+        return _OTHERS[kind](source)
+    what, fields = _FIELDS[kind]
+    return [("Type", what), *((title, words(source.get(field))) for title, field, words in fields)]
 
 
 def _write_items(out: Columns, source: RawObject) -> None:

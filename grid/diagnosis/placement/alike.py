@@ -26,33 +26,33 @@ class NodeKinds:
 
     def groups(self, asked: NodeQuestion) -> Sequence[Sequence[Node]]:
         """Return the nodes in groups that differ in nothing that is asked, nor in their state; do not change them."""
-        found = self._kept.get(asked)
-        if found is None:
+        groups = self._kept.get(asked)
+        if groups is None:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            found = self._kept[asked] = self._grouped(asked)
-        return found
+            groups = self._kept[asked] = self._grouped(asked)
+        return groups
 
     def _grouped(self, asked: NodeQuestion) -> list[list[Node]]:
         labels, present, resources = asked
         by_name = "" in labels
-        found: dict[object, list[Node]] = {}
+        groups: dict[object, list[Node]] = {}
         for node in self.nodes:
             key = (
                 tuple(map(node.metadata.labels.get, labels)),
-                tuple([one in node.metadata.labels for one in present]),
+                tuple([label in node.metadata.labels for label in present]),
                 node.metadata.name if by_name else "",
                 node.spec.taints,
                 node.spec.unschedulable,
                 is_unready(node),
                 tuple(map(node.status.allocatable.get, resources)),
             )
-            found.setdefault(key, []).append(node)
-        return list(found.values())
+            groups.setdefault(key, []).append(node)
+        return list(groups.values())
 
 
 def is_unready(node: Node) -> bool:
-    for one in node.status.conditions:
-        if one.type == "Ready":
-            return one.status != "True"
+    for condition in node.status.conditions:
+        if condition.type == "Ready":
+            return condition.status != "True"
     return False

@@ -32,12 +32,12 @@ def explain_placement(
     held = explain_held(pod, events, now=now)
     if held is not None:
         return held
-    said = scheduler_message(pod, events)
+    message = scheduler_message(pod, events)
     scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
-    evidence = quoted(said, scaling.message if scaling else "")
-    about_claims = explain_claims(pod, around, said, now=now)
+    evidence = quoted(message, scaling.message if scaling else "")
+    about_claims = explain_claims(pod, around, message, now=now)
     if about_claims is None and around.claims is None:
-        about_claims = explain_volume_message(pod, said, settled=is_settled(pod, now))
+        about_claims = explain_volume_message(pod, message, settled=is_settled(pod, now))
     if about_claims is not None:
         return replace(about_claims, evidence=quoted(*evidence, *about_claims.evidence))
     placement = Placement(pod, around, volumes=reachable_from(pod, around))
@@ -45,42 +45,46 @@ def explain_placement(
     rows = table(placement, situations)
     label = around.pool_label
     pool = pod.spec.node_selector.get(label, "")
-    pool_nodes = [one for one in situations if one.nodes[0].metadata.labels.get(label) == pool] if pool else []
+    pool_nodes = (
+        [situation for situation in situations if situation.nodes[0].metadata.labels.get(label) == pool] if pool else []
+    )
     growth = growth_of(pool, placement, pool_nodes, events)
     if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):
         return replace(explain_scale_up(scaling, evidence, now), table=rows)
-    scene = Scene(placement, situations, growth, said, is_settled(pod, now))
-    found = _explain(scene, now)
-    if found.code == "no_stock" and growth.group is not None:
+    scene = Scene(placement, situations, growth, message, is_settled(pod, now))
+    diagnosis = _explain(scene, now)
+    if diagnosis.code == "no_stock" and growth.group is not None:
         evidence = quoted(*evidence, growth.group.error)
-    return replace(found, evidence=evidence, table=rows)
+    return replace(diagnosis, evidence=evidence, table=rows)
 
 
 def has_come(scaling: Event, growth: Growth, pool_nodes: Sequence[NodeSituation], now: datetime) -> bool:
     """Return whether the node that was started for the pod is there, so that it was taken by others or does not fit."""
     is_told = growth.group is not None and since(scaling.last_seen, now) > _STATUS_WRITTEN
-    return is_told and not growth.is_missing and all("not_ready" not in one.kinds for one in pool_nodes)
+    return is_told and not growth.is_missing and all("not_ready" not in situation.kinds for situation in pool_nodes)
 
 
 def _explain(scene: Scene, now: datetime) -> Diagnosis:
-    usable = [one for one in scene.situations if FOREIGN.isdisjoint(one.kinds)]
+    usable = [situation for situation in scene.situations if FOREIGN.isdisjoint(situation.kinds)]
     if not usable:
         return scene.none_to_use()
-    if any(not one.obstacles for one in usable):
-        return scene.room([one for one in usable if not one.obstacles]) if scene.said else _unseen(scene, now)
-    fit = [one for one in usable if NEVER.isdisjoint(one.kinds)]
-    open_nodes = [one for one in usable if CLOSED.isdisjoint(one.kinds) and "not_ready" not in one.kinds]
-    if waiting := [one for one in open_nodes if NEVER.isdisjoint(one.kinds)]:
+    if any(not situation.obstacles for situation in usable):
+        return (
+            scene.room([situation for situation in usable if not situation.obstacles])
+            if scene.message
+            else explain_silence(scene.placement.pod, now=now)
+        )
+    fit = [situation for situation in usable if NEVER.isdisjoint(situation.kinds)]
+    open_nodes = [
+        situation for situation in usable if CLOSED.isdisjoint(situation.kinds) and "not_ready" not in situation.kinds
+    ]
+    if waiting := [situation for situation in open_nodes if NEVER.isdisjoint(situation.kinds)]:
         return scene.busy(waiting)
-    if unready := [one for one in fit if CLOSED.isdisjoint(one.kinds)]:
+    if unready := [situation for situation in fit if CLOSED.isdisjoint(situation.kinds)]:
         return scene.unready(unready, usable)
     if fit:
         return scene.closed(fit, usable)
     if not open_nodes:
-        unready = [one for one in usable if CLOSED.isdisjoint(one.kinds)]
+        unready = [situation for situation in usable if CLOSED.isdisjoint(situation.kinds)]
         return scene.unready(unready, usable) if unready else scene.closed(usable, usable)
     return scene.never(open_nodes, usable)
-
-
-def _unseen(scene: Scene, now: datetime) -> Diagnosis:
-    return explain_silence(scene.placement.pod, now=now)

@@ -89,7 +89,7 @@ def growth_of(pool: str, placement: Placement, pool_nodes: Sequence[NodeSituatio
     template = around.templates.get(pool) if pool else None
     fits: bool | None = None
     is_small = False
-    if any(one.kinds <= _NOT_ON_A_NEW_NODE for one in pool_nodes):
+    if any(situation.kinds <= _NOT_ON_A_NEW_NODE for situation in pool_nodes):
         fits = True
     elif template is not None:
         fits, is_small = _on_a_new_node(placement, template, _overhead(pool, placement, pool_nodes))
@@ -101,7 +101,7 @@ def growth_of(pool: str, placement: Placement, pool_nodes: Sequence[NodeSituatio
 def _on_a_new_node(placement: Placement, template: Node, own: ResourceAmounts) -> tuple[bool | None, bool]:
     """Return whether the template takes the pod, None when that is not known, and whether it is too small."""
     kept_off = placement.when_empty(template, own)
-    certain = {one.kind for one in kept_off if not _is_untold(one, template)}
+    certain = {obstacle.kind for obstacle in kept_off if not _is_untold(obstacle, template)}
     if certain:
         return False, "too_small" in certain
     return (None if kept_off else True), False
@@ -116,14 +116,14 @@ def _is_untold(obstacle: Obstacle, template: Node) -> bool:
 
 def _has_no_port(placement: Placement, pool_nodes: Sequence[NodeSituation]) -> bool:
     """Return whether the pods of a DaemonSet have a port that the pod needs on each present node, and so on a new one."""
-    nodes = [node for one in pool_nodes for node in one.nodes]
+    nodes = [node for situation in pool_nodes for node in situation.nodes]
     return bool(nodes) and all(placement.own_take_its_port(node) for node in nodes)
 
 
 def _overhead(pool: str, placement: Placement, pool_nodes: Sequence[NodeSituation]) -> ResourceAmounts:
     """Return what the pods of DaemonSets and the static pods will take of a new node: the least that they take of a present one, or what
     they took of the template. A DaemonSet of some nodes only must not make the new one too small."""
-    own = [placement.around.room.own(node.metadata.name) for one in pool_nodes for node in one.nodes]
+    own = [placement.around.room.own(node.metadata.name) for situation in pool_nodes for node in situation.nodes]
     if not own:
         return placement.around.templates_own.get(pool, {})
     return {name: min(each.get(name, 0) for each in own) for name in own[0]}

@@ -21,8 +21,8 @@ _Domain = tuple[str, str]
 def counted_by(pod: Pod) -> tuple[str, ...]:
     """Return the labels without which a node cannot take the pod, because it has to be counted by them."""
     affinity = pod.spec.affinity
-    beside = _terms(affinity.pod_affinity if affinity else None)
-    keys = [*(one.topology_key for one in beside), *(one.topology_key for one in _hard(pod))]
+    affine = _terms(affinity.pod_affinity if affinity else None)
+    keys = [*(term.topology_key for term in affine), *(term.topology_key for term in _hard(pod))]
     return tuple(dict.fromkeys(keys))
 
 
@@ -45,10 +45,10 @@ class InterPodAffinity:
         if not keys:
             return ()
         domains = tuple(map(node.metadata.labels.get, keys))
-        found = self._known.get(domains)
-        if found is None:
-            found = self._known[domains] = tuple(self._broken(node.metadata.labels))
-        return found
+        broken = self._known.get(domains)
+        if broken is None:
+            broken = self._known[domains] = tuple(self._broken(node.metadata.labels))
+        return broken
 
     def _broken(self, labels: Mapping[str, str]) -> Iterator[tuple[BetweenKind, str]]:
         separated = self._anti_affine_domains
@@ -87,7 +87,7 @@ class InterPodAffinity:
     @cached_property
     def _anti_affine_domains(self) -> dict[_Domain, str]:
         """Where the pod may not be: beside pods that it must be apart from, and beside pods that must be apart from it."""
-        found: dict[_Domain, str] = {}
+        domains: dict[_Domain, str] = {}
         if self._apart:
             for other, node in self._on_nodes(self._around.pods()):
                 for term in self._apart:
@@ -96,14 +96,14 @@ class InterPodAffinity:
                             "{labels}, which this must be apart from",
                             labels=selector_in_words(term.label_selector),
                         )
-                        _add(found, term, node, words)
+                        _add(domains, term, node, words)
         strangers = self._around.room.keeping_apart()
         for other, node in self._on_nodes(strangers) if strangers else ():
             for term in _terms(other.spec.affinity.pod_anti_affinity if other.spec.affinity else None):
                 if _selects(term, other, self._pod):
                     words = self._around.holder(other) or _("pod {name}", name=other.metadata.name)
-                    _add(found, term, node, _("{pod}, which must be apart from this", pod=words))
-        return found
+                    _add(domains, term, node, _("{pod}, which must be apart from this", pod=words))
+        return domains
 
     @cached_property
     def _affine_domains(self) -> set[_Domain]:
@@ -125,13 +125,13 @@ class InterPodAffinity:
     def _counted(self) -> list[tuple[SpreadConstraint, Counter[str], bool, int]]:
         """The constraints with the number of matching pods in each domain that counts, 0 included, whether the pod is one of them, and
         the number in the emptiest domain."""
-        found = []
-        for one in self._spread:
-            group = self._group(one)
-            counts = self._count(one, group)
-            fewest = 0 if len(counts) < (one.min_domains or 1) else min(counts.values(), default=0)
-            found.append((one, counts, matches_labels(group, self._pod.metadata.labels), fewest))
-        return found
+        counted = []
+        for constraint in self._spread:
+            group = self._group(constraint)
+            counts = self._count(constraint, group)
+            fewest = 0 if len(counts) < (constraint.min_domains or 1) else min(counts.values(), default=0)
+            counted.append((constraint, counts, matches_labels(group, self._pod.metadata.labels), fewest))
+        return counted
 
     def _count(self, constraint: SpreadConstraint, group: LabelSelector | None) -> Counter[str]:
         namespace = self._pod.metadata.namespace
@@ -152,7 +152,7 @@ class InterPodAffinity:
 
     def _counts(self, constraint: SpreadConstraint, node: Node) -> bool:
         spec, labels = self._pod.spec, node.metadata.labels
-        if any(one.topology_key not in labels for one in self._spread):
+        if any(spread.topology_key not in labels for spread in self._spread):
             return False
         if constraint.node_affinity_policy == "Honor":
             affinity = spec.affinity.node_affinity if spec.affinity else None
@@ -174,7 +174,11 @@ class InterPodAffinity:
 
 
 def _hard(pod: Pod) -> list[SpreadConstraint]:
-    return [one for one in pod.spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
+    return [
+        constraint
+        for constraint in pod.spec.topology_spread_constraints
+        if constraint.when_unsatisfiable == "DoNotSchedule"
+    ]
 
 
 def _terms(affinity: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
@@ -192,7 +196,7 @@ def _selects(term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
     )
 
 
-def _add(found: dict[_Domain, str], term: PodAffinityTerm, node: Node, words: str) -> None:
+def _add(domains: dict[_Domain, str], term: PodAffinityTerm, node: Node, words: str) -> None:
     value = node.metadata.labels.get(term.topology_key)
     if value is not None:
-        found.setdefault((term.topology_key, value), words)
+        domains.setdefault((term.topology_key, value), words)

@@ -92,7 +92,10 @@ class Placement:
         self.volumes = volumes or {}
         terms = pod.spec.affinity.node_affinity if pod.spec.affinity else None
         self._affinity = terms.required if terms else None
-        selecting = [keys_of(one) for one in (*self.volumes.values(), *([self._affinity] if self._affinity else ()))]
+        selecting = [
+            keys_of(terms_of_volume)
+            for terms_of_volume in (*self.volumes.values(), *([self._affinity] if self._affinity else ()))
+        ]
         labels = frozenset(pod.spec.node_selector).union(*selecting)
         self._counted_by = counted_by(pod)
         asked = NodeQuestion(tuple(sorted(labels)), tuple(sorted(self._counted_by)), tuple(sorted(self.needs)))
@@ -102,12 +105,15 @@ class Placement:
 
     def situations(self) -> list[NodeSituation]:
         """Return all nodes with everything that keeps the pod off them now; with those that it may not use at all, only why."""
-        found = []
+        situations = []
         for group in self._groups:
             obstacles = self.when_empty(group[0])
             each = {obstacles: list(group)} if _is_foreign(obstacles) else self._now(group, obstacles)
-            found += [NodeSituation(nodes, some, frozenset([one.kind for one in some])) for some, nodes in each.items()]
-        return found
+            situations += [
+                NodeSituation(nodes, some, frozenset([obstacle.kind for obstacle in some]))
+                for some, nodes in each.items()
+            ]
+        return situations
 
     def when_empty(self, node: Node, own: ResourceAmounts = _NOTHING) -> tuple[Obstacle, ...]:
         """Return what keeps the pod off the node while nothing runs there but `own`, the pods that belong to it."""
@@ -121,28 +127,28 @@ class Placement:
         alike: dict[_Taken, list[Node]] = {}
         for node in group:
             name = node.metadata.name
-            beside: tuple[tuple[Kind, str], ...] = between.obstacles(node)
+            conflicts: tuple[tuple[Kind, str], ...] = between.obstacles(node)
             if self._ports:
-                beside = (*self._taken_ports(name), *beside)
-            key = tuple(map(room.requested(name).get, names)), tuple(map(room.own(name).get, names)), beside
+                conflicts = (*self._taken_ports(name), *conflicts)
+            key = tuple(map(room.requested(name).get, names)), tuple(map(room.own(name).get, names)), conflicts
             nodes = alike.get(key)
             if nodes is None:
                 alike[key] = [node]
             else:
                 nodes.append(node)
-        found: dict[tuple[Obstacle, ...], list[Node]] = {}
-        for (_unused, _unused, beside), nodes in alike.items():
+        by_obstacles: dict[tuple[Obstacle, ...], list[Node]] = {}
+        for (_unused, _unused, conflicts), nodes in alike.items():
             name = nodes[0].metadata.name
             full = self._full(checked, room.requested(name), room.own(name))
-            obstacles = (*empty, *full, *(Obstacle(kind, subject) for kind, subject in beside))
-            found.setdefault(obstacles, []).extend(nodes)
-        return found
+            obstacles = (*empty, *full, *(Obstacle(kind, subject) for kind, subject in conflicts))
+            by_obstacles.setdefault(obstacles, []).extend(nodes)
+        return by_obstacles
 
     def _checked(self, node: Node, empty: Sequence[Obstacle]) -> list[tuple[str, int, int]]:
         """Return the resources that may be short: name, need and size. What never fits is not full besides."""
         size, small = (
             resource_amounts(node.status.allocatable),
-            {one.subject for one in empty if one.kind == "too_small"},
+            {obstacle.subject for obstacle in empty if obstacle.kind == "too_small"},
         )
         return [(name, amount, size.get(name, 0)) for name, amount in self.needs.items() if name not in small]
 
@@ -197,8 +203,8 @@ class Placement:
 
     def port_users(self, node_name: str) -> list[Pod]:
         """Return the pods on the node that have a port that this pod needs."""
-        beside = filter(holds_a_node, self.around.pods_on(node_name))
-        return [one for one in beside if any(_clash(port, other) for port in self._ports for other in host_ports(one))]
+        pods = filter(holds_a_node, self.around.pods_on(node_name))
+        return [pod for pod in pods if any(_clash(port, other) for port in self._ports for other in host_ports(pod))]
 
     def _taken_ports(self, node_name: str, *, own_only: bool = False) -> Iterator[tuple[Kind, str]]:
         taken = [port for pod in self.port_users(node_name) if is_own(pod) or not own_only for port in host_ports(pod)]
@@ -208,19 +214,19 @@ class Placement:
 
 
 def _is_foreign(obstacles: Iterable[Obstacle]) -> bool:
-    return any(one.kind in FOREIGN for one in obstacles)
+    return any(obstacle.kind in FOREIGN for obstacle in obstacles)
 
 
 def host_ports(pod: Pod) -> tuple[ContainerPort, ...]:
     """Return the ports of the node that the pod takes, its sidecars' included."""
-    sidecars = (one for one in pod.spec.init_containers if one.restart_policy == "Always")
+    sidecars = (container for container in pod.spec.init_containers if container.restart_policy == "Always")
     return tuple(port for container in (*pod.spec.containers, *sidecars) for port in container.ports)
 
 
-def _clash(one: ContainerPort, other: ContainerPort) -> bool:
+def _clash(mine: ContainerPort, other: ContainerPort) -> bool:
     anywhere = {"", "0.0.0.0"}
-    same_address = one.host_ip == other.host_ip or one.host_ip in anywhere or other.host_ip in anywhere
-    return one.host_port == other.host_port and one.protocol == other.protocol and same_address
+    same_address = mine.host_ip == other.host_ip or mine.host_ip in anywhere or other.host_ip in anywhere
+    return mine.host_port == other.host_port and mine.protocol == other.protocol and same_address
 
 
 def _taint_words(taint: Taint) -> str:

@@ -35,7 +35,11 @@ def outlook_of(pod: Pod, events: Sequence[Event], around: SchedulingContext, *, 
     placement = Placement(pod, around, volumes=reachable_from(pod, around))
     situations = placement.situations()
     pool = pod.spec.node_selector.get(around.pool_label, "")
-    in_pool = [one for one in situations if pool and one.nodes[0].metadata.labels.get(around.pool_label) == pool]
+    in_pool = [
+        situation
+        for situation in situations
+        if pool and situation.nodes[0].metadata.labels.get(around.pool_label) == pool
+    ]
     growth = growth_of(pool, placement, in_pool, events)
     scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
     is_asked_for = scaling is not None and scaling.reason == "TriggeredScaleUp"
@@ -43,5 +47,5 @@ def outlook_of(pod: Pod, events: Sequence[Event], around: SchedulingContext, *, 
         return Outlook(needs_node=True)
     if growth.is_starting or (growth.may_help and not growth.is_out_of_stock):
         return Outlook(needs_node=True)
-    short = [one for one in situations if one.kinds <= {"full"}]
-    return Outlook(nodes=frozenset(node.metadata.name for one in short for node in one.nodes))
+    short = [situation for situation in situations if situation.kinds <= {"full"}]
+    return Outlook(nodes=frozenset(node.metadata.name for situation in short for node in situation.nodes))

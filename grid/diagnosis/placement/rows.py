@@ -19,36 +19,36 @@ _HOLDERS = 2
 
 def count(group: Iterable[NodeSituation]) -> int:
     """Return the number of nodes."""
-    return sum(len(one.nodes) for one in group)
+    return sum(len(situation.nodes) for situation in group)
 
 
 def names(group: Iterable[NodeSituation], most: int = _NAMED) -> tuple[str, ...]:
     """Return the names of the first nodes."""
-    return tuple(nsmallest(most, [node.metadata.name for one in group for node in one.nodes]))
+    return tuple(nsmallest(most, [node.metadata.name for situation in group for node in situation.nodes]))
 
 
 def table(placement: Placement, situations: Iterable[NodeSituation]) -> tuple[EvidenceRow, ...]:
     """Return the rows: the pod's own nodes first, the largest first, nodes that it cannot use at all last."""
     groups: dict[tuple[tuple[str, str], ...], list[NodeSituation]] = {}
-    for one in situations:
-        groups.setdefault(_alike(one), []).append(one)
+    for situation in situations:
+        groups.setdefault(_alike(situation), []).append(situation)
     ordered = sorted(groups.values(), key=lambda group: (_is_foreign(group[0]), -count(group)))
     rows = [_row(placement, group) for group in ordered[:_ROWS]]
-    rest = [one for group in ordered[_ROWS:] for one in group]
+    rest = [situation for group in ordered[_ROWS:] for situation in group]
     if rest:
         rows.append(EvidenceRow(count(rest), names(rest), _("other reasons like these"), _lasting(rest[0].obstacles)))
     return tuple(rows)
 
 
-def _alike(one: NodeSituation) -> tuple[tuple[str, str], ...]:
+def _alike(situation: NodeSituation) -> tuple[tuple[str, str], ...]:
     """Nodes of several other pools are one row."""
-    if _is_foreign(one):
-        return next(((each.kind, each.subject),) for each in one.obstacles if each.kind in FOREIGN)
-    return tuple([(each.kind, each.subject) for each in one.obstacles])
+    if _is_foreign(situation):
+        return next(((each.kind, each.subject),) for each in situation.obstacles if each.kind in FOREIGN)
+    return tuple([(each.kind, each.subject) for each in situation.obstacles])
 
 
-def _is_foreign(one: NodeSituation) -> bool:
-    return not FOREIGN.isdisjoint(one.kinds)
+def _is_foreign(situation: NodeSituation) -> bool:
+    return not FOREIGN.isdisjoint(situation.kinds)
 
 
 def _row(placement: Placement, group: Sequence[NodeSituation]) -> EvidenceRow:
@@ -57,7 +57,9 @@ def _row(placement: Placement, group: Sequence[NodeSituation]) -> EvidenceRow:
         return EvidenceRow(nodes, named, _("has room for this"), "for_now")
     if _is_foreign(first):
         what = "; ".join(
-            dict.fromkeys(_foreign_words(placement, one) for one in first.obstacles if one.kind in FOREIGN)
+            dict.fromkeys(
+                _foreign_words(placement, obstacle) for obstacle in first.obstacles if obstacle.kind in FOREIGN
+            )
         )
         return EvidenceRow(nodes, named, what, "decision")
     parts = [*_state_words(first), *_size_words(placement, group), *_between_words(first)]
@@ -76,24 +78,24 @@ def _row(placement: Placement, group: Sequence[NodeSituation]) -> EvidenceRow:
 
 def _lasting(obstacles: Sequence[Obstacle]) -> Lasting:
     """Return the longest: what is for ever, then what somebody decided."""
-    lasting = {one.lasting for one in obstacles}
+    lasting = {obstacle.lasting for obstacle in obstacles}
     return "always" if "always" in lasting else "decision" if "decision" in lasting else "for_now"
 
 
-def _foreign_words(placement: Placement, one: Obstacle) -> str:
+def _foreign_words(placement: Placement, obstacle: Obstacle) -> str:
     return {
-        "pool": _("not of the pool {pool}", pool=one.subject),
-        "selector": _("does not match {labels}", labels=one.subject),
-        "affinity": _("does not match {labels}", labels=one.subject),
-        "label": _("no label {label}", label=one.subject),
+        "pool": _("not of the pool {pool}", pool=obstacle.subject),
+        "selector": _("does not match {labels}", labels=obstacle.subject),
+        "affinity": _("does not match {labels}", labels=obstacle.subject),
+        "label": _("no label {label}", label=obstacle.subject),
         "control_plane": _("of the control plane"),
-    }[one.kind]
+    }[obstacle.kind]
 
 
-def _state_words(one: NodeSituation) -> list[str]:
+def _state_words(situation: NodeSituation) -> list[str]:
     return [
         _("taint {taint}", taint=obstacle.subject) if obstacle.kind == "taint" else obstacle.subject
-        for obstacle in one.obstacles
+        for obstacle in situation.obstacles
         if obstacle.kind in ("cordon", "leaving", "not_ready", "taint")
     ]
 
@@ -102,8 +104,8 @@ def _size_words(placement: Placement, group: Sequence[NodeSituation]) -> list[st
     """Compare with the most that a node of the row has, or has free."""
     parts = []
     small, free = most(group, "too_small"), most(group, "full")
-    beside_own = any(obstacle.beside_own for one in group for obstacle in one.obstacles)
-    is_varied = any(one.obstacles != group[0].obstacles for one in group)
+    beside_own = any(obstacle.beside_own for situation in group for obstacle in situation.obstacles)
+    is_varied = any(situation.obstacles != group[0].obstacles for situation in group)
     if small:
         has, needs = compared(small, placement.needs)
         left = _(" beside the node's own pods") if beside_own else ""
@@ -121,16 +123,16 @@ def _size_words(placement: Placement, group: Sequence[NodeSituation]) -> list[st
 
 def most(group: Iterable[NodeSituation], kind: str) -> dict[str, int]:
     """Return the most of each resource that a node has and that is not enough: of the empty node, or of what is free now."""
-    found: dict[str, int] = {}
-    for one in group:
-        for obstacle in one.obstacles:
+    amounts: dict[str, int] = {}
+    for situation in group:
+        for obstacle in situation.obstacles:
             if obstacle.kind == kind:
                 amount = obstacle.size if kind == "too_small" else obstacle.free
-                found[obstacle.subject] = max(found.get(obstacle.subject, 0), amount)
-    return found
+                amounts[obstacle.subject] = max(amounts.get(obstacle.subject, 0), amount)
+    return amounts
 
 
-def _between_words(one: NodeSituation) -> list[str]:
+def _between_words(situation: NodeSituation) -> list[str]:
     words = {
         "port": _("port {subject} is taken"),
         "apart": _("runs {subject}"),
@@ -139,7 +141,9 @@ def _between_words(one: NodeSituation) -> list[str]:
         "volume": _("cannot reach {subject}"),
     }
     return [
-        words[obstacle.kind].format(subject=obstacle.subject) for obstacle in one.obstacles if obstacle.kind in words
+        words[obstacle.kind].format(subject=obstacle.subject)
+        for obstacle in situation.obstacles
+        if obstacle.kind in words
     ]
 
 
@@ -152,7 +156,7 @@ def _holders(placement: Placement, clause: str, pods: Iterable[Pod]) -> str:
 
 def _until(placement: Placement, group: Iterable[NodeSituation], named: Collection[str]) -> datetime | None:
     """Return when one of the named nodes has room at the latest; None when what runs there may go on for ever."""
-    ends = [_room_on(placement, node) for one in group for node in one.nodes if node.metadata.name in named]
+    ends = [_room_on(placement, node) for situation in group for node in situation.nodes if node.metadata.name in named]
     return min((end for end in ends if end is not None), default=None)
 
 

@@ -32,12 +32,12 @@ _CONFLICTS = {
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A pod among all nodes: what keeps it off each, what the autoscaler may do, and what the scheduler said."""
+    """A pod among all nodes: what keeps it off each, what the autoscaler may do, and what the scheduler said (`message`)."""
 
     placement: Placement
     situations: Sequence[NodeSituation]
     growth: Growth
-    said: str
+    message: str
     settled: bool
 
     @property
@@ -54,7 +54,11 @@ class Scene:
 
     def none_to_use(self) -> Diagnosis:
         """Explain a pod whose demands exclude every node."""
-        in_pool = [one for one in self.situations if all(obstacle.kind != "pool" for obstacle in one.obstacles)]
+        in_pool = [
+            situation
+            for situation in self.situations
+            if all(obstacle.kind != "pool" for obstacle in situation.obstacles)
+        ]
         if not self.situations or not in_pool:
             sentence = (
                 _("There is no node{of_pool}", of_pool=self.of_pool) if self.pool else _("The cluster has no node")
@@ -67,7 +71,8 @@ class Scene:
             )
         wanted = listed(
             dict.fromkeys(
-                _("a label {label}", label=one.subject) if one.kind == "label" else one.subject for one in missing
+                _("a label {label}", label=obstacle.subject) if obstacle.kind == "label" else obstacle.subject
+                for obstacle in missing
             )
         )
         sentence = _("No node{of_pool} matches what this asks for: {wanted}", of_pool=self.of_pool, wanted=wanted)
@@ -110,11 +115,11 @@ class Scene:
             return Diagnosis(
                 "busy", f"{sentence}; {growth.words}.", "wait", "", _BY_ITSELF, link=self.link, is_normal=True
             )
-        conflict = next((kind for kind in _CONFLICTS if all(kind in one.kinds for one in waiting)), "")
+        conflict = next((kind for kind in _CONFLICTS if all(kind in situation.kinds for situation in waiting)), "")
         if conflict:
             step = _CONFLICTS[conflict][1]
             return Diagnosis("conflict", f"{sentence}.", "wait", "operator", step, link=self.link)
-        are_many = all(set(most([one], "full")) == {PODS} for one in waiting)
+        are_many = all(set(most([situation], "full")) == {PODS} for situation in waiting)
         step = _("Wait until something ends, stop something that you do not need, or choose a smaller tier.")
         if are_many:
             step = _(
@@ -129,12 +134,14 @@ class Scene:
     def closed(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod that is kept off by a decision: a cordon, the autoscaler's removal or a taint."""
         cordoned = [
-            one for one in nodes if not {"cordon", "leaving"}.isdisjoint(one.kinds) and "taint" not in one.kinds
+            situation
+            for situation in nodes
+            if not {"cordon", "leaving"}.isdisjoint(situation.kinds) and "taint" not in situation.kinds
         ]
         if cordoned:
             sentence = self._are(cordoned, usable, "cordon", "leaving")
             return self._without_nodes("cordoned", sentence, step=_("Ask an operator when the nodes take work again."))
-        taints = list(dict.fromkeys(one.subject for one in _first(nodes, "taint")))
+        taints = list(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, "taint")))
         sentence = ngettext(
             "{nodes} is kept for other work by {taints}{others}",
             "{nodes} are kept for other work by {taints}{others}",
@@ -154,21 +161,21 @@ class Scene:
             "{nodes} are {states}{others}",
             count(nodes),
             nodes=self._these(nodes, usable),
-            states=_(" or ").join(dict.fromkeys(one.subject for one in _first(nodes, *kinds))),
+            states=_(" or ").join(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, *kinds))),
             others=self._rest(nodes, usable),
         )
 
     def _places(self, volumes: Sequence[str]) -> str:
         """Return from which nodes volumes can be reached, where that is known: " (zone a)"."""
-        known = [self.placement.volumes[one] for one in volumes if one in self.placement.volumes]
-        places = dict.fromkeys(in_words(one).replace(f"{_ZONE}=", _("zone ")) for one in known)
+        known = [self.placement.volumes[words] for words in volumes if words in self.placement.volumes]
+        places = dict.fromkeys(in_words(terms).replace(f"{_ZONE}=", _("zone ")) for terms in known)
         return f" ({listed([*places])})" if places else ""
 
     def never(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod that each of these open nodes keeps off for ever."""
-        apart = list(dict.fromkeys(one.subject for one in _first(nodes, "volume")))
+        apart = list(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, "volume")))
         if apart:
-            reaching = [one for one in nodes if "volume" not in one.kinds]
+            reaching = [situation for situation in nodes if "volume" not in situation.kinds]
             volumes = f"{listed(apart)}{self._places(apart)}"
             sentence = _("No node{of_pool} can reach {volumes}", of_pool=self.of_pool, volumes=volumes)
             if reaching:
@@ -222,7 +229,7 @@ class Scene:
         return Diagnosis(code, f"{sentence}.", "problem", who, step, link=link, is_normal=False)
 
     def _busy_words(self, waiting: Sequence[NodeSituation]) -> str:
-        full = [one for one in waiting if "full" in one.kinds]
+        full = [situation for situation in waiting if "full" in situation.kinds]
         free, number, nodes = most(full, "full"), count(waiting), self._may_use(waiting)
         if len(full) == len(waiting) and set(free) == {PODS}:
             return ngettext(
@@ -237,7 +244,7 @@ class Scene:
                 nodes=nodes,
                 needs=needs,
             )
-        kinds = [kind for kind in _CONFLICTS if any(kind in one.kinds for one in waiting)]
+        kinds = [kind for kind in _CONFLICTS if any(kind in situation.kinds for situation in waiting)]
         reasons = [_conflict_words(kind, waiting) for kind in kinds]
         if full:
             reasons.append(ngettext("{count:,} is full", "{count:,} are full", count(full)))
@@ -274,8 +281,10 @@ class Scene:
 
     def _too_small(self, nodes: Sequence[NodeSituation], *, is_certain: bool) -> str:
         has, needs = compared(most(nodes, "too_small"), self.placement.needs)
-        beside = _(" beside its own pods") if any(one.beside_own for one in _first(nodes, "too_small")) else ""
-        largest = _("the largest has {has}{beside}", has=has, beside=beside)
+        beside_own = (
+            _(" beside its own pods") if any(obstacle.beside_own for obstacle in _first(nodes, "too_small")) else ""
+        )
+        largest = _("the largest has {has}{beside}", has=has, beside=beside_own)
         if _differ(nodes, "too_small"):
             largest = _("none has all of it")
         sentence = _("No node{of_pool} that is open to this now is large enough: it needs {needs}, {largest}")
@@ -310,25 +319,25 @@ class Scene:
 
     def _rest(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> str:
         """Return what is the matter with the other nodes that the pod may use."""
-        these = {id(one) for one in nodes}
-        others = [one for one in usable if id(one) not in these]
+        these = {id(situation) for situation in nodes}
+        others = [situation for situation in usable if id(situation) not in these]
         if not others:
             return ""
         small = count(_too_small(others))
-        unready = count(one for one in others if "not_ready" in one.kinds)
-        closed = count(one for one in others if not CLOSED.isdisjoint(one.kinds))
-        told = (
+        unready = count(situation for situation in others if "not_ready" in situation.kinds)
+        closed = count(situation for situation in others if not CLOSED.isdisjoint(situation.kinds))
+        counted = (
             (small, ngettext("{count:,} is too small", "{count:,} are too small", small)),
             (unready, ngettext("{count:,} is not ready", "{count:,} are not ready", unready)),
             (closed, ngettext("{count:,} is cordoned or tainted", "{count:,} are cordoned or tainted", closed)),
         )
-        counts = [words for number, words in told if number]
+        counts = [words for number, words in counted if number]
         return _("; of the others, {counts}", counts=listed(counts)) if counts else ""
 
 
 def _conflict_words(kind: str, waiting: Sequence[NodeSituation]) -> str:
     """Return what stands between pods on these nodes; what differs from node to node is in the table."""
-    subjects = list(dict.fromkeys(one.subject for one in _first(waiting, kind)))
+    subjects = list(dict.fromkeys(obstacle.subject for obstacle in _first(waiting, kind)))
     if kind == "apart" and len(subjects) > 1:
         return _("each already runs a pod that must be apart from this")
     if kind == "apart" and count(waiting) == 1:
@@ -337,13 +346,15 @@ def _conflict_words(kind: str, waiting: Sequence[NodeSituation]) -> str:
 
 
 def _first(nodes: Sequence[NodeSituation], *kinds: str) -> list[Obstacle]:
-    return [obstacle for one in nodes for obstacle in one.obstacles if obstacle.kind in kinds]
+    return [obstacle for situation in nodes for obstacle in situation.obstacles if obstacle.kind in kinds]
 
 
 def _differ(nodes: Sequence[NodeSituation], kind: str) -> bool:
     """Return whether some of the nodes lack other resources than the rest."""
-    return len({frozenset([each.subject for each in one.obstacles if each.kind == kind]) for one in nodes}) > 1
+    return (
+        len({frozenset([each.subject for each in situation.obstacles if each.kind == kind]) for situation in nodes}) > 1
+    )
 
 
 def _too_small(nodes: Sequence[NodeSituation]) -> list[NodeSituation]:
-    return [one for one in nodes if "too_small" in one.kinds]
+    return [situation for situation in nodes if "too_small" in situation.kinds]

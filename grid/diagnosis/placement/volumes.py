@@ -37,37 +37,37 @@ class UsedClaim:
 
 def reachable_from(pod: Pod, around: SchedulingContext) -> dict[str, NodeTerms]:
     """Return where the pod's volumes can be reached, by what they are in words; without those for which no place is known."""
-    found = {}
+    reachable = {}
     for used in _used(pod, around):
         volume = (around.volumes or {}).get(used.claim.spec.volume_name) if used.claim else None
         affinity = volume.spec.node_affinity if volume else None
         if affinity is not None and affinity.required is not None:
-            found[used.words] = affinity.required
-    return found
+            reachable[used.words] = affinity.required
+    return reachable
 
 
-def explain_claims(pod: Pod, around: SchedulingContext, said: str, *, now: datetime) -> Diagnosis | None:
+def explain_claims(pod: Pod, around: SchedulingContext, message: str, *, now: datetime) -> Diagnosis | None:
     """Explain the first claim that keeps the pod from every node; None when none does, or when the claims are not known.
 
     A claim without a volume is no reason by itself: some get their volume when the pod gets its node. The scheduler says when it is one.
     """
-    unbound = _UNBOUND in said or _NO_VOLUME in said
+    unbound = _UNBOUND in message or _NO_VOLUME in message
     for used in _used(pod, around):
-        if (classless := _without_class(used, around, said)) is not None:
+        if (classless := _without_class(used, around, message)) is not None:
             return classless
-        sentence = _problem(used, around, unbound=unbound, none_available=_NO_VOLUME in said)
+        sentence = _problem(used, around, unbound=unbound, none_available=_NO_VOLUME in message)
         if not sentence:
             continue
         waits = not is_settled(pod, now) and (used.claim is not None or used.is_ephemeral)
         if waits:
             step = _("Nothing to do: it is being made.")
-            return Diagnosis("volume", sentence, "wait", "", step, quoted(said), link="project", is_normal=True)
+            return Diagnosis("volume", sentence, "wait", "", step, quoted(message), link="project", is_normal=True)
         step = _("Ask your admin to look at the volume claim and its storage class.")
-        return Diagnosis("volume", sentence, "problem", "admin", step, quoted(said), link="project", is_normal=False)
+        return Diagnosis("volume", sentence, "problem", "admin", step, quoted(message), link="project", is_normal=False)
     return None
 
 
-def _without_class(used: UsedClaim, around: SchedulingContext, said: str) -> Diagnosis | None:
+def _without_class(used: UsedClaim, around: SchedulingContext, message: str) -> Diagnosis | None:
     """Explain a claim for which no volume is made, because its storage class does not exist or it has none; None when nothing says so.
 
     What exists decides; where that may not be listed, Kubernetes' last word on the claim does.
@@ -79,12 +79,12 @@ def _without_class(used: UsedClaim, around: SchedulingContext, said: str) -> Dia
     last = events[-1].message if events else ""
     if name:
         # An admin's own volumes may name a class that has no object; what they lack is said elsewhere.
-        has_volumes = any(one.spec.storage_class_name == name for one in (around.volumes or {}).values())
+        has_volumes = any(volume.spec.storage_class_name == name for volume in (around.volumes or {}).values())
         is_missing = _NO_CLASS.format(name) in last if classes is None else name not in classes and not has_volumes
         why = _("there is no storage class {name}", name=name)
         step = _("Ask your admin to create the class{again}.")
     else:
-        is_missing = name is None and _UNBOUND in said and classes is not None and not _has_default(classes)
+        is_missing = name is None and _UNBOUND in message and classes is not None and not _has_default(classes)
         why = _("it names no storage class, and the cluster has no default one")
         step = _("Ask your admin to create a default class{again}.")
         if classes:
@@ -95,12 +95,12 @@ def _without_class(used: UsedClaim, around: SchedulingContext, said: str) -> Dia
     if classes:
         again = _(", or to make the claim again with one that exists: {classes}", classes=listed(sorted(classes)))
     sentence, step = _without(used, why), step.format(again=again)
-    evidence = quoted(said, last)
+    evidence = quoted(message, last)
     return Diagnosis("storage_class", sentence, "problem", "admin", step, evidence, link="project", is_normal=False)
 
 
 def _has_default(classes: Mapping[str, StorageClass]) -> bool:
-    return any(one.is_default for one in classes.values())
+    return any(storage_class.is_default for storage_class in classes.values())
 
 
 def _without(used: UsedClaim, why: str) -> str:
@@ -150,10 +150,10 @@ def _why_none(claim: VolumeClaim, volumes: Iterable[Volume]) -> str:
     """Return why no volume that exists serves the claim, which no provisioner makes one for."""
     name, asked = claim.spec.storage_class_name or "", claim.spec.resources.requests.get("storage", "")
     of_class = _(" of the storage class {name}", name=name) if name else _(" without a storage class")
-    free = [one for one in volumes if one.spec.storage_class_name == name and one.spec.claim_ref is None]
+    free = [volume for volume in volumes if volume.spec.storage_class_name == name and volume.spec.claim_ref is None]
     if not free:
         return _("there is no free one{of_class}", of_class=of_class)
-    sizes = [whole(one.spec.capacity.get("storage", "0")) for one in free]
+    sizes = [whole(volume.spec.capacity.get("storage", "0")) for volume in free]
     if asked and (largest := max(sizes)) < whole(asked):
         return _(
             "it asks for {asked}, and the largest free one{of_class} has {largest}",

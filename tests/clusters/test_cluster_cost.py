@@ -13,14 +13,14 @@ from tests.clusters import clustering
 from tests.clusters.clustering import make_cluster, make_interval, minutes, waiting_worker
 from tests.clusters.test_cluster_viewmodel import NOW, OWNER, RECORD
 from tests.conftest import People
-from tests.diagnosis.snapshots import LEAVING, look, member, ready
+from tests.diagnosis.snapshots import LEAVING, member, ready, snapshot
 from tests.executions.executing import make_project
 from tests.support.builders import MOMENT, stamp
 
 
 def test_price_now_counts_workers_that_hold_a_node() -> None:
     leaving_without_node = member(waiting_worker("c", "left", deletionTimestamp=stamp(NOW)))
-    seen = look([*ready(2), member(waiting_worker("c", "waits")), LEAVING, leaving_without_node], desired=3)
+    seen = snapshot([*ready(2), member(waiting_worker("c", "waits")), LEAVING, leaving_without_node], desired=3)
     assert seen.on_nodes == 3, "one that leaves holds its node until it is gone"
     assert price(RECORD, workers=seen.on_nodes) == "$1.30 an hour with 3 workers"
     assert price(RECORD, workers=0) == "$0.10 an hour with 0 workers"

@@ -29,7 +29,7 @@ from grid.metrics.usage import Usage
 from grid.models import State
 from tests.clusters import clustering
 from tests.clusters.clustering import autoscaler, head_pod, minutes, sample, waiting_worker, worker_pod
-from tests.diagnosis.snapshots import LEAVING, look, member, pulling, ready, starting
+from tests.diagnosis.snapshots import LEAVING, member, pulling, ready, snapshot, starting
 from tests.executions import executing
 from tests.executions.executing import entered
 from tests.support.builders import MOMENT, condition, container_status, decode, stamp
@@ -53,7 +53,7 @@ _DOWN = member(
     head_pod("c", ready=False, statuses=[container_status(state={"waiting": {"reason": "CrashLoopBackOff"}})])
 )
 LOOKS: dict[str, ClusterSnapshot] = {
-    "growing": look(
+    "growing": snapshot(
         [
             member(worker_pod("c", "busy", cost=40, tasks=12, held=3 * 2**30)),
             member(worker_pod("c", "idle", cost=0, tasks=0)),
@@ -64,9 +64,9 @@ LOOKS: dict[str, ClusterSnapshot] = {
         ],
         desired=5,
     ),
-    "starting": look([], head=member(head_pod("c", node="", phase="Pending", ready=False))),
-    "troubled": look([member(worker_pod("c", "killed", statuses=[_AGAIN])), BROKEN], head=_DOWN),
-    "full": look(
+    "starting": snapshot([], head=member(head_pod("c", node="", phase="Pending", ready=False))),
+    "troubled": snapshot([member(worker_pod("c", "killed", statuses=[_AGAIN])), BROKEN], head=_DOWN),
+    "full": snapshot(
         ready(3), maximum=3, autoscaler=decode(autoscaler("c", maximum=3, current=3, desired=3, cpu=97), Autoscaler)
     ),
 }
@@ -123,7 +123,7 @@ def test_a_cell_says_use_tasks_and_what_it_holds() -> None:
 )
 def test_a_report_that_somebody_else_wrote_breaks_nothing(written: str) -> None:
     pod = worker_pod("c", "odd", annotations={KEYS.worker_report: written})
-    assert cell(look([member(pod)]), "odd").tasks in ("", "3 tasks")
+    assert cell(snapshot([member(pod)]), "odd").tasks in ("", "3 tasks")
 
 
 def test_only_a_worker_beyond_the_minimum_goes_next() -> None:
@@ -135,19 +135,19 @@ def test_only_a_worker_beyond_the_minimum_goes_next() -> None:
         ]
 
     dear, cheap = member(worker_pod("c", "dear", cost=9)), member(worker_pod("c", "cheap", cost=1))
-    assert next_to_go(look([dear, cheap], minimum=1)) == ["cheap"]
-    assert next_to_go(look([dear, cheap], minimum=2)) == []
-    assert next_to_go(look([dear, cheap, LEAVING], minimum=2)) == []
+    assert next_to_go(snapshot([dear, cheap], minimum=1)) == ["cheap"]
+    assert next_to_go(snapshot([dear, cheap], minimum=2)) == []
+    assert next_to_go(snapshot([dear, cheap, LEAVING], minimum=2)) == []
 
 
 def test_cells_keep_their_place_whatever_their_state() -> None:
     pods = [worker_pod("c", name, created=minutes(place)) for place, name in enumerate("dbca")]
-    order = [fragment.id[-1] for fragment in cells(look([member(pod) for pod in reversed(pods)]))]
+    order = [fragment.id[-1] for fragment in cells(snapshot([member(pod) for pod in reversed(pods)]))]
     assert order == list("dbca")
 
 
 def test_many_workers_are_small_cells() -> None:
-    few, many = cells(look(ready(COMPACT_FROM - 1))), cells(look(ready(COMPACT_FROM)))
+    few, many = cells(snapshot(ready(COMPACT_FROM - 1))), cells(snapshot(ready(COMPACT_FROM)))
     assert "cell-compact" not in render_fragment(few[0], now=NOW)
     assert "cell-compact" in render_fragment(many[0], now=NOW)
 

@@ -16,7 +16,7 @@ def ago(seconds: float) -> str:
     return stamp(MOMENT - timedelta(seconds=seconds))
 
 
-def said(reason: str, message: str, *, seconds: float = 0) -> dict[str, Any]:
+def event_saying(reason: str, message: str, *, seconds: float = 0) -> dict[str, Any]:
     return event(f"{reason}-{seconds}", reason=reason, message=message, at=MOMENT - timedelta(seconds=seconds))
 
 
@@ -42,21 +42,27 @@ class Case:
     events: list[dict[str, Any]] = field(default_factory=list)
 
     def explain(self) -> Diagnosis:
-        return explain_pod(decode(self.pod, Pod), [decode(one, Event) for one in self.events], now=MOMENT)
+        return explain_pod(decode(self.pod, Pod), [decode(event, Event) for event in self.events], now=MOMENT)
 
 
-def told(found: Diagnosis) -> str:
+def as_text(diagnosis: Diagnosis) -> str:
     """The whole diagnosis, a line for each part."""
-    who = f" for {found.who}" if found.who else ""
-    step = f" {found.next_step}" if found.next_step else ""
+    who = f" for {diagnosis.who}" if diagnosis.who else ""
+    step = f" {diagnosis.next_step}" if diagnosis.next_step else ""
     return "\n".join(
-        (f"{found.code}: {found.severity}{who}", f"{found.sentence}{step}", *(f"> {one}" for one in found.evidence))
+        (
+            f"{diagnosis.code}: {diagnosis.severity}{who}",
+            f"{diagnosis.sentence}{step}",
+            *(f"> {line}" for line in diagnosis.evidence),
+        )
     )
 
 
 def assert_told_as_stored(name: str, cases: Sequence[Case]) -> None:
-    found = [(case.name, case.explain()) for case in cases]
-    for situation, diagnosis in found:
+    explained = [(case.name, case.explain()) for case in cases]
+    for situation, diagnosis in explained:
         assert diagnosis.sentence.endswith("."), situation
         assert diagnosis.severity != "problem" or (diagnosis.who and diagnosis.next_step), situation
-    assert_golden(name, "\n".join(f"# {situation}\n{told(diagnosis)}" for situation, diagnosis in found), ending="txt")
+    assert_golden(
+        name, "\n".join(f"# {situation}\n{as_text(diagnosis)}" for situation, diagnosis in explained), ending="txt"
+    )

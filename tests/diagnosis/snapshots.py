@@ -17,8 +17,8 @@ UNSCHEDULED = condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are
 
 def member(pod: RawObject, *events: RawObject) -> Member:
     decoded = decode(pod, Pod)
-    told = tuple(decode(one, Event) for one in events)
-    return Member(decoded, explain_pod(decoded, told, now=NOW), told)
+    own_events = tuple(decode(event, Event) for event in events)
+    return Member(decoded, explain_pod(decoded, own_events, now=NOW), own_events)
 
 
 def event(pod: RawObject, reason: str, message: str) -> RawObject:
@@ -50,7 +50,9 @@ HEAD = member(head_pod("c"))
 LEAVING = member(worker_pod("c", "gone", deletionTimestamp=stamp(NOW + timedelta(seconds=20))))
 
 
-def look(workers: Sequence[Member], *, desired: int = 0, head: Member | None = HEAD, **fields: Any) -> ClusterSnapshot:
+def snapshot(
+    workers: Sequence[Member], *, desired: int = 0, head: Member | None = HEAD, **fields: Any
+) -> ClusterSnapshot:
     values: dict[str, Any] = {"minimum": 1, "maximum": 20, "autoscales": True, "ready_nodes": 1, **fields}
     if "autoscaler" not in values and desired:
         values["autoscaler"] = decode(autoscaler("c", current=desired, desired=desired, maximum=20), Autoscaler)
@@ -62,7 +64,7 @@ def scaler(*conditions: RawObject, **fields: Any) -> Autoscaler:
 
 
 def codes(seen: ClusterSnapshot) -> list[str]:
-    return [one.code for one in explain_cluster(seen, now=NOW)]
+    return [diagnosis.code for diagnosis in explain_cluster(seen, now=NOW)]
 
 
 def on_demand(*, maximum: int, current: int, each: str = "") -> Autoscaler:

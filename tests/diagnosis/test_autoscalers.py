@@ -7,8 +7,8 @@ import pytest
 from grid.diagnosis.autoscalers import Load, explain_autoscaler, loads
 from grid.kube.objects import Autoscaler, RawObject
 from tests.clusters.clustering import autoscaler, worker_pod
-from tests.diagnosis.situations import told
-from tests.diagnosis.snapshots import NOW, codes, look, member, on_demand, ready, scaler, starting
+from tests.diagnosis.situations import as_text
+from tests.diagnosis.snapshots import NOW, codes, member, on_demand, ready, scaler, snapshot, starting
 from tests.support.builders import MOMENT, condition, decode, stamp
 from tests.support.golden import assert_golden
 
@@ -49,10 +49,10 @@ BROKEN = [
 @pytest.mark.parametrize(("kind", "reason", "message", "code", "who"), BROKEN)
 def test_an_autoscaler_that_cannot_act_says_why(kind: str, reason: str, message: str, code: str, who: str) -> None:
     broken = scaler(condition(kind, "False", reason, message))
-    found = explain_autoscaler(broken, ready_since=None, now=NOW)
-    assert found is not None
-    assert (found.code, found.who, found.severity) == (code, who, "problem")
-    assert codes(look(ready(1), autoscaler=broken)) == [code]
+    diagnosis = explain_autoscaler(broken, ready_since=None, now=NOW)
+    assert diagnosis is not None
+    assert (diagnosis.code, diagnosis.who, diagnosis.severity) == (code, who, "problem")
+    assert codes(snapshot(ready(1), autoscaler=broken)) == [code]
 
 
 def test_the_whole_words_are_as_stored() -> None:
@@ -60,9 +60,11 @@ def test_the_whole_words_are_as_stored() -> None:
     young = ("ScalingActive", "FailedGetResourceMetric", NO_ANSWER, NOW)
     told_of = []
     for kind, reason, message, at in (*situations, young):
-        found = explain_autoscaler(scaler(condition(kind, "False", reason, message, at=at)), ready_since=None, now=NOW)
-        assert found is not None
-        told_of.append(told(found))
+        diagnosis = explain_autoscaler(
+            scaler(condition(kind, "False", reason, message, at=at)), ready_since=None, now=NOW
+        )
+        assert diagnosis is not None
+        told_of.append(as_text(diagnosis))
     assert_golden("words-of-autoscalers", "\n".join(told_of), ending="txt")
 
 
@@ -97,30 +99,30 @@ def test_a_worker_of_a_moment_ago_is_measured_soon(message: str, failing: int, r
     """However long the autoscaler has failed before there was anything to measure."""
     at, ready_since = NOW - timedelta(seconds=failing), NOW - timedelta(seconds=ready)
     young = scaler(condition("ScalingActive", "False", "FailedGetResourceMetric", message, at=at))
-    found = explain_autoscaler(young, ready_since=ready_since, now=NOW)
-    assert found is not None
-    assert (found.code, found.severity) == (code, "wait" if code == "not_measured_yet" else "problem")
+    diagnosis = explain_autoscaler(young, ready_since=ready_since, now=NOW)
+    assert diagnosis is not None
+    assert (diagnosis.code, diagnosis.severity) == (code, "wait" if code == "not_measured_yet" else "problem")
     pod = worker_pod("c", "a")
-    for one in pod["status"]["conditions"]:
-        one["lastTransitionTime"] = stamp(ready_since)
-    assert codes(look([member(pod)], desired=1, autoscaler=young)) == [code]
+    for each_condition in pod["status"]["conditions"]:
+        each_condition["lastTransitionTime"] = stamp(ready_since)
+    assert codes(snapshot([member(pod)], desired=1, autoscaler=young)) == [code]
 
 
 def test_autoscaler_without_a_transition_time_has_just_begun() -> None:
     timeless = {**condition("ScalingActive", "False", "FailedGetResourceMetric", NO_ANSWER), "lastTransitionTime": None}
-    found = explain_autoscaler(scaler(timeless), ready_since=None, now=NOW)
-    assert found is not None
-    assert found.code == "not_measured_yet"
+    diagnosis = explain_autoscaler(scaler(timeless), ready_since=None, now=NOW)
+    assert diagnosis is not None
+    assert diagnosis.code == "not_measured_yet"
 
 
 def test_without_a_ready_worker_missing_measurements_are_no_news() -> None:
     broken = scaler(condition("ScalingActive", "False", "FailedGetResourceMetric", NO_SERVER))
-    assert "metrics_missing" not in codes(look([member(starting("a"))], autoscaler=broken))
+    assert "metrics_missing" not in codes(snapshot([member(starting("a"))], autoscaler=broken))
 
 
 def test_cluster_of_fixed_size_is_not_asked_for_autoscaler() -> None:
     broken = scaler(condition("ScalingActive", "False", "FailedGetResourceMetric", NO_SERVER))
-    assert codes(look(ready(1), autoscaler=broken, autoscales=False)) == []
+    assert codes(snapshot(ready(1), autoscaler=broken, autoscales=False)) == []
 
 
 def test_demand_of_the_framework_is_a_load_as_well() -> None:
@@ -181,12 +183,13 @@ def test_cluster_with_missing_metric_is_told_not_to_shrink(
 ) -> None:
     """Kubernetes scales up by the metrics that it knows, and never down without all of them."""
     known = measures(("cpu", 60, cpu), ("memory", 70, memory), conditions=[active])
-    found = explain_autoscaler(known, ready_since=None, now=NOW)
-    assert ((found.code, len(found.evidence)) if found else ("", 0)) == (code, evidence)
-    if found and code == "partly_measured":
-        assert found.severity == "wait"
+    diagnosis = explain_autoscaler(known, ready_since=None, now=NOW)
+    assert ((diagnosis.code, len(diagnosis.evidence)) if diagnosis else ("", 0)) == (code, evidence)
+    if diagnosis and code == "partly_measured":
+        assert diagnosis.severity == "wait"
         assert (
-            found.sentence == "The workers' memory use is not known now, so the cluster may grow but does not shrink."
+            diagnosis.sentence
+            == "The workers' memory use is not known now, so the cluster may grow but does not shrink."
         )
 
 
@@ -195,12 +198,12 @@ def test_all_metrics_that_are_missing_are_named() -> None:
     names = ("cpu", "memory")
     target = {"type": "AverageValue", "averageValue": "1"}
     raw["spec"]["metrics"] = [
-        *({"type": "Resource", "resource": {"name": one, "target": {"averageUtilization": 70}}} for one in names),
+        *({"type": "Resource", "resource": {"name": name, "target": {"averageUtilization": 70}}} for name in names),
         {"type": "External", "external": {"metric": {"name": "wanted"}, "target": target}},
     ]
-    found = explain_autoscaler(decode(raw, Autoscaler), ready_since=None, now=NOW)
-    assert found is not None
-    assert found.sentence == (
+    diagnosis = explain_autoscaler(decode(raw, Autoscaler), ready_since=None, now=NOW)
+    assert diagnosis is not None
+    assert diagnosis.sentence == (
         "The workers' memory use and the framework's waiting work are not known now, so the cluster may grow but does not shrink."
     )
 

@@ -9,18 +9,18 @@ from grid.core.labels import POD_DELETION_COST
 from grid.diagnosis.clusters import ClusterSnapshot, Member, deletion_order, explain_cluster, summary
 from grid.kube.objects import Autoscaler, RawObject
 from tests.clusters.clustering import autoscaler, head_pod, waiting_worker, worker_pod
-from tests.diagnosis.situations import told
+from tests.diagnosis.situations import as_text
 from tests.diagnosis.snapshots import (
     LEAVING,
     NOW,
     codes,
     event,
     growing,
-    look,
     member,
     on_demand,
     pulling,
     ready,
+    snapshot,
     starting,
 )
 from tests.support.builders import MOMENT, condition, container_status, decode, stamp
@@ -31,28 +31,31 @@ from tests.support.golden import assert_golden
     ("seen", "sentence"),
     [
         (
-            look([*ready(6), *map(growing, "abcdefgh"), pulling("i"), pulling("j")], desired=16),
+            snapshot([*ready(6), *map(growing, "abcdefgh"), pulling("i"), pulling("j")], desired=16),
             "6 of 16 workers; 8 wait for node 2 of 3, 2 for image pull.",
         ),
-        (look(ready(3), desired=3), "3 of 3 workers."),
-        (look(ready(1), desired=1), "1 of 1 worker."),
-        (look([*ready(1), growing("a", "1->2")], desired=2), "1 of 2 workers; 1 waits for node 2 of 2."),
-        (look([growing("a", "1->2")], desired=2, ready_nodes=2), "0 of 2 workers; 1 waits for a node, 1 is being created."),
-        (look([member(waiting_worker("c", "a"))]), "0 of 1 worker; 1 waits for a node."),
-        (look([*ready(2), LEAVING], desired=2), "2 of 2 workers; 1 is leaving."),
-        (look(ready(12), desired=9), "9 of 9 workers; 3 more are to be removed."),
-        (look([*ready(2), LEAVING], desired=1), "1 of 1 worker; 1 more is to be removed, 1 is leaving."),
-        (look([*ready(2), member(starting("a"))], desired=2), "2 of 2 workers; 1 starts, 1 more is to be removed."),
-        (look(ready(2), desired=5), "2 of 5 workers; 3 are being created."),
-        (look([*ready(1), member(starting("a")), member(starting("b"))], desired=3), "1 of 3 workers; 2 start."),
-        (look([], head=None), "The head is being created; workers wait for it."),
-        (look([], head=member(head_pod("c", node="", phase="Pending", ready=False))), "The head waits for a node; workers wait for it."),
+        (snapshot(ready(3), desired=3), "3 of 3 workers."),
+        (snapshot(ready(1), desired=1), "1 of 1 worker."),
+        (snapshot([*ready(1), growing("a", "1->2")], desired=2), "1 of 2 workers; 1 waits for node 2 of 2."),
+        (snapshot([growing("a", "1->2")], desired=2, ready_nodes=2), "0 of 2 workers; 1 waits for a node, 1 is being created."),
+        (snapshot([member(waiting_worker("c", "a"))]), "0 of 1 worker; 1 waits for a node."),
+        (snapshot([*ready(2), LEAVING], desired=2), "2 of 2 workers; 1 is leaving."),
+        (snapshot(ready(12), desired=9), "9 of 9 workers; 3 more are to be removed."),
+        (snapshot([*ready(2), LEAVING], desired=1), "1 of 1 worker; 1 more is to be removed, 1 is leaving."),
+        (snapshot([*ready(2), member(starting("a"))], desired=2), "2 of 2 workers; 1 starts, 1 more is to be removed."),
+        (snapshot(ready(2), desired=5), "2 of 5 workers; 3 are being created."),
+        (snapshot([*ready(1), member(starting("a")), member(starting("b"))], desired=3), "1 of 3 workers; 2 start."),
+        (snapshot([], head=None), "The head is being created; workers wait for it."),
         (
-            look([member(starting("a"))], head=member(head_pod("c", ready=False))),
+            snapshot([], head=member(head_pod("c", node="", phase="Pending", ready=False))),
+            "The head waits for a node; workers wait for it.",
+        ),
+        (
+            snapshot([member(starting("a"))], head=member(head_pod("c", ready=False))),
             "The head is starting; 0 of 1 worker; 1 waits for the head.",
         ),
-        (look(ready(2), autoscales=False, minimum=3), "2 of 3 workers; 1 is being created."),
-        (look(ready(4), desired=30), "4 of 20 workers; 16 are being created."),
+        (snapshot(ready(2), autoscales=False, minimum=3), "2 of 3 workers; 1 is being created."),
+        (snapshot(ready(4), desired=30), "4 of 20 workers; 16 are being created."),
     ],
 )  # fmt: skip
 def test_sentence_counts_working_workers_and_reasons_of_waiting_others(seen: ClusterSnapshot, sentence: str) -> None:
@@ -60,7 +63,7 @@ def test_sentence_counts_working_workers_and_reasons_of_waiting_others(seen: Clu
 
 
 def test_healthy_cluster_has_no_findings() -> None:
-    assert codes(look(ready(3), desired=3)) == []
+    assert codes(snapshot(ready(3), desired=3)) == []
 
 
 def ended(exit_code: int, reason: str = "Error", *, seconds: float = 0) -> RawObject:
@@ -133,51 +136,55 @@ def busy(maximum: int, *, cpu: int = 97, memory: int = 0) -> Autoscaler:
 
 def wanted(*numbers: int, every: int = 60) -> tuple[tuple[datetime, int], ...]:
     """The last of them `every` seconds ago."""
-    return tuple((NOW - timedelta(seconds=every * (len(numbers) - place)), one) for place, one in enumerate(numbers))
+    return tuple(
+        (NOW - timedelta(seconds=every * (len(numbers) - place)), number) for place, number in enumerate(numbers)
+    )
 
 
 SITUATIONS = {
-    "all is well": look(ready(3), desired=3),
-    "the head waits for its node": look([], head=head(node="", phase="Pending")),
-    "the head pulls": look([], head=head_that_pulls()),
-    "the head waits for its volume": look([], head=no_volume(head_pod("c", node="", phase="Pending", ready=False))),
-    "the head crashed": look(ready(1), desired=1, head=head_in(ended(1))),
-    "the head has ended": look(ready(1), desired=1, head=head(phase="Succeeded")),
-    "the head has ended, no worker is there": look([], head=head(phase="Succeeded")),
-    "the head leaves": look(ready(1), desired=1, head=head(deletionTimestamp=stamp(NOW))),
-    "the head starts again beside a worker that starts": look(
+    "all is well": snapshot(ready(3), desired=3),
+    "the head waits for its node": snapshot([], head=head(node="", phase="Pending")),
+    "the head pulls": snapshot([], head=head_that_pulls()),
+    "the head waits for its volume": snapshot([], head=no_volume(head_pod("c", node="", phase="Pending", ready=False))),
+    "the head crashed": snapshot(ready(1), desired=1, head=head_in(ended(1))),
+    "the head has ended": snapshot(ready(1), desired=1, head=head(phase="Succeeded")),
+    "the head has ended, no worker is there": snapshot([], head=head(phase="Succeeded")),
+    "the head leaves": snapshot(ready(1), desired=1, head=head(deletionTimestamp=stamp(NOW))),
+    "the head starts again beside a worker that starts": snapshot(
         [*ready(1), member(starting("a"))], desired=2, head=head_in({"running": {"startedAt": stamp(NOW)}})
     ),
-    "one starts": look([*ready(1), member(starting("a"))], desired=2),
-    "one waits for its volume, one for its image": look(
+    "one starts": snapshot([*ready(1), member(starting("a"))], desired=2),
+    "one waits for its volume, one for its image": snapshot(
         [*ready(1), no_volume(waiting_worker("c", "a")), pulling("b")], desired=3
     ),
-    "two wait for the head": look([member(starting("a")), member(starting("b"))], desired=2, head=head()),
-    "each waits for another thing": look(
+    "two wait for the head": snapshot([member(starting("a")), member(starting("b"))], desired=2, head=head()),
+    "each waits for another thing": snapshot(
         [growing("a"), growing("b", "1->4"), member(waiting_worker("c", "d")), member(starting("e")), crashing("f"), LEAVING], desired=9,
     ),
-    "one was out of memory": look([killed("a", 1)], desired=1),
-    "two were out of memory": look([killed("a", 1), killed("b", 2)], desired=2),
-    "one crashes": look([*ready(1), crashing("a")], desired=2),
-    "two crash": look([*ready(1), crashing("a"), crashing("b")], desired=3),
-    "two crash for one reason, and one for another": look([crashing("a", code=137), crashing("b"), crashing("d", restarts=9)], desired=3),
-    "two images cannot be pulled": look([unpullable("a", "dask:1"), unpullable("b", "dask:2"), unpullable("d", "dask:2")], desired=3),
-    "the head crashed and starts again": look(ready(1), desired=1, head=restarted_head()),
-    "one crashed and starts again": look([*ready(1), crashed_and_starting("a")], desired=2),
-    "one that leaves had crashed": look(
+    "one was out of memory": snapshot([killed("a", 1)], desired=1),
+    "two were out of memory": snapshot([killed("a", 1), killed("b", 2)], desired=2),
+    "one crashes": snapshot([*ready(1), crashing("a")], desired=2),
+    "two crash": snapshot([*ready(1), crashing("a"), crashing("b")], desired=3),
+    "two crash for one reason, and one for another": snapshot(
+        [crashing("a", code=137), crashing("b"), crashing("d", restarts=9)], desired=3
+    ),
+    "two images cannot be pulled": snapshot([unpullable("a", "dask:1"), unpullable("b", "dask:2"), unpullable("d", "dask:2")], desired=3),
+    "the head crashed and starts again": snapshot(ready(1), desired=1, head=restarted_head()),
+    "one crashed and starts again": snapshot([*ready(1), crashed_and_starting("a")], desired=2),
+    "one that leaves had crashed": snapshot(
         [*ready(1), member(worker_pod("c", "a", ready=False, deletionTimestamp=stamp(NOW - timedelta(minutes=9))))], desired=1
     ),
-    "one worker is all there may be": look(ready(1), maximum=1, autoscaler=busy(1)),
-    "two are not enough": look(ready(2), maximum=2, autoscaler=busy(2, memory=90)),
-    "one that leaves is one more": look([*ready(2), LEAVING], maximum=2, autoscaler=busy(2)),
-    "the number turns": look(ready(1), desired=1, wanted_before=wanted(1, 2, 1, 2, 1)),
+    "one worker is all there may be": snapshot(ready(1), maximum=1, autoscaler=busy(1)),
+    "two are not enough": snapshot(ready(2), maximum=2, autoscaler=busy(2, memory=90)),
+    "one that leaves is one more": snapshot([*ready(2), LEAVING], maximum=2, autoscaler=busy(2)),
+    "the number turns": snapshot(ready(1), desired=1, wanted_before=wanted(1, 2, 1, 2, 1)),
 }  # fmt: skip
 
 
 def test_in_each_situation_a_cluster_is_told_as_stored() -> None:
     lines: list[str] = []
     for name, seen in SITUATIONS.items():
-        lines += [f"# {name}", summary(seen), *(told(one) for one in explain_cluster(seen, now=NOW))]
+        lines += [f"# {name}", summary(seen), *(as_text(diagnosis) for diagnosis in explain_cluster(seen, now=NOW))]
     assert_golden("words-of-clusters", "\n".join(lines), ending="txt")
 
 
@@ -187,42 +194,42 @@ def test_head_that_is_down_comes_first_with_pod_reason() -> None:
         lastState={"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": stamp(NOW)}},
     )  # fmt: skip
     head = member(head_pod("c", ready=False, statuses=[crashed]))
-    (found,) = explain_cluster(look(ready(2), desired=2, head=head), now=NOW)
-    assert found.code == "head_down"
-    assert found.severity == "problem"
-    assert found.sentence.startswith("The head is not up: The program keeps crashing")
-    assert found.sentence.endswith("Workers reconnect by themselves when it is.")
+    (diagnosis,) = explain_cluster(snapshot(ready(2), desired=2, head=head), now=NOW)
+    assert diagnosis.code == "head_down"
+    assert diagnosis.severity == "problem"
+    assert diagnosis.sentence.startswith("The head is not up: The program keeps crashing")
+    assert diagnosis.sentence.endswith("Workers reconnect by themselves when it is.")
 
 
 def test_ordinary_start_is_fine_and_restarted_head_is_not() -> None:
     head = member(head_pod("c", ready=False))
-    assert codes(look([], head=head)) == []
-    assert codes(look(ready(1), desired=1, head=head)) == ["head_down"], "workers were there already"
+    assert codes(snapshot([], head=head)) == []
+    assert codes(snapshot(ready(1), desired=1, head=head)) == ["head_down"], "workers were there already"
 
 
 def test_workers_waiting_for_a_node_are_grouped_by_reason() -> None:
-    (found,) = explain_cluster(look([*ready(1), growing("a"), growing("b")], desired=3), now=NOW)
-    assert (found.code, found.severity) == ("workers_pending", "wait")
-    assert found.sentence.startswith("2 workers: A new node is being started for you")
-    assert any("triggered scale-up" in line for line in found.evidence)
+    (diagnosis,) = explain_cluster(snapshot([*ready(1), growing("a"), growing("b")], desired=3), now=NOW)
+    assert (diagnosis.code, diagnosis.severity) == ("workers_pending", "wait")
+    assert diagnosis.sentence.startswith("2 workers: A new node is being started for you")
+    assert any("triggered scale-up" in line for line in diagnosis.evidence)
 
 
 def test_worker_with_unpullable_image_is_for_the_admin() -> None:
     broken = container_status(state={"waiting": {"reason": "ImagePullBackOff", "message": "not found"}})
     failing = member(worker_pod("c", "a", ready=False, phase="Pending", statuses=[broken]))
-    (found,) = explain_cluster(look([*ready(1), failing], desired=2), now=NOW)
-    assert (found.code, found.who) == ("workers_failing", "admin")
+    (diagnosis,) = explain_cluster(snapshot([*ready(1), failing], desired=2), now=NOW)
+    assert (diagnosis.code, diagnosis.who) == ("workers_failing", "admin")
 
 
 def test_workers_killed_for_memory_are_told_to_take_more() -> None:
     killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": stamp(NOW)}}
     again = container_status(ready=True, restarts=2, lastState=killed)
-    seen = look([member(worker_pod("c", name, statuses=[again])) for name in "ab"], desired=2)
-    (found,) = explain_cluster(seen, now=NOW)
-    assert (found.code, found.who) == ("workers_out_of_memory", "you")
-    assert found.sentence.startswith("2 workers were ended for using more memory")
-    assert "more memory" in found.next_step
-    assert "4 restarts" in found.evidence[0]
+    seen = snapshot([member(worker_pod("c", name, statuses=[again])) for name in "ab"], desired=2)
+    (diagnosis,) = explain_cluster(seen, now=NOW)
+    assert (diagnosis.code, diagnosis.who) == ("workers_out_of_memory", "you")
+    assert diagnosis.sentence.startswith("2 workers were ended for using more memory")
+    assert "more memory" in diagnosis.next_step
+    assert "4 restarts" in diagnosis.evidence[0]
 
 
 @pytest.mark.parametrize(("exit_code", "expected"), [(0, []), (1, ["workers_failing"])])
@@ -231,7 +238,7 @@ def test_worker_that_only_followed_its_head_is_no_trouble(exit_code: int, expect
         "terminated": {"exitCode": exit_code, "reason": "Completed", "finishedAt": stamp(NOW - timedelta(seconds=20))}
     }
     again = container_status(ready=True, restarts=1, lastState=ended)
-    assert codes(look([member(worker_pod("c", "a", statuses=[again]))], desired=1)) == expected
+    assert codes(snapshot([member(worker_pod("c", "a", statuses=[again]))], desired=1)) == expected
 
 
 @pytest.mark.parametrize(
@@ -252,42 +259,42 @@ def test_worker_failed_while_its_head_started_is_no_trouble(seconds: int, expect
     head = member(head_pod("c", statuses=[running], conditions=[condition("Ready", "True", at=up)]))
     ended = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": stamp(began + timedelta(seconds=seconds))}}
     again = member(worker_pod("c", "a", statuses=[container_status(ready=True, restarts=1, lastState=ended)]))
-    assert codes(look([again], desired=1, head=head)) == expected
-    assert codes(look([again], desired=1, head=None)) == ["workers_failing"]
+    assert codes(snapshot([again], desired=1, head=head)) == expected
+    assert codes(snapshot([again], desired=1, head=None)) == ["workers_failing"]
     unready = member(head_pod("c", statuses=[running], conditions=[condition("Ready", "False", at=up)]))
-    assert "workers_failing" in codes(look([again], desired=1, head=unready)), "it is not up yet"
+    assert "workers_failing" in codes(snapshot([again], desired=1, head=unready)), "it is not up yet"
     unheard = member(head_pod("c", statuses=[], conditions=[condition("Ready", "True", at=up)]))
-    assert codes(look([again], desired=1, head=unheard)) == ["workers_failing"], "nobody says when it began"
+    assert codes(snapshot([again], desired=1, head=unheard)) == ["workers_failing"], "nobody says when it began"
 
 
 def test_busy_cluster_at_its_maximum_asks_for_higher_one() -> None:
     busy = decode(autoscaler("c", maximum=3, current=3, desired=3, cpu=97), Autoscaler)
-    (found,) = explain_cluster(look(ready(3), maximum=3, autoscaler=busy), now=NOW)
-    assert found.code == "at_maximum"
-    assert "CPU 97 %, target 80 %" in found.sentence
-    assert "Raise the maximum" in found.next_step
-    assert codes(look(ready(2), maximum=3, autoscaler=busy)) == [], "not all of them work yet"
+    (diagnosis,) = explain_cluster(snapshot(ready(3), maximum=3, autoscaler=busy), now=NOW)
+    assert diagnosis.code == "at_maximum"
+    assert "CPU 97 %, target 80 %" in diagnosis.sentence
+    assert "Raise the maximum" in diagnosis.next_step
+    assert codes(snapshot(ready(2), maximum=3, autoscaler=busy)) == [], "not all of them work yet"
     calm = decode(autoscaler("c", maximum=3, current=3, desired=3, cpu=86), Autoscaler)
-    assert codes(look(ready(3), maximum=3, autoscaler=calm)) == [], (
+    assert codes(snapshot(ready(3), maximum=3, autoscaler=calm)) == [], (
         "within the tolerance Kubernetes would not grow either"
     )
 
 
 def test_demand_driven_cluster_says_that_maximum_is_too_low() -> None:
     full = on_demand(maximum=3, current=3, each="133334m")
-    (found,) = explain_cluster(look(ready(3), maximum=3, autoscaler=full), now=NOW)
-    assert found.code == "at_maximum"
-    assert "the framework would like to have 400 workers." in found.sentence
+    (diagnosis,) = explain_cluster(snapshot(ready(3), maximum=3, autoscaler=full), now=NOW)
+    assert diagnosis.code == "at_maximum"
+    assert "the framework would like to have 400 workers." in diagnosis.sentence
     enough = on_demand(maximum=20, current=20, each="1050m")
-    assert codes(look(ready(20), autoscaler=enough)) == [], "Kubernetes would not grow for 21 instead of 20"
+    assert codes(snapshot(ready(20), autoscaler=enough)) == [], "Kubernetes would not grow for 21 instead of 20"
 
 
 def test_thrashing_cluster_asks_for_a_longer_wait() -> None:
-    assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1))) == ["thrashing"]
-    assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1, every=180))) == ["thrashing"]
-    assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1, every=181))) == []
-    assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 2, 4, 6, 6, 3, 1))) == []
-    assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1, every=600))) == [], (
+    assert codes(snapshot(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1))) == ["thrashing"]
+    assert codes(snapshot(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1, every=180))) == ["thrashing"]
+    assert codes(snapshot(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1, every=181))) == []
+    assert codes(snapshot(ready(1), desired=1, wanted_before=wanted(1, 2, 4, 6, 6, 3, 1))) == []
+    assert codes(snapshot(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1, every=600))) == [], (
         "over an hour that is life"
     )
 
@@ -296,12 +303,12 @@ def test_problems_come_before_notes() -> None:
     busy = decode(autoscaler("c", maximum=2, current=2, desired=2, cpu=97), Autoscaler)
     head = member(head_pod("c", ready=False, statuses=[container_status(
         state={"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": stamp(NOW)}})]))  # fmt: skip
-    assert codes(look(ready(2), maximum=2, autoscaler=busy, head=head)) == ["head_down", "at_maximum"]
+    assert codes(snapshot(ready(2), maximum=2, autoscaler=busy, head=head)) == ["head_down", "at_maximum"]
 
 
 def order_of(*workers: RawObject) -> list[str]:
-    found = deletion_order([member(one) for one in workers], now=NOW)
-    return [one.pod.metadata.name.rpartition("-")[2] for one in found]
+    ordered = deletion_order([member(worker) for worker in workers], now=NOW)
+    return [worker.pod.metadata.name.rpartition("-")[2] for worker in ordered]
 
 
 def test_removal_order_is_that_of_kubernetes() -> None:

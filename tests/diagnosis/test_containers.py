@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, on_a_node, said
+from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, event_saying, on_a_node
 from tests.support.builders import container_status, pod
 
 
@@ -16,7 +16,7 @@ def runs(since: float, **more: Any) -> dict[str, Any]:
 
 def of_container(name: str, reason: str, message: str) -> dict[str, Any]:
     """An event about one container of the pod."""
-    event = said(reason, message)
+    event = event_saying(reason, message)
     event["involvedObject"]["fieldPath"] = f"spec.containers{{{name}}}"
     return event
 
@@ -26,28 +26,28 @@ CASES = [
     Case(
         "pulling",
         waits("ContainerCreating"),
-        [said("Pulling", 'Pulling image "lab:4"', seconds=40)]
+        [event_saying("Pulling", 'Pulling image "lab:4"', seconds=40)]
     ),
     Case(
         "files on another node",
         waits("ContainerCreating"),
-        [said("FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached to one node')]
+        [event_saying("FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached to one node')]
     ),
     Case(
         "files not attached",
         waits("ContainerCreating"),
-        [said("FailedMount", "timed out waiting for the condition")]
+        [event_saying("FailedMount", "timed out waiting for the condition")]
     ),
     Case(
         "another volume after the download",
         waits("ContainerCreating"),
-        [said("Pulling", "", seconds=60), said("FailedMount", "timed out", seconds=1)]
+        [event_saying("Pulling", "", seconds=60), event_saying("FailedMount", "timed out", seconds=1)]
     ),
     *(
         Case(
             f"sandbox at last, {reason}",
             waits("ContainerCreating"),
-            [said("FailedCreatePodSandBox", "cni", seconds=9), said(reason, message)]
+            [event_saying("FailedCreatePodSandBox", "cni", seconds=9), event_saying(reason, message)]
         )
         for reason, message in (
             ("Pulled", 'Container image "lab:4" already present on machine'),
@@ -63,7 +63,7 @@ CASES = [
     Case(
         "image of the previous run",
         waits("ContainerCreating", restarts=1, lastState=ended(1)),
-        [said("Started", "Started container run", seconds=60)]
+        [event_saying("Started", "Started container run", seconds=60)]
     ),
     Case("nothing known", pod("p", node="node-1", statuses=[{"name": "run"}])),
     Case(
@@ -73,17 +73,17 @@ CASES = [
             statuses=[container_status(state={"waiting": {"reason": "PodInitializing"}})],
             status={"initContainerStatuses": [container_status("first", state={"waiting": {"reason": "PodInitializing"}})]},
         ),
-        [said("Pulling", 'Pulling image "step:1"', seconds=3)]
+        [event_saying("Pulling", 'Pulling image "step:1"', seconds=3)]
     ),
     Case(
         "mounted at last",
         waits("ContainerCreating"),
-        [said("FailedMount", "timed out", seconds=60), said("Pulling", "", seconds=1)]
+        [event_saying("FailedMount", "timed out", seconds=60), event_saying("Pulling", "", seconds=1)]
     ),
     Case(
         "sandbox",
         waits("ContainerCreating"),
-        [said("FailedCreatePodSandBox", "cni")]
+        [event_saying("FailedCreatePodSandBox", "cni")]
     ),
     Case(
         "crash loop",
@@ -124,7 +124,7 @@ CASES = [
     Case(
         "crashed, starting again",
         runs(4, restarts=1, lastState=ended(1)),
-        [said("Unhealthy", "Readiness probe failed: connection refused")]
+        [event_saying("Unhealthy", "Readiness probe failed: connection refused")]
     ),
     Case(
         "crashed ten minutes ago, starting again", runs(299, restarts=1, lastState=ended(1, seconds=600))
@@ -151,14 +151,14 @@ CASES = [
     Case(
         "starting",
         runs(5),
-        [said("Unhealthy", "Readiness probe failed: connection refused")]
+        [event_saying("Unhealthy", "Readiness probe failed: connection refused")]
     ),
     Case("still starting", runs(299)),
     Case("slow", runs(300)),
     Case(
         "hanging",
         runs(900),
-        [said("Unhealthy", "Readiness probe failed: timeout"), said("Pulled", "later")]
+        [event_saying("Unhealthy", "Readiness probe failed: timeout"), event_saying("Pulled", "later")]
     ),
     Case("running", runs(900, ready=True)),
     Case("job done", on_a_node(ended(0, "Completed"))),

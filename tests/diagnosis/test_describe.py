@@ -31,11 +31,11 @@ def load(name: str) -> tuple[dict[str, Any], list[datetime], str]:
 
 
 def answers(recording: dict[str, Any], part: str) -> list[dict[str, Any]]:
-    return [one for one in recording["requests"] if part in one["path"]]
+    return [request for request in recording["requests"] if part in request["path"]]
 
 
 def items(recording: dict[str, Any], part: str) -> list[dict[str, Any]]:
-    return [item for one in answers(recording, part) for item in one["body"].get("items") or ()]
+    return [item for request in answers(recording, part) for item in request["body"].get("items") or ()]
 
 
 def test_there_are_recordings_to_compare_with() -> None:

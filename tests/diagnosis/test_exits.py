@@ -122,9 +122,9 @@ CASES = [
 
 
 def test_program_that_never_started_has_no_log_to_read() -> None:
-    found = [diagnosis for case in CASES if (diagnosis := case.explain()).code in ("command", "container")]
-    assert len(found) > 5
-    assert [diagnosis.next_step for diagnosis in found if "log" in diagnosis.next_step] == []
+    diagnoses = [diagnosis for case in CASES if (diagnosis := case.explain()).code in ("command", "container")]
+    assert len(diagnoses) > 5
+    assert [diagnosis.next_step for diagnosis in diagnoses if "log" in diagnosis.next_step] == []
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,9 @@ class Namespace:
         ]
         item: dict[str, Any] = {"type": "Container", "max": texts(self.most)}
         range_ = {"metadata": {"name": "r"}, "spec": {"limits": [item]}}
-        return NamespaceLimits(tuple(decode(one, ResourceQuota) for one in quotas), (decode(range_, LimitRange),))
+        return NamespaceLimits(
+            tuple(decode(each_quota, ResourceQuota) for each_quota in quotas), (decode(range_, LimitRange),)
+        )
 
     def needs(self) -> list[PodNeeds]:
         return [PodNeeds("T", texts(requests), texts(limits), count) for requests, limits, count in self.pods]
@@ -43,12 +45,12 @@ def texts(amounts: Amounts) -> dict[str, str]:
 
 
 def usage(requests: Amounts, limits: Amounts) -> Amounts:
-    found = {"pods": 1, "count/pods": 1}
+    amounts = {"pods": 1, "count/pods": 1}
     for name, amount in requests.items():
-        found[f"requests.{name}"] = amount
+        amounts[f"requests.{name}"] = amount
         if name in COMPUTE:
-            found[name] = amount
-    return found | {f"limits.{name}": amount for name, amount in limits.items()}
+            amounts[name] = amount
+    return amounts | {f"limits.{name}": amount for name, amount in limits.items()}
 
 
 def is_refused(namespace: Namespace, *, is_empty: bool) -> bool:
@@ -92,9 +94,9 @@ def test_prediction_before_launch_matches_admission() -> None:
 
 def _check_decision(seed: int) -> None:
     namespace = make_namespace(seed)
-    found = refusal(namespace.needs(), namespace.limits())
+    refused = refusal(namespace.needs(), namespace.limits())
     decided = is_refused(namespace, is_empty=False), is_refused(namespace, is_empty=True)
-    assert (found is not None, found is not None and found.for_good) == decided, f"{found} {namespace}"
+    assert (refused is not None, refused is not None and refused.for_good) == decided, f"{refused} {namespace}"
 
 
 def test_refused_pod_waits_only_where_something_may_end() -> None:
@@ -112,13 +114,13 @@ def _check_wait(seed: int) -> None:
         if not short:
             continue
         parts = [",".join(f"{name}={of[name]}" for name in short) for of in (each, used, hard)]
-        said = f"exceeded quota: q, requested: {parts[0]}, used: {parts[1]}, limited: {parts[2]}"
-        found = explain_refusal(f'pods "a" is forbidden: {said}')
-        assert found is not None
-        assert found.for_good == any(each[name] > hard[name] for name in short), found
+        message = f"exceeded quota: q, requested: {parts[0]}, used: {parts[1]}, limited: {parts[2]}"
+        reason = explain_refusal(f'pods "a" is forbidden: {message}')
+        assert reason is not None
+        assert reason.for_good == any(each[name] > hard[name] for name in short), reason
 
 
 def test_the_namespaces_differ_enough() -> None:
     each = [make_namespace(seed) for seed in range(200)]
-    decided = {(is_refused(one, is_empty=False), is_refused(one, is_empty=True)) for one in each}
+    decided = {(is_refused(namespace, is_empty=False), is_refused(namespace, is_empty=True)) for namespace in each}
     assert decided == {(False, False), (True, False), (True, True)}

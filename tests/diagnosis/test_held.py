@@ -12,8 +12,8 @@ HELPLESS = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes a
 CLEARING = "0/3 nodes are available: 3 Insufficient cpu. preemption: not eligible due to a terminating pod on the nominated node."
 
 
-def waiting(said: str, *, seconds: float = 90, nominated: str = "", scheduler: str = "") -> dict[str, Any]:
-    scheduled = condition("PodScheduled", "False", "Unschedulable", said)
+def waiting(message: str, *, seconds: float = 90, nominated: str = "", scheduler: str = "") -> dict[str, Any]:
+    scheduled = condition("PodScheduled", "False", "Unschedulable", message)
     return pod(
         "p", conditions=[scheduled], creationTimestamp=ago(seconds), status={"nominatedNodeName": nominated},
         spec={"schedulerName": scheduler} if scheduler else None,
@@ -36,13 +36,13 @@ def waiting(said: str, *, seconds: float = 90, nominated: str = "", scheduler: s
     ],
 )
 def test_the_schedulers_own_words_win(waiting: dict[str, Any], code: str, words: str) -> None:
-    found = Case("", waiting).explain()
-    assert found.code == code
-    assert words in found.sentence
+    diagnosis = Case("", waiting).explain()
+    assert diagnosis.code == code
+    assert words in diagnosis.sentence
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds", "severity", "step"),
+    ("message", "seconds", "severity", "step"),
     [
         ("", 59, "wait", ""),
         ("", 60, "problem", "Ask an operator whether the scheduler mine runs."),
@@ -50,6 +50,6 @@ def test_the_schedulers_own_words_win(waiting: dict[str, Any], code: str, words:
         ("not ready", 60, "problem", "Ask an operator what the scheduler mine waits for."),
     ],
 )
-def test_another_scheduler_is_given_a_minute(said: str, seconds: float, severity: str, step: str) -> None:
-    found = Case("", waiting(said, seconds=seconds, scheduler="mine")).explain()
-    assert (found.severity, found.next_step) == (severity, step)
+def test_another_scheduler_is_given_a_minute(message: str, seconds: float, severity: str, step: str) -> None:
+    diagnosis = Case("", waiting(message, seconds=seconds, scheduler="mine")).explain()
+    assert (diagnosis.severity, diagnosis.next_step) == (severity, step)

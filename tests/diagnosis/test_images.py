@@ -4,7 +4,7 @@ import pytest
 
 from grid.diagnosis.images import explain_pull
 from grid.kube.objects import ContainerStatus, Event
-from tests.diagnosis.situations import Case, assert_told_as_stored, on_a_node, said
+from tests.diagnosis.situations import Case, assert_told_as_stored, event_saying, on_a_node
 from tests.support.builders import container_status, decode, event
 
 CONTAINERD = (
@@ -75,12 +75,15 @@ CASES = [
     Case(
         "details in an event only",
         on_a_node({"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "lab:4"'}}),
-        [said("Failed", 'Failed to pull image "lab:4": not found', seconds=1), said("Failed", "Error: ErrImagePull")],
+        [
+            event_saying("Failed", 'Failed to pull image "lab:4": not found', seconds=1),
+            event_saying("Failed", "Error: ErrImagePull"),
+        ],
     ),
     Case(
         "no details left",
         on_a_node({"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "lab:4"'}}),
-        [said("Failed", "Error: ErrImagePull")],
+        [event_saying("Failed", "Error: ErrImagePull")],
     ),
     Case(
         "image unnamed",
@@ -107,7 +110,10 @@ CASES = [
     Case(
         "image broken on the node",
         on_a_node({"waiting": {"reason": "ImageInspectError"}}),
-        [said("InspectFailed", "Failed to inspect image", seconds=9), said("Pulled", "of another container")],
+        [
+            event_saying("InspectFailed", "Failed to inspect image", seconds=9),
+            event_saying("Pulled", "of another container"),
+        ],
     ),
     Case(
         "unsigned",
@@ -133,5 +139,5 @@ def test_the_failure_of_another_container_is_left_to_it() -> None:
     other = event("other", reason="Failed", message='Failed to pull image "x": not found')
     own["involvedObject"]["fieldPath"] = "spec.containers{run}"
     other["involvedObject"]["fieldPath"] = "spec.initContainers{first}"
-    found = explain_pull("lab:4", status, [decode(one, Event) for one in (own, other)])
-    assert "does not answer in time" in found.sentence
+    diagnosis = explain_pull("lab:4", status, [decode(raw, Event) for raw in (own, other)])
+    assert "does not answer in time" in diagnosis.sentence

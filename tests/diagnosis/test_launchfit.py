@@ -253,7 +253,7 @@ def test_free_places_equal_those_placed_one_by_one(seed: int) -> None:
     asked = plan(rng.choice([0.5, 1, 2, 3]), rng.choice([1, 3, 5]))
     frees = [dict(kind.free) for kind in kinds if kind.takes_pods for _ in range(kind.count)]
     placed = 0
-    while target := next((one for one in frees if all(one[k] >= v for k, v in asked.requests.items())), None):
+    while target := next((free for free in frees if all(free[k] >= v for k, v in asked.requests.items())), None):
         for name, amount in asked.requests.items():
             target[name] -= amount
         placed += 1
@@ -305,8 +305,8 @@ def test_launch_too_large_for_last_nodes_never_fits() -> None:
 
 def test_present_nodes_or_no_future_nodes_override_remembered_ones() -> None:
     larger = replace(at_zero(cores=16), nodes=(node(1),))
-    found = fit([plan(8)], LaunchFacts({"default": larger}))
-    assert (found.code, SEEN in found.sentence) == ("never_fits", False)
+    answer = fit([plan(8)], LaunchFacts({"default": larger}))
+    assert (answer.code, SEEN in answer.sentence) == ("never_fits", False)
     assert fit([plan(1)], LaunchFacts({"default": at_zero(0)})).headline == "No node"
     assert fit([plan(64)], LaunchFacts({"default": at_zero(0)})).headline == "No node"
 

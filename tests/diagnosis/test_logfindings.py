@@ -113,10 +113,10 @@ MEANINGLESS = [
 
 @pytest.mark.parametrize(("line", "meaning"), KNOWN)
 def test_a_known_line_is_found_with_its_cure(line: str, meaning: str) -> None:
-    [found] = findings(f"start\n  {line}\nafterwards\n")
-    assert found.meaning == meaning
-    assert found.line == re.sub(r"\x1b\[[0-9;]*m", "", line)
-    assert found.cure.endswith(".")
+    [finding] = findings(f"start\n  {line}\nafterwards\n")
+    assert finding.meaning == meaning
+    assert finding.line == re.sub(r"\x1b\[[0-9;]*m", "", line)
+    assert finding.cure.endswith(".")
 
 
 @pytest.mark.parametrize("line", MEANINGLESS)
@@ -126,12 +126,12 @@ def test_line_that_is_merely_similar_is_ignored(line: str) -> None:
 
 def test_last_line_is_the_cause_and_meanings_are_unique() -> None:
     text = "Connection refused\nMemoryError\nconnection refused\nModuleNotFoundError: No module named 'a'\n"
-    assert [one.meaning for one in findings(text)] == ["Python module a is not installed.", REFUSED, MEMORY]
+    assert [entry.meaning for entry in findings(text)] == ["Python module a is not installed.", REFUSED, MEMORY]
 
 
 def test_a_long_line_is_cut() -> None:
-    [found] = findings("MemoryError " + "x" * 5000)
-    assert len(found.line) == 300
+    [finding] = findings("MemoryError " + "x" * 5000)
+    assert len(finding.line) == 300
 
 
 def test_only_the_end_of_a_log_is_searched() -> None:
@@ -140,25 +140,25 @@ def test_only_the_end_of_a_log_is_searched() -> None:
 
 
 def test_built_in_entries_are_searchable_with_product_keys() -> None:
-    assert [one.key for one in BUILT_IN if regexes.problem_of(one.pattern)] == []
-    assert all(one.key.startswith(BUILT_IN_PREFIX) and one.cure.endswith(".") for one in BUILT_IN)
+    assert [entry.key for entry in BUILT_IN if regexes.problem_of(entry.pattern)] == []
+    assert all(entry.key.startswith(BUILT_IN_PREFIX) and entry.cure.endswith(".") for entry in BUILT_IN)
 
 
 def test_the_first_entry_that_knows_a_line_explains_it() -> None:
     licence = LogPattern("licence", r"licence server (\S+): Connection refused", "No licence of {}.", "Wait.", "/help/")
     line = "licence server lic.example: Connection refused"
-    [found] = LogTable([licence, *BUILT_IN]).findings(line)
-    assert (found.key, found.meaning, found.cure, found.link) == (
+    [finding] = LogTable([licence, *BUILT_IN]).findings(line)
+    assert (finding.key, finding.meaning, finding.cure, finding.link) == (
         "licence",
         "No licence of lic.example.",
         "Wait.",
         "/help/",
     )
-    assert [one.meaning for one in LogTable([*BUILT_IN, licence]).findings(line)] == [REFUSED]
+    assert [entry.meaning for entry in LogTable([*BUILT_IN, licence]).findings(line)] == [REFUSED]
 
 
 @pytest.mark.parametrize(
-    ("pattern", "meaning", "said"),
+    ("pattern", "meaning", "expected"),
     [
         ("E(\\d+)", "{0.__class__} {}", "{0.__class__} 17"),
         ("E\\d+", "Code {}.", "Code ."),
@@ -166,9 +166,9 @@ def test_the_first_entry_that_knows_a_line_explains_it() -> None:
         ("E(\\d+)", "{:>999999999}", "{:>999999999}"),
     ],
 )
-def test_a_meaning_is_no_format_string(pattern: str, meaning: str, said: str) -> None:
-    [found] = LogTable([LogPattern("k", pattern, meaning, "")]).findings("E17")
-    assert found.meaning == said
+def test_a_meaning_is_no_format_string(pattern: str, meaning: str, expected: str) -> None:
+    [finding] = LogTable([LogPattern("k", pattern, meaning, "")]).findings("E17")
+    assert finding.meaning == expected
 
 
 def test_catastrophic_patterns_are_searched_in_a_moment() -> None:

@@ -1,6 +1,6 @@
 """What a person is told about volumes, ConfigMaps and Secrets that are missing or cannot be mounted."""
 
-from tests.diagnosis.situations import Case, assert_told_as_stored, on_a_node, said
+from tests.diagnosis.situations import Case, assert_told_as_stored, event_saying, on_a_node
 
 CREATING = on_a_node({"waiting": {"reason": "ContainerCreating"}})
 
@@ -10,7 +10,7 @@ def config(message: str) -> dict[str, object]:
 
 
 def mount(name: str, message: str, reason: str = "FailedMount") -> Case:
-    return Case(name, CREATING, [said(reason, message)])
+    return Case(name, CREATING, [event_saying(reason, message)])
 
 
 CASES = [

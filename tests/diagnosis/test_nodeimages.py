@@ -51,11 +51,11 @@ def test_size_is_told_by_any_node_with_the_image() -> None:
 
 
 def test_nodes_share_what_they_have() -> None:
-    one, other = node(("lab:1", 7)), node(("lab:1", 7))
-    assert one.status.images[0] is other.status.images[0]
+    first, other = node(("lab:1", 7)), node(("lab:1", 7))
+    assert first.status.images[0] is other.status.images[0]
 
 
 def test_image_asked_by_two_names_is_counted_for_both() -> None:
     names = ("lab:1", "docker.io/library/lab:1", "ruby:3")
-    found = on_nodes(names, [node(("lab:1", 7)), node(("lab:1", 7)), node()])
-    assert found == dict.fromkeys(names[:2], ImageOnNodes(7, 2, 3)) | {"ruby:3": ImageOnNodes(nodes=3)}
+    counted = on_nodes(names, [node(("lab:1", 7)), node(("lab:1", 7)), node()])
+    assert counted == dict.fromkeys(names[:2], ImageOnNodes(7, 2, 3)) | {"ruby:3": ImageOnNodes(nodes=3)}

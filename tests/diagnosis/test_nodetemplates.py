@@ -22,9 +22,9 @@ def template(*nodes: dict[str, Any], own: dict[str, int] | None = None) -> NodeT
 
 
 def known(*nodes: dict[str, Any], **more: Any) -> NodeTemplate:
-    found = template(*nodes, **more)
-    assert found is not None
-    return found
+    made = template(*nodes, **more)
+    assert made is not None
+    return made
 
 
 def test_most_frequent_shape_of_usable_nodes_becomes_template() -> None:
@@ -45,26 +45,26 @@ def test_template_does_not_depend_on_order_of_equals() -> None:
 
 
 def test_template_labels_are_common_ones_without_the_host_name() -> None:
-    one: dict[str, Any] = {"labels": {"kubernetes.io/hostname": "n0", ZONE: "a", "disk": "ssd"}}
+    first: dict[str, Any] = {"labels": {"kubernetes.io/hostname": "n0", ZONE: "a", "disk": "ssd"}}
     other: dict[str, Any] = {"labels": {"kubernetes.io/hostname": "n1", ZONE: "b", "disk": "ssd", "rack": "1"}}
-    alone, both = known(one).node.metadata.labels, known(one, other).node.metadata.labels
+    alone, both = known(first).node.metadata.labels, known(first, other).node.metadata.labels
     assert (alone[ZONE], alone["disk"], "kubernetes.io/hostname" in alone) == ("a", "ssd", False)
     assert (both.get(ZONE), both["disk"], both.get("rack")) == (None, "ssd", None)
 
 
 def test_template_is_ready_with_lasting_taints_and_daemon_room() -> None:
-    found = known({"cpu": "7920m", "memory": "32Gi", "taints": [GPU]}, own={"cpu": 420, "pods": 2})
-    assert is_ready(found.node)
-    assert [(one.key, one.value, one.effect) for one in found.shape.taints] == [tuple(GPU.values())]
-    assert (found.shape.free["cpu"], found.shape.nodes, found.shape.away) == (7500, 0, 0)
-    assert found.seen == f"{MOMENT:%-d %B %Y}"
+    made = known({"cpu": "7920m", "memory": "32Gi", "taints": [GPU]}, own={"cpu": 420, "pods": 2})
+    assert is_ready(made.node)
+    assert [(taint.key, taint.value, taint.effect) for taint in made.shape.taints] == [tuple(GPU.values())]
+    assert (made.shape.free["cpu"], made.shape.nodes, made.shape.away) == (7500, 0, 0)
+    assert made.seen == f"{MOMENT:%-d %B %Y}"
 
 
 def test_template_survives_storing() -> None:
-    found = known({"cpu": "7920m", "taints": [GPU], "extended": {"nvidia.com/gpu": "2"}}, own={"cpu": 420})
-    raw, own = json.loads(json.dumps(as_stored(found)))
-    assert (raw, own) == as_stored(found)
-    assert from_stored(raw, own, MOMENT) == found
+    made = known({"cpu": "7920m", "taints": [GPU], "extended": {"nvidia.com/gpu": "2"}}, own={"cpu": 420})
+    raw, own = json.loads(json.dumps(as_stored(made)))
+    assert (raw, own) == as_stored(made)
+    assert from_stored(raw, own, MOMENT) == made
 
 
 @pytest.mark.parametrize(

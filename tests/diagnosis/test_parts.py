@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, said
+from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, event_saying
 from tests.support.builders import condition, container_status, pod
 
 STEP = {"name": "fetch", "image": "fetch:1"}
@@ -29,7 +29,7 @@ def made_of(
     """A pod whose init containers are `steps`; `first` and `programs` are the statuses."""
     return pod(
         "p", node="node-1", phase=phase, statuses=programs, conditions=[condition("Ready", "False")],
-        containers=[{"name": one["name"], "image": "lab:4"} for one in programs],
+        containers=[{"name": program["name"], "image": "lab:4"} for program in programs],
         spec={"initContainers": list(steps)}, status={"initContainerStatuses": first},
     )  # fmt: skip
 
@@ -41,7 +41,7 @@ def setup(
     return made_of([status("fetch", state, **more)], [status("run", program, ready=ready)], steps=(STEP,), phase=phase)
 
 
-def beside(sidecar: dict[str, Any], *programs: dict[str, Any], phase: str = "Running") -> dict[str, Any]:
+def with_sidecar(sidecar: dict[str, Any], *programs: dict[str, Any], phase: str = "Running") -> dict[str, Any]:
     return made_of([sidecar], list(programs), steps=(SIDECAR,), phase=phase)
 
 
@@ -63,42 +63,45 @@ CASES = [
             steps=(STEP, {"name": "unpack", "image": "unpack:3"}),
             phase="Pending",
         ),
-        [said("Pulling", 'Pulling image "unpack:3"', seconds=3)],
+        [event_saying("Pulling", 'Pulling image "unpack:3"', seconds=3)],
     ),
     Case(
-        "sidecar beside a program", beside(status("proxy", running(), ready=True), status("run", running(), ready=True))
+        "sidecar beside a program",
+        with_sidecar(status("proxy", running(), ready=True), status("run", running(), ready=True)),
     ),
-    Case("sidecar beside a slow program", beside(status("proxy", running(), ready=True), status("run", running(9)))),
-    Case("sidecar outlives the program", beside(status("proxy", running()), status("run", ended(3)))),
+    Case(
+        "sidecar beside a slow program", with_sidecar(status("proxy", running(), ready=True), status("run", running(9)))
+    ),
+    Case("sidecar outlives the program", with_sidecar(status("proxy", running()), status("run", ended(3)))),
     Case(
         "sidecar crashes, the program has ended",
-        beside(status("proxy", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts=1), status("run", DONE)),
+        with_sidecar(status("proxy", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts=1), status("run", DONE)),
     ),
     Case(
         "sidecar crashes beside a program",
-        beside(
+        with_sidecar(
             status("proxy", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts=1, lastState=ended(1)),
             status("run", running(), ready=True),
         ),
     ),
     Case(
         "sidecar ended after the failure",
-        beside(status("proxy", ended(143, seconds=1)), status("run", ended(3)), phase="Failed"),
+        with_sidecar(status("proxy", ended(143, seconds=1)), status("run", ended(3)), phase="Failed"),
     ),
     Case(
         "sidecar ended after success",
-        beside(status("proxy", ended(137, seconds=1)), status("run", DONE), phase="Succeeded"),
+        with_sidecar(status("proxy", ended(137, seconds=1)), status("run", DONE), phase="Succeeded"),
     ),
     Case(
         "sidecar restarted",
-        beside(
+        with_sidecar(
             status("proxy", running(), ready=True, restarts=1, lastState=ended(1)), status("run", running(), ready=True)
         ),
     ),
-    Case("sidecar does not answer", beside(status("proxy", running()), status("run", WAITS), phase="Pending")),
+    Case("sidecar does not answer", with_sidecar(status("proxy", running()), status("run", WAITS), phase="Pending")),
     Case(
         "sidecar and program are both in trouble",
-        beside(
+        with_sidecar(
             status("proxy", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts=1),
             status("run", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts=2, lastState=ended(3)),
         ),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from grid.core.labels import KEYS
-from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, said
+from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, event_saying
 from tests.support.builders import condition, container_status, pod
 
 
@@ -111,8 +111,8 @@ CASES = [
         finished("Failed", reason="DeadlineExceeded", message="Pod was active on the node longer than the specified deadline")
     ),
     *(
-        Case(name, finished("Failed", reason="Evicted", message=said))
-        for name, said in (
+        Case(name, finished("Failed", reason="Evicted", message=message))
+        for name, message in (
             ("wrote too much", "Pod ephemeral local storage usage exceeds the total limit of containers 10Gi. "),
             ("one container did", 'Container run exceeded its local ephemeral storage limit "10Gi". '),
         )
@@ -176,7 +176,7 @@ CASES = [
     Case("failed with a reason alone", finished("Failed", reason="Odd")),
     Case("failed silently", finished("Failed")),
     *(
-        Case(name, was_ready(condition("Ready", "False", message=why)), [said(reason, message)])
+        Case(name, was_ready(condition("Ready", "False", message=why)), [event_saying(reason, message)])
         for name, why, reason, message in (
             ("silent node", "", "NodeNotReady", "Node is not ready"),
             ("silent node that is to be left", "lost", "TaintManagerEviction", "Marking for deletion"),
@@ -189,25 +189,25 @@ CASES = [
     ),
     Case(
         "deleted on a silent node",
-        was_ready(condition("Ready", "False"), TAINTED, deletionTimestamp=ago(-20)), [said("NodeNotReady", "Node is not ready")]
+        was_ready(condition("Ready", "False"), TAINTED, deletionTimestamp=ago(-20)), [event_saying("NodeNotReady", "Node is not ready")]
     ),
     Case(
         "left because of a taint, and nobody confirms its end",
         pod("p", node="node-1", deletionTimestamp=ago(61), conditions=[TAINTED])
     ),
     Case("left because of a taint, on a node that answers", was_ready(condition("Ready", "True"), TAINTED, deletionTimestamp=ago(-20))),
-    Case("not ready on a node that answers", was_ready(condition("Ready", "False")), [said("Pulled", "")]),
-    Case("nobody says whether it is ready", was_ready(), [said("NodeNotReady", "Node is not ready")]),
-    Case("node that answers again", was_ready(condition("Ready", "True")), [said("NodeNotReady", "Node is not ready")]),
+    Case("not ready on a node that answers", was_ready(condition("Ready", "False")), [event_saying("Pulled", "")]),
+    Case("nobody says whether it is ready", was_ready(), [event_saying("NodeNotReady", "Node is not ready")]),
+    Case("node that answers again", was_ready(condition("Ready", "True")), [event_saying("NodeNotReady", "Node is not ready")]),
     Case(
         "not ready by itself, the node was silent before",
         pod("p", node="node-1", statuses=[container_status(ready=True), container_status("b", state=RUNS)]),
-        [said("NodeNotReady", "Node is not ready", seconds=900)]
+        [event_saying("NodeNotReady", "Node is not ready", seconds=900)]
     ),
     Case(
         "nothing runs yet on a node that was silent",
         pod("p", node="node-1"),
-        [said("NodeNotReady", "Node is not ready", seconds=900)]
+        [event_saying("NodeNotReady", "Node is not ready", seconds=900)]
     ),
     Case("lost before it had a node", pod("p", phase="Unknown")),
     Case(
@@ -220,8 +220,8 @@ CASES = [
     Case("ending for a minute more", pod("p", node="node-1", deletionTimestamp=ago(60))),
     Case("stuck without a node", pod("p", deletionTimestamp=ago(61))),
     *(
-        Case(name, found)
-        for name, found in (
+        Case(name, held)
+        for name, held in (
             ("finalized without a node", held_by(FINALIZER)),
             ("finalized by two", held_by(FINALIZER, "b")),
             (

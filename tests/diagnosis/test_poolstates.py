@@ -29,16 +29,16 @@ def pod(name: str, cpu: str, owner: Mapping[str, object], node: str = "a") -> Po
 
 
 def state_of(nodes: Sequence[Node], held: Mapping[str, Sequence[Pod]], group: NodeGroup | None = None) -> LaunchPool:
-    tally = RoomTally(room_of(one for pods in held.values() for one in pods))
-    for one in nodes:
-        tally.count(one)
+    tally = RoomTally(room_of(each_pod for pods in held.values() for each_pod in pods))
+    for each_node in nodes:
+        tally.count(each_node)
     return tally.state("default", group)
 
 
 def answer(nodes: Sequence[Node], held: Mapping[str, Sequence[Pod]], cores: float, maximum: int = 0) -> str:
     state = state_of(nodes, held, NodeGroup("default", 0, maximum, 0) if maximum else None)
-    found = fit([PodPlan("T", "default", {"cpu": round(cores * 1000), "pods": 1})], LaunchFacts({"default": state}))
-    return found.code if not found.free_places else f"{found.free_places} free"
+    verdict = fit([PodPlan("T", "default", {"cpu": round(cores * 1000), "pods": 1})], LaunchFacts({"default": state}))
+    return verdict.code if not verdict.free_places else f"{verdict.free_places} free"
 
 
 def test_failed_delivery_of_the_cloud_is_told() -> None:
@@ -98,7 +98,10 @@ def test_empty_pool_offers_its_template_beside_its_own_pods() -> None:
     assert (state.nodes, state.maximum, state.seen) == ((), 2, template.seen if template else "")
     assert state.remembered is not None
     assert (state.remembered.empty["cpu"], state.remembered.empty["pods"]) == (7500, 107)
-    assert (state.remembered.free, [one.key for one in state.remembered.taints]) == (state.remembered.empty, ["team"])
+    assert (state.remembered.free, [taint.key for taint in state.remembered.taints]) == (
+        state.remembered.empty,
+        ["team"],
+    )
     tally_of_now = RoomTally(room_of(()))
     tally_of_now.count(node("a"))
     assert tally_of_now.state("default", None, template).remembered is None, "the nodes of now decide"

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, said
+from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, event_saying
 from tests.support.builders import container_status, pod
 
-SILENT = said("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500", seconds=12)
-KILLED = said("Killing", "Container run failed liveness probe, will be restarted", seconds=10)
+SILENT = event_saying("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500", seconds=12)
+KILLED = event_saying("Killing", "Container run failed liveness probe, will be restarted", seconds=10)
 LAST = ended(137, startedAt=ago(100))
 
 
@@ -32,12 +32,16 @@ STARTUP = {"startupProbe": {"grpc": {"port": 9000}}}
 FRONT = {"startupProbe": {"httpGet": {"path": "/", "port": 19080}}}
 NOT_THERE = "Startup probe failed: HTTP probe failed with statuscode: 502"
 CASES = [
-    Case("nginx in front says that it does not answer", probed(5, FRONT), [said("Unhealthy", NOT_THERE)]),
-    Case("nginx in front says for minutes that it does not answer", probed(540, FRONT), [said("Unhealthy", NOT_THERE)]),
+    Case("nginx in front says that it does not answer", probed(5, FRONT), [event_saying("Unhealthy", NOT_THERE)]),
+    Case(
+        "nginx in front says for minutes that it does not answer",
+        probed(540, FRONT),
+        [event_saying("Unhealthy", NOT_THERE)],
+    ),
     Case(
         "it answers through nginx in front that it is not ready",
         probed(540, FRONT),
-        [said("Unhealthy", NOT_THERE.replace("502", "503"))],
+        [event_saying("Unhealthy", NOT_THERE.replace("502", "503"))],
     ),
     Case("starting", probed(5, TCP)),
     Case("slow", probed(540, TCP)),
@@ -46,28 +50,28 @@ CASES = [
     Case("readiness after startup", probed(540, {**TCP, **STARTUP}, started=True)),
     Case("a command asks", probed(540, {"readinessProbe": {"exec": {"command": ["true"]}}})),
     Case("a command asks a program that starts", probed(5, {"startupProbe": {"exec": {"command": ["true"]}}})),
-    Case("it answers that it is not ready", probed(5, HTTP), [said("Unhealthy", NOT_READY)]),
-    Case("it answers for minutes that it is not ready", probed(540, HTTP), [said("Unhealthy", NOT_READY)]),
+    Case("it answers that it is not ready", probed(5, HTTP), [event_saying("Unhealthy", NOT_READY)]),
+    Case("it answers for minutes that it is not ready", probed(540, HTTP), [event_saying("Unhealthy", NOT_READY)]),
     Case(
         "it answers over gRPC that it is not ready",
         probed(5, STARTUP),
-        [said("Unhealthy", 'Startup probe failed: service unhealthy (responded with "NOT_SERVING")')],
+        [event_saying("Unhealthy", 'Startup probe failed: service unhealthy (responded with "NOT_SERVING")')],
     ),
-    Case("its previous run answered", probed(5, HTTP), [said("Unhealthy", NOT_READY, seconds=6)]),
-    Case("another container answers", probed(5, HTTP), [of_another(said("Unhealthy", NOT_READY))]),
+    Case("its previous run answered", probed(5, HTTP), [event_saying("Unhealthy", NOT_READY, seconds=6)]),
+    Case("another container answers", probed(5, HTTP), [of_another(event_saying("Unhealthy", NOT_READY))]),
     Case(
         "liveness says nothing about readiness",
         probed(540, TCP),
         [
-            said("Unhealthy", "Readiness probe failed: connection refused", seconds=9),
-            said("Unhealthy", "Liveness probe failed: no"),
+            event_saying("Unhealthy", "Readiness probe failed: connection refused", seconds=9),
+            event_saying("Unhealthy", "Liveness probe failed: no"),
         ],
     ),
     Case("killed for its liveness", restarted(LAST), [SILENT, KILLED]),
     Case("killed for its liveness and ready again", restarted(LAST, ready=True), [SILENT, KILLED]),
     Case("ended in order when killed for its liveness", restarted(ended(0, "Completed", startedAt=ago(100))), [KILLED]),
     *(
-        Case(name, restarted(LAST, ready=True), [said("Unhealthy", message, seconds=12), KILLED])
+        Case(name, restarted(LAST, ready=True), [event_saying("Unhealthy", message, seconds=12), KILLED])
         for name, message in (
             ("hung", 'Liveness probe failed: Get "http://10.0.0.1:80/": context deadline exceeded'),
             ("its command hung", 'Liveness probe failed: command timed out: "true" timed out after 1s'),
@@ -80,7 +84,7 @@ CASES = [
     Case(
         "another container was killed",
         restarted(ended(1, startedAt=ago(100))),
-        [said("Killing", "Container b failed liveness probe", seconds=9)],
+        [event_saying("Killing", "Container b failed liveness probe", seconds=9)],
     ),
     Case("killed in an earlier run", restarted(ended(139, startedAt=ago(9)), ready=True), [SILENT, KILLED]),
     Case(
@@ -102,7 +106,7 @@ CASES = [
     Case(
         "killed for its startup",
         restarted(LAST),
-        [said("Killing", "Container run failed startup probe, will be restarted", seconds=9)],
+        [event_saying("Killing", "Container run failed startup probe, will be restarted", seconds=9)],
     ),
     Case(
         "killed again and again",

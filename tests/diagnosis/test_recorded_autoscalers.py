@@ -9,7 +9,7 @@ from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Autoscaler, Pod
 from tests.clusters.clustering import head_pod, worker_pod
 from tests.diagnosis.recorded_timelines import Entry, alike, event_of, item_words, moment, recordings
-from tests.diagnosis.situations import told
+from tests.diagnosis.situations import as_text
 from tests.support.builders import condition, container_status, decode, stamp
 from tests.support.golden import assert_golden
 
@@ -21,8 +21,8 @@ USUAL = {"ReadyForNewScale", "ValidMetricFound", "DesiredWithinRange", "Succeede
 class Replay:
     """The state of one recording's objects, as its timeline goes on; blocks that say nothing new are left out."""
 
-    def __init__(self, recording: Entry, said: set[str]) -> None:
-        self.recording, self.said = recording, said
+    def __init__(self, recording: Entry, messages: set[str]) -> None:
+        self.recording, self.said = recording, messages
         self.pods: dict[str, Entry] = {}
         self.specs: dict[str, Entry] = {}
         self.statuses: dict[str, Entry] = {}
@@ -52,12 +52,12 @@ class Replay:
                 self.add(self.conditions(name), self.answer(name, self.now))
 
     def conditions(self, name: str) -> list[str]:
-        found = []
-        for one in self.statuses[name]["conditions"]:
-            words = f"{one['type']} {one['status']}, {one['reason']}: {one['message']}"
-            if one["reason"] not in USUAL or alike(words) not in self.said:
-                found.append(words)
-        return found
+        answers = []
+        for each in self.statuses[name]["conditions"]:
+            words = f"{each['type']} {each['status']}, {each['reason']}: {each['message']}"
+            if each["reason"] not in USUAL or alike(words) not in self.said:
+                answers.append(words)
+        return answers
 
     def add(self, lines: list[str], answer: str) -> None:
         """Add a block when Kubernetes or we say something that was not said in this recording."""
@@ -83,9 +83,11 @@ class Replay:
             wanted_before=tuple(self.wanted),
         )
         known = ", ".join(load.words for load in loads(autoscaler, maximum=maximum))
-        found = explain_cluster(cluster, now=now)
+        answers = explain_cluster(cluster, now=now)
         # The conditions are quoted above each answer.
-        return "\n".join([f"{summary(cluster)} {known}".strip(), *(without_evidence(told(one)) for one in found)])
+        return "\n".join(
+            [f"{summary(cluster)} {known}".strip(), *(without_evidence(as_text(diagnosis)) for diagnosis in answers)]
+        )
 
 
 def member(entry: Entry, now: datetime) -> Member:
@@ -108,18 +110,18 @@ def without_evidence(words: str) -> str:
 
 
 def test_recorded_autoscalers_are_told_as_stored() -> None:
-    said: set[str] = set()
-    found = [Replay(recording, said).run() for _, recording in recordings("hpa")]
-    assert len(found) == 28
-    assert_golden("words-of-recorded-autoscalers", "\n".join(found), ending="txt")
+    messages: set[str] = set()
+    answers = [Replay(recording, messages).run() for _, recording in recordings("hpa")]
+    assert len(answers) == 28
+    assert_golden("words-of-recorded-autoscalers", "\n".join(answers), ending="txt")
 
 
 def test_recorded_autoscaler_messages_are_in_the_stored_words() -> None:
-    said: set[str] = set()
+    messages: set[str] = set()
     for _, recording in recordings("hpa"):
-        Replay(recording, said).run()
+        Replay(recording, messages).run()
     for _, recording in recordings("hpa"):
         for entry in recording["timeline"]:
             if entry["kind"] == "hpa":
-                for one in entry["status"].get("conditions") or ():
-                    assert alike(f"{one['type']} {one['status']}, {one['reason']}: {one['message']}") in said
+                for each in entry["status"].get("conditions") or ():
+                    assert alike(f"{each['type']} {each['status']}, {each['reason']}: {each['message']}") in messages

@@ -10,12 +10,12 @@ COUNT = 20
 
 def messages(recording: Entry) -> dict[tuple[str, str], Entry]:
     """Return the events of the recording, each kind of message once, in their order."""
-    found: dict[tuple[str, str], Entry] = {}
+    by_reason: dict[tuple[str, str], Entry] = {}
     for entry in recording["timeline"]:
         if entry["kind"] == "event":
             kind = entry["object"].split("/")[0]
-            found.setdefault((f"{kind} {entry['reason']}", alike(entry["message"])), entry)
-    return found
+            by_reason.setdefault((f"{kind} {entry['reason']}", alike(entry["message"])), entry)
+    return by_reason
 
 
 def answer(recording: Entry, entry: Entry) -> str:
@@ -28,11 +28,11 @@ def answer(recording: Entry, entry: Entry) -> str:
 
 
 def test_events_of_recorded_controllers_are_told_as_stored() -> None:
-    told: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     blocks, count = [], 0
     for name, recording in recordings("controllers"):
-        new = {key: entry for key, entry in messages(recording).items() if key not in told}
-        told |= new.keys()
+        new = {key: entry for key, entry in messages(recording).items() if key not in seen}
+        seen |= new.keys()
         count += 1
         words = [answer(recording, entry) for entry in new.values()] or ["(nothing that is not above)"]
         blocks += [f"# {name}: {recording['what']}", *words]
@@ -45,6 +45,6 @@ def test_conditions_of_recorded_controllers_are_those_that_are_known() -> None:
     for name, recording in recordings("controllers"):
         for entry in recording["timeline"]:
             status = entry.get("status") or {}
-            for one in status.get("conditions", ()) if isinstance(status, dict) else ():
-                refusal = explain_refusal(one.get("message", ""))
-                assert (refusal is not None) == (one["type"] == "ReplicaFailure"), (name, one)
+            for each in status.get("conditions", ()) if isinstance(status, dict) else ():
+                refusal = explain_refusal(each.get("message", ""))
+                assert (refusal is not None) == (each["type"] == "ReplicaFailure"), (name, each)

@@ -11,7 +11,7 @@ from grid.kube.objects import ConfigMap, Event, Metadata, Node, Pod
 from grid.kube.pools import NodeGroup, node_groups
 from grid.nodes.scaledown import ScaleDown, ScaleDownRules, scale_down
 from tests.diagnosis.recorded_timelines import FOLDER, Entry, alike, event_of, moment
-from tests.diagnosis.situations import told
+from tests.diagnosis.situations import as_text
 from tests.support import builders
 from tests.support.builders import condition, decode
 from tests.support.golden import assert_golden
@@ -50,7 +50,7 @@ class Replay:
     def status_configmap(self, entry: Entry) -> None:
         status = ConfigMap(metadata=Metadata(name="cluster-autoscaler-status"), data={"status": entry["status"]})
         self.groups = node_groups([status])
-        words = [f"{one.name} {one.target} of {one.minimum} to {one.maximum}" for one in self.groups.values()]
+        words = [f"{group.name} {group.target} of {group.minimum} to {group.maximum}" for group in self.groups.values()]
         self.blocks.append(f"## status {entry['why']}\nnodes wanted: {', '.join(words)}")
         for node in self.nodes.values():
             self.verdict(node, moment(RUN, entry))
@@ -80,10 +80,10 @@ class Replay:
 
     def verdict(self, entry: Entry, now: datetime) -> None:
         """Say whether the autoscaler would remove the node, as the page says it."""
-        found = self.scale_down(entry)
-        again = f" in {(found.at - now).total_seconds():.0f} s" if found.at else ""
-        taints = ", ".join(one["key"] for one in entry["taints"]) or "none"
-        self.add(f"Node {entry['name']}, taints: {taints}", f"{found.verdict}: {found.sentence}{again}")
+        verdict = self.scale_down(entry)
+        again = f" in {(verdict.at - now).total_seconds():.0f} s" if verdict.at else ""
+        taints = ", ".join(taint["key"] for taint in entry["taints"]) or "none"
+        self.add(f"Node {entry['name']}, taints: {taints}", f"{verdict.verdict}: {verdict.sentence}{again}")
 
     def scale_down(self, entry: Entry) -> ScaleDown:
         pool = entry["name"].partition("-")[0]
@@ -92,7 +92,7 @@ class Replay:
             entry["name"], cpu=cpu, memory=memory, taints=entry["taints"], annotations=entry["annotations"],
             conditions=[condition("Ready", entry["ready"])], extended=GPUS if pool == "gpu" else None,
         )  # fmt: skip
-        on_it = [pod_of(one) for one in self.pods.values() if one["node"] == entry["name"]]
+        on_it = [pod_of(raw) for raw in self.pods.values() if raw["node"] == entry["name"]]
         size = sum(name.startswith(f"{pool}-") for name in self.nodes)
         return scale_down(decode(raw, Node), on_it, group=self.groups.get(pool), group_size=size, rules=RULES)
 
@@ -102,11 +102,11 @@ class Replay:
         raw = builders.pod(name, created=at - timedelta(minutes=1), conditions=[])
         return told_without_evidence(decode(raw, Pod), event)
 
-    def add(self, said: str, words: str) -> None:
-        key = alike(said) + words
+    def add(self, moment: str, words: str) -> None:
+        key = alike(moment) + words
         if key not in self.told:
             self.told.add(key)
-            self.blocks.append(f"> {said}\n{words}")
+            self.blocks.append(f"> {moment}\n{words}")
 
 
 def pod_of(entry: Entry) -> Pod:
@@ -125,7 +125,7 @@ def pod_of(entry: Entry) -> Pod:
 def told_without_evidence(pod: Pod, event: Event) -> str:
     at = event.last_seen
     assert at is not None
-    words = told(explain_pod(pod, [event], now=at))
+    words = as_text(explain_pod(pod, [event], now=at))
     return "\n".join(line for line in words.splitlines() if not line.startswith("> "))
 
 
@@ -146,8 +146,8 @@ def test_recorded_autoscaler_marked_only_nodes_not_called_kept() -> None:
         entry["name"]
         for entry in RUN["timeline"]
         if entry["kind"] == "node"
-        for one in entry["taints"]
-        if "DeletionCandidate" in one["key"]
+        for taint in entry["taints"]
+        if "DeletionCandidate" in taint["key"]
     }
     assert {name for name, verdict in replay.verdicts if verdict in ("marked", "removing")} <= marked
     # The pods of one that is never marked keep it for the whole run; the last status is from when they are deleted.

@@ -18,8 +18,8 @@ def refused(code: int) -> Iterator[tuple[str, str]]:
 
 
 def answer(name: str, message: str) -> str:
-    found = explain_refusal(message)
-    words = f"{found.code}: {found.sentence} {found.next_step}" if found else "(shown as it is)"
+    reason = explain_refusal(message)
+    words = f"{reason.code}: {reason.sentence} {reason.next_step}" if reason else "(shown as it is)"
     return f"# {name}\n> {message}\n{words}"
 
 

@@ -18,9 +18,9 @@ def pod(**arguments: Any) -> Pod:
 
 
 def test_each_resource_is_added_for_itself() -> None:
-    one, other = Amounts(1, 20, 300), Amounts(4, 50, 600)
-    assert one + other == total([one, other]) == Amounts(5, 70, 900)
-    assert one.times(-2) == Amounts(-2, -40, -600)
+    first, other = Amounts(1, 20, 300), Amounts(4, 50, 600)
+    assert first + other == total([first, other]) == Amounts(5, 70, 900)
+    assert first.times(-2) == Amounts(-2, -40, -600)
 
 
 def test_gpus_of_all_makes_are_counted_and_nonsense_ignored() -> None:

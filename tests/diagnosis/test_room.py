@@ -53,23 +53,27 @@ def test_room_sums_equal_a_recount_after_any_changes(each: list[Pod | str | list
             become(store, change)
     for node in ("n1", "n2", "n3"):
         holding = [
-            one
-            for one in store.values()
-            if one.spec.node_name == node and one.status.phase not in ("Succeeded", "Failed")
+            each_pod
+            for each_pod in store.values()
+            if each_pod.spec.node_name == node and each_pod.status.phase not in ("Succeeded", "Failed")
         ]
         expected = Counter[str]()
-        for one in holding:
-            expected.update(requested_amounts(one))
+        for each_pod in holding:
+            expected.update(requested_amounts(each_pod))
         assert Counter(room.requested(node)) == expected
         own = Counter[str]()
-        for one in holding:
-            if one.metadata.owner_references:
-                own.update(requested_amounts(one))
+        for each_pod in holding:
+            if each_pod.metadata.owner_references:
+                own.update(requested_amounts(each_pod))
         assert Counter(room.own(node)) == own
         assert room.requested(node).get("pods", 0) == len(holding)
-    running = [one for one in store.values() if one.spec.node_name and one.status.phase not in ("Succeeded", "Failed")]
-    apart = {one.metadata.name: one for one in running if one.spec.affinity is not None}
-    assert {one.metadata.name: one for one in room.keeping_apart()} == apart
+    running = [
+        each_pod
+        for each_pod in store.values()
+        if each_pod.spec.node_name and each_pod.status.phase not in ("Succeeded", "Failed")
+    ]
+    apart = {each_pod.metadata.name: each_pod for each_pod in running if each_pod.spec.affinity is not None}
+    assert {each_pod.metadata.name: each_pod for each_pod in room.keeping_apart()} == apart
 
 
 def test_amounts_are_summed_over_all_makes_of_gpus() -> None:

@@ -19,8 +19,8 @@ Applying = Callable[[str], str | None]  # returns the key of the rule that appli
 
 def tables() -> dict[str, tuple[Collection[str], Applying]]:
     """All tables of the package with their keys, and the few that are no `RuleTable`."""
-    found: dict[str, tuple[Collection[str], Applying]] = {
-        "logpatterns.BUILT_IN": ([one.key for one in logpatterns.BUILT_IN], of_line),
+    by_name: dict[str, tuple[Collection[str], Applying]] = {
+        "logpatterns.BUILT_IN": ([entry.key for entry in logpatterns.BUILT_IN], of_line),
         "exits.MEANINGS": ([str(code) for code in exits.MEANINGS], of_exit),
         "disruptions.CAUSES": (disruptions.CAUSES, of_cause),
         "disruptions.REJECTIONS": (disruptions.REJECTIONS, of_rejection),
@@ -28,37 +28,42 @@ def tables() -> dict[str, tuple[Collection[str], Applying]]:
     for module in pkgutil.iter_modules(grid.diagnosis.__path__):
         for name, table in vars(importlib.import_module(f"grid.diagnosis.{module.name}")).items():
             if isinstance(table, RuleTable):
-                found[f"{module.name}.{name}"] = table.keys, of_table(table, folded=table is images.PULL_FAILURES)
-    return found
+                by_name[f"{module.name}.{name}"] = table.keys, of_table(table, folded=table is images.PULL_FAILURES)
+    return by_name
 
 
 def of_table(table: RuleTable[object], *, folded: bool) -> Applying:
     def key(message: str) -> str | None:
-        found = table.find(message.lower() if folded else message)
-        return found[0] if found else None
+        rule = table.find(message.lower() if folded else message)
+        return rule[0] if rule else None
 
     return key
 
 
 def of_line(line: str) -> str | None:
-    found = finding_of(line)
-    return found.key if found else None
+    finding = finding_of(line)
+    return finding.key if finding else None
 
 
 def of_exit(code: str) -> str | None:
-    said = exits.exit_words(Terminated(exit_code=int(code)))
-    return next((str(one) for one, words in exits.MEANINGS.items() if said == f"exit code {code}, {words}"), None)
+    words_said = exits.exit_words(Terminated(exit_code=int(code)))
+    return next(
+        (str(known_code) for known_code, words in exits.MEANINGS.items() if words_said == f"exit code {code}, {words}"),
+        None,
+    )
 
 
 def of_cause(reason: str) -> str | None:
-    said = disruptions.disruption_cause(A_POD, Condition(type="DisruptionTarget", status="True", reason=reason))
-    return next((one for one, words in disruptions.CAUSES.items() if said == words), None)
+    words_said = disruptions.disruption_cause(A_POD, Condition(type="DisruptionTarget", status="True", reason=reason))
+    return next((known_reason for known_reason, words in disruptions.CAUSES.items() if words_said == words), None)
 
 
 def of_rejection(reason: str) -> str | None:
     rejected = decode(pod("p", node="n", phase="Failed", status={"reason": reason}), Pod)
-    said = disruptions.explain_rejected(rejected, ()).sentence
-    alike = [one for one, words in disruptions.REJECTIONS.items() if said == words.format(node="n")]
+    words_said = disruptions.explain_rejected(rejected, ()).sentence
+    alike = [
+        known_reason for known_reason, words in disruptions.REJECTIONS.items() if words_said == words.format(node="n")
+    ]
     return reason if reason in alike else next(iter(alike), None)
 
 

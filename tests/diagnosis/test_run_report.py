@@ -17,7 +17,7 @@ PULLING = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pullin
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff"}}
 
 
-def said(code: int, problem: str) -> dict[str, Any]:
+def ended_saying(code: int, problem: str) -> dict[str, Any]:
     last = ended(code)
     last["terminated"]["message"] = json.dumps({"code": code, "problem": problem})
     return last
@@ -33,8 +33,12 @@ def pod_with(state: dict[str, Any], program: dict[str, Any] = WAITS, *, started:
     ("pod", "code", "sentence"),
     [
         (pod_with(running()), "files", "Fetching the project's files from Git."),
-        (pod_with(running(), lastState=said(4, "It cannot be used: x")), "files_unusable", "It cannot be used: x"),
-        (pod_with(BACK_OFF, lastState=said(3, "No branch a.")), "files_missing", "No branch a."),
+        (
+            pod_with(running(), lastState=ended_saying(4, "It cannot be used: x")),
+            "files_unusable",
+            "It cannot be used: x",
+        ),
+        (pod_with(BACK_OFF, lastState=ended_saying(3, "No branch a.")), "files_missing", "No branch a."),
         (pod_with(BACK_OFF, lastState=ended(137, "OOMKilled")), "out_of_memory", "ended sidecar executor"),
         (pod_with(PULLING), "image", "The image executor:1 cannot be pulled."),
         (pod_with(running(), running(), started=True), "running", "Running."),
@@ -43,8 +47,8 @@ def pod_with(state: dict[str, Any], program: dict[str, Any] = WAITS, *, started:
     ids=["fetches", "tries again", "not there", "too little memory", "no image", "runs", "saves"],
 )
 def test_the_executor_is_explained_by_what_it_does(pod: Pod, code: str, sentence: str) -> None:
-    found = explain_pod(pod, (), now=MOMENT)
-    assert (found.code, sentence in found.sentence) == (code, True), found
+    diagnosis = explain_pod(pod, (), now=MOMENT)
+    assert (diagnosis.code, sentence in diagnosis.sentence) == (code, True), diagnosis
 
 
 PREPARER = {"name": "executor-prepare", "image": "executor:1"}
@@ -62,8 +66,8 @@ def ordinary(
     ("pod", "code", "sentence"),
     [
         (ordinary(running(), phase="Pending"), "files", "Fetching the project's files from Git."),
-        (ordinary(said(3, "No branch a."), phase="Failed"), "files_missing", "No branch a."),
-        (ordinary(said(4, "It cannot be used: x"), phase="Failed"), "files_unusable", "It cannot be used: x"),
+        (ordinary(ended_saying(3, "No branch a."), phase="Failed"), "files_missing", "No branch a."),
+        (ordinary(ended_saying(4, "It cannot be used: x"), phase="Failed"), "files_unusable", "It cannot be used: x"),
         (ordinary(DONE, running(), running()), "running", "Running."),
         (ordinary(DONE, ended(137, "OOMKilled"), running()), "out_of_memory", "ended sidecar executor"),
         (ordinary(DONE, running(), DONE), "completed", "The program ended by itself, without an error."),
@@ -84,8 +88,8 @@ def ordinary(
     ],
 )
 def test_an_ordinary_executor_is_no_program(pod: Pod, code: str, sentence: str) -> None:
-    found = explain_pod(pod, (), now=MOMENT)
-    assert (found.code, sentence in found.sentence) == (code, True), found
+    diagnosis = explain_pod(pod, (), now=MOMENT)
+    assert (diagnosis.code, sentence in diagnosis.sentence) == (code, True), diagnosis
 
 
 def test_container_named_executor_in_other_pods_is_a_program() -> None:

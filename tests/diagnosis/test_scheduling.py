@@ -11,7 +11,7 @@ from grid.core.labels import NODE_POOL
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.scheduling import counted_reasons, promised_size
 from grid.kube.objects import Event, Pod
-from tests.diagnosis.situations import Case, assert_told_as_stored, said
+from tests.diagnosis.situations import Case, assert_told_as_stored, event_saying
 from tests.support.builders import MOMENT, condition, decode, pod
 
 GPU: dict[str, Any] = {"nodeSelector": {NODE_POOL: "default-gpu"}}
@@ -52,25 +52,25 @@ CASES = [
     Case("first impression of an empty pool", waiting_for_a_node(MISMATCH.format(rest=HOPELESS), age=5)),
     Case("almost a minute old", waiting_for_a_node("", age=59)),
     Case("a minute old", waiting_for_a_node("", age=60)),
-    Case("said by an event alone", waiting_for_a_node(""), [said("FailedScheduling", ALL_TAINTED), said("Other", "")]),
+    Case("said by an event alone", waiting_for_a_node(""), [event_saying("FailedScheduling", ALL_TAINTED), event_saying("Other", "")]),
     Case("of no pool", waiting_for_a_node(MISMATCH.format(rest=HOPELESS), spec={})),
     Case(
         "scale-up of an unknown pool",
         waiting_for_a_node("", age=200),
-        [said("TriggeredScaleUp", "pod triggered scale-up", seconds=900)]
+        [event_saying("TriggeredScaleUp", "pod triggered scale-up", seconds=900)]
     ),
     Case(
         "scale-up under way",
         waiting_for_a_node(MISMATCH.format(rest=HOPELESS), age=200),
-        [said("FailedScheduling", "x", seconds=100), said("TriggeredScaleUp", SCALE_UP, seconds=90)]
+        [event_saying("FailedScheduling", "x", seconds=100), event_saying("TriggeredScaleUp", SCALE_UP, seconds=90)]
     ),
     Case(
         "scale-up that never came",
         waiting_for_a_node(MISMATCH.format(rest=HOPELESS), age=2000),
-        [said("TriggeredScaleUp", SCALE_UP, seconds=1200)]
+        [event_saying("TriggeredScaleUp", SCALE_UP, seconds=1200)]
     ),
     *(
-        Case(name, waiting_for_a_node(message), [said("NotTriggerScaleUp", f"pod didn't trigger scale-up: {why}")])
+        Case(name, waiting_for_a_node(message), [event_saying("NotTriggerScaleUp", f"pod didn't trigger scale-up: {why}")])
         for name, message, why in (
             (
                 "pool at its maximum",
@@ -94,17 +94,17 @@ CASES = [
     Case(
         "cloud out of stock",
         waiting_for_a_node(MISMATCH.format(rest=HOPELESS)),
-        [said("NotTriggerScaleUp", f"pod didn't trigger scale-up: {FAILED}, {OTHER_POOLS}")]
+        [event_saying("NotTriggerScaleUp", f"pod didn't trigger scale-up: {FAILED}, {OTHER_POOLS}")]
     ),
     Case(
         "cloud out of stock for a group that may be another pool's",
         waiting_for_a_node(f"{NO_CPU} {HOPELESS}"),
-        [said("NotTriggerScaleUp", f"pod didn't trigger scale-up: {FAILED}, 1 Insufficient cpu")]
+        [event_saying("NotTriggerScaleUp", f"pod didn't trigger scale-up: {FAILED}, 1 Insufficient cpu")]
     ),
     Case(
         "cloud out of stock for one group, and another full",
         waiting_for_a_node(""),
-        [said("NotTriggerScaleUp", f"pod didn't trigger scale-up: {FAILED}, {AT_MAXIMUM}")]
+        [event_saying("NotTriggerScaleUp", f"pod didn't trigger scale-up: {FAILED}, {AT_MAXIMUM}")]
     ),
     Case(
         "busy without an autoscaler",
@@ -168,15 +168,15 @@ EXPECTED = {
 
 
 def unscheduled(message: str) -> Any:
-    said = condition("PodScheduled", "False", "Unschedulable", message)
-    return pod("p", conditions=[said], created=MOMENT - timedelta(minutes=5))
+    because = condition("PodScheduled", "False", "Unschedulable", message)
+    return pod("p", conditions=[because], created=MOMENT - timedelta(minutes=5))
 
 
 @pytest.mark.parametrize("case", sorted(EXPECTED))
 def test_a_recorded_message_is_understood(case: str) -> None:
-    found = explain_pod(decode(unscheduled(MESSAGES[case]), Pod), (), now=MOMENT)
-    assert found.code == EXPECTED[case]
-    assert found.evidence == (MESSAGES[case],)
+    diagnosis = explain_pod(decode(unscheduled(MESSAGES[case]), Pod), (), now=MOMENT)
+    assert diagnosis.code == EXPECTED[case]
+    assert diagnosis.evidence == (MESSAGES[case],)
 
 
 def test_recorded_messages_are_explained_as_stored() -> None:
@@ -213,18 +213,18 @@ def test_a_reason_without_a_number_counts_no_node() -> None:
     ("events", "size"),
     [
         ([], 0),
-        ([said("TriggeredScaleUp", SCALE_UP)], 1),
-        ([said("TriggeredScaleUp", "pod triggered scale-up: [{a 1->3 (max: 9)} {b 0->7 (max: 9)} {c 0->2 (max: 9)}]")], 7),
-        ([said("TriggeredScaleUp", "pod triggered scale-up")], 0),
-        ([said("TriggeredScaleUp", SCALE_UP), said("NotTriggerScaleUp", "pod didn't trigger scale-up: ")], 0),
-        ([said("NotTriggerScaleUp", "pod didn't trigger scale-up: "), said("TriggeredScaleUp", SCALE_UP)], 1),
+        ([event_saying("TriggeredScaleUp", SCALE_UP)], 1),
+        ([event_saying("TriggeredScaleUp", "pod triggered scale-up: [{a 1->3 (max: 9)} {b 0->7 (max: 9)} {c 0->2 (max: 9)}]")], 7),
+        ([event_saying("TriggeredScaleUp", "pod triggered scale-up")], 0),
+        ([event_saying("TriggeredScaleUp", SCALE_UP), event_saying("NotTriggerScaleUp", "pod didn't trigger scale-up: ")], 0),
+        ([event_saying("NotTriggerScaleUp", "pod didn't trigger scale-up: "), event_saying("TriggeredScaleUp", SCALE_UP)], 1),
     ],
 )  # fmt: skip
 def test_promised_size_is_that_of_the_last_scale_up(events: list[dict[str, Any]], size: int) -> None:
-    assert promised_size([decode(one, Event) for one in events]) == size
+    assert promised_size([decode(raw, Event) for raw in events]) == size
 
 
 @pytest.mark.parametrize("message", ["", "nonsense", "0/3 nodes are available", "1 " * 4000, "\x00\u202e"])
 def test_a_message_that_nobody_foresaw_is_no_error(message: str) -> None:
-    found = explain_pod(decode(unscheduled(message), Pod), (), now=MOMENT)
-    assert found.severity in ("wait", "problem")
+    diagnosis = explain_pod(decode(unscheduled(message), Pod), (), now=MOMENT)
+    assert diagnosis.severity in ("wait", "problem")

@@ -15,8 +15,8 @@ NAME = "The quota “team” of the namespace"
 
 
 def refusal(pods: list[PodNeeds], limits: NamespaceLimits) -> str:
-    found = refusal_of(pods, limits)
-    return found.sentence if found else ""
+    refused = refusal_of(pods, limits)
+    return refused.sentence if refused else ""
 
 
 def quota(hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> NamespaceLimits:
@@ -75,9 +75,9 @@ def test_request_above_the_whole_quota_is_refused_for_good() -> None:
 
 def test_refusal_that_may_free_up_differs_from_permanent_one() -> None:
     def for_good(limits: NamespaceLimits) -> bool:
-        found = refusal_of([POD], limits)
-        assert found is not None
-        return found.for_good
+        refused = refusal_of([POD], limits)
+        assert refused is not None
+        return refused.for_good
 
     assert not for_good(quota({"pods": "3"}, {"pods": "3"}))
     assert for_good(quota({"pods": "0"}))
@@ -120,10 +120,10 @@ def test_only_quotas_that_count_our_pods_are_compared(scopes: list[str], counts:
     ],
 )
 def test_a_limit_range_is_compared_with_requests_and_limits(item: dict[str, Any], part: str) -> None:
-    said = refusal([POD], limit_range(**item))
-    assert part in said
-    assert bool(said) is bool(part)
-    assert not said or said.startswith("The limit range “sizes”")
+    sentence = refusal([POD], limit_range(**item))
+    assert part in sentence
+    assert bool(sentence) is bool(part)
+    assert not sentence or sentence.startswith("The limit range “sizes”")
 
 
 def test_nearly_used_up_quota_is_a_warning_only() -> None:
@@ -136,8 +136,8 @@ def test_nearly_used_up_quota_is_a_warning_only() -> None:
 def test_promises_are_compared_with_the_empty_namespace() -> None:
     few = quota({"pods": "10", "requests.cpu": "20"}, {"pods": "10"})
     fine, many = TierPromise("large", POD, 5), TierPromise("huge", POD, 6)
-    found = phantoms([fine, many], 25, few)
-    assert [(one.tier, one.sentence) for one in found] == [
+    broken = phantoms([fine, many], 25, few)
+    assert [(phantom.tier, phantom.sentence) for phantom in broken] == [
         ("", "One user may hold 25 slots, but the quota “team” of the namespace allows 10 pods in all."),
         (
             "huge",
@@ -145,7 +145,9 @@ def test_promises_are_compared_with_the_empty_namespace() -> None:
         ),
     ]
     assert phantoms([fine], 10, few) == []
-    assert [one.tier for one in phantoms([TierPromise("large", POD)], 1, limit_range(max={"cpu": "4"}))] == ["large"]
+    assert [phantom.tier for phantom in phantoms([TierPromise("large", POD)], 1, limit_range(max={"cpu": "4"}))] == [
+        "large"
+    ]
 
 
 def test_unreadable_quantities_never_stop_anybody_from_reading_the_page() -> None:
@@ -159,11 +161,11 @@ def test_sidecar_is_judged_by_container_and_with_its_pod() -> None:
     assert needed(pod)["limits.cpu"] == 9000
     assert needed(pod)["requests.memory"] == 16 * 2**30 + 32 * 2**20
 
-    def said(**item: Any) -> str:
+    def refused_by(**item: Any) -> str:
         made = decode({"metadata": {"name": "team"}, "spec": {"limits": [item]}}, LimitRange)
-        found = refusal_of([pod], NamespaceLimits(ranges=(made,)))
-        return found.sentence if found else ""
+        refused = refusal_of([pod], NamespaceLimits(ranges=(made,)))
+        return refused.sentence if refused else ""
 
-    assert not said(type="Container", max={"cpu": "8"})
-    assert "Large takes up to 9 cores" in said(type="Pod", max={"cpu": "8"})
-    assert "nginx in front of it requests 0.01 cores" in said(type="Container", min={"cpu": "50m"})
+    assert not refused_by(type="Container", max={"cpu": "8"})
+    assert "Large takes up to 9 cores" in refused_by(type="Pod", max={"cpu": "8"})
+    assert "nginx in front of it requests 0.01 cores" in refused_by(type="Container", min={"cpu": "50m"})

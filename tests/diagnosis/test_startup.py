@@ -95,8 +95,8 @@ def phases(
     )
 
 
-def merged(found: StartPhases) -> tuple[str, float]:
-    names, seconds = found.merged
+def merged(start: StartPhases) -> tuple[str, float]:
+    names, seconds = start.merged
     return " ".join(names), round(seconds, 3)
 
 
@@ -105,8 +105,8 @@ def new_node(created: float, ready: float) -> Node:
 
 
 def test_a_cold_start_is_told_phase_by_phase() -> None:
-    found = phases(started_pod(), COLD)
-    assert found.seconds == pytest.approx(
+    start = phases(started_pod(), COLD)
+    assert start.seconds == pytest.approx(
         {
             Phase.QUEUED: 0.5,
             Phase.CREATING: 0.5,
@@ -118,63 +118,69 @@ def test_a_cold_start_is_told_phase_by_phase() -> None:
             Phase.ANSWERING: 3.4,
         }
     )
-    assert found.total == pytest.approx(55.4)
-    assert (found.image_cached, found.image_bytes, found.node.is_new) == (False, 1_800_000_000, False)
+    assert start.total == pytest.approx(55.4)
+    assert (start.image_cached, start.image_bytes, start.node.is_new) == (False, 1_800_000_000, False)
 
 
 def test_image_already_on_the_node_took_no_time() -> None:
-    found = phases(started_pod(started=3, ready=6), WARM, until=6)
-    assert found.seconds[Phase.PULLING] == 0
-    assert (found.image_cached, found.image_bytes) == (True, 0)
+    start = phases(started_pod(started=3, ready=6), WARM, until=6)
+    assert start.seconds[Phase.PULLING] == 0
+    assert (start.image_cached, start.image_bytes) == (True, 0)
 
 
 def test_wait_for_a_new_node_is_told_in_parts() -> None:
-    waited = [event("FailedScheduling", 1), event("TriggeredScaleUp", 11), *(_later(one, 80) for one in WARM)]
-    found = phases(started_pod(bound=81, started=83, ready=86), waited, until=86, node=new_node(60, 79))
-    assert found.seconds[Phase.NODE_WAIT] == 78
-    assert found.seconds[Phase.SCHEDULING] == 2
-    assert found.node.is_new
-    assert (found.node.decision, found.node.creation, found.node.joining) == (10, 49, 19)
+    waited = [
+        event("FailedScheduling", 1),
+        event("TriggeredScaleUp", 11),
+        *(_later(each_event, 80) for each_event in WARM),
+    ]
+    start = phases(started_pod(bound=81, started=83, ready=86), waited, until=86, node=new_node(60, 79))
+    assert start.seconds[Phase.NODE_WAIT] == 78
+    assert start.seconds[Phase.SCHEDULING] == 2
+    assert start.node.is_new
+    assert (start.node.decision, start.node.creation, start.node.joining) == (10, 49, 19)
 
 
 def test_node_ready_again_later_does_not_explain_the_wait() -> None:
-    waited = [event("TriggeredScaleUp", 11), *(_later(one, 80) for one in WARM)]
-    found = phases(started_pod(bound=81, started=83, ready=86), waited, until=86, node=new_node(60, 500))
-    assert merged(found) == ("node_wait scheduling", 80)
-    assert (found.node.is_new, found.node.joining) == (True, None)
+    waited = [event("TriggeredScaleUp", 11), *(_later(each_event, 80) for each_event in WARM)]
+    start = phases(started_pod(bound=81, started=83, ready=86), waited, until=86, node=new_node(60, 500))
+    assert merged(start) == ("node_wait scheduling", 80)
+    assert (start.node.is_new, start.node.joining) == (True, None)
 
 
 def test_wait_for_room_on_an_existing_node_started_none() -> None:
-    waited = [event("FailedScheduling", 1), *(_later(one, 40) for one in WARM)]
-    found = phases(started_pod(bound=41, started=43, ready=46), waited, until=46, node=new_node(-5000, -4990))
-    assert (found.seconds[Phase.NODE_WAIT], found.seconds[Phase.SCHEDULING]) == (40, 0)
-    assert found.node.is_new is False
+    waited = [event("FailedScheduling", 1), *(_later(each_event, 40) for each_event in WARM)]
+    start = phases(started_pod(bound=41, started=43, ready=46), waited, until=46, node=new_node(-5000, -4990))
+    assert (start.seconds[Phase.NODE_WAIT], start.seconds[Phase.SCHEDULING]) == (40, 0)
+    assert start.node.is_new is False
 
 
 def test_unexplained_long_wait_is_for_room_or_the_scheduler() -> None:
-    found = phases(started_pod(bound=41, started=43, ready=46), [_later(one, 40) for one in WARM], until=46)
-    assert merged(found) == ("node_wait scheduling", 40)
-    assert found.node.is_new is None
+    start = phases(
+        started_pod(bound=41, started=43, ready=46), [_later(each_event, 40) for each_event in WARM], until=46
+    )
+    assert merged(start) == ("node_wait scheduling", 40)
+    assert start.node.is_new is None
 
 
 def test_without_events_volumes_image_and_start_are_one() -> None:
-    found = phases(started_pod(), [])
-    assert merged(found) == ("volumes pulling starting", 51)
-    assert Phase.PULLING not in found.seconds
-    assert (found.image_cached, found.image_bytes) == (None, None)
+    start = phases(started_pod(), [])
+    assert merged(start) == ("volumes pulling starting", 51)
+    assert Phase.PULLING not in start.seconds
+    assert (start.image_cached, start.image_bytes) == (None, None)
 
 
 def test_pull_without_an_end_is_merged_with_starting() -> None:
-    found = phases(started_pod(), [one for one in COLD if one.reason != "Pulled"])
-    assert found.seconds[Phase.VOLUMES] == 2
-    assert merged(found) == ("pulling starting", 49)
-    assert found.image_cached is None
+    start = phases(started_pod(), [each_event for each_event in COLD if each_event.reason != "Pulled"])
+    assert start.seconds[Phase.VOLUMES] == 2
+    assert merged(start) == ("pulling starting", 49)
+    assert start.image_cached is None
 
 
 def test_pull_without_beginning_is_timed_by_its_end_message() -> None:
-    found = phases(started_pod(), [one for one in COLD if one.reason != "Pulling"])
-    assert found.seconds[Phase.PULLING] == 48
-    assert found.seconds[Phase.VOLUMES] == 2
+    start = phases(started_pod(), [each_event for each_event in COLD if each_event.reason != "Pulling"])
+    assert start.seconds[Phase.PULLING] == 48
+    assert start.seconds[Phase.VOLUMES] == 2
 
 
 def test_events_of_restarts_do_not_change_the_start() -> None:
@@ -191,14 +197,17 @@ def test_events_of_another_pod_of_the_name_are_ignored() -> None:
 
 
 def test_clock_five_minutes_ahead_moves_no_phase() -> None:
-    ahead = [_skewed(one, 300) if one.reason in ("Pulling", "Pulled", "Started") else one for one in COLD]
+    ahead = [
+        _skewed(each_event, 300) if each_event.reason in ("Pulling", "Pulled", "Started") else each_event
+        for each_event in COLD
+    ]
     assert phases(started_pod(started=352, ready=355), ahead).seconds == phases(started_pod(), COLD).seconds
 
 
 def test_a_time_that_contradicts_its_neighbours_is_not_used() -> None:
     """The program would have started before the pod was bound, and no event tells of the node's clock."""
-    found = phases(started_pod(started=-100, ready=55), [])
-    assert merged(found) == ("volumes pulling starting answering", 54.4)
+    start = phases(started_pod(started=-100, ready=55), [])
+    assert merged(start) == ("volumes pulling starting answering", 54.4)
 
 
 def test_program_seen_late_was_ready_before() -> None:
@@ -206,9 +215,9 @@ def test_program_seen_late_was_ready_before() -> None:
 
 
 def test_a_job_has_no_first_answer() -> None:
-    found = phases(started_pod(probe=False, ready=None), COLD, until=52.3)
-    assert Phase.ANSWERING not in found.seconds
-    assert found.seconds[Phase.STARTING] == pytest.approx(1.3)
+    start = phases(started_pod(probe=False, ready=None), COLD, until=52.3)
+    assert Phase.ANSWERING not in start.seconds
+    assert start.seconds[Phase.STARTING] == pytest.approx(1.3)
 
 
 def test_init_containers_are_set_up_with_their_images() -> None:
@@ -217,10 +226,10 @@ def test_init_containers_are_set_up_with_their_images() -> None:
         event("Pulling", 12),
         event("Pulled", 51, PULLED.replace("48s", "39s")),
     ]
-    found = phases(started_pod(inits=((3, 12),)), own)
-    assert found.seconds[Phase.SETUP] == 10
-    assert found.seconds[Phase.PULLING] == 39
-    assert found.image_cached is False
+    start = phases(started_pod(inits=((3, 12),)), own)
+    assert start.seconds[Phase.SETUP] == 10
+    assert start.seconds[Phase.PULLING] == 39
+    assert start.image_cached is False
 
 
 def test_start_under_way_ends_with_its_present_phase() -> None:
@@ -234,8 +243,8 @@ def test_start_under_way_ends_with_its_present_phase() -> None:
 
 
 def test_a_cluster_s_start_ends_with_its_first_worker() -> None:
-    found = phases(started_pod(), COLD, until=70, is_cluster=True)
-    assert (found.seconds[Phase.ANSWERING], found.seconds[Phase.FIRST_WORKER]) == (3, 15)
+    start = phases(started_pod(), COLD, until=70, is_cluster=True)
+    assert (start.seconds[Phase.ANSWERING], start.seconds[Phase.FIRST_WORKER]) == (3, 15)
 
 
 @pytest.mark.parametrize(
@@ -296,29 +305,33 @@ def test_phases_follow_one_another_and_add_up_despite_disorder(
 ) -> None:
     seen = started_pod(created=created, bound=bound, started=started, ready=ready, inits=inits)
     its_node = None if joined is None else new_node(joined, joined + 10)
-    found = phases(seen, events, until=until, ran=ran, node=its_node, admitted=admitted, is_cluster=is_cluster)
-    assert found.spans[0].began_at == at(0)
-    for before, after in zip(found.spans, found.spans[1:], strict=False):
+    start = phases(seen, events, until=until, ran=ran, node=its_node, admitted=admitted, is_cluster=is_cluster)
+    assert start.spans[0].began_at == at(0)
+    for before, after in zip(start.spans, start.spans[1:], strict=False):
         assert before.ended_at == after.began_at
-    assert all(span.seconds >= 0 for span in found.spans)
-    assert found.spans[-1].ended_at <= at(until)
-    last = found.spans[-1]
+    assert all(span.seconds >= 0 for span in start.spans)
+    assert start.spans[-1].ended_at <= at(until)
+    last = start.spans[-1]
     assert last.is_open == (not ran) or (not ran and last.phases[-1] is Phase.ANSWERING and not is_cluster)
-    names, together = found.merged
-    assert sum(found.seconds.values()) + together == pytest.approx(found.total)
-    assert names == () or (len(names) > 1 and not set(names) & found.seconds.keys())
+    names, together = start.merged
+    assert sum(start.seconds.values()) + together == pytest.approx(start.total)
+    assert names == () or (len(names) > 1 and not set(names) & start.seconds.keys())
     order = [phase for phase in Phase if phase not in (Phase.PULLING, Phase.SETUP)]  # these come once a container
-    firsts = [order.index(phase) for span in found.spans for phase in span.phases if phase in order]
+    firsts = [order.index(phase) for span in start.spans for phase in span.phases if phase in order]
     assert firsts == sorted(firsts)
 
 
-def _later(one: Event, seconds: float) -> Event:
-    return event(one.reason, (one.last_seen or MOMENT).timestamp() - MOMENT.timestamp() + seconds, one.message)
+def _later(each_event: Event, seconds: float) -> Event:
+    return event(
+        each_event.reason,
+        (each_event.last_seen or MOMENT).timestamp() - MOMENT.timestamp() + seconds,
+        each_event.message,
+    )
 
 
-def _skewed(one: Event, seconds: float) -> Event:
+def _skewed(each_event: Event, seconds: float) -> Event:
     """The same event, dated by a node whose clock is ahead."""
-    assert one.first_timestamp is not None
-    ahead = stamp(one.first_timestamp + timedelta(seconds=seconds))
-    own = (one.first_timestamp - MOMENT).total_seconds()
-    return event(one.reason, own, one.message, firstTimestamp=ahead, lastTimestamp=ahead)
+    assert each_event.first_timestamp is not None
+    ahead = stamp(each_event.first_timestamp + timedelta(seconds=seconds))
+    own = (each_event.first_timestamp - MOMENT).total_seconds()
+    return event(each_event.reason, own, each_event.message, firstTimestamp=ahead, lastTimestamp=ahead)

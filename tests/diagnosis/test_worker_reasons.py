@@ -8,7 +8,7 @@ import pytest
 from grid.diagnosis.clusters import Member, explain_cluster
 from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow, Severity
 from tests.clusters.clustering import head_pod, waiting_worker, worker_pod
-from tests.diagnosis.snapshots import NOW, codes, look, member, ready
+from tests.diagnosis.snapshots import NOW, codes, member, ready, snapshot
 from tests.support.builders import condition, container_status, stamp
 
 ROW = EvidenceRow(2, ("n1", "n2"), "full", "for_now")
@@ -20,18 +20,18 @@ def waiting(name: str, sentence: str, severity: Severity = "wait") -> Member:
 
 
 def sentences(*workers: Member) -> list[str]:
-    return [one.sentence for one in explain_cluster(look(workers), now=NOW)]
+    return [diagnosis.sentence for diagnosis in explain_cluster(snapshot(workers), now=NOW)]
 
 
 def test_waiting_worker_is_told_with_its_table_and_link() -> None:
-    found = explain_cluster(look([waiting("a", "Busy.")]), now=NOW)
-    assert found == (replace(WHY, code="workers_pending", sentence="1 worker: Busy."),)
+    diagnoses = explain_cluster(snapshot([waiting("a", "Busy.")]), now=NOW)
+    assert diagnoses == (replace(WHY, code="workers_pending", sentence="1 worker: Busy."),)
 
 
 def test_waiting_head_is_told_with_its_table_and_link() -> None:
     head = replace(member(head_pod("c", node="", phase="Pending", ready=False)), diagnosis=WHY)
-    found = explain_cluster(look([], head=head), now=NOW)
-    assert found == (replace(WHY, code="head_down", sentence="The head is not up: Busy."),)
+    diagnoses = explain_cluster(snapshot([], head=head), now=NOW)
+    assert diagnoses == (replace(WHY, code="head_down", sentence="The head is not up: Busy."),)
 
 
 def test_workers_are_grouped_by_reason_with_most_first() -> None:
@@ -40,7 +40,7 @@ def test_workers_are_grouped_by_reason_with_most_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "told"),
+    ("first", "second", "sentence"),
     [
         ("Busy for 5 minutes.", "Busy for 1 minute.", "Busy for 5 minutes."),
         ("It ends (2 restarts): 1.", "It ends (1 restart): 1.", "It ends: 1."),
@@ -48,8 +48,8 @@ def test_workers_are_grouped_by_reason_with_most_first() -> None:
         ("Grows (from 1 to 2 of at most 5).", "Grows (from 1 to 2 of at most 5).", "Grows (from 1 to 2 of at most 5)."),
     ],
 )
-def test_how_long_and_how_often_make_no_other_reason(first: str, second: str, told: str) -> None:
-    assert sentences(waiting("a", first), waiting("b", second)) == [f"2 workers: {told}"]
+def test_how_long_and_how_often_make_no_other_reason(first: str, second: str, sentence: str) -> None:
+    assert sentences(waiting("a", first), waiting("b", second)) == [f"2 workers: {sentence}"]
 
 
 def test_a_workers_own_name_makes_no_other_reason() -> None:
@@ -65,13 +65,13 @@ def test_the_rarest_of_many_reasons_are_counted() -> None:
     six = [waiting(str(number), f"Reason {number}.") for number in range(6)]
     assert len(sentences(*six)) == 6
     more = [*six, waiting("twice", "Reason 5."), waiting("last", "Reason 6.", "problem")]
-    told = explain_cluster(look(more), now=NOW)
-    assert [one.sentence for one in told] == [
+    diagnoses = explain_cluster(snapshot(more), now=NOW)
+    assert [diagnosis.sentence for diagnosis in diagnoses] == [
         "2 other workers: 2 other reasons, each on its pod's page.",
         "2 workers: Reason 5.",
         *(f"1 worker: Reason {number}." for number in range(4)),
     ]
-    assert (told[0].code, told[0].severity, told[0].who) == ("workers_pending", "problem", "you")
+    assert (diagnoses[0].code, diagnoses[0].severity, diagnoses[0].who) == ("workers_pending", "problem", "you")
 
 
 @pytest.mark.parametrize(("exit_code", "expected"), [(0, []), (1, ["workers_failing"])])
@@ -81,7 +81,7 @@ def test_worker_restarting_after_its_head_is_no_trouble(exit_code: int, expected
     status = container_status(state=state, restarts=1, lastState={"terminated": ended})
     again = member(worker_pod("c", "a", ready=False, statuses=[status]))
     assert again.phase == "start"
-    assert codes(look([*ready(1), again], desired=2)) == expected
+    assert codes(snapshot([*ready(1), again], desired=2)) == expected
 
 
 def test_worker_restarting_with_its_head_is_no_trouble() -> None:
@@ -92,9 +92,9 @@ def test_worker_restarting_with_its_head_is_no_trouble() -> None:
     state = {"running": {"startedAt": stamp(NOW)}}
     status = container_status(state=state, restarts=1, lastState={"terminated": ended})
     again = member(worker_pod("c", "a", ready=False, statuses=[status]))
-    assert codes(look([*ready(1), again], desired=2, head=head)) == []
+    assert codes(snapshot([*ready(1), again], desired=2, head=head)) == []
 
 
 def test_worker_that_cannot_start_is_trouble_without_an_end() -> None:
     waits = container_status(state={"waiting": {"reason": "ErrImagePull", "message": "not found"}})
-    assert codes(look([member(worker_pod("c", "a", ready=False, statuses=[waits]))])) == ["workers_failing"]
+    assert codes(snapshot([member(worker_pod("c", "a", ready=False, statuses=[waits]))])) == ["workers_failing"]

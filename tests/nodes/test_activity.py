@@ -16,9 +16,9 @@ def event(name: str, about: str, reason: str, message: str, **fields: Any) -> Ev
 
 
 def lines(*events: Event) -> list[ActivityLine]:
-    found = [fragment.context for fragment in activity(events)]
-    assert all(isinstance(one, ActivityLine) for one in found)
-    return found  # type: ignore[return-value]
+    contexts = [fragment.context for fragment in activity(events)]
+    assert all(isinstance(context, ActivityLine) for context in contexts)
+    return contexts  # type: ignore[return-value]
 
 
 def test_same_event_of_many_pods_is_a_counted_line() -> None:

@@ -29,11 +29,11 @@ def sample(key: str, used: int, requested: int = 1000, limit: int | None = None,
 
 def rounds_of(rounds: Iterable[Sequence[PodSample]], before: NodeRounds | None = None) -> NodeRounds:
     """Each round is measured 15 seconds after the one before."""
-    found = before or NodeRounds()
+    rounds_so_far = before or NodeRounds()
     for samples in rounds:
-        at = found.until + 15
-        found = advance(found, CORES, [one._replace(measured_at=at) for one in samples])
-    return found
+        at = rounds_so_far.until + 15
+        rounds_so_far = advance(rounds_so_far, CORES, [each._replace(measured_at=at) for each in samples])
+    return rounds_so_far
 
 
 def found_after(samples: Sequence[PodSample], rounds: int = ROUNDS) -> Contention | None:
@@ -44,10 +44,18 @@ GREEDY, SHORT = sample("greedy", 3000, 2000), sample("short", 950, 750)
 
 
 def test_largest_overuser_and_its_victims_are_named() -> None:
-    found = found_after([SHORT, GREEDY, sample("idle", 10)])
-    assert found is not None
-    assert [(pod.key, pod.role) for pod in found.pods] == [("greedy", "offender"), ("short", "victim"), ("idle", "")]
-    assert (found.used, found.score, found.until - found.since) == (3960, 1000, 45.0)
+    contended_node = found_after([SHORT, GREEDY, sample("idle", 10)])
+    assert contended_node is not None
+    assert [(pod.key, pod.role) for pod in contended_node.pods] == [
+        ("greedy", "offender"),
+        ("short", "victim"),
+        ("idle", ""),
+    ]
+    assert (contended_node.used, contended_node.score, contended_node.until - contended_node.since) == (
+        3960,
+        1000,
+        45.0,
+    )
 
 
 def test_contention_needs_all_rounds() -> None:
@@ -57,7 +65,7 @@ def test_contention_needs_all_rounds() -> None:
 def test_a_measurement_that_is_reported_again_counts_once() -> None:
     rounds = NodeRounds()
     for _ in range(10):
-        rounds = advance(rounds, CORES, [one._replace(measured_at=60.0) for one in (GREEDY, SHORT)])
+        rounds = advance(rounds, CORES, [each._replace(measured_at=60.0) for each in (GREEDY, SHORT)])
     assert rounds.busy == 1
 
 
@@ -94,8 +102,8 @@ def test_pod_with_far_smaller_share_wants_no_more() -> None:
 
 def test_victim_stays_while_its_share_is_somewhat_smaller() -> None:
     samples = [GREEDY, SHORT._replace(used=800, requested=800)]
-    found = contention(rounds_of([samples] * ROUNDS, rounds_of([[GREEDY, SHORT]] * ROUNDS)), "n1", CORES)
-    assert found is not None
+    contended_node = contention(rounds_of([samples] * ROUNDS, rounds_of([[GREEDY, SHORT]] * ROUNDS)), "n1", CORES)
+    assert contended_node is not None
     assert found_after(samples) is None
 
 
@@ -111,9 +119,9 @@ def test_pod_without_request_only_takes_leftovers() -> None:
 def test_pod_using_nearly_as_much_as_offender_is_neither() -> None:
     roles = {}
     for used in (1124, 1125, 1249, 1250, 1499, 1500):
-        found = found_after([GREEDY, SHORT, sample("other", used, 1000)])
-        assert found is not None
-        roles[used] = next(pod.role for pod in found.pods if pod.key == "other")
+        contended_node = found_after([GREEDY, SHORT, sample("other", used, 1000)])
+        assert contended_node is not None
+        roles[used] = next(pod.role for pod in contended_node.pods if pod.key == "other")
     assert roles == {1124: "", 1125: "victim", 1249: "victim", 1250: "", 1499: "", 1500: "offender"}
 
 
@@ -121,8 +129,8 @@ def test_victim_by_pressure_stays_until_waiting_clearly_less() -> None:
     contended = rounds_of([[GREEDY, SHORT._replace(waiting=30.0)]] * ROUNDS)
     for waiting, expected in ((20.0, True), (10.0, False)):
         samples = [GREEDY, SHORT._replace(waiting=waiting)]
-        found = contention(rounds_of([samples], contended), "n1", CORES)
-        assert (found is not None) is expected
+        contended_node = contention(rounds_of([samples], contended), "n1", CORES)
+        assert (contended_node is not None) is expected
         assert found_after(samples) is None
 
 
@@ -150,8 +158,8 @@ def test_a_node_stays_contended_until_it_is_clearly_calm() -> None:
 def test_victim_stays_while_a_little_below_its_request() -> None:
     contended = rounds_of([[GREEDY, SHORT]] * ROUNDS)
     lower = [GREEDY._replace(used=3100), SHORT._replace(used=700)]
-    found = contention(rounds_of([lower] * ROUNDS, contended), "n1", CORES)
-    assert found is not None
+    contended_node = contention(rounds_of([lower] * ROUNDS, contended), "n1", CORES)
+    assert contended_node is not None
     assert found_after(lower) is None
 
 
@@ -180,9 +188,9 @@ def test_pod_level_limit_replaces_container_limits() -> None:
 
 
 def test_contention_names_pods_to_operators_and_not_owners() -> None:
-    found = found_after([GREEDY, SHORT])
-    assert found is not None
-    assert for_operators(found, lambda pod: pod.key.title()) == (
+    contended_node = found_after([GREEDY, SHORT])
+    assert contended_node is not None
+    assert for_operators(contended_node, lambda pod: pod.key.title()) == (
         "Its pods use 3.95 of 4 cores. Greedy uses 3 cores, 1 more than it requested. Short may get less than it could use. "
         "To prevent this, set a CPU limit on the tier of pods above their request, or a larger request on the tier of the others."
     )
@@ -190,7 +198,7 @@ def test_contention_names_pods_to_operators_and_not_owners() -> None:
     assert several is not None
     words = for_operators(several, lambda pod: pod.key.title())
     assert "Second also uses more than it requested. Other and Short may get less than they could use." in words
-    words = for_owner(found.victims[0], "workspace")
+    words = for_owner(contended_node.victims[0], "workspace")
     assert words == (
         "Other pods on its node use more CPU than they requested, so it may run slower: it uses 0.95 of the 4 cores that it may "
         "use, and requested 0.75. Stop it and resume it on a tier with a larger request to be sure of more."
@@ -228,11 +236,11 @@ def played(pods: Sequence[tuple[int, int | None, float | None, list[int]]], core
 def test_whatever_is_measured_nobody_is_accused_below_the_request(
     pods: list[tuple[int, int | None, float | None, list[int]]], cores: int
 ) -> None:
-    for found in filter(None, played(pods, cores)):
-        assert found.offenders
-        assert found.victims
-        assert all(pod.used > pod.requested > 0 for pod in found.offenders)
-        assert all(pod.requested > 0 for pod in found.victims)
+    for contended_node in filter(None, played(pods, cores)):
+        assert contended_node.offenders
+        assert contended_node.victims
+        assert all(pod.used > pod.requested > 0 for pod in contended_node.offenders)
+        assert all(pod.requested > 0 for pod in contended_node.victims)
 
 
 @settings(max_examples=30)

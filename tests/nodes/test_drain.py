@@ -22,8 +22,8 @@ def budget(name: str, labels: dict[str, str], allowed: int, namespace: str = NAM
 
 
 def plan(*pods: RawObject, budgets: tuple[DisruptionBudget, ...] = ()) -> dict[str, DrainedPod]:
-    found = drain_plan([decode(one, Pod) for one in pods], [decode(one, EvictedData) for one in pods], budgets)
-    return {one.pod.metadata.name: one for one in found}
+    planned = drain_plan([decode(raw, Pod) for raw in pods], [decode(raw, EvictedData) for raw in pods], budgets)
+    return {drained.pod.metadata.name: drained for drained in planned}
 
 
 def running(name: str, **fields: Any) -> RawObject:
@@ -32,29 +32,29 @@ def running(name: str, **fields: Any) -> RawObject:
 
 def test_drain_leaves_node_pods_and_ended_pods() -> None:
     mirror = running("static", annotations={"kubernetes.io/config.mirror": "x"})
-    found = plan(
+    drained = plan(
         running("agent", owner=owned("DaemonSet")),
         mirror,
         builders.pod("over", node="n1", phase="Failed"),
         running("w"),
     )
-    assert {name: one.fate for name, one in found.items()} == {
+    assert {name: pod.fate for name, pod in drained.items()} == {
         "w": "evicted",
         "agent": "stays",
         "static": "stays",
         "over": "ended",
     }
-    assert next(iter(found)) == "w"
+    assert next(iter(drained)) == "w"
 
 
 def test_pod_with_a_recreating_controller_comes_back() -> None:
     bare, anchored = running("bare"), running("anchored", owner=owned("ConfigMap"))
-    found = plan(
+    drained = plan(
         bare, anchored, running("web", owner=owned("ReplicaSet")),
         running("head", owner=owned("ReplicaSet"), labels={APP_COMPONENT: HEAD}),
     )  # fmt: skip
-    assert [name for name, one in found.items() if one.comes_back] == ["head", "web"]
-    assert "ReplicaSet" in found["web"].why and "new head" in found["head"].why
+    assert [name for name, pod in drained.items() if pod.comes_back] == ["head", "web"]
+    assert "ReplicaSet" in drained["web"].why and "new head" in drained["head"].why
 
 
 def test_own_disk_volumes_are_lost_and_memory_not_named() -> None:
@@ -66,9 +66,11 @@ def test_the_budget_that_forbids_it_now_is_named() -> None:
     pods = (running("a", labels={"app": "a"}), running("b", labels={"app": "b"}), running("c", labels={"app": "c"}))
     elsewhere = budget("elsewhere", {"app": "b"}, 0, namespace="other")
     twice = (budget("one", {"app": "c"}, 1), budget("two", {"app": "c"}, 1))
-    found = plan(*pods, budgets=(budget("keep", {"app": "a"}, 0), budget("roomy", {"app": "b"}, 1), elsewhere, *twice))
-    assert "keep allows no eviction now: it needs 1 healthy pod and has 1" in (found["a"].forbids or "")
-    assert found["b"].forbids is None
-    assert "more than one PodDisruptionBudget (one, two)" in (found["c"].forbids or "")
+    drained = plan(
+        *pods, budgets=(budget("keep", {"app": "a"}, 0), budget("roomy", {"app": "b"}, 1), elsewhere, *twice)
+    )
+    assert "keep allows no eviction now: it needs 1 healthy pod and has 1" in (drained["a"].forbids or "")
+    assert drained["b"].forbids is None
+    assert "more than one PodDisruptionBudget (one, two)" in (drained["c"].forbids or "")
     pending = builders.pod("p", node="n1", labels={"app": "a"})
     assert plan(pending, budgets=(budget("keep", {"app": "a"}, 0),))["p"].forbids is None

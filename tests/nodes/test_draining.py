@@ -48,16 +48,16 @@ class Place:
     def ask(self, action: str = "drain") -> NodeTask:
         return ask(decode(self.node(), Node), action, by=self.operator, reason="New kernel", now=self.now)
 
-    def look(self, after: float = 2) -> NodeTask:
+    def step(self, after: float = 2) -> NodeTask:
         self.now += timedelta(seconds=after)
         async_to_sync(self.keeper.run_once)()
         return NodeTask.objects.filter(action="drain").get()
 
     def node(self) -> RawObject:
-        return next(one for one in self.cluster.objects(NODES) if one["metadata"]["name"] == "n1")
+        return next(node for node in self.cluster.objects(NODES) if node["metadata"]["name"] == "n1")
 
     def ending(self) -> set[str]:
-        return {one["metadata"]["name"] for one in self.cluster.objects(PODS) if "deletionTimestamp" in one["metadata"]}
+        return {pod["metadata"]["name"] for pod in self.cluster.objects(PODS) if "deletionTimestamp" in pod["metadata"]}
 
     def gone(self, name: str) -> None:
         self.cluster.remove(PODS, name, namespace=NAMESPACE)
@@ -69,7 +69,7 @@ class Place:
         self.cluster.put(DISRUPTION_BUDGETS, {"metadata": meta, "spec": spec, "status": status})
 
     def evictions(self, name: str) -> int:
-        return sum(one.verb == "evict" and one.name == name for one in self.cluster.requests)
+        return sum(request.verb == "evict" and request.name == name for request in self.cluster.requests)
 
 
 @pytest.fixture
@@ -78,23 +78,23 @@ def place(people: People) -> Place:
 
 
 def shown(task: NodeTask) -> dict[str, PodProgress]:
-    return {one.name: one for one in parse_progress(task.progress["pods"]).values()}
+    return {pod.name: pod for pod in parse_progress(task.progress["pods"]).values()}
 
 
 def states(task: NodeTask) -> dict[str, str]:
-    return {name: one.state for name, one in shown(task).items()}
+    return {name: pod.state for name, pod in shown(task).items()}
 
 
 def test_drain_cordons_and_evicts_until_foreign_pods_are_gone(place: Place) -> None:
     place.ask()
-    task = place.look()
+    task = place.step()
     assert place.node()["spec"]["unschedulable"] is True
     assert place.ending() == {"a", "b"}
     assert states(task) == {"a": "ending", "b": "ending"}
     place.gone("a")
-    assert states(place.look()) == {"a": "gone", "b": "ending"}
+    assert states(place.step()) == {"a": "gone", "b": "ending"}
     place.gone("b")
-    task = place.look()
+    task = place.step()
     assert (task.outcome, states(task)) == ("done", {"a": "gone", "b": "gone"})
     assert place.cluster.count("delete") == 0
     assert place.evictions("a") == place.evictions("b") == 1
@@ -104,17 +104,17 @@ def test_drain_cordons_and_evicts_until_foreign_pods_are_gone(place: Place) -> N
 def test_disruption_budget_delays_retries_and_is_never_bypassed(place: Place) -> None:
     place.budget("a", 0)
     place.ask()
-    task = place.look()
+    task = place.step()
     waiting = shown(task)["a"]
     assert waiting.state == "waits" and "keep-a" in waiting.why and "tried again" in waiting.why
     assert place.ending() == {"b"}
     for _ in range(150):  # five minutes
-        task = place.look()
+        task = place.step()
     assert 4 <= place.evictions("a") <= 10
     assert shown(task)["a"].since == waiting.since
     assert place.ending() == {"b"}
     place.budget("a", 1)
-    place.look(60)
+    place.step(60)
     assert place.ending() == {"a", "b"}
 
 
@@ -129,42 +129,42 @@ def test_the_next_controller_goes_on_where_one_was_killed(place: Place, monkeypa
     with monkeypatch.context() as patched:
         patched.setattr(place.cluster, "evict", killed)
         with pytest.raises(RuntimeError):
-            place.look()
+            place.step()
     assert len(place.ending()) == 1
     (first,) = place.ending()
     place.gone(first)
     place.next_controller()
-    task = place.look()
+    task = place.step()
     assert states(task)[first] == "gone"
     assert place.ending() == {"a", "b"} - {first}
     place.gone(*place.ending())
-    assert place.look().outcome == "done"
+    assert place.step().outcome == "done"
 
 
 def test_two_controllers_at_once_evict_nothing_twice(place: Place) -> None:
     place.ask()
-    place.look()
+    place.step()
     place.next_controller()
-    place.look()
+    place.step()
     assert place.evictions("a") == place.evictions("b") == 1
 
 
 def test_absent_api_server_is_reported_and_waited_for(place: Place) -> None:
     place.ask()
     place.cluster.available = False
-    assert "tries again" in place.look().trouble
+    assert "tries again" in place.step().trouble
     place.cluster.available = True
     place.cluster.fail_next(ClusterUnavailable("The connection to the API server broke."), verb="evict")
-    task = place.look()
+    task = place.step()
     assert "broke" in task.trouble and states(task) == {"a": "waits", "b": "waits"}
-    task = place.look()
+    task = place.step()
     assert (task.trouble, place.ending()) == ("", {"a", "b"})
 
 
 def test_pod_that_never_ends_is_reported_and_not_killed(place: Place) -> None:
     place.ask()
-    place.look()
-    task = place.look(30 + PATIENCE.total_seconds() + 5)
+    place.step()
+    task = place.step(30 + PATIENCE.total_seconds() + 5)
     assert "has not ended though its grace period is over" in shown(task)["a"].why
     assert task.ended_at is None
     assert place.cluster.count("delete") == 0
@@ -172,16 +172,16 @@ def test_pod_that_never_ends_is_reported_and_not_killed(place: Place) -> None:
 
 def test_a_node_that_is_removed_meanwhile_ends_the_drain(place: Place) -> None:
     place.ask()
-    place.look()
+    place.step()
     place.cluster.remove(NODES, "n1")
-    assert place.look().outcome == "gone"
+    assert place.step().outcome == "gone"
 
 
 def test_uncordon_cancels_the_drain_even_before_its_start(place: Place) -> None:
     place.budget("a", 0)
     place.ask()
     place.ask("uncordon")
-    assert place.look().outcome == "cancelled"
+    assert place.step().outcome == "cancelled"
     assert not place.node()["spec"].get("unschedulable")
     assert place.ending() == set()
 
@@ -189,9 +189,9 @@ def test_uncordon_cancels_the_drain_even_before_its_start(place: Place) -> None:
 def test_node_opened_by_other_means_cancels_the_drain(place: Place) -> None:
     place.budget("a", 0)
     place.ask()
-    place.look()
+    place.step()
     async_to_sync(place.cluster.patch)(NODES, "n1", {"spec": {"unschedulable": None}})
-    assert place.look().outcome == "cancelled"
+    assert place.step().outcome == "cancelled"
     assert not place.node()["spec"].get("unschedulable")
 
 

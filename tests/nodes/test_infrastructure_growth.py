@@ -63,8 +63,8 @@ class Pool:
     def _wants(self, target: int) -> None:
         health = f"{{cloudProviderTarget: {target}, minSize: 1, maxSize: 3}}"
         status = f"nodeGroups: [{{name: default, health: {health}}}]"
-        found = builders.config_map("cluster-autoscaler-status", {"status": status}, namespace="kube-system")
-        self._cluster.put(CONFIG_MAPS, found)
+        config_map = builders.config_map("cluster-autoscaler-status", {"status": status}, namespace="kube-system")
+        self._cluster.put(CONFIG_MAPS, config_map)
 
     def _seen(self) -> None:
         fill(self._runtime, self._cluster)
@@ -72,9 +72,9 @@ class Pool:
 
 @pytest.fixture
 def pool(cluster: FakeCluster, runtime: Runtime) -> Pool:
-    found = Pool(cluster, runtime)
-    found.starts()
-    return found
+    made = Pool(cluster, runtime)
+    made.starts()
+    return made
 
 
 def shown(user: User) -> tuple[str, list[str], dict[str, str]]:

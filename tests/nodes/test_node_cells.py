@@ -29,9 +29,9 @@ def names(fragments: list[Fragment]) -> list[str]:
 
 
 def chunks(fragments: list[Fragment]) -> list[NodeChunk]:
-    found = [fragment.context for fragment in fragments]
-    assert all(isinstance(one, NodeChunk) for one in found)
-    return found  # type: ignore[return-value]
+    contexts = [fragment.context for fragment in fragments]
+    assert all(isinstance(context, NodeChunk) for context in contexts)
+    return contexts  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_cells_are_current_nodes_of_pools_by_age(
         if new is not None:
             present[name] = new
     for pool in ("a", "b", ""):
-        inside = [one for one in present.values() if one.pool == pool]
+        inside = [node for node in present.values() if node.pool == pool]
         fragments = maps.of(pool).fragments()
-        ordered = sorted(inside, key=lambda one: (one.node.metadata.creation_timestamp, one.node.metadata.name))
-        assert names(fragments) == [one.node.metadata.name for one in ordered]
+        ordered = sorted(inside, key=lambda node: (node.node.metadata.creation_timestamp, node.node.metadata.name))
+        assert names(fragments) == [node.node.metadata.name for node in ordered]
         assert len({fragment.id for fragment in fragments}) == len(fragments)
         assert all(0 < len(chunk.cells) <= CELLS_PER_CHUNK for chunk in chunks(fragments))
-        assert maps.of(pool).states["closed"] == sum(one.node.spec.unschedulable for one in inside)
+        assert maps.of(pool).states["closed"] == sum(node.node.spec.unschedulable for node in inside)
 
 
 def test_cells_get_smaller_the_more_nodes_there_are() -> None:

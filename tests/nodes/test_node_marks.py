@@ -27,8 +27,8 @@ def busy(db: None, cluster: FakeCluster, runtime: Runtime, people: People) -> Fa
     """The owner's workspace and a DaemonSet's pod on n1, the one node of its pool."""
     TASKS.forget()
     cluster.put(NODES, builders.node("n1", labels={"disk": "ssd"}))
-    one = make_execution(people.owner, make_project(people.owner), title="Churn <by> month")
-    cluster.put(PODS, pod_of(one.pk, name=one.object_name, node="n1", phase="Running", ready=True))
+    execution = make_execution(people.owner, make_project(people.owner), title="Churn <by> month")
+    cluster.put(PODS, pod_of(execution.pk, name=execution.object_name, node="n1", phase="Running", ready=True))
     daemon_set = {"kind": "DaemonSet", "metadata": {"name": "logs", "uid": "d"}}
     raw = builders.pod("logs-1", node="n1", phase="Running", ready=True, owner=daemon_set)
     cluster.put(PODS, {**raw, "spec": {**raw["spec"], "nodeSelector": {"disk": "ssd"}}})
@@ -70,11 +70,11 @@ def test_label_preview_names_leaving_pods_and_pool_change(busy: FakeCluster, peo
 def test_change_applies_only_to_node_version_in_preview(busy: FakeCluster, runtime: Runtime, people: People) -> None:
     client = client_of(people.operator)
     wanted = {"do": "label", "key": "team", "value": "a", "reason": "For <team> a"}
-    found = re.search(r'name="looked_at" value="(\w+)"', client.get(PAGE, wanted).text)
-    assert found is not None
+    fingerprint = re.search(r'name="looked_at" value="(\w+)"', client.get(PAGE, wanted).text)
+    assert fingerprint is not None
     busy.put(NODES, builders.node("n1", labels={"disk": "hdd"}))
     fill(runtime, busy)
-    late = client.post(PAGE, {**wanted, "looked_at": found[1]})
+    late = client.post(PAGE, {**wanted, "looked_at": fingerprint[1]})
     assert late.status_code == 422 and "Look again" in late.text
     again = re.search(r'name="looked_at" value="(\w+)"', late.text)
     assert again is not None

@@ -78,8 +78,8 @@ def test_others_read_who_cordoned_it_and_why(
 @pytest.fixture
 def busy(scene: FakeCluster, runtime: Runtime, people: People) -> FakeCluster:
     """The owner's workspace and a stranger's pod of no execution on n1; a budget that forbids the second's eviction."""
-    one = make_execution(people.owner, make_project(people.owner), title="Churn <by> month")
-    scene.put(PODS, pod_of(one.pk, name=one.object_name, node="n1", phase="Running", ready=True))
+    execution = make_execution(people.owner, make_project(people.owner), title="Churn <by> month")
+    scene.put(PODS, pod_of(execution.pk, name=execution.object_name, node="n1", phase="Running", ready=True))
     scene.put(PODS, builders.pod("web-1", node="n1", phase="Running", ready=True, labels={"app": "web"}))
     spec, status = {"selector": {"matchLabels": {"app": "web"}}}, {"disruptionsAllowed": 0, "desiredHealthy": 2}
     scene.put(

@@ -55,15 +55,15 @@ class Place:
         view = InfrastructureView()
         facts = await self._page.read(self.runtime, OPERATOR, view)
         fragments = self._page.fragments(self.runtime, OPERATOR, view, facts, self.clock.now())
-        return next(one for one in fragments if isinstance(one.context, NodeRow))
+        return next(fragment for fragment in fragments if isinstance(fragment.context, NodeRow))
 
     async def page(self) -> NodeRow:
         page, view = NodePage(ScaleDownAnswers(rules), NodeTaskAnswers(no_tasks)), NodeView("n1")
         facts = await page.read(self.runtime, OPERATOR, view)
-        found = page.fragments(self.runtime, OPERATOR, view, facts, self.clock.now())[0].context
-        assert isinstance(found, NodeFacts)
-        assert found.row is not None
-        return found.row
+        node_facts = page.fragments(self.runtime, OPERATOR, view, facts, self.clock.now())[0].context
+        assert isinstance(node_facts, NodeFacts)
+        assert node_facts.row is not None
+        return node_facts.row
 
 
 def words(row: object) -> list[str]:

@@ -30,7 +30,7 @@ def keeper(cluster: FakeCluster) -> NodeKeeper:
     return NodeKeeper(cluster, database, lambda: NOW)
 
 
-def look(cluster: FakeCluster) -> None:
+def run_keeper(cluster: FakeCluster) -> None:
     async_to_sync(keeper(cluster).run_once)()
 
 
@@ -42,8 +42,8 @@ def cluster() -> FakeCluster:
 
 
 def node(cluster: FakeCluster) -> RawObject:
-    (found,) = cluster.objects(NODES)
-    return found
+    (only,) = cluster.objects(NODES)
+    return only
 
 
 def request(cluster: FakeCluster, people: People, action: str, reason: str = "New kernel") -> NodeTask:
@@ -52,17 +52,17 @@ def request(cluster: FakeCluster, people: People, action: str, reason: str = "Ne
 
 def test_cordon_annotates_node_and_uncordon_removes_it(cluster: FakeCluster, people: People) -> None:
     request(cluster, people, "cordon", "New\0 kernel\n")
-    look(cluster)
+    run_keeper(cluster)
     assert node(cluster)["spec"]["unschedulable"] is True
     cordon = cordon_of(decode(node(cluster), Node))
     assert cordon is not None
     assert (cordon.by, cordon.reason, cordon.at) == (people.operator.username, "New kernel", NOW.isoformat())
     request(cluster, people, "uncordon", "")
-    look(cluster)
+    run_keeper(cluster)
     assert not node(cluster)["spec"].get("unschedulable")
     assert not {CORDONED_BY, CORDONED_AT, CORDON_REASON} & set(node(cluster)["metadata"].get("annotations", {}))
-    assert [one.outcome for one in NodeTask.objects.order_by("pk")] == ["done", "done"]
-    assert [one.changes for one in AuditEntry.objects.order_by("pk")] == [
+    assert [task.outcome for task in NodeTask.objects.order_by("pk")] == ["done", "done"]
+    assert [entry.changes for entry in AuditEntry.objects.order_by("pk")] == [
         {"cordon": ["", "New kernel"]},
         {"uncordon": ["", ""]},
     ]
@@ -70,9 +70,9 @@ def test_cordon_annotates_node_and_uncordon_removes_it(cluster: FakeCluster, peo
 
 def test_action_of_another_leader_is_not_repeated(cluster: FakeCluster, people: People) -> None:
     task = request(cluster, people, "cordon")
-    look(cluster)
+    run_keeper(cluster)
     NodeTask.objects.update(ended_at=None, outcome="")  # as if it had been killed before it recorded the end
-    look(cluster)
+    run_keeper(cluster)
     assert cluster.count("patch", NODES) == 1
     task.refresh_from_db()
     assert task.outcome == "done"
@@ -81,14 +81,14 @@ def test_action_of_another_leader_is_not_repeated(cluster: FakeCluster, people: 
 def test_unresponsive_cluster_is_reported_and_retried(cluster: FakeCluster, people: People) -> None:
     task = request(cluster, people, "cordon")
     cluster.fail_next(ClusterUnavailable("The API server does not answer."))
-    look(cluster)
+    run_keeper(cluster)
     task.refresh_from_db()
     assert (task.trouble, task.ended_at) == ("The API server does not answer. The controller tries again.", None)
     cluster.fail_next(NotAllowed("nodes is forbidden"), verb="patch")
-    look(cluster)
+    run_keeper(cluster)
     task.refresh_from_db()
     assert task.trouble == NO_RIGHT
-    look(cluster)
+    run_keeper(cluster)
     task.refresh_from_db()
     assert (task.trouble, task.outcome) == ("", "done")
 
@@ -97,14 +97,14 @@ def test_missing_node_ends_task_and_namesake_is_left_alone(cluster: FakeCluster,
     request(cluster, people, "cordon")
     cluster.remove(NODES, "n1")
     cluster.put(NODES, builders.node("n1", uid="another"))
-    look(cluster)
+    run_keeper(cluster)
     assert NodeTask.objects.get().outcome == "gone"
     assert not node(cluster)["spec"].get("unschedulable")
 
 
 def test_ended_tasks_are_purged_after_a_day(cluster: FakeCluster, people: People) -> None:
     request(cluster, people, "cordon")
-    look(cluster)
+    run_keeper(cluster)
     request(cluster, people, "uncordon", "")
     later = NOW + nodetasks.KEPT_FOR + timedelta(seconds=1)
     assert (nodetasks.purge(NOW, 10), nodetasks.purge(later, 10)) == (0, 1)
@@ -138,15 +138,15 @@ def test_taints_and_labels_are_changed_beside_existing_ones(cluster: FakeCluster
     other = {"key": "example.com/other", "effect": "NoSchedule"}
     cluster.put(NODES, builders.node("n1", labels={"keep": "it"}, taints=[other]))
     ask_mark_of(cluster, people, Mark("taint", "example.com/team", "a", "NoExecute"))
-    look(cluster)
+    run_keeper(cluster)
     assert node(cluster)["spec"]["taints"] == [other, {"key": "example.com/team", "value": "a", "effect": "NoExecute"}]
     ask_mark_of(cluster, people, Mark("label", "example.com/team", "a"))
-    look(cluster)
+    run_keeper(cluster)
     assert node(cluster)["metadata"]["labels"].items() >= {("keep", "it"), ("example.com/team", "a")}
     ask_mark_of(cluster, people, Mark("untaint", "example.com/team", "a", "NoExecute"))
-    look(cluster)
+    run_keeper(cluster)
     ask_mark_of(cluster, people, Mark("unlabel", "example.com/team"))
-    look(cluster)
+    run_keeper(cluster)
     assert node(cluster)["spec"]["taints"] == [other]
     assert "example.com/team" not in node(cluster)["metadata"]["labels"]
     assert AuditEntry.objects.order_by("pk")[0].changes == {
@@ -158,14 +158,14 @@ def test_taints_and_labels_are_changed_beside_existing_ones(cluster: FakeCluster
 def test_changed_taints_stop_the_task_but_kubelet_reports_not(cluster: FakeCluster, people: People) -> None:
     task = ask_mark_of(cluster, people, Mark("taint", "a", "", "NoSchedule"))
     cluster.put(NODES, {**node(cluster), "spec": {"taints": [{"key": "b", "effect": "NoSchedule"}]}})
-    look(cluster)
+    run_keeper(cluster)
     task.refresh_from_db()
     assert (task.outcome, node(cluster)["spec"]["taints"]) == ("changed", [{"key": "b", "effect": "NoSchedule"}])
     task = ask_mark_of(cluster, people, Mark("label", "a", "1"))
     cluster.put(NODES, {**node(cluster), "status": {"conditions": []}})
     cluster.fail_next(Conflict("the object has been modified"), verb="patch")
-    look(cluster)
-    look(cluster)
+    run_keeper(cluster)
+    run_keeper(cluster)
     task.refresh_from_db()
     assert (task.outcome, node(cluster)["metadata"]["labels"]["a"]) == ("done", "1")
 
@@ -173,7 +173,7 @@ def test_changed_taints_stop_the_task_but_kubelet_reports_not(cluster: FakeClust
 def test_api_server_refusal_ends_the_task_with_reason(cluster: FakeCluster, people: People) -> None:
     task = ask_mark_of(cluster, people, Mark("label", "a", "1"))
     cluster.fail_next(Rejected([Problem("", "A webhook said no.")]), verb="patch")
-    look(cluster)
+    run_keeper(cluster)
     task.refresh_from_db()
     assert task.outcome == "refused" and "A webhook said no." in task.trouble
 

@@ -61,7 +61,7 @@ def test_key_resembling_kubernetes_keys_is_allowed() -> None:
 def test_taint_replaces_same_key_and_effect_only() -> None:
     first = with_mark(node(), Mark("taint", "a", "1", "NoSchedule"))
     second = with_mark(with_mark(first, Mark("taint", "a", "2", "NoSchedule")), Mark("taint", "a", "2", "NoExecute"))
-    assert [(one.value, one.effect) for one in second.spec.taints] == [("2", "NoSchedule"), ("2", "NoExecute")]
+    assert [(taint.value, taint.effect) for taint in second.spec.taints] == [("2", "NoSchedule"), ("2", "NoExecute")]
     assert fingerprint(first) not in (fingerprint(node()), fingerprint(second))
     assert "already" in (refusal(Mark("taint", "a", "1", "NoSchedule"), first) or "")
 
@@ -70,13 +70,16 @@ def test_no_execute_taint_evicts_by_toleration_and_time() -> None:
     tolerating = [{"key": "team", "operator": "Exists"}]
     for_a_time = [{"key": "team", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]
     pods = [pod("out"), pod("stays", tolerations=tolerating), pod("later", tolerations=for_a_time)]
-    assert [(one.pod.metadata.name, one.after) for one in evictions(pods, TEAM)] == [("out", 0), ("later", 60)]
+    assert [(eviction.pod.metadata.name, eviction.after) for eviction in evictions(pods, TEAM)] == [
+        ("out", 0),
+        ("later", 60),
+    ]
     assert evictions(pods, Taint(key="team", effect="NoSchedule")) == []
 
 
 def test_pods_selecting_the_old_label_are_listed() -> None:
     pods = [pod("asks", nodeSelector={"disk": "ssd"}), pod("other", nodeSelector={"arch": "arm"})]
-    assert [one.metadata.name for one in selected_by_label(pods, Mark("unlabel", "disk"))] == ["asks"]
+    assert [each.metadata.name for each in selected_by_label(pods, Mark("unlabel", "disk"))] == ["asks"]
     assert selected_by_label(pods, Mark("label", "disk", "ssd")) == []
 
 

@@ -19,10 +19,12 @@ def limits(**hard: str) -> NamespaceLimits:
 
 
 def shown(known: NamespaceLimits | None) -> str:
-    found = admin_fragments(admin_facts(None, (), known))
-    ids = [one.id for one in found]
+    fragments = admin_fragments(admin_facts(None, (), known))
+    ids = [fragment.id for fragment in fragments]
     assert len(ids) == len(set(ids))
-    return "".join(render_to_string(one.template, {"id": one.id, "x": one.context}) for one in found)
+    return "".join(
+        render_to_string(fragment.template, {"id": fragment.id, "x": fragment.context}) for fragment in fragments
+    )
 
 
 def test_tiers_and_slots_beyond_quota_are_named_with_link() -> None:

@@ -43,8 +43,8 @@ NOW = MOMENT + timedelta(minutes=5)
 WELL = Freshness(True, 0.0, "")
 
 
-def look(*fragments: Fragment) -> str:
-    return "\n".join(render_fragment(one, now=NOW) for one in fragments)
+def html_of(*fragments: Fragment) -> str:
+    return "\n".join(render_fragment(fragment, now=NOW) for fragment in fragments)
 
 
 PARTS: dict[str, HealthPart] = {
@@ -61,12 +61,12 @@ PARTS: dict[str, HealthPart] = {
 
 def test_a_healthy_platform_is_one_line() -> None:
     parts = [controller_part(None), caches_part({"pods": WELL}), database_part((), None)]
-    assert_golden("overview-health-well", look(health(parts)))
+    assert_golden("overview-health-well", html_of(health(parts)))
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_failing_parts_are_reported_in_words(name: str) -> None:
-    assert_golden(f"overview-health-{name}", look(health([PARTS[name]])))
+    assert_golden(f"overview-health-{name}", html_of(health([PARTS[name]])))
 
 
 LINE = WorkLine(
@@ -77,29 +77,29 @@ ORPHAN = WorkLine("", "compute-grid", "p-1", "p-1", "", StatusLine("wait", "Depl
 
 def test_work_that_waits_or_fails() -> None:
     counts: dict[str, Any] = {"trouble": 2, "queued": 1500, "deploying": 3, "preparing": 0, "failed": 1}
-    assert_golden("overview-counts", look(work_counts(active=5000, is_whole=True, **counts)))
+    assert_golden("overview-counts", html_of(work_counts(active=5000, is_whole=True, **counts)))
     nothing = dict.fromkeys(counts, 0)
-    assert_golden("overview-counts-nothing", look(work_counts(active=0, is_whole=True, **nothing)))
-    unfinished = look(work_counts(active=0, is_whole=False, **nothing))
+    assert_golden("overview-counts-nothing", html_of(work_counts(active=0, is_whole=True, **nothing)))
+    unfinished = html_of(work_counts(active=0, is_whole=False, **nothing))
     assert difference("overview-counts-nothing", unfinished) == [
         '-<p class="muted">Nothing is waiting or failing.</p>',
         '+<p class="muted">The executions are still being counted.</p>',
     ]
     assert_golden(
         "overview-work",
-        look(*work_lines("troubles", [LINE, ORPHAN, replace(LINE, execution_id="def", has_ended=True)])),
+        html_of(*work_lines("troubles", [LINE, ORPHAN, replace(LINE, execution_id="def", has_ended=True)])),
     )
     queue = waiting("In the queue", QUEUED, 3, LINE, ["Over the quota.", "Over the quota.", "The tier is full."])
     alone = waiting("For a node", QUEUED, 1, ORPHAN)
-    assert_golden("overview-waiting", look(*waiting_lines([queue, alone])))
+    assert_golden("overview-waiting", html_of(*waiting_lines([queue, alone])))
 
 
 def pool(*nodes: NodeSums) -> tuple[PoolSums, CellMap]:
-    found, cells = PoolSums(), CellMap("default")
-    for one in nodes:
-        found.add(one)
-        cells.put(one)
-    return found, cells
+    sums_of_pool, cells = PoolSums(), CellMap("default")
+    for node in nodes:
+        sums_of_pool.add(node)
+        cells.put(node)
+    return sums_of_pool, cells
 
 
 def test_pools_with_their_cells() -> None:
@@ -110,14 +110,14 @@ def test_pools_with_their_cells() -> None:
         sums("d", conditions=[builders.condition("Ready", "Unknown")]),
     )
     growing = pool_fragments("default", busy, NodeGroup("default", 1, 9, 6), 2, cells)
-    assert_golden("overview-pool-growing", look(*growing))
+    assert_golden("overview-pool-growing", html_of(*growing))
     assert_golden(
-        "overview-pool-empty", look(*pool_fragments("gpu", None, NodeGroup("gpu", 0, 0, 0), 0, CellMap("gpu")))
+        "overview-pool-empty", html_of(*pool_fragments("gpu", None, NodeGroup("gpu", 0, 0, 0), 0, CellMap("gpu")))
     )
     platform = pool(sums("p", pool="platform"))
-    assert_golden("overview-pool-platform", look(*pool_fragments("core", platform[0], None, 0, platform[1])))
-    assert_golden("overview-nodes", look(nodes_summary([busy], is_whole=True)))
-    assert_golden("overview-nodes-unfinished", look(nodes_summary([busy], is_whole=False)))
+    assert_golden("overview-pool-platform", html_of(*pool_fragments("core", platform[0], None, 0, platform[1])))
+    assert_golden("overview-nodes", html_of(nodes_summary([busy], is_whole=True)))
+    assert_golden("overview-nodes-unfinished", html_of(nodes_summary([busy], is_whole=False)))
 
 
 def test_admin_panel_shows_misconfigurations_and_changes() -> None:
@@ -129,6 +129,6 @@ def test_admin_panel_shows_misconfigurations_and_changes() -> None:
             ChangeLine("3", MOMENT, "ada", "changed thing", "Its <name>", "", ""),
         ),
     )
-    assert_golden("overview-admin", look(*admin_fragments(facts)))
-    assert_golden("overview-admin-nothing", look(*admin_fragments(AdminFacts())))
-    assert_golden("overview-admin-reading", look(*admin_fragments(None)))
+    assert_golden("overview-admin", html_of(*admin_fragments(facts)))
+    assert_golden("overview-admin-nothing", html_of(*admin_fragments(AdminFacts())))
+    assert_golden("overview-admin-reading", html_of(*admin_fragments(None)))

@@ -60,9 +60,9 @@ def day(runtime: Runtime) -> None:
 @pytest.mark.parametrize("range", RANGES)
 def test_range_has_at_most_the_points_of_a_chart(range: str) -> None:
     minutes = RANGES[range]
-    found = moments([point(minute) for minute in iterate(minutes)], width_of(minutes), until=LAST)
-    assert minutes / 3 - 1 <= len(found.minutes) <= POINTS
-    assert None not in found.points
+    shown = moments([point(minute) for minute in iterate(minutes)], width_of(minutes), until=LAST)
+    assert minutes / 3 - 1 <= len(shown.minutes) <= POINTS
+    assert None not in shown.points
 
 
 def iterate(minutes: int) -> list[int]:
@@ -73,23 +73,23 @@ def test_a_moment_has_the_highest_values_of_its_minutes() -> None:
     start = LAST // 3 * 3
     quiet = [point(minute, used_millicores=None) for minute in (start, start + 1, start + 2)]
     quiet[1] = replace(quiet[1], pods_waiting=7, used_millicores=5)
-    found = moments(quiet, 3, until=start + 2)
-    assert found.minutes == (start,)
-    assert found.points == (point(start, pods_waiting=7, used_millicores=5),)
+    shown = moments(quiet, 3, until=start + 2)
+    assert shown.minutes == (start,)
+    assert shown.points == (point(start, pods_waiting=7, used_millicores=5),)
 
 
 @pytest.mark.parametrize(("missing", "has_gap"), [(2, False), (3, True)])
 def test_long_minutes_without_sample_are_a_gap(missing: int, has_gap: bool) -> None:
-    found = moments([point(10), point(11 + missing)], 1, until=11 + missing)
-    assert (None in found.points) is has_gap
-    assert found.minutes == tuple(sorted(set(found.minutes)))
+    shown = moments([point(10), point(11 + missing)], 1, until=11 + missing)
+    assert (None in shown.points) is has_gap
+    assert shown.minutes == tuple(sorted(set(shown.minutes)))
     ended = moments([point(10)], 1, until=11 + missing)
     assert (ended.points[-1] is None) is has_gap
 
 
 def test_charts_have_title_units_and_gaps_as_null() -> None:
-    one = point(5, requested_millicores=1500, used_millicores=None, allocatable_mebibytes=1536, nodes=3)
-    drawn = pool_charts(moments([one], 1, until=99), "1h", until=99)
+    sample = point(5, requested_millicores=1500, used_millicores=None, allocatable_mebibytes=1536, nodes=3)
+    drawn = pool_charts(moments([sample], 1, until=99), "1h", until=99)
     assert drawn["times"] == [300, 360]
     cpu, memory = (drawn["charts"][name]["lines"] for name in ("cpu", "memory"))
     assert (cpu["requested"]["values"], cpu["used"]["values"]) == ([1.5, None], [None, None])
@@ -122,7 +122,9 @@ def test_a_sparkline_spans_its_range_and_breaks_at_gaps() -> None:
 def test_prometheus_values_precede_samples() -> None:
     own = moments([point(3, nodes=9, executions_running=4), point(4, nodes=9)], 1, until=4)
     merged = pool_samples_with({3: {"nodes": 2}, 5: {"nodes": 1}}, own)
-    assert [(one.minute, one.nodes, one.executions_running) for one in merged] == [(3, 2, 4), (4, 9, 1), (5, 1, None)]
+    assert [(each.minute, each.nodes, each.executions_running) for each in merged] == [
+        *((3, 2, 4), (4, 9, 1), (5, 1, None)),
+    ]
     assert (merged[2].used_millicores, merged[2].pods_waiting) == (None, None)
     assert history_rows([merged[2]])[0].waiting == "–"
 
@@ -143,9 +145,8 @@ def test_the_components_look_as_stored() -> None:
 
 def test_the_section_looks_as_stored() -> None:
     samples = [point(minute, allocatable_millicores=4000, nodes=2) for minute in range(LAST - 2, LAST + 1)]
-    found = moments(samples, 1, until=LAST)
     shown = section(
-        found,
+        moments(samples, 1, until=LAST),
         "1h",
         pool="gpu",
         is_read=True,
@@ -174,26 +175,28 @@ def test_the_section_looks_as_stored() -> None:
 
 @pytest.mark.django_db
 def test_pool_samples_are_read_in_order_and_range(day: None) -> None:
-    found = read_points("batch", LAST - 60, LAST)
-    assert [one.minute for one in found] == iterate(60)
-    assert any(one.pods_waiting for one in found)
-    assert all(one.used_millicores is None for one in read_points("default-gpu", LAST - 60, LAST))
-    whole = {one.minute: one for one in read_points(ALL_POOLS, LAST - 60, LAST)}
+    shown = read_points("batch", LAST - 60, LAST)
+    assert [each_point.minute for each_point in shown] == iterate(60)
+    assert any(each_point.pods_waiting for each_point in shown)
+    assert all(each_point.used_millicores is None for each_point in read_points("default-gpu", LAST - 60, LAST))
+    whole = {each_point.minute: each_point for each_point in read_points(ALL_POOLS, LAST - 60, LAST)}
     each = [read_points(pool, LAST - 60, LAST) for pool in ("batch", "default", "default-gpu")]
-    assert all(whole[of[0].minute].nodes == sum(one.nodes for one in of) for of in zip(*each, strict=True))
+    assert all(
+        whole[of[0].minute].nodes == sum(each_point.nodes for each_point in of) for of in zip(*each, strict=True)
+    )
 
 
 @pytest.mark.django_db
 def test_trends_end_with_newest_figures_and_name_extremes(day: None) -> None:
     PoolSample.objects.create(pool="gone", minute=LAST - 100, **dict.fromkeys(COLUMNS, 2))
-    found = read_trends(LAST - 1440, LAST, width_of(1440, 48))
-    rows = pool_trends(found, "24h", until=LAST, chosen="batch", query_of=lambda name: f"?pool={name}")
+    trends = read_trends(LAST - 1440, LAST, width_of(1440, 48))
+    rows = pool_trends(trends, "24h", until=LAST, chosen="batch", query_of=lambda name: f"?pool={name}")
     assert [row.title for row in rows] == ["All pools", "batch", "default", "default-gpu", "gone"]
     assert [row.title for row in rows if row.is_chosen] == ["batch"]
     newest = PoolSample.objects.get(pool="batch", minute=LAST)
     assert rows[1].waiting == str(newest.executions_waiting)
     assert rows[1].cpu.startswith(f"{newest.requested_millicores / 1000:g} of ")
-    most = max(one.executions_waiting or 0 for one in read_points("batch", LAST - 1440, LAST))
+    most = max(each_point.executions_waiting or 0 for each_point in read_points("batch", LAST - 1440, LAST))
     assert rows[1].waiting_line.words == f"Executions waiting in the last day: 0 to {most}"
     assert (rows[4].cpu, rows[4].nodes, rows[4].waiting) == ("", "", "")
 
@@ -267,8 +270,8 @@ def test_node_list_does_not_depend_on_the_range(runtime: Runtime) -> None:
     from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
 
     async def lists() -> bool:
-        found = await INFRASTRUCTURE.lists_in(runtime)
-        return await found.list_of(InfrastructureView(range="1h")) is await found.list_of(InfrastructureView())
+        shown = await INFRASTRUCTURE.lists_in(runtime)
+        return await shown.list_of(InfrastructureView(range="1h")) is await shown.list_of(InfrastructureView())
 
     assert async_to_sync(lists)()
 
@@ -298,10 +301,10 @@ def read(runtime: Runtime, prometheus: FakePrometheus, pool: str = "batch") -> A
 @pytest.mark.django_db
 def test_prometheus_is_asked_at_the_moments_of_the_samples(day: None, runtime: Runtime) -> None:
     prometheus = FakePrometheus({LAST // 3 * 3: {"nodes": 77}})
-    found = read(runtime, prometheus)
-    assert found.is_from_prometheus
-    assert found.moments.points[-1].nodes == 77
-    assert found.moments.points[-1].executions_waiting > 0, "which only the samples know"
+    shown = read(runtime, prometheus)
+    assert shown.is_from_prometheus
+    assert shown.moments.points[-1].nodes == 77
+    assert shown.moments.points[-1].executions_waiting > 0, "which only the samples know"
     assert prometheus.asked == [("batch", (LAST - 1440) // 3 * 3, LAST // 3 * 3, 3)]
     read(runtime, prometheus, pool="")
     assert prometheus.asked[1][0] is None
@@ -328,7 +331,10 @@ def test_slow_prometheus_is_queried_once_and_delays_no_page(day: None, runtime: 
         return [*first, await history.read_in_time("batch", "24h")]  # which waits for the answer
 
     *first, last = async_to_sync(read_by_many)()
-    assert all(one is not None and not one.is_from_prometheus and one.moments.known for one in first)
+    assert all(
+        each_point is not None and not each_point.is_from_prometheus and each_point.moments.known
+        for each_point in first
+    )
     assert last is not None
     assert last.is_from_prometheus
     assert len(prometheus.asked) == 1
@@ -347,7 +353,7 @@ def test_strange_pools_are_shown_as_empty(day: None, people: People, runtime: Ru
 def test_without_an_answer_of_prometheus_the_samples_are_shown(
     day: None, runtime: Runtime, known: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = read(runtime, FakePrometheus(known))
-    assert not found.is_from_prometheus
-    assert len(found.moments.known) in (480, 481)
+    shown = read(runtime, FakePrometheus(known))
+    assert not shown.is_from_prometheus
+    assert len(shown.moments.known) in (480, 481)
     assert "the charts show what was sampled" in caplog.text

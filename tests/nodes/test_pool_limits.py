@@ -64,7 +64,7 @@ def test_stale_or_impossible_limits_are_refused_with_preview_kept(
 
     monkeypatch.setattr(scene, "ask_sandbox", changed)
     assert "changed meanwhile" in client.post(PAGE, WANTED).text
-    assert [sorted(one.changes) for one in AuditEntry.objects.order_by("pk")] == [
+    assert [sorted(entry.changes) for entry in AuditEntry.objects.order_by("pk")] == [
         ["maximum", "minimum", "reason"],
         ["not done"],
     ]

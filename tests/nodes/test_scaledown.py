@@ -35,9 +35,9 @@ def mark(value: str) -> list[dict[str, str]]:
 
 
 def test_marked_node_goes_after_unneeded_time() -> None:
-    found = answer(node(taints=mark("1795236601")))
-    assert found.verdict == "marked"
-    assert found.at == datetime(2026, 11, 21, 5, 0, 1, tzinfo=UTC)
+    verdict = answer(node(taints=mark("1795236601")))
+    assert verdict.verdict == "marked"
+    assert verdict.at == datetime(2026, 11, 21, 5, 0, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("value", ["", "soon", "99999999999999999999"])

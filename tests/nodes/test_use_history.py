@@ -165,15 +165,15 @@ def test_an_executions_page_has_the_charts_of_its_pods(
 
 
 @pytest.mark.parametrize(
-    ("known", "said"), [({}, UNKNOWN), (ClusterUnavailable("no"), SILENT)], ids=["nothing", "an outage"]
+    ("known", "problem"), [({}, UNKNOWN), (ClusterUnavailable("no"), SILENT)], ids=["nothing", "an outage"]
 )
 def test_without_values_the_page_says_why(
-    people: People, scene: FakeCluster, runtime: Runtime, known: Any, said: str
+    people: People, scene: FakeCluster, runtime: Runtime, known: Any, problem: str
 ) -> None:
     connected(runtime, known)
     answer = get(people, "owner", POD_PATH)
     assert (answer.status_code, answer.content.decode().count("data-chart=")) == (200, 2)
-    assert said in answer.content.decode().replace("&#x27;", "'")
+    assert problem in answer.content.decode().replace("&#x27;", "'")
 
 
 def test_without_prometheus_the_page_says_what_to_set_up(people: People, scene: FakeCluster, runtime: Runtime) -> None:
@@ -225,7 +225,7 @@ def test_a_gap_is_a_gap() -> None:
 def test_failure_in_current_minute_is_marked_within_the_chart() -> None:
     moments = [FailureMoment(datetime.fromtimestamp(at, UTC), "It ended.") for at in (1000, 1859, 1861)]
     values = use_values({29: USED}, "1h", 1, moments, until=30)
-    assert [one["at"] for one in values["events"]] == [1000, 1859]
+    assert [event["at"] for event in values["events"]] == [1000, 1859]
     assert values["range"] == [-1800, 1860]
 
 

@@ -103,8 +103,12 @@ def test_groups_with_fewest_starts_are_counted_but_unlisted(start: Make, monkeyp
     start(days=2)
     start(days=3)
     start(tier_id="large")
-    found = read()
-    assert ([one.name for one in found.groups], found.left_out, found.shown.whole.starts) == (["Small"], 1, 3)
+    read_now = read()
+    assert ([group.name for group in read_now.groups], read_now.left_out, read_now.shown.whole.starts) == (
+        ["Small"],
+        1,
+        3,
+    )
 
 
 def test_days_have_percentiles_and_cold_start_share(start: Make) -> None:
@@ -142,16 +146,16 @@ def test_phases_have_time_shares_without_empty_ones(start: Make) -> None:
     assert (queued.word, queued.count) == ("Waiting for a slot", "2")
     assert (pulling.word, pulling.count) == ("Image pull", "1")
     assert merged.word == "Phases that could not be told apart"
-    assert [one.share for one in (queued, pulling, merged)] == pytest.approx([25, 38, 38], abs=1)
+    assert [phase.share for phase in (queued, pulling, merged)] == pytest.approx([25, 38, 38], abs=1)
 
 
 def test_slowest_starts_name_their_unusual_phase(start: Make) -> None:
     for _ in range(5):
         start(21, queued=20, pulling=1, image_cached=True)
     start(74, queued=26, pulling=48, image_cached=False, image_bytes=1_800_000_000)
-    slow, *_ = found = read_slowest(read(), "tier")
+    slow, *_ = slowest = read_slowest(read(), "tier")
     assert slow.cause == "Image pull 48 s (1.8 GB, the image was not on the node)"
-    assert (len(found), slow.took_words, slow.title) == (6, "1 min 14 s", "")
+    assert (len(slowest), slow.took_words, slow.title) == (6, "1 min 14 s", "")
 
 
 @pytest.mark.usefixtures("runtime")

@@ -31,10 +31,10 @@ def summed(times: list[float], cached: bool | None = None, new_node: bool | None
     return sums
 
 
-def is_close(found: float | None, exact: float) -> bool:
-    if found is None:
+def is_close(value: float | None, exact: float) -> bool:
+    if value is None:
         return False
-    return found == 0 if exact < 0.05 else abs(found - exact) <= exact * ACCURACY_PERCENT / 100
+    return value == 0 if exact < 0.05 else abs(value - exact) <= exact * ACCURACY_PERCENT / 100
 
 
 @given(TIMES, st.integers(1, 100))
@@ -46,13 +46,13 @@ def test_percentile_is_within_accuracy_of_exact_one(times: list[float], percent:
 @given(st.lists(TIMES, max_size=4), st.integers(1, 100))
 def test_whole_percentile_is_accurate_and_exact_for_few(days: list[list[float]], percent: int) -> None:
     times = sorted(seconds for day in days for seconds in day)
-    found = whole_percentile(together(map(summed, days)), percent)
+    value = whole_percentile(together(map(summed, days)), percent)
     if not times:
-        assert found is None
+        assert value is None
         return
     exact = times[math.ceil(len(times) * percent / 100) - 1]
-    assert is_close(found, exact) or found == exact
-    assert found == exact or len(times) > SLOWEST
+    assert is_close(value, exact) or value == exact
+    assert value == exact or len(times) > SLOWEST
 
 
 @given(TIMES)

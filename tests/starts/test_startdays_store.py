@@ -49,11 +49,17 @@ def test_running_start_is_counted_in_each_of_its_groups(shop: Shop) -> None:
     starts(World(), execution)
     assert set(StartDay.objects.values_list("grouping", "group")) == GROUPS
     for grouping, _ in GROUPS:
-        one = sums(grouping)
-        assert (one.starts, one.image_pulled, one.image_known, one.new_node, one.node_known) == (1, 1, 1, 0, 1)
-        assert one.slowest == [(12.0, execution.pk)]
-        assert 11.7 <= (percentile(one.times["total"], 50) or 0) <= 12.3
-        assert 6.3 <= (percentile(one.times["pulling"], 50) or 0) <= 6.7
+        of_group = sums(grouping)
+        assert (
+            of_group.starts,
+            of_group.image_pulled,
+            of_group.image_known,
+            of_group.new_node,
+            of_group.node_known,
+        ) == (1, 1, 1, 0, 1)
+        assert of_group.slowest == [(12.0, execution.pk)]
+        assert 11.7 <= (percentile(of_group.times["total"], 50) or 0) <= 12.3
+        assert 6.3 <= (percentile(of_group.times["pulling"], 50) or 0) <= 6.7
     assert set(StartDay.objects.values_list("day", "starts")) == {(NOW.date(), 1)}
 
 
@@ -77,7 +83,7 @@ def test_days_and_groups_are_separate_and_summed_per_day(shop: Shop) -> None:
     record(ran(shop, 1))
     record(ran(shop, 2, image="other:1"))
     record(ran(shop, 3, at=NOW - timedelta(days=1)))
-    counts = {(one.grouping, one.group, one.day): one.starts for one in StartDay.objects.all()}
+    counts = {(row.grouping, row.group, row.day): row.starts for row in StartDay.objects.all()}
     day, before = NOW.date(), NOW.date() - timedelta(days=1)
     assert (counts["tier", "small", day], counts["tier", "small", before]) == (2, 1)
     assert (counts["image", IMAGE, day], counts["image", "other:1", day]) == (1, 1)

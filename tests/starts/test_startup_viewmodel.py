@@ -22,14 +22,14 @@ COLD = StartMeasures(
 USUAL = UsualStart(count=12, total=14, seconds={Phase.QUEUED: 2, Phase.PULLING: 0, Phase.ANSWERING: 9})
 
 
-def told(start: StartMeasures | None, usual: UsualStart = USUAL, *, is_final: bool = False) -> Waterfall:
+def waterfall_of(start: StartMeasures | None, usual: UsualStart = USUAL, *, is_final: bool = False) -> Waterfall:
     shown = waterfall(start, usual, is_final=is_final).context
     assert isinstance(shown, Waterfall)
     return shown
 
 
 def test_slow_pull_is_shown_with_cause_and_usual_time() -> None:
-    shown = told(COLD)
+    shown = waterfall_of(COLD)
     assert shown.sentence == "Started in 1 min. Usually 14 s."
     pull = next(bar for bar in shown.bars if bar.word == "Image pull")
     assert pull.note == "The image was not on the node: 1.8 GB in 48 s."
@@ -38,14 +38,14 @@ def test_slow_pull_is_shown_with_cause_and_usual_time() -> None:
 
 
 def test_the_bars_follow_one_another_and_fill_the_whole() -> None:
-    bars = told(COLD).bars
+    bars = waterfall_of(COLD).bars
     for before, after in pairwise(bars):
         assert abs(before.left + before.width - after.left) < 0.02
     assert abs(bars[-1].left + bars[-1].width - 100) < 0.02
 
 
 def test_few_starts_give_no_usual_time() -> None:
-    shown = told(COLD, replace(USUAL, count=4))
+    shown = waterfall_of(COLD, replace(USUAL, count=4))
     assert (shown.sentence, shown.basis) == ("Started in 1 min.", "")
     assert not any(bar.usual or bar.is_slow for bar in shown.bars)
 
@@ -54,7 +54,7 @@ def test_phases_that_cannot_be_told_apart_are_one_line() -> None:
     start = StartMeasures(
         total=30, seconds={Phase.QUEUED: 1}, merged=29, merged_phases=(Phase.VOLUMES, Phase.PULLING, Phase.STARTING)
     )
-    assert [bar.word for bar in told(start).bars] == [
+    assert [bar.word for bar in waterfall_of(start).bars] == [
         "Waiting for a slot",
         "Volumes and network, image pull and starting the program",
     ]
@@ -62,25 +62,25 @@ def test_phases_that_cannot_be_told_apart_are_one_line() -> None:
 
 def test_a_new_node_is_told_in_its_parts() -> None:
     start = replace(COLD, seconds={Phase.NODE_WAIT: 78}, node_started=True, node_decision=10, node_joining=19)
-    (bar,) = told(start).bars
+    (bar,) = waterfall_of(start).bars
     assert bar.note == "A new node was started: until it was requested 10 s, until it was ready 19 s."
 
 
 def test_running_start_and_interrupted_start_are_distinguished() -> None:
     open_start = replace(COLD, ran=False, open_phase=Phase.PULLING)
-    assert told(open_start).sentence == "Starting for 1 min. Usually 14 s."
-    assert [bar.word for bar in told(open_start).bars if bar.is_open] == ["Image pull"]
-    assert told(open_start, is_final=True).sentence == "Ended after 1 min, before it ran."
+    assert waterfall_of(open_start).sentence == "Starting for 1 min. Usually 14 s."
+    assert [bar.word for bar in waterfall_of(open_start).bars if bar.is_open] == ["Image pull"]
+    assert waterfall_of(open_start, is_final=True).sentence == "Ended after 1 min, before it ran."
 
 
 def test_without_a_measured_start_nothing_is_shown() -> None:
-    assert told(None).bars == ()
+    assert waterfall_of(None).bars == ()
 
 
 def test_a_screen_reader_gets_a_table_without_the_bars() -> None:
-    page = render_to_string("starts/fragments/startup.html", {"id": "startup", "x": told(COLD)})
+    page = render_to_string("starts/fragments/startup.html", {"id": "startup", "x": waterfall_of(COLD)})
     assert "<caption>Started in 1 min. Usually 14 s.</caption>" in page
-    assert page.count('aria-hidden="true"') == len(told(COLD).bars)
+    assert page.count('aria-hidden="true"') == len(waterfall_of(COLD).bars)
     assert "slower than usual" in page
 
 

@@ -34,7 +34,7 @@ def start(shop: Shop, id: str, minutes: float, **changes: Any) -> StartUp:
 
 
 def ids(**group: Any) -> list[str]:
-    return [one.execution_id for one in recent_starts(**group)]
+    return [start_times.execution_id for start_times in recent_starts(**group)]
 
 
 def test_newest_starts_come_first_up_to_the_limit(shop: Shop) -> None:
@@ -60,9 +60,9 @@ def test_start_that_ended_before_running_is_not_measured(shop: Shop) -> None:
 
 def test_a_start_keeps_what_is_not_known_unknown(shop: Shop) -> None:
     start(shop, "e", 1, pulling=0.0, image_cached=True)
-    (found,) = recent_starts()
-    assert (found.total, found.pulling, found.volumes) == (12.5, 0.0, None)
-    assert (found.image_cached, found.node_started, found.tier_id) == (True, None, "small")
+    (only,) = recent_starts()
+    assert (only.total, only.pulling, only.volumes) == (12.5, 0.0, None)
+    assert (only.image_cached, only.node_started, only.tier_id) == (True, None, "small")
 
 
 def test_usual_node_start_comes_from_its_pool(shop: Shop) -> None:

@@ -78,27 +78,27 @@ def test_a_start_is_recorded_when_it_runs(shop: Shop) -> None:
     execution = shop.launch()
     starts(World(), execution)
     assert fresh(execution).state == "running"
-    found = StartUp.objects.get()
-    assert (found.execution_id, found.ran, found.reason, found.kind) == (execution.pk, True, "", "workspace")
-    assert (found.tier_id, found.environment_id, found.node_pool) == ("small", "jupyterlab", "default")
-    assert found.image == "compute-grid/jupyterlab:4.6"
-    assert (found.queued, found.pulling, found.volumes) == (2, 6.5, 1)
-    assert (found.image_cached, found.image_bytes, found.node_started) == (False, 1000, False)
-    assert found.total == 12
-    assert found.at == execution.requested_at + timedelta(seconds=12)
+    record = StartUp.objects.get()
+    assert (record.execution_id, record.ran, record.reason, record.kind) == (execution.pk, True, "", "workspace")
+    assert (record.tier_id, record.environment_id, record.node_pool) == ("small", "jupyterlab", "default")
+    assert record.image == "compute-grid/jupyterlab:4.6"
+    assert (record.queued, record.pulling, record.volumes) == (2, 6.5, 1)
+    assert (record.image_cached, record.image_bytes, record.node_started) == (False, 1000, False)
+    assert record.total == 12
+    assert record.at == execution.requested_at + timedelta(seconds=12)
 
 
 def test_the_phases_of_a_record_add_up(shop: Shop) -> None:
     starts(World(), shop.launch())
-    found = StartUp.objects.get()
+    record = StartUp.objects.get()
     columns = [*Phase, "merged"]
-    assert sum(getattr(found, name) or 0 for name in columns) == pytest.approx(found.total)
+    assert sum(getattr(record, name) or 0 for name in columns) == pytest.approx(record.total)
 
 
 def test_events_that_come_after_the_start_complete_its_record(shop: Shop) -> None:
     starts(World(), shop.launch(), events_late=True)
-    found = StartUp.objects.get()
-    assert (found.image_cached, found.image_bytes) == (False, 1000)
+    record = StartUp.objects.get()
+    assert (record.image_cached, record.image_bytes) == (False, 1000)
 
 
 @in_world
@@ -140,8 +140,8 @@ async def waits_for_node(world: World, execution: Execution) -> Any:
 def test_the_start_of_its_node_is_recorded(shop: Shop) -> None:
     execution = shop.launch()
     waits_for_node(World(), execution)
-    found = StartUp.objects.get()
-    assert (found.node_started, found.node_wait, found.scheduling, found.node_joining) == (True, 55, 5, 25)
+    record = StartUp.objects.get()
+    assert (record.node_started, record.node_wait, record.scheduling, record.node_joining) == (True, 55, 5, 25)
 
 
 @in_world
@@ -155,17 +155,17 @@ async def stopped_before(world: World, execution: Execution) -> Any:
 
 def test_start_stopped_before_running_is_recorded_partly(shop: Shop) -> None:
     stopped_before(World(), shop.launch())
-    found = StartUp.objects.get()
-    assert (found.ran, found.reason, found.queued, found.volumes) == (False, "stop_requested", 2, 4)
-    assert found.total == 6
+    record = StartUp.objects.get()
+    assert (record.ran, record.reason, record.queued, record.volumes) == (False, "stop_requested", 2, 4)
+    assert record.total == 6
 
 
 def test_start_that_left_the_queue_is_recorded_with_wait(shop: Shop) -> None:
     execution = shop.launch()
     request_stop(execution, by="alice", now=NOW + timedelta(seconds=30))
-    found = StartUp.objects.get()
-    assert (found.ran, found.reason, found.queued, found.total) == (False, "stopped", 30, 30)
-    assert found.image == "compute-grid/jupyterlab:4.6"
+    record = StartUp.objects.get()
+    assert (record.ran, record.reason, record.queued, record.total) == (False, "stopped", 30, 30)
+    assert record.image == "compute-grid/jupyterlab:4.6"
 
 
 def test_start_timed_out_in_queue_is_recorded_with_wait(shop: Shop) -> None:
@@ -176,8 +176,8 @@ def test_start_timed_out_in_queue_is_recorded_with_wait(shop: Shop) -> None:
     late = shop.launch(after=1)
     admission.admit_waiting(LOCAL, now=NOW)
     admission.admit_waiting(LOCAL, now=NOW + timedelta(seconds=90))
-    found = StartUp.objects.get()
-    assert (found.execution_id, found.ran, found.reason) == (late.pk, False, "over_quota_timeout")
+    record = StartUp.objects.get()
+    assert (record.execution_id, record.ran, record.reason) == (late.pk, False, "over_quota_timeout")
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_controller_killed_at_any_call_leaves_a_single_record(shop: Shop, after:
                     break
                 world.behave()
                 world.passes(1)
-            found = StartUp.objects.get(pk=execution.pk)
-            assert (found.ran, found.reason) == (True, "")
+            record = StartUp.objects.get(pk=execution.pk)
+            assert (record.ran, record.reason) == (True, "")
             Execution.objects.filter(pk=execution.pk).update(state="stopped", slots_freed_at=NOW, settled_at=NOW)
             calls = max(calls, fault.calls if at == 0 else 0)
             at += 1
@@ -220,9 +220,9 @@ def test_cluster_record_covers_head_and_first_worker(shop: Shop, worker_tier: An
             world.passes(1)
 
     comes_up()
-    found = StartUp.objects.get()
-    assert (found.kind, found.framework, found.tier_id, found.ran) == ("cluster", "dask", "small", True)
-    assert found.first_worker is not None
+    record = StartUp.objects.get()
+    assert (record.kind, record.framework, record.tier_id, record.ran) == ("cluster", "dask", "small", True)
+    assert record.first_worker is not None
 
 
 def test_measurement_failure_does_not_block_the_start(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,19 +37,21 @@ class Expecting:
         self.reads = 0
 
     def say(self, seconds: dict[Execution, float | None]) -> None:
-        EXPECTED.latest = WaitsRead(self.runtime.clock(), {row.pk: WaitEstimate(one) for row, one in seconds.items()})
+        EXPECTED.latest = WaitsRead(
+            self.runtime.clock(), {row.pk: WaitEstimate(each_wait) for row, each_wait in seconds.items()}
+        )
 
 
 @pytest.fixture
 def expecting(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Expecting:
-    found = Expecting(runtime)
+    made = Expecting(runtime)
 
     def begin(self: ExpectedWaits, runtime: Runtime) -> None:
-        found.reads += 1
+        made.reads += 1
 
     monkeypatch.setattr(ExpectedWaits, "begin", begin)
     monkeypatch.setattr(EXPECTED, "latest", None)
-    return found
+    return made
 
 
 @pytest.fixture
@@ -65,10 +67,10 @@ def test_rows_cards_and_overview_say_the_expected_start(
     people: People, queued: Execution, expecting: Expecting
 ) -> None:
     expecting.say({queued: 250})
-    said = "Expected to start in about 4 min."
+    expected = "Expected to start in about 4 min."
     for path in ("/executions/", "/"):
-        assert f"{said} It is full." in client_of(people.owner).get(path).text, path
-    assert said in client_of(people.operator).get("/overview/").text
+        assert f"{expected} It is full." in client_of(people.owner).get(path).text, path
+    assert expected in client_of(people.operator).get("/overview/").text
     assert expecting.reads >= 3
 
 
@@ -88,18 +90,18 @@ def test_unknown_or_running_executions_have_no_expectation(
 def test_accuracy_is_said_of_the_stage_of_each_wait(queued: Execution, expecting: Expecting) -> None:
     stages = (WaitPrediction.Stage.QUEUED, WaitPrediction.Stage.ADMITTED, WaitPrediction.Stage.ROOM)
     lately = {str(stage): Accuracy(near, 10) for near, stage in enumerate(stages, 1)}
-    found = {queued.pk: WaitEstimate(60.0, 30.0, 90.0, "By others."), "crowded": WaitEstimate(60.0, 30.0, 90.0)}
-    EXPECTED.latest = WaitsRead(MOMENT, {**found, "unknown": WaitEstimate(None)}, lately, frozenset({"crowded"}))
+    estimates = {queued.pk: WaitEstimate(60.0, 30.0, 90.0, "By others."), "crowded": WaitEstimate(60.0, 30.0, 90.0)}
+    EXPECTED.latest = WaitsRead(MOMENT, {**estimates, "unknown": WaitEstimate(None)}, lately, frozenset({"crowded"}))
 
     def why(id: str, state: str) -> str:
         line = EXPECTED.line(id, state, MOMENT)
         assert line is not None
         return line.why
 
-    said = "{} of the last 10 expected waits were within 30 % or 10 seconds of what happened."
-    assert why(queued.pk, "queued") == f"By others. {said.format(1)}"
-    assert why(queued.pk, "deploying") == f"By others. {said.format(2)}"
-    assert why("crowded", "deploying") == said.format(3)
+    expected = "{} of the last 10 expected waits were within 30 % or 10 seconds of what happened."
+    assert why(queued.pk, "queued") == f"By others. {expected.format(1)}"
+    assert why(queued.pk, "deploying") == f"By others. {expected.format(2)}"
+    assert why("crowded", "deploying") == expected.format(3)
     assert why(queued.pk, "preparing") == "By others.", "nothing was measured there yet"
     assert why("unknown", "queued") == ""
     assert EXPECTED.line(queued.pk, "running", MOMENT) is None
@@ -111,12 +113,12 @@ async def test_only_rows_whose_words_changed_are_sent_again(
 ) -> None:
     def two() -> tuple[Execution, Execution]:
         project = make_project(people.owner)
-        found = (
+        pair = (
             make_execution(people.owner, project, state=State.QUEUED),
             make_execution(people.owner, project, state=State.QUEUED),
         )
         read_executions(runtime)
-        return found
+        return pair
 
     monkeypatch.setattr("dashboard.executions.pages.executions.ExecutionsPage.tick_seconds", 0.05)
     first, second = await sync_to_async(two)()
@@ -133,7 +135,7 @@ async def test_only_rows_whose_words_changed_are_sent_again(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "expected"),
     [
         (None, ""),
         (4, "Expected to start any moment."),
@@ -144,8 +146,8 @@ async def test_only_rows_whose_words_changed_are_sent_again(
         (40_000, "Expected to start in about 11 h."),
     ],
 )
-def test_a_row_says_it_in_coarse_steps(seconds: float | None, said: str) -> None:
-    assert wait_note(WaitEstimate(seconds)) == said
+def test_a_row_says_it_in_coarse_steps(seconds: float | None, expected: str) -> None:
+    assert wait_note(WaitEstimate(seconds)) == expected
 
 
 def test_problem_has_no_expected_start() -> None:
@@ -198,12 +200,12 @@ def test_execution_waiting_for_room_is_seen_with_its_occupants(
     crowded: tuple[Execution, Execution], cluster: FakeCluster, runtime: Runtime
 ) -> None:
     runs, waits = crowded
-    found = observe(runtime, cluster)
-    (seeker,) = found.room.seekers
+    observed = observe(runtime, cluster)
+    (seeker,) = observed.room.seekers
     assert (seeker.execution, seeker.nodes, seeker.part) == (waits.pk, frozenset({"node-a"}), "first")
-    assert [(one.execution, one.requests["cpu"]) for one in found.room.occupants] == [(runs.pk, 2000)]
-    assert found.room.free["node-a"]["cpu"] == 1000
-    assert waits.pk not in found.new_nodes
+    assert [(occupant.execution, occupant.requests["cpu"]) for occupant in observed.room.occupants] == [(runs.pk, 2000)]
+    assert observed.room.free["node-a"]["cpu"] == 1000
+    assert waits.pk not in observed.new_nodes
 
 
 def test_waiting_pod_needs_a_node_when_pool_may_grow(
@@ -211,8 +213,8 @@ def test_waiting_pod_needs_a_node_when_pool_may_grow(
 ) -> None:
     status = builders.config_map("cluster-autoscaler-status", {"status": AUTOSCALER}, namespace="kube-system")
     cluster.put(CONFIG_MAPS, status)
-    found = observe(runtime, cluster)
-    assert (found.new_nodes, found.room.seekers) == ({crowded[1].pk: True}, [])
+    observed = observe(runtime, cluster)
+    assert (observed.new_nodes, observed.room.seekers) == ({crowded[1].pk: True}, [])
 
 
 def test_a_page_says_when_room_is_free(
@@ -237,6 +239,6 @@ def test_a_page_says_when_room_is_free(
     Execution.objects.filter(pk__in=[runs.pk, waits.pk]).update(slots_reserved_at=runtime.clock())
     fill(runtime, cluster)
     read_executions(runtime)
-    said = client_of(people.owner).get(f"/executions/{waits.pk}/").text
-    assert "Expected to start in about 10 min" in said
-    assert "Room for it is usually free after another 10 minutes" in said
+    page = client_of(people.owner).get(f"/executions/{waits.pk}/").text
+    assert "Expected to start in about 10 min" in page
+    assert "Room for it is usually free after another 10 minutes" in page

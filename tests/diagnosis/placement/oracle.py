@@ -18,7 +18,7 @@ def requests(pod: Raw) -> dict[str, int]:
 
 
 def ports(pod: Raw) -> set[int]:
-    return {one["hostPort"] for one in pod["spec"]["containers"][0].get("ports", [])}
+    return {port["hostPort"] for port in pod["spec"]["containers"][0].get("ports", [])}
 
 
 def reasons(pod: Raw, node: Raw, nodes: list[Raw], pods: list[Raw], volumes: list[Raw]) -> set[str]:
@@ -28,22 +28,22 @@ def reasons(pod: Raw, node: Raw, nodes: list[Raw], pods: list[Raw], volumes: lis
 
 
 def on(node: Raw, pods: list[Raw]) -> list[Raw]:
-    here = [one for one in pods if one["spec"].get("nodeName") == node["metadata"]["name"]]
-    return [one for one in here if one["status"]["phase"] not in ("Succeeded", "Failed")]
+    here = [other for other in pods if other["spec"].get("nodeName") == node["metadata"]["name"]]
+    return [other for other in here if other["status"]["phase"] not in ("Succeeded", "Failed")]
 
 
 def alone(pod: Raw, node: Raw, here: list[Raw], volumes: list[Raw]) -> set[str]:
     """Return the reasons that one node gives, with the pods that run `here`."""
-    labels, found = node["metadata"]["labels"], set()
+    labels, kinds = node["metadata"]["labels"], set()
     for key, value in pod["spec"].get("nodeSelector", {}).items():
         if labels.get(key) != value:
-            found.add("pool" if key == NODE_POOL else "selector")
+            kinds.add("pool" if key == NODE_POOL else "selector")
     if not likes(pod, labels):
-        found.add("affinity")
+        kinds.add("affinity")
     if node["spec"].get("unschedulable"):
-        found.add("cordon")
+        kinds.add("cordon")
     if node["status"]["conditions"][0]["status"] != "True":
-        found.add("unready")
+        kinds.add("unready")
     for taint in node["spec"].get("taints", []):
         tolerated = any(
             toleration.get("key") in (None, taint["key"])
@@ -53,12 +53,12 @@ def alone(pod: Raw, node: Raw, here: list[Raw], volumes: list[Raw]) -> set[str]:
         )
         if taint["effect"] != "PreferNoSchedule" and not tolerated:
             kind = "unready" if taint["key"] in HEALTH else "taint"
-            found.add("control_plane" if taint["key"] == CONTROL_PLANE else kind)
+            kinds.add("control_plane" if taint["key"] == CONTROL_PLANE else kind)
     if not all(reaches(labels, volume) for volume in volumes):
-        found.add("volume")
+        kinds.add("volume")
     if any(key not in labels for key in needed_labels(pod)):
-        found.add("label")
-    return found | short_of(pod, node, here)
+        kinds.add("label")
+    return kinds | short_of(pod, node, here)
 
 
 def likes(pod: Raw, labels: dict[str, str]) -> bool:
@@ -67,7 +67,10 @@ def likes(pod: Raw, labels: dict[str, str]) -> bool:
     if affinity is None:
         return True
     wanted = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    return any(all(holds(one, labels.get(one["key"])) for one in term["matchExpressions"]) for term in wanted)
+    return any(
+        all(holds(expression, labels.get(expression["key"])) for expression in term["matchExpressions"])
+        for term in wanted
+    )
 
 
 def holds(expression: Raw, value: str | None) -> bool:
@@ -86,50 +89,52 @@ def holds(expression: Raw, value: str | None) -> bool:
 
 
 def short_of(pod: Raw, node: Raw, here: list[Raw]) -> set[str]:
-    found = set()
-    own = [one for one in here if one["metadata"].get("ownerReferences")]
+    short = set()
+    own = [other for other in here if other["metadata"].get("ownerReferences")]
     for name, amount in {**requests(pod), "pods": 1}.items():
         size = int(node["status"]["allocatable"].get(name, "0").removesuffix("Gi"))
-        if amount + sum({**requests(one), "pods": 1}.get(name, 0) for one in own) > size:
-            found.add("small")
-        elif amount + sum({**requests(one), "pods": 1}.get(name, 0) for one in here) > size:
-            found.add("full")
-    if ports(pod) & {port for one in here for port in ports(one)}:
-        found.add("port")
-    return found
+        if amount + sum({**requests(other), "pods": 1}.get(name, 0) for other in own) > size:
+            short.add("small")
+        elif amount + sum({**requests(other), "pods": 1}.get(name, 0) for other in here) > size:
+            short.add("full")
+    if ports(pod) & {port for other in here for port in ports(other)}:
+        short.add("port")
+    return short
 
 
 def needed_labels(pod: Raw) -> list[str]:
-    return [one["topologyKey"] for one in [*terms(pod, "podAffinity"), *spread(pod)]]
+    return [rule["topologyKey"] for rule in [*terms(pod, "podAffinity"), *spread(pod)]]
 
 
 def between(pod: Raw, node: Raw, nodes: list[Raw], pods: list[Raw]) -> set[str]:
     """Return the rules between pods that the pod would break on the node."""
-    found = set()
+    kinds = set()
     placed = [(other, place) for place in nodes for other in on(place, pods)]
     for other, place in placed:
-        for one, another in ((pod, other), (other, pod)):
-            for term in terms(one, "podAntiAffinity"):
-                if selects(term, one, another) and same(term, node, place):
-                    found.add("apart")
-    beside = terms(pod, "podAffinity")
-    company = [place for other, place in placed if all(selects(term, pod, other) for term in beside)]
-    company = [place for place in company if any(term["topologyKey"] in labels_of(place) for term in beside)]
-    is_first = not company and all(selects(term, pod, pod) for term in beside)
-    if not is_first and any(not any(same(term, node, place) for place in company) for term in beside):
-        found.add("beside")
+        for owner, another in ((pod, other), (other, pod)):
+            for term in terms(owner, "podAntiAffinity"):
+                if selects(term, owner, another) and same(term, node, place):
+                    kinds.add("apart")
+    affine = terms(pod, "podAffinity")
+    company = [place for other, place in placed if all(selects(term, pod, other) for term in affine)]
+    company = [place for place in company if any(term["topologyKey"] in labels_of(place) for term in affine)]
+    is_first = not company and all(selects(term, pod, pod) for term in affine)
+    if not is_first and any(not any(same(term, node, place) for place in company) for term in affine):
+        kinds.add("beside")
     for rule in spread(pod):
         key, counts = rule["topologyKey"], dict[str, int]()
         for place in nodes:
-            if all(one["topologyKey"] in labels_of(place) for one in spread(pod)) and is_counted(rule, pod, place):
+            if all(constraint["topologyKey"] in labels_of(place) for constraint in spread(pod)) and is_counted(
+                rule, pod, place
+            ):
                 value = labels_of(place)[key]
-                alike = [one for one in on(place, pods) if is_of_group(rule, pod, one)]
+                alike = [other for other in on(place, pods) if is_of_group(rule, pod, other)]
                 counts[value] = counts.get(value, 0) + len(alike)
         fewest = 0 if len(counts) < rule.get("minDomains", 1) else min(counts.values(), default=0)
         here = counts.get(labels_of(node).get(key, ""), 0) + is_of_group(rule, pod, pod)
         if here - fewest > rule["maxSkew"]:
-            found.add("spread")
-    return found
+            kinds.add("spread")
+    return kinds
 
 
 def terms(pod: Raw, kind: str) -> list[Raw]:
@@ -141,7 +146,9 @@ def terms(pod: Raw, kind: str) -> list[Raw]:
 
 def spread(pod: Raw) -> list[Raw]:
     return [
-        one for one in pod["spec"].get("topologySpreadConstraints", []) if one["whenUnsatisfiable"] == "DoNotSchedule"
+        constraint
+        for constraint in pod["spec"].get("topologySpreadConstraints", [])
+        if constraint["whenUnsatisfiable"] == "DoNotSchedule"
     ]
 
 
@@ -172,8 +179,8 @@ def is_of_group(rule: Raw, pod: Raw, other: Raw) -> bool:
 
 
 def is_counted(rule: Raw, pod: Raw, place: Raw) -> bool:
-    found = alone(pod, place, [], [])
-    if rule.get("nodeAffinityPolicy", "Honor") == "Honor" and found & {"pool", "selector", "affinity"}:
+    kinds = alone(pod, place, [], [])
+    if rule.get("nodeAffinityPolicy", "Honor") == "Honor" and kinds & {"pool", "selector", "affinity"}:
         return False
     if rule.get("nodeTaintsPolicy", "Ignore") == "Ignore":
         return True

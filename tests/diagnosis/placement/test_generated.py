@@ -64,10 +64,10 @@ class World:
 
     @property
     def volumes(self) -> list[Raw]:
-        return [one for one in self.objects if one["kind"] == "PersistentVolume"]
+        return [item for item in self.objects if item["kind"] == "PersistentVolume"]
 
     def reasons(self) -> list[set[str]]:
-        return [reasons(self.pod, one, self.nodes, self.pods, self.volumes) for one in self.nodes]
+        return [reasons(self.pod, each_node, self.nodes, self.pods, self.volumes) for each_node in self.nodes]
 
     def of_template(self) -> set[str] | None:
         """Return what keeps the pod off a new node, on which the agent will run if it runs on each node of the pool; None when that is not
@@ -76,21 +76,21 @@ class World:
             return None
         of_pool = [
             why
-            for one, why in zip(self.nodes, self.reasons(), strict=True)
-            if one["metadata"]["labels"][NODE_POOL] == self.pool
+            for each_node, why in zip(self.nodes, self.reasons(), strict=True)
+            if each_node["metadata"]["labels"][NODE_POOL] == self.pool
         ]
         if any(why <= {"unready", "cordon", "full", "port", "apart"} for why in of_pool):
             return set()
         agents = [
-            [one for one in on(each, self.pods) if one["metadata"].get("ownerReferences")]
+            [its_pod for its_pod in on(each, self.pods) if its_pod["metadata"].get("ownerReferences")]
             for each in self.nodes if each["metadata"]["labels"][NODE_POOL] == self.pool
         ]  # fmt: skip
         each = [
             alone(self.pod, self.template, own, self.volumes) for own in (agents if agents and all(agents) else [[]])
         ]
-        found = set.intersection(*each)  # the agent has a port on some nodes only: it may lack it on a new one
-        certain = found - {"volume", "label", "affinity"}  # a new node may come in another zone
-        return None if found and not certain else certain
+        common = set.intersection(*each)  # the agent has a port on some nodes only: it may lack it on a new one
+        certain = common - {"volume", "label", "affinity"}  # a new node may come in another zone
+        return None if common and not certain else certain
 
     def explain(self) -> Diagnosis:
         around = surroundings(
@@ -126,10 +126,10 @@ def make_world(seed: int) -> World:
     pools = ["p", "p", "p", "q"]
     nodes = [a_node(f"n{number}", chance, chance.choice(pools)) for number in range(chance.randint(0, 7))]
     if chance.random() < 0.1:
-        nodes = [one for one in nodes if one["metadata"]["labels"][NODE_POOL] != "p"]
+        nodes = [each_node for each_node in nodes if each_node["metadata"]["labels"][NODE_POOL] != "p"]
     pods: list[Raw] = []
-    for one in nodes:
-        at = one["metadata"]["name"]
+    for each_node in nodes:
+        at = each_node["metadata"]["name"]
         for number in range(chance.randint(0, 3)):
             phase = chance.choice(["Running", "Running", "Succeeded"])
             pods.append(a_pod(f"{at}-{number}", chance, most=3, node=at, phase=phase))
@@ -154,8 +154,8 @@ def make_world(seed: int) -> World:
     group = template = None
     if chance.random() < 0.4:
         group, template = a_group(nodes, chance)
-    said = condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 of many reasons.")
-    waiting = a_pod("waiting", chance, most=chance.choice([3, 9]), spec=None, conditions=[said])
+    condition_said = condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 of many reasons.")
+    waiting = a_pod("waiting", chance, most=chance.choice([3, 9]), spec=None, conditions=[condition_said])
     waiting["spec"].update(spec)
     if chance.random() < 0.25:
         give_ports(waiting, pods, chance)
@@ -167,7 +167,7 @@ def make_world(seed: int) -> World:
 
 
 def a_group(nodes: list[Raw], chance: random.Random) -> tuple[NodeGroup, Raw | None]:
-    target = sum(one["metadata"]["labels"][NODE_POOL] == "p" for one in nodes) + chance.choice([0, 0, 0, 1])
+    target = sum(each_node["metadata"]["labels"][NODE_POOL] == "p" for each_node in nodes) + chance.choice([0, 0, 0, 1])
     group = NodeGroup("p", 0, target + chance.choice([0, 0, 3]), target, is_backed_off=chance.random() < 0.3)
     template = None
     if chance.random() < 0.5:
@@ -187,27 +187,27 @@ def choose_nodes(waiting: Raw, chance: random.Random) -> None:
 
 
 def give_ports(waiting: Raw, pods: list[Raw], chance: random.Random) -> None:
-    for one in (waiting, *pods):
-        if one is waiting or chance.random() < 0.5:
+    for each_pod in (waiting, *pods):
+        if each_pod is waiting or chance.random() < 0.5:
             port = chance.choice([80, 443])
-            one["spec"]["containers"][0]["ports"] = [{"containerPort": port, "hostPort": port}]
+            each_pod["spec"]["containers"][0]["ports"] = [{"containerPort": port, "hostPort": port}]
 
 
 def relate(waiting: Raw, pods: list[Raw], chance: random.Random) -> None:
     """Give some of the pods rules about each other."""
-    for one in (waiting, *pods):
-        one["metadata"]["labels"] = {"app": chance.choice("ab")}
-        if one is not waiting and chance.random() < 0.2:
-            one["metadata"]["namespace"] = "other"
-        if one is not waiting and chance.random() < 0.1:
-            one["metadata"]["deletionTimestamp"] = stamp(MOMENT)
-    each = [one for one in pods if chance.random() < 0.1]
+    for each_pod in (waiting, *pods):
+        each_pod["metadata"]["labels"] = {"app": chance.choice("ab")}
+        if each_pod is not waiting and chance.random() < 0.2:
+            each_pod["metadata"]["namespace"] = "other"
+        if each_pod is not waiting and chance.random() < 0.1:
+            each_pod["metadata"]["deletionTimestamp"] = stamp(MOMENT)
+    each = [each_pod for each_pod in pods if chance.random() < 0.1]
     kinds = {"podAntiAffinity": each, "podAffinity": []}
     kinds[chance.choice([*kinds])].append(waiting)
     for kind, having in kinds.items():
-        for one in having:
+        for each_pod in having:
             rules = [a_term(chance) for _ in range(chance.choice([1, 1, 2]))]
-            one["spec"]["affinity"] = {kind: {"requiredDuringSchedulingIgnoredDuringExecution": rules}}
+            each_pod["spec"]["affinity"] = {kind: {"requiredDuringSchedulingIgnoredDuringExecution": rules}}
     if chance.random() < 0.5:
         if chance.random() < 0.7:
             waiting["spec"].pop("affinity", None)
@@ -232,41 +232,41 @@ def a_term(chance: random.Random) -> Raw:
 
 def contradiction(world: World) -> str:
     """Return the first claim of the diagnosis that the second opinion denies; "" when there is none."""
-    found, each = world.explain(), world.reasons()
-    usable = [one for one in each if not one & FOREIGN]
-    open_ones = [one for one in usable if not one & CLOSED]
-    waiting = [one for one in open_ones if one and one <= {"full", *BETWEEN}]
+    diagnosis, each = world.explain(), world.reasons()
+    usable = [kinds for kinds in each if not kinds & FOREIGN]
+    open_ones = [kinds for kinds in usable if not kinds & CLOSED]
+    waiting = [kinds for kinds in open_ones if kinds and kinds <= {"full", *BETWEEN}]
     template = world.of_template()
-    in_pool = [one for one in each if "pool" not in one]
+    in_pool = [kinds for kinds in each if "pool" not in kinds]
     starting = world.group is not None and world.group.target > len(
-        [one for one in world.nodes if one["metadata"]["labels"][NODE_POOL] == world.pool]
+        [each_node for each_node in world.nodes if each_node["metadata"]["labels"][NODE_POOL] == world.pool]
     )
     at_maximum = world.group is not None and world.group.target >= world.group.maximum
     may_start = world.group is not None and not at_maximum and not template
     is_backed_off = world.group is not None and bool(world.group.is_backed_off)
     claims = {
-        "has room": ("has room" in found.sentence or "have room" in found.sentence, any(not one for one in usable)),
-        "busy": (found.code in ("busy", "pool_full", "conflict"), bool(waiting)),
-        "conflict": (found.code == "conflict", any(bool(waiting) and all(kind in one for one in waiting) for kind in BETWEEN)),
+        "has room": ("has room" in diagnosis.sentence or "have room" in diagnosis.sentence, any(not kinds for kinds in usable)),
+        "busy": (diagnosis.code in ("busy", "pool_full", "conflict"), bool(waiting)),
+        "conflict": (diagnosis.code == "conflict", any(bool(waiting) and all(kind in kinds for kinds in waiting) for kind in BETWEEN)),
         "too large": (
-            found.code == "too_large",
-            all("small" in one for one in usable) and bool(open_ones or template),
+            diagnosis.code == "too_large",
+            all("small" in kinds for kinds in usable) and bool(open_ones or template),
         ),
-        "too large, the template": (found.code == "too_large" and template is not None, bool(template)),
-        "no such node": (found.code == "no_such_node", not usable and not [one for one in in_pool if "control_plane" not in one]),
-        "not selected": (found.code == "not_selected", bool(in_pool) and not usable),
-        "cordoned": (found.code == "cordoned", any("cordon" in one for one in usable) and not waiting),
-        "tainted": (found.code == "tainted", any("taint" in one for one in usable) and not waiting),
-        "not ready": (found.code == "not_ready", any("unready" in one for one in usable) and not waiting),
-        "volume": (found.code == "volume", any("volume" in one for one in open_ones) and not waiting),
-        "only one large enough": ("only one large enough" in found.sentence, sum("small" not in one for one in usable) == 1),
-        "starting": (found.code == "scale_up", starting and not template),
-        "at its maximum": (found.code == "pool_full", at_maximum),
-        "may start": ("autoscaler may start" in found.sentence, may_start and not is_backed_off),
-        "out of stock": (found.code == "no_stock", may_start and is_backed_off),
-        "all nodes are counted": (bool(found.table) or bool(each), sum(row.nodes for row in found.table) == len(each)),
+        "too large, the template": (diagnosis.code == "too_large" and template is not None, bool(template)),
+        "no such node": (diagnosis.code == "no_such_node", not usable and not [kinds for kinds in in_pool if "control_plane" not in kinds]),
+        "not selected": (diagnosis.code == "not_selected", bool(in_pool) and not usable),
+        "cordoned": (diagnosis.code == "cordoned", any("cordon" in kinds for kinds in usable) and not waiting),
+        "tainted": (diagnosis.code == "tainted", any("taint" in kinds for kinds in usable) and not waiting),
+        "not ready": (diagnosis.code == "not_ready", any("unready" in kinds for kinds in usable) and not waiting),
+        "volume": (diagnosis.code == "volume", any("volume" in kinds for kinds in open_ones) and not waiting),
+        "only one large enough": ("only one large enough" in diagnosis.sentence, sum("small" not in kinds for kinds in usable) == 1),
+        "starting": (diagnosis.code == "scale_up", starting and not template),
+        "at its maximum": (diagnosis.code == "pool_full", at_maximum),
+        "may start": ("autoscaler may start" in diagnosis.sentence, may_start and not is_backed_off),
+        "out of stock": (diagnosis.code == "no_stock", may_start and is_backed_off),
+        "all nodes are counted": (bool(diagnosis.table) or bool(each), sum(row.nodes for row in diagnosis.table) == len(each)),
     }  # fmt: skip
-    return next((claim for claim, (said, holds) in claims.items() if said and not holds), "")
+    return next((claim for claim, (claimed, holds) in claims.items() if claimed and not holds), "")
 
 
 def row_contradiction(world: World) -> str:
@@ -276,16 +276,16 @@ def row_contradiction(world: World) -> str:
         "full": "full: ", "volume": "cannot reach", "port": "is taken",
         "apart": "apart", "beside": "which this must be beside", "spread": "an even spread over",
     }  # fmt: skip
-    each = dict(zip((one["metadata"]["name"] for one in world.nodes), world.reasons(), strict=True))
+    each = dict(zip((each_node["metadata"]["name"] for each_node in world.nodes), world.reasons(), strict=True))
     for row in world.explain().table:
         for name in row.names:
             if each[name] & FOREIGN:
                 continue
             for reason, texts in words.items():
-                told = any(text in row.what for text in ([texts] if isinstance(texts, str) else texts))
+                is_named = any(text in row.what for text in ([texts] if isinstance(texts, str) else texts))
                 hidden = reason == "full" and "small" in each[name]  # what never fits is not also called full
-                if told != (reason in each[name]) and not hidden:
-                    return f"{name}: {reason} is {'not ' if told else ''}so, but the row is “{row.what}”"
+                if is_named != (reason in each[name]) and not hidden:
+                    return f"{name}: {reason} is {'not ' if is_named else ''}so, but the row is “{row.what}”"
     return ""
 
 

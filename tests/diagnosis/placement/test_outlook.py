@@ -10,7 +10,7 @@ from grid.diagnosis.placement.outlook import Outlook, outlook_of
 from grid.kube.objects import Event, Pod
 from grid.kube.pools import NodeGroup
 from tests.diagnosis.placement.worlds import surroundings
-from tests.diagnosis.situations import said
+from tests.diagnosis.situations import event_saying
 from tests.support.builders import MOMENT, condition, decode, node, pod
 
 FULL = [node("n1", pool="p"), node("n2", pool="p"), node("other", pool="q")]
@@ -31,30 +31,30 @@ def outlook(
     refused = condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available: 3 of some reason.")
     waiting = pod("w", requests={"cpu": cpu}, conditions=[refused], spec={"nodeSelector": {NODE_POOL: "p"}, **(spec or {})})  # fmt: skip
     groups = {"p": NodeGroup("p", 0, group[1], group[0])} if group else None
-    found = [decode(one, Event) for one in events or ()]
+    decoded = [decode(event, Event) for event in events or ()]
     around = surroundings(nodes, TAKERS, groups=groups)
-    return outlook_of(decode(waiting, Pod), found, around, now=MOMENT + timedelta(minutes=5))
+    return outlook_of(decode(waiting, Pod), decoded, around, now=MOMENT + timedelta(minutes=5))
 
 
 @pytest.mark.parametrize(
-    ("group", "events", "found"),
+    ("group", "events", "expected"),
     [
         (None, [], Outlook(nodes=frozenset({"n1", "n2"}))),
         ((2, 2), [], Outlook(nodes=frozenset({"n1", "n2"}))),
         ((2, 5), [], STARTS),
         ((3, 5), [], STARTS),
-        (None, [said("TriggeredScaleUp", "pod triggered scale-up: [{p 2->3 (max: 5)}]")], STARTS),
+        (None, [event_saying("TriggeredScaleUp", "pod triggered scale-up: [{p 2->3 (max: 5)}]")], STARTS),
         (
             (2, 5),
-            [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 in backoff after failed scale-up")],
+            [event_saying("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 in backoff after failed scale-up")],
             Outlook(nodes=frozenset({"n1", "n2"})),
         ),
     ],
 )
 def test_pod_waits_for_room_only_without_a_starting_node(
-    group: tuple[int, int] | None, events: list[Any], found: Outlook
+    group: tuple[int, int] | None, events: list[Any], expected: Outlook
 ) -> None:
-    assert outlook(FULL, group=group, events=events) == found
+    assert outlook(FULL, group=group, events=events) == expected
 
 
 def test_closed_small_and_foreign_nodes_give_no_room() -> None:

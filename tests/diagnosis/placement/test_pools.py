@@ -11,7 +11,7 @@ from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Node, Pod
 from grid.kube.pools import NodeGroup
 from tests.diagnosis.placement.worlds import surroundings
-from tests.diagnosis.situations import said
+from tests.diagnosis.situations import event_saying
 from tests.support.builders import MOMENT, NAMESPACE, condition, decode, node, pod, stamp
 
 ASKED = {"cpu": "3"}
@@ -37,7 +37,7 @@ def explain(
     waiting = pod("w", requests=ASKED, conditions=[unscheduled], spec={"nodeSelector": {NODE_POOL: "p"}, **(spec or {})})  # fmt: skip
     groups = {"p": NodeGroup("p", 0, group[1], group[0], backed_off, "no capacity")} if group else None
     return explain_pod(
-        decode(waiting, Pod), [decode(one, Event) for one in events or ()],
+        decode(waiting, Pod), [decode(event, Event) for event in events or ()],
         now=MOMENT + timedelta(minutes=minutes), around=surroundings(nodes, pods or (), groups=groups, **around),
     )  # fmt: skip
 
@@ -55,17 +55,17 @@ BUSY = "Both nodes of the pool p that may take this are full: this needs 3 cores
     ],
 )
 def test_cloud_out_of_nodes_is_told_from_group_status(is_backed_off: bool | None, message: str, code: str) -> None:
-    events = [said("NotTriggerScaleUp", REFUSED + message)] if message else []
-    found = explain(FULL, TAKERS, group=(2, 5), events=events, backed_off=is_backed_off)
-    assert found.code == code
-    assert ("no capacity" in found.evidence) == (code == "no_stock")
+    events = [event_saying("NotTriggerScaleUp", REFUSED + message)] if message else []
+    diagnosis = explain(FULL, TAKERS, group=(2, 5), events=events, backed_off=is_backed_off)
+    assert diagnosis.code == code
+    assert ("no capacity" in diagnosis.evidence) == (code == "no_stock")
 
 
 def test_full_group_elsewhere_does_not_hide_too_small_nodes() -> None:
     small = [node("n1", pool="p", cpu="2"), node("n2", pool="p", cpu="2")]
-    events = [said("NotTriggerScaleUp", f"{REFUSED}1 Insufficient cpu, 1 max node group size reached")]
-    found = explain(small, group=(2, 5), events=events)
-    assert (found.code, "not known" in found.sentence) == ("too_large", False)
+    events = [event_saying("NotTriggerScaleUp", f"{REFUSED}1 Insufficient cpu, 1 max node group size reached")]
+    diagnosis = explain(small, group=(2, 5), events=events)
+    assert (diagnosis.code, "not known" in diagnosis.sentence) == ("too_large", False)
     untold = explain(small, group=(2, 5))
     assert (untold.code, "not known" in untold.sentence) == ("too_large", True)
 
@@ -78,15 +78,15 @@ def test_full_group_elsewhere_does_not_hide_too_small_nodes() -> None:
         ({"group": (3, 5)}, "scale_up", f"{BUSY}; 1 more node is starting."),
         ({"group": (2, 5)}, "busy", f"{BUSY}; the autoscaler may start another (2 of at most 5 exist)."),
         (
-            {"group": (2, 5), "events": [said("NotTriggerScaleUp", REFUSED + "1 in backoff after failed scale-up")]},
+            {"group": (2, 5), "events": [event_saying("NotTriggerScaleUp", REFUSED + "1 in backoff after failed scale-up")]},
             "no_stock", f"{BUSY}; the cloud could not deliver another node and is asked again after a while.",
         ),
     ],
 )  # fmt: skip
 def test_a_busy_pool_says_what_the_autoscaler_may_do(more: dict[str, Any], code: str, sentence: str) -> None:
-    found = explain([*FULL, *FOREIGN], TAKERS, **more)
-    assert (found.code, found.sentence) == (code, sentence)
-    assert found.severity == "wait"
+    diagnosis = explain([*FULL, *FOREIGN], TAKERS, **more)
+    assert (diagnosis.code, diagnosis.sentence) == (code, sentence)
+    assert diagnosis.severity == "wait"
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,14 @@ def test_a_busy_pool_says_what_the_autoscaler_may_do(more: dict[str, Any], code:
             "too_large", "There is no node of the pool p, and a new one would be too small.",
         ),
         (
-            {"group": (0, 5), "events": [said("NotTriggerScaleUp", REFUSED + "2 node(s) didn't match, 1 Insufficient cpu")]},
+            {"group": (0, 5), "events": [event_saying("NotTriggerScaleUp", REFUSED + "2 node(s) didn't match, 1 Insufficient cpu")]},
             "too_large", "There is no node of the pool p, and a new one would be too small.",
         ),
     ],
 )  # fmt: skip
 def test_foreign_nodes_never_hide_that_the_pool_is_empty(more: dict[str, Any], code: str, sentence: str) -> None:
-    found = explain(FOREIGN, **more)
-    assert (found.code, found.sentence) == (code, sentence)
+    diagnosis = explain(FOREIGN, **more)
+    assert (diagnosis.code, diagnosis.sentence) == (code, sentence)
 
 
 def test_pool_of_small_nodes_may_get_a_larger_one() -> None:
@@ -122,9 +122,9 @@ def test_pool_of_small_nodes_may_get_a_larger_one() -> None:
 def test_node_filled_by_its_own_pods_stays_too_small() -> None:
     own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
     agent = pod("agent", node="n1", phase="Running", requests={"cpu": "1500m"}, owner=own)
-    found = explain([node("n1", pool="p")], [agent])
-    assert found.code == "too_large"
-    assert found.sentence.endswith("it needs 3 cores, the largest has 2.5 cores beside its own pods.")
+    diagnosis = explain([node("n1", pool="p")], [agent])
+    assert diagnosis.code == "too_large"
+    assert diagnosis.sentence.endswith("it needs 3 cores, the largest has 2.5 cores beside its own pods.")
 
 
 @pytest.mark.parametrize(("template", "code"), [("4", "too_large"), ("5", "small_nodes")])
@@ -166,8 +166,8 @@ def test_the_table_says_who_runs_there_and_until_when() -> None:
             status=started,
         ),
     ]
-    found = explain(FULL, takers, holder=lambda one: f"alice's {one.metadata.name}")
-    (row,) = found.table
+    diagnosis = explain(FULL, takers, holder=lambda taker: f"alice's {taker.metadata.name}")
+    (row,) = diagnosis.table
     assert row.what == "full: at most 2 cores free, but 3 cores needed; taken by alice's on-n1 and alice's on-n2"
     until = MOMENT + timedelta(hours=1)
     assert (row.nodes, row.names, row.lasting, row.until) == (2, ("n1", "n2"), "for_now", until)
@@ -185,9 +185,9 @@ def test_taken_port_is_free_when_all_its_users_ended() -> None:
         ([pod("for-ever", spec=port, **here)], "alice's has-it and alice's for-ever", None),
     ):
         pods = [has_it, pod("beside", **here), *more]
-        found = explain([FULL[0]], pods, spec=port, holder=lambda one: f"alice's {one.metadata.name}")
-        (row,) = found.table
-        assert (found.code, row.what, row.until) == ("conflict", f"port 80 is taken; used by {names}", until)
+        diagnosis = explain([FULL[0]], pods, spec=port, holder=lambda taker: f"alice's {taker.metadata.name}")
+        (row,) = diagnosis.table
+        assert (diagnosis.code, row.what, row.until) == ("conflict", f"port 80 is taken; used by {names}", until)
 
 
 def test_deleted_pod_ends_with_its_grace_period() -> None:
@@ -197,11 +197,11 @@ def test_deleted_pod_ends_with_its_grace_period() -> None:
 
 
 def test_started_node_taken_by_others_is_no_longer_awaited() -> None:
-    started = said("TriggeredScaleUp", "pod triggered scale-up: [{p 1->2 (max: 5)}]", seconds=0)
+    started = event_saying("TriggeredScaleUp", "pod triggered scale-up: [{p 1->2 (max: 5)}]", seconds=0)
     assert explain(FULL, TAKERS, group=(3, 5), events=[started]).code == "scale_up", "the node is not there yet"
     assert explain(FULL, TAKERS, group=(2, 5), events=[started], minutes=0.5).code == "scale_up", "its status is old"
-    found = explain(FULL, TAKERS, group=(2, 5), events=[started])
-    assert (found.code, found.sentence) == (
+    diagnosis = explain(FULL, TAKERS, group=(2, 5), events=[started])
+    assert (diagnosis.code, diagnosis.sentence) == (
         "busy", f"{BUSY}; the autoscaler may start another (2 of at most 5 exist).",
     )  # fmt: skip
     fresh = [*FULL, node("n3", pool="p", ready=False)]
@@ -210,21 +210,21 @@ def test_started_node_taken_by_others_is_no_longer_awaited() -> None:
 
 def test_unknown_claims_are_explained_by_the_message() -> None:
     scratch = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]}
-    found = explain([node("n1", pool="p")], spec=scratch, claims=None)
-    assert found.code != "volume", "nothing said that the volume is the reason"
+    diagnosis = explain([node("n1", pool="p")], spec=scratch, claims=None)
+    assert diagnosis.code != "volume", "nothing said that the volume is the reason"
 
 
 @pytest.mark.parametrize("volume", ["project", "scratch"])
 def test_a_missing_claim_is_named_by_what_it_holds(volume: str) -> None:
     source = {"ephemeral": {}} if volume == "scratch" else {"persistentVolumeClaim": {"claimName": "c"}}
-    found = explain([node("n1", pool="p")], spec={"volumes": [{"name": volume, **source}]})
-    assert found.code == "volume"
-    assert ("project's files" in found.sentence) == (volume == "project")
+    diagnosis = explain([node("n1", pool="p")], spec={"volumes": [{"name": volume, **source}]})
+    assert diagnosis.code == "volume"
+    assert ("project's files" in diagnosis.sentence) == (volume == "project")
 
 
 def test_a_new_pod_that_fits_is_simply_placed_soon() -> None:
-    found = explain([node("n1", pool="p")], minutes=0.1)
-    assert (found.code, found.sentence) == ("scheduling", "Node n1 has room; looking.")
+    diagnosis = explain([node("n1", pool="p")], minutes=0.1)
+    assert (diagnosis.code, diagnosis.sentence) == ("scheduling", "Node n1 has room; looking.")
 
 
 def test_pods_are_looked_at_on_named_nodes_only() -> None:
@@ -267,8 +267,8 @@ IN_ZONE_A = [
      ("8", {"cpu": 5001}, TOO_SMALL), ("8", {"cpu": 5000}, MAY_START)],
 )  # fmt: skip
 def test_pool_at_zero_gets_nodes_of_template_beside_daemons(cpu: str, own: dict[str, int], sentence: str) -> None:
-    found = explain(FOREIGN, group=(0, 5), templates=a_template(cpu=cpu), templates_own={"p": own})
-    assert found.sentence == sentence
+    diagnosis = explain(FOREIGN, group=(0, 5), templates=a_template(cpu=cpu), templates_own={"p": own})
+    assert diagnosis.sentence == sentence
 
 
 @pytest.mark.parametrize(("cpu", "sentence"), [("8", MAY_START), ("2", TOO_SMALL)])
@@ -282,18 +282,21 @@ def test_volume_of_another_zone_makes_new_node_unknown(cpu: str, sentence: str) 
 @pytest.mark.parametrize(("labels", "is_possible"), [({}, True), ({"disk": "ssd"}, True), ({"disk": "hdd"}, False)])
 def test_unreported_label_may_be_there_unlike_another_value(labels: dict[str, str], is_possible: bool) -> None:
     spec = {"nodeSelector": {NODE_POOL: "p", "disk": "ssd"}}
-    found = explain([], group=(0, 5), spec=spec, templates=a_template(labels=labels))
-    assert ("the autoscaler may start one" in found.sentence, "too small" in found.sentence) == (is_possible, False)
+    diagnosis = explain([], group=(0, 5), spec=spec, templates=a_template(labels=labels))
+    assert ("the autoscaler may start one" in diagnosis.sentence, "too small" in diagnosis.sentence) == (
+        is_possible,
+        False,
+    )
 
 
 def test_taint_keeps_pod_off_new_nodes_without_shrinking_them() -> None:
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
-    found = explain([], group=(0, 5), templates=a_template(taints=[taint]))
-    assert (found.severity, found.sentence) == ("problem", f"{NO_NODE}.")
+    diagnosis = explain([], group=(0, 5), templates=a_template(taints=[taint]))
+    assert (diagnosis.severity, diagnosis.sentence) == ("problem", f"{NO_NODE}.")
     tolerated = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
     assert explain([], group=(0, 5), templates=a_template(taints=[taint]), spec=tolerated).sentence == MAY_START
 
 
 def test_fitting_present_node_shows_that_new_one_may_fit() -> None:
-    found = explain(FULL, TAKERS, group=(2, 5), templates=a_template(cpu="2"))
-    assert found.sentence == f"{BUSY}; the autoscaler may start another (2 of at most 5 exist)."
+    diagnosis = explain(FULL, TAKERS, group=(2, 5), templates=a_template(cpu="2"))
+    assert diagnosis.sentence == f"{BUSY}; the autoscaler may start another (2 of at most 5 exist)."

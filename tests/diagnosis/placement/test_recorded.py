@@ -21,7 +21,7 @@ def explained(case: dict[str, Any], *, minutes: float = 5) -> str:
     pod = decode(case["pod"], Pod)
     assert pod.metadata.creation_timestamp is not None
     now = pod.metadata.creation_timestamp + timedelta(minutes=minutes)
-    events = [decode({"metadata": {"name": "e", "creationTimestamp": stamp(now)}, **one}, Event) for one in case["events"]]  # fmt: skip
+    events = [decode({"metadata": {"name": "e", "creationTimestamp": stamp(now)}, **event}, Event) for event in case["events"]]  # fmt: skip
     around = surroundings(
         case["nodes"], case["other_pods"], case["other_objects"],
         namespace=pod.metadata.namespace, holder=lambda other: f"pod {other.metadata.name}",

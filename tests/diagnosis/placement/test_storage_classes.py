@@ -9,11 +9,11 @@ from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Pod, StorageClass, Volume, VolumeClaim
 from tests.diagnosis.placement.worlds import surroundings
-from tests.diagnosis.situations import said
+from tests.diagnosis.situations import event_saying
 from tests.support.builders import MOMENT, NAMESPACE, condition, decode, metadata, node, pod
 
 UNBOUND = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
-NO_FAST = said("ProvisioningFailed", 'storageclass.storage.k8s.io "fast" not found')
+NO_FAST = event_saying("ProvisioningFailed", 'storageclass.storage.k8s.io "fast" not found')
 MISSING = "The project's files have no volume: there is no storage class fast."
 NO_DEFAULT = "The project's files have no volume: it names no storage class, and the cluster has no default one."
 UNTOLD = "The project's files have no volume yet (storage class fast)."
@@ -25,7 +25,7 @@ def classes(*names: str, default: str = "") -> dict[str, StorageClass]:
         {"metadata": metadata(name, annotations=marks.get(name, {}))}
         for name in (*names, *([default] if default else []))
     ]
-    return {one["metadata"]["name"]: decode(one, StorageClass) for one in every}
+    return {item["metadata"]["name"]: decode(item, StorageClass) for item in every}
 
 
 def explain(
@@ -40,13 +40,13 @@ def explain(
     unscheduled = condition("PodScheduled", "False", "Unschedulable", message)
     waits = decode(pod("w", spec={"volumes": mounts}, conditions=[unscheduled]), Pod)
     named = decode({"metadata": metadata("c", namespace=NAMESPACE), "spec": claim}, VolumeClaim)
-    told = [decode(one, Event) for one in events]
+    claim_events = [decode(event, Event) for event in events]
     world = surroundings(
         [node("n1")],
         claims={f"{NAMESPACE}/c": named},
         classes=around,
         volumes=volumes,
-        claim_events=lambda asked: told if asked is named else (),
+        claim_events=lambda asked: claim_events if asked is named else (),
     )
     return explain_pod(waits, [], now=MOMENT + timedelta(minutes=minutes), around=world)
 
@@ -65,10 +65,10 @@ def explain(
 def test_missing_class_is_named_at_once_with_existing_ones(
     around: dict[str, StorageClass], step: str, minutes: int
 ) -> None:
-    found = explain(around, {"storageClassName": "fast"}, NO_FAST, minutes=minutes)
-    assert (found.code, found.severity, found.who) == ("storage_class", "problem", "admin")
-    assert (found.sentence, found.next_step) == (MISSING, f"Ask your admin to {step}")
-    assert found.evidence == (UNBOUND, NO_FAST["message"])
+    diagnosis = explain(around, {"storageClassName": "fast"}, NO_FAST, minutes=minutes)
+    assert (diagnosis.code, diagnosis.severity, diagnosis.who) == ("storage_class", "problem", "admin")
+    assert (diagnosis.sentence, diagnosis.next_step) == (MISSING, f"Ask your admin to {step}")
+    assert diagnosis.evidence == (UNBOUND, NO_FAST["message"])
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,12 @@ def test_missing_class_is_named_at_once_with_existing_ones(
         (classes("fast"), {"storageClassName": "fast"}, [NO_FAST], UNTOLD),
         (None, {"storageClassName": "fast"}, [NO_FAST], MISSING),
         (None, {"storageClassName": "fast"}, [], UNTOLD),
-        (None, {"storageClassName": "fast"}, [NO_FAST, said("ExternalProvisioning", "Waiting for a volume")], UNTOLD),
+        (
+            None,
+            {"storageClassName": "fast"},
+            [NO_FAST, event_saying("ExternalProvisioning", "Waiting for a volume")],
+            UNTOLD,
+        ),
         (None, {"storageClassName": "faster"}, [NO_FAST], UNTOLD.replace("fast)", "faster)")),
         (classes("slow"), {}, [], NO_DEFAULT),
         (classes(), {}, [], NO_DEFAULT),

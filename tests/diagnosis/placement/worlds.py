@@ -21,8 +21,8 @@ def surroundings(
 ) -> SchedulingContext:
     """`objects` are claims, volumes and storage classes, all of the cluster's; a claim without a namespace is in `namespace`."""
     by_node: dict[str, list[Pod]] = {}
-    for one in (decode(pod, Pod) for pod in pods):
-        by_node.setdefault(one.spec.node_name, []).append(one)
+    for decoded in (decode(pod, Pod) for pod in pods):
+        by_node.setdefault(decoded.spec.node_name, []).append(decoded)
     claims, volumes, classes = {}, {}, {}
     for each in objects:
         if each.get("kind") == "PersistentVolumeClaim":
@@ -36,9 +36,9 @@ def surroundings(
     return SchedulingContext(
         nodes=[decode(node, Node) for node in nodes],
         **{
-            "pods": lambda: [one for here in by_node.values() for one in here],
+            "pods": lambda: [each for here in by_node.values() for each in here],
             "pods_on": lambda name: by_node.get(name, []),
-            "room": room_of(one for here in by_node.values() for one in here),
+            "room": room_of(each for here in by_node.values() for each in here),
             "claims": claims,
             "volumes": volumes,
             "classes": classes,
@@ -47,14 +47,14 @@ def surroundings(
     )
 
 
-def as_read(found: Diagnosis) -> str:
+def as_read(diagnosis: Diagnosis) -> str:
     """The whole diagnosis but Kubernetes' own words: the sentence, the next step, and the table."""
-    normal = {True: "normal", False: "not normal", None: "normal or not, nobody knows"}[found.is_normal]
+    normal = {True: "normal", False: "not normal", None: "normal or not, nobody knows"}[diagnosis.is_normal]
     lines = [
-        f"[{found.code}, {found.severity}, {normal}] {found.sentence}",
-        f"    {found.who or 'nobody'}: {found.next_step or '-'} -> {found.link or '-'}",
+        f"[{diagnosis.code}, {diagnosis.severity}, {normal}] {diagnosis.sentence}",
+        f"    {diagnosis.who or 'nobody'}: {diagnosis.next_step or '-'} -> {diagnosis.link or '-'}",
     ]
-    for row in found.table:
+    for row in diagnosis.table:
         until = f" until {at(row.until)}" if row.until else ""
         names = ", ".join(row.names) + (", ..." if row.nodes > len(row.names) else "")
         lines.append(f"    {row.nodes} ({names}): {row.what} [{row.lasting}{until}]")

@@ -105,7 +105,7 @@ NOT_READERS = {
     "grid.core.regexes.split": "each expression is run",
     "grid.core.regexes.findall": "each expression is run",
     "grid.sandbox.kubelet.logfiles._tail": "it reads bytes of a file from their end, each once",
-    "grid.sandbox.apiserver.patches.strategic._ordered": "elements of a list, no text",
+    "grid.sandbox.apiserver.patches._ordered": "elements of a list, no text",
 }
 
 

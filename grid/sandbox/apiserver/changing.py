@@ -14,8 +14,7 @@ from grid.sandbox.apiserver.bodies import (
     named,
 )
 from grid.sandbox.apiserver.kinds import Object, ServedKind
-from grid.sandbox.apiserver.patches.merge import merge_patch
-from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
+from grid.sandbox.apiserver.patches import NoMergeKey, merge_patch, strategic_merge
 from grid.sandbox.apiserver.registry import Mutation
 from grid.sandbox.apiserver.schema import conform, strict_failure
 from grid.sandbox.apiserver.status import (

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.sandbox.apiserver.patches.merge import merge_patch
-from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
+from grid.sandbox.apiserver.patches import NoMergeKey, merge_patch, strategic_merge
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

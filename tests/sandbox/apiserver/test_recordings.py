@@ -10,7 +10,7 @@ import pytest
 
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.kinds import stored_kinds
-from grid.sandbox.apiserver.patches.merge import merge_patch
+from grid.sandbox.apiserver.patches import merge_patch
 from grid.sandbox.apiserver.streaming import StreamSettings
 from tests.sandbox.apiserver.replay import Exchange, Replay, exchanges
 from tests.sandbox.apiserver.stage import BEFORE, DURING

@@ -1,4 +1,4 @@
-"""Strategic merge patch: a merge patch in which some lists are merged by a key instead of being replaced.
+"""JSON merge patch (RFC 7386), and strategic merge patch: a merge patch in which some lists are merged by a key instead of being replaced.
 
 Which lists those are, and by which key, is in the schema. Directives: `$patch: replace|delete|merge`,
 `$retainKeys`, `$deleteFromPrimitiveList/<list>`, `$setElementOrder/<list>`. New elements of a list go to its front,
@@ -17,6 +17,19 @@ _UNKNOWN = Field("any", is_struct=False)
 
 class NoMergeKey(Exception):
     """An element of a merged list lacks the merge key."""
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """Return the target with the patch applied; null removes a key."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge_patch(result.get(key), value)
+    return result
 
 
 def strategic_merge(target: Any, patch: Any, type_name: str) -> Any:

@@ -146,7 +146,7 @@ def question_of(
         secrets=tuple(one.name for one in preview.specs[0].secrets),
         budget=left_of_budget(request.project.pk, sum(prices, Decimal(0)), now),
         coming=coming_maintenance(now),
-        beside=preview.beside(),
+        beside=preview.sidecars(),
         price_beside=preview.specs[0].price_beside,
         choices=tuple(_choices(form, pods, running, preview.specs[0])),
     )

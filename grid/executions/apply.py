@@ -6,7 +6,7 @@ without the label belongs to somebody else, and is not touched.
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -48,13 +48,9 @@ async def ensure_namespace(api: KubeApi, namespace: str) -> None:
     try:
         await api.get(NAMESPACES, namespace)
     except NotFound:
-        body = {
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {"name": namespace, "labels": {MANAGED_BY: MANAGER, POD_SECURITY: "restricted"}},
-        }
+        metadata = {"name": namespace, "labels": {MANAGED_BY: MANAGER, POD_SECURITY: "restricted"}}
         try:
-            await api.create(NAMESPACES, body)
+            await api.create(NAMESPACES, Manifest.of(NAMESPACES, metadata).body)
             logger.info("namespace created name=%s", namespace)
         except Conflict:
             logger.debug("namespace was created by somebody else name=%s", namespace)
@@ -89,37 +85,24 @@ async def find_pods(api: KubeApi, execution_id: str, *, namespace: str) -> Seque
 
 async def pod_metadata(api: KubeApi, *, namespace: str, label_selector: str) -> dict[str, Metadata]:
     """Return the metadata of every selected pod by its key, as the API server knows them now; only metadata is transferred."""
-    found = await list_all(
-        api, PODS, _Described, namespace=namespace, label_selector=label_selector, metadata_only=True
-    )
-    return {item.metadata.key: item.metadata for item in found}
+    pods = await list_all(api, PODS, _Described, namespace=namespace, label_selector=label_selector, metadata_only=True)
+    return {pod.metadata.key: pod.metadata for pod in pods}
 
 
 async def list_all(
-    api: KubeApi,
-    resource: Resource,
-    kind: type[T],
-    *,
-    namespace: str,
-    label_selector: str,
-    metadata_only: bool = False,
+    api: KubeApi, resource: Resource, kind: type[T], *, namespace: str, label_selector: str, metadata_only: bool = False
 ) -> Sequence[T]:
     """Return all pages of a list, as objects of that type."""
-    found: list[T] = []
+    items: list[T] = []
+    asked: dict[str, Any] = {"label_selector": label_selector, "metadata_only": metadata_only}
     token = ""
     while True:
-        body = await api.list_page(
-            resource,
-            namespace=namespace,
-            label_selector=label_selector,
-            continue_token=token,
-            metadata_only=metadata_only,
-        )
+        body = await api.list_page(resource, namespace=namespace, continue_token=token, **asked)
         page = msgspec.json.decode(body, type=_Page[kind])  # type: ignore[valid-type]
-        found += page.items or ()
+        items += page.items or ()
         token = page.metadata.continue_token
         if not token:
-            return found
+            return items
 
 
 async def delete_all(api: KubeApi, object_name: str, execution_id: str, *, namespace: str) -> Sequence[Pod]:
@@ -146,19 +129,12 @@ async def get_or_create(api: KubeApi, manifest: Manifest, execution_id: str) -> 
     try:
         return await api.create(manifest.resource, manifest.body, namespace=namespace)
     except Conflict:
-        found = await api.get(manifest.resource, manifest.name, namespace=namespace)
+        existing = await api.get(manifest.resource, manifest.name, namespace=namespace)
     # A claim has many users, and an admin may have created it by hand.
-    if manifest.resource != VOLUME_CLAIMS and not is_ours(found, execution_id):
-        kind = manifest.resource.kind
-        raise NameTaken(
-            _(
-                "There is a {kind} {name} in {namespace} already that belongs to something else.",
-                kind=kind,
-                name=manifest.name,
-                namespace=namespace,
-            )
-        )
-    return found
+    if manifest.resource != VOLUME_CLAIMS and not is_ours(existing, execution_id):
+        names = {"kind": manifest.resource.kind, "name": manifest.name, "namespace": namespace}
+        raise NameTaken(_("There is a {kind} {name} in {namespace} already that belongs to something else.", **names))
+    return existing
 
 
 async def delete_anchor(api: KubeApi, name: str, execution_id: str, *, namespace: str) -> None:
@@ -184,5 +160,5 @@ async def delete_pod(api: KubeApi, pod: Pod, *, grace_seconds: int | None = None
         logger.debug("pod is gone or another now pod=%s reason=%s", meta.key, error)
 
 
-def is_ours(found: RawObject, execution_id: str) -> bool:
-    return (found["metadata"].get("labels") or {}).get(KEYS.execution) == execution_id
+def is_ours(existing: RawObject, execution_id: str) -> bool:
+    return (existing["metadata"].get("labels") or {}).get(KEYS.execution) == execution_id

@@ -28,10 +28,10 @@ def execution_of(labelled: Pod | Autoscaler | Metadata) -> str:
 
 def execution_of_event(event: Event) -> str:
     """Return the execution's id, from which the name of the event's object is derived; "" for other objects."""
-    found = _OBJECT_NAME.fullmatch(event.involved_object.name)
-    if found is None or not is_registered(found[1]):
+    match = _OBJECT_NAME.fullmatch(event.involved_object.name)
+    if match is None or not is_registered(match[1]):
         return ""
-    return found[2] or ("" if kind_of(found[1]).is_one_pod else found[3])
+    return match[2] or ("" if kind_of(match[1]).is_one_pod else match[3])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,7 @@ class PodCache(Store[Pod]):
 
 
 class AutoscalerCache(Store[Autoscaler]):
-    """The autoscalers of all clusters. `enqueue` is called when one was added, deleted, or has a new spec; its status changes all the
-    time, and is read on demand."""
+    """The autoscalers of all clusters, without their statuses: `enqueue` is called when one comes, goes, or has a new spec."""
 
     def __init__(self, enqueue: Enqueue) -> None:
         super().__init__("autoscalers", indexes={"execution": execution_of})

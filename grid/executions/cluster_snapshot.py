@@ -9,7 +9,7 @@ that has rules about other pods is explained by the scheduler's words there, too
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -21,7 +21,7 @@ from grid.diagnosis.placement import SchedulingContext
 from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.room import NodeRoom
 from grid.kube.api import KubeApi
-from grid.kube.objects import ConfigMap, Event, Node, Pod, StorageClass, Volume, VolumeClaim
+from grid.kube.objects import ConfigMap, Event, Node, Pod, Volume, VolumeClaim
 from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroup, node_groups
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.kube.wholelist import read_all, read_chunks, read_claims, read_classes, read_volumes
@@ -85,10 +85,8 @@ class ClusterSnapshotLister:
         last = self._last
         if last is None or self._monotonic() >= last.until or not last.is_after(created):
             if self._reading is None or self._reading.done():
-                self._reading, self._awaited_until = (
-                    asyncio.create_task(self._read()),
-                    self._monotonic() + PATIENCE_SECONDS,
-                )
+                self._reading = asyncio.create_task(self._read())
+                self._awaited_until = self._monotonic() + PATIENCE_SECONDS
             try:
                 async with asyncio.timeout(max(0.0, self._awaited_until - self._monotonic())):
                     last = await asyncio.shield(self._reading)
@@ -129,13 +127,28 @@ class ClusterSnapshotLister:
                 room, pods = await self._pods()
                 self._keeps_pods = pods is not None
                 claims, volumes = await self._volumes()
+                by_node = dict[str, list[Pod]]()
+                for pod in pods or ():
+                    by_node.setdefault(pod.spec.node_name, []).append(pod)
                 classes, groups, templates = (
                     await read_classes(self._api),
                     await self._groups(),
                     await self._templates(),
                 )
-                found = _around(nodes, room, pods or (), claims, volumes, classes, groups, templates)
-                return replace(found, claim_events=self._claim_events)
+                return SchedulingContext(
+                    nodes=nodes,
+                    pods=lambda: pods or (),
+                    pods_on=lambda name: by_node.get(name, ()),
+                    room=room,
+                    groups=groups,
+                    templates={pool: template.node for pool, template in templates.items()},
+                    templates_own={pool: template.own for pool, template in templates.items()},
+                    holder=_anonymous,
+                    claims=claims,
+                    volumes=volumes,
+                    classes=classes,
+                    claim_events=self._claim_events,
+                )
         except (GridError, TimeoutError, msgspec.MsgspecError) as error:
             logger.info("nodes not listed for a message reason=%s", str(error) or "no answer in time")
             return None
@@ -177,33 +190,5 @@ def _anonymous(pod: Pod) -> str:
 def _asks_for_pods(pod: Pod) -> bool:
     """Return whether what keeps the pod off a node may be another pod, and not only the sum of what they request."""
     affinity = pod.spec.affinity
-    beside = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
-    return beside or bool(pod.spec.topology_spread_constraints) or bool(host_ports(pod))
-
-
-def _around(
-    nodes: Sequence[Node],
-    room: NodeRoom,
-    pods: Sequence[Pod],
-    claims: Mapping[str, VolumeClaim] | None,
-    volumes: Mapping[str, Volume] | None,
-    classes: Mapping[str, StorageClass] | None,
-    groups: Mapping[str, NodeGroup] | None,
-    templates: Mapping[str, NodeTemplate],
-) -> SchedulingContext:
-    by_node = dict[str, list[Pod]]()
-    for pod in pods:
-        by_node.setdefault(pod.spec.node_name, []).append(pod)
-    return SchedulingContext(
-        nodes=nodes,
-        pods=lambda: pods,
-        pods_on=lambda name: by_node.get(name, ()),
-        room=room,
-        groups=groups,
-        templates={pool: one.node for pool, one in templates.items()},
-        templates_own={pool: one.own for pool, one in templates.items()},
-        holder=_anonymous,
-        claims=claims,
-        volumes=volumes,
-        classes=classes,
-    )
+    of_pods = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+    return of_pods or bool(pod.spec.topology_spread_constraints) or bool(host_ports(pod))

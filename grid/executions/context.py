@@ -29,8 +29,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LaunchTarget:
-    """The data plane and namespace of executions, with the settings of their pods; `token` returns an execution's access token and
-    `front_key` the key of its front."""
+    """The data plane and namespace of executions, and the settings of their pods; `token` and `front_key` return one execution's."""
 
     data_plane: str
     namespace: str
@@ -82,11 +81,11 @@ class Context:
 
     async def secrets_of(self, spec: ExecutionSpec) -> Mapping[str, str]:
         """Return what the execution's Secrets hold, as `manifests.build` takes it. Raise SecretMissing."""
-        found = dict(await self.database(storedsecrets.values_for, spec.secrets)) if spec.secrets else {}
+        secrets = dict(await self.database(storedsecrets.values_for, spec.secrets)) if spec.secrets else {}
         if spec.files and spec.files.remote:
             files = await self.database(self.remote_files, spec)
-            found |= {f"{REMOTE}{name}": text for name, text in files.items()}
-        return found
+            secrets |= {f"{REMOTE}{name}": text for name, text in files.items()}
+        return secrets
 
     def knows_pods(self, execution_id: str) -> bool:
         """Return True when the cache is synced, shows pods of this execution, and was not found wrong about them."""

@@ -95,9 +95,9 @@ def record(id: str, answer: DryRunAnswer, *, now: datetime) -> None:
 
 def purge(now: datetime, at_most: int) -> int:
     """Delete old requests; see `grid.controller.housekeeping`."""
-    found = list(LaunchCheck.objects.filter(asked_at__lt=now - KEPT_FOR).values_list("pk", flat=True)[:at_most])
-    LaunchCheck.objects.filter(pk__in=found).delete()
-    return len(found)
+    old = list(LaunchCheck.objects.filter(asked_at__lt=now - KEPT_FOR).values_list("pk", flat=True)[:at_most])
+    LaunchCheck.objects.filter(pk__in=old).delete()
+    return len(old)
 
 
 async def dry_run(api: KubeApi, objects: Sequence[Manifest], *, namespace: str) -> DryRunAnswer:
@@ -168,7 +168,7 @@ class DryRuns:
     async def _answer(self, specs: Any) -> DryRunAnswer:
         context = self._context
         try:
-            preview = Preview(tuple(msgspec.convert(one, ExecutionSpec) for one in specs))
+            preview = Preview(msgspec.convert(specs, tuple[ExecutionSpec, ...]))
         except msgspec.ValidationError as error:
             return DryRunAnswer(CheckOutcome.NOT_KNOWN, _("The controller is of another release."), str(error))
         token = context.target.token(preview.specs[0].id)
@@ -189,15 +189,9 @@ def _refused(manifest: Manifest, error: GridError) -> DryRunAnswer:
 
 def _pods_of(objects: Iterable[Manifest]) -> list[Manifest]:
     """Return one pod of each Deployment, as its controllers would create it."""
-    found = []
-    for manifest in objects:
-        if manifest.resource == DEPLOYMENTS:
-            template = manifest.body["spec"]["template"]
-            metadata = {
-                **template["metadata"],
-                "name": manifest.name,
-                "namespace": manifest.body["metadata"]["namespace"],
-            }
-            body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-            found.append(Manifest(PODS, body))
-    return found
+    pods = []
+    for deployment in (manifest for manifest in objects if manifest.resource == DEPLOYMENTS):
+        template = deployment.body["spec"]["template"]
+        name = {"name": deployment.name, "namespace": deployment.body["metadata"]["namespace"]}
+        pods.append(Manifest.of(PODS, {**template["metadata"], **name}, spec=template["spec"]))
+    return pods

@@ -243,22 +243,17 @@ def configuration(front: AuthProxySpec, *, upstream: Sequence[str], is_any_answe
 
     The kubelet's probe succeeds with what the program answers; or with any answer, to a question that makes no program work.
     """
-    starting = (
-        _("Starting"),
-        _("The program is starting and does not answer yet. This page reloads by itself every 3 seconds."),
+    starting = _("The program is starting and does not answer yet. This page reloads by itself every 3 seconds.")
+    crashed = _(
+        "It has ended and is being started again. This page reloads by itself every 3 seconds. Its log says why it ended."
     )
-    crashed = (
-        _("The program has crashed"),
-        _(
-            "It has ended and is being started again. This page reloads by itself every 3 seconds. Its log says why it ended."
-        ),
-    )
+    too_large = _("The upload is larger than {size} MiB, which is the limit here. An admin can raise it.")
     redirects = [code for code in HTTPStatus if 300 <= code < 400]
     # 502 and 504 are nginx's own words for a program that does not answer.
     answers = [code for code in HTTPStatus if code >= 300 and code not in (502, 504)]
     return _CONFIGURATION.format(
-        starting=_quoted(_page(*starting, front.page)),
-        crashed=_quoted(_page(*crashed, front.page)),
+        starting=_quoted(_page(_("Starting"), starting, front.page)),
+        crashed=_quoted(_page(_("The program has crashed"), crashed, front.page)),
         crashed_state=CRASHED,
         address=ADDRESS,
         listen=front.port,
@@ -275,12 +270,7 @@ def configuration(front: AuthProxySpec, *, upstream: Sequence[str], is_any_answe
         use_path=USE_PATH,
         open_header=OPEN_HEADER,
         unattended=STORED_UNATTENDED,
-        too_large=_quoted(
-            _(
-                "The upload is larger than {size} MiB, which is the limit here. An admin can raise it.",
-                size=front.body_mebibytes,
-            )
-        ),
+        too_large=_quoted(too_large.format(size=front.body_mebibytes)),
         body_mebibytes=front.body_mebibytes,
     )
 

@@ -21,19 +21,9 @@ OWN_PATHS = "/__grid__/"
 CACHED_SECONDS = 30
 PASSED_ON = (TOKEN_HEADER, STATE_HEADER, "authorization")
 # All that the answer depends on. The cookie, which may hold anything, comes last.
-_CACHE_KEY = "-".join(
-    f"${{{name}}}"
-    for name in (
-        "host",
-        "request_method",
-        "http_sec_fetch_site",
-        "http_sec_fetch_mode",
-        "http_sec_fetch_dest",
-        "http_service_worker",
-        "http_sec_websocket_key",
-        "http_origin",
-        "http_cookie",
-    )
+_CACHE_KEY = (
+    "${host}-${request_method}-${http_sec_fetch_site}-${http_sec_fetch_mode}-${http_sec_fetch_dest}-"
+    "${http_service_worker}-${http_sec_websocket_key}-${http_origin}-${http_cookie}"
 )
 _DAY = "86400"
 
@@ -54,14 +44,8 @@ def objects(spec: ExecutionSpec, *, namespace: str, anchor_uid: str = "", front_
     auth = f"http://{asked.proxy}{AUTH_PATH}/{spec.id}/{auth_key(spec.id, front_key)}"
 
     def made(kind: Resource, name: str, spec_: dict[str, Any], annotations: dict[str, str] | None = None) -> Manifest:
-        whole = metadata(spec, namespace, anchor_uid, name=name)
-        body = {
-            "apiVersion": kind.api_version,
-            "kind": kind.kind,
-            "metadata": {**whole, **({"annotations": annotations} if annotations else {})},
-            "spec": spec_,
-        }
-        return Manifest(kind, body)
+        annotated = {"annotations": annotations} if annotations else {}
+        return Manifest.of(kind, {**metadata(spec, namespace, anchor_uid, name=name), **annotated}, spec=spec_)
 
     to_pod = {
         "selector": {KEYS.execution: spec.id},
@@ -78,13 +62,12 @@ def objects(spec: ExecutionSpec, *, namespace: str, anchor_uid: str = "", front_
 
 def _rules(asked: IngressSpec, path: str, service: str, port: int) -> dict[str, Any]:
     backend = {"service": {"name": service, "port": {"number": port}}}
-    found: dict[str, Any] = {
+    paths = [{"path": path, "pathType": "Prefix", "backend": backend}]
+    return {
         "ingressClassName": asked.class_name,
-        "rules": [{"host": asked.host, "http": {"paths": [{"path": path, "pathType": "Prefix", "backend": backend}]}}],
+        "rules": [{"host": asked.host, "http": {"paths": paths}}],
+        **({"tls": [{"hosts": [asked.host], "secretName": asked.tls_secret}]} if asked.tls_secret else {}),
     }
-    if asked.tls_secret:
-        found["tls"] = [{"hosts": [asked.host], "secretName": asked.tls_secret}]
-    return found
 
 
 def _of_all(front: AuthProxySpec) -> dict[str, str]:

@@ -42,16 +42,13 @@ def variables(spec: ExecutionSpec, home: str) -> dict[str, str]:
     """Return the variables that an environment may replace."""
     if not kind_of(spec.kind).starts_at_home:
         return {}
-    found = {
+    layout = {"JUPYTERLAB_WORKSPACES_DIR": f"{home}/.jupyter/lab/workspaces/{spec.workspace}"}
+    return {
         "JUPYTER_CONFIG_PATH": _CONFIG_PATH,
         "PYTHONPATH": f"{_CONFIG_PATH}/{_PYTHON_FOLDER}",
         "GRID_PACKAGES_PATH": packages_path(home, spec.environment.id),
+        **(layout if spec.workspace else {}),
     }
-    return (
-        {**found, "JUPYTERLAB_WORKSPACES_DIR": f"{home}/.jupyter/lab/workspaces/{spec.workspace}"}
-        if spec.workspace
-        else found
-    )
 
 
 def volumes(spec: ExecutionSpec) -> list[dict[str, Any]]:

@@ -58,18 +58,14 @@ def wrong_tier(
     if not _is_for(stored.kinds, kind, framework):
         sentence = _("{name} is not for this kind of work; choose another tier.", name=stored.name)
         if framework in Framework.values:
+            label = Framework(framework).label
             sentence = _(
-                "{name} is not for {framework} clusters; choose another tier.",
-                name=stored.name,
-                framework=Framework(framework).label,
+                "{name} is not for {framework} clusters; choose another tier.", name=stored.name, framework=label
             )
         return Problem(path, sentence, "kind")
     if stored.pk in _closed_to(user):
-        return Problem(
-            path,
-            _("{name} is limited to certain groups; choose another, or ask your admin.", name=stored.name),
-            "group",
-        )
+        sentence = _("{name} is limited to certain groups; choose another, or ask your admin.", name=stored.name)
+        return Problem(path, sentence, "group")
     return None
 
 

@@ -21,6 +21,11 @@ from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
 
 MOST_NOTED = 500
+_SAME = (  # in a row and in its record
+    "id", "kind", "object_name", "state_since", "requested_at", "revision", "reason", "reason_values", "message",
+    "holds_slots", "spec", "workers_minimum", "workers_maximum", "status", "restart_requested_at", "slots",
+    "node_name", "stop_reason",
+)  # fmt: skip
 _AT_ONCE = 500  # databases limit how many values one query names
 _MESSAGE_LENGTH = 4000
 _REASON_LENGTH = 80
@@ -95,10 +100,9 @@ class EventRecord:
 def row_versions(data_plane: str, ids: Collection[str] | None = None) -> dict[str, int]:
     """Return the revision of every unsettled execution of the data plane (not ended, or ended with slots in use), or of those with these
     ids; in the order of request."""
-    found = Execution.objects.in_data_plane(data_plane).unsettled().order_by("requested_at", "pk")
-    if ids is not None:
-        found = found.filter(pk__in=ids)
-    return dict(found.values_list("pk", "revision"))
+    rows = Execution.objects.in_data_plane(data_plane).unsettled().order_by("requested_at", "pk")
+    rows = rows if ids is None else rows.filter(pk__in=ids)
+    return dict(rows.values_list("pk", "revision"))
 
 
 def may_change_queue(ids: Collection[str]) -> bool:
@@ -118,13 +122,10 @@ class UnsettledWork:
 
 def unsettled_work(data_planes: Collection[str], *, now: datetime) -> UnsettledWork:
     """Return what there is to do in the data planes."""
-    found = Execution.objects.filter(data_plane__in=data_planes).unsettled().order_by()
-    rows = found.values_list("kind", "state").annotate(Count("pk"), Min("state_since"))
-    counts, oldest = dict[tuple[str, str], int](), now
-    for kind, state, count, since in rows:
-        counts[kind, state] = count
-        if state == State.QUEUED:
-            oldest = min(oldest, since)
+    unsettled = Execution.objects.filter(data_plane__in=data_planes).unsettled().order_by()
+    rows = list(unsettled.values_list("kind", "state").annotate(Count("pk"), Min("state_since")))
+    counts = {(kind, state): count for kind, state, count, _since in rows}
+    oldest = min([now, *(since for _kind, state, _count, since in rows if state == State.QUEUED)])
     return UnsettledWork(counts, (now - oldest).total_seconds())
 
 
@@ -133,21 +134,21 @@ def overdue(data_plane: str, *, now: datetime) -> tuple[Mapping[State, int], Seq
     limits, too_long = timeouts(), Q()
     for state, seconds in limits.items():
         too_long |= Q(state=state, state_since__lt=now - timedelta(seconds=seconds))
-    found = Execution.objects.in_data_plane(data_plane).unsettled().filter(too_long).order_by()
-    return limits, list(found.values_list("pk", flat=True))
+    rows = Execution.objects.in_data_plane(data_plane).unsettled().filter(too_long).order_by()
+    return limits, list(rows.values_list("pk", flat=True))
 
 
 def running_clusters(data_plane: str, known: Mapping[str, int]) -> tuple[Set[str], Sequence[RunningCluster]]:
     """Return the ids of the running clusters, and those clusters whose revision is not the known one. Specs are large, so only theirs are
     read."""
     unsettled = Execution.objects.in_data_plane(data_plane).unsettled()
-    found = unsettled.filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True).order_by()
-    revisions = dict(found.values_list("pk", "revision"))
+    running = unsettled.filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True).order_by()
+    revisions = dict(running.values_list("pk", "revision"))
     changed = [id for id, revision in revisions.items() if known.get(id) != revision]
     columns = ("pk", "revision", "spec", "workers_minimum", "workers_maximum")
     clusters: list[RunningCluster] = []
     for start in range(0, len(changed), _AT_ONCE):
-        some = found.filter(pk__in=changed[start : start + _AT_ONCE])
+        some = running.filter(pk__in=changed[start : start + _AT_ONCE])
         clusters += (RunningCluster(*values) for values in some.values_list(*columns))
     return revisions.keys(), clusters
 
@@ -167,34 +168,17 @@ def attached_cluster(execution_id: str) -> LedgerRecord | None:
     return _row(Execution.objects.filter(attached_to=execution_id).order_by("-requested_at").first())
 
 
-def _row(found: Execution | None) -> LedgerRecord | None:
-    if found is None:
+def _row(row: Execution | None) -> LedgerRecord | None:
+    if row is None:
         return None
     return LedgerRecord(
-        id=found.pk,
-        data_plane=found.data_plane_id,
-        kind=found.kind,
-        object_name=found.object_name,
-        state=State(found.state),
-        state_since=found.state_since,
-        requested_at=found.requested_at,
-        revision=found.revision,
-        reason=found.reason,
-        message=found.message,
-        stop_wanted=found.stop_requested_at is not None,
-        stop_wanted_by=found.stop_requested_by,
-        holds_slots=found.holds_slots,
-        admitted_at=found.slots_reserved_at,
-        spec=found.spec,
-        workers_minimum=found.workers_minimum,
-        workers_maximum=found.workers_maximum,
-        status=found.status,
-        restart_requested_at=found.restart_requested_at,
-        slots=found.slots,
-        attached_to=found.attached_to_id or "",
-        node_name=found.node_name,
-        stop_reason=found.stop_reason,
-        reason_values=found.reason_values,
+        data_plane=row.data_plane_id,
+        state=State(row.state),
+        stop_wanted=row.stop_requested_at is not None,
+        stop_wanted_by=row.stop_requested_by,
+        admitted_at=row.slots_reserved_at,
+        attached_to=row.attached_to_id or "",
+        **{name: getattr(row, name) for name in _SAME},
     )
 
 
@@ -284,10 +268,9 @@ def _entry(event: EventRecord) -> dict[str, Any]:
 
 def _least(known: Iterable[LifecycleEntry], new: Iterable[EventRecord]) -> list[str]:
     """Return the uids that exceed the limit."""
-    order = [(*_weight(one.level, one.object), one.at, one.event_uid) for one in known]
-    order += [(*_weight(one.level, one.object), one.at, one.uid) for one in new]
-    excess = len(order) - MOST_NOTED
-    return [uid for *_, uid in sorted(order)[:excess]] if excess > 0 else []
+    order = [(*_weight(entry.level, entry.object), entry.at, entry.event_uid) for entry in known]
+    order += [(*_weight(event.level, event.object), event.at, event.uid) for event in new]
+    return [uid for *_, uid in sorted(order)[: max(0, len(order) - MOST_NOTED)]]
 
 
 def _weight(level: str, about: str) -> tuple[bool, bool]:

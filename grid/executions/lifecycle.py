@@ -51,8 +51,7 @@ class KeptLog:
 class Entered:
     """A change of state that was written, from the state `left`.
 
-    `log` is the end of the program's log, if it ended with the change, and `start_up` the record of
-    its start, if the change ended that."""
+    `log` is the end of the program's log, if it ended with the change, and `start_up` its start, if the change ended that."""
 
     execution_id: str
     left: str

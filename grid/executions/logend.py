@@ -15,8 +15,7 @@ LOG_SECONDS = 10.0
 
 
 async def end_of_log(api: KubeApi, pod: Pod, container: str) -> str:
-    """Return the end of the log, as far as there is one. Raise ClusterUnavailable while the pod may still be read, so that it is tried
-    again."""
+    """Return the end of the log, if there is any. Raise ClusterUnavailable while the pod may still be read, to be tried again."""
     kept = bytearray()
     try:
         async with asyncio.timeout(LOG_SECONDS):

@@ -61,6 +61,12 @@ class Manifest:
     body: RawObject
     owned: bool = True
 
+    @classmethod
+    def of(cls, resource: Resource, metadata: Mapping[str, Any], *, owned: bool = True, **parts: object) -> "Manifest":
+        """Return an object of that kind with the metadata and its other parts, such as `spec`."""
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return cls(resource, {**kind, "metadata": dict(metadata), **parts}, owned)
+
     @property
     def name(self) -> str:
         return str(self.body["metadata"]["name"])
@@ -79,9 +85,8 @@ def build(
 ) -> list[Manifest]:
     """Return all objects in the order of creation, the anchor first; the others refer to it by `anchor_uid`, known once it exists.
 
-    `client_variables` are those by which its program finds its cluster.
-    `secrets` are the values of the stored secrets by name, and of the files
-    that the project's remote repository asks for, by `REMOTE` and the file's name; `front_key` is the key of its front's tokens.
+    By `client_variables` its program finds its cluster. `secrets` are the values of the stored secrets by name, and of the files that the
+    project's remote repository asks for, by `REMOTE` and the file's name; `front_key` is the key of its front's tokens.
     """
     return [
         anchor(spec, namespace=namespace),
@@ -94,19 +99,9 @@ def build(
 
 
 def anchor(spec: ExecutionSpec, *, namespace: str) -> Manifest:
-    body = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": metadata(spec, namespace),
-        "data": {
-            "execution": spec.id,
-            "tier": spec.tier.id,
-            "environment": spec.environment.id,
-            **jupyter.data(spec),
-            **front_data(spec),
-        },
-    }
-    return Manifest(CONFIG_MAPS, body, owned=False)
+    names = {"execution": spec.id, "tier": spec.tier.id, "environment": spec.environment.id}
+    data = {**names, **jupyter.data(spec), **front_data(spec)}
+    return Manifest.of(CONFIG_MAPS, metadata(spec, namespace), owned=False, data=data)
 
 
 def volume_claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> list[Manifest]:
@@ -150,14 +145,7 @@ def secret(
 ) -> list[Manifest]:
     """Return the Secret that the containers' variables refer to; [] when they refer to none."""
     data = secret_data(spec, token=token, front_key=front_key)
-    body = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": metadata(spec, namespace, anchor_uid),
-        "type": "Opaque",
-        "data": data,
-    }
-    return [Manifest(SECRETS, body)] if data else []
+    return [_secret(spec, "", data, namespace=namespace, anchor_uid=anchor_uid)] if data else []
 
 
 def stored_secrets(
@@ -166,7 +154,7 @@ def stored_secrets(
     """Return the Secret with the stored secrets of the spec; [] when it has none. What is not among the values is left empty."""
     if not spec.secrets:
         return []
-    data = {one.name: values.get(one.name, "") for one in spec.secrets}
+    data = {stored.name: values.get(stored.name, "") for stored in spec.secrets}
     return [_secret(spec, stored_secrets_name(spec), data, namespace=namespace, anchor_uid=anchor_uid)]
 
 
@@ -179,14 +167,8 @@ def remote_secret(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, value
 
 
 def _secret(spec: ExecutionSpec, name: str, data: Mapping[str, str], *, namespace: str, anchor_uid: str) -> Manifest:
-    body = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": metadata(spec, namespace, anchor_uid, name=name),
-        "type": "Opaque",
-        "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()},
-    }
-    return Manifest(SECRETS, body)
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+    return Manifest.of(SECRETS, metadata(spec, namespace, anchor_uid, name=name), type="Opaque", data=encoded)
 
 
 def pod(
@@ -200,25 +182,17 @@ def pod(
     """Return the pod; `more` are further variables of its program, `front_key` is the key of its front."""
     whole = metadata(spec, namespace, anchor_uid)
     timeout = spec.job.timeout_seconds if spec.job else None
-    body = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {**whole, **pod_decoration(spec.tier, whole["labels"], spec.title)},
-        "spec": with_sidecars(
-            spec,
-            {
-                "containers": [_container(spec, more, front_key)],
-                "volumes": volumes(spec, spec.tier),
-                # A workspace whose server crashes restarts; when its user shuts it down from within it has ended, like a job.
-                "restartPolicy": kind_of(spec.kind).restart_policy,
-                "terminationGracePeriodSeconds": GRACE_SECONDS,
-                **({"activeDeadlineSeconds": timeout} if timeout else {}),
-                **placement(spec, spec.tier),
-            },
-            security=CONFINED,
-        ),
+    program = {
+        "containers": [_container(spec, more, front_key)],
+        "volumes": volumes(spec, spec.tier),
+        # A workspace whose server crashes restarts; when its user shuts it down from within it has ended, like a job.
+        "restartPolicy": kind_of(spec.kind).restart_policy,
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        **({"activeDeadlineSeconds": timeout} if timeout else {}),
+        **placement(spec, spec.tier),
     }
-    return Manifest(PODS, body)
+    decorated = {**whole, **pod_decoration(spec.tier, whole["labels"], spec.title)}
+    return Manifest.of(PODS, decorated, spec=with_sidecars(spec, program, security=CONFINED))
 
 
 def pod_decoration(tier: TierSpec, labels: Mapping[str, str], title: str) -> dict[str, dict[str, str]]:

@@ -53,13 +53,7 @@ def build_policy(
             spec["policyTypes"].append(kind)
         if rules:  # the API server leaves an empty list out
             spec[field] = list(rules)
-    body = {
-        "apiVersion": NETWORK_POLICIES.api_version,
-        "kind": NETWORK_POLICIES.kind,
-        "metadata": dict(named),
-        "spec": spec,
-    }
-    return Manifest(NETWORK_POLICIES, body)
+    return Manifest.of(NETWORK_POLICIES, named, spec=spec)
 
 
 def build_for_all(
@@ -95,8 +89,5 @@ def _tcp(ports: Collection[int]) -> list[RawObject]:
 def _outward(opening: Opening) -> RawObject:
     block: RawObject = {"cidr": str(opening.block)}
     if opening.without:
-        block["except"] = [str(one) for one in opening.without]
-    rule: RawObject = {"to": [{"ipBlock": block}]}
-    if opening.port:
-        rule["ports"] = [{"protocol": "TCP", "port": opening.port}]
-    return rule
+        block["except"] = list(map(str, opening.without))
+    return {"to": [{"ipBlock": block}], **({"ports": _tcp([opening.port])} if opening.port else {})}

@@ -26,7 +26,7 @@ _PATIENCE_SECONDS = 300
 
 def bare(pod: Manifest) -> Manifest:
     """Return the pod without the probes and hooks of its init containers: a server that drops what makes a sidecar refuses those."""
-    steps = [{k: v for k, v in one.items() if k not in _REFUSED} for one in pod.body["spec"]["initContainers"]]
+    steps = [{k: v for k, v in step.items() if k not in _REFUSED} for step in pod.body["spec"]["initContainers"]]
     return Manifest(pod.resource, {**pod.body, "spec": {**pod.body["spec"], "initContainers": steps}}, pod.owned)
 
 
@@ -34,7 +34,7 @@ def without_sidecars(pod: Manifest) -> Manifest:
     """Return the pod with its executor and nginx as ordinary containers."""
     spec: dict[str, Any] = pod.body["spec"]
     for name, changed in ((FRONT, _with_ordinary_front), (EXECUTOR, _with_ordinary_executor)):
-        sidecar = next((one for one in spec.get("initContainers", ()) if one["name"] == name), None)
+        sidecar = next((step for step in spec.get("initContainers", ()) if step["name"] == name), None)
         if sidecar is not None:
             spec = changed(spec, sidecar)
     return Manifest(pod.resource, {**pod.body, "spec": spec}, pod.owned)
@@ -45,7 +45,7 @@ def _ordinary(sidecar: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_ordinary_front(spec: dict[str, Any], front: dict[str, Any]) -> dict[str, Any]:
-    steps = [one for one in spec["initContainers"] if one is not front]
+    steps = [step for step in spec["initContainers"] if step is not front]
     return {**spec, "initContainers": steps, "containers": [*spec["containers"], _ordinary(front)]}
 
 
@@ -58,10 +58,10 @@ def _with_ordinary_executor(spec: dict[str, Any], executor: dict[str, Any]) -> d
         "args": [*ordinary["args"], f"--told={TOLD_PATH}/{_ENDED}"],
         "volumeMounts": [*ordinary["volumeMounts"], {"name": _TOLD, "mountPath": TOLD_PATH, "readOnly": True}],
     }
-    told = {"path": _ENDED, "fieldRef": {"fieldPath": f"metadata.annotations['{PROGRAM_ENDED}']"}}
+    annotation = {"path": _ENDED, "fieldRef": {"fieldPath": f"metadata.annotations['{PROGRAM_ENDED}']"}}
     return {
         **spec,
-        "initContainers": [prepares if one is executor else one for one in spec["initContainers"]],
+        "initContainers": [prepares if step is executor else step for step in spec["initContainers"]],
         "containers": [*spec["containers"], saves],
-        "volumes": [*spec["volumes"], {"name": _TOLD, "downwardAPI": {"items": [told]}}],
+        "volumes": [*spec["volumes"], {"name": _TOLD, "downwardAPI": {"items": [annotation]}}],
     }

@@ -27,8 +27,7 @@ class PodKind(ExecutionKind):
 
     def problems(self, request: LaunchRequest, stored: StoredRows, pools: Pools | None) -> Iterator[Problem]:
         yield from _wrong_environment(request, stored)
-        problem = wrong_tier(request.owner, stored.tier, request.kind)
-        if problem is not None:
+        if problem := wrong_tier(request.owner, stored.tier, request.kind):
             yield problem
         yield from self.own_problems(request, stored)
         if request.cluster is not None:
@@ -57,13 +56,7 @@ class PodKind(ExecutionKind):
         return None
 
     def objects(
-        self,
-        spec: ExecutionSpec,
-        *,
-        namespace: str,
-        storage: Storage,
-        token: str,
-        client_variables: Mapping[str, str],
+        self, spec: ExecutionSpec, *, namespace: str, storage: Storage, token: str, client_variables: Mapping[str, str]
     ) -> list[Manifest]:
         made = manifests.build(
             spec, namespace=namespace, token=token, storage=storage, client_variables=client_variables
@@ -80,8 +73,5 @@ def _wrong_environment(request: LaunchRequest, stored: StoredRows) -> Iterator[P
         yield Problem("environment", _("This environment is no longer available; choose another."), "not_offered")
     elif environment.kind != request.kind:
         made_for = Kind(environment.kind).label.lower()
-        yield Problem(
-            "environment",
-            _("{name} is for the kind “{kind}”; choose another.", name=environment.name, kind=made_for),
-            "kind",
-        )
+        sentence = _("{name} is for the kind “{kind}”; choose another.", name=environment.name, kind=made_for)
+        yield Problem("environment", sentence, "kind")

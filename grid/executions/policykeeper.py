@@ -37,8 +37,7 @@ Resolve = Callable[[str], Awaitable[Iterable[str]]]
 
 
 class Ports(Protocol):
-    """Reads on which ports the proxy has to reach programs: those of environments and what is shared, which is asked often, and those of
-    all that runs."""
+    """Reads on which ports the proxy has to reach programs: those that are offered, asked often, and those of all that runs."""
 
     async def offered(self) -> frozenset[int]: ...
 
@@ -61,8 +60,8 @@ class Network:
 
 async def resolve(host: str) -> Iterable[str]:
     """Return all addresses of a name. Raise OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return {str(address[0]).partition("%")[0] for *_, address in found}
+    answers = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return {str(address[0]).partition("%")[0] for *_, address in answers}
 
 
 class PolicyKeeper:
@@ -109,15 +108,13 @@ class PolicyKeeper:
     async def _rest(self, seconds: float, tried: frozenset[int] | None) -> None:
         """Wait so long, or until other ports are offered than were tried; ask a database that does not answer ever more seldom."""
         loop, backoff = asyncio.get_running_loop(), Backoff(first=PORTS_SECONDS, rng=self._rng)
-        until, look = loop.time() + seconds, PORTS_SECONDS
+        until, pause = loop.time() + seconds, PORTS_SECONDS
         while (left := until - loop.time()) > 0:
-            await asyncio.sleep(min(left, look))
+            await asyncio.sleep(min(left, pause))
             offered = await self._offered()
             if offered not in (None, tried):
                 return
-            look = PORTS_SECONDS
-            if self._ports is not None and offered is None:
-                look = backoff.next()
+            pause = backoff.next() if self._ports is not None and offered is None else PORTS_SECONDS
 
     async def _offered(self) -> frozenset[int] | None:
         """Return the ports that are offered now; None while the database does not answer."""
@@ -152,9 +149,8 @@ class PolicyKeeper:
         except Unknown as error:
             openings = []
             self._unknown += 1
-            self._tell(
-                f"{'no' if self._gives_up else 'no further'} way out of the cluster is open to executions reason={error}"
-            )
+            ways = "no" if self._gives_up else "no further"
+            self._tell(f"{ways} way out of the cluster is open to executions reason={error}")
         else:
             self._unknown = 0
             self._told = ""
@@ -183,13 +179,13 @@ class PolicyKeeper:
     async def _api_server(self) -> set[Block]:
         try:
             try:
-                found = await self._api.get(ENDPOINT_SLICES, _API_SERVER, namespace=_API_NAMESPACE)
-                parts: list[RawObject] = found.get("endpoints") or []
+                slice_ = await self._api.get(ENDPOINT_SLICES, _API_SERVER, namespace=_API_NAMESPACE)
+                parts: list[RawObject] = slice_.get("endpoints") or []
                 addresses = [address for part in parts for address in part.get("addresses") or ()]
             except NotFound:
-                found = await self._api.get(ENDPOINTS, _API_SERVER, namespace=_API_NAMESPACE)
-                parts = [one for subset in found.get("subsets") or () for one in subset.get("addresses") or ()]
-                addresses = [one["ip"] for one in parts]
+                whole = await self._api.get(ENDPOINTS, _API_SERVER, namespace=_API_NAMESPACE)
+                subsets: list[RawObject] = whole.get("subsets") or []
+                addresses = [address["ip"] for subset in subsets for address in subset.get("addresses") or ()]
         except (NotAllowed, NotFound) as error:
             raise Unknown(f"The API server's addresses, which must stay shut, cannot be read: {error}") from error
         if not addresses:
@@ -198,14 +194,14 @@ class PolicyKeeper:
 
     async def _ensure(self, manifest: Manifest) -> None:
         try:
-            found = await self._api.get(manifest.resource, manifest.name, namespace=self._namespace)
+            existing = await self._api.get(manifest.resource, manifest.name, namespace=self._namespace)
         except NotFound:
             await self._api.create(manifest.resource, manifest.body, namespace=self._namespace)
             logger.info("network policy created name=%s", manifest.name)
             return
         is_about_ways_out = manifest.name != USER_INTERFACES
-        if found["spec"] != manifest.body["spec"] and (not is_about_ways_out or not self._unknown or self._gives_up):
-            changed = {**found, "spec": manifest.body["spec"]}
+        if existing["spec"] != manifest.body["spec"] and (not is_about_ways_out or not self._unknown or self._gives_up):
+            changed = {**existing, "spec": manifest.body["spec"]}
             await self._api.replace(manifest.resource, manifest.name, changed, namespace=self._namespace)
             logger.info("network policy changed name=%s", manifest.name)
 

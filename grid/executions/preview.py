@@ -48,7 +48,7 @@ class Preview:
                 client_variables=variables if spec is first else NO_VARIABLES,
             )
         # A workspace and its cluster share the claim of the project's files.
-        return list({(one.resource, one.name): one for one in made}.values())
+        return list({(manifest.resource, manifest.name): manifest for manifest in made}.values())
 
     def pods(self) -> list[PodPlan]:
         """Return the pods that it starts with, as the scheduler sees them."""
@@ -60,12 +60,10 @@ class Preview:
         first, *others = (pod_needs(tier, count) for tier, count in self._tiers())
         return [replace(first, sidecars=sidecar_needs(self.specs[0])), *others]
 
-    def beside(self) -> ResourceAmounts:
+    def sidecars(self) -> ResourceAmounts:
         """Return what stands beside the program of its first pod: no tier has it."""
-        total: Counter[str] = Counter()
-        for one in sidecar_needs(self.specs[0]):
-            total += Counter(resource_amounts(one.requests))
-        return total
+        needs = sidecar_needs(self.specs[0])
+        return sum((Counter(resource_amounts(sidecar.requests)) for sidecar in needs), Counter[str]())
 
     def _tiers(self) -> Iterator[tuple[TierSpec, int]]:
         for spec in self.specs:
@@ -85,9 +83,8 @@ def with_sidecars(plan: PodPlan, spec: ExecutionSpec) -> PodPlan:
     """Return the plan with what the executor and the front take beside each program of the spec, whatever its tier."""
     total = Counter(plan.requests)
     if spec.files:
-        total += Counter(
-            resource_amounts(executor_requests(spec.files, with_disk="ephemeral-storage" in plan.requests))
-        )
+        requests = executor_requests(spec.files, with_disk="ephemeral-storage" in plan.requests)
+        total += Counter(resource_amounts(requests))
     if spec.front:
         total += Counter(resource_amounts(front_requests(spec.front)))
     return replace(plan, requests=dict(total))

@@ -25,22 +25,22 @@ class CpuAndMemory(Protocol):
     def memory(self) -> str: ...
 
 
-def part_beside(requests: Mapping[str, int], beside: Mapping[str, int]) -> Decimal:
+def part_beside(requests: Mapping[str, int], sidecars: Mapping[str, int]) -> Decimal:
     """Return what stands beside a program as a part of what its tier requests, by `cpu` or `memory`, in any unit that both have; 0 for a
     tier that requests anything else of a node that has few of it."""
     if requests.keys() - _PLENTIFUL:
         return Decimal(0)
-    parts = [Decimal(beside.get(name, 0)) / asked for name in ("cpu", "memory") if (asked := requests.get(name, 0))]
+    parts = [Decimal(sidecars.get(name, 0)) / asked for name in ("cpu", "memory") if (asked := requests.get(name, 0))]
     return max(parts, default=Decimal(0))
 
 
-def price_beside(price: Decimal, of: CpuAndMemory, beside: Iterable[CpuAndMemory], *, gpus: int = 0) -> Decimal:
-    """Return what the requests `beside` those `of` a tier with so many GPUs add to the tier's price of an hour."""
+def price_beside(price: Decimal, of: CpuAndMemory, sidecars: Iterable[CpuAndMemory], *, gpus: int = 0) -> Decimal:
+    """Return what the requests of `sidecars` beside those `of` a tier with so many GPUs add to the tier's price of an hour."""
     if gpus:
         return Decimal(0)
     total: Counter[str] = Counter()
-    for one in beside:
-        total.update(_amounts(one))
+    for sidecar in sidecars:
+        total.update(_amounts(sidecar))
     return (price * part_beside(_amounts(of), total)).quantize(_PLACES, ROUND_HALF_UP)
 
 

@@ -33,8 +33,7 @@ _TIMEOUTS = {State.DEPLOYING: "deploying_timeout", State.PREPARING: "preparing_t
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """The state in Kubernetes now: the pod, None when it is certain that there is none, and the pod's events; `around` is read only for
-    the message of a timeout."""
+    """The pod now, None when it is certain that there is none, with its events; `around` is for the message of a timeout only."""
 
     pod: Pod | None
     events: Sequence[Event] = ()
@@ -117,7 +116,7 @@ def ran_since(pod: Pod) -> datetime | None:
 
 def columns_from_status(pod: Pod) -> dict[str, Any]:
     """Return the columns that the status of the program's container fills: the image that runs, and the exit code once it has ended."""
-    status = next((one for one in pod.status.container_statuses if one.name == CONTAINER), None)
+    status = next((status for status in pod.status.container_statuses if status.name == CONTAINER), None)
     if status is None:
         return {}
     columns: dict[str, Any] = {"image_id": status.image_id[:IMAGE_ID_LENGTH]} if status.image_id else {}
@@ -145,5 +144,5 @@ def _too_long(row: LedgerRecord, why: Diagnosis, timeouts: Mapping[State, int], 
 
 
 def _cause_of(pod: Pod) -> str:
-    found = true_condition(pod, "DisruptionTarget")
-    return (found.message or found.reason) if found else ""
+    condition = true_condition(pod, "DisruptionTarget")
+    return (condition.message or condition.reason) if condition else ""

@@ -47,16 +47,11 @@ def _requested(values: Values, reader: Reader) -> str:
     return _("Waiting for {slots} free slots.", slots=slots) if slots else _("Waiting for a free slot.")
 
 
-def _created(values: Values, reader: Reader) -> str:
-    if values["kind"] == Kind.CLUSTER:
-        return _("Its objects are created; looking for nodes.")
-    return _("Its objects are created; looking for a node.")
+def _by_kind(of_cluster: str, of_other: str) -> Sentence:
+    def sentence(values: Values, reader: Reader) -> str:
+        return (of_cluster if values["kind"] == Kind.CLUSTER else of_other).format(**values)
 
-
-def _scheduled(values: Values, reader: Reader) -> str:
-    if values["kind"] == Kind.CLUSTER:
-        return _("Node {node} is preparing the head: image, start.", node=values["node"])
-    return _("Node {node} is preparing it: volumes, image, start.", node=values["node"])
+    return sentence
 
 
 def _awaits_cluster(values: Values, reader: Reader) -> str:
@@ -134,8 +129,12 @@ def _stop(values: Values, reader: Reader) -> str:
 
 SENTENCES: dict[str, Sentence] = {
     "requested": _requested,
-    "created": _created,
-    "scheduled": _scheduled,
+    "created": _by_kind(
+        _("Its objects are created; looking for nodes."), _("Its objects are created; looking for a node.")
+    ),
+    "scheduled": _by_kind(
+        _("Node {node} is preparing the head: image, start."), _("Node {node} is preparing it: volumes, image, start.")
+    ),
     "awaits_cluster": _awaits_cluster,
     "cluster_failed": _cluster_failed,
     "not_created": lambda values, reader: _("The cluster rejected it: {error}", error=values["error"]),

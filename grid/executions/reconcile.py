@@ -44,35 +44,27 @@ class Objects(Protocol):
 
     async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         """Create missing objects and return the columns to write when all exist. Raise NotYet, or the API server's error."""
-        ...
 
     async def follow(self, row: LedgerRecord) -> Finding:
         """Observe, repair, record what is no change of state, and return whether it is time for one."""
-        ...
 
     async def main_pod(self, row: LedgerRecord) -> Pod | None:
         """Return the pod whose node and log are the execution's."""
-        ...
 
     async def delete(self, row: LedgerRecord) -> bool:
         """Delete everything. Return True while anything is left that uses a slot, or may come to use one."""
-        ...
 
     def is_seen(self, row: LedgerRecord) -> bool:
         """Return True when the caches show any of its objects."""
-        ...
 
     def exit_columns(self, pod: Pod) -> Mapping[str, Any]:
         """Return the columns that its main pod tells of its program's end; {} while it has not ended."""
-        ...
 
     async def audit(self) -> set[str]:
         """Return the executions to reconcile, because an object of theirs is missing or was changed."""
-        ...
 
     def forget(self, execution_id: str) -> None:
         """Drop what is remembered of an execution that is settled."""
-        ...
 
 
 class Reconciler:
@@ -166,11 +158,8 @@ class Reconciler:
         except NotAllowed as error:
             # Perhaps a quota of the namespace that is exhausted for the moment.
             known = explain_refusal(str(error))
-            message = (
-                f"{known.sentence} {known.next_step}"
-                if known
-                else _("The cluster does not allow it: {error}", error=error)
-            )
+            advice = f"{known.sentence} {known.next_step}" if known else ""
+            message = advice or _("The cluster does not allow it: {error}", error=error)
             if row.reason != NOT_ALLOWED:
                 logger.warning("not allowed to create execution=%s reason=%s", row.id, error)
             return await self._try_again(row, [NOT_ALLOWED, None, message], RETRY_SECONDS)
@@ -197,16 +186,13 @@ class Reconciler:
         return seconds
 
     async def _follow(self, row: LedgerRecord) -> float | None:
-        found = await self._objects(row).follow(row)
-        return found.again if found.change is None else await self._enter(row, found.change, found.pod)
+        finding = await self._objects(row).follow(row)
+        return finding.again if finding.change is None else await self._enter(row, finding.change, finding.pod)
 
     async def _enter(self, row: LedgerRecord, change: Transition, pod: Pod | None) -> float:
         """Write the change, with the columns that belong to it, and reconcile again at once, whether it was written or not."""
-        now = self._context.clock()
-        fields: dict[str, Any] = {}
-        log = ""
-        if pod is not None:
-            fields |= self._objects(row).exit_columns(pod)
+        now, log = self._context.clock(), ""
+        fields = dict(self._objects(row).exit_columns(pod)) if pod is not None else {}
         if change.state == State.PREPARING and pod is not None:
             fields["node_name"] = pod.spec.node_name
         if change.state == State.RUNNING and pod is not None:
@@ -284,7 +270,7 @@ class Reconciler:
     def _note_exit(self, row: LedgerRecord) -> None:
         """Remember what the pod tells of its program's end until the end is written: by then the pod is gone. It may be gone already."""
         pods, gone = self._context.pods, self._context.pods.deleted_pods.get(row.id, {})
-        for pod in (*(one.pod for one in gone.values()), *pods.by("execution", row.id)):
+        for pod in (*(last.pod for last in gone.values()), *pods.by("execution", row.id)):
             if pod.metadata.name == row.object_name and (columns := self._objects(row).exit_columns(pod)):
                 self._exits[row.id] = dict(columns)
 

@@ -37,10 +37,7 @@ def register_check(check: Check) -> None:
 
 
 def validate(request: LaunchRequest, *, pools: Pools | None = None) -> list[Problem]:
-    """Return all problems of the request, each at its field; [] when it may be launched.
-
-    With `pools` also those of tiers that fit no node.
-    """
+    """Return all problems of the request, each at its field; with `pools` also those of tiers that fit no node."""
     return _problems(request, StoredRows(request), pools)
 
 
@@ -54,8 +51,7 @@ def submit(
     """
     with transaction.atomic():
         stored = StoredRows(request)
-        problems = _problems(request, stored, pools)
-        if problems:
+        if problems := _problems(request, stored, pools):
             raise Rejected(problems)
         unit = _unit(request, stored, execution_id or new_execution_id(), now, launch_settings())
         first = unit[0]
@@ -83,10 +79,10 @@ def _unit(
     first = _execution(request, stored, id, now)
     unit = [first]
     if request.cluster is not None and request.kind != Kind.CLUSTER:
-        beside = replace(request, kind=Kind.CLUSTER)
-        cluster = _execution(beside, stored, cluster_id_for(first.pk), now)
+        of_cluster = replace(request, kind=Kind.CLUSTER)
+        cluster = _execution(of_cluster, stored, cluster_id_for(first.pk), now)
         cluster.attached_to = first
-        kinds.kind_of(Kind.CLUSTER).draft(cluster, beside, stored, central)
+        kinds.kind_of(Kind.CLUSTER).draft(cluster, of_cluster, stored, central)
         unit.append(cluster)
     kinds.kind_of(request.kind).draft(first, request, stored, central)
     return unit
@@ -119,15 +115,8 @@ def _problems(request: LaunchRequest, stored: StoredRows, pools: Pools | None) -
 def wrong_title(title: str) -> Iterator[Problem]:
     title = title.strip()
     if len(title) > MAXIMUM_TITLE:
-        yield Problem(
-            "title",
-            _(
-                "Use at most {most} characters; these are {length}.",
-                most=MAXIMUM_TITLE,
-                length=len(title),
-            ),
-            "too_long",
-        )
+        sentence = _("Use at most {most} characters; these are {length}.", most=MAXIMUM_TITLE, length=len(title))
+        yield Problem("title", sentence, "too_long")
     if not title.isprintable():
         yield Problem("title", _("Use visible characters, in one line."), "unprintable")
 
@@ -137,8 +126,5 @@ def _wrong_project(request: LaunchRequest, stored: StoredRows) -> Iterator[Probl
         yield Problem("", _("This account is disabled; ask your admin."), "inactive")
     elif stored.project is None:
         # One answer for both cases: a stranger does not learn which projects exist.
-        yield Problem(
-            "project",
-            _("Choose a project to which you contribute; this one is archived or not yours."),
-            "not_contributor",
-        )
+        sentence = _("Choose a project to which you contribute; this one is archived or not yours.")
+        yield Problem("project", sentence, "not_contributor")

@@ -25,11 +25,9 @@ def of_pod(pod: Pod, now: datetime) -> Iterator[EventRecord]:
         reason = "out_of_memory" if why.code == "out_of_memory" else "restarted"
         # Kubernetes' restart count includes restarts after ends of every kind.
         count = max(1, status.restart_count)
-        again = (
-            _("It is started again.")
-            if count == 1
-            else _("It was started again {times} in all.", times=plural(count, "time", "times"))
-        )
+        again = _("It is started again.")
+        if count > 1:
+            again = _("It was started again {times} in all.", times=plural(count, "time", "times"))
         yield EventRecord(
             uid=f"{pod.metadata.uid or pod.metadata.name}/{reason}"[-64:],
             at=ended.finished_at or now,

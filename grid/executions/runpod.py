@@ -64,17 +64,11 @@ def _with_front(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: dict
     if front is None:
         return pod_spec
     items = [{"key": _CONFIGURATION, "path": _CONFIGURATION}]
+    # Readable for the volume's group, in which nginx's user is, and for nobody else.
+    keys = [{"key": FRONT_KEY_KEY, "path": KEY_FILE}]
     volumes = [
         {"name": _FRONT_FILES, "configMap": {"name": spec.object_name, "items": items}},
-        {
-            "name": _FRONT_KEY,
-            # Readable for the volume's group, in which nginx's user is, and for nobody else.
-            "secret": {
-                "secretName": spec.object_name,
-                "items": [{"key": FRONT_KEY_KEY, "path": KEY_FILE}],
-                "defaultMode": 0o440,
-            },
-        },
+        {"name": _FRONT_KEY, "secret": {"secretName": spec.object_name, "items": keys, "defaultMode": 0o440}},
         {"name": _FRONT_RUN, "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}},
         *listening.volumes(spec),
     ]
@@ -110,14 +104,14 @@ def _front(spec: ExecutionSpec, front: AuthProxySpec, security: dict[str, Any]) 
 
 def sidecar_needs(spec: ExecutionSpec) -> tuple[ContainerNeeds, ...]:
     """Return what the front and the executor ask for beside the program, where there are any."""
-    found = []
+    needs = []
     if front := spec.front:
         requests = front_requests(front)
-        found.append(ContainerNeeds(_("nginx in front of it"), requests, _limits(_FRONT_LIMITS, requests)))
+        needs.append(ContainerNeeds(_("nginx in front of it"), requests, _limits(_FRONT_LIMITS, requests)))
     if files := spec.files:
         requests = executor_requests(files, with_disk=bool(spec.tier.ephemeral_storage))
-        found.append(ContainerNeeds(_("the executor of its files"), requests, _executor_limits(spec, requests)))
-    return tuple(found)
+        needs.append(ContainerNeeds(_("the executor of its files"), requests, _executor_limits(spec, requests)))
+    return tuple(needs)
 
 
 def _executor_limits(spec: ExecutionSpec, requests: dict[str, str]) -> dict[str, str]:
@@ -140,13 +134,12 @@ def _with_executor(spec: ExecutionSpec, pod_spec: dict[str, Any], *, security: d
     files = spec.files
     if files is None:
         return pod_spec
-    volumes: list[dict[str, Any]] = [
+    secret = {"secretName": remote_secret_name(spec), "defaultMode": 0o440}
+    volumes = [
         {"name": _VOLUME, "persistentVolumeClaim": {"claimName": files.claim}},
         {"name": _STATE, "emptyDir": {}},
+        *([{"name": _REMOTE, "secret": secret}] if files.remote else []),
     ]
-    if files.remote:
-        secret = {"secretName": remote_secret_name(spec), "defaultMode": 0o440}
-        volumes.append({"name": _REMOTE, "secret": secret})
     grace = int(pod_spec["terminationGracePeriodSeconds"])
     return {
         "initContainers": [_executor(spec, files, grace, security)],
@@ -178,17 +171,15 @@ def _executor(spec: ExecutionSpec, files: FilesSpec, grace: int, security: dict[
         **({"fallback": files.fallback} if files.fallback else {}),
         **({"largest": str(files.largest_gibibytes)} if files.largest_gibibytes else {}),
         **({"remote": files.remote, "secret": REMOTE_PATH} if files.remote else {}),
+        **({"results": files.results, "results-bytes": str(files.results_bytes)} if files.results else {}),
     }
-    if files.results:
-        arguments |= {"results": files.results, "results-bytes": str(files.results_bytes)}
-    mounts: list[dict[str, Any]] = [
+    mounts = [
         {"name": _VOLUME, "mountPath": REPOSITORY_PATH, "subPath": files.repository},
         {"name": _STATE, "mountPath": STATE_PATH},
         {"name": "project", "mountPath": PROJECT_PATH},
         {"name": "home", "mountPath": HOME_PATH},
+        *([{"name": _REMOTE, "mountPath": REMOTE_PATH, "readOnly": True}] if files.remote else []),
     ]
-    if files.remote:
-        mounts.append({"name": _REMOTE, "mountPath": REMOTE_PATH, "readOnly": True})
     return {
         "name": EXECUTOR,
         "image": files.image,

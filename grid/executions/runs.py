@@ -46,15 +46,12 @@ class FileSaver(Protocol):
 
     async def has_sidecars(self, pod: Manifest) -> bool:
         """Return whether the cluster would run the pod's sidecars beside the program."""
-        ...
 
     async def is_saving(self, row: LedgerRecord) -> bool:
         """Record what has become of its files, if that is known; return whether to wait for them before the pod is deleted."""
-        ...
 
     def forget(self, execution_id: str) -> None:
         """Drop what is remembered of an execution that is settled."""
-        ...
 
 
 class Runs:
@@ -75,25 +72,13 @@ class Runs:
         secrets, key = await context.secrets_of(spec), context.target.front_key(row.id)
 
         def build(anchor_uid: str) -> Sequence[Manifest]:
+            owned: dict[str, Any] = {"namespace": context.namespace, "anchor_uid": anchor_uid, "front_key": key}
             made = manifests.build(
-                spec,
-                namespace=context.namespace,
-                token=token,
-                anchor_uid=anchor_uid,
-                storage=storage,
-                client_variables=client_variables,
-                secrets=secrets,
-                front_key=key,
+                spec, token=token, storage=storage, client_variables=client_variables, secrets=secrets, **owned
             )
-            return [*made, *ingress.objects(spec, namespace=context.namespace, anchor_uid=anchor_uid, front_key=key)]
+            return [*made, *ingress.objects(spec, **owned)]
 
-        await apply.create_all(
-            context.api,
-            spec,
-            build,
-            namespace=context.namespace,
-            has_sidecars=has_sidecars,
-        )
+        await apply.create_all(context.api, spec, build, namespace=context.namespace, has_sidecars=has_sidecars)
         return {"reason_values": {"kind": row.kind}}
 
     async def follow(self, row: LedgerRecord) -> Finding:
@@ -140,8 +125,7 @@ class Runs:
         return progress.columns_from_status(pod)
 
     async def _client_variables(self, row: LedgerRecord) -> Mapping[str, str]:
-        """Return the variables by which its program finds its cluster; {} without one, or when it has ended or is about to. Raise
-        AwaitsCluster or ClusterFailed."""
+        """Return how its program finds its cluster; {} without one, or when that ends. Raise AwaitsCluster or ClusterFailed."""
         cluster, is_job = await self._context.database(ledger.attached_cluster, row.id), row.kind == Kind.JOB
         if cluster is None:
             return NO_VARIABLES

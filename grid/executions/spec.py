@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,6 +23,8 @@ from grid.executions.prices import price_beside
 from grid.executions.token import workspace_origins
 from grid.models import Environment, Execution, HardwareTier, Project, RemoteRepository, RunFiles, StoredSecret
 from grid.models.environment import Kind
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class TierSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,9 +60,7 @@ class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
     allows_service_workers: bool = False
     start_path: str = ""  # where Open leads to, below the address; "" for its root
     readiness_path: str = ""  # what answers once it is ready, below the address; "" for a port that accepts connections
-    revision: int = (
-        0  # the number of the environment's revision that the image is; 0 in executions launched before there were any
-    )
+    revision: int = 0  # the environment's, which the image is; 0 in executions launched before there were any
 
 
 class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,12 +85,10 @@ class FilesSpec(msgspec.Struct, frozen=True, kw_only=True):
     memory: str
     branch: str = MAIN
     commit: str = ""
-    fallback: str = (
-        ""  # of a remote repository: the branch where `branch` is gone, as nobody has asked for that one; "" for none
-    )
-    largest_gibibytes: int = (
-        0  # to which the repository on the volume may grow, which beside a remote one has results; 0: no bound
-    )
+    # Of a remote repository: the branch where `branch` is gone, as nobody has asked for that one; "" for none.
+    fallback: str = ""
+    # To which the repository on the volume may grow, which beside a remote one has results; 0: no bound.
+    largest_gibibytes: int = 0
     remote: str = ""  # the URL of a remote repository; what is kept goes to the volume all the same
     results: str = ""  # of a job: the folder, below the files, whose content is kept for each run
     results_bytes: int = 0
@@ -130,8 +128,7 @@ class ScalingSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """An on-demand cluster; the execution's own tier is its workers'. The launch's numbers of workers are stored; `parse_spec` replaces
-    them by those requested now."""
+    """An on-demand cluster; the execution's own tier is its workers'. `parse_spec` puts the numbers of workers requested now."""
 
     framework: str
     version: str
@@ -178,9 +175,7 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 0
     workspace: str = ""  # the workspace that it runs; "" for none, and in executions launched before it was stored
     files: FilesSpec | None = None  # None where the project's files are a volume, and for clusters
-    front: AuthProxySpec | None = (
-        None  # None without a port, where fronts are off, and in executions launched before there were any
-    )
+    front: AuthProxySpec | None = None  # None without a port, where fronts are off, and before there were any
     home: HomeSpec | None = None  # None for clusters, whose pods have a HOME that is deleted with them
     address: str = ""
     secrets: tuple[SecretSpec, ...] = ()
@@ -195,9 +190,8 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def price_beside(self) -> Decimal:
         """What nginx and the executor add to its tier's price of an hour."""
-        return price_beside(
-            Decimal(self.tier.cost_per_hour), self.tier, filter(None, (self.front, self.files)), gpus=self.tier.gpus
-        )
+        tier = self.tier
+        return price_beside(Decimal(tier.cost_per_hour), tier, filter(None, (self.front, self.files)), gpus=tier.gpus)
 
     @property
     def base_url(self) -> str:
@@ -246,20 +240,19 @@ def serialize_spec(
         workspace=(execution.workspace_id or execution.pk) if execution.kind == Kind.WORKSPACE else "",
         port=port,
         address=workspace_origins().address(execution.pk),
-        project=_project(execution.project),
+        project=_of_row(ProjectSpec, execution.project),
         files=None if cluster else _files(execution, job, central),
         front=central.front_of(execution, port) if has_front and not cluster else None,
         home=None if cluster else _home(execution, central.home_gibibytes),
         tier=tier_spec(execution.tier),
         environment=environment or environment_spec(execution.environment),
-        secrets=tuple(_secret(one) for one in secrets),
+        secrets=tuple(_of_row(SecretSpec, secret) for secret in secrets),
         cluster=cluster,
         job=job,
         details=dict(details),
     )
     execution.spec = msgspec.to_builtins(spec)
-    columns = {"data_plane_id": execution.tier.data_plane_id, **columns_of(spec)}
-    for name, value in columns.items():
+    for name, value in {"data_plane_id": execution.tier.data_plane_id, **columns_of(spec)}.items():
         setattr(execution, name, value)
 
 
@@ -269,13 +262,8 @@ def columns_of(spec: ExecutionSpec) -> dict[str, Any]:
     if cluster is None:
         return {**columns, "price_per_hour": columns["price_per_hour"] + spec.price_beside}
     of_head = {f"head_{name}": value for name, value in pod_columns(cluster.head_tier).items()}
-    return {
-        **columns,
-        **of_head,
-        "framework": cluster.framework,
-        "workers_minimum": cluster.workers_minimum,
-        "workers_maximum": cluster.workers_maximum,
-    }
+    own = {name: getattr(cluster, name) for name in ("framework", "workers_minimum", "workers_maximum")}
+    return {**columns, **of_head, **own}
 
 
 def pod_columns(tier: TierSpec) -> dict[str, Any]:
@@ -313,49 +301,21 @@ def launched_revision(execution: Execution) -> int:
     return int(execution.spec["environment"]["revision"])
 
 
+def _of_row(kind: type[S], row: object, **own: object) -> S:
+    """Return the part of a spec whose fields are the row's columns of those names, but for its `own`."""
+    columns = {name: getattr(row, name) for name in kind.__struct_fields__ if name not in own}
+    frozen = {name: tuple(value) if isinstance(value, list) else value for name, value in columns.items()}
+    return kind(**frozen, **own)
+
+
 def tier_spec(tier: HardwareTier) -> TierSpec:
-    return TierSpec(
-        id=tier.pk,
-        name=tier.name,
-        node_pool=tier.node_pool,
-        cores=tier.cores,
-        cores_limit=tier.effective_cores_limit,
-        memory=tier.memory,
-        memory_limit=tier.effective_memory_limit,
-        gpus=tier.gpus,
-        gpu_resource=tier.gpu_resource,
-        shared_memory=tier.shared_memory,
-        ephemeral_storage=tier.ephemeral_storage,
-        cost_per_hour=str(tier.cost_per_hour),
-        spot_allowed=tier.spot_allowed,
-        tolerations=tuple(tier.tolerations),
-        extra_labels=dict(tier.extra_labels),
-        extra_annotations=dict(tier.extra_annotations),
-    )
+    limits = {"cores_limit": tier.effective_cores_limit, "memory_limit": tier.effective_memory_limit}
+    return _of_row(TierSpec, tier, **limits, cost_per_hour=str(tier.cost_per_hour))
 
 
 def environment_spec(environment: Environment) -> EnvironmentSpec:
     """Return the environment as it is now, with its current revision."""
-    return EnvironmentSpec(
-        id=environment.pk,
-        name=environment.name,
-        image=environment.image,
-        command=tuple(environment.command),
-        variables=dict(environment.variables),
-        image_pull_secret=environment.image_pull_secret,
-        allows_service_workers=environment.allows_service_workers,
-        start_path=environment.start_path,
-        readiness_path=environment.readiness_path,
-        revision=environment.current_revision,
-    )
-
-
-def _secret(secret: StoredSecret) -> SecretSpec:
-    return SecretSpec(id=secret.pk, name=secret.name, is_file=secret.is_file)
-
-
-def _project(project: Project) -> ProjectSpec:
-    return ProjectSpec(id=project.pk, volume_name=project.volume_name, volume_size=project.volume_size)
+    return _of_row(EnvironmentSpec, environment, revision=environment.current_revision)
 
 
 def _files(execution: Execution, job: JobSpec | None, central: LaunchSettings) -> FilesSpec | None:
@@ -390,8 +350,8 @@ def _branch_left(execution: Execution, url: str) -> str:
     if not execution.workspace_id:
         return ""
     lives = RunFiles.objects.filter(execution__workspace=execution.workspace_id).exclude(branch="")
-    found = lives.order_by("-execution__requested_at").values_list("branch", "execution__spec__files__remote")
-    return next((branch for branch, remote in found if (remote or "") == url), "")
+    branches = lives.order_by("-execution__requested_at").values_list("branch", "execution__spec__files__remote")
+    return next((branch for branch, remote in branches if (remote or "") == url), "")
 
 
 def _home(execution: Execution, gibibytes: int) -> HomeSpec:

@@ -74,17 +74,12 @@ def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]
     now, by, reason = asked.values()
     for row in unit.values():
         if row.pk != stopped and row.attached_to_id != stopped:
-            if not _go_on_alone(row, by, now):
+            if not record_change(row, {}, Reason("WithoutCluster", {"by": by}), by=by, now=now):
                 return False
             continue
         with_ = "" if row.pk == stopped else unit[stopped].kind
         cause = stop_cause("queued", by=by, reason=reason, kind=row.kind, with_=with_)
         change = Transition(State.STOPPED, cause.code, actor=by, values=cause.values)
-        entered = lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, fields=asked)
-        if not entered:
+        if not lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, fields=asked):
             return False
     return True
-
-
-def _go_on_alone(row: Execution, by: str, now: datetime) -> bool:
-    return record_change(row, {}, Reason("WithoutCluster", {"by": by}), by=by, now=now)

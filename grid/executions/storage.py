@@ -37,13 +37,13 @@ def claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> list[Raw
     """Return the claims for the project's files and for its owner's own."""
     labels = {MANAGED_BY: MANAGER, KEYS.project: label_value(spec.project.id)}
     if spec.files:
-        found = [_repositories_claim(spec.files.claim, namespace)]
+        needed = [_repositories_claim(spec.files.claim, namespace)]
     else:
-        found = [_claim(spec.project.volume_name, spec.project.volume_size, labels, namespace, storage)]
+        needed = [_claim(spec.project.volume_name, spec.project.volume_size, labels, namespace, storage)]
     if spec.home:
         own = {**labels, KEYS.user: label_value(spec.owner)}
-        found.append(_claim(spec.home.volume_name, spec.home.volume_size, own, namespace, storage))
-    return found
+        needed.append(_claim(spec.home.volume_name, spec.home.volume_size, own, namespace, storage))
+    return needed
 
 
 def working_directory(spec: ExecutionSpec) -> str:
@@ -56,10 +56,12 @@ def working_directory(spec: ExecutionSpec) -> str:
 
 def places(spec: ExecutionSpec) -> dict[str, str]:
     """Return the variables with the paths of the volumes."""
-    found = {"GRID_PROJECT_PATH": PROJECT_PATH, "HOME": HOME_PATH}
-    if _secret_files(spec):
-        found["GRID_SECRETS_PATH"] = SECRETS_PATH
-    return {**found, "JUPYTER_RUNTIME_DIR": RUNTIME_PATH} if kind_of(spec.kind).starts_at_home else found
+    return {
+        "GRID_PROJECT_PATH": PROJECT_PATH,
+        "HOME": HOME_PATH,
+        **({"GRID_SECRETS_PATH": SECRETS_PATH} if _secret_files(spec) else {}),
+        **({"JUPYTER_RUNTIME_DIR": RUNTIME_PATH} if kind_of(spec.kind).starts_at_home else {}),
+    }
 
 
 def scratch(tier: TierSpec) -> dict[str, Any]:
@@ -70,34 +72,31 @@ def scratch(tier: TierSpec) -> dict[str, Any]:
 def volumes(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
     home = {"persistentVolumeClaim": {"claimName": spec.home.volume_name}} if spec.home else scratch(tier)
     shared = {"persistentVolumeClaim": {"claimName": spec.project.volume_name}}
-    found: list[dict[str, Any]] = [
+    needed: list[dict[str, Any]] = [
         {"name": "project", **(scratch(tier) if spec.files else shared)},
         {"name": "home", **home},
     ]
     if kind_of(spec.kind).starts_at_home:
-        found += [{"name": "runtime", **scratch(tier)}, *jupyter.volumes(spec)]
+        needed += [{"name": "runtime", **scratch(tier)}, *jupyter.volumes(spec)]
     if tier.shared_memory:
-        found.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": tier.shared_memory}})
+        needed.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": tier.shared_memory}})
     if files := _secret_files(spec):
         items = [{"key": name, "path": name} for name in files]
         # Readable for the volume's group, in which every container's user is, and for nobody else.
         secret = {"secretName": stored_secrets_name(spec), "items": items, "defaultMode": 0o440}
-        found.append({"name": _SECRETS, "secret": secret})
-    return found
+        needed.append({"name": _SECRETS, "secret": secret})
+    return needed
 
 
 def mounts(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
+    of_home = [{"name": "runtime", "mountPath": RUNTIME_PATH}, *jupyter.mounts(spec)]
+    return [
         {"name": "project", "mountPath": PROJECT_PATH},
         {"name": "home", "mountPath": HOME_PATH},
+        *(of_home if kind_of(spec.kind).starts_at_home else []),
+        *([{"name": "shared-memory", "mountPath": "/dev/shm"}] if tier.shared_memory else []),
+        *([{"name": _SECRETS, "mountPath": SECRETS_PATH, "readOnly": True}] if _secret_files(spec) else []),
     ]
-    if kind_of(spec.kind).starts_at_home:
-        found += [{"name": "runtime", "mountPath": RUNTIME_PATH}, *jupyter.mounts(spec)]
-    if tier.shared_memory:
-        found.append({"name": "shared-memory", "mountPath": "/dev/shm"})
-    if _secret_files(spec):
-        found.append({"name": _SECRETS, "mountPath": SECRETS_PATH, "readOnly": True})
-    return found
 
 
 def stored_secrets_name(spec: ExecutionSpec) -> str:
@@ -111,7 +110,7 @@ def remote_secret_name(spec: ExecutionSpec) -> str:
 
 
 def _secret_files(spec: ExecutionSpec) -> list[str]:
-    return [one.name for one in spec.secrets if one.is_file]
+    return [secret.name for secret in spec.secrets if secret.is_file]
 
 
 def _repositories_claim(name: str, namespace: str) -> RawObject:

@@ -5,7 +5,6 @@ only refers to them. A value that refers to another variable as $(NAME) is writt
 variables and parameters are all in the Secret, so that they reach the program as they were typed.
 """
 
-import base64
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,13 +23,12 @@ _REFERENCE = Expression(r"\$\([^)]+\)")
 
 
 def secret_data(spec: ExecutionSpec, *, token: str = "", front_key: str = "") -> dict[str, str]:
-    """Return the Secret's data in base64; {} when there is nothing to keep."""
+    """Return the Secret's data; {} when there is nothing to keep."""
     values = {_TOKEN_KEY: token} if token else {}
     if spec.front:
         values[FRONT_KEY_KEY] = key_file(spec.id, front_key)
     values |= {f"{_KEY_PREFIX}{name}": value for name, value in spec.environment.variables.items() if _is_kept(value)}
-    values |= {f"{_JOB_KEY_PREFIX}{name}": value for name, value in _of_job(spec).items()}
-    return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+    return values | {f"{_JOB_KEY_PREFIX}{name}": value for name, value in _of_job(spec).items()}
 
 
 def token_variable(spec: ExecutionSpec) -> dict[str, Any]:
@@ -58,7 +56,8 @@ def variables(spec: ExecutionSpec, more: Mapping[str, Mapping[str, Any]]) -> lis
         name: _from_secret(spec, f"{_KEY_PREFIX}{name}") if _is_kept(value) else {"value": value}
         for name, value in spec.environment.variables.items()
     }
-    stored = {one.name: _reference(stored_secrets_name(spec), one.name) for one in spec.secrets if not one.is_file}
+    names = [secret.name for secret in spec.secrets if not secret.is_file]
+    stored = {name: _reference(stored_secrets_name(spec), name) for name in names}
     chosen = {**theirs, **stored, **of_job, **ours}
     return [{"name": name, **chosen[name]} for name in {**ours, **of_job, **stored, **chosen}]
 

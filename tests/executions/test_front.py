@@ -187,7 +187,7 @@ def test_the_fit_card_counts_the_front_beside_the_program(shop: Shop) -> None:
     without = requests()
     with with_fronts:
         preview = Preview.of(draft(shop.request(), now=NOW, execution_id="new"))
-        assert preview.beside() == {"cpu": 10, "memory": 32 * 2**20}
+        assert preview.sidecars() == {"cpu": 10, "memory": 32 * 2**20}
         (needs,) = preview.needs()
         assert needed(needs)["requests.memory"] == without["memory"] + 32 * 2**20, "a quota counts all containers"
         assert needed(needs)["pods"] == 1

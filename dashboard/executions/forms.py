@@ -39,34 +39,32 @@ def new_token() -> str:
 
 def linked(query: Mapping[str, str]) -> dict[str, Any]:
     """Return the initial values that an address asks for; whatever is unknown is left out, and nothing of it is checked here."""
-    found = {name: query[name] for name in (*_NOT_OFFERED, "title") if query.get(name)}
+    asked = {name: query[name] for name in (*_NOT_OFFERED, "title") if query.get(name)}
     for section in SECTIONS.values():
-        found |= section.linked(query)
+        asked |= section.linked(query)
     # PostgreSQL does not take a NUL character in a question.
-    found = {name: value for name, value in found.items() if not (isinstance(value, str) and "\0" in value)}
-    return found | ({"with_cluster": True} if query.get("with_cluster") == "on" else {})
+    asked = {name: value for name, value in asked.items() if not (isinstance(value, str) and "\0" in value)}
+    return asked | ({"with_cluster": True} if query.get("with_cluster") == "on" else {})
+
+
+def _choice(label: str, *, required: str, invalid: str) -> "forms.ModelChoiceField[Any]":
+    """Return a field of which each form says what it offers."""
+    errors = {"required": required, "invalid_choice": invalid}
+    return forms.ModelChoiceField(label=label, queryset=None, empty_label=None, error_messages=errors)
 
 
 class MachineForm(forms.Form):
     """An environment and a tier, from those offered to the user for `kind`."""
 
-    environment = forms.ModelChoiceField(
-        label=_("Environment"),
-        queryset=Environment.objects.none(),
-        empty_label=None,
-        error_messages={
-            "required": _("Choose an environment."),
-            "invalid_choice": _("This environment is no longer available; choose another."),
-        },
+    environment = _choice(
+        _("Environment"),
+        required=_("Choose an environment."),
+        invalid=_("This environment is no longer available; choose another."),
     )
-    tier = forms.ModelChoiceField(
-        label=_("Tier"),
-        queryset=HardwareTier.objects.none(),
-        empty_label=None,
-        error_messages={
-            "required": _("Choose a hardware tier."),
-            "invalid_choice": _("This hardware tier is not available to you; choose another."),
-        },
+    tier = _choice(
+        _("Tier"),
+        required=_("Choose a hardware tier."),
+        invalid=_("This hardware tier is not available to you; choose another."),
     )
 
     def __init__(
@@ -81,10 +79,8 @@ class MachineForm(forms.Form):
         """Create the form; what is offered is not read again when a form `like` it, of the same user and kind, has it."""
         super().__init__(data, initial=dict(initial))
         self.user = user
-        self.environments: QuerySet[Environment] = (
-            like.environments if like is not None else environments_for(user, kind)
-        )
-        self.tiers: QuerySet[HardwareTier] = like.tiers if like is not None else tiers_for(user, kind)
+        self.environments: QuerySet[Environment] = like.environments if like else environments_for(user, kind)
+        self.tiers: QuerySet[HardwareTier] = like.tiers if like else tiers_for(user, kind)
         self._offered: dict[str, QuerySet[Any]] = {}
         # Fields for which nothing is chosen, because what was asked for is not offered.
         self.withheld: frozenset[str] = frozenset()
@@ -102,16 +98,16 @@ class MachineForm(forms.Form):
         field.queryset = self._offered[name] = queryset
 
     def chosen(self, name: str) -> str:
-        """Return the chosen project, environment or tier if it is offered, else the default tier or the first choice; "" without any. An
-        environment for everything comes before one for a framework."""
+        """Return the chosen project, environment or tier if it is offered, else the default tier or the first choice; "" without any."""
         if name not in self.fields:
             return ""
-        offered = sorted(self._offered[name], key=lambda one: bool(getattr(one, "frameworks", None)))
         if name in self.withheld:
             return ""
-        value = str(self[name].value() or "")
-        defaults = [one.pk for one in offered if getattr(one, "is_default", False)] + [one.pk for one in offered]
-        return value if value in defaults else next(iter(defaults), "")
+        # The default tier comes first, and what is for a framework last.
+        offered = sorted(self._offered[name], key=lambda row: bool(getattr(row, "frameworks", None)))
+        offered.sort(key=lambda row: not getattr(row, "is_default", False))
+        value, keys = str(self[name].value() or ""), [row.pk for row in offered]
+        return value if value in keys else next(iter(keys), "")
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
         """Add each problem at its field, or to the whole form where it has no such field."""
@@ -125,14 +121,10 @@ class LaunchForm(MachineForm):
     `own` is the section of the kind itself, `attached` that of the kind with which it may be launched; None without one.
     """
 
-    project = forms.ModelChoiceField(
-        label=_("Project"),
-        queryset=Project.objects.none(),
-        empty_label=None,
-        error_messages={
-            "required": _("Choose a project."),
-            "invalid_choice": _("Choose one of your projects; this one is archived or not yours."),
-        },
+    project = _choice(
+        _("Project"),
+        required=_("Choose a project."),
+        invalid=_("Choose one of your projects; this one is archived or not yours."),
     )
     title = forms.CharField(label=_("Title"), required=False)
     token = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
@@ -155,16 +147,16 @@ class LaunchForm(MachineForm):
         self.pools = pools
         section = SECTIONS.get(kind)
         self.has_machine = section is None or section.has_machine
-        self.projects: QuerySet[Project] = like.projects if like is not None else projects_for(user)
+        self.projects: QuerySet[Project] = like.projects if like else projects_for(user)
         self.offer("project", self.projects)
         if not self.has_machine:
             del self.fields["environment"], self.fields["tier"]
         self.attached_kind = attached_kind(kind)
         place = SectionPlace(user, self.initial, self.chosen_environment, slots, False, like.own if like else None)
-        beside = replace(place, is_attached=True, like=like.attached if like else None)
+        of_attached = replace(place, is_attached=True, like=like.attached if like else None)
         self.own: LaunchSection | None = section.offered(data, place) if section is not None else None
         other = SECTIONS.get(self.attached_kind)
-        self.attached: LaunchSection | None = other.offered(data, beside) if other else None
+        self.attached: LaunchSection | None = other.offered(data, of_attached) if other else None
 
     @property
     def wants_attached(self) -> bool:
@@ -173,7 +165,7 @@ class LaunchForm(MachineForm):
     @property
     def sections(self) -> list[LaunchSection]:
         """The sections whose values count."""
-        return [one for one in (self.attached if self.wants_attached else None, self.own) if one is not None]
+        return list(filter(None, (self.attached if self.wants_attached else None, self.own)))
 
     def is_valid(self) -> bool:
         return super().is_valid() and not any(section.errors for section in self.sections)
@@ -194,10 +186,10 @@ class LaunchForm(MachineForm):
     @cached_property
     def request(self) -> LaunchRequest:
         """What to launch; the form must have no errors."""
-        own = {name: self.cleaned_data[name] for name in (*_NOT_OFFERED, "title") if name in self.fields}
-        of_sections = [section.launch_values() for section in self.sections]
-        values = {name: value for of_section in of_sections for name, value in of_section.items()}
-        return LaunchRequest(owner=self.user, kind=self.kind, **own, **values)
+        values = {name: self.cleaned_data[name] for name in (*_NOT_OFFERED, "title") if name in self.fields}
+        for section in self.sections:
+            values |= section.launch_values()
+        return LaunchRequest(owner=self.user, kind=self.kind, **values)
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
         """Add each problem at its field, which may be in a section."""
@@ -248,11 +240,11 @@ class LaunchForm(MachineForm):
     @cached_property
     def as_sent(self) -> "LaunchForm":
         """The form bound to its own initial values, as a browser would send them unchanged."""
-        own = {name: self.chosen(name) for name in ("project", "environment", "tier")}
-        typed = {"title": self["title"].value() or "", "token": self["token"].value() or ""}
-        parts = [section.as_sent() for section in (self.own, self.attached) if section is not None]
-        data = {**own, **typed, **({"with_cluster": "on"} if self.wants_attached else {})}
-        data |= {name: value for part in parts for name, value in part.items()}
+        data = {name: self.chosen(name) for name in _NOT_OFFERED}
+        data |= {name: self[name].value() or "" for name in ("title", "token")}
+        data |= {"with_cluster": "on"} if self.wants_attached else {}
+        for section in filter(None, (self.own, self.attached)):
+            data |= section.as_sent()
         return LaunchForm(data, user=self.user, kind=self.kind, pools=self.pools, like=self)
 
     @property

@@ -9,6 +9,7 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 
 from django.db import connection
 from django.db.models import Model, Q, QuerySet, Value
@@ -96,16 +97,14 @@ def latest_ended(
     """Return the latest ended executions with each word in their titles or object names. About `searched` are searched, and of older ones
     only the one whose id or object name is the last word."""
     words = list(words)
-    wanted = Q()
-    for word in words:
-        wanted &= _any_of(("title", "object"), word)
+    wanted = reduce(operator.and_, (_any_of(("title", "object"), word) for word in words), Q())
 
     def shown(rows: QuerySet[Execution]) -> QuerySet[Execution]:
         fitting = rows.annotate(object=_OBJECT_NAME).filter(wanted).select_related("owner")
         return fitting.only("kind", "title", "state", "ended_at", "owner__username")
 
     id = words[-1].rpartition("-")[2] if words else ""
-    found = {row.pk: row for row in shown(visible_executions(viewer).filter(pk=id, ended_at__isnull=False))}
+    rows = {row.pk: row for row in shown(visible_executions(viewer).filter(pk=id, ended_at__isnull=False))}
     sources = list(_sources(viewer, ExecutionsView(show="ended")))
     each = max(PER_PAGE, searched // len(sources))
     for source in sources:
@@ -113,8 +112,8 @@ def latest_ended(
         latest = shown(line)
         for oldest in line.values_list("ended_at", flat=True)[each - 1 : each]:
             latest = latest.filter(ended_at__gte=oldest)
-        found |= {row.pk: row for row in latest[:most]}
-    return sorted(found.values(), key=_position, reverse=True)[:most]
+        rows |= {row.pk: row for row in latest[:most]}
+    return sorted(rows.values(), key=_position, reverse=True)[:most]
 
 
 def ended_choices(viewer: Viewer, view: ExecutionsView) -> Choices:
@@ -123,11 +122,8 @@ def ended_choices(viewer: Viewer, view: ExecutionsView) -> Choices:
     sources = list(_sources(viewer, ExecutionsView(show="ended")))
     each = max(PER_PAGE, _CHOICES_FROM // len(sources))
     rows = [row for source in sources for row in source.order_by("-ended_at", "-pk").values_list(*names)[:each]]
-    return Choices(
-        tiers=offered(((row[0], row[1]) for row in rows), view.tier),
-        users=offered(((row[2], row[2]) for row in rows), view.user),
-        projects=offered(((row[3], row[4]) for row in rows), view.project),
-    )
+    tiers, users, projects = ([(row[id], row[name]) for row in rows] for id, name in ((0, 1), (2, 2), (3, 4)))
+    return Choices(offered(tiers, view.tier), offered(users, view.user), offered(projects, view.project))
 
 
 def _read(
@@ -136,7 +132,7 @@ def _read(
     """Return at most a page from `start` on, in reading order, and the position to read on from; None when there is nothing more."""
     wanted, is_indexed = _wanted(view)
     order = ("ended_at", "pk") if towards_newer else ("-ended_at", "-pk")
-    found: dict[str, Execution] = {}
+    known: dict[str, Execution] = {}
     limits: list[Position] = []
     sources = list(_sources(viewer, view))
     each = max(PER_PAGE, searched // len(sources))
@@ -148,10 +144,10 @@ def _read(
                 limits.append(_position(last))
                 rows = rows.filter(**{"ended_at__lte" if towards_newer else "ended_at__gte": last.ended_at})
         joined = rows.select_related("owner", "project", "tier").defer("spec")
-        found |= {row.pk: row for row in joined[: PER_PAGE + 1]}
+        known |= {row.pk: row for row in joined[: PER_PAGE + 1]}
 
     nearest = (min if towards_newer else max)(limits, default=None)
-    rows_in_order = sorted(found.values(), key=_position, reverse=not towards_newer)
+    rows_in_order = sorted(known.values(), key=_position, reverse=not towards_newer)
     if nearest is not None:
         # Beyond `nearest` at least one source was not searched: showing another source's rows there would hide the gap.
         is_reached = operator.le if towards_newer else operator.ge
@@ -179,21 +175,16 @@ def _sources(viewer: Viewer, view: ExecutionsView) -> Iterator[QuerySet[Executio
 
 def _wanted(view: ExecutionsView) -> tuple[Q, bool]:
     """Return the filter's condition, and whether an index finds its matches in the whole history."""
-    exact = {
-        "kind": view.kind,
-        "tier": view.tier,
-        "owner__username": view.user,
-        "project": view.project,
-        "state": view.status,
-    }
+    named = {"kind": view.kind, "tier": view.tier, "project": view.project, "state": view.status}
+    exact = {**named, "owner__username": view.user}
     wanted = Q(**{name: value for name, value in exact.items() if value})
     if view.node:
         wanted &= Q(node_name__icontains=view.node)
     if not view.text:
         return wanted, False
     # With another filter too, many of the index's matches might be read before enough rows pass that filter.
-    found = _found_by_index(view.text) if not wanted and _has_index(view.text) else None
-    return wanted & (found or _any_of((*_OWN_TEXT, *_OTHER_TEXT), view.text)), found is not None
+    indexed = _found_by_index(view.text) if not wanted and _has_index(view.text) else None
+    return wanted & (indexed or _any_of((*_OWN_TEXT, *_OTHER_TEXT), view.text)), indexed is not None
 
 
 def _has_index(text: str) -> bool:
@@ -208,11 +199,8 @@ def _found_by_index(text: str) -> Q | None:
     owners, projects = _named(User, username__icontains=text), _named(Project, name__icontains=text)
     if len(owners) + len(projects) > _MOST_NAMES:
         return None
-    found = _any_of(_OWN_TEXT, text)
-    for name, ids in (("owner__in", owners), ("project__in", projects)):
-        if ids:
-            found |= Q(**{name: ids})
-    return found
+    in_names = (Q(**{name: ids}) for name, ids in (("owner__in", owners), ("project__in", projects)) if ids)
+    return reduce(operator.or_, in_names, _any_of(_OWN_TEXT, text))
 
 
 def _named(model: type[Model], **text: str) -> list[object]:
@@ -220,10 +208,7 @@ def _named(model: type[Model], **text: str) -> list[object]:
 
 
 def _any_of(columns: Iterable[str], text: str) -> Q:
-    anywhere = Q()
-    for column in columns:
-        anywhere |= Q(**{f"{column}__icontains": text})
-    return anywhere
+    return reduce(operator.or_, (Q(**{f"{column}__icontains": text}) for column in columns), Q())
 
 
 def _from(source: QuerySet[Execution], start: Position | None, towards_newer: bool) -> QuerySet[Execution]:

@@ -43,10 +43,6 @@ def _one_pod(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], vie
     return Presence(pod, diagnosis, pods, list(runtime.nodes.by("pool", record.node_pool)))
 
 
-def _no_context(record: ExecutionRecord, viewer: Person) -> dict[str, Any]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class ExecutionKindFace:
     """How one kind is shown; the defaults are of a kind that runs in one pod and adds nothing to any page.
@@ -60,7 +56,7 @@ class ExecutionKindFace:
     kind: str
     read: Callable[[Execution, datetime | None], KindRecord] = lambda execution, now: KindRecord()
     present: Callable[[Runtime, ExecutionRecord, Sequence[Pod], Person, datetime], Presence] = _one_pod
-    context: Callable[[ExecutionRecord, Person], dict[str, Any]] = _no_context
+    context: Callable[[ExecutionRecord, Person], dict[str, Any]] = lambda record, viewer: {}
     fragments: Callable[[ExecutionRecord, Person], Sequence[Fragment]] = lambda record, viewer: ()
     objects: Callable[[ExecutionRecord], Sequence[tuple[str, str]]] = lambda record: ()
     summary: Callable[[Runtime, Companion, datetime], Diagnosis | None] = lambda runtime, companion, now: None

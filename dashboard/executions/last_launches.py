@@ -23,12 +23,11 @@ class LastLaunches:
         return initial | ({"environment": alike[2], "tier": alike[3]} if alike else {})
 
     def in_order(self, environments: Iterable[Environment], chosen: str) -> list[Environment]:
-        """Return the environments: the chosen one, then those that the person used last, then the rest, of which those without a
-        framework come first."""
+        """Return the environments: the chosen one, those used last, then the rest, of which those without a framework come first."""
         used = list(dict.fromkeys(row[2] for row in self.rows))
         ranks = {id: rank for rank, id in enumerate(used)}
         return sorted(
-            environments, key=lambda one: (one.pk != chosen, ranks.get(one.pk, len(used)), bool(one.frameworks))
+            environments, key=lambda row: (row.pk != chosen, ranks.get(row.pk, len(used)), bool(row.frameworks))
         )
 
 

@@ -42,18 +42,17 @@ async def cluster_known(runtime: Runtime) -> ClusterKnown:
 
 
 async def pool_states(runtime: Runtime, *, only: str | None = None) -> dict[str, LaunchPool] | None:
-    """Return the states of all pools, or of one; None until the cluster has been read. Call it on the event loop, which it gives a pause
-    again and again."""
+    """Return the states of all pools, or of one; None until the cluster has been read. Call it on the event loop, which gets pauses."""
     if not runtime.freshness().synced:
         return None
-    groups, found = runtime.groups.by_name(), dict[str, LaunchPool]()
+    groups, states = runtime.groups.by_name(), dict[str, LaunchPool]()
     for name in {*runtime.nodes.values_of("pool"), *groups} if only is None else {only}:
         tally = RoomTally(runtime.room)
         async for node in in_slices(runtime.nodes.by("pool", name), NODES_AT_ONCE):
             if SIMULATED not in node.metadata.labels:
                 tally.count(node)
-        found[name] = tally.state(name, groups.get(name), runtime.templates.get(name))
-    return found
+        states[name] = tally.state(name, groups.get(name), runtime.templates.get(name))
+    return states
 
 
 def card_of(form: LaunchForm, held: Slots, known: ClusterKnown, running: Mapping[str, int]) -> FitCard | None:
@@ -74,24 +73,19 @@ def card_of(form: LaunchForm, held: Slots, known: ClusterKnown, running: Mapping
 
 def slots_of(user: User) -> Slots:
     mine = Execution.objects.filter(owner=user).order_by()
-    used = mine.holding_slots().aggregate(Sum("slots"))
-    queued = mine.queued().aggregate(Sum("slots"))
-    return slots(
-        used=used["slots__sum"] or 0,
-        queued=queued["slots__sum"] or 0,
-        maximum=value_of(MAXIMUM_EXECUTIONS_PER_USER),
+    used, queued = (
+        rows.aggregate(sum=Sum("slots", default=0))["sum"] for rows in (mine.holding_slots(), mine.queued())
     )
+    return slots(used=used, queued=queued, maximum=value_of(MAXIMUM_EXECUTIONS_PER_USER))
 
 
 def running_by_tier() -> dict[str, int]:
-    """Return the number of all users' executions that hold slots, by tier. As in the queue, a cluster whose head has another tier
-    counts on both tiers."""
+    """Return how many executions hold slots, by tier; as in the queue, a cluster whose head has another tier counts on both."""
     holding = Execution.objects.holding_slots().order_by()
     heads = holding.exclude(head_tier=None).exclude(head_tier=F("tier"))
-    counts: Counter[str] = Counter()
-    for column, rows in (("tier_id", holding), ("head_tier_id", heads)):
-        counts.update(dict(rows.values_list(column).annotate(Count("pk"))))
-    return dict(counts)
+    counts = Counter(dict(holding.values_list("tier_id").annotate(Count("pk"))))
+    counts.update(dict(heads.values_list("head_tier_id").annotate(Count("pk"))))
+    return counts
 
 
 def drafted(form: LaunchForm, *, now: datetime) -> list[Execution]:
@@ -100,8 +94,7 @@ def drafted(form: LaunchForm, *, now: datetime) -> list[Execution]:
 
 
 def check_of(form: LaunchForm, *, is_awaited: bool) -> CheckLine | None:
-    """Ask the cluster to confirm the form's launch, or return what it has answered; None while the form is not valid. What is awaited is
-    not asked for again."""
+    """Ask the cluster to confirm the form's launch unless that `is_awaited`, or return its answer; None while the form is not valid."""
     if not form.is_valid():
         return None
     now, id = timezone.now(), form.execution_id()
@@ -112,12 +105,9 @@ def check_of(form: LaunchForm, *, is_awaited: bool) -> CheckLine | None:
         check = dryrun.ask(id, form.user, unit[0].data_plane_id, Preview.of(unit), now=now)
     if check is None:
         return None if is_awaited else TOO_OFTEN
+    is_current = dryrun.is_current(check, now)
     return check_line(
-        check.outcome,
-        check.message,
-        check.evidence,
-        answered_at=check.answered_at,
-        is_current=dryrun.is_current(check, now),
+        check.outcome, check.message, check.evidence, answered_at=check.answered_at, is_current=is_current
     )
 
 
@@ -143,11 +133,11 @@ def question_of(
         if stands_in_line
         else (),
         needs=tuple(preview.needs()),
-        secrets=tuple(one.name for one in preview.specs[0].secrets),
+        secrets=tuple(secret.name for secret in preview.specs[0].secrets),
         budget=left_of_budget(request.project.pk, sum(prices, Decimal(0)), now),
         coming=coming_maintenance(now),
-        beside=preview.sidecars(),
-        price_beside=preview.specs[0].price_beside,
+        sidecars=preview.sidecars(),
+        price_of_sidecars=preview.specs[0].price_beside,
         choices=tuple(_choices(form, pods, running, preview.specs[0])),
     )
 

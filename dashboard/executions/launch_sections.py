@@ -7,7 +7,10 @@ from typing import Any, ClassVar
 
 from django import forms
 
+from dashboard.shell.viewmodels.sizes import cores_words, memory_words
+from dashboard.usage.viewmodels.prices import price_words
 from grid.core.errors import Problem
+from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools
 from grid.executions.launchrequest import LaunchRequest
 from grid.models import Environment, Execution, HardwareTier, User
@@ -79,13 +82,18 @@ class LaunchSection(forms.Form):
 
     def add_problems(self, problems: Iterable[Problem]) -> list[Problem]:
         """Add each problem at its field; return those that are not about a field of this section."""
-        others = []
+        problems = list(problems)
         for problem in problems:
             if problem.path in self.fields:
                 self.add_error(problem.path, problem.message)
-            else:
-                others.append(problem)
-        return others
+        return [problem for problem in problems if problem.path not in self.fields]
+
+
+def tier_option(tier: HardwareTier) -> str:
+    """Return a tier in one line: "Small: 1 core, 4 GiB, $0.05 an hour"."""
+    gpus = [plural(tier.gpus, "GPU", "GPUs")] if tier.gpus else []
+    parts = [cores_words(tier.cores), memory_words(tier.memory), *gpus, price_words(tier.cost_per_hour)]
+    return f"{tier.name}: {', '.join(parts)}"
 
 
 SECTIONS: dict[str, type[LaunchSection]] = {}  # by kind, of the registered faces

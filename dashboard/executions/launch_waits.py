@@ -56,12 +56,10 @@ def with_waits(
     expected = question.expected
     if code == "waits_for_room":
         room = async_to_sync(_room)(runtime, question.pods, first.pk, now)
-        expected = launch_wait(
-            expected_wait(list(unit), now, Observed(room=room)), how_right(WaitPrediction.Stage.ROOM)
-        )
-    return replace(
-        question, expected=expected, usual_start=usual, pull=ImagePull(size, seconds, is_missing=seen.is_missing)
-    )
+        wait = expected_wait(list(unit), now, Observed(room=room))
+        expected = launch_wait(wait, how_right(WaitPrediction.Stage.ROOM))
+    pull = ImagePull(size, seconds, is_missing=seen.is_missing)
+    return replace(question, expected=expected, usual_start=usual, pull=pull)
 
 
 async def _image(runtime: Runtime, plan: PodPlan, image: str, *, has_room: bool) -> _ImageSeen:
@@ -84,13 +82,9 @@ async def _room(runtime: Runtime, plans: Sequence[PodPlan], execution: str, now:
     seekers = await waiting_for_room(runtime, now)
     for number, plan in enumerate(plans):
         nodes = runtime.nodes.by("pool", plan.pool)[: observing.MOST_NODES]
-        names = frozenset(
-            [
-                node.metadata.name
-                async for node in in_slices(nodes, _NODES_AT_ONCE)
-                if _may_take(runtime, node, plan, has_room=False)
-            ]
-        )
+        sliced = in_slices(nodes, _NODES_AT_ONCE)
+        takers = [node.metadata.name async for node in sliced if _may_take(runtime, node, plan, has_room=False)]
+        names = frozenset(takers)
         for each in range(min(plan.count, observing.MOST_SEEKERS)):
             seekers.append(RoomSeeker(execution, plan.requests, names, (0, inf, f"{number} {each}"), f"{number}"))
     return await room_beside(runtime, seekers, now)

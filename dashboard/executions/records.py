@@ -1,36 +1,37 @@
 """Reads stored executions from the database, synchronously, as values for pages."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import F, Q, QuerySet, Sum
+from django.urls import reverse
 from django.utils import timezone
 
 from dashboard.executions.kinds import face_of
-from dashboard.executions.run_files_records import run_files_record
-from dashboard.executions.run_records import run_place
 from dashboard.executions.viewmodels.execution import Companion, ExecutionRecord, LifecycleLine
+from dashboard.executions.viewmodels.run_files import RunFilesRecord
+from dashboard.executions.viewmodels.run_place import RunPlace, SiblingAttempt
 from dashboard.shell.access import Viewer, may_observe
 from dashboard.starts.startup_records import start_of, usual_start
 from dashboard.usage.size_records import size_facts
 from dashboard.usage.viewmodels.prices import Spending
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
+from grid.core.errors import Rejected
+from grid.core.reasons import Reader
 from grid.diagnosis import logfindings
+from grid.diagnosis.exits import code_words
 from grid.diagnosis.logfindings import LogFinding
-from grid.models import (
-    AppShare,
-    Execution,
-    LifecycleEntry,
-    LogOccurrence,
-    Membership,
-    State,
-    UsageInterval,
-)
+from grid.jobs.jobsettings import read_record as read_job_record
+from grid.models import AppShare, Execution, LogOccurrence, Membership, RunFiles, State, UsageInterval
 from grid.models.environment import Kind
 
 _LIFECYCLE_READ = 1000
 _WITH_FINDINGS = frozenset({State.FINISHING, State.FAILED, State.ERROR})
 _JOINED = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
+_LINE = ("at", "to_state", "level", "reason", "message", "reason_values", "count", "actor", "event_uid")
+_SAVED = ("began", "ended", "branch", "kept", "problem", "left_out", "left_out_names")
+_RESULTS = ("results_files", "results_bytes", "results_problem", "results_kept")
 
 
 def read_record(execution_id: str) -> ExecutionRecord | None:
@@ -42,37 +43,15 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
     project, tier, lost_at = execution.project, _part(execution, "tier"), execution.access_lost_at
     workspace = execution.workspace if execution.workspace and execution.workspace.deleted_at is None else None
     return ExecutionRecord(
-        id=execution.pk,
-        kind=execution.kind,
-        title=execution.title,
-        object_name=execution.object_name,
-        owner_id=execution.owner_id,
         owner_username=execution.owner.get_username(),
         project_id=project.pk,
         project_name=project.name,
         project_roles=dict(project.memberships.values_list("user_id", "role")),
         environment_name=str(_part(execution, "environment").get("name") or execution.environment.name),
         image=str(_part(execution, "environment").get("image") or execution.environment.image),
-        tier_id=execution.tier_id,
         tier_name=str(tier.get("name") or execution.tier.name),
-        node_pool=execution.node_pool,
-        millicores=execution.millicores,
-        memory_bytes=execution.memory_bytes,
-        gpus=execution.gpus,
         shared_memory=str(tier.get("shared_memory", execution.tier.shared_memory)),
         cost_per_hour=execution.price_per_hour,
-        slots=execution.slots,
-        state=execution.state,
-        state_since=execution.state_since,
-        message=execution.message,
-        reason=execution.reason,
-        reason_values=execution.reason_values,
-        requested_at=execution.requested_at,
-        started_at=execution.started_at,
-        ended_at=execution.ended_at,
-        stop_requested_at=execution.stop_requested_at,
-        stop_requested_by=execution.stop_requested_by,
-        node_name=execution.node_name,
         lifecycle=_lifecycle(execution),
         spending=_spending(execution.pk),
         kind_record=face_of(execution.kind).read(execution, timezone.now()),
@@ -87,11 +66,33 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         newer_id=_newer_id(execution) if workspace and execution.settled_at is not None else "",
         run=run_place(execution),
         has_page=bool((execution.spec or {}).get("port")),
-        files=run_files_record(execution),
+        files=_files(execution),
         size=size_facts(execution),
         findings=_findings(execution),
         start=start_of(execution.pk),
         usual_start=usual_start(execution.head_tier_id or execution.tier_id, execution.environment_id),
+        id=execution.id,
+        kind=execution.kind,
+        title=execution.title,
+        object_name=execution.object_name,
+        owner_id=execution.owner_id,
+        tier_id=execution.tier_id,
+        node_pool=execution.node_pool,
+        millicores=execution.millicores,
+        memory_bytes=execution.memory_bytes,
+        gpus=execution.gpus,
+        slots=execution.slots,
+        state=execution.state,
+        state_since=execution.state_since,
+        message=execution.message,
+        reason=execution.reason,
+        reason_values=execution.reason_values,
+        requested_at=execution.requested_at,
+        started_at=execution.started_at,
+        ended_at=execution.ended_at,
+        stop_requested_at=execution.stop_requested_at,
+        stop_requested_by=execution.stop_requested_by,
+        node_name=execution.node_name,
     )
 
 
@@ -107,33 +108,21 @@ def _findings(execution: Execution) -> tuple[LogFinding, ...]:
     """Return what was found in its kept log, with the cures of now; an entry that is switched off by now has none."""
     if execution.state not in _WITH_FINDINGS:
         return ()
-    entries = {one.key: one for one in logfindings.in_force().patterns}
-    found = []
-    for one in LogOccurrence.objects.filter(log=execution.pk):
-        entry = entries.get(one.entry)
-        cure, link = (entry.cure, entry.link) if entry else ("", "")
-        found.append(LogFinding(one.entry, one.meaning, one.line, cure, link))
-    return tuple(found)
+    advice = {entry.key: (entry.cure, entry.link) for entry in logfindings.in_force().patterns}
+    occurrences = LogOccurrence.objects.filter(log=execution.pk).values_list("entry", "meaning", "line")
+    return tuple(LogFinding(key, meaning, line, *advice.get(key, ("", ""))) for key, meaning, line in occurrences)
 
 
 def _companion(execution: Execution) -> Companion | None:
     """Return the execution that this one is attached to, or else the newest that is attached to it; None without any."""
-    other = execution.attached_to
-    if other is not None:
-        return Companion(other.pk, other.kind, other.title or other.object_name, other.object_name, other.state)
-    attached = execution.attached.order_by("-requested_at").first()
-    if attached is None:
+    is_attached = execution.attached_to is None
+    other = execution.attached_to or execution.attached.order_by("-requested_at").first()
+    if other is None:
         return None
-    return Companion(
-        id=attached.pk,
-        kind=attached.kind,
-        name=attached.title or attached.object_name,
-        object_name=attached.object_name,
-        state=attached.state,
-        is_attached=True,
-        node_pool=attached.node_pool,
-        kind_record=face_of(attached.kind).read(attached, None),
-    )
+    companion = Companion(other.pk, other.kind, str(other), other.object_name, other.state, is_attached)
+    if not is_attached:
+        return companion
+    return replace(companion, node_pool=other.node_pool, kind_record=face_of(other.kind).read(other, None))
 
 
 def _spending(execution_id: str) -> Spending:
@@ -145,27 +134,52 @@ def _spending(execution_id: str) -> Spending:
 
 def _lifecycle(execution: Execution) -> tuple[LifecycleLine, ...]:
     """Return the newest `_LIFECYCLE_READ` lines, oldest first."""
-    newest = execution.lifecycle.order_by("-at", "-id")[:_LIFECYCLE_READ]
-    return tuple(_line(entry) for entry in reversed(newest))
-
-
-def _line(entry: LifecycleEntry) -> LifecycleLine:
-    return LifecycleLine(
-        at=entry.at,
-        to_state=entry.to_state,
-        about=entry.object,
-        level=entry.level,
-        reason=entry.reason,
-        message=entry.message,
-        reason_values=entry.reason_values,
-        count=entry.count,
-        actor=entry.actor,
-        event_uid=entry.event_uid,
-    )
+    newest = execution.lifecycle.order_by("-at", "-id").values(*_LINE, about=F("object"))[:_LIFECYCLE_READ]
+    return tuple(LifecycleLine(**line) for line in reversed(newest))
 
 
 def _shared_with(execution: Execution) -> dict[int, str]:
     return dict(AppShare.objects.filter(execution=execution).values_list("user_id", "user__username"))
+
+
+def run_place(execution: Execution) -> RunPlace | None:
+    """Return which run and attempt it is; None for what has no run. One query more, for an execution with a run."""
+    run = execution.run
+    if run is None:
+        return None
+    try:
+        most = read_job_record(run.settings.record).job.retries + 1
+    except Rejected:
+        most = execution.attempt
+    rows = Execution.objects.filter(run=run).exclude(pk=execution.pk).order_by("run", "attempt")
+    reader = Reader(execution.owner.get_username(), is_owner=False)
+    columns = rows.only("attempt", "state", "reason", "reason_values", "message")
+    job = run.job
+    is_there = job.deleted_at is None
+    return RunPlace(
+        execution_id=execution.pk,
+        job_id=job.pk if is_there else "",
+        job_name=str(job),
+        number=run.number,
+        attempt=execution.attempt,
+        most_attempts=most,
+        parameters=tuple(run.parameters.items()),
+        others=tuple(SiblingAttempt(row.pk, row.attempt, row.state, row.words(reader)) for row in columns),
+        message=run.message,
+        exit_words="" if execution.exit_code is None else code_words(execution.exit_code),
+        again=reverse("job-again", args=[job.pk, run.number]) if is_there else "",
+    )
+
+
+def _files(execution: Execution) -> RunFilesRecord | None:
+    """Return what became of its files in Git; None where they were a volume at launch, which needs no query."""
+    files = _part(execution, "files")
+    if not files:
+        return None
+    asked = files.get("commit") or files.get("branch") or "main"
+    saved = RunFiles.objects.filter(execution=execution.pk).values(*_SAVED, *_RESULTS).first()
+    known = {"is_reported": saved is not None, **(saved or {})}
+    return RunFilesRecord(project_id=execution.project_id, name=execution.object_name, asked=str(asked), **known)
 
 
 def _newer_id(execution: Execution) -> str:

@@ -18,12 +18,7 @@ def stoppable(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:
     """Return those of the executions that the viewer may see, in the order of their launch. What is no id is left out."""
     ids = valid_ids(asked)
     roles = dict(Membership.objects.filter(user=viewer.id).values_list("project_id", "role"))
-    rows = (
-        Execution.objects.filter(pk__in=ids)
-        .select_related("owner", "project")
-        .defer("spec")
-        .order_by("requested_at", "pk")
-    )
+    rows = Execution.objects.filter(pk__in=ids).select_related("owner", "project").defer("spec")
     clusters = Execution.objects.filter(attached_to__in=ids, settled_at__isnull=True, ended_at__isnull=True)
     attached = {row.attached_to_id: str(row) for row in clusters}
     return [
@@ -37,14 +32,13 @@ def stoppable(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:
             ends_too=attached.get(row.pk, ""),
             why_not=_why_not(viewer, row, roles.get(row.project_id)),
         )
-        for row in rows
+        for row in rows.order_by("requested_at", "pk")
         if row.owner_id == viewer.id or row.project_id in roles or may_observe(viewer)
     ]
 
 
 def in_queue(viewer: Viewer, asked: Collection[str], do: Decision) -> list[StopLine]:
-    """Return those of the executions that the viewer may see, with why they cannot be held, released or cancelled; who may `hold` or
-    `release` may do it to each."""
+    """Return those executions that the viewer may see, with why they cannot be held, released or cancelled."""
     ids = valid_ids(asked)
     waiting = set(Execution.objects.queued().filter(pk__in=ids).values_list("pk", flat=True))
     held = set(QueueOrder.objects.filter(pk__in=ids, held_at__isnull=False).values_list("pk", flat=True))

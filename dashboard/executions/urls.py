@@ -2,21 +2,19 @@
 
 from django.urls import URLPattern
 
-from dashboard.executions.views import executions, launch, launch_check, launch_objects, stopping
-from dashboard.executions.views import extend as keeping
-from dashboard.executions.views import owner_messages as writing_to_owners
+from dashboard.executions.views import executions, launch, launch_preview, owner_messages, stopping
 from dashboard.shell.routes import path
 
 urlpatterns: list[URLPattern] = [
     path("launch/", launch.launch, name="launch"),
-    path("launch/check/", launch_check.launch_check, name="launch-check"),
-    path("launch/objects/", launch_objects.launch_objects, name="launch-objects"),
+    path("launch/check/", launch_preview.launch_check, name="launch-check"),
+    path("launch/objects/", launch_preview.launch_objects, name="launch-objects"),
     path("executions/", executions.executions, name="executions"),
-    path("executions/message/", writing_to_owners.executions_message, name="executions-message"),
+    path("executions/message/", owner_messages.executions_message, name="executions-message"),
     path("executions/stop/", stopping.executions_stop, name="executions-stop"),
     path("executions/<id:id>/", executions.execution, name="execution"),
     path("executions/<id:id>/log/", executions.execution_log, name="execution-log"),
     path("executions/<id:id>/lifecycle/", executions.execution_lifecycle, name="execution-lifecycle"),
     path("executions/<id:id>/stop/", stopping.execution_stop, name="execution-stop"),
-    path("executions/<id:id>/keep/", keeping.execution_keep, name="execution-keep"),
+    path("executions/<id:id>/keep/", stopping.execution_keep, name="execution-keep"),
 ]

@@ -21,11 +21,6 @@ from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
 
 MOST_NOTED = 500
-_SAME = (  # in a row and in its record
-    "id", "kind", "object_name", "state_since", "requested_at", "revision", "reason", "reason_values", "message",
-    "holds_slots", "spec", "workers_minimum", "workers_maximum", "status", "restart_requested_at", "slots",
-    "node_name", "stop_reason",
-)  # fmt: skip
 _AT_ONCE = 500  # databases limit how many values one query names
 _MESSAGE_LENGTH = 4000
 _REASON_LENGTH = 80
@@ -178,7 +173,24 @@ def _row(row: Execution | None) -> LedgerRecord | None:
         stop_wanted_by=row.stop_requested_by,
         admitted_at=row.slots_reserved_at,
         attached_to=row.attached_to_id or "",
-        **{name: getattr(row, name) for name in _SAME},
+        id=row.id,
+        kind=row.kind,
+        object_name=row.object_name,
+        state_since=row.state_since,
+        requested_at=row.requested_at,
+        revision=row.revision,
+        reason=row.reason,
+        reason_values=row.reason_values,
+        message=row.message,
+        holds_slots=row.holds_slots,
+        spec=row.spec,
+        workers_minimum=row.workers_minimum,
+        workers_maximum=row.workers_maximum,
+        status=row.status,
+        restart_requested_at=row.restart_requested_at,
+        slots=row.slots,
+        node_name=row.node_name,
+        stop_reason=row.stop_reason,
     )
 
 

@@ -1,5 +1,10 @@
 """The fixtures of tests of pages and of launches that this room uses."""
 
+import pytest
+
+from grid.models import Project
+from tests.conftest import People
+from tests.executions.launching import offer_clusters
 from tests.support.pages import admin as admin
 from tests.support.pages import clock as clock
 from tests.support.pages import cluster as cluster
@@ -10,3 +15,9 @@ from tests.support.pages import two_pools as two_pools
 from tests.support.shop import configure as configure
 from tests.support.shop import shop as shop
 from tests.support.shop import worker_tier as worker_tier
+
+
+@pytest.fixture
+def offered(people: People) -> Project:
+    """A project of the owner's, in which notebooks and clusters may be launched on two tiers."""
+    return offer_clusters(people)

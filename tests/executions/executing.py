@@ -9,7 +9,7 @@ from dashboard import composition as composition
 from dashboard.executions.viewmodels.execution import ExecutionRecord, LifecycleLine
 from grid.core.labels import KEYS
 from grid.kube.objects import RawObject
-from grid.kube.resources import PODS
+from grid.kube.resources import PODS, Resource
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project, State, User, Workspace
 from grid.runtime import Runtime
 from grid.runtime.executionrows import ExecutionRow, read_rows
@@ -95,6 +95,12 @@ def pod_of(execution_id: str, *, name: str = "", labels: Mapping[str, str] | Non
     """As manifests label it."""
     own = {KEYS.execution: execution_id, **(labels or {})}
     return builders.pod(name or f"workspace-{execution_id}", labels=own, **fields)
+
+
+def put(runtime: Runtime, cluster: FakeCluster, resource: Resource, obj: RawObject) -> None:
+    """Create or change the object, and let the caches see it."""
+    cluster.put(resource, obj)
+    fill(runtime, cluster)
 
 
 def make_project(owner: User, *members: User, id: str = "churn", name: str = "Customer churn") -> Project:

@@ -22,16 +22,9 @@ CLUSTER = {
     "target_memory": "80",
     "local_storage": "",
 }
+FORM = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "token": "t1"}
 ALONE = {"kind": "cluster", "project": "churn", "token": "t1", **CLUSTER}
-ATTACHED = {
-    "kind": "workspace",
-    "project": "churn",
-    "environment": "jupyterlab",
-    "tier": "small",
-    "token": "t1",
-    "with_cluster": "on",
-    **CLUSTER,
-}
+ATTACHED = {**FORM, "with_cluster": "on", **CLUSTER}
 
 
 def offer_clusters(people: People) -> Project:
@@ -58,11 +51,11 @@ def configure(key: str, value: int) -> None:
 
 
 def error_at(shown: str, field: str) -> str:
-    found = re.search(rf'id="id_{field}_error"[^>]*>(.*?)</div>', shown, re.DOTALL)
-    return re.sub(r"<[^>]+>", " ", found[1]).strip() if found else ""
+    error = re.search(rf'id="id_{field}_error"[^>]*>(.*?)</div>', shown, re.DOTALL)
+    return re.sub(r"<[^>]+>", " ", error[1]).strip() if error else ""
 
 
 def value_of(shown: str, field: str) -> str:
-    found = re.search(rf'<input[^>]*name="{field}"[^>]*>', shown)
-    value = re.search(r'value="([^"]*)"', found[0]) if found else None
+    control = re.search(rf'<input[^>]*name="{field}"[^>]*>', shown)
+    value = re.search(r'value="([^"]*)"', control[0]) if control else None
     return value[1] if value else ""

@@ -37,7 +37,7 @@ class Network:
 @functools.cache
 def _deployed() -> tuple[dict[str, Any], ...]:
     """Return all objects of deploy/, which nobody here changes; reading them takes longer than a test."""
-    return tuple(one for file in sorted(DEPLOY.glob("*.yaml")) for one in yaml.safe_load_all(file.read_text()) if one)
+    return tuple(obj for file in sorted(DEPLOY.glob("*.yaml")) for obj in yaml.safe_load_all(file.read_text()) if obj)
 
 
 def network(name: str = "dask", *, attached: bool = True, leads: bool = True, ingress: str = "") -> Network:
@@ -53,7 +53,7 @@ def network(name: str = "dask", *, attached: bool = True, leads: bool = True, in
     openings = egress.openings([ip_network(API_SERVER), ip_network(DATABASE)])
     kept = build_for_all(EXECUTIONS, openings, ingress=ingress) if leads else []
     deployed = _deployed()
-    policies = [one for one in deployed if one["kind"] == "NetworkPolicy"]
+    policies = [obj for obj in deployed if obj["kind"] == "NetworkPolicy"]
     policies += [m.body for m in (*kept, *made) if m.resource == NETWORK_POLICIES]
     hosts = {
         "head": Host("10.8.0.1", templates[head_name("abc")], EXECUTIONS),
@@ -78,8 +78,8 @@ def network(name: str = "dask", *, attached: bool = True, leads: bool = True, in
         "the internet": Host("93.184.215.14"),
         "the internet in IPv6": Host("2606:4700::1111"),
         **{
-            one["metadata"]["name"]: Host(f"10.8.2.{number}", _pod_labels(one), SYSTEM)
-            for number, one in enumerate(one for one in deployed if one["kind"] in ("Deployment", "Job"))
+            obj["metadata"]["name"]: Host(f"10.8.2.{number}", _pod_labels(obj), SYSTEM)
+            for number, obj in enumerate(obj for obj in deployed if obj["kind"] in ("Deployment", "Job"))
         },
     }
     return Network(hosts, Policies(tuple(policies)))

@@ -42,15 +42,15 @@ async def polling(world: World, feed: ScriptedFeed | None) -> AsyncIterator[Cont
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Which rows' versions were read: the ids, or None for all."""
-    found: list[object] = []
+    asked: list[object] = []
     read = ledger.row_versions
 
     def noted(data_plane: str, ids: Any = None) -> dict[str, int]:
-        found.append(None if ids is None else sorted(ids))
+        asked.append(None if ids is None else sorted(ids))
         return read(data_plane, ids)
 
     monkeypatch.setattr(ledger, "row_versions", noted)
-    return found
+    return asked
 
 
 @in_world
@@ -107,8 +107,8 @@ async def test_thousand_successive_writes_are_read_together(shop: Shop, reads: l
             await passes(0.001)
         await passes(0.1)
         assert len(reads) <= 52
-        told = {id for ids in reads if isinstance(ids, list) for id in ids}
-        assert len(told) == 1000 or None in reads
+        ids_read = {id for ids in reads if isinstance(ids, list) for id in ids}
+        assert len(ids_read) == 1000 or None in reads
 
 
 @in_world
@@ -240,4 +240,4 @@ async def test_watch_that_breaks_for_a_moment_is_no_outage(shop: Shop) -> None:
             controller.pods.mark_heard(loop_time())
             world.now += timedelta(seconds=1)
             await passes(0.9)
-    assert not [one for one in execution.lifecycle.all() if "did not answer" in one.words(OWNER)]
+    assert not [line for line in execution.lifecycle.all() if "did not answer" in line.words(OWNER)]

@@ -18,11 +18,11 @@ def shown(*rows: Fragment, singles: Sequence[Fragment] = ()) -> Shown:
     return Shown.of([*rows, *singles], [REGION])
 
 
-def apply(children: Sequence[Fragment], found: Sequence[PageUpdate]) -> list[Fragment]:
+def apply(children: Sequence[Fragment], updates: Sequence[PageUpdate]) -> list[Fragment]:
     """What the browser does. Like htmx it looks up all targets before the first change is made, so each must be there already."""
     page = list(children)
     there_before = {child.id for child in page} | {REGION}
-    for change in found:
+    for change in updates:
         assert change.target in there_before
         ids = [child.id for child in page]
         if change.kind == "fill":
@@ -39,8 +39,8 @@ def apply(children: Sequence[Fragment], found: Sequence[PageUpdate]) -> list[Fra
     return page
 
 
-rows = st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 2)), unique_by=lambda one: one[0]).map(
-    lambda found: [row(name, value) for name, value in found]
+rows = st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 2)), unique_by=lambda pair: pair[0]).map(
+    lambda pairs: [row(name, value) for name, value in pairs]
 )
 
 

@@ -87,8 +87,8 @@ async def test_claim_without_volume_is_told_in_kubernetes_words(shop: Shop, conf
     name = world.pod_of(execution)["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"]
     claim = await world.cluster.get(VOLUME_CLAIMS, name, namespace=NAMESPACE)
     world.cluster.put(VOLUME_CLAIMS, claim | {"spec": {"storageClassName": "fast"}, "status": {"phase": "Pending"}})
-    said = 'storageclass.storage.k8s.io "fast" not found'
-    world.cluster.put(EVENTS, event("e", about=claim, reason="ProvisioningFailed", message=said, kind="Warning"))
+    missing = 'storageclass.storage.k8s.io "fast" not found'
+    world.cluster.put(EVENTS, event("e", about=claim, reason="ProvisioningFailed", message=missing, kind="Warning"))
     forbid_to_list(STORAGE_CLASSES, world)
     world.passes(91)
     await world.step(controller)
@@ -144,8 +144,8 @@ async def test_cluster_says_whether_head_or_worker_got_no_node(shop: Shop, confi
             world.schedule(world.head_of(execution))
             world.start(world.head_of(execution))
             await world.step(controller)
-        for one in (*world.workers_of(execution), *(() if has_head else (world.head_of(execution),))):
-            unscheduled(world, one)
+        for waits in (*world.workers_of(execution), *(() if has_head else (world.head_of(execution),))):
+            unscheduled(world, waits)
         world.passes(91)
         await world.step(controller)
         assert f"{words} within 90 seconds. Last known: Node n1 of the pool default is cordoned" in fresh(
@@ -157,9 +157,9 @@ def small_node_of(pool: str) -> NodeTemplate:
     """A remembered node of half a core."""
     tally = TemplateTally()
     tally.count(decode(node("seen-before", pool=pool, cpu="500m"), Node), {"cpu": 100})
-    found = tally.template(NOW)
-    assert found is not None
-    return found
+    template = tally.template(NOW)
+    assert template is not None
+    return template
 
 
 @in_world
@@ -260,18 +260,16 @@ async def test_late_list_serves_those_that_give_up_afterwards() -> None:
 
 
 @virtual_time
-async def test_only_sums_are_kept_of_too_many_pods(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_only_sums_are_kept_of_too_many_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_PODS", 500)
     cluster, nodes = a_cluster(), Clock()
     for number in range(1100):
         cluster.put(PODS, pod(f"p{number}", node="n1", phase="Running", requests={"cpu": "1"}))
     listed = nodes.nodes(cluster)
-    found = await listed.of(waiting())
-    assert found is not None
-    assert (found.room.requested("n1")["pods"], found.room.amounts("n1").cpu) == (1100, 1_100_000)
-    assert not list(found.pods())
+    around = await listed.of(waiting())
+    assert around is not None
+    assert (around.room.requested("n1")["pods"], around.room.amounts("n1").cpu) == (1100, 1_100_000)
+    assert not list(around.pods())
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
     choosy = pod("w", spec={"affinity": apart}, creationTimestamp=stamp(NOW - timedelta(seconds=60)))
     assert await listed.of(decode(choosy, Pod)) is None, "which pods are where is not known"
@@ -281,15 +279,15 @@ async def test_only_sums_are_kept_of_too_many_pods(
 async def test_a_message_names_no_pod_of_others() -> None:
     cluster = a_cluster()
     cluster.put(PODS, pod("secret-project", node="n1", phase="Running"))
-    found = await Clock().nodes(cluster).of(waiting())
-    assert found is not None
-    assert [found.holder(one) for one in found.pods()] == ["another pod"]
+    around = await Clock().nodes(cluster).of(waiting())
+    assert around is not None
+    assert [around.holder(other) for other in around.pods()] == ["another pod"]
 
 
 @virtual_time
 async def test_nodes_are_known_without_volumes_or_autoscaler() -> None:
     cluster = a_cluster()
     cluster.fail_next(ClusterUnavailable("away"), verb="get")
-    found = await Clock().nodes(cluster).of(waiting())
-    assert found is not None
-    assert (len(found.nodes), found.groups, found.claims) == (1, None, {})
+    around = await Clock().nodes(cluster).of(waiting())
+    assert around is not None
+    assert (len(around.nodes), around.groups, around.claims) == (1, None, {})

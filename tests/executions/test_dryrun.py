@@ -40,24 +40,24 @@ async def test_the_cluster_confirms_the_very_objects_and_keeps_none(shop: Shop) 
     check = await answered(world)
     assert (check.outcome, check.answered_at) == (CheckOutcome.CONFIRMED, NOW)
     assert check.message == "The cluster accepted a dry run of its 5 objects."
-    tried = {(one.resource, one.name) for one in world.cluster.requests if one.verb == "create"}
-    assert {one.detail for one in world.cluster.requests if one.verb == "create"} == {"dry run"}
+    tried = {(call.resource, call.name) for call in world.cluster.requests if call.verb == "create"}
+    assert {call.detail for call in world.cluster.requests if call.verb == "create"} == {"dry run"}
     assert world.pods() == []
     assert not Execution.objects.exists()
     submit(shop.request(), gate=why_not_launch, now=NOW, execution_id=ID)
     await world.step(world.controller())
-    made = {(one.resource, one.name) for one in world.cluster.requests if one.verb == "create" and not one.detail}
+    made = {(call.resource, call.name) for call in world.cluster.requests if call.verb == "create" and not call.detail}
     assert made == tried
 
 
 @in_world
 async def test_refusal_is_in_our_words_with_kubernetes_text_kept(shop: Shop) -> None:
     world = World()
-    said = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
-    world.cluster.fail_next(NotAllowed(said), verb="create")
+    refusal = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
+    world.cluster.fail_next(NotAllowed(refusal), verb="create")
     asked(shop)
     check = await answered(world)
-    assert (check.outcome, check.evidence) == (CheckOutcome.REFUSED, said)
+    assert (check.outcome, check.evidence) == (CheckOutcome.REFUSED, refusal)
     assert "The quota “team” of the namespace has too little left: 10 of 10 pods are in use" in check.message
 
 
@@ -66,7 +66,7 @@ async def test_the_pods_of_a_cluster_are_tried_too(shop: Shop) -> None:
     world = World()
     asked(shop, alone(shop))
     assert (await answered(world)).outcome == CheckOutcome.CONFIRMED
-    kinds = [one.resource for one in world.cluster.requests if one.verb == "create"]
+    kinds = [call.resource for call in world.cluster.requests if call.verb == "create"]
     assert kinds.count(DEPLOYMENTS) == kinds.count(PODS) == 2
 
 
@@ -128,9 +128,9 @@ def test_same_form_asks_once_until_its_answer_is_old(shop: Shop) -> None:
 
 def test_user_asks_only_a_limited_number_of_times(shop: Shop) -> None:
     ids = [f"{number:012d}" for number in range(dryrun.MOST_IN_WINDOW + 1)]
-    found = [asked(shop, id=id) for id in ids]
-    assert found[-1] is None
-    assert None not in found[:-1]
+    checks = [asked(shop, id=id) for id in ids]
+    assert checks[-1] is None
+    assert None not in checks[:-1]
     assert asked(shop, id=ids[-1], after=61) is not None
 
 

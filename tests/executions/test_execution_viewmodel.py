@@ -58,8 +58,8 @@ def after(minutes: float, **fields: object) -> ExecutionRecord:
     since = history[-1].at
     started = history[3].at if len(history) > 3 else None
     spending = Spending(running=((RECORD.cost_per_hour, started),)) if started else Spending()
-    found = {"state_since": since, "lifecycle": history, "started_at": started, "spending": spending}
-    return replace(RECORD, **{**found, **fields})  # type: ignore[arg-type]
+    values = {"state_since": since, "lifecycle": history, "started_at": started, "spending": spending}
+    return replace(RECORD, **{**values, **fields})  # type: ignore[arg-type]
 
 
 QUEUED = after(1, state="queued", message="You use 25 of 25 slots; this starts by itself when one is free.")
@@ -77,7 +77,7 @@ def page_of(record: ExecutionRecord, diagnosis: Diagnosis | None = None) -> str:
         steps(record),
         facts(record, OWNER, pods=[PodLink("compute-grid", "workspace-e1")], node="", now=NOW),
     ]
-    return "\n".join(render_fragment(one, now=NOW) for one in whole)
+    return "\n".join(render_fragment(fragment, now=NOW) for fragment in whole)
 
 
 @pytest.mark.parametrize("name", STATES)
@@ -102,10 +102,10 @@ def test_stopping_execution_looks_running_without_open_and_stop() -> None:
 
 
 def test_log_finding_looks_as_stored() -> None:
-    found = LogFinding(
+    finding = LogFinding(
         "own", "The licence “<b>” is in use.", "LIC-17: <b>", "Wait for one.", "https://wiki.example/licences"
     )
-    record = replace(FAILED, findings=(found, replace(found, meaning=FAILED.message, link="")))
+    record = replace(FAILED, findings=(finding, replace(finding, meaning=FAILED.message, link="")))
     assert_golden("execution-findings", render_fragment(head(record, None, OWNER), now=NOW))
     assert "LIC-17" not in render_fragment(head(record, None, Person(False, False, False, has_left=True)), now=NOW)
 
@@ -123,11 +123,11 @@ def test_the_rows_look_as_stored() -> None:
         explained={"worker-1": BAD},
         sees_all=True,
     )
-    found = execution_rows(whole, ExecutionsView(), NOW)
-    assert_golden("execution-rows", "\n".join(render_fragment(one, now=NOW) for one in found))
+    rows = execution_rows(whole, ExecutionsView(), NOW)
+    assert_golden("execution-rows", "\n".join(render_fragment(row, now=NOW) for row in rows))
     nothing = execution_rows(source(), ExecutionsView(), NOW)
     no_match = execution_rows(source(ROW), ExecutionsView(user="bob"), NOW)
-    assert_golden("executions-none", "\n".join(render_fragment(one, now=NOW) for one in (*nothing, *no_match)))
+    assert_golden("executions-none", "\n".join(render_fragment(row, now=NOW) for row in (*nothing, *no_match)))
 
 
 def test_the_first_page_shows_ones_own_as_stored() -> None:
@@ -210,7 +210,7 @@ def test_the_stop_button_goes_when_stopping_was_asked_for() -> None:
 
 
 def places(record: ExecutionRecord) -> list[tuple[str, str, str]]:
-    return [(one.word, one.place, one.took) for one in steps(record).context.steps]  # type: ignore[attr-defined]
+    return [(step.word, step.place, step.took) for step in steps(record).context]  # type: ignore[attr-defined]
 
 
 def test_steps_that_are_done_say_how_long_they_took() -> None:
@@ -279,10 +279,10 @@ def test_prices_and_sizes_in_words() -> None:
 
 
 def headlines(record: ExecutionRecord, events: list[RawObject], nodes: list[RawObject], node: str = "") -> list[str]:
-    found = timeline(
-        record, [decode(one, Event) for one in events], [decode(one, Node) for one in nodes], assigned_node=node
+    items = timeline(
+        record, [decode(raw, Event) for raw in events], [decode(raw, Node) for raw in nodes], assigned_node=node
     )
-    return [one.context.headline for one in found]  # type: ignore[attr-defined]
+    return [item.context.headline for item in items]  # type: ignore[attr-defined]
 
 
 def test_story_of_a_new_machine_is_told_newest_first() -> None:
@@ -307,9 +307,9 @@ def test_story_of_a_new_machine_is_told_newest_first() -> None:
 def test_machine_that_came_back_later_is_not_in_story() -> None:
     again = [builders.condition("Ready", "True", at=NOW)]
     node = builders.node("gpu-1", created=MOMENT + timedelta(minutes=3), conditions=again)
-    told = headlines(RUNNING, [], [node], node="gpu-1")
-    assert "A new node joined" in told
-    assert "The new node is ready" not in told
+    story = headlines(RUNNING, [], [node], node="gpu-1")
+    assert "A new node joined" in story
+    assert "The new node is ready" not in story
 
 
 def test_event_both_stored_and_live_is_told_once() -> None:
@@ -363,14 +363,14 @@ def test_log_comes_from_the_main_container_unless_asked_otherwise() -> None:
         decode(pod_of("e1", containers=containers, statuses=[builders.container_status("run", ready=True)]), Pod),
     ]
 
-    def found(pod: str, container: str) -> tuple[str, str, bool]:
+    def chosen(pod: str, container: str) -> tuple[str, str, bool]:
         source = log_source(pods, LogQuery(pod=pod, container=container), main="workspace-e1")
         assert source is not None
         return source.pod, source.container, source.has_started
 
-    assert found("", "") == ("workspace-e1", "run", True)
-    assert found("worker-1", "nginx") == ("worker-1", "nginx", False)
-    assert found("../secrets", "nonsense") == ("workspace-e1", "run", True)
+    assert chosen("", "") == ("workspace-e1", "run", True)
+    assert chosen("worker-1", "nginx") == ("worker-1", "nginx", False)
+    assert chosen("../secrets", "nonsense") == ("workspace-e1", "run", True)
     assert log_source([], LogQuery(), main="x") is None
 
 

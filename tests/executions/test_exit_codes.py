@@ -69,8 +69,8 @@ async def test_stopped_job_has_the_exit_code_of_its_program(shop: Shop) -> None:
 
 
 def test_sidecar_says_nothing_about_the_end_of_program() -> None:
-    beside = pod("job-a", statuses=[container_status("nginx", state=KILLED, imageID=DIGEST)])
-    assert columns_from_status(decode(beside, Pod)) == {}
+    sidecar = pod("job-a", statuses=[container_status("nginx", state=KILLED, imageID=DIGEST)])
+    assert columns_from_status(decode(sidecar, Pod)) == {}
 
 
 @pytest.mark.parametrize(

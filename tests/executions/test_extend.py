@@ -37,8 +37,8 @@ def idle(people: People) -> Execution:
 
 
 def page(execution: Execution, who: object) -> str:
-    found = client_of(who).get(f"/executions/{execution.pk}/").content.decode()  # type: ignore[arg-type]
-    return " ".join(found.split())
+    shown = client_of(who).get(f"/executions/{execution.pk}/").content.decode()  # type: ignore[arg-type]
+    return " ".join(shown.split())
 
 
 def keep(execution: Execution, who: object, **posted: str) -> str:
@@ -94,10 +94,6 @@ def test_second_of_two_keepers_is_told_of_the_first(people: People, idle: Execut
 def test_a_time_that_was_not_announced_changes_nothing(people: People, idle: Execution, text: str) -> None:
     assert "That stop was withdrawn" in keep(idle, people.teammate, stops_at=text)
     assert StopPlan.objects.get(execution=idle).kept_idle_until is None
-
-
-def test_a_stranger_learns_nothing(people: People, idle: Execution) -> None:
-    assert client_of(people.stranger).post(f"/executions/{idle.pk}/keep/").status_code == 404
 
 
 def test_busy_unknown_or_timed_execution_says_so(people: People, idle: Execution) -> None:

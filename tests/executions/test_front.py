@@ -45,7 +45,7 @@ def test_the_configuration() -> None:
 
 def test_the_front_is_a_sidecar_before_the_executor() -> None:
     pod = objects(spec(front=FRONT, files=FILES), front_key="k")[PODS]["spec"]
-    assert [one["name"] for one in pod["initContainers"]] == ["nginx", "executor"]
+    assert [container["name"] for container in pod["initContainers"]] == ["nginx", "executor"]
     without = objects(spec(files=FILES))[PODS]["spec"]
     assert pod["containers"][0]["command"] == without["containers"][0]["command"]
     front = objects(spec(front=FRONT), front_key="k")[PODS]["spec"]
@@ -71,9 +71,9 @@ def test_without_a_front_nothing_is_added() -> None:
 
 
 def test_tokens_differ_by_execution_key_and_time() -> None:
-    found = [token("abc", "k", 1), token("abd", "k", 1), token("abc", "l", 1), token("abc", "k", 2)]
-    assert len({one.partition(",")[0] for one in found}) == 4
-    assert found[0].endswith(",1")
+    tokens = [token("abc", "k", 1), token("abd", "k", 1), token("abc", "l", 1), token("abc", "k", 2)]
+    assert len({each.partition(",")[0] for each in tokens}) == 4
+    assert tokens[0].endswith(",1")
 
 
 def test_the_front_never_has_its_programs_port() -> None:
@@ -87,10 +87,10 @@ def test_workspaces_have_enabled_fronts_where_there_is_an_image(shop: Shop, conf
     assert front() is None
     with with_fronts:
         configure(FRONT_MAXIMUM_BODY, 7)
-        found = front()
-        assert found is not None
-        assert (found.image, found.body_mebibytes) == ("nginx:1", 7)
-        assert found.page.endswith("/executions/new/")
+        made = front()
+        assert made is not None
+        assert (made.image, made.body_mebibytes) == ("nginx:1", 7)
+        assert made.page.endswith("/executions/new/")
         configure(FRONT_ENABLED, 0)
         assert front() is None
 
@@ -101,7 +101,7 @@ BOTH_WAYS = ("lab", "--sock={socket}", "--ip={host}", "--port={port}", "--base={
 def program_of(made: ExecutionSpec) -> RawObject:
     """Its container, with the variables by name."""
     (run,) = objects(made, front_key="the-key")[PODS]["spec"]["containers"]
-    return {**run, "env": {one["name"]: one for one in run["env"]}}
+    return {**run, "env": {variable["name"]: variable for variable in run["env"]}}
 
 
 def with_command(*command: str, readiness_path: str = "", **changes: Any) -> ExecutionSpec:
@@ -118,7 +118,9 @@ def test_program_behind_front_listens_on_a_private_socket() -> None:
     assert run["command"] == ["lab", "--sock=/run/program/web.sock", "--base=/"]
     everybody = [*pod["containers"], *pod["initContainers"]]
     mounting = {
-        one["name"] for one in everybody if any(mount["mountPath"] == "/run/program" for mount in one["volumeMounts"])
+        container["name"]
+        for container in everybody
+        if any(mount["mountPath"] == "/run/program" for mount in container["volumeMounts"])
     }
     assert mounting == {"run", "nginx"}
     assert {"name": "sockets", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}} in pod["volumes"]
@@ -173,7 +175,7 @@ def test_job_with_page_runs_before_its_page_is_there(shop: Shop) -> None:
     assert made.front is not None
     assert made.port == 6006
     pod = objects(replace(made, files=FILES))[PODS]["spec"]
-    assert [one["name"] for one in pod["initContainers"]] == ["nginx", "executor"]
+    assert [container["name"] for container in pod["initContainers"]] == ["nginx", "executor"]
     (run,) = pod["containers"]
     assert "readinessProbe" not in run
     assert run["ports"] == [{"name": "http", "containerPort": 6006, "protocol": "TCP"}]
@@ -195,9 +197,7 @@ def test_the_fit_card_counts_the_front_beside_the_program(shop: Shop) -> None:
 
 
 @in_world
-async def test_ordinary_front_container_goes_when_the_program_ended(
-    shop: Shop,
-) -> None:
+async def test_ordinary_front_container_goes_when_the_program_ended(shop: Shop) -> None:
     with with_fronts:
         world, execution = World(), shop.launch()
     world.cluster.server.registry.native_sidecars = False
@@ -205,7 +205,7 @@ async def test_ordinary_front_container_goes_when_the_program_ended(
     await world.step(controller)
     pod = world.pod_of(execution)
     assert not pod["spec"].get("initContainers")
-    assert [one["name"] for one in pod["spec"]["containers"]] == ["run", "nginx"]
+    assert [container["name"] for container in pod["spec"]["containers"]] == ["run", "nginx"]
 
     async def becomes(phase: str, run: RawObject, ready: bool) -> None:
         pod = world.pod_of(execution)

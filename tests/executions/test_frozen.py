@@ -59,53 +59,26 @@ def test_workspace_with_unstarted_stopped_cluster_keeps_its_frozen_columns(shop:
     assert stored() == frozen
 
 
-def saved(execution: Execution) -> None:
-    execution.save()
-
-
-def saved_by_name(execution: Execution) -> None:
-    execution.save(update_fields=["title", "spec"])
-
-
-def updated(execution: Execution) -> None:
-    Execution.objects.filter(pk=execution.pk).update(spec={})
-
-
-def updated_in_bulk(execution: Execution) -> None:
-    Execution.objects.bulk_update([execution], ["spec"])
-
-
-def updated_by_the_writer_of_states(execution: Execution) -> None:
-    lifecycle.update(execution.pk, {"spec": {}}, revision=execution.revision, now=NOW)
-
-
 def saved_as_if_it_were_new(execution: Execution) -> None:
     execution._state.adding = True
     execution.save(force_update=True)
 
 
-def created_over_it(execution: Execution) -> None:
-    Execution.objects.bulk_create([execution], update_conflicts=True, unique_fields=["id"], update_fields=["spec"])
+OVER_IT: dict[str, Any] = {"update_conflicts": True, "unique_fields": ["id"], "update_fields": ["spec"]}
+WRITES: dict[str, Callable[[Execution], object]] = {
+    "saved": lambda row: row.save(),
+    "saved by name": lambda row: row.save(update_fields=["title", "spec"]),
+    "saved as if it were new": saved_as_if_it_were_new,
+    "updated": lambda row: Execution.objects.filter(pk=row.pk).update(spec={}),
+    "updated in bulk": lambda row: Execution.objects.bulk_update([row], ["spec"]),
+    "by the writer of states": lambda row: lifecycle.update(row.pk, {"spec": {}}, revision=row.revision, now=NOW),
+    "by the base manager": lambda row: Execution._base_manager.filter(pk=row.pk).update(spec={}),
+    "created over it": lambda row: Execution.objects.bulk_create([row], **OVER_IT),
+}
 
 
-def updated_by_the_base_manager(execution: Execution) -> None:
-    Execution._base_manager.filter(pk=execution.pk).update(spec={})
-
-
-WRITES = [
-    saved,
-    saved_by_name,
-    saved_as_if_it_were_new,
-    updated,
-    updated_in_bulk,
-    updated_by_the_writer_of_states,
-    updated_by_the_base_manager,
-    created_over_it,
-]
-
-
-@pytest.mark.parametrize("write", WRITES)
-def test_no_way_of_writing_a_stored_execution_changes_it(shop: Shop, write: Callable[[Execution], None]) -> None:
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_no_way_of_writing_a_stored_execution_changes_it(shop: Shop, write: Callable[[Execution], object]) -> None:
     execution, frozen = shop.launch(), stored()
     execution.spec = {"another": "one"}
     with pytest.raises(FrozenAtLaunch, match=r"only the launch writes .*spec"), transaction.atomic():
@@ -152,8 +125,8 @@ def test_launch_notes_request_and_cost_despite_later_edits(shop: Shop, gpu_tier:
 
 
 def test_a_cluster_notes_its_worker_and_its_head_apart(shop: Shop, gpu_tier: HardwareTier) -> None:
-    cluster = shop.launch_cluster(tier=gpu_tier, workers_minimum=2, workers_maximum=5)
-    assert (of_a_pod(cluster), of_a_pod(cluster, "head_")) == (ON_GPU, ON_SMALL)
+    workspace, cluster = shop.launch_with_cluster(tier=gpu_tier, workers_minimum=2, workers_maximum=5)
+    assert (of_a_pod(workspace), of_a_pod(cluster), of_a_pod(cluster, "head_")) == (ON_SMALL, ON_GPU, ON_SMALL)
     assert (cluster.framework, cluster.workers_minimum, cluster.workers_maximum) == ("dask", 2, 5)
 
 
@@ -162,22 +135,21 @@ def test_cluster_of_fixed_size_has_equal_minimum_and_maximum(shop: Shop) -> None
     assert (cluster.workers_minimum, cluster.workers_maximum) == (3, 3)
 
 
-def test_workspace_and_its_cluster_note_their_own_tiers(shop: Shop, gpu_tier: HardwareTier) -> None:
-    workspace, cluster = shop.launch_with_cluster(tier=gpu_tier)
-    assert (of_a_pod(workspace), of_a_pod(cluster), of_a_pod(cluster, "head_")) == (ON_SMALL, ON_GPU, ON_SMALL)
-
-
 def test_sql_sums_minimal_requests_by_pool(shop: Shop, gpu_tier: HardwareTier) -> None:
     shop.launch()
     shop.launch(tier=gpu_tier)
     cluster = shop.launch_cluster(tier=gpu_tier, workers_minimum=2)
     resize(cluster, minimum=3, maximum=4, by="alice", now=NOW)
     pods = Case(When(kind="cluster", then=F("workers_minimum")), default=F("slots"))
-    found = Execution.objects.unsettled().order_by().values("node_pool")
-    sums = found.annotate(
-        gpus_in_all=Sum(F("gpus") * pods),
-        millicores_in_all=Sum(F("millicores") * pods + F("head_millicores")),
-        price_in_all=Sum(F("price_per_hour") * pods + F("head_price_per_hour")),
+    sums = (
+        Execution.objects.unsettled()
+        .order_by()
+        .values("node_pool")
+        .annotate(
+            gpus_in_all=Sum(F("gpus") * pods),
+            millicores_in_all=Sum(F("millicores") * pods + F("head_millicores")),
+            price_in_all=Sum(F("price_per_hour") * pods + F("head_price_per_hour")),
+        )
     )
     by_pool = {row["node_pool"]: (row["gpus_in_all"], row["millicores_in_all"], row["price_in_all"]) for row in sums}
     assert by_pool["default"] == (0, 1000, pytest.approx(Decimal("0.05")))
@@ -186,29 +158,20 @@ def test_sql_sums_minimal_requests_by_pool(shop: Shop, gpu_tier: HardwareTier) -
 
 @pytest.mark.parametrize("column", ["millicores", "memory_bytes", "gpus", "price_per_hour", "head_price_per_hour"])
 def test_the_database_refuses_less_than_nothing(shop: Shop, column: str) -> None:
-    cluster = shop.launch_cluster()
     with pytest.raises(IntegrityError), transaction.atomic():
-        write_frozen(cluster, **{column: -1})
+        write_frozen(shop.launch_cluster(), **{column: -1})
 
 
 @pytest.mark.parametrize("column", ["head_millicores", "head_memory_bytes", "head_gpus", "head_price_per_hour"])
 def test_database_refuses_a_head_for_other_kinds(shop: Shop, column: str) -> None:
-    workspace = shop.launch()
     with pytest.raises(IntegrityError, match="cluster_has_head_and_workers"), transaction.atomic():
-        write_frozen(workspace, **{column: 1})
+        write_frozen(shop.launch(), **{column: 1})
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"workers_minimum": 0},
-        {"workers_minimum": 6},
-        {"workers_maximum": 1},
-        {"head_tier": None},
-        {"kind": "job"},
-    ],
-)
-def test_the_database_refuses_a_cluster_without_head_or_workers(shop: Shop, columns: dict[str, Any]) -> None:
-    cluster = shop.launch_cluster()
+WRONG = [("workers_minimum", 0), ("workers_minimum", 6), ("workers_maximum", 1), ("head_tier", None), ("kind", "job")]
+
+
+@pytest.mark.parametrize(("column", "value"), WRONG)
+def test_the_database_refuses_a_cluster_without_head_or_workers(shop: Shop, column: str, value: object) -> None:
     with pytest.raises(IntegrityError, match="cluster_has_head_and_workers"), transaction.atomic():
-        write_frozen(cluster, **columns)
+        write_frozen(shop.launch_cluster(), **{column: value})

@@ -68,18 +68,18 @@ def ids(rows: object) -> list[str]:
 @pytest.mark.parametrize(("text", "searched"), [("", 5000), ("hay", 5000), ("hay", 60), ("needle", 60)])
 def test_pages_forward_hold_each_visible_execution_once(history: People, who: str, text: str, searched: int) -> None:
     viewer = seen_by(getattr(history, who))
-    found: list[str] = []
+    shown: list[str] = []
     before = ""
     for _ in range(100):
         page = ended_page(viewer, ExecutionsView(show="ended", text=text, before=before), searched=searched)
         assert len(page.rows) <= PER_PAGE
-        found += ids(page.rows)
+        shown += ids(page.rows)
         if not page.older:
             break
         before = page.older
     else:
         pytest.fail("the history has no end")
-    assert found == expected(viewer, **({"title": text} if text else {}))
+    assert shown == expected(viewer, **({"title": text} if text else {}))
 
 
 @pytest.mark.parametrize("who", ["owner", "operator"])
@@ -88,16 +88,16 @@ def test_pages_backward_hold_what_they_held_forward(history: People, who: str, t
     viewer = seen_by(getattr(history, who))
     wanted = expected(viewer, **({"title": text} if text else {}))
     start = ExecutionsView(show="ended", text=text, before="2001-01-01T00:00:00+00:00~a")
-    found: list[str] = []
+    shown: list[str] = []
     newer = ended_page(viewer, start, searched=40).newer
     while newer:
         page = ended_page(viewer, ExecutionsView(show="ended", text=text, after=newer), searched=40)
-        found = ids(page.rows) + found if page.newer else found
+        shown = ids(page.rows) + shown if page.newer else shown
         newer = page.newer
     newest = ids(page.rows)
-    assert found == wanted[len(wanted) - len(found) :]
+    assert shown == wanted[len(wanted) - len(shown) :]
     assert newest == wanted[: len(newest)]
-    assert len(newest) + len(found) >= len(wanted)
+    assert len(newest) + len(shown) >= len(wanted)
 
 
 @pytest.mark.parametrize("text", ["hay", "needle"])
@@ -129,7 +129,7 @@ def test_filters_choose_among_what_is_visible(history: People, filter: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "matches"),
     [
         ("needle", 3),
         ("NEEDLE", 3),
@@ -141,7 +141,7 @@ def test_filters_choose_among_what_is_visible(history: People, filter: dict[str,
         ("Fraud", 156),
     ],
 )
-def test_text_is_found_whatever_it_is_found_in(history: People, text: str, found: int) -> None:
+def test_text_is_found_whatever_it_is_found_in(history: People, text: str, matches: int) -> None:
     viewer = seen_by(history.operator)
     count, before = 0, ""
     while True:
@@ -149,7 +149,7 @@ def test_text_is_found_whatever_it_is_found_in(history: People, text: str, found
         count, before = count + len(page.rows), page.older
         if not before:
             break
-    assert count == found
+    assert count == matches
 
 
 @ON_POSTGRESQL

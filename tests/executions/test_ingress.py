@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from django.test import override_settings
 
 from grid.executions import ingress
@@ -30,13 +29,13 @@ asked_for = override_settings(
 
 def test_the_objects() -> None:
     made = ingress.objects(spec(front=FRONT), namespace="n", anchor_uid="u", front_key="k")
-    assert [(one.resource, one.name) for one in made] == [
+    assert [(manifest.resource, manifest.name) for manifest in made] == [
         (SERVICES, "workspace-abc"),
         (SERVICES, "workspace-abc-proxy"),
         (INGRESSES, "workspace-abc-proxy"),
         (INGRESSES, "workspace-abc"),
     ]
-    assert_golden("ingress", json.dumps([one.body for one in made], indent=1), ending="json")
+    assert_golden("ingress", json.dumps([manifest.body for manifest in made], indent=1), ending="json")
 
 
 def test_the_configuration_of_a_front_behind_an_ingress() -> None:
@@ -52,27 +51,25 @@ def test_execution_key_tells_nothing_about_others_or_tokens() -> None:
     assert "k3y" not in auth_key("abc", "k3y")
 
 
-@pytest.mark.django_db
 def test_ingress_exists_only_where_the_installation_wants_it(shop: Shop) -> None:
-    def found() -> IngressSpec | None:
+    def frozen() -> IngressSpec | None:
         front = parse_spec(draft(shop.request(), now=NOW, execution_id="new")[0]).front
         return front.ingress if front else None
 
-    assert found() is None
+    assert frozen() is None
     with override_settings(FRONT_IMAGE="nginx:1"):
-        assert found() is None
+        assert frozen() is None
     with asked_for:
-        made = found()
+        made = frozen()
         assert made is not None
         assert (made.class_name, made.host) == ("nginx", "new.workspaces.test")
         with override_settings(WORKSPACE_PATHS=True):
-            assert found() is None, "all executions share a host name"
+            assert frozen() is None, "all executions share a host name"
         shop.workspace.allows_service_workers = True
         shop.workspace.save()
-        assert found() is None, "the proxy makes their scripts harmless"
+        assert frozen() is None, "the proxy makes their scripts harmless"
 
 
-@pytest.mark.django_db
 @in_world
 async def test_ingress_comes_with_the_execution_which_owns_it(shop: Shop) -> None:
     world, plain = World(), shop.launch()
@@ -82,11 +79,11 @@ async def test_ingress_comes_with_the_execution_which_owns_it(shop: Shop) -> Non
     await to_running(world, controller)
     made = [*world.cluster.objects(INGRESSES), *world.cluster.objects(SERVICES)]
     name = fresh(straight).object_name
-    (anchor,) = [one for one in world.cluster.objects(CONFIG_MAPS) if one["metadata"]["name"] == name]
-    assert {one["metadata"]["name"] for one in made} == {name, f"{name}-proxy"}
-    owners: list[Any] = [owner["uid"] for one in made for owner in one["metadata"]["ownerReferences"]]
+    (anchor,) = [kept for kept in world.cluster.objects(CONFIG_MAPS) if kept["metadata"]["name"] == name]
+    assert {kept["metadata"]["name"] for kept in made} == {name, f"{name}-proxy"}
+    owners: list[Any] = [owner["uid"] for kept in made for owner in kept["metadata"]["ownerReferences"]]
     assert owners == [anchor["metadata"]["uid"]] * 4
-    runs = [watched_run(fresh(one)) for one in (plain, straight)]
+    runs = [watched_run(fresh(row)) for row in (plain, straight)]
     assert [run.is_straight for run in runs if run] == [False, True]
 
 

@@ -9,13 +9,12 @@ from django.utils import timezone
 from dashboard.executions.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
 from grid.executions import dryrun
 from grid.executions.dryrun import DryRunAnswer
-from grid.models import CheckOutcome, Execution, LaunchCheck, Project
+from grid.models import CheckOutcome, Execution, LaunchCheck
 from tests.conftest import People
-from tests.executions.launching import offer_clusters, sent
+from tests.executions.launching import FORM, sent
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
 
-FORM = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "token": "t1"}
 LINES = {
     "awaited": check_line("asked", "", "", answered_at=None, is_current=True),
     "unanswered": check_line("asked", "", "", answered_at=None, is_current=False),
@@ -34,11 +33,6 @@ LINES = {
 def test_each_answer_looks_as_stored(name: str) -> None:
     line: CheckLine = LINES[name]
     assert_golden(f"fit-check-{name}", render_to_string("executions/fragments/fit_check.html", {"check": line}))
-
-
-@pytest.fixture
-def offered(people: People) -> Project:
-    return offer_clusters(people)
 
 
 @pytest.mark.django_db

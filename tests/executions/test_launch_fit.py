@@ -16,20 +16,15 @@ from grid.runtime import Runtime
 from grid.starts.startuphistory import FEWEST_NODE_STARTS, FEWEST_STARTS
 from tests.browser.administering import AUTOSCALER
 from tests.conftest import People
-from tests.executions.executing import make_execution, pod_of
-from tests.executions.launching import ALONE, ATTACHED, configure, offer_clusters, page, sent
+from tests.executions.executing import make_execution, pod_of, put
+from tests.executions.launching import ALONE, ATTACHED, FORM, configure, page, sent
 from tests.shell.live import Clock
 from tests.support import builders
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill, runtime_of
 
-FORM = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "token": "t1"}
-
-
-@pytest.fixture
-def offered(people: People) -> Project:
-    return offer_clusters(people)
+pytestmark = pytest.mark.django_db
 
 
 def asked(people: People, **changed: str) -> str:
@@ -39,19 +34,24 @@ def asked(people: People, **changed: str) -> str:
     return shown
 
 
-@pytest.mark.django_db
+def ran_for_25_minutes(people: People, project: Project) -> None:
+    """Ten of the owner's executions have, after a start of half a minute."""
+    now = timezone.now()
+    times = {name: now + timedelta(minutes=25) for name in ("slots_freed_at", "ended_at", "settled_at")}
+    times |= {"slots_reserved_at": now, "started_at": now + timedelta(seconds=30)}
+    for _ in range(10):
+        make_execution(people.owner, project, state=State.STOPPED, **times)
+
+
 def test_the_verdict_follows_the_cluster(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     assert "No node" in asked(people)
-    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
-    fill(runtime, cluster)
+    put(runtime, cluster, NODES, builders.node("node-a", cpu="4", memory="16Gi"))
     assert "The pool default has 4 free places for Small." in asked(people)
-    cluster.put(PODS, builders.pod("busy", node="node-a", requests={"cpu": "3500m", "memory": "1Gi"}))
-    fill(runtime, cluster)
+    put(runtime, cluster, PODS, builders.pod("busy", node="node-a", requests={"cpu": "3500m", "memory": "1Gi"}))
     assert "Waits for room" in asked(people)
-    cluster.put(CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
-    fill(runtime, cluster)
+    put(runtime, cluster, CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
     assert "Needs 1 new node" in asked(people)
     HardwareTier.objects.filter(pk="medium").update(cores="64")
     never = asked(people, tier="medium")
@@ -61,7 +61,6 @@ def test_the_verdict_follows_the_cluster(
     assert "$0.05 an hour, $1.20 a day" in asked(people)
 
 
-@pytest.mark.django_db
 def test_the_verdict_knows_the_queue(people: People, offered: Project, runtime: Runtime) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
     sent(people.owner, FORM)
@@ -74,14 +73,12 @@ def test_the_verdict_knows_the_queue(people: People, offered: Project, runtime: 
     assert "Not accepted now" in asked(people, token="t2")
 
 
-@pytest.mark.django_db
 def test_node_start_time_is_said_after_enough_starts(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
     cluster.put(PODS, builders.pod("busy", node="node-a", requests={"cpu": "3500m", "memory": "1Gi"}))
-    cluster.put(CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
-    fill(runtime, cluster)
+    put(runtime, cluster, CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
     for number in range(FEWEST_NODE_STARTS):
         assert "How long a node takes to start here is not known yet." in asked(people)
         StartUp.objects.create(
@@ -100,28 +97,22 @@ def test_node_start_time_is_said_after_enough_starts(
     assert "A node usually takes 3 min 40 s to start here." in asked(people)
 
 
-@pytest.mark.django_db
 def test_queueing_time_is_said_once_history_tells(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
-    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
-    fill(runtime, cluster)
+    put(runtime, cluster, NODES, builders.node("node-a", cpu="4", memory="16Gi"))
     configure(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
     now = timezone.now()
     make_execution(people.owner, offered, slots_reserved_at=now, started_at=now)
     shown = asked(people, token="t2")
     assert "Queues as 1st" in shown
     assert "When it starts is not known yet: too few executions like those that hold the slots have ended." in shown
-    for _ in range(10):
-        times = {name: now + timedelta(minutes=25) for name in ("slots_freed_at", "ended_at", "settled_at")}
-        times |= {"slots_reserved_at": now, "started_at": now + timedelta(seconds=30)}
-        make_execution(people.owner, offered, state=State.STOPPED, **times)
+    ran_for_25_minutes(people, offered)
     shown = asked(people, token="t2")
     assert "Expected to start in about 25 min" in shown
     assert "launches like this one usually start within 30 seconds." in shown
 
 
-@pytest.mark.django_db
 def test_waiting_time_for_room_is_said_once_history_tells(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
@@ -133,10 +124,7 @@ def test_waiting_time_for_room_is_said_once_history_tells(
     shown = asked(people)
     assert "Waits for room" in shown
     assert "When it starts is not known yet: too few executions like those that hold the nodes have ended." in shown
-    for _ in range(10):
-        times = {name: now + timedelta(minutes=25) for name in ("slots_freed_at", "ended_at", "settled_at")}
-        times |= {"slots_reserved_at": now, "started_at": now + timedelta(seconds=30)}
-        make_execution(people.owner, offered, state=State.STOPPED, **times)
+    ran_for_25_minutes(people, offered)
     shown = asked(people)
     assert "Expected to start in about 25 min" in shown
     assert (
@@ -145,20 +133,17 @@ def test_waiting_time_for_room_is_said_once_history_tells(
     )
     foreign = builders.pod("foreign", node="node-a", phase="Running", requests={"cpu": "3500m", "memory": "1Gi"})
     cluster.remove(PODS, f"workspace-{holder.pk}", namespace=NAMESPACE)
-    cluster.put(PODS, foreign)
-    fill(runtime, cluster)
+    put(runtime, cluster, PODS, foreign)
     assert "the pods on the nodes that it may use are no executions, and nothing tells when they end." in asked(people)
 
 
-@pytest.mark.django_db
 def test_image_on_no_node_is_said_with_pull_time(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     image, others = Environment.objects.get(pk="jupyterlab").image, ["registry.k8s.io/pause:3.10"]
     lacks = builders.node("node-a", cpu="4", status={"images": [{"names": others, "sizeBytes": 300_000}]})
     has = builders.node("node-b", pool="q", status={"images": [{"names": [image], "sizeBytes": 2_254_857_830}]})
-    cluster.put(NODES, lacks)
-    fill(runtime, cluster)
+    put(runtime, cluster, NODES, lacks)
     assert "Its image is not on these nodes and is pulled first." in asked(people)
     started: dict[str, Any] = {
         "at": timezone.now(), "ran": True, "kind": "workspace", "tier_id": "small", "environment_id": "jupyterlab",
@@ -173,20 +158,17 @@ def test_image_on_no_node_is_said_with_pull_time(
     cluster.put(
         NODES, {**has, "metadata": {**has["metadata"], "name": "node-b", "labels": lacks["metadata"]["labels"]}}
     )
-    cluster.put(NODES, {**lacks, "status": {**lacks["status"], "images": []}})
-    fill(runtime, cluster)
+    put(runtime, cluster, NODES, {**lacks, "status": {**lacks["status"], "images": []}})
     assert "is not on these nodes" not in asked(people), "one of the nodes has it"
 
 
-@pytest.mark.django_db
 def test_namespace_quota_is_named_before_the_launch(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime, clock: Clock
 ) -> None:
     cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
     meta = {"name": "team", "namespace": NAMESPACE}
     status = {"hard": {"requests.cpu": "2"}, "used": {"requests.cpu": "1500m"}}
-    cluster.put(RESOURCE_QUOTAS, {"metadata": meta, "spec": {"hard": status["hard"]}, "status": status})
-    fill(runtime, cluster)
+    put(runtime, cluster, RESOURCE_QUOTAS, {"metadata": meta, "spec": {"hard": status["hard"]}, "status": status})
     shown = asked(people)
     assert "The namespace refuses it now" in shown
     assert "has 0.5 of 2 cores (requests.cpu) left, and this takes 1 core (requests.cpu)." in shown
@@ -200,12 +182,10 @@ def test_namespace_quota_is_named_before_the_launch(
     assert "The limit range “sizes” allows a container at most 1 GiB of memory" in asked(people)
 
 
-@pytest.mark.django_db
 def test_without_a_script_checking_and_choosing_launch_nothing(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
-    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
-    fill(runtime, cluster)
+    put(runtime, cluster, NODES, builders.node("node-a", cpu="4", memory="16Gi"))
     status, shown = sent(people.owner, FORM | {"check": "on", "tier": "medium"})
     assert (status, Execution.objects.count()) == (200, 0)
     assert "The pool default has 1 free place for Medium." in shown
@@ -221,12 +201,11 @@ def test_without_a_script_checking_and_choosing_launch_nothing(
 
 
 def link_in(shown: str) -> str:
-    found = re.search(r'href="(/launch/\?[^"]*)" data-copy-link', shown)
-    assert found is not None
-    return found[1].replace("&amp;", "&").removeprefix("/launch/")
+    link = re.search(r'href="(/launch/\?[^"]*)" data-copy-link', shown)
+    assert link is not None
+    return link[1].replace("&amp;", "&").removeprefix("/launch/")
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     "fields", [FORM | {"tier": "medium", "title": "A & B"}, ATTACHED, ALONE | {"workers_maximum": "9", "autoscale": ""}]
 )
@@ -245,7 +224,6 @@ def test_a_link_opens_the_form_as_it_was(
         assert not re.search(r'name="autoscale"[^>]* checked', opened)
 
 
-@pytest.mark.django_db
 def test_link_to_forbidden_choices_says_so_and_chooses_none(people: People, offered: Project, runtime: Runtime) -> None:
     HardwareTier.objects.filter(pk="medium").update(is_visible=False)
     shown = page(people.owner, "?kind=workspace&project=secret-project&tier=medium&environment=jupyterlab")
@@ -257,7 +235,6 @@ def test_link_to_forbidden_choices_says_so_and_chooses_none(people: People, offe
     assert "Fill in what is missing" in shown
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     "query",
     [
@@ -277,7 +254,6 @@ def test_hostile_links_are_only_text(people: People, offered: Project, runtime: 
 # --- The objects
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(("fields", "kinds"), [(FORM, ["Pod"]), (ALONE, ["Deployment", "Deployment"])])
 def test_the_objects_are_shown_without_secret_values(
     people: People, offered: Project, runtime: Runtime, fields: dict[str, str], kinds: list[str]
@@ -292,14 +268,12 @@ def test_the_objects_are_shown_without_secret_values(
     assert f"-{Execution.objects.get().pk}" in shown, "the names are those of the launch"
 
 
-@pytest.mark.django_db
 def test_the_objects_of_an_unfinished_form_are_not_known(people: People, offered: Project, runtime: Runtime) -> None:
     status, shown = sent(people.owner, FORM | {"tier": ""}, "/launch/objects/")
     assert status == 422
     assert "The form is not complete" in shown
 
 
-@pytest.mark.django_db
 def test_nonmember_sees_no_objects_of_the_project(people: People, offered: Project, runtime: Runtime) -> None:
     status, shown = sent(people.stranger, FORM, "/launch/objects/")
     assert status == 422
@@ -322,9 +296,9 @@ async def test_loop_gets_pauses_while_many_nodes_are_counted() -> None:
             await asyncio.sleep(0)
             pauses += 1
 
-    beside = asyncio.create_task(others())
-    found = await pool_states(runtime)
-    beside.cancel()
-    assert found is not None
-    assert found["default"].size == 2 * NODES_AT_ONCE
+    pausing = asyncio.create_task(others())
+    pools = await pool_states(runtime)
+    pausing.cancel()
+    assert pools is not None
+    assert pools["default"].size == 2 * NODES_AT_ONCE
     assert pauses

@@ -17,13 +17,13 @@ from grid.models import HardwareTier
 from grid.runtime import Runtime
 from tests.browser.administering import AUTOSCALER
 from tests.conftest import People
+from tests.executions.executing import put
 from tests.executions.launching import offer_clusters
 from tests.executions.test_fit_card import AT_ZERO, FULL, plan, room
 from tests.executions.test_launch_fit import asked
 from tests.support import builders
 from tests.support.builders import decode
 from tests.support.cluster import FakeCluster
-from tests.support.runtime import fill
 
 
 def test_tier_is_advised_only_where_pool_surely_takes_it() -> None:
@@ -35,15 +35,14 @@ def test_tier_is_advised_only_where_pool_surely_takes_it() -> None:
         (replace(AT_ZERO, name="gpu", remembered=room(8, empty=0)), []),
     ):
         known = ClusterKnown({"default": FULL, "gpu": at_zero})
-        found = fit_card(question, known, slots(used=0, queued=0, maximum=5))
-        assert [one.name for one in found.suggestions] == advised
+        card = fit_card(question, known, slots(used=0, queued=0, maximum=5))
+        assert [tier.name for tier in card.suggestions] == advised
 
 
 @pytest.mark.django_db
 def test_verdict_of_pool_at_zero_uses_its_last_nodes(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
     offer_clusters(people)
-    cluster.put(CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
-    fill(runtime, cluster)
+    put(runtime, cluster, CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
     assert "is known only when one has started" in asked(people)
     tally = TemplateTally()
     tally.count(decode(builders.node("gone", cpu="4", memory="16Gi"), Node), {})

@@ -179,12 +179,12 @@ async def test_open_page_of_foreign_execution_ends_on_leaving(people: People, ru
     execution = await sync_to_async(launched)()
     await runtime.executions.refresh()
     page, rows = f"/live/execution/?id={execution.pk}", "/live/executions/"
-    async with connected(page, people.teammate) as one, connected(rows, people.teammate) as all_of_them:
-        await one.message()
+    async with connected(page, people.teammate) as own, connected(rows, people.teammate) as all_of_them:
+        await own.message()
         assert execution.pk in await all_of_them.message()
         await sync_to_async(execution.project.members.remove)(people.teammate)
         await runtime.executions.refresh()
-        assert "You no longer have access to this page" in await one.message_about("no longer have access")
+        assert "You no longer have access to this page" in await own.message_about("no longer have access")
         assert (f"row-{execution.pk}", "delete") in changed(await all_of_them.message())
 
 

@@ -104,7 +104,7 @@ def objects(spec: ExecutionSpec, **more: Any) -> dict[Any, Any]:
 
 def test_objects_come_in_order_of_creation_with_anchor_first() -> None:
     built = build(spec(), namespace="grid", token="t")
-    assert [one.resource for one in built] == [CONFIG_MAPS, VOLUME_CLAIMS, VOLUME_CLAIMS, SECRETS, PODS]
+    assert [manifest.resource for manifest in built] == [CONFIG_MAPS, VOLUME_CLAIMS, VOLUME_CLAIMS, SECRETS, PODS]
 
 
 def test_anchor_is_owned_by_nobody() -> None:
@@ -154,7 +154,7 @@ def test_variable_values_are_not_in_pod_unless_they_refer() -> None:
     )
     made = objects(spec(environment=secret))
     assert "hunter2" not in str(made[PODS])
-    variables = {one.pop("name"): one for one in made[PODS]["spec"]["containers"][0]["env"]}
+    variables = {variable.pop("name"): variable for variable in made[PODS]["spec"]["containers"][0]["env"]}
     assert variables["URL"] == {"value": "postgres://grid:$(PASSWORD)@db"}
     assert list(variables)[-4:] == ["PASSWORD", "URL", "PRICE", "token"], "Kubernetes fills in from what comes before"
     for name, value in (("PASSWORD", b"hunter2"), ("PRICE", b"2$$"), ("token", b"mine")):
@@ -171,69 +171,47 @@ def test_image_is_fetched_with_the_credentials_of_its_environment(name: str, sec
     assert objects(spec(environment=environment))[PODS]["spec"].get("imagePullSecrets") == secrets
 
 
-def test_the_projects_volume_outlives_every_execution() -> None:
-    assert objects(spec())[VOLUME_CLAIMS] == {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": "project-churn",
-            "namespace": "grid",
-            "labels": {"app.kubernetes.io/managed-by": "compute-grid", "dominodatalab.com/project-id": "churn"},
-        },
-        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "10Gi"}}},
-    }
-
-
-def test_home_of_person_in_project_outlives_every_execution() -> None:
+@pytest.mark.parametrize(
+    ("name", "size", "more"),
+    [("project-churn", "10Gi", {}), ("home-churn-7", "5Gi", {"dominodatalab.com/starting-user-username": "alice"})],
+)
+def test_files_of_project_and_person_outlive_every_execution(name: str, size: str, more: dict[str, str]) -> None:
     built = build(spec(), namespace="grid", token="t", anchor_uid="anchor-uid")
-    (home,) = [one for one in built if one.name == "home-churn-7"]
-    assert home.body == {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": "home-churn-7",
-            "namespace": "grid",
-            "labels": {
-                "app.kubernetes.io/managed-by": "compute-grid",
-                "dominodatalab.com/project-id": "churn",
-                "dominodatalab.com/starting-user-username": "alice",
-            },
-        },
-        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "5Gi"}}},
-    }
+    labels = {"app.kubernetes.io/managed-by": "compute-grid", "dominodatalab.com/project-id": "churn", **more}
+    assert [manifest.body for manifest in built if manifest.name == name] == [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": "grid", "labels": labels},
+            "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": size}}},
+        }
+    ]
 
 
 def test_launch_from_before_homes_has_a_temporary_one() -> None:
     built = build(spec(home=None), namespace="grid", token="t")
-    assert [one.name for one in built if one.resource == VOLUME_CLAIMS] == ["project-churn"]
+    assert [manifest.name for manifest in built if manifest.resource == VOLUME_CLAIMS] == ["project-churn"]
     assert {"name": "home", "emptyDir": {"sizeLimit": "20Gi"}} in built[-1].body["spec"]["volumes"]
 
 
 @pytest.mark.parametrize("kind", ["job", "app"])
 def test_jobs_and_apps_run_in_project_with_owner_home(kind: str) -> None:
     (container,) = objects(spec(kind=kind))[PODS]["spec"]["containers"]
-    variables = {one["name"]: one.get("value") for one in container["env"]}
+    variables = {variable["name"]: variable.get("value") for variable in container["env"]}
     assert (container["workingDir"], variables["HOME"]) == ("/mnt/project", "/home/grid")
     assert "JUPYTER_RUNTIME_DIR" not in variables
 
 
 def test_storage_is_chosen_by_the_installation() -> None:
     built = build(spec(), namespace="grid", token="t", storage=Storage("ReadWriteOnce", "local-path"))
-    for claim in (one.body["spec"] for one in built if one.resource == VOLUME_CLAIMS):
+    for claim in (manifest.body["spec"] for manifest in built if manifest.resource == VOLUME_CLAIMS):
         assert (claim["accessModes"], claim["storageClassName"]) == (["ReadWriteOnce"], "local-path")
 
 
 GPU_CONTAINER = {
     "name": "run",
     "image": "lab:4",
-    "command": [
-        "lab",
-        "--ip=$(POD_IP)",
-        "--port=8888",
-        "--base=/",
-        "--json={}",
-        "--root=/mnt/project",
-    ],
+    "command": ["lab", "--ip=$(POD_IP)", "--port=8888", "--base=/", "--json={}", "--root=/mnt/project"],
     "workingDir": "/home/grid",
     "env": [
         {"name": "GRID_EXECUTION_ID", "value": "abc"},
@@ -243,34 +221,18 @@ GPU_CONTAINER = {
         {"name": "JUPYTER_RUNTIME_DIR", "value": "/run/grid"},
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         {"name": "GRID_LISTEN_HOST", "value": "$(POD_IP)"},
-        {
-            "name": "JUPYTER_TOKEN",
-            "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "token"}},
-        },
+        {"name": "JUPYTER_TOKEN", "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "token"}}},
         {"name": "JUPYTER_CONFIG_PATH", "value": "/etc/grid/jupyter"},
         {"name": "PYTHONPATH", "value": "/etc/grid/jupyter/python"},
         {"name": "GRID_PACKAGES_PATH", "value": "/home/grid/.local/grid/jupyterlab"},
         {"name": "JUPYTERLAB_WORKSPACES_DIR", "value": "/home/grid/.jupyter/lab/workspaces/first"},
-        {
-            "name": "THREADS",
-            "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "variable.THREADS"}},
-        },
+        {"name": "THREADS", "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "variable.THREADS"}}},
         {"name": "URL", "value": "http://$(POD_IP):1/"},
     ],
     "ports": [{"name": "http", "containerPort": 8888, "protocol": "TCP"}],
-    "readinessProbe": {
-        "tcpSocket": {"port": 8888},
-        "periodSeconds": 2,
-        "timeoutSeconds": 2,
-        "failureThreshold": 3,
-    },
+    "readinessProbe": {"tcpSocket": {"port": 8888}, "periodSeconds": 2, "timeoutSeconds": 2, "failureThreshold": 3},
     "resources": {
-        "requests": {
-            "cpu": "3",
-            "memory": "12Gi",
-            "ephemeral-storage": "2Gi",
-            "nvidia.com/gpu": "1",
-        },
+        "requests": {"cpu": "3", "memory": "12Gi", "ephemeral-storage": "2Gi", "nvidia.com/gpu": "1"},
         "limits": {"cpu": "4", "memory": "14Gi", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "1"},
     },
     "volumeMounts": [
@@ -347,7 +309,7 @@ def test_plain_job_has_no_port_gpu_or_shared_memory() -> None:
 
 def environment_of(spec: ExecutionSpec) -> dict[str, dict[str, Any]]:
     (container,) = objects(spec)[PODS]["spec"]["containers"]
-    return {one["name"]: one for one in container["env"]}
+    return {variable["name"]: variable for variable in container["env"]}
 
 
 def test_an_environment_may_configure_jupyterlab_itself() -> None:
@@ -393,6 +355,6 @@ def test_texts_of_people_become_valid_label_values(owner: str, title: str) -> No
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_two_users_never_share_a_label(one: str, other: str) -> None:
-    if one != other:
-        assert labels_of(spec(owner=one))[KEYS.user] != labels_of(spec(owner=other))[KEYS.user]
+def test_two_users_never_share_a_label(owner: str, other: str) -> None:
+    if owner != other:
+        assert labels_of(spec(owner=owner))[KEYS.user] != labels_of(spec(owner=other))[KEYS.user]

@@ -9,12 +9,10 @@ from grid.queue import ordering
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
-from tests.executions.launching import configure, offer_clusters
+from tests.executions.launching import FORM, configure, offer_clusters
 from tests.shell.browsing import client_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-FORM = {"kind": "workspace", "project": "churn", "environment": "jupyterlab", "tier": "small", "token": "t1"}
 
 
 def test_form_opens_while_queue_is_full_and_locks_nobody(people: People, runtime: Runtime) -> None:

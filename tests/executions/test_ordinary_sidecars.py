@@ -76,8 +76,8 @@ class OldKubelet:
 async def test_its_executor_is_an_ordinary_container(shop: Shop) -> None:
     _, _, _, kubelet = await prepared(shop, OldKubelet)
     spec = kubelet.pod["spec"]
-    assert [one["name"] for one in spec["initContainers"]] == ["executor-prepare"]
-    assert [one["name"] for one in spec["containers"]] == ["run", "executor"]
+    assert [container["name"] for container in spec["initContainers"]] == ["executor-prepare"]
+    assert [container["name"] for container in spec["containers"]] == ["run", "executor"]
 
 
 @in_world
@@ -105,12 +105,12 @@ async def test_another_controller_tells_what_a_killed_one_did_not(shop: Shop) ->
 
 
 @pytest.mark.parametrize(
-    ("run", "executor", "state", "told"),
+    ("run", "executor", "state", "reason"),
     [(7, 0, "failed", "FilesSaved"), (0, 137, "succeeded", "FilesNotPushed"), (7, 137, "failed", "FilesNotPushed")],
 )
 @in_world
 async def test_exit_code_of_program_alone_decides_the_end(
-    shop: Shop, run: int, executor: int, state: str, told: str
+    shop: Shop, run: int, executor: int, state: str, reason: str
 ) -> None:
     world, controller, execution, kubelet = await runs(shop, OldKubelet)
     kubelet.program_ends(run)
@@ -121,7 +121,7 @@ async def test_exit_code_of_program_alone_decides_the_end(
         world.behave()
     await world.step(controller)
     assert (fresh(execution).state, execution.exit_code) == (state, run)
-    assert LifecycleEntry.objects.filter(execution=execution, reason=told).exists()
+    assert LifecycleEntry.objects.filter(execution=execution, reason=reason).exists()
 
 
 @in_world

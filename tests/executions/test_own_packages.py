@@ -70,9 +70,7 @@ def test_the_ides_server_sees_no_package_of_the_users(container: Container) -> N
     assert "ModuleNotFoundError" in container.version("mine", "-s")
 
 
-def test_upgrade_leaves_image_packages_alone_and_can_be_undone(
-    container: Container,
-) -> None:
+def test_upgrade_leaves_image_packages_alone_and_can_be_undone(container: Container) -> None:
     wheel(container.wheels, "shared", "2")
     container.install("--upgrade", "shared")
     assert (container.version("shared"), (container.site / "shared.py").read_text()[:13]) == ("2", "VERSION = '1'")

@@ -38,46 +38,44 @@ def keeper(cluster: FakeCluster, hosts: dict[str, list[str]] | None = None, netw
 
 
 def policy(cluster: FakeCluster, name: str) -> RawObject:
-    (found,) = [one for one in cluster.objects(NETWORK_POLICIES) if one["metadata"]["name"] == name]
-    return found
+    (kept,) = [each for each in cluster.objects(NETWORK_POLICIES) if each["metadata"]["name"] == name]
+    return kept
 
 
 def shut(cluster: FakeCluster) -> list[str]:
     """What is cut out of the way outward; one that is not open at all cannot be asked."""
-    blocks = [
-        peer["ipBlock"]
-        for rule in policy(cluster, "executions")["spec"]["egress"]
-        for peer in rule["to"]
-        if "ipBlock" in peer
-    ]
-    (outward,) = [block for block in blocks if block["cidr"] == "0.0.0.0/0"]
+    (outward,) = [block for block in ways_out(cluster) if block["cidr"] == "0.0.0.0/0"]
     return list(outward["except"])
 
 
-def is_open(cluster: FakeCluster) -> bool:
-    return any("ipBlock" in peer for rule in policy(cluster, "executions")["spec"]["egress"] for peer in rule["to"])
+def ways_out(cluster: FakeCluster) -> list[RawObject]:
+    rules = policy(cluster, "executions")["spec"]["egress"]
+    return [peer["ipBlock"] for rule in rules for peer in rule["to"] if "ipBlock" in peer]
+
+
+async def kept_once() -> tuple[FakeCluster, PolicyKeeper]:
+    cluster = serving("34.1.2.3")
+    kept = keeper(cluster)
+    await kept.keep()
+    return cluster, kept
 
 
 async def test_both_policies_exclude_api_server_and_database_addresses() -> None:
     cluster = serving("34.1.2.3", "34.1.2.4")
     await keeper(cluster, {"db.example.com": ["20.4.5.6"]}).keep()
     assert {"34.1.2.3/32", "34.1.2.4/32", "20.4.5.6/32", "10.0.0.0/8"} <= set(shut(cluster))
-    assert {one["metadata"]["name"] for one in cluster.objects(NETWORK_POLICIES)} == {"executions", "user-interfaces"}
+    assert {kept["metadata"]["name"] for kept in cluster.objects(NETWORK_POLICIES)} == {"executions", "user-interfaces"}
 
 
 async def test_a_second_look_writes_nothing() -> None:
-    cluster = serving("34.1.2.3")
-    kept = keeper(cluster)
-    await kept.keep()
+    cluster, kept = await kept_once()
     await kept.keep()
     assert cluster.count("create") == 2
     assert cluster.count("replace") == 0
 
 
 async def test_deleted_or_changed_policy_is_restored() -> None:
-    cluster = serving("34.1.2.3")
-    kept = keeper(cluster)
-    await kept.keep()
+    cluster, kept = await kept_once()
     whole = policy(cluster, "executions")["spec"]
     cluster.put(NETWORK_POLICIES, {**policy(cluster, "executions"), "spec": {**whole, "egress": [{}]}})
     cluster.remove(NETWORK_POLICIES, "user-interfaces", namespace=NAMESPACE)
@@ -87,9 +85,7 @@ async def test_deleted_or_changed_policy_is_restored() -> None:
 
 
 async def test_moved_api_server_is_shut_at_its_new_address() -> None:
-    cluster = serving("34.1.2.3")
-    kept = keeper(cluster)
-    await kept.keep()
+    cluster, kept = await kept_once()
     cluster.put(ENDPOINT_SLICES, {"metadata": DEFAULT, "endpoints": [{"addresses": ["34.7.7.7"]}]})
     await kept.keep()
     assert "34.7.7.7/32" in shut(cluster)
@@ -112,7 +108,7 @@ async def test_egress_is_shut_while_api_server_address_is_unknown(
         if is_refused:
             cluster.fail_next(NotAllowed("endpointslices is forbidden"), verb="get")
         await kept.keep()
-    assert not is_open(cluster)
+    assert not ways_out(cluster)
     assert policy(cluster, "user-interfaces"), "the proxy reaches them all the same"
     (line,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert "API server" in line
@@ -121,26 +117,24 @@ async def test_egress_is_shut_while_api_server_address_is_unknown(
 async def test_an_endpoints_object_without_addresses_opens_nothing() -> None:
     cluster = serving()
     await keeper(cluster).keep()
-    assert not is_open(cluster)
+    assert not ways_out(cluster)
 
 
 async def test_a_cluster_that_does_not_answer_changes_nothing() -> None:
-    cluster = serving("34.1.2.3")
-    kept = keeper(cluster)
-    await kept.keep()
+    cluster, kept = await kept_once()
     cluster.fail_next(ClusterUnavailable("connection refused"), verb="get")
     with pytest.raises(ClusterUnavailable):
         await kept.keep()
-    assert is_open(cluster)
+    assert ways_out(cluster)
 
 
 async def test_unresolved_database_keeps_all_shut_until_found_once() -> None:
     cluster, hosts = serving("34.1.2.3"), {"db.example.com": ["20.4.5.6"]}
-    found = hosts.pop("db.example.com")
+    addresses = hosts.pop("db.example.com")
     kept = keeper(cluster, hosts, Network(EGRESS, ("db.example.com",)))
     await kept.keep()
-    assert not is_open(cluster)
-    hosts["db.example.com"] = found
+    assert not ways_out(cluster)
+    hosts["db.example.com"] = addresses
     await kept.keep()
     assert "20.4.5.6/32" in shut(cluster)
     hosts["db.example.com"] = ["20.4.5.7"]
@@ -157,9 +151,9 @@ async def test_new_leader_tolerates_only_a_short_resolver_failure() -> None:
     new_leader = keeper(cluster, {}, network)
     for _ in range(7):
         assert not await new_leader.keep()
-        assert is_open(cluster)
+        assert ways_out(cluster)
     assert not await new_leader.keep()
-    assert not is_open(cluster)
+    assert not ways_out(cluster)
 
 
 async def test_a_name_is_resolved_to_all_its_addresses() -> None:

@@ -42,7 +42,7 @@ def test_the_previewed_objects_are_those_that_the_launch_creates(shop: Shop, sha
     rows.sort(key=lambda row: row.attached_to_id is not None)
     assert before == objects(rows)
     assert (f"{HEAD_ADDRESS}" in str(before)) is ("cluster" in shape)
-    kinds = [one.resource.kind for one in before]
+    kinds = [manifest.resource.kind for manifest in before]
     assert kinds.count("PersistentVolumeClaim") == (1 if shape == "cluster" else 2)
 
 
@@ -50,11 +50,11 @@ def test_pods_are_those_started_with_their_tier_requests(shop: Shop, worker_tier
     (pod,) = Preview.of(drafted(shop.request())).pods()
     assert (pod.tier, pod.pool, pod.count, pod.requests["pods"]) == (shop.tier.name, shop.tier.node_pool, 1, 1)
     pods = Preview.of(drafted(attached(shop, tier=worker_tier))).pods()
-    assert [(one.tier, one.count) for one in pods] == [(shop.tier.name, 1), (shop.tier.name, 1), (worker_tier.name, 2)]
+    assert [(pod.tier, pod.count) for pod in pods] == [(shop.tier.name, 1), (shop.tier.name, 1), (worker_tier.name, 2)]
 
 
 def test_the_tolerations_of_a_tier_with_gpus_count(shop: Shop) -> None:
     HardwareTier.objects.update(gpus=1, gpu_resource="nvidia.com/gpu")
     (pod,) = Preview.of(drafted(shop.request())).pods()
     assert pod.requests["nvidia.com/gpu"] == 1
-    assert [(one.key, one.operator) for one in pod.tolerations] == [("nvidia.com/gpu", "Exists")]
+    assert [(toleration.key, toleration.operator) for toleration in pod.tolerations] == [("nvidia.com/gpu", "Exists")]

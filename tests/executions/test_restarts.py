@@ -6,23 +6,13 @@ import pytest
 
 from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.timeline import lifecycle_text, timeline
-from grid.controller.controller import Controller
 from grid.kube.resources import PODS
 from grid.models import Execution
 from tests.clusters.test_cluster_life import notes
-from tests.controller.world import World, fresh, in_world
+from tests.controller.world import World, fresh, in_world, running
 from tests.support.builders import condition, container_status, stamp
 from tests.support.reading import OWNER
 from tests.support.shop import Shop
-
-
-async def running(world: World, controller: Controller, execution: Execution) -> None:
-    await world.step(controller)
-    world.schedule(world.pod_of(execution))
-    await world.step(controller)
-    world.start(world.pod_of(execution))
-    await world.step(controller)
-    assert fresh(execution).state == "running"
 
 
 def ended(world: World, execution: Execution, *, restarts: int, **end: Any) -> None:
@@ -36,9 +26,7 @@ def ended(world: World, execution: Execution, *, restarts: int, **end: Any) -> N
 
 @in_world
 async def test_memory_kill_is_in_history_once_with_its_count(shop: Shop) -> None:
-    world, execution = World(), shop.launch()
-    controller = world.controller()
-    await running(world, controller, execution)
+    world, controller, execution = await running(shop)
     world.passes(60)
     ended(world, execution, restarts=1, exitCode=137, reason="OOMKilled")
     for _ in range(2):
@@ -60,14 +48,14 @@ async def test_memory_kill_is_in_history_once_with_its_count(shop: Shop) -> None
 
 @in_world
 async def test_page_and_download_tell_of_kill_without_the_pod(shop: Shop) -> None:
-    world, execution = World(), shop.launch()
-    controller = world.controller()
-    await running(world, controller, execution)
+    world, controller, execution = await running(shop)
     ended(world, execution, restarts=2, exitCode=137, reason="OOMKilled")
     await world.step(controller)
     record = read_record(execution.pk)
     assert record is not None
-    (item,) = [one.context for one in timeline(record, [], [], assigned_node="") if "out_of_memory" in str(one.context)]
+    (item,) = [
+        each.context for each in timeline(record, [], [], assigned_node="") if "out_of_memory" in str(each.context)
+    ]
     assert (item.headline, item.mark, item.times) == ("It used more memory than its tier has", "problem", 1)  # type: ignore[attr-defined]
     (line,) = [line for line in lifecycle_text(record).splitlines() if "out_of_memory" in line]
     assert "Warning" in line
@@ -75,17 +63,12 @@ async def test_page_and_download_tell_of_kill_without_the_pod(shop: Shop) -> Non
     assert "(2 times)" not in line, "which would be kills"
 
 
-@pytest.mark.parametrize(("end", "told"), [({"exitCode": 1, "reason": "Error"}, 1), ({"exitCode": 0}, 0)])
-def test_other_bad_end_is_told_too_unlike_good_one(shop: Shop, end: dict[str, Any], told: int) -> None:
-    @in_world
-    async def tell() -> None:
-        world, execution = World(), shop.launch()
-        controller = world.controller()
-        await running(world, controller, execution)
-        ended(world, execution, restarts=1, **end)
-        await world.step(controller)
-        lines = notes(execution, "restarted")
-        assert len(lines) == told
-        assert all("exit code 1" in line.words(OWNER) for line in lines)
-
-    tell()
+@pytest.mark.parametrize(("end", "entries"), [({"exitCode": 1, "reason": "Error"}, 1), ({"exitCode": 0}, 0)])
+@in_world
+async def test_other_bad_end_is_told_too_unlike_good_one(shop: Shop, end: dict[str, Any], entries: int) -> None:
+    world, controller, execution = await running(shop)
+    ended(world, execution, restarts=1, **end)
+    await world.step(controller)
+    lines = notes(execution, "restarted")
+    assert len(lines) == entries
+    assert all("exit code 1" in line.words(OWNER) for line in lines)

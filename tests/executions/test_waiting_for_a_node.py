@@ -7,13 +7,12 @@ from grid.kube.resources import NODES, PODS
 from grid.models import Execution, State, User
 from grid.runtime import Runtime
 from tests.conftest import People
-from tests.executions.executing import make_execution, make_project, pod_of, read_executions
+from tests.executions.executing import make_execution, make_project, pod_of, put, read_executions
 from tests.shell.browsing import client_of
 from tests.shell.live import connected
 from tests.support import builders
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
-from tests.support.runtime import fill
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SENTENCE = "this needs 2 cores"
@@ -26,14 +25,14 @@ def waiting(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution
     theirs = make_execution(people.stranger, make_project(people.stranger, id="secret"), started_at=MOMENT)
     cluster.put(NODES, builders.node("f1", pool="fast", cpu="4"))
     cluster.put(
-        PODS,
-        pod_of(theirs.pk, name=theirs.object_name, node="f1", phase="Running", ready=True, requests={"cpu": "3"}),
+        PODS, pod_of(theirs.pk, name=theirs.object_name, node="f1", phase="Running", ready=True, requests={"cpu": "3"})
     )
-    said = builders.condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+    unscheduled = builders.condition(
+        "PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu."
+    )
     spec = {"nodeSelector": {NODE_POOL: "fast"}}
-    pod = pod_of(execution.pk, name=execution.object_name, requests={"cpu": "2"}, spec=spec, conditions=[said])
-    cluster.put(PODS, pod)
-    fill(runtime, cluster)
+    pod = pod_of(execution.pk, name=execution.object_name, requests={"cpu": "2"}, spec=spec, conditions=[unscheduled])
+    put(runtime, cluster, PODS, pod)
     read_executions(runtime)
     return execution
 
@@ -74,6 +73,5 @@ async def test_an_open_page_follows_the_room_of_its_pool(
 ) -> None:
     async with connected(f"/live/execution/?id={waiting.pk}", people.owner) as socket:
         assert SENTENCE in await socket.message()
-        cluster.put(NODES, builders.node("f1", pool="fast", cpu="4", unschedulable=True))
-        fill(runtime, cluster)
+        put(runtime, cluster, NODES, builders.node("f1", pool="fast", cpu="4", unschedulable=True))
         assert "cordoned" in await socket.message()

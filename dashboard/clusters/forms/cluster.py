@@ -11,8 +11,7 @@ from django import forms
 from django.conf import settings
 from django.db.models import Model
 
-from dashboard.executions.launch_sections import LaunchSection, SectionPlace
-from dashboard.executions.viewmodels.launch import tier_option
+from dashboard.executions.launch_sections import LaunchSection, SectionPlace, tier_option
 from grid.clusters.request import workers_within
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
 from grid.core.regexes import Expression

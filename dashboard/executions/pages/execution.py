@@ -128,23 +128,21 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
         self, runtime: Runtime, viewer: Viewer, view: ExecutionView, record: ExecutionRecord | None
     ) -> Collection[Topic]:
         """Return the topics of the execution, its pods, events and pool's nodes, and of its companion."""
-        found: set[Topic] = {(EXECUTIONS, NAME, view.id), runtime.usage.name, (CONTENTION, SHORT_OF_CPU, view.id)}
+        topics: set[Topic] = {(EXECUTIONS, NAME, view.id), runtime.usage.name, (CONTENTION, SHORT_OF_CPU, view.id)}
         if record is None:
-            return found
+            return topics
         together = {record.id: record.node_pool}
         if record.companion is not None:
             together[record.companion.id] = record.companion.node_pool
         for id, pool in together.items():
             for pod in pods_of(runtime, id):
-                found |= {
-                    topic_about("Pod", pod.metadata.name, settings.GRID_NAMESPACE),
-                    *runtime.explainer.topics(pod),
-                }
-            found |= {(EXECUTIONS, NAME, id), ("pods", "execution", id), ("autoscalers", "execution", id)}
-            found.add(("nodes", "pool", pool))
+                topics |= set(runtime.explainer.topics(pod))
+                topics.add(topic_about("Pod", pod.metadata.name, settings.GRID_NAMESPACE))
+            topics |= {(EXECUTIONS, NAME, id), ("pods", "execution", id), ("autoscalers", "execution", id)}
+            topics.add(("nodes", "pool", pool))
         if record.is_restarting:
-            found.add((EXECUTIONS, OWNER, str(record.owner_id)))  # the execution that follows
-        return found | {topic_about(kind, name, settings.GRID_NAMESPACE) for kind, name in _objects(runtime, record)}
+            topics.add((EXECUTIONS, OWNER, str(record.owner_id)))  # the execution that follows
+        return topics | {topic_about(kind, name, settings.GRID_NAMESPACE) for kind, name in _objects(runtime, record)}
 
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionView, record: ExecutionRecord | None, now: datetime
@@ -179,7 +177,7 @@ def execution_fragments(
     node = shown.pod.spec.node_name if shown.pod is not None else ""
     links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in shown.pods]
     events = _events(runtime, record, pods)
-    found = [
+    fragments = [
         head(record, shown.diagnosis, viewer, _expected(record, viewer, now)),
         leaving(record, viewer),
         *face_of(record.kind).fragments(record, viewer),
@@ -193,13 +191,13 @@ def execution_fragments(
         *shown.fragments,
     ]
     if record.companion is not None:
-        found.append(_companion(runtime, record.companion, now, to_owner=viewer.is_owner))
+        fragments.append(_companion(runtime, record.companion, now, to_owner=viewer.is_owner))
     if view.tab == "":
         assigned = "" if record.has_members else node or record.node_name
-        found += timeline(record, events, shown.nodes, assigned_node=assigned, to_owner=viewer.is_owner)
+        fragments += timeline(record, events, shown.nodes, assigned_node=assigned, to_owner=viewer.is_owner)
     elif view.tab == "events":
-        found += history(events)
-    return found
+        fragments += history(events)
+    return fragments
 
 
 def _expected(record: ExecutionRecord, viewer: Person, now: datetime) -> WaitLine | None:
@@ -279,14 +277,14 @@ def _files(record: ExecutionRecord, viewer: Person) -> Fragment:
 def _events(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Event]:
     """Return the events about the execution's objects, oldest first, including those of a deleted pod, which is found by its name."""
     uids = {pod.metadata.name: pod.metadata.uid for pod in pods}
-    found = [
+    events = [
         event
         for kind, name in _objects(runtime, record)
         for event in runtime.events.about(
             kind=kind, name=name, namespace=settings.GRID_NAMESPACE, uid=uids.get(name, "") if kind == "Pod" else ""
         )
     ]
-    return sorted(found, key=lambda event: (event.last_seen or record.requested_at, event.metadata.name))
+    return sorted(events, key=lambda event: (event.last_seen or record.requested_at, event.metadata.name))
 
 
 def _objects(runtime: Runtime, record: ExecutionRecord) -> list[tuple[str, str]]:

@@ -53,11 +53,11 @@ class ExecutionList(LiveList[Group]):
     def changes_with_time(self) -> bool:
         return self.filter.looks_at_statuses or self.filter.looks_at_ages
 
-    def rows_of(self, number: int, page: Page[Group], rows: ExecutionRows, now: datetime) -> list[Fragment]:
+    def rows_of(self, number: int, shown: Page[Group], rows: ExecutionRows, now: datetime) -> list[Fragment]:
         """Return the rows of a page, of which those are made again that have changed since they were shown last."""
         reader = None if self._sees_all else self.viewer.id
-        known = rows.of_page(page.items, self._rows.get(number, _NO_ROWS), viewer_id=reader, now=now)
-        self._rows = {one: others for one, others in self._rows.items() if self.is_shown(one)} | {number: known}
+        known = rows.of_page(shown.items, self._rows.get(number, _NO_ROWS), viewer_id=reader, now=now)
+        self._rows = {page: rows for page, rows in self._rows.items() if self.is_shown(page)} | {number: known}
         return known.fragments
 
     def rooms(self, number: int) -> set[Topic]:

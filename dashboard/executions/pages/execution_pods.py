@@ -16,8 +16,8 @@ POD_STATES = frozenset({"deploying", "preparing", "running"})
 
 
 def pods_of(runtime: Runtime, execution_id: str) -> Sequence[Pod]:
-    found, trusted = runtime.pods.by("execution", execution_id), settings.GRID_NAMESPACE
-    return [pod for pod in found if pod.metadata.namespace == trusted]
+    pods, trusted = runtime.pods.by("execution", execution_id), settings.GRID_NAMESPACE
+    return [pod for pod in pods if pod.metadata.namespace == trusted]
 
 
 def execution_of(runtime: Runtime, pod: Pod) -> ExecutionRow | None:

@@ -54,8 +54,7 @@ class _Known(msgspec.Struct, frozen=True, gc=False):
 
 
 class Rows(msgspec.Struct, frozen=True, gc=False):
-    """A group's rows, a cluster's own first. They are valid until `good_until`, because some texts change with time. `wait` says when it
-    is expected to start."""
+    """A group's rows, a cluster's own first, valid until `good_until`: some texts change with time. `wait` says when it is to start."""
 
     group: Group
     used: Sequence[Usage]
@@ -92,8 +91,8 @@ class PageRows(msgspec.Struct, frozen=True, gc=False):
     def exchanged(self, groups: Sequence[Group]) -> list[tuple[int, Group]]:
         """Return those groups, with their places, that are not the same as on this page."""
         both, known = zip(self.groups, groups, strict=False), len(self.groups)
-        found = [(place, group) for place, (was, group) in enumerate(both) if was is not group]
-        return [*found, *enumerate(groups[known:], known)]
+        changed = [(place, group) for place, (was, group) in enumerate(both) if was is not group]
+        return [*changed, *enumerate(groups[known:], known)]
 
 
 class ExecutionRows:
@@ -140,26 +139,18 @@ class ExecutionRows:
             else self._row(entry, row, rows_known, reader, now)
             for entry in group.entries
         ]
-        found, used = [one.fragment for one in known], tuple(one.usage for one in known if one.usage is not None)
+        fragments, used = [row.fragment for row in known], tuple(row.usage for row in known if row.usage is not None)
         trouble = head_trouble(self._runtime, group, now)
         if group.has_head:
             if last is not None and (last.used, last.trouble, last.wait) == (used, trouble, wait):
-                found.insert(0, last.fragments[0])
+                fragments.insert(0, last.fragments[0])
             else:
-                found.insert(0, head_fragment(group, used, trouble, to_owner=reader is RowReader.OWNER, wait=wait))
-        good_for = GOOD_FOR if any(one.changes_with_time for one in known) else FOR_EVER
+                fragments.insert(0, head_fragment(group, used, trouble, to_owner=reader is RowReader.OWNER, wait=wait))
+        good_for = GOOD_FOR if any(row.changes_with_time for row in known) else FOR_EVER
         if len(of_execution) >= MOST_VARIANTS:
             of_execution.clear()  # of lists that nobody looks at any more, nearly always
-        rows = of_execution[key] = Rows(
-            group,
-            used,
-            trouble,
-            version,
-            now + good_for,
-            tuple({one.awaited for one in known if one.awaited}),
-            wait,
-            tuple(found),
-        )
+        awaited = tuple({row.awaited for row in known if row.awaited})
+        rows = of_execution[key] = Rows(group, used, trouble, version, now + good_for, awaited, wait, tuple(fragments))
         return rows
 
     def _is_current(self, rows: Rows, now: datetime) -> bool:

@@ -77,24 +77,19 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         )
 
     def tick(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList) -> float:
-        lists = self.lists_in(runtime)
-        if lists.is_behind(executions):
+        if self.lists_in(runtime).is_behind(executions):
             return BEHIND_SECONDS
-        if (
-            executions.changes_with_time
-            or executions.awaits_start(view.page)
-            or executions.is_restless(view.page, runtime.clock())
-        ):
-            return self.tick_seconds
-        return QUIET_SECONDS
+        is_waiting = executions.changes_with_time or executions.awaits_start(view.page)
+        is_restless = is_waiting or executions.is_restless(view.page, runtime.clock())
+        return self.tick_seconds if is_restless else QUIET_SECONDS
 
     async def _list(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, *, within: float | None = None
     ) -> ExecutionList:
-        found = await self.lists_in(runtime).list_of(viewer, view, within=within)
-        if found.awaits_start(view.page):
+        executions = await self.lists_in(runtime).list_of(viewer, view, within=within)
+        if executions.awaits_start(view.page):
             EXPECTED.begin(runtime)
-        return found
+        return executions
 
     def lists_in(self, runtime: Runtime) -> ExecutionLists:
         if self._lists is None or self._lists.runtime is not runtime:

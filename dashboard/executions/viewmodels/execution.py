@@ -58,8 +58,7 @@ class LifecycleLine:
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """The other half of a pair that starts together: with `is_attached` what was launched with this execution, and ends with it; else the
-    execution with which this one was launched."""
+    """The other half of a pair that starts together: with `is_attached` it was launched with this execution, and ends with it."""
 
     id: str
     kind: str
@@ -185,8 +184,7 @@ class ExecutionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """The viewer's rights on one execution. `has_left` is true for an owner who is no longer in the project, `contributes` for a member
-    who may do more than view."""
+    """The viewer's rights on one execution. `has_left` is true for an owner who left the project, `contributes` for more than a viewer."""
 
     may_open: bool
     may_stop: bool
@@ -221,19 +219,17 @@ class Head:
     wait: WaitLine | None = None
 
 
+Place = Literal["done", "now", "todo", "skipped", "problem"]
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step of an execution's life: done (with the time that it took), the present one, a future one, or one that was skipped."""
 
     word: str
-    place: Literal["done", "now", "todo", "skipped", "problem"]
+    place: Place
     at: datetime | None
     took: str
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,21 +287,17 @@ def head_of(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person
         status = StatusLine(status.severity, status.word, _running_note(record, viewer))
     evidence = current.evidence if current is not None and current.severity != "ok" else ()
     stops = record.stop_requested_at is not None
+    project = record.project_id if viewer.may_read else ""  # who has left it gets no answer there
     return Head(
         status,
         advice,
         evidence,
         since,
         has_ended=record.is_final,
-        reasons=None if stops else _reasons(record, current, viewer),
+        reasons=None if stops else node_reasons(current, sees_all=viewer.sees_all, project=project),
         findings=shown_findings(record.findings if viewer.may_read else (), status.note),
         wait=None if stops else wait,
     )
-
-
-def _reasons(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person) -> NodeReasons | None:
-    project = record.project_id if viewer.may_read else ""  # who has left it gets no answer there
-    return node_reasons(diagnosis, sees_all=viewer.sees_all, project=project)
 
 
 def _running_note(record: ExecutionRecord, viewer: Person) -> str:
@@ -327,11 +319,11 @@ def steps(record: ExecutionRecord) -> Fragment:
     order = [state for state in (*_WAY, *_ENDINGS) if state in entered]
     order.sort(key=lambda state: entered[state])
     ends = [state for state in order if state in _ENDINGS]
-    found = [_step(state, order, entered, record) for state in (*_WAY, *ends)]
+    taken = [_step(state, order, entered, record) for state in (*_WAY, *ends)]
     if not ends or ends[-1] not in ENDED_STATES:
         word = _("Stopped") if record.kind in OPENED_KINDS or "stopping" in ends else _("Ended")
-        found.append(Step(word, "todo", None, ""))
-    return Fragment("steps", "executions/fragments/execution_steps.html", Steps(tuple(found)))
+        taken.append(Step(word, "todo", None, ""))
+    return Fragment("steps", "executions/fragments/execution_steps.html", tuple(taken))
 
 
 def _step(state: str, order: Sequence[str], entered: dict[str, datetime], record: ExecutionRecord) -> Step:
@@ -339,12 +331,11 @@ def _step(state: str, order: Sequence[str], entered: dict[str, datetime], record
         over = record.is_final or any(other in _ENDINGS for other in order)
         return Step(state_word(state), "skipped" if over else "todo", None, "")
     at = entered[state]
-    place = order.index(state)
-    if place + 1 < len(order):
-        return Step(state_word(state), "done", at, span((entered[order[place + 1]] - at).total_seconds()))
-    if state in ENDED_STATES:
-        return Step(state_word(state), "problem" if state in ("failed", "error") else "done", at, "")
-    return Step(state_word(state), "now", at, "")
+    following = order[order.index(state) + 1 :]
+    if following:
+        return Step(state_word(state), "done", at, span((entered[following[0]] - at).total_seconds()))
+    place: Place = "now" if state not in ENDED_STATES else "problem" if state in ("failed", "error") else "done"
+    return Step(state_word(state), place, at, "")
 
 
 def facts(

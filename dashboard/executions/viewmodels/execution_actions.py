@@ -37,6 +37,8 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
     shows_open = person.may_open and record.opens and not record.is_final
     shows_change = person.may_change and record.has_members and not record.is_final and not stop_asked
     may_resume = bool(record.workspace_id) and record.is_final and person.is_owner
+    why_not_resume = "" if record.is_settled else POD_STAYS_SENTENCE
+    why_not_resume = record.stopping_words if record.is_restarting else why_not_resume
     shows_restart = person.is_owner and person.contributes and not stop_asked and record.state in STARTED_STATES
     return Fragment(
         "actions",
@@ -44,32 +46,20 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
         Actions(
             execution_id=record.id,
             shows_open=shows_open,
-            open_word=_open_word(record),
+            open_word=_("Open its page") if record.kind == "job" else record.kind_record.open_word,
             why_not_open=_why_not_open(record, stop_asked=stop_asked, is_ready=is_ready),
             shows_stop=person.may_stop and not record.is_final and not stop_asked,
             shows_change=shows_change,
             shows_restart=shows_change and record.state in _HEAD_RESTARTABLE,
             stopping=record.stopping_words if stop_asked and not record.is_final else "",
             resumes=record.workspace_id if may_resume and record.is_settled and not record.is_restarting else "",
-            why_not_resume=_why_not_resume(record) if may_resume else "",
+            why_not_resume=why_not_resume if may_resume else "",
             again=record.run.again if record.run and person.is_owner else "",
             shows_share=person.may_share and not record.is_final and not stop_asked,
             restarts=record.workspace_id if shows_restart else "",
             newer_id=record.newer_id,
         ),
     )
-
-
-def _open_word(record: ExecutionRecord) -> str:
-    if record.kind == "job":
-        return _("Open its page")
-    return record.kind_record.open_word
-
-
-def _why_not_resume(record: ExecutionRecord) -> str:
-    if record.is_restarting:
-        return record.stopping_words
-    return "" if record.is_settled else POD_STAYS_SENTENCE
 
 
 def _why_not_open(record: ExecutionRecord, *, stop_asked: bool, is_ready: bool) -> str:

@@ -47,7 +47,7 @@ def group_of(row: ExecutionRow, pods: Sequence[Pod], keys: Keys, *, known: Group
         if not pods:
             return None
     head = Entry.of(row, None, keys)
-    before = {one.pod_name: one for one in known.entries} if known is not None and known.head.row is row else {}
+    before = {entry.pod_name: entry for entry in known.entries} if known is not None and known.head.row is row else {}
     if row.kind != "cluster" and len(pods) <= 1:
         return Group(head, tuple([_entry(row, pod, keys, before, is_member=False) for pod in pods]) or (head,))
     if not pods:

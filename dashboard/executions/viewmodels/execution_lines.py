@@ -62,7 +62,7 @@ def status_of(entry: Entry, diagnosis: Diagnosis | None, *, to_owner: bool = Fal
 
 def change_with_time(entries: Iterable[Entry]) -> bool:
     """Return whether the status of one of them may change with time alone, which that of a ready pod without restarts cannot."""
-    return any(one.restarts > 0 or one.pod_state in ("deploying", "preparing", "stopping") for one in entries)
+    return any(entry.restarts > 0 or entry.pod_state in ("deploying", "preparing", "stopping") for entry in entries)
 
 
 def runs_well(entry: Entry) -> bool:
@@ -74,7 +74,6 @@ def runs_well(entry: Entry) -> bool:
 
 def entry_fragment(entry: Entry, status: Status, usage: Usage | None, *, sees_all: bool) -> Fragment:
     """Return the row of a pod, or of an execution that has no pod yet. `sees_all` makes its node a link."""
-    has_pod = entry.pod is not None
     # Several pods may name one execution that is not known, or not yet.
     is_one_of_several = entry.is_member or entry.row is None
     return _fragment(
@@ -82,7 +81,7 @@ def entry_fragment(entry: Entry, status: Status, usage: Usage | None, *, sees_al
         *([entry.pod_name] if is_one_of_several else []),
         shape="member" if entry.is_member else "single",
         status=status,
-        requests=entry.requests if has_pod else None,
+        requests=entry.requests if entry.pod is not None else None,
         restarts=entry.restarts,
         used=[usage] if usage is not None else [],
         node=entry.node,
@@ -101,8 +100,7 @@ def changed_fragment(known: Fragment, entry: Entry, status: Status) -> Fragment:
 def head_fragment(
     group: Group, used: Sequence[Usage], trouble: Status | None = None, *, to_owner: bool = False, wait: str = ""
 ) -> Fragment:
-    """Return a cluster's own row with the sums of the rows below; `used` is their measured usage, `trouble` that of the head's
-    pod, `wait` what is expected."""
+    """Return a cluster's own row with the sums of the rows below; `trouble` is that of the head's pod, `wait` what is expected."""
     nodes = {member.pod.spec.node_name for member in group.entries if member.pod is not None}
     status, advice = cluster_status(group, trouble, to_owner=to_owner)
     return _fragment(
@@ -129,7 +127,7 @@ def _fragment(
     node_is_link: bool,
 ) -> Fragment:
     pod = entry.pod.metadata if entry.pod is not None else None
-    cores, memory = sum([one.cpu_millicores for one in used]), sum([one.memory_bytes for one in used])
+    cores, memory = sum([usage.cpu_millicores for usage in used]), sum([usage.memory_bytes for usage in used])
     line = ExecutionLine(
         id=element_id("row", entry.execution_id, *names),
         shape=shape,
@@ -163,10 +161,10 @@ def cluster_status(group: Group, trouble: Status | None, *, to_owner: bool = Fal
     the status of the head's pod when that has a problem."""
     row, state = group.head.row, group.head.state
     status, _advice = state_status(state, message=row.words(to_owner=to_owner) if row else "")
-    heads = [one for one in group.entries if one.is_head]
-    running = [one for one in group.entries if one.pod_state == "running"]
-    head_runs, others = any(one.is_head for one in running), len(group.entries) - len(heads)
-    workers_run = len([one for one in running if not one.is_head])
+    heads = [entry for entry in group.entries if entry.is_head]
+    running = [entry for entry in group.entries if entry.pod_state == "running"]
+    head_runs, others = any(entry.is_head for entry in running), len(group.entries) - len(heads)
+    workers_run = len([entry for entry in running if not entry.is_head])
     total = plural(others, "worker", "workers") if heads else plural(others, "pod", "pods")
     count = ngettext("{count} of {total} runs.", "{count} of {total} run.", workers_run, total=total)
     if trouble is not None:

@@ -1,7 +1,7 @@
 """The Executions page: one row for each active pod of an execution, and one for each execution that has no pod yet; pure.
 
-The list is kept in order while it changes (`window`), and rows are put into words only for the page that is shown, so the cost
-depends on the changes and on the rows shown only. A cluster's pods stay together below their execution, whatever the sort.
+The list is kept in order while it changes (`window`), and only the rows of the page that is shown are put into words. A cluster's pods
+stay together below their execution, whatever the sort.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,8 +35,7 @@ def page_fragments(
     rows: Sequence[Fragment],
     progress: Progress | None = None,
 ) -> list[Fragment]:
-    """Return the page's rows for the region "executions", or what stands in their place, and the paging line. With `progress`, the list is
-    not whole yet."""
+    """Return the page's rows for its region, or what stands in their place, and the paging line; with `progress` the list is not whole."""
     if progress is not None:
         line = unfinished(PAGING, "execution", progress, found=len(window), reload=view.query())
         return [*(rows or [none_so_far("executions-none", REGION)]), line]

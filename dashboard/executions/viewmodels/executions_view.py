@@ -4,7 +4,7 @@ An invalid choice means the default; an invalid bound is reported at its field, 
 misleads.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -120,26 +120,17 @@ class Bounds:
 
 def bounds(view: ExecutionsView) -> Bounds:
     """Return the view's bounds. An invalid one does not filter, and is among the problems."""
-    readers: Mapping[str, Any] = {
-        "age": _age,
-        "restarts": _count,
-        "cpu": lambda text: millicores(text),
-        "memory": lambda text: whole(text),
-        "gpus": _count,
-    }
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     problems: list[tuple[str, str]] = []
-    for name in _BOUNDS:
+    for name, read in _READERS.items():
         text = getattr(view, name)
-        if not text:
-            continue
         try:
-            found[name] = readers[name](text)
-        except (ValueError, ArithmeticError) as error:
-            problems.append(
-                (name, str(error) if isinstance(error, ValueError) else _("“{text}” is too large.", text=text))
-            )
-    return Bounds(**found, problems=tuple(problems))
+            limits[name] = read(text) if text else None
+        except ValueError as error:
+            problems.append((name, str(error)))
+        except ArithmeticError:
+            problems.append((name, _("“{text}” is too large.", text=text)))
+    return Bounds(**limits, problems=tuple(problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +187,11 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise ValueError(_("“{text}” is not a whole number", text=text))
     return int(text)
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "age": _age, "restarts": _count, "cpu": millicores, "memory": whole, "gpus": _count,
+}  # fmt: skip
 
 
 def _viewed(title: str, show: str, columns: str = "") -> ViewedTable:

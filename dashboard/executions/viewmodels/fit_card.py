@@ -31,10 +31,10 @@ class TierChoice:
 
 @dataclass(frozen=True, slots=True)
 class FitQuestion:
-    """A launch that is asked about. `slots` is what it takes, `queue` its place in the queue; `full`, `expected`, `usual_start` and `pull`
-    are as in `LaunchFacts`, `needs` what the namespace would count of its pods, `secrets` the names of those that it gets, `budget` what
-    is left of the project's, `beside` what nginx and the executor take of the node, `price_beside` the part of the price for that, and
-    `coming` what is announced about launches."""
+    """A launch that is asked about, which takes so many `slots`; `full`, `expected`, `usual_start` and `pull` are as in `LaunchFacts`.
+
+    `needs` is what the namespace would count of its pods, and `secrets` the names of those that it gets; `budget` is what is left of the
+    project's. `sidecars` is what nginx and the executor take of the node, and `coming` what is announced about launches."""
 
     pods: tuple[PodPlan, ...]
     slots: int
@@ -49,8 +49,8 @@ class FitQuestion:
     secrets: tuple[str, ...] = ()
     budget: str = ""
     coming: str = ""
-    beside: Mapping[str, int] = field(default_factory=dict)
-    price_beside: Decimal = Decimal(0)
+    sidecars: Mapping[str, int] = field(default_factory=dict)
+    price_of_sidecars: Decimal = Decimal(0)
     choices: tuple[TierChoice, ...] = ()
 
 
@@ -78,8 +78,8 @@ class FitCard:
     fit: Fit
     slots: str
     price: str
-    beside: str
-    price_beside: str
+    sidecars: str
+    price_of_sidecars: str
     secrets: str
     budget: str
     warnings: tuple[str, ...]
@@ -87,7 +87,6 @@ class FitCard:
 
 
 def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard:
-    """Return the card."""
     limits = known.limits or NamespaceLimits()
     facts = LaunchFacts(
         known.pools,
@@ -98,12 +97,12 @@ def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard
         question.usual_start,
         question.pull,
     )
-    found = fit(question.pods, facts)
+    answer = fit(question.pods, facts)
     price = price_words(question.price)
     if question.price:
         price = _("{hourly}, {daily} a day", hourly=price, daily=money(question.price * _HOURS_A_DAY))
     return FitCard(
-        fit=found,
+        fit=answer,
         slots=_(
             "{slots}; you use {used:,} of {maximum:,}",
             slots=plural(question.slots, "slot", "slots"),
@@ -111,28 +110,28 @@ def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard
             maximum=held.maximum,
         ),
         price=price,
-        beside=listed(amount_words(*one) for one in question.beside.items()) if question.beside else "",
-        price_beside=price_words(question.price_beside) if question.price_beside else "",
+        sidecars=listed(amount_words(*amount) for amount in question.sidecars.items()) if question.sidecars else "",
+        price_of_sidecars=price_words(question.price_of_sidecars) if question.price_of_sidecars else "",
         secrets=", ".join(question.secrets),
         budget=question.budget,
         warnings=(*((question.coming,) if question.coming else ()), *warnings(question.needs, limits)),
-        suggestions=_suggestions(question, found, facts),
+        suggestions=_suggestions(question, answer, facts),
     )
 
 
-def _suggestions(question: FitQuestion, found: Fit, facts: LaunchFacts) -> tuple[Alternative, ...]:
+def _suggestions(question: FitQuestion, answer: Fit, facts: LaunchFacts) -> tuple[Alternative, ...]:
     """Return tiers that would start sooner, with as many GPUs if possible, the most cores first; () when waiting is better advice."""
-    is_full_tier = found.code == "queues" and question.queue is not None and "tier" in question.queue.sooner
-    if found.code not in ("never_fits", "no_nodes", "waits_for_room") and not is_full_tier:
+    is_full_tier = answer.code == "queues" and question.queue is not None and "tier" in question.queue.sooner
+    if answer.code not in ("never_fits", "no_nodes", "waits_for_room") and not is_full_tier:
         return ()
     alone = replace(facts, queue=None)
     offers = [(choice, fit(choice.pods, alone)) for choice in question.choices if not choice.is_full]
-    good = [(choice, answer) for choice, answer in offers if answer.can_start]
+    good = [(choice, alternative) for choice, alternative in offers if alternative.can_start]
     good = [pair for pair in good if pair[0].gpus == question.gpus] or good
     good.sort(key=lambda pair: (pair[1].code != "starts_now", -_cores(pair[0].pods)))
     return tuple(
-        Alternative(f"{choice.field}:{choice.id}", choice.name, answer.headline.lower())
-        for choice, answer in good[:_SUGGESTED]
+        Alternative(f"{choice.field}:{choice.id}", choice.name, alternative.headline.lower())
+        for choice, alternative in good[:_SUGGESTED]
     )
 
 

@@ -2,12 +2,8 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Protocol
 
-from dashboard.shell.viewmodels.sizes import cores_words, memory_words
 from dashboard.shell.viewmodels.states import StatusLine
-from dashboard.usage.viewmodels.prices import price_words
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import plural
@@ -16,24 +12,8 @@ from grid.diagnosis.launchfit import LaunchFacts, LaunchPool, PodPlan, fit
 
 @dataclass(frozen=True, slots=True)
 class TierOffer:
-    """A stored tier that the user may choose; `running` counts all users' executions that hold slots on it, and `plan` is
-    the pod of one more."""
+    """A tier that the user may choose, in words; all users' executions hold slots on `running`, and `plan` is the pod of one more."""
 
-    id: str
-    name: str
-    description: str
-    cores: str
-    memory: str
-    gpus: int
-    cost_per_hour: Decimal
-    is_default: bool
-    maximum: int | None
-    running: int
-    plan: PodPlan
-
-
-@dataclass(frozen=True, slots=True)
-class TierCard:
     id: str
     name: str
     description: str
@@ -41,6 +21,14 @@ class TierCard:
     memory: str
     gpus: str
     price: str
+    maximum: int | None
+    running: int
+    plan: PodPlan
+
+
+@dataclass(frozen=True, slots=True)
+class TierCard:
+    offer: TierOffer
     now: StatusLine
     is_chosen: bool
 
@@ -55,50 +43,9 @@ class Slots:
     note: str
 
 
-def tier_cards(
-    offers: Collection[TierOffer],
-    *,
-    chosen: str,
-    pools: Mapping[str, LaunchPool] | None,
-) -> list[TierCard]:
+def tier_cards(offers: Collection[TierOffer], *, chosen: str, pools: Mapping[str, LaunchPool] | None) -> list[TierCard]:
     """Return a card for each tier, that of `chosen` checked. `pools` is None while the cluster is unknown."""
-    return [
-        TierCard(
-            id=offer.id,
-            name=offer.name,
-            description=offer.description,
-            cores=cores_words(offer.cores),
-            memory=memory_words(offer.memory),
-            gpus=plural(offer.gpus, "GPU", "GPUs") if offer.gpus else "",
-            price=price_words(offer.cost_per_hour),
-            now=_now(offer, pools),
-            is_chosen=offer.id == chosen,
-        )
-        for offer in offers
-    ]
-
-
-class TierSizeAndPrice(Protocol):
-    """The part of `grid.models.HardwareTier` that is used here."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def cores(self) -> str: ...
-    @property
-    def memory(self) -> str: ...
-    @property
-    def gpus(self) -> int: ...
-    @property
-    def cost_per_hour(self) -> Decimal: ...
-
-
-def tier_option(tier: TierSizeAndPrice) -> str:
-    """Return a tier in one line: "Small: 1 core, 4 GiB, $0.05 an hour"."""
-    parts = [cores_words(tier.cores), memory_words(tier.memory)]
-    if tier.gpus:
-        parts.append(plural(tier.gpus, "GPU", "GPUs"))
-    return f"{tier.name}: {', '.join((*parts, price_words(tier.cost_per_hour)))}"
+    return [TierCard(offer, _now(offer, pools), is_chosen=offer.id == chosen) for offer in offers]
 
 
 def slots(*, used: int, queued: int, maximum: int) -> Slots:
@@ -133,8 +80,8 @@ def slots_together(needed: int, held: Slots) -> str:
 
 def _now(offer: TierOffer, pools: Mapping[str, LaunchPool] | None) -> StatusLine:
     """Return whether the tier can be had now, or why a launch on it would wait: by the rule of the card beside the form."""
-    found = fit((offer.plan,), LaunchFacts(pools))
-    if found.severity != "problem" and offer.maximum is not None and offer.running >= offer.maximum:
+    answer = fit((offer.plan,), LaunchFacts(pools))
+    if answer.severity != "problem" and offer.maximum is not None and offer.running >= offer.maximum:
         return StatusLine(
             "wait",
             _("Waits"),
@@ -144,13 +91,13 @@ def _now(offer: TierOffer, pools: Mapping[str, LaunchPool] | None) -> StatusLine
                 offer.maximum,
             ),
         )
-    if found.code == "not_known":
+    if answer.code == "not_known":
         return StatusLine("neutral", _("Unknown"), _("The cluster does not answer now."))
-    if found.code != "starts_now":
-        return StatusLine(found.severity, found.headline, found.sentence)
+    if answer.code != "starts_now":
+        return StatusLine(answer.severity, answer.headline, answer.sentence)
     if offer.maximum is None:
-        return StatusLine("ok", plural(found.free_places, "free place", "free places"), "")
-    free = min(found.free_places, offer.maximum - offer.running)
+        return StatusLine("ok", plural(answer.free_places, "free place", "free places"), "")
+    free = min(answer.free_places, offer.maximum - offer.running)
     running = _(
         "{running:,} of at most {executions} on this tier now.",
         running=offer.running,

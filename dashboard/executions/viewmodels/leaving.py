@@ -42,19 +42,15 @@ def left_sentence(record: ExecutionRecord) -> str:
 
 
 def _leaving(record: ExecutionRecord, person: Person) -> Leaving:
-    if record.owner_has_access:
+    if record.owner_has_access or (record.is_final and not person.has_left):
         return Leaving("")
     stops_at = None if record.is_final or record.stop_requested_at is not None else record.stops_at
-    if person.has_left:
-        return Leaving(left_sentence(record), stops_at, f"{_denied(person)} {_ASK}")
-    if record.is_final:
-        return Leaving("")
     is_viewer = record.owner_id in record.project_roles
-    if person.is_owner and is_viewer:
+    if person.has_left or (person.is_owner and is_viewer):
         return Leaving(left_sentence(record), stops_at, f"{_denied(person)} {_ASK}")
-    if record.owner_is_active:
-        named = {"owner": record.owner_username, "project": record.project_name}
-        if is_viewer:
-            return Leaving(_("{owner} only views the project {project} now.", **named), stops_at)
-        return Leaving(_("{owner} has left the project {project}.", **named), stops_at)
-    return Leaving(_("The account of {owner_username} is closed.", owner_username=record.owner_username), stops_at)
+    if not record.owner_is_active:
+        return Leaving(_("The account of {owner_username} is closed.", owner_username=record.owner_username), stops_at)
+    named = {"owner": record.owner_username, "project": record.project_name}
+    if is_viewer:
+        return Leaving(_("{owner} only views the project {project} now.", **named), stops_at)
+    return Leaving(_("{owner} has left the project {project}.", **named), stops_at)

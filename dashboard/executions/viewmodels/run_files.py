@@ -47,18 +47,14 @@ class RunFilesRecord:
     @property
     def results_words(self) -> str:
         """How many results are kept; "" for none."""
-        if not self.has_results:
-            return ""
-        return f"{plural(self.results_files, 'file', 'files')}, {format_bytes(self.results_bytes)}"
+        words = f"{plural(self.results_files, 'file', 'files')}, {format_bytes(self.results_bytes)}"
+        return words if self.has_results else ""
 
     @property
     def results_notice(self) -> str:
         """What of the results is not kept, and where a copy is; "" when all are kept."""
-        return (
-            f"{self.results_problem}. {_WHERE_COPIED.get(self.results_kept, '')}".strip()
-            if self.results_problem
-            else ""
-        )
+        notice = f"{self.results_problem}. {_WHERE_COPIED.get(self.results_kept, '')}".strip()
+        return notice if self.results_problem else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +66,7 @@ class VolumeLine:
 
 @dataclass(frozen=True, slots=True)
 class RunFilesLine:
-    """`may_browse` is True for the project's owner and contributors, who get links; `pushes` is what they may push again, "" for
-    nothing."""
+    """`may_browse` is True for the project's owner and contributors, who get links; `pushes` is what they may push again, or ""."""
 
     record: RunFilesRecord
     sentence: str
@@ -97,8 +92,7 @@ class RunFilesLine:
 def run_files(
     record: RunFilesRecord | None, *, state: str, is_final: bool, contributes: bool, job_of: str = ""
 ) -> Fragment:
-    """Return the fragment; it is empty where the project's files are a volume, but for a job of the project `job_of`, whose results are
-    then kept for no run."""
+    """Return the fragment; where the files are a volume it is empty, but for a job of the project `job_of`, which has no kept results."""
     if record is None:
         return Fragment("files", _TEMPLATE, VolumeLine(job_of) if job_of else None)
     problem = ""
@@ -124,13 +118,13 @@ def _sentence(record: RunFilesRecord, *, state: str, is_final: bool) -> str:
         if is_final:
             return _("It did not report which commit it saved; see the history of the files.")
         return _("It begins with {asked}, and saves its changes as a commit when it ends.", asked=record.asked)
-    said = []
+    notes = []
     if record.left_out:
-        said.append(left_out_sentence(record.left_out, record.left_out_names))
+        notes.append(left_out_sentence(record.left_out, record.left_out_names))
     if record.left_out and record.kept:
-        said.append(_WHERE_COPIED.get(record.kept, ""))
+        notes.append(_WHERE_COPIED.get(record.kept, ""))
     if record.began == record.ended:
-        return " ".join([_("Nothing in its files has changed."), *said])
+        return " ".join([_("Nothing in its files has changed."), *notes])
     if record.branch == record.name and record.asked == "main":
-        said.insert(0, _("Somebody else changed the same lines in the meantime."))
-    return " ".join([_("Its changes are on branch {branch}.", branch=record.branch), *said])
+        notes.insert(0, _("Somebody else changed the same lines in the meantime."))
+    return " ".join([_("Its changes are on branch {branch}.", branch=record.branch), *notes])

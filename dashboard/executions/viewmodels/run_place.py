@@ -22,8 +22,7 @@ class SiblingAttempt:
 
 @dataclass(frozen=True, slots=True)
 class RunPlace:
-    """A value of a live fragment, so it is hashable. `job_id` is "" when the job was deleted; `message` says why the run waits, or how it
-    ended."""
+    """A value of a live fragment, so hashable. `job_id` is "" for a deleted job; `message` says why the run waits, or how it ended."""
 
     execution_id: str
     job_id: str

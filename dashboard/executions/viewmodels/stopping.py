@@ -1,7 +1,7 @@
 """What stopping executions means, in words; pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
@@ -13,8 +13,7 @@ from grid.core.translation import ngettext
 
 @dataclass(frozen=True, slots=True)
 class StopLine:
-    """One of several executions or jobs that somebody wants to change. `ends_too` names its attached cluster, `why_not` says why it
-    stays as it is."""
+    """An execution or job of several that somebody wants to change; `ends_too` names its cluster, `why_not` why it stays as it is."""
 
     id: str
     name: str
@@ -35,29 +34,28 @@ Decision = Literal["hold", "release", "cancel"]
 
 @dataclass(frozen=True, slots=True)
 class BulkQuestion:
-    """What is asked before something is done to several at once: the page's title, the question for so many, what is said when nothing is
-    left to do, when nothing of what was asked for can be done or nothing was chosen, above what is left alone, and when so many were done;
-    `keep` is the other button."""
+    """What is asked before something is done to several at once: the page's title, the question for so many, and what else it says.
+
+    `unchosen` is for when nothing was chosen, `left` stands above what is left alone, `keep` on the other button; `done` is of so many."""
 
     title: str
     headline: Callable[[int], str]
     nothing: str
     impossible: str
-    unchosen: str
     left: str
     consequence: str
     keep: str
-    style: Literal["main", "danger"]
+    style: Literal["main", "danger"] = "main"
+    unchosen: str = _("Select executions in the list first.")
     done: Callable[[int], str] = str
+    none_done: str = ""
 
 
-_UNCHOSEN = _("Select executions in the list first.")
 STOP = BulkQuestion(
     title=_("Stop several"),
     headline=lambda count: ngettext("Stop {count} execution", "Stop {count} executions", count),
     nothing=_("Nothing to stop"),
     impossible=_("None of these can be stopped."),
-    unchosen=_UNCHOSEN,
     left=_("Not stopped"),
     consequence=_(
         "Files in their projects are kept. What is only in the programs' memory is lost. Workspaces can be resumed later."
@@ -65,18 +63,14 @@ STOP = BulkQuestion(
     keep=_("Keep them running"),
     style="danger",
 )
-STOP_RUNS = BulkQuestion(
+STOP_RUNS = replace(
+    STOP,
     title=_("Stop the runs of several"),
     headline=lambda count: ngettext("Stop the runs of {count} job", "Stop the runs of {count} jobs", count),
-    nothing=_("Nothing to stop"),
-    impossible=_("None of these can be stopped."),
     unchosen=_("Select jobs in the list first."),
-    left=_("Not stopped"),
     consequence=_(
         "Waiting runs are not started, and stopped runs are not retried. Schedules continue. Files in their projects are kept."
     ),
-    keep=_("Keep them running"),
-    style="danger",
 )
 WRITE = BulkQuestion(
     title=_("Write to the owners of several"),
@@ -85,70 +79,56 @@ WRITE = BulkQuestion(
     ),
     nothing=_("Nothing to write about"),
     impossible=_("None of these can be written about."),
-    unchosen=_UNCHOSEN,
     left=_("Not written about"),
     consequence=_(
         "Each owner gets one notification, with your name, your text and the names of the owner’s own executions in this selection."
     ),
     keep=_("Write nothing"),
-    style="main",
 )
 HOLD = BulkQuestion(
     title=_("Hold several"),
     headline=lambda count: ngettext("Hold {count} execution", "Hold {count} executions", count),
     nothing=_("Nothing to hold"),
     impossible=_("None of these can be held."),
-    unchosen=_UNCHOSEN,
     left=_("Not held"),
     consequence=_(
         "They do not start until an operator releases them, and others go ahead of them. Their owners see the reason and your name."
     ),
     keep=_("Let them wait for their turn"),
-    style="main",
-    done=lambda count: (
-        ngettext("{count:,} execution held.", "{count:,} executions held.", count) if count else _("Nothing was held.")
-    ),
+    done=lambda count: ngettext("{count:,} execution held.", "{count:,} executions held.", count),
+    none_done=_("Nothing was held."),
 )
 RELEASE = BulkQuestion(
     title=_("Release several"),
     headline=lambda count: ngettext("Release {count} execution", "Release {count} executions", count),
     nothing=_("Nothing to release"),
     impossible=_("None of these can be released."),
-    unchosen=_UNCHOSEN,
     left=_("Not released"),
     consequence=_("Each starts when its turn comes. Their owners see the change and your name."),
     keep=_("Keep them held"),
-    style="main",
-    done=lambda count: (
-        ngettext("{count:,} execution released.", "{count:,} executions released.", count)
-        if count
-        else _("Nothing was released.")
-    ),
+    done=lambda count: ngettext("{count:,} execution released.", "{count:,} executions released.", count),
+    none_done=_("Nothing was released."),
 )
 CANCEL = BulkQuestion(
     title=_("Cancel several"),
     headline=lambda count: ngettext("Cancel {count} execution", "Cancel {count} executions", count),
     nothing=_("Nothing to cancel"),
     impossible=_("None of these can be cancelled."),
-    unchosen=_UNCHOSEN,
     left=_("Not cancelled"),
     consequence=_(
         "They leave the queue and do not start. Launched again, they wait at the end of it. Files in their projects are kept."
     ),
     keep=_("Let them wait"),
     style="danger",
-    done=lambda count: (
-        ngettext("{count:,} execution cancelled.", "{count:,} executions cancelled.", count)
-        if count
-        else _("Nothing was cancelled.")
-    ),
+    done=lambda count: ngettext("{count:,} execution cancelled.", "{count:,} executions cancelled.", count),
+    none_done=_("Nothing was cancelled."),
 )
 QUEUE_QUESTIONS: Mapping[Decision, BulkQuestion] = {"hold": HOLD, "release": RELEASE, "cancel": CANCEL}
 
 
 def done_words(question: BulkQuestion, done: int, left: int) -> str:
     """Return what came of it: how many were done, and how many of those that were asked for were left as they are."""
-    words = question.done(done)
+    words = question.done(done) if done else question.none_done
     if not left:
         return words
     others = ngettext(

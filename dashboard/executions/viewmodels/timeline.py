@@ -84,29 +84,12 @@ _COUNTS_STARTS = frozenset(
 
 # Kubernetes' timestamps are whole seconds; steps within the same second are ordered from cause to effect.
 _COURSE = (
-    *(
-        "queued",
-        "deploying",
-        "FailedScheduling",
-        "TriggeredScaleUp",
-        "NotTriggerScaleUp",
-        "joined",
-        "ready",
-        "Scheduled",
-    ),
-    *("preparing", "Pulling", "Pulled", "Created", "Started", "Unhealthy", "running", "Killing"),
-)
+    "queued", "deploying", "FailedScheduling", "TriggeredScaleUp", "NotTriggerScaleUp", "joined", "ready", "Scheduled",
+    "preparing", "Pulling", "Pulled", "Created", "Started", "Unhealthy", "running", "Killing",
+)  # fmt: skip
 _PLACES = {step: place for place, step in enumerate(_COURSE)}
 _UNREAD = frozenset({"FailedGetResourceMetric", "FailedGetExternalMetric"})
-_USUAL = frozenset(
-    {
-        "FailedScheduling",
-        "Unhealthy",
-        "FailedGetResourceMetric",
-        "FailedComputeMetricsReplicas",
-        "FailedGetExternalMetric",
-    }
-)
+_USUAL = _UNREAD | {"FailedScheduling", "Unhealthy", "FailedComputeMetricsReplicas"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +127,7 @@ def timeline(
         for line in record.lifecycle
         if not line.event_uid or line.event_uid not in seen
     ]
-    items += [(element_id("event", one.metadata.uid or one.metadata.name), one.reason, _live(one)) for one in events]
+    items += [(element_id("event", it.metadata.uid or it.metadata.name), it.reason, _live(it)) for it in events]
     for node in nodes:
         items += _arrival(node, record, assigned_node)
     items.sort(key=_when, reverse=True)
@@ -161,19 +144,19 @@ def timeline(
 def _together(items: Sequence[_Placed]) -> list[_Placed]:
     """Merge the same event of several of a cluster's pods within a minute into one item, under the id of the earliest. Messages that
     differ, in names or addresses, are left out: the pods' own events have them."""
-    found: list[_Placed] = []
+    merged: list[_Placed] = []
     pods: set[str] = set()
     for id, step, item in items:
-        before = found[-1][2] if found else None
+        before = merged[-1][2] if merged else None
         are_pods = before is not None and (len(pods) > 1 or before.about.startswith("Pod/"))
         if before is not None and are_pods and _is_same(before, item, is_other=pods != {item.about}):
             pods.add(item.about)
             message = item.message if item.message == before.message else ""
-            found[-1] = (id, step, replace(before, message=message, about=plural(len(pods), "pod", "pods"), times=1))
+            merged[-1] = (id, step, replace(before, message=message, about=plural(len(pods), "pod", "pods"), times=1))
         else:
             pods = {item.about}
-            found.append((id, step, item))
-    return found
+            merged.append((id, step, item))
+    return merged
 
 
 def _is_same(newer: TimelineItem, older: TimelineItem, *, is_other: bool) -> bool:
@@ -184,20 +167,20 @@ def _is_same(newer: TimelineItem, older: TimelineItem, *, is_other: bool) -> boo
     return is_pod and is_near and newer.reason == older.reason and (may_differ or newer.message == older.message)
 
 
-def _without_echoes(items: Iterable[_Placed]) -> list[_Placed]:
+def _without_echoes(items: Sequence[_Placed]) -> list[_Placed]:
     """Drop the second of the two events that an autoscaler writes when it cannot read a metric: the one about its computation."""
-    found = list(items)
-    told = [item.at for _, _, item in found if item.reason in _UNREAD and item.at]
+    unread = [item.at for _, _, item in items if item.reason in _UNREAD and item.at]
 
     def is_echo(item: TimelineItem) -> bool:
         at = item.at
-        return item.reason == "FailedComputeMetricsReplicas" and at is not None and any(_near(at, one) for one in told)
+        is_computed = item.reason == "FailedComputeMetricsReplicas"
+        return is_computed and at is not None and any(_near(at, moment) for moment in unread)
 
-    return [one for one in found if not is_echo(one[2])]
+    return [placed for placed in items if not is_echo(placed[2])]
 
 
-def _near(one: datetime, other: datetime) -> bool:
-    return abs(one - other) <= _TOGETHER
+def _near(moment: datetime, other: datetime) -> bool:
+    return abs(moment - other) <= _TOGETHER
 
 
 def _when(placed: _Placed) -> tuple[datetime, int, datetime, str]:
@@ -210,15 +193,9 @@ def lifecycle_text(
     record: ExecutionRecord, *, to_owner: bool = False, may_read: bool = True, present: Head | None = None
 ) -> str:
     """Return the stored history as text, oldest first, for download; with what was found in the log for those who may read it."""
-    lines = [
-        _(
-            "# {object_name} ({title}), project {project}, tier {tier}",
-            object_name=record.object_name,
-            title=record.name.strip(),
-            project=record.project_name,
-            tier=record.tier_name,
-        ),
-    ]
+    header = _("# {object_name} ({title}), project {project}, tier {tier}")
+    names = {"object_name": record.object_name, "title": record.name.strip(), "project": record.project_name}
+    lines = [header.format(**names, tier=record.tier_name)]
     reader = record.reader(is_owner=to_owner)
     for line in record.lifecycle:
         what = state_word(line.to_state) if line.to_state else line.about
@@ -226,19 +203,17 @@ def lifecycle_text(
         actor = _(" by {actor}", actor=line.actor) if line.actor else ""
         lines.append(f"{_utc(line.at)}  {line.level:<7}  {what}: {line.reason}{actor}: {line.words(reader)}{times}")
     lines += [f"# {start_text(record.start)}"] if record.start is not None else []
-    lines += [
-        _("# Found in its log: {meaning} {cure} | {line}", meaning=one.meaning, cure=one.cure, line=one.line)
-        for one in record.findings
-        if may_read
-    ]
+    for known in record.findings if may_read else ():
+        cause = {"meaning": known.meaning, "cure": known.cure, "line": known.line}
+        lines.append(_("# Found in its log: {meaning} {cure} | {line}", **cause))
     if present is not None and not record.is_final:
-        lines += [_("# Now: {sentence}", sentence=one) for one in _now(present)]
+        lines += [_("# Now: {sentence}", sentence=sentence) for sentence in _now(present)]
     return "\n".join(" ".join(line.splitlines()) for line in lines) + "\n"
 
 
 def _now(present: Head) -> Iterator[str]:
     """Yield what the page says: the state, its cause, the next step, what is expected, and what keeps it off which nodes."""
-    yield ": ".join(one for one in (present.status.word, f"{present.status.note} {present.advice}".strip()) if one)
+    yield ": ".join(filter(None, (present.status.word, f"{present.status.note} {present.advice}".strip())))
     if present.wait is not None:
         yield f"{present.wait.sentence} {present.wait.why}".strip()
     for row in present.reasons.rows if present.reasons is not None else ():
@@ -312,16 +287,14 @@ def _arrival(node: Node, record: ExecutionRecord, assigned_node: str) -> list[_P
         return []
     if assigned_node and name != assigned_node:
         return []
-    joined = TimelineItem(
-        created, "", _("A new node joined"), _("{name} is starting up.", name=name), about=f"Node/{name}"
-    )
-    found: list[_Placed] = [(element_id("joined", name), "joined", joined)]
+
+    def placed(step: str, at: datetime, headline: str, message: str) -> _Placed:
+        return element_id(step, name), step, TimelineItem(at, "", headline, message, about=f"Node/{name}")
+
+    arrival = [placed("joined", created, _("A new node joined"), _("{name} is starting up.", name=name))]
     ready = true_condition(node, "Ready")
     ready_at = max(ready.last_transition_time or created, created) if ready else None
     # A node that became ready again after the start has no part in how this execution came to run.
     if ready_at is not None and (record.started_at is None or ready_at <= record.started_at):
-        item = TimelineItem(
-            ready_at, "", _("The new node is ready"), _("{name} accepts pods.", name=name), about=f"Node/{name}"
-        )
-        found.append((element_id("ready", name), "ready", item))
-    return found
+        arrival.append(placed("ready", ready_at, _("The new node is ready"), _("{name} accepts pods.", name=name)))
+    return arrival

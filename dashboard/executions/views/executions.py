@@ -102,10 +102,7 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
         EXECUTION.remember(runtime, id, record, before)
         return await live_page(request, EXECUTION, "executions/execution.html", query=query, context=context)
     now = runtime.clock()
-    context |= {
-        "now": now,
-        "fragments": execution_fragments(runtime, record, who, ExecutionView(id, tab), now),
-    }
+    context |= {"now": now, "fragments": execution_fragments(runtime, record, who, ExecutionView(id, tab), now)}
     return await sync_to_async(render)(request, "executions/execution.html", context)
 
 

@@ -19,18 +19,20 @@ from dashboard.executions.kinds import face_of
 from dashboard.executions.last_launches import last_launches
 from dashboard.executions.launch_facts import card_of, check_of, cluster_known, running_by_tier, slots_of
 from dashboard.executions.launch_sections import SECTIONS, attached_kind
-from dashboard.executions.records import visible_executions
-from dashboard.executions.run_records import run_place
+from dashboard.executions.records import run_place, visible_executions
 from dashboard.executions.viewmodels.fit_card import ClusterKnown
 from dashboard.executions.viewmodels.launch import Slots, TierCard, TierOffer, tier_cards
 from dashboard.shell.access import viewer_of
 from dashboard.shell.routes import id_in
 from dashboard.shell.viewmodels.kinds import KINDS
+from dashboard.shell.viewmodels.sizes import cores_words, memory_words
 from dashboard.usage.size_records import hint_of
+from dashboard.usage.viewmodels.prices import price_words
 from dashboard.usage.viewmodels.sizehints import SizeHint
 from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
+from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools
 from grid.executions.launch_choices import LAUNCHABLE_KINDS, kinds_for
 from grid.executions.preview import pod_plan
@@ -180,21 +182,21 @@ def _wanted(kind: str, model: Execution | None) -> dict[str, Any]:
     if model is None or model.kind != kind:
         return {}
     attached = model.attached.order_by("requested_at").first() if attached_kind(kind) else None
-    beside = _typed_in(attached)
+    of_attached = _typed_in(attached) if attached is not None else {}
     return {
         "project": model.project_id,
         "environment": model.environment_id,
         "tier": model.tier_id,
         "title": model.title,
         **_typed_in(model),
-        **beside,
-        "with_cluster": bool(beside),
+        **of_attached,
+        "with_cluster": bool(of_attached),
     }
 
 
-def _typed_in(execution: Execution | None) -> dict[str, Any]:
-    section = SECTIONS.get(execution.kind) if execution is not None else None
-    return section.typed_in(execution) if section is not None and execution is not None else {}
+def _typed_in(execution: Execution) -> dict[str, Any]:
+    section = SECTIONS.get(execution.kind)
+    return section.typed_in(execution) if section is not None else {}
 
 
 def _context(
@@ -229,33 +231,31 @@ def _context(
 
 def _size_hint(form: LaunchForm, cards: Iterable[TierCard]) -> SizeHint | None:
     """Return which smaller tier would have done for the last launches like this one."""
-    environment = next((one for one in form.environments if one.pk == form.chosen("environment")), None)
-    project = next((one for one in form.projects if one.pk == form.chosen("project")), None)
+    environment = form.chosen_environment
+    project = next((project for project in form.projects if project.pk == form.chosen("project")), None)
     if environment is None or project is None:
         return None  # a link asked for what is not offered, so nothing is chosen yet
     title = str(form["title"].value() or "").strip()
     like = Execution(kind=form.kind, environment=environment, project=project, title=title)
-    unfit = [card.id for card in cards if card.now.severity == "problem"]
+    unfit = [card.offer.id for card in cards if card.now.severity == "problem"]
     return hint_of(form.user, like, chosen=form.chosen("tier"), tiers=form.tiers, unfit=unfit)
 
 
 def tier_offers(tiers: Iterable[HardwareTier], running: Mapping[str, int] | None = None) -> list[TierOffer]:
     """Return the tiers as the form offers them; what is `running` on each is read when it is not given."""
     running = running_by_tier() if running is None else running
-
-    def offer(tier: HardwareTier) -> TierOffer:
-        return TierOffer(
+    return [
+        TierOffer(
             id=tier.pk,
             name=tier.name,
             description=tier.description,
-            cores=tier.cores,
-            memory=tier.memory,
-            gpus=tier.gpus,
-            cost_per_hour=tier.cost_per_hour,
-            is_default=tier.is_default,
+            cores=cores_words(tier.cores),
+            memory=memory_words(tier.memory),
+            gpus=plural(tier.gpus, "GPU", "GPUs") if tier.gpus else "",
+            price=price_words(tier.cost_per_hour),
             maximum=tier.maximum_simultaneous,
             running=running.get(tier.pk, 0),
             plan=pod_plan(tier_spec(tier)),
         )
-
-    return [offer(tier) for tier in tiers]
+        for tier in tiers
+    ]

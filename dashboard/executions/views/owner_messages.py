@@ -27,20 +27,15 @@ async def executions_message(request: HttpRequest) -> HttpResponse:
     viewer = await current_viewer(request)
     if not may_operate(viewer):
         raise PermissionDenied(_("Only operators and admins write to the owners of executions."))
-    found = await sync_to_async(stoppable)(viewer, asked_ids(request))
-    lines = [replace(line, ends_too="") for line in found]
+    lines = [replace(line, ends_too="") for line in await sync_to_async(stoppable)(viewer, asked_ids(request))]
     text = one_line(request.POST.get("reason", ""))
     ids = [line.id for line in lines if line.is_possible]
     if request.method == "POST" and ids and 0 < len(text) <= MESSAGE_LONGEST:
         user = await request.auser()
         assert isinstance(user, User)
         owners = await sync_to_async(send_message)(ids, text, by=user, now=timezone.now())
-        sent = (
-            _("The message is sent to {owners}.", owners=plural(owners, "owner", "owners"))
-            if owners
-            else _("This message was sent a moment ago.")
-        )
-        messages.info(request, sent)
+        sent = _("The message is sent to {owners}.") if owners else _("This message was sent a moment ago.")
+        messages.info(request, sent.format(owners=plural(owners, "owner", "owners")))
         return redirect("executions")
     if request.method == "POST" and ids:
         messages.error(request, _("Write a text of at most {count} characters.", count=MESSAGE_LONGEST))

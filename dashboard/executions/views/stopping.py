@@ -1,6 +1,9 @@
-"""Stopping one execution, all that were selected in a list, or the runs of several jobs, after a confirmation that says what it means."""
+"""Stopping one execution, all that were selected in a list, or the runs of several jobs, after a confirmation that says what it means;
+and keeping one longer than a rule would.
+"""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from asgiref.sync import sync_to_async
 from django.contrib import messages
@@ -9,20 +12,22 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.executions.pages.execution import person
 from dashboard.executions.stoppable import jobs_with_runs, stoppable
 from dashboard.executions.viewmodels.stopping import STOP, STOP_RUNS, BulkQuestion, StopLine, consequences
 from dashboard.executions.views.executions import current_viewer, seen
 from grid.audit.entries import write_entry
+from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import plural
 from grid.executions.stopping import request_stop
 from grid.jobs import jobs as rules
-from grid.models import AuditEntry, Execution, Job
+from grid.models import AuditEntry, Execution, Job, User
 from grid.runtime import get_runtime
+from grid.workspaces.shutdown.extend import extend_lifetime
 
 MOST = 500  # executions in one request; a page of the list has 200
 
@@ -51,34 +56,26 @@ async def executions_stop(request: HttpRequest) -> HttpResponse:
     stopped = [line for line in lines if line.is_possible]
     if request.method == "POST":
         await stop([line.id for line in stopped], viewer.username)
-        words = ngettext("{count:,} execution is stopping.", "{count:,} executions are stopping.", len(stopped))
-        messages.info(
-            request, words if stopped else _("Nothing was stopped: all of them have ended, or you may not stop them.")
-        )
+        words = _("Nothing was stopped: all of them have ended, or you may not stop them.")
+        if stopped:
+            words = ngettext("{count:,} execution is stopping.", "{count:,} executions are stopping.", len(stopped))
+        messages.info(request, words)
         return redirect("executions")
     return await ask(request, STOP, lines, back="executions")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def jobs_stop(request: HttpRequest) -> HttpResponse:
-    """Stop the runs of the viewer's own jobs with the ids `id`, after a confirmation page that names them. Other people's jobs are left out
-    without a word."""
+    """Stop the runs of the viewer's own jobs with the ids `id`, after a page that names them; other people's are left out."""
     viewer = await current_viewer(request)
     lines = await sync_to_async(jobs_with_runs)(viewer, asked_ids(request))
     if request.method != "POST":
         return await ask(request, STOP_RUNS, lines, back="jobs")
     stopped = [line.id for line in lines if line.is_possible]
-    count = await sync_to_async(_stop_runs)(stopped, viewer.username)
-    messages.info(
-        request,
-        _(
-            "Stop of {runs} of {jobs} requested.",
-            runs=plural(count, "run", "runs"),
-            jobs=plural(len(stopped), "job", "jobs"),
-        )
-        if count
-        else _("Nothing was left to stop."),
-    )
+    count = await sync_to_async(lambda: sum(stop_runs(id, viewer.username) for id in stopped))()
+    runs, jobs = plural(count, "run", "runs"), plural(len(stopped), "job", "jobs")
+    words = _("Stop of {runs} of {jobs} requested.", runs=runs, jobs=jobs) if count else _("Nothing was left to stop.")
+    messages.info(request, words)
     return redirect("jobs")
 
 
@@ -91,19 +88,9 @@ async def ask(
 ) -> HttpResponse:
     """Show the page that asks before something is done to several; `back` names the page of the list."""
     possible, others = ([line for line in lines if line.is_possible is wanted] for wanted in (True, False))
-    shown = {
-        "question": question,
-        "asked": question.headline(len(possible)),
-        "lines": possible,
-        "others": others,
-        "back": back,
-        **context,
-    }
+    words = {"question": question, "asked": question.headline(len(possible)), "back": back}
+    shown = {**words, "lines": possible, "others": others, **context}
     return await sync_to_async(render)(request, "executions/several.html", shown)
-
-
-def _stop_runs(ids: list[str], username: str) -> int:
-    return sum(stop_runs(id, username) for id in ids)
 
 
 @transaction.atomic
@@ -129,3 +116,37 @@ def _request_stops(ids: list[str], username: str) -> None:
             request_stop(execution, by=username, now=now)
             if execution.stop_requested_at == now:  # nobody had asked before
                 write_entry(username, execution, {}, action=AuditEntry.Action.STOPPED, at=now)
+
+
+@require_POST
+async def execution_keep(request: HttpRequest, id: str) -> HttpResponse:
+    """Keep the execution beyond the announced stop that the form names; twice for the same announcement extends it once."""
+    viewer, record = await seen(request, id)
+    if not person(viewer, record).may_stop:
+        raise PermissionDenied(
+            _("Only its owner, the project's owner, operators and admins can keep an execution longer.")
+        )
+    stops_at = _moment(str(request.POST.get("stops_at", "")))
+    if stops_at is None:
+        messages.error(request, _("That stop was withdrawn; see what the page says now."))
+        return redirect("execution", id=id)
+    try:
+        until = await sync_to_async(_keep)(id, stops_at, viewer.id)
+        messages.success(request, _("{name} is kept until {until:%H:%M} UTC.", name=record.name, until=until))
+        get_runtime().executions.hint()
+    except Rejected as refused:
+        messages.info(request, refused.sentences)
+    return redirect("execution", id=id)
+
+
+def _keep(id: str, stops_at: datetime, user_id: int) -> datetime:
+    by = User.objects.get(pk=user_id)
+    return extend_lifetime(Execution.objects.get(pk=id), stops_at=stops_at, by=by, now=timezone.now())
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None

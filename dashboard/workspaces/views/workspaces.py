@@ -16,7 +16,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.executions.launch_facts import pool_states, slots_of
-from dashboard.executions.viewmodels.launch import Slots, slots_together, tier_cards, tier_option
+from dashboard.executions.launch_sections import tier_option
+from dashboard.executions.viewmodels.launch import Slots, slots_together, tier_cards
 from dashboard.executions.views.launch import tier_offers, write_launched
 from dashboard.shell.access import may_manage_workspace, may_see_workspace
 from dashboard.shell.routes import id_in

@@ -7,7 +7,7 @@ from grid.executions.stopping import LIFETIME
 from grid.models import Execution, State
 from grid.workspaces.shutdown.extend import bound_sentence
 from grid.workspaces.shutdown.limits import KINDS
-from grid.workspaces.shutdown.records import WatchedRun, watched_run
+from grid.workspaces.shutdown.records import watched_run
 from grid.workspaces.shutdown.rules import LOOK, coming, keepable_until
 from grid.workspaces.shutdown.words import limit_words
 
@@ -19,10 +19,6 @@ def stop_outlook(execution: Execution, now: datetime) -> StopOutlook | None:
     run = watched_run(execution)
     if run is None or not (run.limits.any or run.life.announced):
         return None
-    return _outlook(run, now)
-
-
-def _outlook(run: WatchedRun, now: datetime) -> StopOutlook:
     limits, life, announced = run.limits, run.life, run.life.announced
     keep = limit_words(limits.keep) if announced and keepable_until(announced, life, limits, now) else ""
     ends = [stop.at for stop in coming(life, limits) if stop.cause == LIFETIME]

@@ -10,11 +10,7 @@ urlpatterns: list[URLPattern] = [
     path("workspaces/<id:id>/", workspaces.workspace, name="workspace"),
     path("workspaces/<id:id>/resume/", workspaces.workspace_resume, name="workspace-resume"),
     path("workspaces/<id:id>/restart/", workspace_restart.workspace_restart, name="workspace-restart"),
-    path(
-        "workspaces/<id:id>/restart/cancel/",
-        workspace_restart.workspace_restart_cancel,
-        name="workspace-restart-cancel",
-    ),
+    path("workspaces/<id:id>/restart/cancel/", workspace_restart.restart_cancel, name="workspace-restart-cancel"),
     path("workspaces/<id:id>/rename/", workspaces.workspace_rename, name="workspace-rename"),
     path("workspaces/<id:id>/delete/", workspaces.workspace_delete, name="workspace-delete"),
 ]

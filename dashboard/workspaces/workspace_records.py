@@ -32,11 +32,11 @@ class WorkspaceExecutionsPage:
 
 def read_workspace(workspace_id: str) -> WorkspaceRecord | None:
     """Return the workspace, in three queries; None when it is deleted or unknown."""
-    found = list(_present().filter(pk=workspace_id))
-    if not found:
+    workspace = _present().filter(pk=workspace_id).first()
+    if workspace is None:
         return None
-    roles = dict(Membership.objects.filter(project=found[0].project_id).values_list("user_id", "role"))
-    return _records(found, {found[0].project_id: roles})[0]
+    roles = dict(Membership.objects.filter(project=workspace.project_id).values_list("user_id", "role"))
+    return _records([workspace], {workspace.project_id: roles})[0]
 
 
 def latest_of(owner_id: int, most: int) -> Sequence[WorkspaceRecord]:
@@ -50,8 +50,8 @@ def page_of(owner_id: int, before: str) -> WorkspacesPage:
     last = Workspace.objects.filter(pk=before, owner=owner_id).first() if before else None
     if last is not None:
         rows = rows.filter(launched_at__lte=last.launched_at).exclude(launched_at=last.launched_at, pk__gte=last.pk)
-    found = _own(rows[: PER_PAGE + 1], owner_id)
-    return WorkspacesPage(found[:PER_PAGE], found[PER_PAGE - 1].id if len(found) > PER_PAGE else "")
+    records = _own(rows[: PER_PAGE + 1], owner_id)
+    return WorkspacesPage(records[:PER_PAGE], records[PER_PAGE - 1].id if len(records) > PER_PAGE else "")
 
 
 def executions_of(workspace_id: str, before: str, reader: Reader = ANYBODY) -> WorkspaceExecutionsPage:
@@ -61,10 +61,10 @@ def executions_of(workspace_id: str, before: str, reader: Reader = ANYBODY) -> W
     if last is not None:
         rows = rows.filter(requested_at__lte=last.requested_at).exclude(requested_at=last.requested_at, pk__gte=last.pk)
     ordered = rows.order_by("-requested_at", "-pk").select_related("tier", "environment").defer("spec")
-    found = list(ordered[: EXECUTIONS_PER_PAGE + 1])
+    executions = list(ordered[: EXECUTIONS_PER_PAGE + 1])
     return WorkspaceExecutionsPage(
-        [(row, row.words(reader)) for row in found[:EXECUTIONS_PER_PAGE]],
-        found[EXECUTIONS_PER_PAGE - 1].pk if len(found) > EXECUTIONS_PER_PAGE else "",
+        [(row, row.words(reader)) for row in executions[:EXECUTIONS_PER_PAGE]],
+        executions[EXECUTIONS_PER_PAGE - 1].pk if len(executions) > EXECUTIONS_PER_PAGE else "",
     )
 
 
@@ -75,16 +75,14 @@ def has_stopped(owner_id: int) -> bool:
 
 
 def _present() -> QuerySet[Workspace]:
-    related = Workspace.objects.filter(deleted_at__isnull=True).select_related(
-        "owner", "project", "environment", "tier"
-    )
-    return related.annotate(newest=Subquery(_NEWEST_EXECUTION)).order_by("-launched_at", "-pk")
+    present = Workspace.objects.filter(deleted_at__isnull=True).annotate(newest=Subquery(_NEWEST_EXECUTION))
+    return present.select_related("owner", "project", "environment", "tier").order_by("-launched_at", "-pk")
 
 
 def _own(rows: Iterable[Workspace], owner_id: int) -> Sequence[WorkspaceRecord]:
-    found = list(rows)
-    mine = Membership.objects.filter(user=owner_id, project__in={row.project_id for row in found})
-    return _records(found, {project: {owner_id: role} for project, role in mine.values_list("project", "role")})
+    rows = list(rows)
+    mine = Membership.objects.filter(user=owner_id, project__in={row.project_id for row in rows})
+    return _records(rows, {project: {owner_id: role} for project, role in mine.values_list("project", "role")})
 
 
 def _records(rows: Sequence[Workspace], roles: Mapping[str, Mapping[int, str]]) -> Sequence[WorkspaceRecord]:

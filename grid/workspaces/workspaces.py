@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 ACTIVE, STOPPING, POD_STAYS, DELETED = "active", "stopping", "pod_stays", "deleted"
 ENDED = "ended"
-_BUSY = (ACTIVE, STOPPING, POD_STAYS)
+BUSY = (ACTIVE, STOPPING, POD_STAYS)
 _DEPARTED = {
     INACTIVE: _("This account is disabled; ask your admin."),
     ARCHIVED: _("Its project, {name}, is archived. Its files are kept; ask an admin to restore it."),
@@ -92,8 +92,7 @@ def resume(
     """
     with transaction.atomic():
         workspace = _locked(workspace_id)
-        problem = why_not_resume(workspace)
-        if problem is not None:
+        if problem := why_not_resume(workspace):
             raise Rejected([problem])
         # The newest execution is the one launched last, also when this replica's clock is behind another's.
         last = workspace.executions.aggregate(at=Max("requested_at"))["at"]
@@ -124,8 +123,7 @@ def request_restart(workspace_id: str, *, by: str, now: datetime) -> None:
             raise Rejected([Problem("", _("It has ended. Resume it instead."), ENDED)])
         if execution.state == State.QUEUED:
             raise Rejected([Problem("", _("It has not started yet, so there is nothing to restart."), ACTIVE)])
-        problem = _why_not_launch(workspace)
-        if problem is not None:
+        if problem := _why_not_launch(workspace):
             raise Rejected([problem])
         if closed := why_closed(workspace.project_id, now):
             raise Rejected(closed)
@@ -165,18 +163,12 @@ def _resume_restarted(workspace_id: str, now: datetime) -> str:
             workspace = _locked(workspace_id)
             if workspace.restart_requested_at is None:
                 return ""  # another controller was faster, or it was cancelled
-            resumed = resume(
-                workspace_id,
-                environment=workspace.environment,
-                tier=workspace.tier,
-                with_cluster=_had_its_cluster(workspace),
-                now=now,
-            )
+            environment, tier, with_cluster = workspace.environment, workspace.tier, _had_its_cluster(workspace)
+            resumed = resume(workspace_id, environment=environment, tier=tier, with_cluster=with_cluster, now=now)
     except Rejected as refused:
         # One that was resumed by hand meanwhile has no restart left to give up; maintenance ends, and then it is resumed.
-        if not {problem.code for problem in refused.problems} & {*_BUSY, DELETED, MAINTENANCE}:
-            why = refused.sentences
-            _give_up_restart(workspace_id, why, now)
+        if not {problem.code for problem in refused.problems} & {*BUSY, DELETED, MAINTENANCE}:
+            _give_up_restart(workspace_id, refused.sentences, now)
         return ""
     logger.info("execution=%s launched to restart workspace=%s", resumed.pk, workspace_id)
     return resumed.pk
@@ -187,11 +179,9 @@ def _give_up_restart(workspace_id: str, why: str, now: datetime) -> None:
         waiting = Workspace.objects.filter(pk=workspace_id, restart_requested_at__isnull=False)
         latest = Execution.objects.filter(workspace=workspace_id).order_by("-requested_at", "-pk").first()
         if waiting.update(restart_requested_at=None, restart_problem=why) and latest is not None:
-            told, page = (
-                _("It was stopped to be restarted, and not started again: {why}", why=why),
-                f"/workspaces/{workspace_id}/",
-            )
-            outbox.record(latest.pk, NotificationEvent.FAILED, told, now=now, path=page)
+            sentence = _("It was stopped to be restarted, and not started again: {why}", why=why)
+            page = f"/workspaces/{workspace_id}/"
+            outbox.record(latest.pk, NotificationEvent.FAILED, sentence, now=now, path=page)
 
 
 def _had_its_cluster(workspace: Workspace) -> bool:
@@ -204,8 +194,7 @@ def rename(workspace_id: str, title: str) -> tuple[Workspace, str]:
     """Set the title of a stopped workspace, "" for none; return the workspace and the title that it had. Raise Rejected."""
     with transaction.atomic():
         workspace = _stopped(workspace_id)
-        problems = list(wrong_title(title))
-        if problems:
+        if problems := list(wrong_title(title)):
             raise Rejected(problems)
         before, workspace.title = workspace.title, title.strip()
         workspace.save(update_fields=["title"])
@@ -237,8 +226,7 @@ def _request(
 
 
 def _stopped(workspace_id: str) -> Workspace:
-    """Return a workspace whose latest execution has ended, even if its pod is not confirmed gone: that may last until a lost node is
-    back."""
+    """Return a workspace that has ended; its pod may not be confirmed gone, which may last until a lost node is back."""
     workspace = _locked(workspace_id)
     busy = _busy(workspace)
     if busy is not None and busy.code != POD_STAYS:
@@ -257,8 +245,6 @@ def _locked(workspace_id: str) -> Workspace:
 
 def _busy(workspace: Workspace) -> Problem | None:
     execution = workspace.executions.unsettled().first()
-    return (
-        why_busy(execution.state, stop_wanted=execution.stop_requested_at is not None)
-        if execution is not None
-        else None
-    )
+    if execution is None:
+        return None
+    return why_busy(execution.state, stop_wanted=execution.stop_requested_at is not None)

@@ -91,7 +91,7 @@ class Eyes:
 
     is_busy = False
 
-    async def look(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
+    async def observe(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
         seen = LookOutcome(Look(is_known=True, is_active=self.is_busy), "1 kernel is busy" if self.is_busy else "idle")
         return {run.id: seen for run in runs}
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -24,7 +24,7 @@ from grid.workspaces.shutdown.records import WatchedRun
 from grid.workspaces.shutdown.rules import Life, Look, LookOutcome
 from tests.controller.world import World
 from tests.support.builders import condition, container_status, decode, pod
-from tests.support.http_server import serving
+from tests.support.http_server import Answer, serving
 from tests.support.runtime import become
 from tests.support.shop import NOW
 
@@ -32,17 +32,17 @@ MINUTE = timedelta(minutes=1)
 QUIET = Evidence(cpu_millicores=3.0, jupyter=JupyterState(kernels=1, active_at=NOW - 52 * MINUTE))
 
 
-def said(evidence: Evidence, *, cpu_limit: int = 1) -> tuple[Look, str]:
+def judged(evidence: Evidence, *, cpu_limit: int = 1) -> tuple[Look, str]:
     outcome = judge(evidence, cpu_limit=cpu_limit, now=NOW)
-    return outcome.look, outcome.evidence
+    return outcome.observation, outcome.evidence
 
 
 # --- Evidence ---
 
 
 def test_a_quiet_jupyter_is_idle_since_its_last_activity() -> None:
-    look, words = said(QUIET)
-    assert look == Look(is_known=True, active_at=NOW - 52 * MINUTE)
+    use, words = judged(QUIET)
+    assert use == Look(is_known=True, active_at=NOW - 52 * MINUTE)
     assert words == "no kernel busy, no terminal activity, CPU under 1 %"
 
 
@@ -58,7 +58,7 @@ def test_a_quiet_jupyter_is_idle_since_its_last_activity() -> None:
     ],
 )
 def test_evidence_of_use_outweighs_unknowns(evidence: Evidence, words: str) -> None:
-    assert said(evidence) == (Look(is_known=True, is_active=True), words)
+    assert judged(evidence) == (Look(is_known=True, is_active=True), words)
 
 
 @pytest.mark.parametrize(
@@ -72,20 +72,20 @@ def test_evidence_of_use_outweighs_unknowns(evidence: Evidence, words: str) -> N
     ],
 )
 def test_unknown_use_is_never_idle_and_says_why(evidence: Evidence, why: str) -> None:
-    assert said(evidence) == (Look(is_known=False), f"not known, because {why}")
+    assert judged(evidence) == (Look(is_known=False), f"not known, because {why}")
 
 
 def test_jupyter_suffices_without_measurements_unless_terminals_are_open() -> None:
-    look, words = said(replace(QUIET, cpu_millicores=None))
-    assert look.is_known
+    use, words = judged(replace(QUIET, cpu_millicores=None))
+    assert use.is_known
     assert words.endswith("CPU not measured")
 
 
 def test_cpu_limit_is_configurable_and_human_use_counts() -> None:
-    look, words = said(replace(QUIET, cpu_millicores=49.0, used_at=NOW - MINUTE), cpu_limit=5)
-    assert look == Look(is_known=True, active_at=NOW - MINUTE)
+    use, words = judged(replace(QUIET, cpu_millicores=49.0, used_at=NOW - MINUTE), cpu_limit=5)
+    assert use == Look(is_known=True, active_at=NOW - MINUTE)
     assert words.endswith("CPU under 5 %")
-    assert said(replace(QUIET, jupyter=None))[1] == "nobody used its page, CPU under 1 %"
+    assert judged(replace(QUIET, jupyter=None))[1] == "nobody used its page, CPU under 1 %"
 
 
 @given(
@@ -97,12 +97,12 @@ def test_cpu_limit_is_configurable_and_human_use_counts() -> None:
 def test_busy_or_unknown_workspace_is_never_idle(
     cpu: float | None, jupyter: JupyterState | None, is_silent: bool, workers: int | None
 ) -> None:
-    look, words = said(Evidence(cpu, jupyter, is_silent and jupyter is None, workers))
-    is_idle = look.is_known and not look.is_active
+    use, words = judged(Evidence(cpu, jupyter, is_silent and jupyter is None, workers))
+    is_idle = use.is_known and not use.is_active
     if (jupyter and jupyter.busy) or workers or (cpu is not None and cpu >= 10):
-        assert look.is_active
+        assert use.is_active
     elif workers is None or (cpu is None and (jupyter is None or jupyter.terminals)):
-        assert not look.is_known
+        assert not use.is_known
     if is_idle:
         assert words.startswith(("no kernel busy, ", "nobody used its page, "))
 
@@ -136,9 +136,8 @@ def test_kernels_that_are_not_plainly_idle_are_busy() -> None:
     at = "2026-03-04T08:00:00.000001Z"
     states = ("idle", "busy", "starting", "restarting", "dead")
     kernels = [{"execution_state": state, "last_activity": at} for state in states]
-    found = jupyter_state(kernels, [{"name": "1", "last_activity": "2026-03-04T08:30:00Z"}])
-    assert (found.kernels, found.busy, found.terminals) == (5, 3, 1)
-    assert found.active_at == NOW - 30 * MINUTE
+    state = jupyter_state(kernels, [{"name": "1", "last_activity": "2026-03-04T08:30:00Z"}])
+    assert state == JupyterState(5, 3, 1, NOW - 30 * MINUTE)
 
 
 _JSON = st.recursive(
@@ -151,20 +150,19 @@ _KERNEL = st.fixed_dictionaries({}, optional={"execution_state": _JSON, "last_ac
 
 @given(st.lists(_KERNEL, max_size=3), st.lists(_KERNEL, max_size=3))
 def test_whatever_is_answered_can_be_judged(kernels: list[dict[str, Any]], terminals: list[dict[str, Any]]) -> None:
-    look = judge(Evidence(1.0, jupyter_state(kernels, terminals)), cpu_limit=1, now=NOW).look
-    assert look.is_known
-    assert look.active_at is None or look.active_at <= NOW
+    use = judge(Evidence(1.0, jupyter_state(kernels, terminals)), cpu_limit=1, now=NOW).observation
+    assert use.is_known
+    assert use.active_at is None or use.active_at <= NOW
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-03-04T09:00:00"])
 def test_the_oddest_times_can_be_compared(text: str) -> None:
     state = jupyter_state([{"execution_state": "idle", "last_activity": text}], [])
-    assert judge(Evidence(1.0, state), cpu_limit=1, now=NOW).look.is_known
+    assert judge(Evidence(1.0, state), cpu_limit=1, now=NOW).observation.is_known
 
 
 # --- Asking a pod ---
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LIMITS = StopLimits(60 * MINUTE, None, 30 * MINUTE, 60 * MINUTE, 60 * MINUTE)
 
 
@@ -190,13 +188,20 @@ def run_at(url: str, **fields: Any) -> WatchedRun:
 async def look_at(run: WatchedRun, *pods: Pod, reporting: Collection[str] = ("clu",)) -> LookOutcome:
     context = context_of(*pods)
     cpu = CpuWindow(lambda: 0.0)
-    cpu.add({one.metadata.key: 2 for one in pods})
+    cpu.add({pod.metadata.key: 2 for pod in pods})
 
     async def database(work: Callable[..., Any], /, *args: Any) -> int:
         return 1  # the CPU limit
 
     context.database = database  # type: ignore[assignment]
-    return (await PodObserver(context, cpu=cpu, reporting=reporting).look([run], NOW))[run.id]
+    return (await PodObserver(context, cpu=cpu, reporting=reporting).observe([run], NOW))[run.id]
+
+
+def answering(**response: Any) -> Answer:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(**response)
+
+    return answer
 
 
 async def jupyter(request: web.Request) -> web.StreamResponse:
@@ -215,18 +220,15 @@ async def test_jupyter_server_is_queried_with_token_at_its_path() -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        lambda: web.Response(status=404),
-        lambda: web.Response(status=302, headers={"Location": "http://169.254.169.254/"}),
-        lambda: web.Response(text="<html>"),
-        lambda: web.json_response({"kernels": 1}),
-        lambda: web.Response(body=b"[" * 100_000),
+        {"status": 404},
+        {"status": 302, "headers": {"Location": "http://169.254.169.254/"}},
+        {"text": "<html>"},
+        {"text": '{"kernels": 1}', "content_type": "application/json"},
+        {"body": b"[" * 100_000},
     ],
 )
-async def test_another_program_is_judged_by_its_cpu_and_use(response: Callable[[], web.Response]) -> None:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        return response()
-
-    async with serving(answer) as server:
+async def test_another_program_is_judged_by_its_cpu_and_use(response: dict[str, Any]) -> None:
+    async with serving(answering(**response)) as server:
         outcome = await look_at(run_at(server.url), pod_at("127.0.0.1"))
     assert outcome == LookOutcome(Look(is_known=True), "nobody used its page, CPU under 1 %")
     assert len(server.seen) == 1, "a redirect is not followed"
@@ -234,19 +236,13 @@ async def test_another_program_is_judged_by_its_cpu_and_use(response: Callable[[
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
 async def test_a_refusal_tells_nothing(status: int) -> None:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=status)
-
-    async with serving(answer) as server:
+    async with serving(answering(status=status)) as server:
         outcome = await look_at(run_at(server.url), pod_at("127.0.0.1"))
-    assert not outcome.look.is_known
+    assert not outcome.observation.is_known
 
 
 async def test_app_is_judged_by_cpu_and_use_without_kernels() -> None:
-    async def refuses(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=401)
-
-    async with serving(refuses) as server:
+    async with serving(answering(status=401)) as server:
         app = replace(run_at(server.url), kind="app")
         outcome = await look_at(app, pod_at("127.0.0.1", component="app"))
     assert outcome == LookOutcome(Look(is_known=True), "nobody used its page, CPU under 1 %")
@@ -275,7 +271,7 @@ async def test_a_silent_program_holds_nobody_up(monkeypatch: pytest.MonkeyPatch)
 
     async with serving(answer) as server, asyncio.timeout(5):
         outcome = await look_at(run_at(server.url), pod_at("127.0.0.1"))
-    assert not outcome.look.is_known
+    assert not outcome.observation.is_known
 
 
 async def test_unjudgeable_workspace_does_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,13 +281,13 @@ async def test_unjudgeable_workspace_does_not_delay_others(monkeypatch: pytest.M
     monkeypatch.setattr("grid.workspaces.shutdown.observer.jupyter_state", fails)
     async with serving(jupyter) as server:
         outcome = await look_at(run_at(server.url, base_url="/w/abc/"), pod_at("127.0.0.1"))
-    assert not outcome.look.is_known
+    assert not outcome.observation.is_known
     assert "looking failed" in outcome.evidence
 
 
 async def test_without_a_pod_or_an_address_nothing_is_known() -> None:
-    assert not (await look_at(run_at(""))).look.is_known
-    assert not (await look_at(run_at(""), pod_at(""))).look.is_known
+    assert not (await look_at(run_at(""))).observation.is_known
+    assert not (await look_at(run_at(""), pod_at(""))).observation.is_known
 
 
 @pytest.mark.parametrize(
@@ -303,22 +299,16 @@ async def test_without_a_pod_or_an_address_nothing_is_known() -> None:
     ],
 )
 async def test_work_on_its_cluster_is_use(report: dict[str, int] | None, evidence: str) -> None:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=404)
-
     annotations = {KEYS.worker_report: json.dumps(report)} if report else {}
     worker = pod_at("127.0.0.9", id="clu", component="worker", **annotations)
-    async with serving(answer) as server:
+    async with serving(answering(status=404)) as server:
         outcome = await look_at(run_at(server.url, clusters=("clu",)), pod_at("127.0.0.1"), worker)
     assert outcome.evidence == evidence
 
 
 async def test_silent_cluster_head_is_no_idleness() -> None:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=404)
-
     worker = pod_at("127.0.0.9", id="clu", component="worker", **{KEYS.worker_report: json.dumps({"tasks": 0})})
-    async with serving(answer) as server:
+    async with serving(answering(status=404)) as server:
         outcome = await look_at(run_at(server.url, clusters=("clu",)), pod_at("127.0.0.1"), worker, reporting=())
     assert outcome.evidence == "not known, because its cluster does not report"
 
@@ -331,20 +321,20 @@ FRONT_SAYS = {
 
 
 async def test_nginx_reports_last_human_use_by_own_clock() -> None:
-    said = {**FRONT_SAYS}
+    headers = {**FRONT_SAYS}
 
     async def answer(request: web.Request) -> web.StreamResponse:
         assert request.headers["x-grid-token"]
-        return web.Response(headers=said)
+        return web.Response(headers=headers)
 
     async with serving(answer) as server:
         app = replace(run_at(server.url), kind="app", front_port=run_at(server.url).port)
         seen = await look_at(app, pod_at("127.0.0.1", component="app"))
-        said.pop("Last-Modified")
+        headers.pop("Last-Modified")
         without = await look_at(app, pod_at("127.0.0.1", component="app"))
     assert [request.path for request in server.seen] == [USE_PATH] * 2
-    assert seen.look == Look(is_known=True, active_at=NOW - timedelta(minutes=5))
-    assert without.look == Look(is_known=True), "no evidence"
+    assert seen.observation == Look(is_known=True, active_at=NOW - timedelta(minutes=5))
+    assert without.observation == Look(is_known=True), "no evidence"
 
 
 async def test_jupyter_behind_nginx_is_queried_after_its_use() -> None:
@@ -356,14 +346,11 @@ async def test_jupyter_behind_nginx_is_queried_after_its_use() -> None:
         run = replace(run_at(server.url), port=1, front_port=run_at(server.url).port, base_url="/w/abc/")
         seen = await look_at(run, pod_at("127.0.0.1"))
     assert [request.path for request in server.seen] == [USE_PATH, "/w/abc/api/kernels", "/w/abc/api/terminals"]
-    assert seen.look.is_active
+    assert seen.observation.is_active
 
 
 async def test_a_front_that_does_not_answer_is_no_evidence() -> None:
-    async def refuses(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=403, headers=FRONT_SAYS)
-
-    async with serving(refuses) as server:
+    async with serving(answering(status=403, headers=FRONT_SAYS)) as server:
         app = replace(run_at(server.url), kind="app", front_port=run_at(server.url).port)
         refused = await look_at(app, pod_at("127.0.0.1", component="app"))
         gone = await look_at(replace(app, front_port=1), pod_at("127.0.0.1", component="app"))
@@ -379,13 +366,12 @@ async def test_a_front_that_does_not_answer_is_no_evidence() -> None:
     ],
 )
 async def test_open_websockets_through_an_ingress_may_be_use(open: str, evidence: str) -> None:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        return web.Response(headers={**FRONT_SAYS, "X-Grid-Open": open})
-
-    async with serving(answer) as server:
+    async with serving(answering(headers={**FRONT_SAYS, "X-Grid-Open": open})) as server:
         app = replace(run_at(server.url), kind="app", front_port=run_at(server.url).port)
         straight = await look_at(replace(app, is_straight=True), pod_at("127.0.0.1", component="app"))
         through_proxy = await look_at(app, pod_at("127.0.0.1", component="app"))
     assert straight.evidence == evidence
-    assert through_proxy.look.is_known, "the proxy sees messages"
-    assert judge(Evidence(1.0, JupyterState(), unseen="x"), cpu_limit=1, now=NOW).look.is_known, "Jupyter sees them too"
+    assert through_proxy.observation.is_known, "the proxy sees messages"
+    assert judge(Evidence(1.0, JupyterState(), unseen="x"), cpu_limit=1, now=NOW).observation.is_known, (
+        "Jupyter sees them too"
+    )

@@ -17,7 +17,7 @@ from grid.workspaces.shutdown.extend import extend_lifetime
 from grid.workspaces.shutdown.records import WatchedRun, carry_out, watched
 from grid.workspaces.shutdown.rules import Look, LookOutcome, decide
 from grid.workspaces.shutdown.watch import ShutdownWatch
-from tests.controller.world import Killed, World, fresh, in_world, states_of, to_running
+from tests.controller.world import Killed, World, fresh, in_world, running, states_of
 from tests.notifications.test_sender import at_once as in_line
 from tests.queue.conftest import on_file
 from tests.queue.test_at_once import at_once
@@ -40,7 +40,7 @@ class Eyes:
     sees: LookOutcome = IDLE_LOOK
     asked: list[str] = field(default_factory=list)
 
-    async def look(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
+    async def observe(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
         self.asked += [run.id for run in runs]
         return {run.id: self.sees for run in runs}
 
@@ -71,13 +71,11 @@ def settle(runs: Sequence[WatchedRun], now: datetime) -> list[bool]:
 
 
 async def scene(shop: Shop) -> Scene:
-    execution, world = shop.launch(), World()
-    controller = world.controller()
-    await to_running(world, controller)
+    world, controller, execution = await running(shop)
     return Scene(world, controller, fresh(execution))
 
 
-def told() -> list[str]:
+def announced() -> list[str]:
     return list(Notification.objects.filter(event="stopping_soon").order_by("pk").values_list("sentence", flat=True))
 
 
@@ -90,7 +88,6 @@ def reasons(execution: Execution) -> list[str]:
     return list(changes.values_list("reason", flat=True))
 
 
-@pytest.mark.django_db
 @in_world
 async def test_without_a_limit_nobody_is_looked_at(shop: Shop) -> None:
     at = await scene(shop)
@@ -99,20 +96,19 @@ async def test_without_a_limit_nobody_is_looked_at(shop: Shop) -> None:
     assert not StopPlan.objects.exists()
 
 
-@pytest.mark.django_db
 @in_world
 async def test_idle_workspace_is_announced_with_evidence_and_stopped(shop: Shop, configure: Configure) -> None:
     at = await scene(shop)
     configure(WORKSPACE_IDLE, 60)
     await at.minutes(30)
-    assert told() == []
+    assert announced() == []
     await at.minutes(1)
     sentence = (
         "Idle 30 min: no kernel busy, no terminal activity, CPU under 1 %. It is stopped in 30 minutes, at 10:01 UTC. To prevent "
         "that, choose “Keep it 2 h longer” on its page, or use it. What it has written to the project's files and to HOME stays; what "
         "its programs hold in memory is lost."
     )
-    assert told() == [sentence]
+    assert announced() == [sentence]
     await at.minutes(31)
     assert fresh(at.execution).stop_requested_at is None, "its last minute is not known yet"
     await at.minutes(1)
@@ -127,10 +123,9 @@ async def test_idle_workspace_is_announced_with_evidence_and_stopped(shop: Shop,
         == "Stopped by Compute Grid, because nobody used it for too long. The project's files are kept."
     )
     assert reasons(at.execution) == ["StopAnnounced", "StoppedByRule"]
-    assert told() == [sentence], "once"
+    assert announced() == [sentence], "once"
 
 
-@pytest.mark.django_db
 @in_world
 async def test_use_withdraws_the_stop_and_unknown_never_stops(shop: Shop, configure: Configure) -> None:
     at = await scene(shop)
@@ -142,7 +137,7 @@ async def test_use_withdraws_the_stop_and_unknown_never_stops(shop: Shop, config
     assert (plan_of(at.execution).cause, plan_of(at.execution).evidence) == ("", "1 kernel is busy")
     at.eyes.sees = IDLE_LOOK
     await at.minutes(31)
-    assert len(told()) == 2
+    assert len(announced()) == 2
     at.eyes.sees = UNKNOWN_LOOK
     await at.minutes(300)
     assert fresh(at.execution).stop_requested_at is None
@@ -152,7 +147,6 @@ async def test_use_withdraws_the_stop_and_unknown_never_stops(shop: Shop, config
     assert fresh(at.execution).stop_requested_at is None, "nobody knows what it did meanwhile"
 
 
-@pytest.mark.django_db
 @in_world
 async def test_a_lifetime_ends_a_busy_workspace_and_its_cluster(shop: Shop, configure: Configure) -> None:
     workspace, cluster = shop.launch_with_cluster()
@@ -169,7 +163,7 @@ async def test_a_lifetime_ends_a_busy_workspace_and_its_cluster(shop: Shop, conf
         "Its maximum lifetime of 2 h ends: it is stopped in 30 minutes, at 11:00 UTC. To prevent that, choose “Keep it 2 h longer” on its "
         "page. What it has written to the project's files and to HOME stays; what its programs hold in memory is lost."
     )
-    assert told() == [sentence]
+    assert announced() == [sentence]
     await at.minutes(32)
     assert fresh(workspace).stop_reason == "lifetime"
     await world.step(controller)
@@ -177,7 +171,6 @@ async def test_a_lifetime_ends_a_busy_workspace_and_its_cluster(shop: Shop, conf
     assert at.eyes.asked == [], "without an idle limit nobody's program is asked"
 
 
-@pytest.mark.django_db
 @in_world
 async def test_tier_and_project_have_own_limits(shop: Shop, configure: Configure) -> None:
     at = await scene(shop)
@@ -199,7 +192,6 @@ async def test_tier_and_project_have_own_limits(shop: Shop, configure: Configure
     assert fresh(at.execution).stop_requested_at is None
 
 
-@pytest.mark.django_db
 @in_world
 async def test_keeping_moves_stop_within_bound_and_is_recorded(shop: Shop, configure: Configure) -> None:
     at = await scene(shop)
@@ -217,7 +209,7 @@ async def test_keeping_moves_stop_within_bound_and_is_recorded(shop: Shop, confi
     await at.minutes(120)
     second = plan_of(at.execution).stops_at
     assert second == stops_at + 2 * HOUR
-    assert len(told()) == 2, "each announcement is told"
+    assert len(announced()) == 2, "each announcement is told"
     assert extend_lifetime(at.execution, stops_at=second, by=owner, now=at.world.now) == stops_at + 3 * HOUR
     await at.minutes(60)
     third = plan_of(at.execution).stops_at
@@ -228,7 +220,6 @@ async def test_keeping_moves_stop_within_bound_and_is_recorded(shop: Shop, confi
     assert fresh(at.execution).stop_reason == "lifetime"
 
 
-@pytest.mark.django_db
 @in_world
 async def test_a_keep_between_the_look_and_the_stop_wins(shop: Shop, configure: Configure) -> None:
     at = await scene(shop)
@@ -242,7 +233,6 @@ async def test_a_keep_between_the_look_and_the_stop_wins(shop: Shop, configure: 
     assert fresh(at.execution).stop_requested_at is None
 
 
-@pytest.mark.django_db
 @in_world
 async def test_concurrent_controllers_announce_and_stop_once(shop: Shop, configure: Configure) -> None:
     at = await scene(shop)
@@ -251,11 +241,10 @@ async def test_concurrent_controllers_announce_and_stop_once(shop: Shop, configu
         read = watched(LOCAL)
         for _ in range(2):
             settle(read, NOW + hours * HOUR)
-    assert len(told()) == 1
+    assert len(announced()) == 1
     assert reasons(at.execution) == ["StopAnnounced", "StoppedByRule"]
 
 
-@pytest.mark.django_db
 @in_world
 @pytest.mark.parametrize("after", [False, True])
 async def test_killed_controller_announces_once_and_stops_in_time(
@@ -281,14 +270,13 @@ async def test_killed_controller_announces_once_and_stops_in_time(
             await at.watch(database).run_once()
         except Killed:
             continue
-    assert len(told()) == 1
+    assert len(announced()) == 1
     assert fresh(at.execution).stop_reason == "idle"
     assert reasons(at.execution) == ["StopAnnounced", "StoppedByRule"]
     assert at.execution.stop_requested_at is not None
     assert at.execution.stop_requested_at >= NOW + HOUR
 
 
-@pytest.mark.django_db
 @in_world
 async def test_a_controller_that_was_away_warns_before_it_stops(shop: Shop, configure: Configure) -> None:
     at = await scene(shop)

@@ -30,7 +30,7 @@ from tests.support.shop import NOW
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 LIMITS = StopLimits(idle=HOUR, lifetime=24 * HOUR, warning=30 * MINUTE, keep=2 * HOUR, extension=3 * HOUR)
 LIFE = Life(started_at=NOW, active_at=NOW, is_idle_known=True)
-VALUES = {one.key: one.default for one in SHUTDOWN_SETTINGS}
+VALUES = {setting.key: setting.default for setting in SHUTDOWN_SETTINGS}
 AT_NINE = Look(is_known=True)
 
 
@@ -44,23 +44,25 @@ def test_idle_stop_is_announced_executed_or_withdrawn_on_use() -> None:
     assert decide(LIFE, LIMITS, NOW + 29 * MINUTE) is None
     stop = PlannedStop(IDLE, NOW + HOUR)
     assert decide(LIFE, LIMITS, NOW + 30 * MINUTE) == Announce(stop)
-    told = replace(LIFE, announced=stop)
-    assert decide(told, LIMITS, NOW + HOUR) is None, "what was done a minute ago is not known yet"
-    assert decide(told, LIMITS, NOW + HOUR + SETTLED) == Stop(stop)
-    assert decide(replace(told, is_idle_known=False), LIMITS, NOW + HOUR + SETTLED) is None, "unknown is never idle"
-    assert decide(replace(told, active_at=NOW + 59 * MINUTE), LIMITS, NOW + HOUR + SETTLED) == Withdraw()
+    announced = replace(LIFE, announced=stop)
+    assert decide(announced, LIMITS, NOW + HOUR) is None, "what was done a minute ago is not known yet"
+    assert decide(announced, LIMITS, NOW + HOUR + SETTLED) == Stop(stop)
+    assert decide(replace(announced, is_idle_known=False), LIMITS, NOW + HOUR + SETTLED) is None, (
+        "unknown is never idle"
+    )
+    assert decide(replace(announced, active_at=NOW + 59 * MINUTE), LIMITS, NOW + HOUR + SETTLED) == Withdraw()
 
 
 def test_unknown_idleness_withdraws_and_prevents_idle_stops() -> None:
     unknown = replace(LIFE, is_idle_known=False)
     assert decide(unknown, LIMITS, NOW + 31 * MINUTE) is None
     assert decide(LIFE, LIMITS, NOW + 31 * MINUTE) == Announce(PlannedStop(IDLE, NOW + HOUR))
-    told = replace(unknown, announced=PlannedStop(IDLE, NOW + HOUR))
-    assert decide(told, LIMITS, NOW + HOUR + GAP) is None, "it may become known again"
-    assert decide(told, LIMITS, NOW + HOUR + GAP + MINUTE) == Withdraw()
+    announced = replace(unknown, announced=PlannedStop(IDLE, NOW + HOUR))
+    assert decide(announced, LIMITS, NOW + HOUR + GAP) is None, "it may become known again"
+    assert decide(announced, LIMITS, NOW + HOUR + GAP + MINUTE) == Withdraw()
     ending = replace(LIMITS, lifetime=95 * MINUTE)
     by_lifetime = Announce(PlannedStop(LIFETIME, NOW + 95 * MINUTE))
-    assert decide(told, ending, NOW + HOUR + GAP + MINUTE) == by_lifetime
+    assert decide(announced, ending, NOW + HOUR + GAP + MINUTE) == by_lifetime
 
 
 def test_lifetime_ends_even_busy_or_unreachable_workspaces() -> None:
@@ -133,12 +135,12 @@ def test_stop_is_announced_and_never_early_or_during_use(limits: StopLimits, eve
     busy_at = kept_until = None
     for event in events:
         now += 20 * MINUTE if event == "outage" else MINUTE
-        look = Look(event != "unknown", is_active=event == "busy")
+        seen = Look(event != "unknown", is_active=event == "busy")
         busy_at = now if event == "busy" else busy_at
         life = replace(
-            life, active_at=last_active(life.active_at, looked_at, look, now), is_idle_known=event in ("idle", "outage")
+            life, active_at=last_active(life.active_at, looked_at, seen, now), is_idle_known=event in ("idle", "outage")
         )
-        looked_at = now if look.is_known else looked_at
+        looked_at = now if seen.is_known else looked_at
         decision = decide(life, limits, now)
         if isinstance(decision, Announce):
             stop = decision.stop
@@ -213,9 +215,9 @@ def test_project_may_change_a_limit_up_to_the_bound(base: int, own: int | None, 
 
 @given(st.integers(0, 100), st.one_of(st.none(), st.integers(0, 100)), st.integers(0, 100))
 def test_no_project_gets_rid_of_a_limit(base: int, own: int | None, bound: int) -> None:
-    found = effective(base, own, bound)
-    assert (found > 0) or base == 0
-    assert base == 0 or found <= max(base, bound)
+    limit = effective(base, own, bound)
+    assert (limit > 0) or base == 0
+    assert base == 0 or limit <= max(base, bound)
 
 
 def test_a_tier_replaces_the_configuration_for_workspaces_and_apps() -> None:

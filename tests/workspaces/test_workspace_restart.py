@@ -4,25 +4,15 @@ import re
 
 import pytest
 
-from grid.models import Execution, Project, State, Workspace
+from grid.models import Execution, State, Workspace
 from grid.runtime import Runtime
 from tests.conftest import People
-from tests.executions.executing import make_project, make_workspace, read_executions
+from tests.executions.executing import read_executions
 from tests.shell.browsing import execution_page
 from tests.support.builders import MOMENT
 from tests.workspaces.workspaces import live, page, sent
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
-
-
-@pytest.fixture
-def project(people: People) -> Project:
-    return make_project(people.owner, people.teammate)
-
-
-@pytest.fixture
-def stopped(people: People, project: Project) -> Workspace:
-    return make_workspace(people.owner, project)
 
 
 def test_the_owner_restarts_a_running_workspace_after_a_question(people: People, stopped: Workspace) -> None:

@@ -130,9 +130,9 @@ def test_unresumable_workspace_stays_stopped_and_says_why(shop: Shop) -> None:
     workspace.refresh_from_db()
     assert workspace.restart_requested_at is None
     assert "tier" in workspace.restart_problem.lower()
-    told = Notification.objects.get()
-    assert workspace.restart_problem in told.sentence
-    assert told.path == f"/workspaces/{workspace.pk}/"
+    notification = Notification.objects.get()
+    assert workspace.restart_problem in notification.sentence
+    assert notification.path == f"/workspaces/{workspace.pk}/"
     HardwareTier.objects.filter(pk="small").update(is_archived=False)
     resume(workspace.pk, environment=workspace.environment, tier=workspace.tier, with_cluster=False, now=LATER)
     workspace.refresh_from_db()

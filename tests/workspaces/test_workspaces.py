@@ -1,5 +1,6 @@
 """Workspaces: made with their first launch, resumed as they were, one execution at a time, renamed and deleted while they are stopped."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -23,16 +24,14 @@ def stopped(shop: Shop, **changes: Any) -> Workspace:
 
 
 def resumed(workspace: Workspace, **changes: Any) -> Execution:
-    wanted: dict[str, Any] = {
-        "environment": workspace.environment,
-        "tier": workspace.tier,
-        "with_cluster": True,
-        "now": LATER,
-    }
-    return resume(workspace.pk, **(wanted | changes))
+    wanted: dict[str, Any] = {"environment": workspace.environment, "tier": workspace.tier}
+    return resume(workspace.pk, **{**wanted, "with_cluster": True, "now": LATER, **changes})
 
 
-def code_of(refused: pytest.ExceptionInfo[Rejected]) -> tuple[str, str]:
+def refusal(work: Callable[..., object], *args: object, **options: Any) -> tuple[str, str]:
+    """Return where and why it is refused."""
+    with pytest.raises(Rejected) as refused:
+        work(*args, **options)
     (problem,) = refused.value.problems
     return problem.path, problem.code
 
@@ -101,11 +100,11 @@ def test_archived_tier_and_environment_are_refused_with_other_choice(shop: Shop)
     workspace = stopped(shop)
     HardwareTier.objects.filter(pk="small").update(is_archived=True)
     Environment.objects.filter(pk="jupyterlab").update(is_visible=False)
-    told = [("environment", "not_offered"), ("tier", "not_offered")]
-    assert [(problem.path, problem.code) for problem in problems_as_launched(workspace)] == told
+    expected = [("environment", "not_offered"), ("tier", "not_offered")]
+    assert [(problem.path, problem.code) for problem in problems_as_launched(workspace)] == expected
     with pytest.raises(Rejected) as refused:
         resumed(workspace)
-    assert [(problem.path, problem.code) for problem in refused.value.problems] == told
+    assert [(problem.path, problem.code) for problem in refused.value.problems] == expected
     Environment.objects.filter(pk="jupyterlab").update(is_visible=True)
     other = HardwareTier.objects.create(id="other", name="Other", node_pool="default", cores="1", memory="4Gi")
     assert resumed(workspace, tier=other).tier == other
@@ -116,9 +115,7 @@ def test_cluster_with_missing_tier_is_reported_and_optional(shop: Shop, worker_t
     request_stop(execution, by="alice", now=NOW)
     workspace = Workspace.objects.get()
     HardwareTier.objects.filter(pk=worker_tier.pk).update(is_archived=True)
-    with pytest.raises(Rejected) as refused:
-        resumed(workspace)
-    assert code_of(refused) == ("worker_tier", "not_offered")
+    assert refusal(resumed, workspace) == ("worker_tier", "not_offered")
     Execution.objects.filter(kind="cluster").delete()
     worker_tier.delete()
     assert [problem.path for problem in problems_as_launched(workspace)] == ["with_cluster"]
@@ -138,9 +135,7 @@ def test_cluster_of_another_release_is_read_or_reported(shop: Shop) -> None:
         workspace.save()
         (problem,) = problems_as_launched(workspace)
         assert (problem.path, problem.code) == ("with_cluster", "unreadable")
-        with pytest.raises(Rejected) as refused:
-            resumed(workspace)
-        assert code_of(refused) == ("with_cluster", "unreadable")
+        assert refusal(resumed, workspace) == ("with_cluster", "unreadable")
     assert resumed(workspace, with_cluster=False).state == State.QUEUED
 
 
@@ -170,13 +165,9 @@ def test_active_and_stopping_workspaces_are_distinguished(state: str, stop_wante
 def test_workspace_is_not_resumed_while_it_or_pod_lives(shop: Shop) -> None:
     execution = shop.launch()
     workspace = Workspace.objects.get()
-    with pytest.raises(Rejected) as refused:
-        resumed(workspace)
-    assert code_of(refused) == ("", "active")
+    assert refusal(resumed, workspace) == ("", "active")
     Execution.objects.filter(pk=execution.pk).update(state=State.STOPPED, slots_reserved_at=NOW, ended_at=NOW)
-    with pytest.raises(Rejected, match="its last pod is not confirmed gone") as refused:
-        resumed(workspace)
-    assert code_of(refused) == ("", "pod_stays")
+    assert refusal(resumed, workspace) == ("", "pod_stays")
     assert Execution.objects.count() == 1
 
 
@@ -216,14 +207,10 @@ def test_neither_an_archived_project_nor_a_closed_account_resumes(shop: Shop) ->
     workspace = stopped(shop)
     shop.project.is_archived = True
     shop.project.save()
-    with pytest.raises(Rejected) as refused:
-        resumed(workspace)
-    assert code_of(refused) == ("", "archived")
+    assert refusal(resumed, workspace) == ("", "archived")
     workspace.owner.is_active = False
     workspace.owner.save()
-    with pytest.raises(Rejected) as refused:
-        resumed(workspace)
-    assert code_of(refused) == ("", "inactive")
+    assert refusal(resumed, workspace) == ("", "inactive")
 
 
 def test_a_workspace_without_executions_is_resumed(shop: Shop) -> None:
@@ -240,27 +227,19 @@ def test_untitled_workspace_keeps_its_name(shop: Shop) -> None:
 def test_stopped_workspace_is_renamed_and_running_one_is_not(shop: Shop) -> None:
     workspace = stopped(shop)
     rename(workspace.pk, "  Churn, second try ")
-    with pytest.raises(Rejected) as refused:
-        rename(workspace.pk, "\u202eevil")
-    assert code_of(refused) == ("title", "unprintable")
+    assert refusal(rename, workspace.pk, "\u202eevil") == ("title", "unprintable")
     assert resumed(workspace).title == "Churn, second try"
-    with pytest.raises(Rejected) as refused:
-        rename(workspace.pk, "Other")
-    assert code_of(refused) == ("", "active")
+    assert refusal(rename, workspace.pk, "Other") == ("", "active")
 
 
 def test_deleted_workspace_is_not_resumed_and_executions_stay(shop: Shop) -> None:
     workspace = stopped(shop)
     delete(workspace.pk, now=LATER)
-    with pytest.raises(Rejected) as refused:
-        resumed(workspace)
-    assert code_of(refused) == ("", "deleted")
+    assert refusal(resumed, workspace) == ("", "deleted")
     assert Execution.objects.get().workspace == workspace
 
 
 def test_a_living_one_is_not_deleted(shop: Shop) -> None:
     execution = shop.launch()
-    with pytest.raises(Rejected) as refused:
-        delete(execution.pk, now=LATER)
-    assert code_of(refused) == ("", "active")
+    assert refusal(delete, execution.pk, now=LATER) == ("", "active")
     assert Workspace.objects.get().deleted_at is None

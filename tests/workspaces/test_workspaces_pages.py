@@ -32,16 +32,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 HOSTILE = "<script>alert(1)</script>"
 
 
-@pytest.fixture
-def project(people: People) -> Project:
-    return make_project(people.owner, people.teammate)
-
-
-@pytest.fixture
-def stopped(people: People, project: Project) -> Workspace:
-    return make_workspace(people.owner, project)
-
-
 def test_home_shows_workspace_once_with_the_fitting_button(
     people: People, stopped: Workspace, runtime: Runtime
 ) -> None:

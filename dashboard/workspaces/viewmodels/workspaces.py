@@ -96,9 +96,7 @@ class WorkspaceRecord:
 
     def button(self, user_id: int) -> Button:
         """Return the user's button; "" for everybody but the owner. Others who may stop it do so on its execution's page."""
-        if user_id != self.owner_id:
-            return ""
-        if self.is_restarting:
+        if user_id != self.owner_id or self.is_restarting:
             return ""
         if self.latest is None or not self.latest.is_active:
             return "resume" if self.why_not_resume == "" else "again"
@@ -107,8 +105,7 @@ class WorkspaceRecord:
 
 @dataclass(frozen=True, slots=True)
 class MyExecution:
-    """One card. `environment` is the framework for a cluster. `execution_id` is "" for a stopped workspace, `workspace_id` is "" for
-    anything but a workspace."""
+    """A card. `environment` is a cluster's framework; `execution_id` is "" for a stopped workspace, `workspace_id` for anything else."""
 
     execution_id: str
     workspace_id: str

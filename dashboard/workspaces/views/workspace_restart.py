@@ -30,18 +30,14 @@ async def workspace_restart(request: HttpRequest, id: str) -> HttpResponse:
 
 
 @require_POST
-def workspace_restart_cancel(request: HttpRequest, id: str) -> HttpResponse:
+def restart_cancel(request: HttpRequest, id: str) -> HttpResponse:
     record = managed(request, id)
     with transaction.atomic():
         cancelled = cancel_restart(id)
         if cancelled:
             write_entry(request.user.get_username(), Workspace.objects.get(pk=id), {"restart": [_("asked for"), ""]})
-    messages.info(
-        request,
-        _("{name} will stay stopped.", name=record.name)
-        if cancelled
-        else _("{name} was not waiting to start again.", name=record.name),
-    )
+    words = _("{name} will stay stopped.") if cancelled else _("{name} was not waiting to start again.")
+    messages.info(request, words.format(name=record.name))
     return redirect("workspace", id=id)
 
 
@@ -62,15 +58,13 @@ def _restart(request: HttpRequest, id: str) -> HttpResponse:
 
 
 def _question(record: WorkspaceRecord) -> Confirmation:
+    kept = _("Files in the project {project_name} are kept. What is only in the program’s memory is lost.")
     return Confirmation(
         title=_("Restart {subject}"),
         subject=record.name,
         sentences=(
             _("It is stopped, and launched again with the same settings as soon as its pod is gone."),
-            _(
-                "Files in the project {project_name} are kept. What is only in the program’s memory is lost.",
-                project_name=record.project_name,
-            ),
+            kept.format(project_name=record.project_name),
             _("When no place is free by then, it waits in the queue like any other launch."),
         ),
         action_url=reverse("workspace-restart", args=[record.id]),

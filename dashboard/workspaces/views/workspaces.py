@@ -45,7 +45,7 @@ _NOT_THERE = _("This workspace does not exist, or you have no access to it.")
 @require_safe
 def workspaces(request: HttpRequest) -> HttpResponse:
     page = page_of(request.user.pk or 0, id_in(request.GET, "before"))
-    context = {"cards": [workspace_card(one) for one in page.rows], "older": page.older, "now": timezone.now()}
+    context = {"cards": list(map(workspace_card, page.rows)), "older": page.older, "now": timezone.now()}
     return render(request, "workspaces/workspaces.html", context)
 
 
@@ -133,15 +133,13 @@ def _resume(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
     if closed is None and form.is_bound and form.is_valid():
         try:
             with transaction.atomic():
-                resumed = _resumed(form, id, pools)
+                resumed = rules.resume(id, **form.cleaned_data, now=timezone.now(), pools=pools)
                 write_launched(request.user, resumed)
             return redirect("execution", id=resumed.pk)
         except Rejected as refused:
             form.add_problems(refused.problems)
             # Another click or page was faster, so the workspace runs, or is still stopping.
-            closed = next(
-                (one for one in refused.problems if one.code in (rules.ACTIVE, rules.STOPPING, rules.POD_STAYS)), None
-            )
+            closed = next((problem for problem in refused.problems if problem.code in rules.BUSY), None)
     if closed is not None and closed.code == rules.ACTIVE:
         execution = Execution.objects.unsettled().filter(workspace=id).first()
         if execution is None:
@@ -152,19 +150,6 @@ def _resume(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
     context = _form_context(form, asked, pools) | _cluster_context(form, asked, held) if closed is None else {}
     context |= {"workspace": asked, "closed": closed, "latest": record.latest, "slots": held}
     return render(request, "workspaces/workspace_resume.html", context, status=422 if form.is_bound else 200)
-
-
-def _resumed(form: ResumeForm, id: str, pools: Pools | None) -> Execution:
-    chosen = form.cleaned_data
-    return rules.resume(
-        id,
-        environment=chosen["environment"],
-        tier=chosen["tier"],
-        with_cluster=chosen["with_cluster"],
-        newest=chosen["newest"],
-        now=timezone.now(),
-        pools=pools,
-    )
 
 
 def _form_context(form: ResumeForm, asked: Workspace, pools: Pools | None) -> dict[str, Any]:
@@ -223,11 +208,9 @@ def _cluster_words(stored: Mapping[str, Any]) -> str:
     except Rejected:
         return _("A cluster")
     least, most = known.workers_minimum, known.workers_maximum
-    workers = (
-        _("{minimum} to {workers}", minimum=least, workers=plural(most, "worker", "workers"))
-        if known.autoscale and most > least
-        else plural(least, "worker", "workers")
-    )
+    workers = plural(least, "worker", "workers")
+    if known.autoscale and most > least:
+        workers = _("{minimum} to {workers}", minimum=least, workers=plural(most, "worker", "workers"))
     return f"{framework_name(known.framework)}, {workers}"
 
 

@@ -56,8 +56,11 @@ def _busy(evidence: Evidence, cpu_limit: int) -> str:
     if jupyter is not None and jupyter.busy:
         return ngettext("{count:,} kernel is busy", "{count:,} kernels are busy", jupyter.busy)
     if evidence.busy_workers:
-        one, many = "{count:,} worker of its cluster has tasks", "{count:,} workers of its cluster have tasks"
-        return ngettext(one, many, evidence.busy_workers)
+        return ngettext(
+            "{count:,} worker of its cluster has tasks",
+            "{count:,} workers of its cluster have tasks",
+            evidence.busy_workers,
+        )
     if cpu is not None and cpu >= 10 * cpu_limit:
         return _("average CPU at {cpu:.0f} % of one core", cpu=cpu / 10)
     return ""
@@ -81,7 +84,6 @@ def _idle(evidence: Evidence, cpu_limit: int) -> str:
     words = [_("no kernel busy"), _("no terminal activity")] if jupyter is not None else [_("nobody used its page")]
     if evidence.has_cluster:
         words.append(_("no task on its cluster"))
-    words.append(
-        _("CPU under {limit} %", limit=cpu_limit) if evidence.cpu_millicores is not None else _("CPU not measured")
-    )
+    is_measured = evidence.cpu_millicores is not None
+    words.append(_("CPU under {limit} %", limit=cpu_limit) if is_measured else _("CPU not measured"))
     return ", ".join(words)

@@ -47,8 +47,7 @@ class StopLimits:
 
 
 def effective(base: int, own: int | None, bound: int) -> int:
-    """Return the limit of a project that says `own` where `base` would hold; 0 is none. A shorter limit always holds, a longer one up to
-    `bound`."""
+    """Return the limit of a project that says `own` instead of `base`: a shorter always holds, a longer up to `bound`; 0 is none."""
     if own is None or own == 0:
         return base
     if base == 0 or own <= base:
@@ -58,10 +57,9 @@ def effective(base: int, own: int | None, bound: int) -> int:
 
 def limits_of(kind: str, values: Mapping[str, int], tier: OwnLimits, project: OwnLimits) -> StopLimits:
     """Return the limits of an execution of this kind; `values` are those of the central configuration in force, by key."""
-    is_app = kind == Kind.APP
-    idle = values[(APP_IDLE if is_app else WORKSPACE_IDLE).key] if tier.idle_minutes is None else tier.idle_minutes
-    lifetime = values[(APP_LIFETIME if is_app else WORKSPACE_LIFETIME).key]
-    lifetime = lifetime if tier.lifetime_hours is None else tier.lifetime_hours
+    of_kind = (APP_IDLE, APP_LIFETIME) if kind == Kind.APP else (WORKSPACE_IDLE, WORKSPACE_LIFETIME)
+    idle = values[of_kind[0].key] if tier.idle_minutes is None else tier.idle_minutes
+    lifetime = values[of_kind[1].key] if tier.lifetime_hours is None else tier.lifetime_hours
     minutes = effective(idle, project.idle_minutes, values[PROJECT_IDLE_BOUND.key])
     hours = effective(lifetime, project.lifetime_hours, values[PROJECT_LIFETIME_BOUND.key])
     return StopLimits(
@@ -75,4 +73,4 @@ def limits_of(kind: str, values: Mapping[str, int], tier: OwnLimits, project: Ow
 
 def values_in_force() -> dict[str, int]:
     """Return the settings' values by key, with one query."""
-    return dict(zip((one.key for one in SHUTDOWN_SETTINGS), values_of(*SHUTDOWN_SETTINGS), strict=True))
+    return dict(zip((setting.key for setting in SHUTDOWN_SETTINGS), values_of(*SHUTDOWN_SETTINGS), strict=True))

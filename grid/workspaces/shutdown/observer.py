@@ -52,12 +52,12 @@ class PodObserver:
         self._cpu = cpu
         self._reporting = reporting
 
-    async def look(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
+    async def observe(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
         limit = await self._context.database(value_of, IDLE_CPU)
         places = asyncio.Semaphore(AT_ONCE)
         async with _new_session() as http:
 
-            async def one(run: WatchedRun) -> LookOutcome:
+            async def judged(run: WatchedRun) -> LookOutcome:
                 try:
                     async with places:
                         return judge(await self._evidence(http, run, now), cpu_limit=limit, now=now)
@@ -65,8 +65,8 @@ class PodObserver:
                     logger.exception("looking whether it is idle failed execution=%s", run.id)
                     return _FAILED
 
-            found = await asyncio.gather(*(one(run) for run in runs))
-        return {run.id: outcome for run, outcome in zip(runs, found, strict=True)}
+            outcomes = await asyncio.gather(*map(judged, runs))
+        return {run.id: outcome for run, outcome in zip(runs, outcomes, strict=True)}
 
     async def _evidence(self, http: aiohttp.ClientSession, run: WatchedRun, now: datetime) -> Evidence:
         pods = [pod for pod in self._context.pods.by("execution", run.id) if pod.metadata.deletion_timestamp is None]
@@ -93,10 +93,7 @@ class PodObserver:
             return None
         url, headers = f"http://{_host(pod)}:{run.front_port}{USE_PATH}", self._for_front(run)
         try:
-            async with (
-                asyncio.timeout(ANSWER_SECONDS),
-                http.head(url, headers=headers, allow_redirects=False) as answer,
-            ):
+            async with http.head(url, headers=headers, allow_redirects=False) as answer:
                 return front_use(answer.headers, now) if answer.status == 200 else None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             logger.debug("front does not tell when it was used execution=%s reason=%s", run.id, error)
@@ -149,12 +146,12 @@ class PodObserver:
 def jupyter_state(kernels: Sequence[Mapping[str, Any]], terminals: Sequence[Mapping[str, Any]]) -> JupyterState:
     """Return the state that Jupyter's lists say. User code may answer, so each value may be anything. A kernel that is not plainly idle,
     such as one that starts, counts as busy."""
-    times = [at for one in (*kernels, *terminals) if (at := _time(one.get("last_activity"))) is not None]
+    times = [_time(program.get("last_activity")) for program in (*kernels, *terminals)]
     return JupyterState(
         kernels=len(kernels),
-        busy=sum(one.get("execution_state") not in ("idle", "dead") for one in kernels),
+        busy=sum(kernel.get("execution_state") not in ("idle", "dead") for kernel in kernels),
         terminals=len(terminals),
-        active_at=max(times, default=None),
+        active_at=max(filter(None, times), default=None),
     )
 
 
@@ -193,9 +190,8 @@ async def _listed(http: aiohttp.ClientSession, url: str, headers: Mapping[str, s
             raise FrameworkSilent(_("The program answers {status}.", status=answer.status))
         if answer.status != 200:
             return None
-        body = await body_of(
-            answer, too_long=_("The program's answer is longer than {size} MiB."), longest=_LONGEST_ANSWER
-        )
+        too_long = _("The program's answer is longer than {size} MiB.")
+        body = await body_of(answer, too_long=too_long, longest=_LONGEST_ANSWER)
     try:
         return msgspec.json.decode(body, type=list[dict[str, Any]])
     except UNREADABLE:

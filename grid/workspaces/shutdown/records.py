@@ -112,31 +112,18 @@ def _announce(id: str, stop: PlannedStop | None) -> None:
 
 
 def _with(run: WatchedRun, outcome: LookOutcome, now: datetime) -> WatchedRun:
-    look = outcome.look
-    life = replace(
-        run.life,
-        active_at=last_active(run.life.active_at, run.looked_at, look, now),
-        is_idle_known=look.is_known and not look.is_active,
-    )
-    looked_at = now if look.is_known else run.looked_at
-    return replace(run, life=life, looked_at=looked_at, evidence=outcome.evidence, is_unknown=not look.is_known)
+    seen = outcome.observation
+    active_at = last_active(run.life.active_at, run.looked_at, seen, now)
+    life = replace(run.life, active_at=active_at, is_idle_known=seen.is_known and not seen.is_active)
+    looked_at = now if seen.is_known else run.looked_at
+    return replace(run, life=life, looked_at=looked_at, evidence=outcome.evidence, is_unknown=not seen.is_known)
 
 
-_COLUMNS = (
-    "pk",
-    "kind",
-    "revision",
-    "started_at",
-    "spec__port",
-    "spec__address",
-    "spec__front__port",
-    "spec__front__ingress__origin",
-)
+_OF_SPEC = ("spec__port", "spec__address", "spec__front__port", "spec__front__ingress__origin")
+_COLUMNS = ("pk", "kind", "revision", "started_at", *_OF_SPEC)
 _LIMITS = ("idle_minutes", "lifetime_hours")
-_PLAN = (
-    *("active_at", "looked_at", "evidence", "is_unknown"),
-    *("kept_idle_until", "kept_lifetime_until", "cause", "stops_at"),
-)
+_DECIDED = ("kept_idle_until", "kept_lifetime_until", "cause", "stops_at")
+_PLAN = ("active_at", "looked_at", "evidence", "is_unknown", *_DECIDED)
 
 
 def _read(rows: QuerySet[Execution]) -> list[WatchedRun]:
@@ -146,11 +133,11 @@ def _read(rows: QuerySet[Execution]) -> list[WatchedRun]:
         [f"{name}__{column}" for column in columns]
         for name, columns in (("tier", _LIMITS), ("project", _LIMITS), ("stop_plan", _PLAN))
     )
-    found = []
+    runs = []
     for row in rows.values(*_COLUMNS, *tier, *project, *plan):
         own, its_projects = (OwnLimits(*(row[name] for name in names)) for names in (tier, project))
-        found.append(_run(row, limits_of(row["kind"], values, own, its_projects)))
-    return _with_use(found)
+        runs.append(_run(row, limits_of(row["kind"], values, own, its_projects)))
+    return _with_use(runs)
 
 
 def _with_use(runs: Sequence[WatchedRun]) -> list[WatchedRun]:

@@ -29,7 +29,7 @@ class Look:
 class LookOutcome:
     """A look at one execution, and what it has found in words."""
 
-    look: Look
+    observation: Look
     evidence: str
 
 
@@ -70,26 +70,27 @@ class Stop:
 Decision = Announce | Withdraw | Stop | None
 
 
-def last_active(before: datetime | None, looked_at: datetime | None, look: Look, now: datetime) -> datetime | None:
-    """Return since when it is idle after a look; `before` is what the looks up to `looked_at` have found. After a gap it begins at this
-    look."""
-    if not look.is_known:
+def last_active(
+    before: datetime | None, looked_at: datetime | None, observation: Look, now: datetime
+) -> datetime | None:
+    """Return since when it is idle; `before` is what the looks up to `looked_at` have found, and after a gap it begins now."""
+    if not observation.is_known:
         return before
-    if look.is_active or before is None or looked_at is None or now - looked_at > GAP:
+    if observation.is_active or before is None or looked_at is None or now - looked_at > GAP:
         return now
-    return max(before, min(look.active_at or before, now))
+    return max(before, min(observation.active_at or before, now))
 
 
 def coming(life: Life, limits: StopLimits) -> list[PlannedStop]:
     """Return the stops that the limits lead to if nothing changes, the earliest first."""
-    found = []
+    stops = []
     if limits.idle is not None and life.active_at is not None:
-        found.append(PlannedStop(IDLE, max(life.active_at + limits.idle, life.kept_idle_until or life.active_at)))
+        stops.append(PlannedStop(IDLE, max(life.active_at + limits.idle, life.kept_idle_until or life.active_at)))
     if limits.lifetime is not None:
         end = life.started_at + limits.lifetime
         latest = end + limits.extension
-        found.append(PlannedStop(LIFETIME, max(end, min(life.kept_lifetime_until or end, latest))))
-    return sorted(found, key=lambda stop: stop.at)
+        stops.append(PlannedStop(LIFETIME, max(end, min(life.kept_lifetime_until or end, latest))))
+    return sorted(stops, key=lambda stop: stop.at)
 
 
 def warning_before(cause: str, limits: StopLimits) -> timedelta:

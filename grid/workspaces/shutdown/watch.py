@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 class Observer(Protocol):
     """Finds out whether executions are in use."""
 
-    async def look(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
+    async def observe(self, runs: Sequence[WatchedRun], now: datetime) -> Mapping[str, LookOutcome]:
         """Return by id what is seen of those that may be stopped when idle. It takes seconds at most, whatever their programs do."""
         ...
 
@@ -39,7 +39,7 @@ class ShutdownWatch:
         if not runs:
             return
         asked = [run for run in runs if run.limits.idle is not None]
-        outcomes = await self._observer.look(asked, self._clock()) if asked else {}
+        outcomes = await self._observer.observe(asked, self._clock()) if asked else {}
         now = self._clock()
         if outcomes:
             seen = {run.id: run for run in await self._database(store_looks, outcomes, asked, now)}

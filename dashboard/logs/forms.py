@@ -45,7 +45,7 @@ class KnowledgeForm(CatalogueForm):
                 _("At most {most_entries} entries are searched. Archive one first.", most_entries=MOST_ENTRIES)
             )
         pattern = data.get("pattern", "")
-        if pattern and not knowledge.has_room_for(pattern, beside=self.instance.pk or ""):
+        if pattern and not knowledge.has_room_for(pattern, key=self.instance.pk or ""):
             self.add_error(
                 "pattern",
                 _("All entries together are too large to be searched. Use smaller repetitions, or archive another."),

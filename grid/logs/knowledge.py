@@ -30,23 +30,23 @@ def entries_in_force() -> tuple[LogPattern, ...]:
         for row in rows
         if row.pk not in off and not is_built_in(row.pk) and not regexes.problem_of(row.pattern)
     ]
-    sizes = accumulate(regexes.size_of(one.pattern) for one in own)
-    searched = [one for one, size in zip(own, sizes, strict=True) if size <= regexes.LARGEST_TOGETHER]
+    sizes = accumulate(regexes.size_of(entry.pattern) for entry in own)
+    searched = [entry for entry, size in zip(own, sizes, strict=True) if size <= regexes.LARGEST_TOGETHER]
     if len(searched) < len(own):
         logger.warning("the knowledge base is too large, entries left out=%d", len(own) - len(searched))
-    return (*searched[:MOST_ENTRIES], *(one for one in BUILT_IN if one.key not in off))
+    return (*searched[:MOST_ENTRIES], *(entry for entry in BUILT_IN if entry.key not in off))
 
 
 def pattern_of(row: KnowledgeEntry) -> LogPattern:
     return LogPattern(row.pk, row.pattern, row.meaning, row.cure, row.link)
 
 
-def has_room_for(pattern: str, *, beside: str) -> bool:
-    """Return whether a pattern may be searched with the other own entries, True for an unusable one; `beside` is its entry's own id."""
+def has_room_for(pattern: str, *, key: str) -> bool:
+    """Return whether a pattern may be searched with the other own entries, True for an unusable one; `key` is its entry's own id."""
     if regexes.problem_of(pattern):
         return True
-    others = KnowledgeEntry.objects.filter(is_archived=False).exclude(pk=beside).exclude(pk__startswith=BUILT_IN_PREFIX)
-    usable = (one for one in others.values_list("pattern", flat=True) if not regexes.problem_of(one))
+    others = KnowledgeEntry.objects.filter(is_archived=False).exclude(pk=key).exclude(pk__startswith=BUILT_IN_PREFIX)
+    usable = (other for other in others.values_list("pattern", flat=True) if not regexes.problem_of(other))
     return regexes.size_of(pattern) + sum(map(regexes.size_of, usable)) <= regexes.LARGEST_TOGETHER
 
 
@@ -68,10 +68,10 @@ def keep_log(entered: Entered) -> None:
     record(execution_id, entered.log.findings, now)
 
 
-def record(execution_id: str, found: Sequence[LogFinding], now: datetime) -> None:
+def record(execution_id: str, findings: Sequence[LogFinding], now: datetime) -> None:
     """Replace what was found in the execution's kept log, by at most `MOST_FINDINGS`; the caller holds the transaction."""
     LogOccurrence.objects.filter(log=execution_id).delete()
     LogOccurrence.objects.bulk_create(
-        LogOccurrence(log_id=execution_id, entry=one.key, meaning=one.meaning, line=one.line, at=now)
-        for one in found[:MOST_FINDINGS]
+        LogOccurrence(log_id=execution_id, entry=known.key, meaning=known.meaning, line=known.line, at=now)
+        for known in findings[:MOST_FINDINGS]
     )

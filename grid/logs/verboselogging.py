@@ -45,10 +45,8 @@ def begin(*, component: str = "", execution: str = "", by: User, reason: str, no
     component or execution, one that has ended, or that somebody has begun it already."""
     reason = one_line(reason)
     if not reason or len(reason) > REASON_LONGEST:
-        raise _refused(
-            "reason",
-            _("Say why in at most {longest} characters: it is in the audit log.", longest=REASON_LONGEST),
-        )
+        sentence = _("Say why in at most {longest} characters: it is in the audit log.", longest=REASON_LONGEST)
+        raise _refused("reason", sentence)
     if component and component not in COMPONENTS:
         raise _refused("subject", _("Choose a component, or the id of an execution."))
     if not component:
@@ -59,32 +57,20 @@ def begin(*, component: str = "", execution: str = "", by: User, reason: str, no
         VerboseLogging.objects.exclude(pk__in=VerboseLogging.objects.in_force(now)).delete()
         subject = {"component": component, "execution": "" if component else execution}
         if (other := VerboseLogging.objects.in_force(now).filter(**subject).first()) is not None:
-            until = moment_words(other.until_at)
-            raise _refused(
-                "subject",
-                _(
-                    "{actor} has it logged until {until} already: {reason}",
-                    actor=other.actor_name,
-                    until=until,
-                    reason=as_sentence(other.reason),
-                ),
-            )
+            about = {
+                "actor": other.actor_name,
+                "until": moment_words(other.until_at),
+                "reason": as_sentence(other.reason),
+            }
+            raise _refused("subject", _("{actor} has it logged until {until} already: {reason}", **about))
         if not component and VerboseLogging.objects.in_force(now).exclude(execution="").count() >= MOST_EXECUTIONS:
-            raise _refused(
-                "subject",
-                _(
-                    "More is logged about {most} executions already. End one of them first.",
-                    most=MOST_EXECUTIONS,
-                ),
-            )
+            sentence = _("More is logged about {most} executions already. End one of them first.", most=MOST_EXECUTIONS)
+            raise _refused("subject", sentence)
         row = VerboseLogging.objects.create(
             **subject, actor=by, actor_name=by.get_username(), reason=reason, from_at=now, until_at=now + PERIOD
         )
-        changes = {
-            "verbose logs": ["", _("until {until}", until=moment_words(row.until_at))],
-            "reason": ["", reason],
-        }
-        write_entry(by, row, changes, at=now)
+        until = _("until {until}", until=moment_words(row.until_at))
+        write_entry(by, row, {"verbose logs": ["", until], "reason": ["", reason]}, at=now)
     return row
 
 
@@ -96,21 +82,18 @@ def end(pk: int, *, by: User, now: datetime) -> VerboseLogging:
             raise _refused("subject", _("That has ended already."))
         was, row.until_at = row.until_at, now
         row.save(update_fields=["until_at"])
-        changes = {
-            "verbose logs": [_("until {until}", until=moment_words(was)), _("ended {moment}", moment=moment_words(now))]
-        }
-        write_entry(by, row, changes, at=now)
+        until, ended = _("until {until}", until=moment_words(was)), _("ended {moment}", moment=moment_words(now))
+        write_entry(by, row, {"verbose logs": [until, ended]}, at=now)
     return row
 
 
 def _refuse_unknown(execution: str) -> None:
-    found = Execution.objects.filter(pk=execution[:40]).only("settled_at").first() if execution else None
-    if found is None:
+    row = Execution.objects.filter(pk=execution[:40]).only("settled_at").first() if execution else None
+    if row is None:
         raise _refused("subject", _("There is no execution with this id. It stands in the address of its page."))
-    if found.settled_at is not None:
-        raise _refused(
-            "subject", _("This execution has ended: nothing more is logged about it. See its support bundle.")
-        )
+    if row.settled_at is not None:
+        sentence = _("This execution has ended: nothing more is logged about it. See its support bundle.")
+        raise _refused("subject", sentence)
 
 
 def _refused(field: str, sentence: str) -> Rejected:

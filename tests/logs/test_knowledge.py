@@ -114,7 +114,7 @@ async def test_findings_go_with_their_log(shop: Shop) -> None:
 def test_broken_stored_entry_leaves_the_others_in_force() -> None:
     own_entry("broken", pattern="(")
     own_entry()
-    assert [one.key for one in knowledge.entries_in_force()] == ["licence", *(one.key for one in BUILT_IN)]
+    assert [entry.key for entry in knowledge.entries_in_force()] == ["licence", *(entry.key for entry in BUILT_IN)]
 
 
 @pytest.mark.django_db
@@ -125,7 +125,7 @@ def test_own_entries_are_limited_and_fit_together() -> None:
     )
     knowledge.refresh()
     last = knowledge.MOST_ENTRIES - 1
-    assert [one.meaning for one in logfindings.findings(f"LIC{last:04}x")] == [f"Entry {last}."]
+    assert [finding.meaning for finding in logfindings.findings(f"LIC{last:04}x")] == [f"Entry {last}."]
     assert logfindings.findings(NO_MODULE)
     assert len(logfindings.in_force().patterns) == knowledge.MOST_ENTRIES + len(BUILT_IN)
 
@@ -138,8 +138,8 @@ def test_own_entries_too_slow_together_are_refused_and_dropped() -> None:
         KnowledgeEntry.objects.create(
             id=f"own-{number:02}", pattern=f"{large}{number}z", meaning="Large.", cure="None."
         )
-    assert not knowledge.has_room_for(large + "z", beside="")
-    assert knowledge.has_room_for(large + "z", beside="own-00")
+    assert not knowledge.has_room_for(large + "z", key="")
+    assert knowledge.has_room_for(large + "z", key="own-00")
     KnowledgeEntry.objects.create(id="own-more", pattern=large + "z", meaning="Large.", cure="None.")
-    searched = [one.key for one in knowledge.entries_in_force() if one.key.startswith("own-")]
+    searched = [entry.key for entry in knowledge.entries_in_force() if entry.key.startswith("own-")]
     assert searched == [f"own-{number:02}" for number in range(fitting)]

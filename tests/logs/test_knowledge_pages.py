@@ -51,8 +51,8 @@ def test_saved_entry_is_in_force_at_once_and_audited(as_admin: Client, people: P
     answer = as_admin.post("/knowledge/new/", LICENCE, follow=True)
     assert answer.redirect_chain[-1][0] == "/knowledge/"
     assert "The licences of product … are in use." in answer.content.decode()
-    [found] = logfindings.findings("LIC-17")
-    assert (found.meaning, found.link) == ("The licences of product 17 are in use.", LICENCE["link"])
+    [known] = logfindings.findings("LIC-17")
+    assert (known.meaning, known.link) == ("The licences of product 17 are in use.", LICENCE["link"])
     entry = AuditEntry.objects.get(object_type="knowledgeentry")
     assert (entry.actor, entry.action, entry.changes["pattern"]) == (
         people.admin,
@@ -62,7 +62,7 @@ def test_saved_entry_is_in_force_at_once_and_audited(as_admin: Client, people: P
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "sentence"),
     [
         ({"pattern": "("}, "no regular expression"),
         ({"pattern": ".*"}, "matches every line"),
@@ -74,10 +74,10 @@ def test_saved_entry_is_in_force_at_once_and_audited(as_admin: Client, people: P
         ({"meaning": ""}, "required"),
     ],
 )
-def test_unusable_entry_is_refused_with_the_reason(as_admin: Client, changed: dict[str, str], said: str) -> None:
+def test_unusable_entry_is_refused_with_the_reason(as_admin: Client, changed: dict[str, str], sentence: str) -> None:
     answer = as_admin.post("/knowledge/new/", LICENCE | changed)
     assert answer.status_code == 400
-    assert said in answer.content.decode()
+    assert sentence in answer.content.decode()
     assert not KnowledgeEntry.objects.exists()
 
 
@@ -94,7 +94,7 @@ def test_built_in_entry_is_switchable_but_not_editable(as_admin: Client) -> None
     assert logfindings.findings(line) == []
     assert "This entry is off" in text_of(as_admin, "/knowledge/grid.refused/found/")
     as_admin.post("/knowledge/grid.refused/archive/", follow=True)
-    assert [one.key for one in logfindings.findings(line)] == ["grid.refused"]
+    assert [known.key for known in logfindings.findings(line)] == ["grid.refused"]
     actions = AuditEntry.objects.filter(object_id="grid.refused").values_list("action", flat=True)
     assert sorted(actions) == ["archived", "restored"]
     assert as_admin.post("/knowledge/grid.nothing/archive/").status_code == 404
@@ -157,9 +157,11 @@ def test_a_model_refuses_what_the_form_refuses() -> None:
         KnowledgeEntry(**(LICENCE | {"pattern": "("})).full_clean()
 
 
-def failed_with_two_findings(runtime: Runtime, owner: User) -> Execution:
-    """Its message has the first; the second was found further up."""
-    execution = occurrence(runtime, owner)
+@pytest.fixture
+def failed(client: Client, people: People, runtime: Runtime) -> Execution:
+    """Its message has the first of two findings; the second was found further up. Its owner has logged in."""
+    execution = occurrence(runtime, people.owner)
+    client.force_login(people.owner)
     Execution.objects.filter(pk=execution.pk).update(
         kind="job", message="It ended: exit code 1. The licences of product 17 are in use. Wait for one."
     )
@@ -172,10 +174,8 @@ def failed_with_two_findings(runtime: Runtime, owner: User) -> Execution:
     return execution
 
 
-def test_failed_execution_page_shows_findings_once(client: Client, people: People, runtime: Runtime) -> None:
-    execution = failed_with_two_findings(runtime, people.owner)
-    client.force_login(people.owner)
-    head = text_of(client, f"/executions/{execution.pk}/").split('id="head"')[1].split('id="actions"')[0]
+def test_failed_execution_page_shows_findings_once(client: Client, failed: Execution) -> None:
+    head = text_of(client, f"/executions/{failed.pk}/").split('id="head"')[1].split('id="actions"')[0]
     assert head.count("The licences of product 17 are in use. Wait for one.") == 1
     assert "A service refused the connection. Check its address" in head
     assert head.index(">LIC-17<") < head.index(">Connection refused<")
@@ -183,35 +183,29 @@ def test_failed_execution_page_shows_findings_once(client: Client, people: Peopl
     assert 'href="?tab=log#finding"' in head
 
 
-def test_log_marks_known_lines_and_links_the_last(client: Client, people: People, runtime: Runtime) -> None:
-    execution = failed_with_two_findings(runtime, people.owner)
-    client.force_login(people.owner)
-    page = text_of(client, f"/executions/{execution.pk}/?tab=log")
+def test_log_marks_known_lines_and_links_the_last(client: Client, failed: Execution) -> None:
+    page = text_of(client, f"/executions/{failed.pk}/?tab=log")
     assert page.count("log-known") == 2
     assert page.count('id="finding"') == 1
     assert "LIC-17" in page.split('id="finding"')[1]
     assert "Found: The licences of product 17 are in use." in page
-    rows = text_of(client, f"/executions/{execution.pk}/log/?part=rows&before=~~1")
+    rows = text_of(client, f"/executions/{failed.pk}/log/?part=rows&before=~~1")
     assert "log-known" in rows
     assert 'id="finding"' not in rows, "a page of lines that is added to another has no second target"
 
 
-def test_download_has_findings_and_former_members_get_none(client: Client, people: People, runtime: Runtime) -> None:
-    execution = failed_with_two_findings(runtime, people.owner)
-    client.force_login(people.owner)
-    path = f"/executions/{execution.pk}/lifecycle/"
+def test_download_has_findings_and_former_members_get_none(client: Client, failed: Execution) -> None:
+    path = f"/executions/{failed.pk}/lifecycle/"
     assert "# Found in its log: A service refused the connection. Check its address" in text_of(client, path)
-    execution.project.memberships.all().delete()
+    failed.project.memberships.all().delete()
     assert "Found in its log" not in text_of(client, path)
-    page = text_of(client, f"/executions/{execution.pk}/")
+    page = text_of(client, f"/executions/{failed.pk}/")
     assert "Connection refused" not in page
 
 
-def test_a_finding_stays_when_its_entry_is_switched_off(client: Client, people: People, runtime: Runtime) -> None:
-    execution = failed_with_two_findings(runtime, people.owner)
+def test_a_finding_stays_when_its_entry_is_switched_off(client: Client, failed: Execution) -> None:
     KnowledgeEntry.objects.create(id="grid.refused", is_archived=True)
     knowledge.refresh()
-    client.force_login(people.owner)
-    page = text_of(client, f"/executions/{execution.pk}/")
+    page = text_of(client, f"/executions/{failed.pk}/")
     assert "A service refused the connection." in page
     assert "Check its address" not in page

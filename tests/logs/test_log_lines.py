@@ -125,11 +125,11 @@ def test_indented_line_has_level_of_preceding_line() -> None:
 
 
 def taken(*lines: str, size: int = 7, **options: object) -> PodLines:
-    found = PodLines("", **options)  # type: ignore[arg-type]
+    log = PodLines("", **options)  # type: ignore[arg-type]
     whole = "".join(f"{line}\n" for line in lines).encode()
     for start in range(0, len(whole), size):
-        found.feed(whole[start : start + size])
-    return found
+        log.feed(whole[start : start + size])
+    return log
 
 
 def numbered(count: int, per_moment: int = 1) -> list[str]:
@@ -142,8 +142,8 @@ def test_pages_of_earlier_lines_are_the_whole_log(count: int, per_moment: int, k
     shown: list[bytes] = []
     cursor: dict[str, LogPosition] = {}
     while True:
-        found = taken(*numbered(count, per_moment), size=size, keep=keep, before=place_before(cursor, ""))
-        lines = found.lines()
+        log = taken(*numbered(count, per_moment), size=size, keep=keep, before=place_before(cursor, ""))
+        lines = log.lines()
         shown = [text for _, _, text in lines] + shown
         if not lines:
             break
@@ -175,17 +175,17 @@ def test_merged_lines_have_room_for_one_line_at_least() -> None:
 
 def test_lines_are_matched_elsewhere_as_they_are_here() -> None:
     lines = [b"INFO a", b"ERROR b", b"2026-03-04T09:00:00Z   at c", b"WARN d", b"e"]
-    found, level = matching_lines(lines[:2], "", "error", "")
+    matching, level = matching_lines(lines[:2], "", "error", "")
     more, _ = matching_lines(lines[2:], "", "error", level)
-    assert found + more == [False, True, True, False, False]
+    assert matching + more == [False, True, True, False, False]
     pod = PodLines("")
-    pod.take(lines, found + more)
+    pod.take(lines, matching + more)
     assert [text for _, _, text in pod.lines()] == [b"ERROR b", b"  at c"]
 
 
 def test_only_what_is_newer_is_kept_after_a_place() -> None:
-    found = taken(*numbered(5), after=LogPosition("2026-03-04T09:00:02.500000000"))
-    assert [text for _, _, text in found.lines()] == [b"line 3", b"line 4"]
+    log = taken(*numbered(5), after=LogPosition("2026-03-04T09:00:02.500000000"))
+    assert [text for _, _, text in log.lines()] == [b"line 3", b"line 4"]
 
 
 def test_a_time_zone_of_the_node_is_reckoned_in() -> None:
@@ -212,8 +212,8 @@ def test_filter_keeps_lines_by_text_and_minimum_level() -> None:
         b"\x1b[31mERROR\x1b[0m a",
         b"  at b",
     ]
-    found = taken(*lines, matches=line_filter("r a", "")).lines()
-    assert [text for _, _, text in found] == [b"\x1b[31mERROR\x1b[0m a"]
+    kept = taken(*lines, matches=line_filter("r a", "")).lines()
+    assert [text for _, _, text in kept] == [b"\x1b[31mERROR\x1b[0m a"]
     assert len(taken(*lines, matches=line_filter("A", "warning")).lines()) == 3
     assert line_filter("", "") is None
 

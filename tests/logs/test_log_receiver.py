@@ -31,16 +31,16 @@ def lines_at(server: Server) -> list[tuple[str, str, str]]:
     """Return each line's execution, time and text, as OpenTelemetry's schema reads them: it refuses what it does not know."""
     logs = pytest.importorskip("opentelemetry.proto.collector.logs.v1.logs_service_pb2")
     read = pytest.importorskip("google.protobuf.json_format").Parse
-    found = []
+    lines = []
     for request, body in zip(server.seen, server.bodies, strict=True):
         assert (request.path, request.content_type) == ("/v1/logs", "application/json")
         for resource in read(body, logs.ExportLogsServiceRequest()).resource_logs:
-            names = {one.key: one.value.string_value for one in resource.resource.attributes}
+            names = {attribute.key: attribute.value.string_value for attribute in resource.resource.attributes}
             assert names["service.name"] == "compute-grid"
             records = [record for scope in resource.scope_logs for record in scope.log_records]
             id = names["compute_grid.execution.id"]
-            found += [(id, str(record.time_unix_nano), record.body.string_value) for record in records]
-    return found
+            lines += [(id, str(record.time_unix_nano), record.body.string_value) for record in records]
+    return lines
 
 
 def answering(status: int, body: Any = None, **headers: str) -> Answer:
@@ -130,9 +130,9 @@ async def test_partially_accepted_lines_are_counted_as_refused() -> None:
     assert (verdict.result, verdict.refused, verdict.why) == ("sent", 3, "old")
 
 
-@pytest.mark.parametrize(("said", "refused"), [("9999", 3), (-5, 0), ("2", 2)])
-def test_a_collector_rejects_no_more_lines_than_there_are(said: Any, refused: int) -> None:
-    body = json.dumps({"partialSuccess": {"rejectedLogRecords": said}}).encode()
+@pytest.mark.parametrize(("rejected", "refused"), [("9999", 3), (-5, 0), ("2", 2)])
+def test_a_collector_rejects_no_more_lines_than_there_are(rejected: Any, refused: int) -> None:
+    body = json.dumps({"partialSuccess": {"rejectedLogRecords": rejected}}).encode()
     assert judge(200, body, "", lines=3) == Verdict("sent", refused)
 
 

@@ -5,6 +5,7 @@ import copy
 import json
 import random
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -49,9 +50,9 @@ class Receiver:
 
     async def post(self, portions: Sequence[Portion], now: datetime) -> Verdict:
         self.asked += 1
-        self.largest = max(self.largest, sum(one.size for one in portions))
+        self.largest = max(self.largest, sum(portion.size for portion in portions))
         if self.verdict.result == "sent":
-            self.taken += [line.text for one in portions for line in one.lines]
+            self.taken += [line.text for portion in portions for line in portion.lines]
         return self.verdict
 
     def close(self) -> None:
@@ -76,9 +77,10 @@ class Scene:
     async def reads_to_end(self, pod: Pod) -> None:
         await self.shipper.pod_ends(cast(LedgerRecord, ledger.read(execution_of(pod))), pod)
 
-    async def runs(self) -> None:
+    async def runs(self) -> "Scene":
         await to_running(self.world, self.controller)
         self.world.refresh(self.controller)
+        return self
 
     def writes(self, *texts: str, previous: bool = False) -> None:
         lines = []
@@ -89,8 +91,13 @@ class Scene:
             self.execution.object_name, lines, namespace=NAMESPACE, container="run", append=True, previous=previous
         )
 
-    async def begin(self) -> "asyncio.Task[None]":
-        return asyncio.create_task(repeat(self.shipper.periodic()))
+    @asynccontextmanager
+    async def sending(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(repeat(self.shipper.periodic()))
+        try:
+            yield
+        finally:
+            await cancelled(task)
 
     def row(self) -> ShippedLog:
         return ShippedLog.objects.get(pk=self.execution.pk)
@@ -98,65 +105,56 @@ class Scene:
 
 @in_world
 async def test_lines_are_shipped_while_running_and_at_end(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.runs()
-    task = await scene.begin()
-    scene.writes("one", "two")
-    await until(lambda: scene.receiver.taken == ["one", "two"])
-    scene.writes("three")
-    await until(lambda: scene.receiver.taken == ["one", "two", "three"])
-    assert list(scene.row().places) == [scene.execution.object_name]
-    scene.writes("last")
-    scene.world.finish(scene.world.pod_of(scene.execution), 0)
-    for _ in range(3):
-        await scene.world.step(scene.controller)
-    await until(lambda: scene.receiver.taken[3:] == ["last"] and scene.row().places == {})
-    assert (scene.row().sent, scene.row().lost, fresh(scene.execution).state) == (4, 0, "succeeded")
-    await cancelled(task)
+    scene = await Scene(shop).runs()
+    async with scene.sending():
+        scene.writes("one", "two")
+        await until(lambda: scene.receiver.taken == ["one", "two"])
+        scene.writes("three")
+        await until(lambda: scene.receiver.taken == ["one", "two", "three"])
+        assert list(scene.row().places) == [scene.execution.object_name]
+        scene.writes("last")
+        scene.world.finish(scene.world.pod_of(scene.execution), 0)
+        for _ in range(3):
+            await scene.world.step(scene.controller)
+        await until(lambda: scene.receiver.taken[3:] == ["last"] and scene.row().places == {})
+        assert (scene.row().sent, scene.row().lost, fresh(scene.execution).state) == (4, 0, "succeeded")
     assert scene.receiver.closed
 
 
 @in_world
 async def test_new_leader_sends_the_rest_with_few_duplicates(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.runs()
-    task = await scene.begin()
-    scene.writes("one", "two")
-    await until(lambda: scene.receiver.taken == ["one", "two"] and ShippedLog.objects.exists())
-    scene.receiver.verdict = AGAIN
-    scene.writes("three")
-    await until(lambda: scene.shipper.state.waiting_lines == 1)
-    await cancelled(task)
+    scene = await Scene(shop).runs()
+    async with scene.sending():
+        scene.writes("one", "two")
+        await until(lambda: scene.receiver.taken == ["one", "two"] and ShippedLog.objects.exists())
+        scene.receiver.verdict = AGAIN
+        scene.writes("three")
+        await until(lambda: scene.shipper.state.waiting_lines == 1)
     scene.receiver.verdict = SENT
     scene.begin_term()
     scene.world.refresh(scene.controller)
-    task = await scene.begin()
-    await until(lambda: scene.receiver.taken == ["one", "two", "three"])
-    await cancelled(task)
+    async with scene.sending():
+        await until(lambda: scene.receiver.taken == ["one", "two", "three"])
 
 
 @in_world
 async def test_new_leader_resends_nothing_of_an_ended_pod(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.runs()
-    task = await scene.begin()
-    scene.writes("one", "two")
-    scene.world.finish(scene.world.pod_of(scene.execution), 0)
-    scene.world.refresh(scene.controller)
-    await until(lambda: scene.receiver.taken == ["one", "two"] and ShippedLog.objects.exists())
-    await cancelled(task)
+    scene = await Scene(shop).runs()
+    async with scene.sending():
+        scene.writes("one", "two")
+        scene.world.finish(scene.world.pod_of(scene.execution), 0)
+        scene.world.refresh(scene.controller)
+        await until(lambda: scene.receiver.taken == ["one", "two"] and ShippedLog.objects.exists())
     scene.begin_term()
     scene.world.refresh(scene.controller)
-    task = await scene.begin()
-    await passes(60)
-    assert scene.receiver.taken == ["one", "two"]
-    await cancelled(task)
+    async with scene.sending():
+        await passes(60)
+        assert scene.receiver.taken == ["one", "two"]
 
 
 @in_world
 async def test_ended_cluster_has_logs_of_all_pods_read(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.runs()
+    scene = await Scene(shop).runs()
     worker = copy.deepcopy(scene.world.pod_of(scene.execution))
     worker["metadata"] |= {"name": "worker-1", "uid": "worker-1"}
     scene.world.cluster.put(PODS, worker)
@@ -170,48 +168,42 @@ async def test_ended_cluster_has_logs_of_all_pods_read(shop: Shop) -> None:
 
 @in_world
 async def test_lines_within_a_second_are_one_request(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.runs()
-    task = await scene.begin()
-    pod = next(iter(scene.controller.pods.values()))
-    for number in range(10):
-        scene.writes(str(number))
-        await scene.reads_to_end(pod)
-        await asyncio.sleep(0.1)
-    await until(lambda: scene.receiver.taken == [str(number) for number in range(10)])
-    assert scene.receiver.asked <= 2
-    await cancelled(task)
+    scene = await Scene(shop).runs()
+    async with scene.sending():
+        pod = next(iter(scene.controller.pods.values()))
+        for number in range(10):
+            scene.writes(str(number))
+            await scene.reads_to_end(pod)
+            await asyncio.sleep(0.1)
+        await until(lambda: scene.receiver.taken == [str(number) for number in range(10)])
+        assert scene.receiver.asked <= 2
 
 
 @in_world
 async def test_flood_of_empty_lines_is_sent_in_bounded_requests(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = Scene(shop)
-    await scene.runs()
+    scene = await Scene(shop).runs()
 
     async def flood(*args: Any, **options: Any) -> AsyncIterator[bytes]:
         yield b"2026-02-02T10:00:00.000000000Z \n" * 40_000
 
     monkeypatch.setattr(scene.controller._context.api, "logs", flood)
     await scene.reads_to_end(next(iter(scene.controller.pods.values())))
-    task = await scene.begin()
-    await until(lambda: len(scene.receiver.taken) == 40_000)
-    assert scene.receiver.largest < 2 * BATCH_BYTES
-    await cancelled(task)
+    async with scene.sending():
+        await until(lambda: len(scene.receiver.taken) == 40_000)
+        assert scene.receiver.largest < 2 * BATCH_BYTES
 
 
 @in_world
 async def test_bug_loses_lines_of_single_request_and_counts_them(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.runs()
-    task = await scene.begin()
-    scene.receiver.verdict = cast(Any, None)
-    scene.writes("one")
-    await until(lambda: scene.shipper.state.lost == 1)
-    assert scene.shipper.state.waiting_lines == 0
-    scene.receiver.verdict = SENT
-    scene.writes("two")
-    await until(lambda: scene.receiver.taken == ["two"])
-    await cancelled(task)
+    scene = await Scene(shop).runs()
+    async with scene.sending():
+        scene.receiver.verdict = cast(Any, None)
+        scene.writes("one")
+        await until(lambda: scene.shipper.state.lost == 1)
+        assert scene.shipper.state.waiting_lines == 0
+        scene.receiver.verdict = SENT
+        scene.writes("two")
+        await until(lambda: scene.receiver.taken == ["two"])
 
 
 @in_world
@@ -219,27 +211,26 @@ async def test_absent_receiver_keeps_no_execution_and_shows_problem(shop: Shop) 
     scene = Scene(shop)
     scene.receiver.verdict = AGAIN
     await scene.runs()
-    task = await scene.begin()
-    scene.writes("one")
-    await until(lambda: scene.receiver.asked > 1)
-    scene.world.finish(scene.world.pod_of(scene.execution), 0)
-    for _ in range(3):
-        await scene.world.step(scene.controller)
-    assert fresh(scene.execution).state == "succeeded"
-    state = scene.shipper.state
-    light = lights.log_receiver(state, scene.world.now)
-    assert light.severity == "problem"
-    assert light.sentence == (
-        f"Loki at logs.example.com takes no lines since {scene.world.now:%H:%M} UTC: it answered with status 503. "
-        "1 line waits."
-    )
-    asked = scene.receiver.asked
-    await passes(600)
-    assert scene.receiver.asked - asked < 25, "it is asked more and more rarely"
-    scene.receiver.verdict = SENT
-    await until(lambda: scene.receiver.taken == ["one"])
-    assert lights.log_receiver(scene.shipper.state, scene.world.now).severity == "ok"
-    await cancelled(task)
+    async with scene.sending():
+        scene.writes("one")
+        await until(lambda: scene.receiver.asked > 1)
+        scene.world.finish(scene.world.pod_of(scene.execution), 0)
+        for _ in range(3):
+            await scene.world.step(scene.controller)
+        assert fresh(scene.execution).state == "succeeded"
+        state = scene.shipper.state
+        light = lights.log_receiver(state, scene.world.now)
+        assert light.severity == "problem"
+        assert light.sentence == (
+            f"Loki at logs.example.com takes no lines since {scene.world.now:%H:%M} UTC: it answered with status 503. "
+            "1 line waits."
+        )
+        asked = scene.receiver.asked
+        await passes(600)
+        assert scene.receiver.asked - asked < 25, "it is asked more and more rarely"
+        scene.receiver.verdict = SENT
+        await until(lambda: scene.receiver.taken == ["one"])
+        assert lights.log_receiver(scene.shipper.state, scene.world.now).severity == "ok"
 
 
 @in_world
@@ -248,18 +239,17 @@ async def test_full_buffer_pauses_reading_and_loses_nothing(shop: Shop) -> None:
     scene.begin_term(buffer_bytes=4000)
     scene.receiver.verdict = AGAIN
     await scene.runs()
-    task = await scene.begin()
-    expected = []
-    for number in range(8):
-        texts = [f"{number}-{count}" for count in range(5)]
-        scene.writes(*texts)
-        expected += texts
-        await passes(120)
-    assert scene.shipper.state.lost == 0
-    assert scene.shipper.state.waiting_lines < len(expected)
-    scene.receiver.verdict = SENT
-    await until(lambda: scene.receiver.taken == expected)
-    await cancelled(task)
+    async with scene.sending():
+        expected = []
+        for number in range(8):
+            texts = [f"{number}-{count}" for count in range(5)]
+            scene.writes(*texts)
+            expected += texts
+            await passes(120)
+        assert scene.shipper.state.lost == 0
+        assert scene.shipper.state.waiting_lines < len(expected)
+        scene.receiver.verdict = SENT
+        await until(lambda: scene.receiver.taken == expected)
 
 
 @in_world
@@ -276,52 +266,47 @@ async def test_oldest_lines_of_ended_pods_are_dropped_and_counted(shop: Shop) ->
     assert (state.lost, state.waiting_lines) == (5, 15)
     counted = telemetry.REGISTRY.get_sample_value("compute_grid_log_lines_total", {"result": "dropped"})
     assert counted == before + 5
-    task = await scene.begin()
-    await until(lambda: scene.receiver.taken[-1:] == ["3-4"])
-    assert scene.receiver.taken[0] == "1-0"
-    await until(lambda: ShippedLog.objects.filter(lost=5, sent=15).exists())
-    assert "5 lines were lost" in lights.log_receiver(scene.shipper.state, scene.world.now).sentence
-    await cancelled(task)
+    async with scene.sending():
+        await until(lambda: scene.receiver.taken[-1:] == ["3-4"])
+        assert scene.receiver.taken[0] == "1-0"
+        await until(lambda: ShippedLog.objects.filter(lost=5, sent=15).exists())
+        assert "5 lines were lost" in lights.log_receiver(scene.shipper.state, scene.world.now).sentence
 
 
 @in_world
 async def test_output_before_container_restart_comes_first(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.runs()
-    task = await scene.begin()
-    scene.writes("one")
-    await until(lambda: scene.receiver.taken == ["one"])
-    scene.writes("one", "out of memory", previous=True)
-    pod = scene.world.pod_of(scene.execution)
-    scene.world.cluster.set_log(pod["metadata"]["name"], [], namespace=NAMESPACE, container="run")
-    scene.writes("again")
-    pod["status"]["containerStatuses"] = [container_status("run", restarts=1)]
-    scene.world.cluster.put(PODS, pod)
-    scene.world.cluster.fail_next(ClusterUnavailable("It does not answer."), 2, verb="logs")  # both logs, at first
-    scene.world.refresh(scene.controller)
-    await until(lambda: "again" in scene.receiver.taken)
-    assert scene.receiver.taken == ["one", "one", "out of memory", "again"]
-    await cancelled(task)
+    scene = await Scene(shop).runs()
+    async with scene.sending():
+        scene.writes("one")
+        await until(lambda: scene.receiver.taken == ["one"])
+        scene.writes("one", "out of memory", previous=True)
+        pod = scene.world.pod_of(scene.execution)
+        scene.world.cluster.set_log(pod["metadata"]["name"], [], namespace=NAMESPACE, container="run")
+        scene.writes("again")
+        pod["status"]["containerStatuses"] = [container_status("run", restarts=1)]
+        scene.world.cluster.put(PODS, pod)
+        scene.world.cluster.fail_next(ClusterUnavailable("It does not answer."), 2, verb="logs")  # both logs, at first
+        scene.world.refresh(scene.controller)
+        await until(lambda: "again" in scene.receiver.taken)
+        assert scene.receiver.taken == ["one", "one", "out of memory", "again"]
 
 
 @in_world
 async def test_absent_cluster_or_database_loses_no_line(shop: Shop) -> None:
-    scene = Scene(shop)
-    await scene.runs()
+    scene = await Scene(shop).runs()
     scene.writes("one")
     scene.world.cluster.fail_next(ClusterUnavailable("It does not answer."), 2, verb="logs")
-    task = await scene.begin()
-    await until(lambda: scene.receiver.taken == ["one"])
-    await until(ShippedLog.objects.exists)
-    await cancelled(task)
+    async with scene.sending():
+        await until(lambda: scene.receiver.taken == ["one"])
+        await until(ShippedLog.objects.exists)
 
 
 @pytest.mark.django_db
 def test_deleted_execution_or_older_position_changes_nothing(shop: Shop) -> None:
     execution: Execution = shop.launch(kind="job", environment=shop.job)
     now = datetime(2026, 2, 2, tzinfo=UTC)
-    newer, older = LogPlace("2026-02-02T10:00:01", 1, "2026-02-02T10:00:01.5"), LogPlace("2026-02-02T10:00:00", 9, "x")
-    older = LogPlace(older.second, 9, "2026-02-02T10:00:00.5")
+    newer = LogPlace("2026-02-02T10:00:01", 1, "2026-02-02T10:00:01.5")
+    older = LogPlace("2026-02-02T10:00:00", 9, "2026-02-02T10:00:00.5")
     store.note({execution.pk: store.ShippingProgress(2, 0, {"pod": newer}), "gone": store.ShippingProgress(1)}, now=now)
     store.note({execution.pk: store.ShippingProgress(1, 3, {"pod": older})}, now=now)
     assert store.read_places([execution.pk, "gone"]) == {execution.pk: {"pod": newer}}
@@ -333,8 +318,8 @@ def test_a_buffer_and_its_halves_lose_nothing_within_bounds() -> None:
     source = LineSource("abc", "job", "p", "alice", NAMESPACE, "job-abc", "run")
     portions = [Portion(source, tuple(LoggedLine("", f"{n}-{m}") for m in range(3)), START) for n in range(6)]
     buffer = LineBuffer(4 * portions[0].size)
-    dropped = [one for portion in portions for one in buffer.add(portion)]
-    assert [one.lines for one in dropped] == [portions[0].lines, portions[1].lines]
+    dropped = [gone for portion in portions for gone in buffer.add(portion)]
+    assert [gone.lines for gone in dropped] == [portions[0].lines, portions[1].lines]
     assert buffer.take(2 * portions[0].size) == portions[2:4]
     assert buffer.take(0) == [portions[4]]
     assert buffer.size == portions[5].size
@@ -344,9 +329,7 @@ def test_a_buffer_and_its_halves_lose_nothing_within_bounds() -> None:
     assert han.size == latin.size, "bytes are sent, not characters"
 
 
-async def test_late_real_receiver_gets_each_line_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_late_real_receiver_gets_each_line_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipper_module, "IDLE_SECONDS", 0.0)
     world, got, all_there = World(), list[str](), asyncio.Event()
     answers = [503, 413, 204]

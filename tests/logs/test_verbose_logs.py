@@ -38,7 +38,7 @@ def test_operator_begins_verbose_logging_and_another_ends_it(people: People, exe
     assert "logged as usual again" in other.post(PAGE, {"end": str(row.pk)}, follow=True).text
     assert other.post(PAGE, {"end": str(row.pk)}).status_code == 422
     audited = AuditEntry.objects.filter(object_type="verboselogging").order_by("pk")
-    assert [(one.actor_name, one.object_name) for one in audited] == [
+    assert [(entry.actor_name, entry.object_name) for entry in audited] == [
         (people.operator.username, f"execution {execution.pk}"),
         (people.admin.username, f"execution {execution.pk}"),
     ]

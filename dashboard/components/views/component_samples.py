@@ -193,7 +193,7 @@ def _knowledge(now: datetime) -> list[KnowledgeLine]:
             _("Wait until one is free, and launch it again."),
             "/help/",
             is_off=False,
-            found=FoundCount(12, now - timedelta(hours=3)),
+            occurrences=FoundCount(12, now - timedelta(hours=3)),
         ),
         KnowledgeLine("grid.cuda", "CUDA out of memory", memory, _("Use a smaller batch."), "", is_off=False),
         KnowledgeLine("old", LONG_NAME, f"{LONG_NAME} {{}}", LONG_NAME, "", is_off=True),

@@ -61,14 +61,14 @@ class _Next:
     would be searched to its end for each of them."""
 
     def __init__(self, text: str, characters: Iterable[str]) -> None:
-        self._text, self._places = text, {one: -1 for one in characters if one in text}
+        self._text, self._places = text, {character: -1 for character in characters if character in text}
 
     def after(self, place: int) -> int:
         """Return the next place from this one on, which never goes back; the text's length when there is none."""
         for character, known in self._places.items():
             if known < place:
-                found = self._text.find(character, place)
-                self._places[character] = found if found >= 0 else len(self._text)
+                following = self._text.find(character, place)
+                self._places[character] = following if following >= 0 else len(self._text)
         return min(self._places.values(), default=len(self._text))
 
 

@@ -25,7 +25,7 @@ class KnowledgeLine:
     cure: str
     link: str
     is_off: bool
-    found: FoundCount = FoundCount()
+    occurrences: FoundCount = FoundCount()
 
     @property
     def is_built_in(self) -> bool:
@@ -40,12 +40,11 @@ class KnowledgeLine:
 def knowledge_lines(
     own: Iterable[tuple[LogPattern, bool]], off: Iterable[str], counts: Mapping[str, FoundCount]
 ) -> list[KnowledgeLine]:
-    """Return all entries, the most frequent first. `own` are the admins' entries with whether each is off, `off` the keys of the built-in
-    ones that are."""
+    """Return all entries, the most frequent first: the admins' `own`, each with whether it is off, and the built-in ones."""
     off = set(off)
     entries = [*own, *((pattern, pattern.key in off) for pattern in BUILT_IN)]
     lines = [
-        KnowledgeLine(one.key, one.pattern, one.meaning, one.cure, one.link, is_off, counts.get(one.key, FoundCount()))
-        for one, is_off in entries
+        KnowledgeLine(row.key, row.pattern, row.meaning, row.cure, row.link, is_off, counts.get(row.key, FoundCount()))
+        for row, is_off in entries
     ]
-    return sorted(lines, key=lambda line: (line.is_off, -line.found.logs, line.is_built_in, line.title.lower()))
+    return sorted(lines, key=lambda line: (line.is_off, -line.occurrences.logs, line.is_built_in, line.title.lower()))

@@ -1,7 +1,7 @@
 """Chooses the containers whose logs are shown, and says why there is no log; pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
@@ -64,17 +64,12 @@ class LogQuery:
 
     def query(self, **changed: Any) -> str:
         """Return the parameters of this query with the changes, without the empty ones."""
-        new = replace(self, **changed)
         parameters = {
-            "pod": new.pod,
-            "container": new.container,
-            "previous": "1" if new.is_previous else "",
-            "q": new.q,
-            "level": new.level,
-            "before": new.before,
-            "after": new.after,
+            "previous" if name == "is_previous" else name: "1" if value is True else value
+            for name, value in asdict(replace(self, **changed)).items()
+            if value
         }
-        return urlencode({name: value for name, value in parameters.items() if value})
+        return urlencode(parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +86,6 @@ class LogSource:
     is_previous: bool = False
     is_live: bool = False  # more may be written
     members: tuple[tuple[str, str], ...] = ()  # what is read: the short name that stands before each line, and the pod
-
-    def among(self, pods: tuple[str, ...]) -> "LogSource":
-        """Return this source with more pods to choose from."""
-        return replace(self, pods=pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +137,10 @@ class LogView:
         return LEVELS
 
     @property
-    def is_filtered(self) -> bool:
-        return self.asked.is_filter
-
-    @property
     def filter_words(self) -> str:
         kind = LEVELS.get(self.asked.level, _("lines")).lower()
-        return (
-            _("Only {kind} with “{text}”.", kind=kind, text=self.asked.q)
-            if self.asked.q
-            else _("Only {kind}.", kind=kind)
-        )
+        words = _("Only {kind} with “{text}”.") if self.asked.q else _("Only {kind}.")
+        return words.format(kind=kind, text=self.asked.q)
 
     @property
     def choices(self) -> str:
@@ -192,7 +176,7 @@ def all_source(pods: Sequence[Pod]) -> LogSource | None:
     """Return the source of all the cluster's pods merged, in which each pod is also a choice; None without pods."""
     if not pods:
         return None
-    names = tuple(sorted((one.metadata.name for one in pods), key=lambda name: ("-head-" not in name, name)))
+    names = tuple(sorted((pod.metadata.name for pod in pods), key=lambda name: ("-head-" not in name, name)))
     started = started_pods(pods)
     return LogSource(
         namespace=pods[0].metadata.namespace,
@@ -210,27 +194,27 @@ def log_source(pods: Sequence[Pod], asked: LogQuery, *, main: str) -> LogSource 
     """Return the requested pod, container and run where they exist, else the main pod and its main container; None without pods."""
     if not pods:
         return None
-    by_name = {one.metadata.name: one for one in sorted(pods, key=lambda one: one.metadata.name)}
-    found = by_name.get(asked.pod) or by_name.get(main) or next(iter(by_name.values()))
-    first = [one.name for one in found.spec.init_containers]
-    containers = [*first, *(one.name for one in found.spec.containers)]
+    by_name = {pod.metadata.name: pod for pod in sorted(pods, key=lambda pod: pod.metadata.name)}
+    pod = by_name.get(asked.pod) or by_name.get(main) or next(iter(by_name.values()))
+    first = [container.name for container in pod.spec.init_containers]
+    containers = [*first, *(container.name for container in pod.spec.containers)]
     usual = MAIN_CONTAINER if MAIN_CONTAINER in containers else containers[-1] if containers else ""
     chosen = asked.container if asked.container in containers else usual
-    status = _status(found, chosen)
+    status = _status(pod, chosen)
     has_previous = status is not None and (status.restart_count > 0 or bool(status.last_state.terminated))
     is_previous = has_previous and asked.is_previous
-    has_ended = found.status.phase in _ENDED_PHASES or (chosen in first and bool(status and status.state.terminated))
+    has_ended = pod.status.phase in _ENDED_PHASES or (chosen in first and bool(status and status.state.terminated))
     return LogSource(
-        namespace=found.metadata.namespace,
-        pod=found.metadata.name,
+        namespace=pod.metadata.namespace,
+        pod=pod.metadata.name,
         container=chosen,
-        has_started=_has_started(found, chosen),
+        has_started=_has_started(pod, chosen),
         pods=tuple(by_name),
         containers=tuple(containers),
         has_previous=has_previous,
         is_previous=is_previous,
         is_live=not is_previous and not has_ended,
-        members=(("", found.metadata.name),),
+        members=(("", pod.metadata.name),),
     )
 
 
@@ -245,13 +229,13 @@ def started_pods(pods: Sequence[Pod]) -> list[Pod]:
 def _members(pods: Sequence[Pod]) -> tuple[tuple[str, str], ...]:
     """Return pairs of a pod's short name and its name. The short one is "head", or the random suffix of a worker's name; a second head,
     as after a restart, has its suffix too."""
-    found: dict[str, str] = {}
+    members: dict[str, str] = {}
     for pod in pods:
         name = pod.metadata.name
         suffix = name.rpartition("-")[2]
         short = HEAD if pod.metadata.labels.get(APP_COMPONENT) == HEAD else suffix
-        found[f"{short}-{suffix}" if short in found else short] = name
-    return tuple(found.items())
+        members[f"{short}-{suffix}" if short in members else short] = name
+    return tuple(members.items())
 
 
 def why_no_log(record: LoggedExecution) -> str:

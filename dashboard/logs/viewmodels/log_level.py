@@ -34,8 +34,7 @@ _EXCEPTION = Expression(
 
 
 def level_of(text: str, before: str = "") -> str:
-    """Return the level of a line without escape sequences, "" when it names none. An indented line belongs to the one before it, whose
-    level is `before`."""
+    """Return the level of a line, "" when it names none; an indented line belongs to the one before it, with the level `before`."""
     if text[:1] in (" ", "\t", "}", ")"):
         return before
     head = text[:_HEAD]
@@ -44,12 +43,12 @@ def level_of(text: str, before: str = "") -> str:
         return _LETTERS[letter]
     begins = text[:2000]
     names_level = "level" in begins or "severity" in begins or "lvl" in begins
-    if names_level and (found := _FIELD.search(begins)) and (known := _NAMES.get(found[1].lower())):
+    if names_level and (match := _FIELD.search(begins)) and (known := _NAMES.get(match[1].lower())):
         return known
-    if found := _WORD.search(head):
-        return _NAMES[found[0].strip(_AROUND_A_WORD).lower()]
-    if ":" in head and (found := _PREFIX.match(head)):
-        return _NAMES[found[0].rstrip(":").partition("[")[0].strip().lower()]
+    if match := _WORD.search(head):
+        return _NAMES[match[0].strip(_AROUND_A_WORD).lower()]
+    if ":" in head and (match := _PREFIX.match(head)):
+        return _NAMES[match[0].rstrip(":").partition("[")[0].strip().lower()]
     if any(word in head for word in _EXCEPTION_WORDS) and _EXCEPTION.match(head):
         return ERROR
     return WARNING if "Warning: " in head and _PYTHON_WARNING.search(head) else ""

@@ -37,9 +37,8 @@ class LogPosition:
 
 Cursor = Mapping[str, LogPosition]
 RawLine = tuple[str, str, bytes]  # the normalized timestamp, or ""; the pod's short name; what the program wrote
-LineFilter = Callable[
-    [bytes, str], tuple[bool, str]
-]  # the line and the level before it; whether it is shown, and its own level
+# Of the line and the level before it: whether it is shown, and its own level.
+LineFilter = Callable[[bytes, str], tuple[bool, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +69,12 @@ def cursor_text(cursor: Cursor) -> str:
 
 def parse_cursor(text: str) -> dict[str, LogPosition]:
     """Return the positions by pod; {} when the text is none that `cursor_text` made."""
-    found = [_POSITION.fullmatch(part) for part in text[:20_000].split(",")]
-    return {one[1]: LogPosition(one[2], int(one[3])) for one in found if one} if all(found) else {}
+    parts = [_POSITION.fullmatch(part) for part in text[:20_000].split(",")]
+    return {match[1]: LogPosition(match[2], int(match[3])) for match in parts if match} if all(parts) else {}
 
 
 class PodLines:
-    """Takes in the stream of one pod's log, and keeps the last `keep` lines between two positions that `matches` lets pass, fewer where
-    they have more than PAGE_BYTES."""
+    """Takes in one pod's log and keeps the last `keep` lines between two positions that match, at most PAGE_BYTES of them."""
 
     def __init__(
         self,
@@ -138,11 +136,9 @@ class PodLines:
             self.first = stamp
         if self._matches is not None:
             is_match, self._level = self._matches(text, self._level)
-        if not is_match:
-            return
-        if self._after is not None and stamp <= self._after.stamp:
-            return
-        if self._before is not None and stamp > self._before.stamp:
+        is_late_enough = self._after is None or stamp > self._after.stamp
+        is_early_enough = self._before is None or stamp <= self._before.stamp
+        if not (is_match and is_late_enough and is_early_enough):
             return
         self.passed += 1
         self._kept.append((stamp, self.pod, text))
@@ -170,11 +166,11 @@ def line_filter(text: str, least: str) -> LineFilter | None:
 def matching_lines(lines: Sequence[bytes], text: str, least: str, before: str) -> tuple[list[bool], str]:
     """Return for each line whether a filter lets it pass, and the level of the last one; `before` is that of the line before them."""
     matches = line_filter(text, least)
-    found = []
+    matching = []
     for line in lines:
         is_match, before = matches(stamped(line)[1], before) if matches else (True, before)
-        found.append(is_match)
-    return found, before
+        matching.append(is_match)
+    return matching, before
 
 
 def newest(lines: Sequence[RawLine], most: int) -> list[RawLine]:
@@ -188,10 +184,10 @@ def newest(lines: Sequence[RawLine], most: int) -> list[RawLine]:
 
 def kept_page(text: str, before: LogPosition | None, wanted: str, least: str) -> tuple[list[RawLine], bool]:
     """Return a page of a stored log, which has no timestamps, and whether there are lines before it."""
-    found = PodLines("", before=before, matches=line_filter(wanted, least), has_stamps=False)
-    found.feed(text.encode())
-    lines = found.lines()
-    return lines, found.passed - (before.count if before else 0) > len(lines)
+    read = PodLines("", before=before, matches=line_filter(wanted, least), has_stamps=False)
+    read.feed(text.encode())
+    lines = read.lines()
+    return lines, read.passed - (before.count if before else 0) > len(lines)
 
 
 def merged(logs: Sequence[Iterable[RawLine]]) -> list[RawLine]:
@@ -201,15 +197,15 @@ def merged(logs: Sequence[Iterable[RawLine]]) -> list[RawLine]:
 
 def cursor_before(lines: Sequence[RawLine], asked: Cursor) -> dict[str, LogPosition]:
     """Return the cursor of what is earlier than these lines, when `asked` was the cursor that they were read with."""
-    found: dict[str, LogPosition] = {}
+    cursor: dict[str, LogPosition] = {}
     for stamp, pod, _ in lines:
-        here = found.setdefault(pod, LogPosition(stamp))
+        here = cursor.setdefault(pod, LogPosition(stamp))
         if here.stamp == stamp:
-            found[pod] = LogPosition(stamp, here.count + 1)
+            cursor[pod] = LogPosition(stamp, here.count + 1)
     for pod, place in asked.items():
-        if pod in found and found[pod].stamp == place.stamp:
-            found[pod] = LogPosition(place.stamp, found[pod].count + place.count)
-    return found
+        if pod in cursor and cursor[pod].stamp == place.stamp:
+            cursor[pod] = LogPosition(place.stamp, cursor[pod].count + place.count)
+    return cursor
 
 
 def place_before(cursor: Cursor, pod: str) -> LogPosition | None:

@@ -16,11 +16,11 @@ class ShownFinding:
     link: str
 
 
-def shown_findings(findings: Iterable[LogFinding], said: str) -> tuple[ShownFinding, ...]:
-    """Return the findings with their words, but for what the state's sentence `said` already."""
-    return tuple(
-        ShownFinding(
-            "" if one.meaning in said else f"{one.meaning} {one.cure}".strip(), one.meaning, one.line, one.link
-        )
-        for one in findings
-    )
+def shown_findings(findings: Iterable[LogFinding], sentence: str) -> tuple[ShownFinding, ...]:
+    """Return the findings with their words, but for what the state's `sentence` says already."""
+
+    def shown(known: LogFinding) -> ShownFinding:
+        words = "" if known.meaning in sentence else f"{known.meaning} {known.cure}".strip()
+        return ShownFinding(words, known.meaning, known.line, known.link)
+
+    return tuple(map(shown, findings))

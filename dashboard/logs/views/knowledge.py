@@ -84,7 +84,7 @@ async def knowledge_entry(request: HttpRequest, catalogue: EditedKind, id: str =
 def knowledge_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> HttpResponse:
     """Switch an entry off or on again; a built-in one needs no question before."""
     if is_built_in(id):
-        entry = next((one for one in BUILT_IN if one.key == id), None)
+        entry = next((entry for entry in BUILT_IN if entry.key == id), None)
         if entry is None:
             raise Http404(_("There is no such entry in the knowledge base."))
         if request.method != "POST":

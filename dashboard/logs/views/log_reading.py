@@ -71,40 +71,27 @@ async def read_lines(runtime: Runtime, source: LogSource, asked: LogQuery) -> Lo
             except GridError as error:
                 return LogLines(problem=problem_of(error))
 
-    found = await asyncio.gather(*(of(*member) for member in members))
-    problems = [one.problem for one in found if one.problem]
-    if problems and len(problems) == len(found):
+    logs = await asyncio.gather(*(of(*member) for member in members))
+    problems = [log.problem for log in logs if log.problem]
+    if problems and len(problems) == len(logs):
         return LogLines(problem=problems[0])
-    lines = merged([one.lines for one in found])
-    notes = (
-        [
-            _(
-                "The logs of {pods} could not be fetched: {problem}",
-                pods=plural(len(problems), "pod", "pods"),
-                problem=problems[0],
-            )
-        ]
-        if problems
-        else []
-    )
+    lines, notes = merged([log.lines for log in logs]), []
+    if problems:
+        pods = plural(len(problems), "pod", "pods")
+        notes.append(_("The logs of {pods} could not be fetched: {problem}", pods=pods, problem=problems[0]))
     if len(source.members) > len(members):
-        notes.append(
-            _(
-                "Only {shown} of {total} pods are shown together, the newest ones; choose a pod to see its log.",
-                shown=len(members),
-                total=len(source.members),
-            )
-        )
+        few = _("Only {shown} of {total} pods are shown together, the newest ones; choose a pod to see its log.")
+        notes.append(few.format(shown=len(members), total=len(source.members)))
     shown = newest(lines, _NEW_LINES if after else PAGE_LINES)
     is_cut = len(lines) > len(shown)
     return LogLines(
         lines=tuple(shown),
-        has_earlier=any(one.has_earlier for one in found) or is_cut,
-        has_gap=bool(after) and (any(one.has_gap for one in found) or is_cut),
+        has_earlier=any(log.has_earlier for log in logs) or is_cut,
+        has_gap=bool(after) and (any(log.has_gap for log in logs) or is_cut),
         note=" ".join(notes),
         newest=(
             *((member, after[member]) for member, _ in members if member in after),
-            *(place for one in found for place in one.newest),
+            *(place for log in logs for place in log.newest),
         ),
     )
 
@@ -121,12 +108,12 @@ async def kept_lines(text: str, asked: LogQuery) -> LogLines:
     return LogLines(lines=tuple(lines), has_earlier=has_earlier)
 
 
-async def read_rows(found: LogLines, day: str = "") -> tuple[list[LogRow], str]:
+async def read_rows(read: LogLines, day: str = "") -> tuple[list[LogRow], str]:
     """Return the rows, or none and why they cannot be shown; `day` is that of the line before them."""
-    size = sum(len(text) + _ROW_BYTES for _, _, text in found.lines)
+    size = sum(len(text) + _ROW_BYTES for _, _, text in read.lines)
     patterns = logfindings.in_force().patterns
     try:
-        return await textwork.workers.run(known_rows, patterns, found.lines, day, size=size), found.problem
+        return await textwork.workers.run(known_rows, patterns, read.lines, day, size=size), read.problem
     except TextWorkFailed as error:
         return [], _with_download(error)
 
@@ -147,23 +134,23 @@ class _Reading:
     async def older(self, before: LogPosition | None) -> LogLines:
         """Return the last lines before the place, or of the whole log."""
         for depth in _DEPTHS:
-            found = PodLines(self.member, before=before)
-            await self._read(found, tail_lines=depth)
-            lines = found.lines()
-            is_whole = depth is None or found.taken < depth
+            read = PodLines(self.member, before=before)
+            await self._read(read, tail_lines=depth)
+            lines = read.lines()
+            is_whole = depth is None or read.taken < depth
             hidden = before.count if before else 0
-            if is_whole or (len(lines) == PAGE_LINES and found.passed - hidden > PAGE_LINES):
+            if is_whole or (len(lines) == PAGE_LINES and read.passed - hidden > PAGE_LINES):
                 break
-        newest = ((self.member, LogPosition(found.latest)),) if found.latest else ()
-        return LogLines(lines=tuple(lines), has_earlier=found.passed - hidden > len(lines), newest=newest)
+        newest = ((self.member, LogPosition(read.latest)),) if read.latest else ()
+        return LogLines(lines=tuple(lines), has_earlier=read.passed - hidden > len(lines), newest=newest)
 
     async def newer(self, after: LogPosition) -> LogLines:
-        found = PodLines(self.member, keep=_NEW_LINES, after=after)
+        read = PodLines(self.member, keep=_NEW_LINES, after=after)
         since = f"{after.stamp[:19]}Z" if after.stamp else ""
-        await self._read(found, tail_lines=_NEW_LINES, since=since)
-        lines = found.lines()
-        newest = ((self.member, LogPosition(max(after.stamp, found.latest))),)
-        has_gap = (found.taken >= _NEW_LINES and found.first > after.stamp) or found.passed > len(lines)
+        await self._read(read, tail_lines=_NEW_LINES, since=since)
+        lines = read.lines()
+        newest = ((self.member, LogPosition(max(after.stamp, read.latest))),)
+        has_gap = (read.taken >= _NEW_LINES and read.first > after.stamp) or read.passed > len(lines)
         return LogLines(lines=tuple(lines), has_gap=has_gap, newest=newest)
 
     async def _read(self, into: PodLines, *, tail_lines: int | None, since: str = "") -> None:

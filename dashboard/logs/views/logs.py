@@ -46,15 +46,15 @@ async def execution_log_view(request: HttpRequest, runtime: Runtime, record: Log
     view = LogView(*pages, asked=asked, source=source, elsewhere=await _elsewhere(record.id))
     if source is not None and not source.has_started:
         return replace(view, is_live=source.is_live, why_empty=why_no_log(record))
-    found = await read_lines(runtime, source, asked) if source else LogLines()
-    if source is not None and not (found.problem and record.is_final):
-        return await _with_lines(view, found)
+    lines = await read_lines(runtime, source, asked) if source else LogLines()
+    if source is not None and not (lines.problem and record.is_final):
+        return await _with_lines(view, lines)
     # The pod is gone, or the watch has not said so yet.
     if record.is_final and any(place.stamp for place in parse_cursor(asked.before or asked.after).values()):
         return replace(view, problem=_("The pod has ended. Reload this page to see what was kept of its log."))
     if kept := await sync_to_async(final_log)(record.id):
         return await _with_lines(replace(view, source=None, scope=_kept_scope(kept)), await kept_lines(kept, asked))
-    return replace(view, problem=found.problem, is_live=not record.is_final, why_empty=why_no_log(record))
+    return replace(view, problem=lines.problem, is_live=not record.is_final, why_empty=why_no_log(record))
 
 
 async def _elsewhere(id: str) -> LogElsewhere | None:
@@ -82,13 +82,13 @@ async def log_answer(request: HttpRequest, view: LogView) -> HttpResponse:
 
 
 def execution_source(runtime: Runtime, record: LoggedExecution, asked: LogQuery) -> LogSource | None:
-    found = runtime.pods.by("execution", record.id)
-    pods = [pod for pod in found if pod.metadata.namespace == settings.GRID_NAMESPACE]
+    labelled = runtime.pods.by("execution", record.id)
+    pods = [pod for pod in labelled if pod.metadata.namespace == settings.GRID_NAMESPACE]
     if not record.has_members:
         return log_source(pods, asked, main=record.object_name)
     together = all_source(pods)
     chosen = log_source([pod for pod in pods if pod.metadata.name == asked.pod], asked, main=asked.pod)
-    return chosen.among(together.pods) if chosen and together else together
+    return replace(chosen, pods=together.pods) if chosen and together else together
 
 
 def pod_source(runtime: Runtime, namespace: str, name: str, asked: LogQuery) -> LogSource | None:
@@ -154,36 +154,31 @@ def _streamed(chunks: AsyncIterator[bytes]) -> StreamingHttpResponse:
     return answer
 
 
-async def _with_lines(view: LogView, found: LogLines) -> LogView:
+async def _with_lines(view: LogView, read: LogLines) -> LogView:
     before, after = parse_cursor(view.asked.before), parse_cursor(view.asked.after)
     newest = max((place.stamp for place in after.values()), default="")
     source = view.source
     is_live = bool(source and source.is_live and not before)
-    rows, problem = await read_rows(found, newest[:10])
+    rows, problem = await read_rows(read, newest[:10])
     return replace(
         view,
         rows=rows,
-        before=cursor_before(found.lines, before) if found.has_earlier or after else {},
-        after=(dict(found.newest) or after) if is_live else {},
+        before=cursor_before(read.lines, before) if read.has_earlier or after else {},
+        after=(dict(read.newest) or after) if is_live else {},
         is_live=is_live,
         seconds=max(2, len(source.members) // 4) if source else 2,  # each pod takes a request
-        has_gap=found.has_gap,
+        has_gap=read.has_gap,
         problem=problem,
-        note=found.note,
+        note=read.note,
     )
 
 
 def _kept_scope(kept: str) -> str:
     is_cut = len(kept.encode()) > LOG_BYTES - 4 or kept.count("\n") >= LOG_LINES
-    end = (
-        _(
-            "Only its end was kept: the last {log_bytes} KiB or {log_lines:,} lines.",
-            log_bytes=LOG_BYTES // 1024,
-            log_lines=LOG_LINES,
-        )
-        if is_cut
-        else _("The whole log was kept.")
-    )
+    end = _("The whole log was kept.")
+    if is_cut:
+        kept_end = _("Only its end was kept: the last {log_bytes} KiB or {log_lines:,} lines.")
+        end = kept_end.format(log_bytes=LOG_BYTES // 1024, log_lines=LOG_LINES)
     return _("The pod has ended. {end}", end=end)
 
 

@@ -50,10 +50,8 @@ def _decide(request: HttpRequest) -> str:
     now, typed = timezone.now(), request.POST.get("end", "")
     if typed:
         number = int(typed) if typed.isascii() and typed.isdecimal() and len(typed) < 18 else 0
-        return _(
-            "The {subject} is logged as usual again, within seconds.",
-            subject=verboselogging.end(number, by=request.user, now=now),
-        )
+        row = verboselogging.end(number, by=request.user, now=now)
+        return _("The {subject} is logged as usual again, within seconds.", subject=row)
     subject, execution = request.POST.get("subject", ""), request.POST.get("execution", "").strip()
     row = verboselogging.begin(
         component="" if subject == _EXECUTION else subject or " ",
@@ -62,8 +60,5 @@ def _decide(request: HttpRequest) -> str:
         reason=request.POST.get("reason", "").replace("\x00", ""),
         now=now,
     )
-    return _(
-        "The {subject} is logged in detail within seconds, until {until_at}.",
-        subject=row,
-        until_at=moment_words(row.until_at),
-    )
+    until = moment_words(row.until_at)
+    return _("The {subject} is logged in detail within seconds, until {until_at}.", subject=row, until_at=until)

@@ -22,8 +22,7 @@ _REFUSALS = frozenset({400, 415, 422})  # the lines are at fault; all else may b
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a request: "sent", but for `refused` lines; to be sent "again", not before `wait` seconds; or as "smaller" ones. `why`
-    says why not all was well."""
+    """What became of a request: "sent" but for `refused` lines, to be sent "again" after `wait` seconds, or as "smaller" ones."""
 
     result: Literal["sent", "again", "smaller"]
     refused: int = 0

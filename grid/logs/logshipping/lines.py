@@ -33,8 +33,7 @@ class LoggedLine:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Lines of one log that were read together. Once they are sent, the log is sent up to `place`, which is forgotten with `is_last`,
-    when its pod is gone."""
+    """Lines of one log, read together. Once sent, the log is sent up to `place`, which is forgotten with `is_last`."""
 
     source: LineSource
     lines: tuple[LoggedLine, ...]
@@ -82,7 +81,7 @@ class LineBuffer:
 
     @property
     def line_count(self) -> int:
-        return sum(len(one.lines) for one in self._portions)
+        return sum(len(portion.lines) for portion in self._portions)
 
     def add(self, portion: Portion) -> Sequence[Portion]:
         """Add the portion; return those that had to make room."""

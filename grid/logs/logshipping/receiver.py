@@ -97,9 +97,9 @@ class LogReceiver:
                     ssl=self._tls,
                 ) as answer,
             ):
-                said = await answer.content.read(_LONGEST_ANSWER)
-                while len(said) < _LONGEST_ANSWER and (more := await answer.content.read(_LONGEST_ANSWER - len(said))):
-                    said += more
+                text = await answer.content.read(_LONGEST_ANSWER)
+                while len(text) < _LONGEST_ANSWER and (more := await answer.content.read(_LONGEST_ANSWER - len(text))):
+                    text += more
                 status, retry_after = answer.status, answer.headers.get("Retry-After", "")
         except TimeoutError:
             return Verdict("again", why=_("no answer within {seconds:.0f} s", seconds=self._seconds))
@@ -111,9 +111,10 @@ class LogReceiver:
             if permitted and not any(permitted):
                 return Verdict("again", why=_("its name leads to an address that may not be called"))
             return Verdict("again", why=_("it cannot be reached ({error})", error=type(error).__name__))
-        return self._told(judge(status, said, retry_after, lines=sum(len(one.lines) for one in portions)))
+        lines = sum(len(portion.lines) for portion in portions)
+        return self._without_secrets(judge(status, text, retry_after, lines=lines))
 
-    def _told(self, verdict: Verdict) -> Verdict:
+    def _without_secrets(self, verdict: Verdict) -> Verdict:
         """Return the verdict with words that may be shown: a receiver may send back what it was sent. They are cut last, so that no part
         of the credential is left at their end."""
         why = verdict.why

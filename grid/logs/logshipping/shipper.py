@@ -139,16 +139,15 @@ class LogShipper(ReconcileObserver):
             return
         await self._begin([pod for uid, pod in pods.items() if uid not in self._logs])
         now, turn = self._context.monotonic(), asyncio.Semaphore(AT_ONCE)
-        logs = sorted(
-            self._logs.items(), key=lambda item: item[1].next_at
-        )  # who was passed over is first the next time
-        due = [pods[uid] for uid, one in logs if one.next_at <= now and not one.is_ended]
+        # Who was passed over is first the next time.
+        logs = sorted(self._logs.items(), key=lambda item: item[1].next_at)
+        due = [pods[uid] for uid, log in logs if log.next_at <= now and not log.is_ended]
 
         async def read(pod: Pod) -> None:
             async with turn:
-                one = self._logs.get(pod.metadata.uid)
-                if one is not None and not self._buffer.is_half_full:
-                    await self._read_now_and_then(pod, one)
+                log = self._logs.get(pod.metadata.uid)
+                if log is not None and not self._buffer.is_half_full:
+                    await self._read_now_and_then(pod, log)
 
         await asyncio.gather(*(read(pod) for pod in due))
 
@@ -156,26 +155,26 @@ class LogShipper(ReconcileObserver):
         """Read what is left of the logs of an execution that is to go: of `pod`, and of a cluster's others. Nothing that fails here, and
         no kubelet that hangs, keeps it from ending."""
         around = (*self._context.pods.by("execution", row.id), pod)
-        pods = [one for one in {one.metadata.uid: one for one in around}.values() if has_run(one)]
+        pods = [pod for pod in {pod.metadata.uid: pod for pod in around}.values() if has_run(pod)]
         turn = asyncio.Semaphore(AT_ONCE)
 
         async def read(pod: Pod) -> None:
             async with turn:
-                one = self._logs.get(pod.metadata.uid)
-                if one is not None and (await self._read(pod, one, END_BYTES))[1]:
+                log = self._logs.get(pod.metadata.uid)
+                if log is not None and (await self._read(pod, log, END_BYTES))[1]:
                     raise GridError(f"more than {END_BYTES} bytes were left")
 
         try:
             async with asyncio.timeout(END_SECONDS):
-                await self._begin([one for one in pods if one.metadata.uid not in self._logs])
-                results = await asyncio.gather(*(read(one) for one in pods), return_exceptions=True)
+                await self._begin([each for each in pods if each.metadata.uid not in self._logs])
+                results = await asyncio.gather(*map(read, pods), return_exceptions=True)
         except Exception as error:
             pods, results = [pod], [error]
-        for one, failure in zip(pods, results, strict=True):
+        for each, failure in zip(pods, results, strict=True):
             if isinstance(failure, GridError | TimeoutError):
-                self._miss(source_of(one), f"not read to its end: {str(failure) or 'no answer in time'}")
+                self._miss(source_of(each), f"not read to its end: {str(failure) or 'no answer in time'}")
             elif isinstance(failure, Exception) and not self._troubles.handles(failure):
-                logger.error("log not sent to its end pod=%s", one.metadata.key, exc_info=failure)
+                logger.error("log not sent to its end pod=%s", each.metadata.key, exc_info=failure)
 
     async def _begin(self, pods: Sequence[Pod]) -> None:
         """Begin with logs where the database says that they were sent up to."""
@@ -188,39 +187,39 @@ class LogShipper(ReconcileObserver):
                 next_at = now + self._rng.uniform(0, TICK_SECONDS)
                 self._logs.setdefault(pod.metadata.uid, _ReadLog(source_of(pod), place, next_at, restarts(pod)))
 
-    async def _read_now_and_then(self, pod: Pod, one: _ReadLog) -> None:
+    async def _read_now_and_then(self, pod: Pod, log: _ReadLog) -> None:
         try:
-            is_new, is_more = await self._read(pod, one, PORTION_BYTES)
+            is_new, is_more = await self._read(pod, log, PORTION_BYTES)
         except (GridError, TimeoutError) as error:
             logger.debug("log not read pod=%s reason=%s", pod.metadata.key, error)
             is_new = is_more = False
-        one.wait = PERIOD_SECONDS if is_new else min(LONGEST_SECONDS, 2 * one.wait)
-        one.next_at = self._context.monotonic() + (0 if is_more else one.wait * self._rng.uniform(0.9, 1.1))
+        log.wait = PERIOD_SECONDS if is_new else min(LONGEST_SECONDS, 2 * log.wait)
+        log.next_at = self._context.monotonic() + (0 if is_more else log.wait * self._rng.uniform(0.9, 1.1))
 
-    async def _read(self, pod: Pod, one: _ReadLog, most: int) -> tuple[bool, bool]:
+    async def _read(self, pod: Pod, log: _ReadLog, most: int) -> tuple[bool, bool]:
         """Read on in the log; return whether there were new lines, and whether more is left."""
-        async with one.lock:
-            new_runs = restarts(pod) - one.restarts
+        async with log.lock:
+            new_runs = restarts(pod) - log.restarts
             is_lost = new_runs > 1  # Kubernetes keeps the log of one run before
             if new_runs > 0:
                 # What it wrote before it was restarted, which says why, is another log, read whole: the next restart deletes it.
                 try:
-                    _, is_left = await self._follow(pod, one, END_BYTES, previous=True)
+                    _, is_left = await self._follow(pod, log, END_BYTES, previous=True)
                 except GridError:
                     is_left = True
                 is_lost |= is_left
-            is_last = has_ended(pod) and not one.is_ended
-            is_new, is_more = await self._follow(pod, one, most, is_last=is_last, is_another=new_runs > 0)
+            is_last = has_ended(pod) and not log.is_ended
+            is_new, is_more = await self._follow(pod, log, most, is_last=is_last, is_another=new_runs > 0)
             if is_lost:
-                self._miss(one.source, "the container was restarted")
-            one.restarts = restarts(pod)  # only now: with the cluster away both are read later
-            one.is_ended |= is_last and not is_more
+                self._miss(log.source, "the container was restarted")
+            log.restarts = restarts(pod)  # only now: with the cluster away both are read later
+            log.is_ended |= is_last and not is_more
         return is_new, is_more
 
     async def _follow(
         self,
         pod: Pod,
-        one: _ReadLog,
+        log: _ReadLog,
         most: int,
         *,
         previous: bool = False,
@@ -229,13 +228,13 @@ class LogShipper(ReconcileObserver):
     ) -> tuple[bool, bool]:
         """Read on in one log, of the run before the last restart with `previous`; `is_another` than was read up to the place."""
         meta, is_more, is_any = pod.metadata, False, False
-        reading = LineReading(one.place, is_another=is_another)
+        reading = LineReading(log.place, is_another=is_another)
         chunks = self._context.api.logs(
             meta.name,
             namespace=meta.namespace,
             container=CONTAINER,
             timestamps=True,
-            since=one.place.since,
+            since=log.place.since,
             previous=previous,
         )
         added = 0
@@ -247,27 +246,27 @@ class LogShipper(ReconcileObserver):
                         await asyncio.sleep(0)
                         if reading.taken_bytes >= added + PORTION_BYTES:
                             added, is_any = reading.taken_bytes, True
-                            self._add(one, reading)
+                            self._add(log, reading)
                     if reading.taken_bytes >= most:
                         is_more = True
                         break
             if (is_last or previous) and not is_more:
                 reading.finish()
         except BaseException:
-            self._add(one, reading)  # what was read before it broke off is good
+            self._add(log, reading)  # what was read before it broke off is good
             raise
         is_any |= bool(reading.lines)
-        self._add(one, reading)
+        self._add(log, reading)
         return is_any, is_more
 
-    def _add(self, one: _ReadLog, reading: LineReading) -> None:
+    def _add(self, log: _ReadLog, reading: LineReading) -> None:
         if reading.has_gap:
-            self._miss(one.source, "the log was rotated")
+            self._miss(log.source, "the log was rotated")
             reading.has_gap = False
         if reading.lines:
-            self._put(Portion(one.source, tuple(reading.lines), reading.place))
+            self._put(Portion(log.source, tuple(reading.lines), reading.place))
             reading.lines.clear()
-            one.place = reading.place
+            log.place = reading.place
 
     def _miss(self, source: LineSource, why: str) -> None:
         logger.info("lines are missing execution=%s pod=%s reason=%s", source.execution, source.pod, why)
@@ -297,13 +296,13 @@ class LogShipper(ReconcileObserver):
             except Exception:  # a bug costs this batch, and no more of them
                 logger.exception("lines of logs were not sent")
                 self._in_flight = 0
-                for one in portions:
-                    self._lose(one.source, len(one.lines), "dropped")
+                for portion in portions:
+                    self._lose(portion.source, len(portion.lines), "dropped")
                 await asyncio.sleep(backoff.next())
 
     async def _deliver(self, portions: Sequence[Portion], backoff: Backoff) -> None:
         """Send the portions, again and again until the receiver has said what becomes of them."""
-        lines = sum(len(one.lines) for one in portions)
+        lines = sum(len(portion.lines) for portion in portions)
         while lines:
             self._in_flight = lines
             verdict = await self._receiver.post(portions, self._context.clock())
@@ -327,15 +326,14 @@ class LogShipper(ReconcileObserver):
 
     def _taken(self, portions: Sequence[Portion], refused: int) -> None:
         """Count the lines. A receiver does not say whose lines it has refused, so they count for the first executions of the batch."""
-        for one in portions:
-            lost = min(refused, len(one.lines))
+        for portion in portions:
+            source, lost = portion.source, min(refused, len(portion.lines))
             refused -= lost
-            if lost:
-                self._lose(one.source, lost, "refused")
-            progress = self._progress[one.source.execution]
-            progress.sent += len(one.lines) - lost
-            if one.is_last or one.place != START:
-                progress.places[one.source.pod] = None if one.is_last else one.place
+            self._lose(source, lost, "refused")
+            progress = self._progress[source.execution]
+            progress.sent += len(portion.lines) - lost
+            if portion.is_last or portion.place != START:
+                progress.places[source.pod] = None if portion.is_last else portion.place
 
     def _works(self, verdict: Verdict, lines: int) -> None:
         if self._failing_since is not None:

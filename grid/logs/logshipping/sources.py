@@ -3,7 +3,7 @@
 from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.executions.caches import execution_of
 from grid.executions.manifests import CONTAINER
-from grid.kube.objects import Pod
+from grid.kube.objects import ContainerStatus, Pod
 from grid.logs.logshipping.lines import LineSource
 from grid.models.environment import Kind
 
@@ -27,22 +27,22 @@ def source_of(pod: Pod) -> LineSource:
 
 def has_run(pod: Pod) -> bool:
     """Return whether there is a log to read."""
-    return any(
-        one.name == CONTAINER and (one.state.waiting is None or one.restart_count > 0)
-        for one in pod.status.container_statuses
-    )
+    status = _program(pod)
+    return status is not None and (status.state.waiting is None or status.restart_count > 0)
 
 
 def has_ended(pod: Pod) -> bool:
     """Return whether no more will be written."""
-    if pod.status.phase in _ENDED:
-        return True
-    return any(
-        one.name == CONTAINER and one.state.terminated is not None and pod.spec.restart_policy == "Never"
-        for one in pod.status.container_statuses
-    )
+    status = _program(pod)
+    is_last = status is not None and status.state.terminated is not None and pod.spec.restart_policy == "Never"
+    return is_last or pod.status.phase in _ENDED
 
 
 def restarts(pod: Pod) -> int:
     """Return how often the container was restarted; each run has a log of its own."""
-    return next((one.restart_count for one in pod.status.container_statuses if one.name == CONTAINER), 0)
+    status = _program(pod)
+    return status.restart_count if status is not None else 0
+
+
+def _program(pod: Pod) -> ContainerStatus | None:
+    return next((status for status in pod.status.container_statuses if status.name == CONTAINER), None)

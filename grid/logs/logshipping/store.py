@@ -12,8 +12,7 @@ from grid.models import Execution, ShippedLog
 
 @dataclass(slots=True)
 class ShippingProgress:
-    """What has become of an execution's lines since it was noted last. `places` is how far the logs of its pods were sent, None for a
-    pod that is gone."""
+    """What has become of an execution's lines since the last note; `places` is how far each pod's log was sent, None when it is gone."""
 
     sent: int = 0
     lost: int = 0

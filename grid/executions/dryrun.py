@@ -179,11 +179,9 @@ class DryRuns:
 def _refused(manifest: Manifest, error: GridError) -> DryRunAnswer:
     evidence = answer_of(error).message
     known = explain_refusal(evidence)
-    sentence = (
-        f"{known.sentence} {known.next_step}"
-        if known
-        else _("The cluster would not take its {kind}. Ask an admin of the cluster.", kind=manifest.resource.kind)
-    )
+    sentence = _("The cluster would not take its {kind}. Ask an admin of the cluster.", kind=manifest.resource.kind)
+    if known:
+        sentence = f"{known.sentence} {known.next_step}"
     return DryRunAnswer(CheckOutcome.REFUSED, sentence, evidence)
 
 

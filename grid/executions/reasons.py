@@ -63,31 +63,14 @@ def _awaits_cluster(values: Values, reader: Reader) -> str:
     )
 
 
-def _cluster_failed(values: Values, reader: Reader) -> str:
-    return _(
-        "It was not started, because its cluster did not come up. The cluster: {message} Launch both again.",
-        message=_of_cluster(values, reader),
-    )
-
-
 def _of_cluster(values: Values, reader: Reader) -> str:
     code, cluster_values, text = values["cluster"]
     return words_of(code, cluster_values, text, reader)
 
 
-def _pod_gone(values: Values, reader: Reader) -> str:
-    return _(
-        "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; {again}.",
-        again=again(values["kind"]),
-    )
-
-
 def _pod_deleted(values: Values, reader: Reader) -> str:
-    return _(
-        "Its pod was deleted{because}. The project's files are kept; {again}.",
-        because=f" ({values['cause']})" if values["cause"] else "",
-        again=again(values["kind"]),
-    )
+    because, then = f" ({values['cause']})" if values["cause"] else "", again(values["kind"])
+    return _("Its pod was deleted{because}. The project's files are kept; {again}.", because=because, again=then)
 
 
 def _timeout(sentences: Mapping[str, str]) -> Sentence:
@@ -105,20 +88,13 @@ def _stop(values: Values, reader: Reader) -> str:
     why = _(", because {why}", why=_WHY_STOPPED[values["why"]]) if values["why"] else ""
     whole = Kind(parent).label.lower() if parent else ""
     if step == "queued" and parent:
-        return _(
-            "Stopped with the {kind} that it belongs to, by {by}, before it started{because}.",
-            kind=whole,
-            by=by,
-            because=why,
-        )
+        sentence = _("Stopped with the {kind} that it belongs to, by {by}, before it started{because}.")
+        return sentence.format(kind=whole, by=by, because=why)
     if step == "queued":
         return _("Stopped by {by} before it started{because}.", by=by, because=why)
     if step == "ended":
-        sentence = (
-            _("Stopped with its {kind}{because}.", kind=whole, because=why)
-            if parent
-            else _("Stopped by {by}{because}.", by=by, because=why)
-        )
+        stopped = _("Stopped with its {kind}{because}.") if parent else _("Stopped by {by}{because}.")
+        sentence = stopped.format(kind=whole, by=by, because=why)
         return _("{sentence} The project's files are kept.", sentence=sentence)
     if parent:
         return _("Its {kind} ends, and it ends with it.", kind=whole)
@@ -136,10 +112,16 @@ SENTENCES: dict[str, Sentence] = {
         _("Node {node} is preparing the head: image, start."), _("Node {node} is preparing it: volumes, image, start.")
     ),
     "awaits_cluster": _awaits_cluster,
-    "cluster_failed": _cluster_failed,
+    "cluster_failed": lambda values, reader: _(
+        "It was not started, because its cluster did not come up. The cluster: {message} Launch both again.",
+        message=_of_cluster(values, reader),
+    ),
     "not_created": lambda values, reader: _("The cluster rejected it: {error}", error=values["error"]),
     "ran": lambda values, reader: _("It ran."),
-    "pod_gone": _pod_gone,
+    "pod_gone": lambda values, reader: _(
+        "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; {again}.",
+        again=again(values["kind"]),
+    ),
     "pod_deleted": _pod_deleted,
     "deploying_timeout": _timeout(_DEPLOYING_TIMEOUT),
     "preparing_timeout": _timeout(_PREPARING_TIMEOUT),

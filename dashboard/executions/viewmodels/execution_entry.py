@@ -68,10 +68,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     @property
     def short_name(self) -> str:
         """The name; for a cluster's pod its part and random suffix: "worker t6vgn"."""
-        part = self._label(APP_COMPONENT)
-        return (
-            f"{PARTS_IN_NAMES.get(part, part)} {self.name.rpartition('-')[2]}" if self.is_member and part else self.name
-        )
+        part = self._label(APP_COMPONENT) if self.is_member else ""
+        return f"{PARTS_IN_NAMES.get(part, part)} {self.name.rpartition('-')[2]}" if part else self.name
 
     @property
     def kind(self) -> str:
@@ -83,11 +81,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
         if self.is_member:
             part = self._label(APP_COMPONENT)
             return _PARTS.get(part, part)
-        return (
-            _("{framework} cluster", framework=framework_name(self.row.framework))
-            if self.row and self.row.framework
-            else ""
-        )
+        framework = self.row.framework if self.row else ""
+        return _("{framework} cluster", framework=framework_name(framework)) if framework else ""
 
     @property
     def tier(self) -> str:

@@ -38,8 +38,5 @@ class RunPlace:
 
     @property
     def attempt_words(self) -> str:
-        return (
-            _("Attempt {attempt} of {most_attempts}", attempt=self.attempt, most_attempts=self.most_attempts)
-            if self.most_attempts > 1
-            else ""
-        )
+        words = _("Attempt {attempt} of {most_attempts}", attempt=self.attempt, most_attempts=self.most_attempts)
+        return words if self.most_attempts > 1 else ""

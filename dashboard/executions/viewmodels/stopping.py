@@ -146,21 +146,11 @@ def consequences(record: ExecutionRecord, who: Person) -> Sequence[str]:
         sentences.append(_("It belongs to {owner_username}.", owner_username=record.owner_username))
     other = record.companion
     if other is not None and other.state not in ENDED_STATES:
-        sentences.append(
-            _("Its cluster {name} ends too.", name=other.name)
-            if other.is_attached
-            else _(
-                "The {kind} {name} continues without this cluster.",
-                kind=KINDS.get(other.kind, other.kind).lower(),
-                name=other.name,
-            )
-        )
-    sentences.append(
-        _(
-            "Files in the project {project_name} are kept. What is only in the program's memory is lost.",
-            project_name=record.project_name,
-        )
-    )
+        goes_on = _("The {kind} {name} continues without this cluster.")
+        sentence = _("Its cluster {name} ends too.") if other.is_attached else goes_on
+        sentences.append(sentence.format(kind=KINDS.get(other.kind, other.kind).lower(), name=other.name))
+    kept = _("Files in the project {project_name} are kept. What is only in the program's memory is lost.")
+    sentences.append(kept.format(project_name=record.project_name))
     if record.workspace_id:
         sentences.append(_resuming(who))
     return sentences

@@ -58,6 +58,7 @@ def _restart(request: HttpRequest, id: str) -> HttpResponse:
 
 
 def _question(record: WorkspaceRecord) -> Confirmation:
+    page = reverse("execution", args=[record.latest.id]) if record.latest else reverse("workspace", args=[record.id])
     kept = _("Files in the project {project_name} are kept. What is only in the program’s memory is lost.")
     return Confirmation(
         title=_("Restart {subject}"),
@@ -70,7 +71,5 @@ def _question(record: WorkspaceRecord) -> Confirmation:
         action_url=reverse("workspace-restart", args=[record.id]),
         answer=_("Restart it"),
         keep=_("Keep it running"),
-        keep_url=reverse("execution", args=[record.latest.id])
-        if record.latest
-        else reverse("workspace", args=[record.id]),
+        keep_url=page,
     )

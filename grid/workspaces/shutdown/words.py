@@ -70,12 +70,8 @@ def _stopped(values: Values, reader: Reader) -> str:
 
 def _kept_longer(values: Values, reader: Reader) -> str:
     until, instead_of = (datetime.fromisoformat(values[name]) for name in ("until", "instead_of"))
-    return _(
-        "{name} keeps it until {until:%H:%M} UTC instead of {at:%H:%M} UTC.",
-        name=values["by"],
-        until=until,
-        at=instead_of,
-    )
+    sentence = _("{name} keeps it until {until:%H:%M} UTC instead of {at:%H:%M} UTC.")
+    return sentence.format(name=values["by"], until=until, at=instead_of)
 
 
 SENTENCES: dict[str, Sentence] = {"StopAnnounced": _announced, "StoppedByRule": _stopped, "KeptLonger": _kept_longer}

@@ -17,7 +17,6 @@ from dashboard.executions.kinds import Presence
 from dashboard.executions.pages.execution_pods import POD_STATES, explain, pods_of
 from dashboard.executions.viewmodels.execution import Companion, ExecutionRecord, Person
 from dashboard.shell.viewmodels.listing import EmptyState
-from dashboard.shell.viewmodels.live import Fragment
 from grid.core.labels import APP_COMPONENT, HEAD, Keys
 from grid.core.translation import gettext as _
 from grid.diagnosis.clusters import ClusterSnapshot, Member, explain_cluster, summary
@@ -44,7 +43,7 @@ def cluster_snapshot(
         head=heads[0] if heads else None,
         workers=tuple(member for member in members if not is_head(member.pod)),
         autoscaler=autoscaler_of(runtime, id),
-        ready_nodes=sum(is_ready(node) for node in _pool(runtime, node_pool)),
+        ready_nodes=sum(is_ready(node) for node in runtime.nodes.by("pool", node_pool)),
         wanted_before=cluster.wanted_before,
     )
 
@@ -82,13 +81,19 @@ def cluster_presence(
     if not viewer.may_read:
         diagnoses = tuple(replace(diagnosis, evidence=()) for diagnosis in diagnoses)
     first = snapshot.head.pod if snapshot.head is not None else next(filter(is_head, pods), None)
+    report_key = Keys.under(settings.LABEL_PREFIX).worker_report
+    shown = diagnoses if record.state in POD_STATES and record.stop_requested_at is None else ()
     return Presence(
         pod=first,
         diagnosis=cluster_diagnosis(snapshot, diagnoses) if record.state in POD_STATES else None,
         pods=[pod for pod in pods if pod is first],
         nodes=_nodes(runtime, record, pods),
         workers=snapshot.on_nodes,
-        fragments=_fragments(runtime, record, snapshot, diagnoses, viewer, now),
+        fragments=[
+            troubles(shown, is_operator=viewer.is_operator, sees_all=viewer.sees_all),
+            *worker_cells(snapshot, runtime.usage.pod, report_key, empty=_no_workers(record), now=now),
+            autoscaling(cluster, snapshot.autoscaler, is_final=record.is_final),
+        ],
     )
 
 
@@ -104,37 +109,14 @@ def cluster_objects(record: ExecutionRecord) -> Sequence[tuple[str, str]]:
 def _nodes(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Node]:
     """Return the nodes of the workers' pool on which the cluster's pods run, and those that are not ready yet."""
     used = {pod.spec.node_name for pod in pods}
-    pool = _pool(runtime, record.node_pool)
+    pool = runtime.nodes.by("pool", record.node_pool)
     return [node for node in pool if node.metadata.name in used or not is_ready(node)]
-
-
-def _fragments(
-    runtime: Runtime,
-    record: ExecutionRecord,
-    facts: ClusterSnapshot,
-    diagnoses: Sequence[Diagnosis],
-    viewer: Person,
-    now: datetime,
-) -> list[Fragment]:
-    cluster = cluster_of(record)
-    assert cluster is not None
-    keys = Keys.under(settings.LABEL_PREFIX)
-    shown = diagnoses if record.state in POD_STATES and record.stop_requested_at is None else ()
-    return [
-        troubles(shown, is_operator=viewer.is_operator, sees_all=viewer.sees_all),
-        *worker_cells(facts, runtime.usage.pod, keys.worker_report, empty=_no_workers(record), now=now),
-        autoscaling(cluster, facts.autoscaler, is_final=record.is_final),
-    ]
 
 
 def _member(runtime: Runtime, pod: Pod, now: datetime, sees_all: bool) -> Member:
     meta = pod.metadata
     events = runtime.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
     return Member(pod, explain(runtime, pod, now, sees_all=sees_all), tuple(events))
-
-
-def _pool(runtime: Runtime, node_pool: str) -> Sequence[Node]:
-    return runtime.nodes.by("pool", node_pool)
 
 
 def _no_workers(record: ExecutionRecord) -> EmptyState:

@@ -165,10 +165,8 @@ class FrameworkPoller:
 
     def _silent_to_ask(self) -> set[str]:
         """Return the unresponsive heads to poll now, the oldest first; the pauses grow (10, 20, then 30 seconds)."""
-        now, silent = (
-            self._context.monotonic(),
-            [(id, visits) for id, visits in self._visits.items() if visits.silences],
-        )
+        now = self._context.monotonic()
+        silent = [(id, visits) for id, visits in self._visits.items() if visits.silences]
         places = SILENT_AT_ONCE - sum(visits.is_busy for _, visits in silent)
         # Due half a round early rather than half a round late.
         due = [

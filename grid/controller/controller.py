@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from grid.clusters import attached
 from grid.clusters.framework_poller import FrameworkPoller
@@ -188,14 +187,14 @@ class Controller:
         for id in self._known.keys() - versions.keys():
             self._settled(id)
         await self._stop_departed()
-        await self._advance_runs(jobruns.all_jobs_due, self._clock())
+        self.runs.add(await self._database(jobruns.all_jobs_due, self._clock()))
         await self._take_overdue()
 
     async def poll_overdue(self) -> None:
         """Poll the database for what time decides: owners who left a project too long ago, executions past their timeout, runs to
         retry, and the queue."""
         await self._stop_departed(noted_only=True)
-        await self._advance_runs(jobruns.jobs_due, self._clock())
+        self.runs.add(await self._database(jobruns.jobs_due, self._clock()))
         await self._take_overdue()
 
     async def _take_overdue(self) -> None:
@@ -224,9 +223,6 @@ class Controller:
         # Of an execution's ten writes, two or three change who waits and who holds slots, and to decide takes longer than all else here.
         if rows.may_change_queue or not all(change.execution for change in changes):
             await self._admit()
-
-    async def _advance_runs(self, which: Callable[..., Mapping[str, int]], *about: Any) -> None:
-        self.runs.add(await self._database(which, *about))
 
     def _admit_soon(self, id: str) -> None:
         self._news.add(Change(id))

@@ -194,13 +194,10 @@ class Election:
         try:
             lease = await self._api.get(LEASES, self._name, namespace=self._namespace)
             if lease["spec"].get("holderIdentity") == self.identity:
-                released = {
-                    **lease["spec"],
-                    "holderIdentity": "",
-                    "leaseDurationSeconds": 1,
-                    "renewTime": self._stamp(),
-                }
-                await self._api.replace(LEASES, self._name, {**lease, "spec": released}, namespace=self._namespace)
+                free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._stamp()}
+                await self._api.replace(
+                    LEASES, self._name, {**lease, "spec": lease["spec"] | free}, namespace=self._namespace
+                )
         except GridError as error:
             logger.info("lease not released lease=%s error=%s", self._name, error)
 

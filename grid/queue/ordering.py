@@ -6,7 +6,6 @@ other, and what was admitted meanwhile is refused with a sentence that says so. 
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -25,15 +24,6 @@ from grid.queue.snapshot import Queue
 
 Move = Literal["front", "back", "before", "turn"]
 REASON_LONGEST = 200
-
-
-@dataclass(frozen=True, slots=True)
-class _Decision:
-    """One change of the queue's order: the cause for the history, and the old and new value for the audit log."""
-
-    cause: Reason
-    was: str
-    becomes: str
 
 
 def hold(execution_id: str, *, by: User, reason: str, now: datetime) -> None:
@@ -57,7 +47,7 @@ def _hold(row: Execution, queue: Queue, by: User, reason: str, now: datetime) ->
     hold = held(order.held_by, reason)
     columns = {"reason": hold.code, "reason_values": dict(hold.values), "message": ""}
     cause = Reason("HeldInQueue", {"by": order.held_by, "why": reason.rstrip(".")})
-    _write(row, columns, _Decision(cause, "waiting", held_words(hold.values)), by, now)
+    _write(row, columns, cause, ["waiting", held_words(hold.values)], by, now)
 
 
 def _held_words(order: QueueOrder) -> str:
@@ -84,7 +74,7 @@ def _release(row: Execution, queue: Queue, by: User, now: datetime) -> None:
     order.save()
     values = {"by": by.get_username()}
     columns = {"reason": "released", "reason_values": values}
-    _write(row, columns, _Decision(Reason("ReleasedInQueue", values), words, "waiting"), by, now)
+    _write(row, columns, Reason("ReleasedInQueue", values), [words, "waiting"], by, now)
 
 
 def _decide_each(execution_ids: Collection[str], decide: Callable[[Execution, Queue], None], now: datetime) -> int:
@@ -118,8 +108,7 @@ def move(execution_id: str, where: Move, *, before: str = "", by: User, now: dat
         back_at = now if where == "back" else None
         _store(queue, pinned, moved=row.pk, back_at=back_at)
         cause = Reason("MovedInQueue", {"by": by.get_username(), "where": where})
-        becomes = f"{where} {before}" if where == "before" else where
-        _write(row, {}, _Decision(cause, "", becomes), by, now)
+        _write(row, {}, cause, ["", f"{where} {before}" if where == "before" else where], by, now)
 
 
 def _waiting(execution_id: str, now: datetime) -> tuple[Execution, Queue]:
@@ -180,10 +169,13 @@ def _before(other: str, moved: str, ranked: Sequence[str], standing: Sequence[st
     return [*(id for id in ranked if id not in ahead), *ahead, moved]
 
 
-def _write(row: Execution, columns: dict[str, Any], decision: _Decision, by: User, now: datetime) -> None:
-    if not record_change(row, columns, decision.cause, by=by.get_username(), now=now):
+def _write(
+    row: Execution, columns: dict[str, Any], cause: Reason, was_and_is: list[str], by: User, now: datetime
+) -> None:
+    """Write the change into the row and its history, and the old and the new value into the audit log."""
+    if not record_change(row, columns, cause, by=by.get_username(), now=now):
         raise _refused(_("It was changed at the same moment; look again."), "changed")
-    write_entry(by, row, {"queue": [decision.was, decision.becomes]}, at=now)
+    write_entry(by, row, {"queue": was_and_is}, at=now)
 
 
 def _refused(sentence: str, code: str) -> Rejected:

@@ -80,28 +80,16 @@ async def test_registration_exists_once_the_web_processes_answer() -> None:
     assert "insecureSkipTLSVerify" not in spec
 
 
-async def test_registration_goes_after_some_silence_and_comes_again() -> None:
+async def test_registration_goes_after_silence_in_a_row_and_comes_again() -> None:
     place = Place()
     await place.looks(1)
-    place.problem = SILENT
-    await place.looks(PATIENCE - 1)
-    assert place.is_registered()
-    await place.looks(1)
-    assert not place.is_registered()
-    place.problem = ""
-    await place.looks(1)
-    assert place.is_registered()
-
-
-async def test_answer_in_between_begins_the_count_again() -> None:
-    place = Place()
-    await place.looks(1)
-    for _ in range(5):
+    for silences, stays in ((PATIENCE - 1, True), (PATIENCE - 1, True), (PATIENCE, False)):
         place.problem = SILENT
-        await place.looks(PATIENCE - 1)
+        await place.looks(silences)
+        assert place.is_registered() is stays
         place.problem = ""
         await place.looks(1)
-    assert place.is_registered()
+        assert place.is_registered()
 
 
 @virtual_time
@@ -196,38 +184,25 @@ async def test_outage_and_missing_right_are_outlived(caplog: pytest.LogCaptureFi
 # --- Asking the web processes
 
 
-class Server:
-    """Something that listens where the Service leads to, with a certificate of `authority` and what it says."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.said: tuple[int, str] = (200, "{}")
-
-    async def answer(self, request: web.Request) -> web.Response:
-        return web.Response(status=self.said[0], text=self.said[1])
-
-    async def start(self, chain: str) -> web.AppRunner:
-        path = self.folder / "tls.pem"
-        path.write_text(chain)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(path)
-        app = web.Application()
-        app.router.add_get("/healthz", self.answer)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-        return runner
-
-
 @pytest.fixture
 async def serve(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
+    """Starts something that listens where the Service leads to, with a certificate of `authority` and what it says."""
     runners: list[web.AppRunner] = []
 
     async def started(authority: Authority, host: str, status: int = 200, text: str = "{}") -> ServiceReference:
-        server = Server(tmp_path)
-        server.said = status, text
-        runner = await server.start(authority.issue(host, now=datetime.now(UTC)))
+        async def answer(request: web.Request) -> web.Response:
+            return web.Response(status=status, text=text)
+
+        path = tmp_path / "tls.pem"
+        path.write_text(authority.issue(host, now=datetime.now(UTC)))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(path)
+        app = web.Application()
+        app.router.add_get("/healthz", answer)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
         runners.append(runner)
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
         return ServiceReference("demand", "compute-grid-system", int(runner.addresses[0][1]))
 
     yield started

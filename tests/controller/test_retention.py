@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db.models import Sum
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,10 +99,7 @@ def whole(chore: Chore, at_most: int = 100) -> int:
 
 
 def seconds_of_days() -> dict[date, int]:
-    seconds: dict[date, int] = {}
-    for usage_row in DailyUsage.objects.all():
-        seconds[usage_row.day] = seconds.get(usage_row.day, 0) + usage_row.pod_seconds
-    return seconds
+    return dict(DailyUsage.objects.values_list("day").annotate(Sum("pod_seconds")))
 
 
 def test_old_execution_goes_and_its_daily_usage_stays(shop: Shop, configure: Configure) -> None:
@@ -115,11 +113,8 @@ def test_old_execution_goes_and_its_daily_usage_stays(shop: Shop, configure: Con
     assert seconds_of_days() == {date(2026, 2, 1): 9 * 3600, date(2026, 1, 31): 3600}
     usage_row = DailyUsage.objects.get(day=date(2026, 2, 1))
     assert (usage_row.owner, usage_row.project, usage_row.tier) == (shop.people.owner, shop.project, shop.tier)
-    assert (usage_row.millicore_seconds, usage_row.mebibyte_seconds, usage_row.gpu_seconds) == (
-        9 * 3600 * 1000,
-        9 * 3600 * 4096,
-        0,
-    )
+    amounts = (usage_row.millicore_seconds, usage_row.mebibyte_seconds, usage_row.gpu_seconds)
+    assert amounts == (9 * 3600 * 1000, 9 * 3600 * 4096, 0)
     assert usage_row.price_per_hour == Decimal("0.05")
 
 
@@ -129,9 +124,8 @@ def test_later_drops_add_to_the_same_day(shop: Shop, configure: Configure) -> No
         ended(shop, 31)
         ended(shop, 31)
         whole(retention.drop_executions)
-    assert [(usage_row.pod_seconds, usage_row.millicore_seconds) for usage_row in DailyUsage.objects.all()] == [
-        (4 * 3600, 4 * 3600 * 1000)
-    ]
+    usage_row = DailyUsage.objects.get()
+    assert (usage_row.pod_seconds, usage_row.millicore_seconds) == (4 * 3600, 4 * 3600 * 1000)
 
 
 def test_steps_are_small_and_kills_lose_nothing(shop: Shop, configure: Configure) -> None:
@@ -265,18 +259,18 @@ def test_old_audit_entries_go(shop: Shop, configure: Configure) -> None:
     assert AuditEntry.objects.get().object_id == "9"
 
 
+def granted(execution: Execution, days: int) -> None:
+    WorkspaceGrant.objects.create(
+        execution=execution, user=execution.owner, session_key="s", ticket_hash=f"t{days}", secret_hash=f"s{days}",
+        created_at=NOW - days * DAY,
+    )  # fmt: skip
+
+
 def test_grants_go_after_the_configured_days(shop: Shop, configure: Configure) -> None:
     configure(GRANT_RETENTION, 2)
     execution = ended(shop, 1)
     for days in (3, 1):
-        WorkspaceGrant.objects.create(
-            execution=execution,
-            user=execution.owner,
-            session_key="s",
-            ticket_hash=f"t{days}",
-            secret_hash=f"s{days}",
-            created_at=NOW - days * DAY,
-        )
+        granted(execution, days)
     assert whole(purge_grants) == 1
     assert WorkspaceGrant.objects.get().ticket_hash == "t1"
 
@@ -284,9 +278,7 @@ def test_grants_go_after_the_configured_days(shop: Shop, configure: Configure) -
 def test_execution_stays_while_a_browser_may_clear_its_data(shop: Shop, configure: Configure) -> None:
     configure(EXECUTION_RETENTION, 1)
     execution = ended(shop, 2)
-    WorkspaceGrant.objects.create(
-        execution=execution, user=execution.owner, session_key="s", ticket_hash="t", secret_hash="s", created_at=NOW - 3 * DAY
-    )  # fmt: skip
+    granted(execution, days=3)
     assert whole(retention.drop_executions) == 0
     assert purge_grants(NOW + 5 * DAY, 100) == 1
     whole(retention.drop_executions)

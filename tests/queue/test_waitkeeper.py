@@ -53,6 +53,12 @@ def with_a_rule_about_others(world: World, execution: Execution) -> RawObject:
     return pod
 
 
+def kept(**settings: Any) -> tuple[World, Controller, WaitKeeper]:
+    world = World(now=NOW)
+    controller = world.controller(**settings)
+    return world, controller, WaitKeeper(controller._context)
+
+
 def predicted(execution: Execution) -> dict[str, float | None]:
     return dict(WaitPrediction.objects.filter(execution=execution).values_list("stage", "expected"))
 
@@ -70,9 +76,7 @@ async def one_runs_and_one_waits(shop: Shop, world: World, controller: Controlle
 @in_world
 async def test_wait_for_room_is_predicted_from_its_occupants(shop: Shop) -> None:
     ended_on_nodes(shop)
-    world = World(now=NOW)
-    controller = world.controller()
-    keeper = WaitKeeper(controller._context)
+    world, controller, keeper = kept()
     runs, waits = await one_runs_and_one_waits(shop, world, controller)
     world.passes(12)
     world.refresh(controller)
@@ -86,9 +90,8 @@ async def test_wait_for_room_is_predicted_from_its_occupants(shop: Shop) -> None
 @in_world
 async def test_nodes_are_listed_once_a_minute_at_most(shop: Shop) -> None:
     ended_on_nodes(shop)
-    world, seconds = World(now=NOW), [0.0]
-    controller = world.controller(monotonic=lambda: seconds[0])
-    keeper = WaitKeeper(controller._context)
+    seconds = [0.0]
+    world, controller, keeper = kept(monotonic=lambda: seconds[0])
     await one_runs_and_one_waits(shop, world, controller)
 
     async def sees_room() -> bool:
@@ -108,9 +111,7 @@ async def test_nodes_are_listed_once_a_minute_at_most(shop: Shop) -> None:
 @in_world
 async def test_slow_list_is_used_when_it_arrives(shop: Shop) -> None:
     ended_on_nodes(shop)
-    world = World(now=NOW)
-    controller = world.controller(monotonic=lambda: asyncio.get_running_loop().time())
-    keeper = WaitKeeper(controller._context)
+    world, controller, keeper = kept(monotonic=lambda: asyncio.get_running_loop().time())
     await one_runs_and_one_waits(shop, world, controller)
     world.passes(12)
     world.refresh(controller)
@@ -130,9 +131,8 @@ async def test_only_the_first_in_line_are_judged_in_portions(
 ) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 99)
     monkeypatch.setattr(observing, "MOST_SEEKERS", 12)
-    world, turns, judged = World(now=NOW), [0], list[int]()
-    controller = world.controller()
-    keeper = WaitKeeper(controller._context)
+    turns, judged = [0], list[int]()
+    world, controller, keeper = kept()
     world.cluster.put(NODES, node("node-1", cpu="1500m"))
     waiting = [shop.launch(after=second) for second in range(14)]
     await world.step(controller)
@@ -164,9 +164,8 @@ async def test_list_judges_only_older_pods_with_checkable_rules(
 ) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 99)
     monkeypatch.setattr(around, "MOST_PODS", -1)
-    world, judged, seconds = World(now=NOW), list[str](), [0.0]
-    controller = world.controller(monotonic=lambda: seconds[0])
-    keeper = WaitKeeper(controller._context)
+    judged, seconds = list[str](), [0.0]
+    world, controller, keeper = kept(monotonic=lambda: seconds[0])
     world.cluster.put(NODES, node("node-1", cpu="1500m"))
     early, apart, late = (shop.launch(after=second) for second in range(3))
     await world.step(controller)
@@ -195,9 +194,8 @@ async def test_list_judges_only_older_pods_with_checkable_rules(
 @in_world
 async def test_pull_under_way_is_predicted_by_earlier_pulls(shop: Shop) -> None:
     ended_on_nodes(shop)
-    world, execution = World(now=NOW), shop.launch()
-    controller = world.controller()
-    keeper = WaitKeeper(controller._context)
+    execution = shop.launch()
+    world, controller, keeper = kept()
     await world.step(controller)
     pod = world.pod_of(execution)
     world.schedule(pod)

@@ -12,7 +12,7 @@ _PATHS = {"workers_minimum": "minimum", "workers_maximum": "maximum"}
 
 
 class ResizeForm(forms.Form):
-    """The new bounds. `grid.executions.changes.resize` checks all further rules; `refuse` shows its problems at their fields."""
+    """The new bounds. `grid.clusters.changes.resize` checks all further rules; `refuse` shows its problems at their fields."""
 
     minimum = forms.IntegerField(
         min_value=1, max_value=_LARGEST, label=_("Minimum workers"), help_text=_("Never scales below this.")

@@ -160,23 +160,13 @@ def rescale_words(message: str) -> str:
 def chart(cluster: ClusterRecord, samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) -> dict[str, Any]:
     """Return the chart of the workers, as `static/chart.js` draws it. Times are seconds since 1970; a target of 0 is not drawn."""
     workers = ChartScale("workers", top=2, label=_("workers"), is_whole=True)
+    ready, wanted = [sample.ready for sample in samples], [sample.wanted for sample in samples]
+    cpu, memory = [sample.cpu_percent for sample in samples], [sample.memory_percent for sample in samples]
     lines = [
-        ChartLine(
-            "ready", _("ready"), [sample.ready for sample in samples], "workers", "--chart-ready", is_stepped=True
-        ),
-        ChartLine(
-            "wanted",
-            _("wanted"),
-            [sample.wanted for sample in samples],
-            "workers",
-            "--chart-wanted",
-            DOTS,
-            is_stepped=True,
-        ),
-        ChartLine("cpu", _("CPU"), [sample.cpu_percent for sample in samples], "%", "--chart-cpu", LONG_DASHES, 1.5),
-        ChartLine(
-            "memory", _("memory"), [sample.memory_percent for sample in samples], "%", "--chart-memory", DASH_DOT, 1.5
-        ),
+        ChartLine("ready", _("ready"), ready, "workers", "--chart-ready", is_stepped=True),
+        ChartLine("wanted", _("wanted"), wanted, "workers", "--chart-wanted", DOTS, is_stepped=True),
+        ChartLine("cpu", _("CPU"), cpu, "%", "--chart-cpu", LONG_DASHES, 1.5),
+        ChartLine("memory", _("memory"), memory, "%", "--chart-memory", DASH_DOT, 1.5),
     ]
     targets = (
         ("cpu", _("CPU target"), cluster.target_cpu, DASHES),

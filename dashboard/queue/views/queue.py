@@ -69,7 +69,7 @@ async def _page(request: HttpRequest, record: ExecutionRecord, problem: str) -> 
     context = {
         "record": record,
         "problem": problem,
-        "is_waiting": await sync_to_async(_waits)(record.id),
+        "is_waiting": await sync_to_async(Execution.objects.queued().filter(pk=record.id).exists)(),
         "waits_for": record.words(to_owner=False),
         "held": row.words(to_owner=False) if row is not None and row.reason == "held" else "",
         "others": [(row.id, f"{row.title or row.object_name} ({row.owner_username})") for row in others[:_OTHERS]],
@@ -77,10 +77,6 @@ async def _page(request: HttpRequest, record: ExecutionRecord, problem: str) -> 
     }
     status = 422 if problem else 200
     return await sync_to_async(render)(request, "queue/queue_order.html", context, status=status)
-
-
-def _waits(id: str) -> bool:
-    return Execution.objects.queued().filter(pk=id).exists()
 
 
 def _decide(request: HttpRequest, id: str, user: User) -> str:

@@ -3,6 +3,7 @@ those of the grid's own history; pure. What the history does not tell is not kno
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import inf
 
 from grid.announcements.rules import MAINTENANCE
@@ -103,20 +104,18 @@ class _UsualRest:
     def __init__(self, holders: Sequence[Work], curves: Mapping[str, SurvivalCurve | None]) -> None:
         self.holders = holders
         self._curves = curves
-        self._known: dict[int | frozenset[str], float | None] = {}
+        self.of = cache(self._of)
 
-    def of(self, whose: int | frozenset[str]) -> float | None:
+    def _of(self, whose: int | frozenset[str]) -> float | None:
         """Return the median in seconds; None when it is not known."""
-        if whose not in self._known:
-            rests = sorted(
-                work.rest(self._curves[work.id], 0.5)
-                for work in self.holders
-                if (work.holder.user == whose if isinstance(whose, int) else whose.intersection(work.holder.tiers))
-                and (self._curves[work.id] is not None or work.ends_within < inf)
-            )
-            median = rests[len(rests) // 2] if rests else inf
-            self._known[whose] = median if median < inf else None
-        return self._known[whose]
+        rests = sorted(
+            work.rest(self._curves[work.id], 0.5)
+            for work in self.holders
+            if (work.holder.user == whose if isinstance(whose, int) else whose.intersection(work.holder.tiers))
+            and (self._curves[work.id] is not None or work.ends_within < inf)
+        )
+        median = rests[len(rests) // 2] if rests else inf
+        return median if median < inf else None
 
 
 def _of_unit(

@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.database import database_on_file
-from tests.support.pages import admin as admin
 from tests.support.pages import clock as clock
 from tests.support.pages import cluster as cluster
 from tests.support.pages import patient as patient
 from tests.support.pages import runtime as runtime
 from tests.support.pages import tier as tier
-from tests.support.pages import two_pools as two_pools
 from tests.support.shop import Shop
 from tests.support.shop import configure as configure
 from tests.support.shop import shop as shop

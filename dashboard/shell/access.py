@@ -5,13 +5,14 @@ and projects. What a member may do in a project depends on the role there (`grid
 value, read from the database once per request or connection.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
-from functools import partial
-from typing import Protocol
+from functools import partial, wraps
+from typing import Any, Protocol, TypeVar
 
 import msgspec
-from django.contrib.auth.decorators import user_passes_test
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
@@ -20,6 +21,8 @@ from grid.accounts.backend import OPERATORS
 from grid.accounts.sessions import SessionUser
 from grid.core.translation import gettext as _
 from grid.models import Membership, User
+
+_View = TypeVar("_View", bound=Callable[..., Any])
 
 
 class Role(StrEnum):
@@ -186,10 +189,21 @@ def may_manage_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
 may_manage_job = may_manage_workspace  # its runs are the owner's
 
 
-def _is_admin(user: AnyUser) -> bool:
-    if not may_administer(user):
-        raise PermissionDenied(_("Only admins can see this page."))
-    return True
+def admin_required(view: _View) -> _View:
+    """Raise PermissionDenied (403) unless the user is an admin. Django's `user_passes_test` would read the user of an async view twice."""
 
+    def check(request: HttpRequest) -> None:
+        if not may_administer(request.user):
+            raise PermissionDenied(_("Only admins can see this page."))
 
-admin_required = user_passes_test(_is_admin)  # 403 for everybody else
+    @wraps(view)
+    async def later(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        await sync_to_async(check)(request)
+        return await view(request, *args, **kwargs)
+
+    @wraps(view)
+    def now(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        check(request)
+        return view(request, *args, **kwargs)
+
+    return later if asyncio.iscoroutinefunction(view) else now  # type: ignore[return-value]

@@ -119,7 +119,7 @@ def test_a_node_in_each_state(name: str) -> None:
     ("name", "progress"), [("begun", Progress()), ("half-way", Progress(looked_at=12_000, total=44_441))]
 )
 def test_a_list_that_is_not_whole_yet(name: str, progress: Progress) -> None:
-    shown = unfinished("executions-paging", "execution", progress, found=345, reload="?text=train")
+    shown = unfinished("executions-paging", "execution", progress, matches=345, reload="?text=train")
     none = none_so_far("executions-none", "executions")
     assert_golden(f"unfinished-{name}", "\n".join(map(html_of, (shown, none))))
 

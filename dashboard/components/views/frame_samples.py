@@ -97,7 +97,7 @@ def _pagings() -> list[Fragment]:
     ]
     return [
         *shown,
-        unfinished("paging-unfinished", "execution", Progress(12_000, 44_441), found=345, reload="#pagings"),
+        unfinished("paging-unfinished", "execution", Progress(12_000, 44_441), matches=345, reload="#pagings"),
     ]
 
 

@@ -37,7 +37,7 @@ def page_fragments(
 ) -> list[Fragment]:
     """Return the page's rows for its region, or what stands in their place, and the paging line; with `progress` the list is not whole."""
     if progress is not None:
-        line = unfinished(PAGING, "execution", progress, found=len(window), reload=view.query())
+        line = unfinished(PAGING, "execution", progress, matches=len(window), reload=view.query())
         return [*(rows or [none_so_far("executions-none", REGION)]), line]
     if not rows:
         empty = EmptyState(

@@ -125,7 +125,7 @@ def node_rows(
     whole yet."""
     rows = [row_of(sums) for sums in page.items]
     if progress is not None:
-        line = unfinished(PAGING, "node", progress, found=len(window), reload=view.query())
+        line = unfinished(PAGING, "node", progress, matches=len(window), reload=view.query())
         return [*(rows or [none_so_far("nodes-none", "nodes")]), line]
     rows = rows or [_no_rows(view)]
     sentence = plural(len(window), "node", "nodes")

@@ -42,8 +42,10 @@ class Unfinished:
     reload: str
 
 
-def unfinished(id: str, kind: Literal["execution", "node"], progress: Progress, *, found: int, reload: str) -> Fragment:
-    """Return the line of a list of executions or nodes, of which so many have been found so far."""
+def unfinished(
+    id: str, kind: Literal["execution", "node"], progress: Progress, *, matches: int, reload: str
+) -> Fragment:
+    """Return the line of a list of executions or nodes, of which so many match so far."""
     is_nodes, count = kind == "node", progress.total or 0
     sentence = (
         _("Still reading the nodes; this list is not complete yet.")
@@ -55,7 +57,7 @@ def unfinished(id: str, kind: Literal["execution", "node"], progress: Progress, 
             "Looked at {looked_at:,} of {total} so far and found {found:,}.",
             looked_at=progress.looked_at,
             total=plural(count, "node", "nodes") if is_nodes else plural(count, "execution", "executions"),
-            found=found,
+            found=matches,
         )
     return Fragment(id, "shell/fragments/unfinished.html", Unfinished(sentence, reload))
 

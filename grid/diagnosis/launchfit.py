@@ -55,8 +55,8 @@ class QueuePlace:
 
 @dataclass(frozen=True, slots=True)
 class LaunchFacts:
-    """All facts of an answer. `pools` is None while the cluster is unknown, `full` says why the queue takes no more, `refusal` why the
-    namespace would refuse the pods, and `expected` are sentences about how long it would wait in the queue, or for room. `usual_start` is
+    """All facts of an answer. `pools` is None while the cluster is unknown, `full` says why the queue takes no more, and `refusal` why the
+    namespace would refuse the pods. `expected` are sentences about how long it would wait in the queue, or for room. `usual_start` is
     how many seconds such launches take to start on a node that is there, and `pull` that of the image."""
 
     pools: Pools | None

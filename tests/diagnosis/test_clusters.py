@@ -62,10 +62,6 @@ def test_sentence_counts_working_workers_and_reasons_of_waiting_others(seen: Clu
     assert summary(seen) == sentence
 
 
-def test_healthy_cluster_has_no_findings() -> None:
-    assert codes(snapshot(ready(3), desired=3)) == []
-
-
 def ended(exit_code: int, reason: str = "Error", *, seconds: float = 0) -> RawObject:
     return {
         "terminated": {"exitCode": exit_code, "reason": reason, "finishedAt": stamp(NOW - timedelta(seconds=seconds))}
@@ -188,48 +184,10 @@ def test_in_each_situation_a_cluster_is_told_as_stored() -> None:
     assert_golden("words-of-clusters", "\n".join(lines), ending="txt")
 
 
-def test_head_that_is_down_comes_first_with_pod_reason() -> None:
-    crashed = container_status(
-        restarts=3, state={"waiting": {"reason": "CrashLoopBackOff"}},
-        lastState={"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": stamp(NOW)}},
-    )  # fmt: skip
-    head = member(head_pod("c", ready=False, statuses=[crashed]))
-    (diagnosis,) = explain_cluster(snapshot(ready(2), desired=2, head=head), now=NOW)
-    assert diagnosis.code == "head_down"
-    assert diagnosis.severity == "problem"
-    assert diagnosis.sentence.startswith("The head is not up: The program keeps crashing")
-    assert diagnosis.sentence.endswith("Workers reconnect by themselves when it is.")
-
-
 def test_ordinary_start_is_fine_and_restarted_head_is_not() -> None:
     head = member(head_pod("c", ready=False))
     assert codes(snapshot([], head=head)) == []
     assert codes(snapshot(ready(1), desired=1, head=head)) == ["head_down"], "workers were there already"
-
-
-def test_workers_waiting_for_a_node_are_grouped_by_reason() -> None:
-    (diagnosis,) = explain_cluster(snapshot([*ready(1), growing("a"), growing("b")], desired=3), now=NOW)
-    assert (diagnosis.code, diagnosis.severity) == ("workers_pending", "wait")
-    assert diagnosis.sentence.startswith("2 workers: A new node is being started for you")
-    assert any("triggered scale-up" in line for line in diagnosis.evidence)
-
-
-def test_worker_with_unpullable_image_is_for_the_admin() -> None:
-    broken = container_status(state={"waiting": {"reason": "ImagePullBackOff", "message": "not found"}})
-    failing = member(worker_pod("c", "a", ready=False, phase="Pending", statuses=[broken]))
-    (diagnosis,) = explain_cluster(snapshot([*ready(1), failing], desired=2), now=NOW)
-    assert (diagnosis.code, diagnosis.who) == ("workers_failing", "admin")
-
-
-def test_workers_killed_for_memory_are_told_to_take_more() -> None:
-    killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": stamp(NOW)}}
-    again = container_status(ready=True, restarts=2, lastState=killed)
-    seen = snapshot([member(worker_pod("c", name, statuses=[again])) for name in "ab"], desired=2)
-    (diagnosis,) = explain_cluster(seen, now=NOW)
-    assert (diagnosis.code, diagnosis.who) == ("workers_out_of_memory", "you")
-    assert diagnosis.sentence.startswith("2 workers were ended for using more memory")
-    assert "more memory" in diagnosis.next_step
-    assert "4 restarts" in diagnosis.evidence[0]
 
 
 @pytest.mark.parametrize(("exit_code", "expected"), [(0, []), (1, ["workers_failing"])])

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,16 +84,17 @@ def test_measurements_without_a_time_count_for_nothing() -> None:
     assert advance(NodeRounds(), CORES, [GREEDY, SHORT]) == NodeRounds()
 
 
-def test_pod_at_own_limit_is_no_victim() -> None:
-    assert found_after([GREEDY, SHORT._replace(limit=1000)]) is None
-
-
-def test_pod_below_its_request_is_no_victim() -> None:
-    assert found_after([GREEDY, SHORT._replace(requested=1000)]) is None
-
-
-def test_pod_without_request_is_no_victim() -> None:
-    assert found_after([GREEDY, SHORT._replace(requested=0)]) is None
+@pytest.mark.parametrize(
+    "short",
+    [
+        pytest.param(SHORT._replace(limit=1000), id="at its own limit"),
+        pytest.param(SHORT._replace(requested=1000), id="below its request"),
+        pytest.param(SHORT._replace(requested=0), id="without a request"),
+        pytest.param(SHORT._replace(group="greedy"), id="of the same execution"),
+    ],
+)
+def test_pod_that_others_do_not_harm_is_no_victim(short: PodSample) -> None:
+    assert found_after([GREEDY, short]) is None
 
 
 def test_pod_with_far_smaller_share_wants_no_more() -> None:
@@ -139,10 +141,6 @@ def test_pressure_stall_information_decides_where_it_is_known() -> None:
     assert waits is not None
     assert [pod.key for pod in waits.victims] == ["short"]
     assert found_after([GREEDY, SHORT._replace(waiting=3.0)]) is None
-
-
-def test_pods_of_one_execution_take_nothing_from_one_another() -> None:
-    assert found_after([GREEDY, SHORT._replace(group="greedy")]) is None
 
 
 def test_a_node_stays_contended_until_it_is_clearly_calm() -> None:

@@ -40,22 +40,41 @@ def test_marked_node_goes_after_unneeded_time() -> None:
     assert verdict.at == datetime(2026, 11, 21, 5, 0, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("value", ["", "soon", "99999999999999999999"])
-def test_a_mark_without_a_readable_time_gives_no_time(value: str) -> None:
-    assert answer(node(taints=mark(value))) == ScaleDown("marked", "Unneeded; it can be removed", None)
+REMOVED = [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]
+NEW = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+UNREADY = "Kept for now: it is not ready, so the autoscaler waits before it decides."
+IDLE = ScaleDown("unneeded", "Lightly used; the autoscaler has not marked it yet.")
 
 
-def test_idle_unmarked_node_has_no_removal_time() -> None:
-    assert answer(node()) == ScaleDown("unneeded", "Lightly used; the autoscaler has not marked it yet.")
-
-
-def test_a_node_in_removal_says_so_before_anything_else() -> None:
-    taint = {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}
-    assert answer(node(taints=[taint]), group=None) == ScaleDown("removing", "The autoscaler is removing it now.")
-
-
-def test_a_pool_without_a_group_is_not_the_autoscalers() -> None:
-    assert answer(node(), group=None) == ScaleDown("unmanaged", "Kept: fixed size.")
+@pytest.mark.parametrize(
+    ("judged", "more", "expected"),
+    [
+        ({"taints": REMOVED}, {"group": None}, ScaleDown("removing", "The autoscaler is removing it now.")),
+        ({}, {"group": None}, ScaleDown("unmanaged", "Kept: fixed size.")),
+        ({}, {}, IDLE),
+        *(
+            ({"taints": mark(value)}, {}, ScaleDown("marked", "Unneeded; it can be removed", None))
+            for value in ("", "soon", "99999999999999999999")
+        ),
+        (
+            {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}},
+            {},
+            ScaleDown("kept", "Kept: its annotation scale-down-disabled forbids its removal."),
+        ),
+        (
+            {"taints": mark("1795236601")},
+            {"group_size": 1},
+            ScaleDown("kept", "Kept: the pool is at its minimum of 1."),
+        ),
+        ({"ready": False}, {}, ScaleDown("kept", UNREADY)),
+        ({"taints": [NEW]}, {}, ScaleDown("kept", UNREADY)),
+        ({"taints": [{**NEW, "key": "nvidia.com/gpu"}]}, {}, IDLE),
+    ],
+)
+def test_empty_node_goes_unless_something_keeps_it(
+    judged: dict[str, Any], more: dict[str, Any], expected: ScaleDown
+) -> None:
+    assert answer(node(**judged), **more) == expected
 
 
 def test_requests_at_the_threshold_keep_a_node() -> None:
@@ -91,25 +110,6 @@ def test_busiest_resource_is_reported_with_its_share(
     requested: Amounts, allocatable: Amounts, expected: tuple[str, float]
 ) -> None:
     assert busiest(requested, allocatable) == expected
-
-
-def test_the_annotation_keeps_a_node() -> None:
-    kept = node(annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
-    assert answer(kept).sentence == "Kept: its annotation scale-down-disabled forbids its removal."
-
-
-def test_pool_at_minimum_keeps_even_marked_nodes() -> None:
-    assert answer(node(taints=mark("1795236601")), group_size=1).sentence == "Kept: the pool is at its minimum of 1."
-
-
-def test_a_node_that_is_not_ready_is_not_judged() -> None:
-    assert answer(node(ready=False)).sentence.startswith("Kept for now: it is not ready")
-
-
-def test_new_node_with_not_ready_taint_is_not_idle() -> None:
-    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
-    assert answer(node(taints=[taint])).sentence.startswith("Kept for now: it is not ready")
-    assert answer(node(taints=[{**taint, "key": "nvidia.com/gpu"}])).verdict == "unneeded"
 
 
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"

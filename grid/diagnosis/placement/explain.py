@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.held import explain_held, explain_silence, is_settled, scheduler_message
 from grid.diagnosis.placement.growth import Growth, growth_of
-from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NEVER, NodeSituation, Placement
+from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NEVER, NodeSituation, Placement, without
 from grid.diagnosis.placement.rows import table
 from grid.diagnosis.placement.sentences import Scene
 from grid.diagnosis.placement.surroundings import SchedulingContext
@@ -43,12 +43,8 @@ def explain_placement(
     placement = Placement(pod, around, volumes=reachable_from(pod, around))
     situations = placement.situations()
     rows = table(placement, situations)
-    label = around.pool_label
-    pool = pod.spec.node_selector.get(label, "")
-    pool_nodes = (
-        [situation for situation in situations if situation.nodes[0].metadata.labels.get(label) == pool] if pool else []
-    )
-    growth = growth_of(pool, placement, pool_nodes, events)
+    pool_nodes = placement.in_pool(situations)
+    growth = growth_of(placement, pool_nodes, events)
     if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):
         return replace(explain_scale_up(scaling, evidence, now), table=rows)
     scene = Scene(placement, situations, growth, message, is_settled(pod, now))
@@ -61,30 +57,23 @@ def explain_placement(
 def has_come(scaling: Event, growth: Growth, pool_nodes: Sequence[NodeSituation], now: datetime) -> bool:
     """Return whether the node that was started for the pod is there, so that it was taken by others or does not fit."""
     is_told = growth.group is not None and since(scaling.last_seen, now) > _STATUS_WRITTEN
-    return is_told and not growth.is_missing and all("not_ready" not in situation.kinds for situation in pool_nodes)
+    return is_told and not growth.is_missing and len(without(pool_nodes, "not_ready")) == len(pool_nodes)
 
 
 def _explain(scene: Scene, now: datetime) -> Diagnosis:
-    usable = [situation for situation in scene.situations if FOREIGN.isdisjoint(situation.kinds)]
+    usable = without(scene.situations, *FOREIGN)
     if not usable:
         return scene.none_to_use()
-    if any(not situation.obstacles for situation in usable):
-        return (
-            scene.room([situation for situation in usable if not situation.obstacles])
-            if scene.message
-            else explain_silence(scene.placement.pod, now=now)
-        )
-    fit = [situation for situation in usable if NEVER.isdisjoint(situation.kinds)]
-    open_nodes = [
-        situation for situation in usable if CLOSED.isdisjoint(situation.kinds) and "not_ready" not in situation.kinds
-    ]
-    if waiting := [situation for situation in open_nodes if NEVER.isdisjoint(situation.kinds)]:
+    if free := [situation for situation in usable if not situation.obstacles]:
+        return scene.room(free) if scene.message else explain_silence(scene.placement.pod, now=now)
+    fit, open_nodes = without(usable, *NEVER), without(usable, "not_ready", *CLOSED)
+    if waiting := without(open_nodes, *NEVER):
         return scene.busy(waiting)
-    if unready := [situation for situation in fit if CLOSED.isdisjoint(situation.kinds)]:
+    if unready := without(fit, *CLOSED):
         return scene.unready(unready, usable)
     if fit:
         return scene.closed(fit, usable)
     if not open_nodes:
-        unready = [situation for situation in usable if CLOSED.isdisjoint(situation.kinds)]
+        unready = without(usable, *CLOSED)
         return scene.unready(unready, usable) if unready else scene.closed(usable, usable)
     return scene.never(open_nodes, usable)

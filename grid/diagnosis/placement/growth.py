@@ -79,10 +79,10 @@ class Growth:
         return clause.format(target=self.group.target, maximum=self.group.maximum)
 
 
-def growth_of(pool: str, placement: Placement, pool_nodes: Sequence[NodeSituation], events: Sequence[Event]) -> Growth:
+def growth_of(placement: Placement, pool_nodes: Sequence[NodeSituation], events: Sequence[Event]) -> Growth:
     """Return what is known of the pool's growth. New nodes are like one that the pool has and that would take the pod, or else like the
     template: a pool may have nodes of several sizes."""
-    around = placement.around
+    around, pool = placement.around, placement.pool
     refusal = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
     refused = refusal.message if refusal is not None and refusal.reason == "NotTriggerScaleUp" else ""
     group = (around.groups or {}).get(pool) if pool else None
@@ -92,7 +92,7 @@ def growth_of(pool: str, placement: Placement, pool_nodes: Sequence[NodeSituatio
     if any(situation.kinds <= _NOT_ON_A_NEW_NODE for situation in pool_nodes):
         fits = True
     elif template is not None:
-        fits, is_small = _on_a_new_node(placement, template, _overhead(pool, placement, pool_nodes))
+        fits, is_small = _on_a_new_node(placement, template, _overhead(placement, pool_nodes))
     if template is not None and _has_no_port(placement, pool_nodes):
         fits = False
     return Growth(group, count(pool_nodes), fits, refused, is_small)
@@ -120,10 +120,10 @@ def _has_no_port(placement: Placement, pool_nodes: Sequence[NodeSituation]) -> b
     return bool(nodes) and all(placement.own_take_its_port(node) for node in nodes)
 
 
-def _overhead(pool: str, placement: Placement, pool_nodes: Sequence[NodeSituation]) -> ResourceAmounts:
+def _overhead(placement: Placement, pool_nodes: Sequence[NodeSituation]) -> ResourceAmounts:
     """Return what the pods of DaemonSets and the static pods will take of a new node: the least that they take of a present one, or what
     they took of the template. A DaemonSet of some nodes only must not make the new one too small."""
     own = [placement.around.room.own(node.metadata.name) for situation in pool_nodes for node in situation.nodes]
     if not own:
-        return placement.around.templates_own.get(pool, {})
+        return placement.around.templates_own.get(placement.pool, {})
     return {name: min(each.get(name, 0) for each in own) for name in own[0]}

@@ -82,6 +82,11 @@ class NodeSituation:
     kinds: frozenset[str]
 
 
+def without(situations: Iterable[NodeSituation], *kinds: str) -> list[NodeSituation]:
+    """Return the nodes that no obstacle of these kinds keeps the pod off."""
+    return [situation for situation in situations if situation.kinds.isdisjoint(kinds)]
+
+
 class Placement:
     """A pod and its surroundings. A large cluster has thousands of nodes in few situations, so nothing is made for a single node."""
 
@@ -92,16 +97,25 @@ class Placement:
         self.volumes = volumes or {}
         terms = pod.spec.affinity.node_affinity if pod.spec.affinity else None
         self._affinity = terms.required if terms else None
-        selecting = [
-            keys_of(terms_of_volume)
-            for terms_of_volume in (*self.volumes.values(), *([self._affinity] if self._affinity else ()))
-        ]
-        labels = frozenset(pod.spec.node_selector).union(*selecting)
+        selecting = [*self.volumes.values(), *([self._affinity] if self._affinity else ())]
+        labels = frozenset(pod.spec.node_selector).union(*map(keys_of, selecting))
         self._counted_by = counted_by(pod)
         asked = NodeQuestion(tuple(sorted(labels)), tuple(sorted(self._counted_by)), tuple(sorted(self.needs)))
         self._groups = around.alike(asked)
         self._between = InterPodAffinity(pod, around, self._groups)
         self._ports = host_ports(pod)
+
+    @property
+    def pool(self) -> str:
+        """The node pool that the pod asks for, "" for any."""
+        return self.pod.spec.node_selector.get(self.around.pool_label, "")
+
+    def in_pool(self, situations: Iterable[NodeSituation]) -> list[NodeSituation]:
+        """Return the nodes of that pool; none when the pod asks for no pool."""
+        if not self.pool:
+            return []
+        label = self.around.pool_label
+        return [each for each in situations if each.nodes[0].metadata.labels.get(label) == self.pool]
 
     def situations(self) -> list[NodeSituation]:
         """Return all nodes with everything that keeps the pod off them now; with those that it may not use at all, only why."""

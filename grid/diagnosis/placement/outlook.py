@@ -34,16 +34,11 @@ def outlook_of(pod: Pod, events: Sequence[Event], around: SchedulingContext, *, 
         return _UNKNOWN
     placement = Placement(pod, around, volumes=reachable_from(pod, around))
     situations = placement.situations()
-    pool = pod.spec.node_selector.get(around.pool_label, "")
-    in_pool = [
-        situation
-        for situation in situations
-        if pool and situation.nodes[0].metadata.labels.get(around.pool_label) == pool
-    ]
-    growth = growth_of(pool, placement, in_pool, events)
+    pool_nodes = placement.in_pool(situations)
+    growth = growth_of(placement, pool_nodes, events)
     scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
     is_asked_for = scaling is not None and scaling.reason == "TriggeredScaleUp"
-    if scaling is not None and is_asked_for and not has_come(scaling, growth, in_pool, now):
+    if scaling is not None and is_asked_for and not has_come(scaling, growth, pool_nodes, now):
         return Outlook(needs_node=True)
     if growth.is_starting or (growth.may_help and not growth.is_out_of_stock):
         return Outlook(needs_node=True)

@@ -8,7 +8,7 @@ from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Who
 from grid.diagnosis.placement.growth import Growth
-from grid.diagnosis.placement.obstacles import CLOSED, NodeSituation, Obstacle, Placement
+from grid.diagnosis.placement.obstacles import CLOSED, NodeSituation, Obstacle, Placement, without
 from grid.diagnosis.placement.rows import count, most, names
 from grid.diagnosis.resources import PODS, compared
 from grid.diagnosis.selectors import in_words
@@ -42,7 +42,7 @@ class Scene:
 
     @property
     def pool(self) -> str:
-        return self.placement.pod.spec.node_selector.get(self.placement.around.pool_label, "")
+        return self.placement.pool
 
     @property
     def of_pool(self) -> str:
@@ -54,12 +54,8 @@ class Scene:
 
     def none_to_use(self) -> Diagnosis:
         """Explain a pod whose demands exclude every node."""
-        in_pool = [
-            situation
-            for situation in self.situations
-            if all(obstacle.kind != "pool" for obstacle in situation.obstacles)
-        ]
-        if not self.situations or not in_pool:
+        in_pool = without(self.situations, "pool")
+        if not in_pool:
             sentence = (
                 _("There is no node{of_pool}", of_pool=self.of_pool) if self.pool else _("The cluster has no node")
             )
@@ -133,12 +129,8 @@ class Scene:
 
     def closed(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod that is kept off by a decision: a cordon, the autoscaler's removal or a taint."""
-        cordoned = [
-            situation
-            for situation in nodes
-            if not {"cordon", "leaving"}.isdisjoint(situation.kinds) and "taint" not in situation.kinds
-        ]
-        if cordoned:
+        untainted = without(nodes, "taint")
+        if cordoned := [each for each in untainted if not {"cordon", "leaving"}.isdisjoint(each.kinds)]:
             sentence = self._are(cordoned, usable, "cordon", "leaving")
             return self._without_nodes("cordoned", sentence, step=_("Ask an operator when the nodes take work again."))
         taints = list(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, "taint")))
@@ -175,7 +167,7 @@ class Scene:
         """Explain a pod that each of these open nodes keeps off for ever."""
         apart = list(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, "volume")))
         if apart:
-            reaching = [situation for situation in nodes if "volume" not in situation.kinds]
+            reaching = without(nodes, "volume")
             volumes = f"{listed(apart)}{self._places(apart)}"
             sentence = _("No node{of_pool} can reach {volumes}", of_pool=self.of_pool, volumes=volumes)
             if reaching:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from grid.audit.entries import write_entry
 from grid.core.errors import Problem, Rejected
@@ -58,12 +59,10 @@ def ask(node: Node, action: str, *, by: User, reason: str, now: datetime) -> Nod
     if action not in (Action.CORDON, Action.UNCORDON, Action.DRAIN):
         raise _refused("action", _("Choose what to do with the node."))
     reason = _checked_reason(reason, is_needed=action != Action.UNCORDON)
-    changes_nothing = action == (Action.CORDON if node.spec.unschedulable else Action.UNCORDON)
-    if changes_nothing and not (action == Action.UNCORDON and is_draining(node.metadata.name)):
-        is_cordoned = node.spec.unschedulable
-        raise _refused(
-            "action", _("The node is cordoned already.") if is_cordoned else _("The node is not cordoned already.")
-        )
+    if action == Action.CORDON and node.spec.unschedulable:
+        raise _refused("action", _("The node is cordoned already."))
+    if action == Action.UNCORDON and not node.spec.unschedulable and not is_draining(node.metadata.name):
+        raise _refused("action", _("The node is not cordoned already."))
     task = NodeTask(action=action, reason=reason)
     return _record(task, node, {action: ["", reason]}, by=by, now=now)
 
@@ -104,7 +103,8 @@ def _record(task: NodeTask, node: Node, changes: Mapping[str, list[str]], *, by:
     try:
         with transaction.atomic():
             if task.action == Action.UNCORDON:
-                _cancel_drain(node.metadata.name, now)
+                cancelled = NodeTask.Outcome.CANCELLED
+                _drains(node.metadata.name).update(ended_at=now, outcome=cancelled, trouble="")
             task.save(force_insert=True)
             write_entry(by, task, changes, at=now)
     except IntegrityError as error:
@@ -115,12 +115,11 @@ def _record(task: NodeTask, node: Node, changes: Mapping[str, list[str]], *, by:
 
 
 def is_draining(node_name: str) -> bool:
-    return NodeTask.objects.filter(node_name=node_name, ended_at=None, action=Action.DRAIN).exists()
+    return _drains(node_name).exists()
 
 
-def _cancel_drain(node_name: str, now: datetime) -> None:
-    drains = NodeTask.objects.filter(node_name=node_name, ended_at=None, action=Action.DRAIN)
-    drains.update(ended_at=now, outcome=NodeTask.Outcome.CANCELLED, trouble="")
+def _drains(node_name: str) -> QuerySet[NodeTask]:
+    return NodeTask.objects.filter(node_name=node_name, ended_at=None, action=Action.DRAIN)
 
 
 def open_tasks() -> list[NodeTask]:

@@ -1,10 +1,9 @@
 """What operators ask of nodes is recorded, carried out by the leading controller, and told when it cannot be."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import async_to_sync
 
 from grid.core.errors import ClusterUnavailable, Conflict, NotAllowed, Problem, Rejected
 from grid.core.labels import CORDON_REASON, CORDONED_AT, CORDONED_BY
@@ -16,14 +15,11 @@ from grid.nodes.nodekeeper import NO_RIGHT, NodeKeeper
 from grid.nodes.nodemarks import Mark, fingerprint
 from grid.nodes.nodetasks import ask, ask_mark, cordon_of
 from tests.conftest import People
+from tests.nodes.test_draining import database
 from tests.support import builders
 from tests.support.builders import decode
 from tests.support.cluster import FakeCluster
 from tests.support.shop import NOW
-
-
-async def database(work: Any, /, *args: Any, **kwargs: Any) -> Any:
-    return await sync_to_async(work)(*args, **kwargs)
 
 
 def keeper(cluster: FakeCluster) -> NodeKeeper:

@@ -192,10 +192,7 @@ def test_ordinary_start_is_fine_and_restarted_head_is_not() -> None:
 
 @pytest.mark.parametrize(("exit_code", "expected"), [(0, []), (1, ["workers_failing"])])
 def test_worker_that_only_followed_its_head_is_no_trouble(exit_code: int, expected: list[str]) -> None:
-    ended = {
-        "terminated": {"exitCode": exit_code, "reason": "Completed", "finishedAt": stamp(NOW - timedelta(seconds=20))}
-    }
-    again = container_status(ready=True, restarts=1, lastState=ended)
+    again = container_status(ready=True, restarts=1, lastState=ended(exit_code, "Completed", seconds=20))
     assert codes(snapshot([member(worker_pod("c", "a", statuses=[again]))], desired=1)) == expected
 
 
@@ -226,14 +223,9 @@ def test_worker_failed_while_its_head_started_is_no_trouble(seconds: int, expect
 
 
 def test_busy_cluster_at_its_maximum_asks_for_higher_one() -> None:
-    busy = decode(autoscaler("c", maximum=3, current=3, desired=3, cpu=97), Autoscaler)
-    (diagnosis,) = explain_cluster(snapshot(ready(3), maximum=3, autoscaler=busy), now=NOW)
-    assert diagnosis.code == "at_maximum"
-    assert "CPU 97 %, target 80 %" in diagnosis.sentence
-    assert "Raise the maximum" in diagnosis.next_step
-    assert codes(snapshot(ready(2), maximum=3, autoscaler=busy)) == [], "not all of them work yet"
-    calm = decode(autoscaler("c", maximum=3, current=3, desired=3, cpu=86), Autoscaler)
-    assert codes(snapshot(ready(3), maximum=3, autoscaler=calm)) == [], (
+    assert codes(snapshot(ready(3), maximum=3, autoscaler=busy(3))) == ["at_maximum"]
+    assert codes(snapshot(ready(2), maximum=3, autoscaler=busy(3))) == [], "not all of them work yet"
+    assert codes(snapshot(ready(3), maximum=3, autoscaler=busy(3, cpu=86))) == [], (
         "within the tolerance Kubernetes would not grow either"
     )
 
@@ -258,10 +250,8 @@ def test_thrashing_cluster_asks_for_a_longer_wait() -> None:
 
 
 def test_problems_come_before_notes() -> None:
-    busy = decode(autoscaler("c", maximum=2, current=2, desired=2, cpu=97), Autoscaler)
-    head = member(head_pod("c", ready=False, statuses=[container_status(
-        state={"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": stamp(NOW)}})]))  # fmt: skip
-    assert codes(snapshot(ready(2), maximum=2, autoscaler=busy, head=head)) == ["head_down", "at_maximum"]
+    crashed = head_in(ended(1))
+    assert codes(snapshot(ready(2), maximum=2, autoscaler=busy(2), head=crashed)) == ["head_down", "at_maximum"]
 
 
 def order_of(*workers: RawObject) -> list[str]:

@@ -17,7 +17,6 @@ from grid.diagnosis.launchfit import (
     ordinal,
     places,
 )
-from grid.diagnosis.places import untolerated
 from grid.diagnosis.shortages import NamespaceRefusal
 from grid.kube.objects import Taint, Toleration
 
@@ -130,23 +129,6 @@ def test_nodes_whose_taint_is_not_tolerated_count_as_none() -> None:
     soft = replace(node(7.92), taints=(Taint(key="team", effect="PreferNoSchedule"),))
     assert fit([plan()], pool(soft)).code == "starts_now"
     assert fit([plan(4)], pool(tainted, node(1, 4), maximum=5)).headline == "Needs 1 new node"
-
-
-@pytest.mark.parametrize(
-    ("toleration", "is_covered"),
-    [
-        (Toleration(operator="Exists"), True),
-        (Toleration(key="team", operator="Exists"), True),
-        (Toleration(key="team", value="vision"), True),
-        (Toleration(key="team", value="vision", effect="NoExecute"), False),
-        (Toleration(key="team", value="speech"), False),
-        (Toleration(key="", value="vision"), False),
-        (Toleration(key="owner", operator="Exists"), False),
-    ],
-)
-def test_tolerations_cover_taints_by_kubernetes_rules(toleration: Toleration, is_covered: bool) -> None:
-    taint = Taint(key="team", value="vision", effect="NoSchedule")
-    assert (untolerated([taint], [toleration]) == []) is is_covered
 
 
 def test_launch_of_several_pods_equals_its_worst_pod() -> None:

@@ -41,6 +41,7 @@ def test_lasting_taint_keeps_off_pods_without_toleration() -> None:
     [
         (Toleration(operator="Exists"), True),
         (Toleration(operator="Equal"), False),
+        (Toleration(key="", value="v"), False),
         (Toleration(key="k", value="v"), True),
         (Toleration(key="k", value="v", effect="NoSchedule"), True),
         (Toleration(key="k", value="v", effect="NoExecute"), False),

@@ -7,7 +7,6 @@ import pytest
 from grid.diagnosis.resources import requested_amounts, resource_amounts
 from grid.kube.objects import Pod
 from tests.support.builders import decode, pod
-from tests.support.rooms import room_of
 
 
 def container(**requests: str) -> dict[str, Any]:
@@ -40,8 +39,3 @@ def test_a_pod_takes_of_its_node(spec: dict[str, Any], expected: dict[str, int])
 
 def test_a_quantity_that_cannot_be_read_counts_as_nothing() -> None:
     assert resource_amounts({"cpu": "many", "memory": "1Mi"}) == {"cpu": 0, "memory": 2**20}
-
-
-def test_pods_that_ended_take_nothing_of_their_node() -> None:
-    pods = [decode(pod(name, node="n", phase=phase), Pod) for name, phase in (("a", "Running"), ("b", "Succeeded"))]
-    assert room_of(pods).requested("n") == {"cpu": 500, "memory": 512 * 2**20, "pods": 1}

@@ -57,10 +57,6 @@ def test_a_workers_own_name_makes_no_other_reason() -> None:
     assert sentences(*own) == ["2 workers: No claim cluster-c-worker-6468bd54f7-a-tmp."]
 
 
-def test_other_exit_codes_are_other_reasons() -> None:
-    assert len(sentences(waiting("a", "Exit code 1."), waiting("b", "Exit code 2."))) == 2
-
-
 def test_the_rarest_of_many_reasons_are_counted() -> None:
     six = [waiting(str(number), f"Reason {number}.") for number in range(6)]
     assert len(sentences(*six)) == 6
@@ -93,8 +89,3 @@ def test_worker_restarting_with_its_head_is_no_trouble() -> None:
     status = container_status(state=state, restarts=1, lastState={"terminated": ended})
     again = member(worker_pod("c", "a", ready=False, statuses=[status]))
     assert codes(snapshot([*ready(1), again], desired=2, head=head)) == []
-
-
-def test_worker_that_cannot_start_is_trouble_without_an_end() -> None:
-    waits = container_status(state={"waiting": {"reason": "ErrImagePull", "message": "not found"}})
-    assert codes(snapshot([member(worker_pod("c", "a", ready=False, statuses=[waits]))])) == ["workers_failing"]

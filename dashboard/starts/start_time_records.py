@@ -77,13 +77,11 @@ def _all_starts(days: Sequence[date]) -> GroupStarts:
 
 
 def _sizes(grouping: str, days: Sequence[date]) -> dict[str, int]:
-    """Return the number of starts of each group."""
     rows = StartDay.objects.filter(grouping=grouping, day__gte=days[0]).order_by()
     return {group: starts for group, starts in rows.values_list("group").annotate(Sum("starts")) if starts}
 
 
 def _read(grouping: str, groups: Collection[str], days: Sequence[date]) -> dict[str, dict[date, StartSums]]:
-    """Return the sums of each group by day."""
     rows = StartDay.objects.filter(grouping=grouping, group__in=groups, day__gte=days[0], day__lte=days[-1]).order_by()
     by_group: dict[str, dict[date, StartSums]] = {}
     for group, day, sums in rows.filter(starts__gt=0).values_list("group", "day", "sums"):

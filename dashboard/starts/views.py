@@ -57,7 +57,6 @@ def startup(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def startup_days(request: HttpRequest) -> HttpResponse:
-    """Return the charts' values as JSON."""
     view, now = _admitted(request), get_runtime().clock()
     return JsonResponse(start_charts(view.days(now), read_shown(view, now).days))
 

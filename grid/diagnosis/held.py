@@ -18,7 +18,6 @@ _NO_PREEMPTION = ("Preemption is not helpful", "No preemption victims")
 
 
 def is_unplaced(pod: Pod) -> bool:
-    """Return whether the pod waits for a node."""
     return not pod.spec.node_name and pod.status.phase == "Pending" and pod.metadata.deletion_timestamp is None
 
 

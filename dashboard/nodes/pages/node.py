@@ -66,8 +66,6 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class NodeRead:
-    """What a node's page awaits."""
-
     rules: ScaleDownRules
     task: TaskLine | None
 

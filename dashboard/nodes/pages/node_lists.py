@@ -83,7 +83,6 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         )
 
     def groups(self) -> Mapping[str, NodeGroup]:
-        """Return the autoscaler's node groups."""
         return self.runtime.groups.by_name()
 
     def scale_down(self, sums: NodeSums) -> ScaleDown:
@@ -102,7 +101,6 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         return known.fragment
 
     def cards(self) -> list[Fragment]:
-        """Return a card for each pool of `names`."""
         groups, pending = self.groups(), self.pending()
         names = in_order(self.names(), self.pools)
         self._cards = {name: known for name, known in self._cards.items() if name in names}

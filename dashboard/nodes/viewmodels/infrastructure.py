@@ -94,8 +94,6 @@ def node_chips(view: InfrastructureView) -> tuple[FilterChip, ...]:
 
 
 class NodeRow(ViewModel, frozen=True, gc=False):
-    """A node's row in words."""
-
     name: str
     pool: str
     is_platform: bool

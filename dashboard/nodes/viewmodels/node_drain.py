@@ -44,8 +44,6 @@ class PlannedRow:
 
 @dataclass(frozen=True, slots=True)
 class DrainPlan:
-    """What a drain would do now."""
-
     evicted: Sequence[PlannedRow]
     stay: Sequence[PlannedRow]
     summary: str

@@ -83,7 +83,6 @@ def mark_lines(node: Node) -> tuple[list[MarkLine], list[MarkLine]]:
 
 
 def mark_preview(mark: Mark, facts: MarkFacts, *, pool_label: str) -> MarkPreview:
-    """Return what the change would do."""
     verb = _VERBS.get(mark.action, "")
     if problem := refusal(mark, facts.node):
         return MarkPreview(mark, verb, problem)

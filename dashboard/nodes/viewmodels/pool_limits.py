@@ -40,8 +40,6 @@ ELSEWHERE: Sequence[tuple[str, str]] = (
 
 @dataclass(frozen=True, slots=True)
 class PricedTier:
-    """A tier of the pool."""
-
     name: str
     request: TierRequest
     cost_per_hour: Decimal

@@ -90,7 +90,6 @@ async def pod_use(request: HttpRequest, namespace: str, name: str) -> HttpRespon
 
 @require_safe
 async def execution_use(request: HttpRequest, id: str) -> HttpResponse:
-    """Return the values of the charts of its use as JSON."""
     runtime, (_viewer, record) = get_runtime(), await seen(request, id)
     return await _values(request, subject_of(runtime, record), _failures_of_execution(runtime, record))
 

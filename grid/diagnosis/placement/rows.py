@@ -18,7 +18,6 @@ _HOLDERS = 2
 
 
 def count(group: Iterable[NodeSituation]) -> int:
-    """Return the number of nodes."""
     return sum(len(situation.nodes) for situation in group)
 
 

@@ -48,8 +48,7 @@ class SecretForm(forms.Form):
         if projects is None:
             del self.fields["project"]
         else:
-            field = self.fields["project"]
-            assert isinstance(field, forms.ModelChoiceField)
+            field: Any = self.fields["project"]
             field.queryset = projects
 
     def clean_value(self) -> str:

@@ -11,17 +11,14 @@ from grid.models.execution import object_name_of
 
 def uses_of(secret: StoredSecret) -> SecretUses:
     """Return the uses of a secret: executions name those they were launched with, runs and schedules get what applies to each launch."""
-    scope: dict[str, Any] = {}
-    if secret.owner_id is not None:
-        scope["owner"] = secret.owner_id
-    if secret.project_id is not None:
-        scope["project"] = secret.project_id
+    holders = {"owner": secret.owner_id, "project": secret.project_id}
+    scope: dict[str, Any] = {name: holder for name, holder in holders.items() if holder is not None}
     active = Execution.objects.unsettled().filter(ended_at__isnull=True, **scope).order_by("requested_at", "pk")
     queued: list[str] = []
     running: list[str] = []
     columns = ("pk", "kind", "title", "state", "reason", "spec__secrets")
     for id, kind, title, state, reason, secrets in active.values_list(*columns):
-        if any(one["id"] == secret.pk for one in secrets or ()):
+        if any(launched["id"] == secret.pk for launched in secrets or ()):
             # The values are read when its objects are created.
             needs_it = state == State.QUEUED or (state == State.DEPLOYING and reason != CREATED)
             (queued if needs_it else running).append(title or object_name_of(kind, id))

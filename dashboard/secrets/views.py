@@ -58,23 +58,15 @@ def project_secrets(request: HttpRequest, id: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_secret_delete(request: HttpRequest, id: str, secret: int) -> HttpResponse:
     project, _may_set = _project(request, id)
-    found = get_object_or_404(storedsecrets.of_project(project), pk=secret)
-    return _delete(request, found, back=reverse("project-secrets", args=[id]))
+    stored = get_object_or_404(storedsecrets.of_project(project), pk=secret)
+    return _delete(request, stored, back=reverse("project-secrets", args=[id]))
 
 
 def _put(request: HttpRequest, form: SecretForm, *, owner: User | None, project: Project | None) -> bool:
     """Store what the form says; return False with its problems in the form."""
-    data = form.cleaned_data
+    typed = {name: form.cleaned_data[name] for name in ("name", "is_file", "value")}
     try:
-        secret = storedsecrets.put(
-            by=_user(request),
-            owner=owner,
-            project=project,
-            name=data["name"],
-            is_file=data["is_file"],
-            value=data["value"],
-            now=timezone.now(),
-        )
+        secret = storedsecrets.put(by=_user(request), owner=owner, project=project, now=timezone.now(), **typed)
     except Rejected as refused:
         for problem in refused.problems:
             form.add_error(problem.path if problem.path in form.fields else None, problem.message)

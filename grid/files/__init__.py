@@ -14,4 +14,4 @@ Others import `repositories` and `stored_remotes`; what git, ssh and the executo
 `executor` but what ships it.
 """
 
-PUBLIC = ("changing", "filesaving", "git", "remotes", "repositories", "stored_remotes", "uploading")
+PUBLIC = ("changing", "filesaving", "git", "remotes", "remoteurls", "repositories", "stored_remotes", "uploading")

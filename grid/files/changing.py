@@ -28,10 +28,7 @@ def count_files(repository: Repository, commit: str, path: str) -> int:
 
 
 def delete(repository: Repository, path: str, *, shown: str, author: str) -> str:
-    """Commit that the file or folder is no more, and return the commit. `shown` is the commit that the person has seen.
-
-    Raise UploadRefused, FileChanged, GitFailed, OSError.
-    """
+    """Commit that the file or folder of the commit `shown` is no more; return the commit. Raise UploadRefused, GitFailed, OSError."""
 
     def lines(now: str) -> bytes:
         return _removed(_files_in(repository, now, path))
@@ -70,12 +67,12 @@ def _change(
     seen = known_at(repository, shown, path)
     for _unused in range(TRIES):
         before = repository.resolve(MAIN)
-        found = known_at(repository, before, path)
-        if before is None or found is None:
+        present = known_at(repository, before, path)
+        if before is None or present is None:
             raise FileChanged(
                 _("{path} is no longer on {branch}: somebody has deleted or moved it.", path=path, branch=MAIN)
             )
-        if found != seen:
+        if present != seen:
             raise FileChanged(
                 _("{path} was changed since you opened this page. Look at it again, then decide.", path=path)
             )
@@ -92,19 +89,19 @@ def _commit(repository: Repository, before: str, lines: Callable[[str], bytes], 
 
 
 def _files(repository: Repository, commit: str, path: str) -> _Files:
-    found: _Files = []
+    files: _Files = []
     for line in git.run(repository.path, "ls-tree", "-r", "-z", commit, "--", path).split(b"\0"):
         facts, _tab, name = line.partition(b"\t")
         if name:
             mode, _type, object_id = facts.decode().split()
-            found.append((f"{mode} {object_id}", name))
-    return found
+            files.append((f"{mode} {object_id}", name))
+    return files
 
 
 def _files_in(repository: Repository, commit: str, path: str) -> _Files:
     """Return the files of a path; raise UploadRefused for a folder with none, which a commit made by hand can have."""
-    if found := _files(repository, commit, path):
-        return found
+    if files := _files(repository, commit, path):
+        return files
     raise UploadRefused(
         _("There is no file in {path}. It is gone with the next change of a file beside it.", path=path)
     )
@@ -115,19 +112,12 @@ def _removed(files: _Files) -> bytes:
 
 
 def _check_moved(old: _Files, new: _Files) -> None:
-    """Raise UploadRefused for what may not have another path.
-
-    The executor gives a saved `.git` its name back for the one person who is in its path's history. At a new path that would be who
-    moved it, and git would obey a configuration that somebody else wrote.
-    """
+    """Raise UploadRefused for what may not have another path. The executor gives a saved `.git` its name back for the one person who is in
+    its path's history. At a new path that would be who moved it, and git would obey a configuration that somebody else wrote."""
     longest = max(len(name) for _, name in new)
     if longest > max(LONGEST_PATH, *(len(name) for _, name in old)):
         raise UploadRefused(
-            _(
-                "A path would have {longest} bytes; at most {most} are possible.",
-                longest=longest,
-                most=LONGEST_PATH,
-            )
+            _("A path would have {longest} bytes; at most {most} are possible.", longest=longest, most=LONGEST_PATH)
         )
     for _unused, name in old:
         if any(is_gits(part) for part in name.decode(errors="replace").split("/")):

@@ -42,7 +42,7 @@ def advance(repository: Repository, before: str | None, commit: str) -> bool:
 
 def id_of(answer: bytes) -> str:
     """Return the name of the object that git has answered with."""
-    found = answer.decode().strip()
-    if not COMMIT.fullmatch(found):
+    object_id = answer.decode().strip()
+    if not COMMIT.fullmatch(object_id):
         raise GitFailed(_("git named no object"))
-    return found
+    return object_id

@@ -4,6 +4,7 @@ import logging
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from msgspec.structs import asdict
 
 from grid.core.errors import Conflict, NotFound
 from grid.core.labels import PROGRAM_ENDED
@@ -25,6 +26,7 @@ from grid.notifications import outbox
 logger = logging.getLogger(__name__)
 
 _MARGIN = timedelta(minutes=1)
+_NOT_STORED = frozenset({"code", "instead_of", "remote"})  # of a report
 _CUT_SHORT = FilesReport(problem=_("Saving its files was cut short"), kept="unsure")
 
 
@@ -47,7 +49,7 @@ class FileSaving:
             return True
         steps = seen["spec"]["initContainers"]  # others are what the cluster adds to every pod
         self._has_sidecars = all(
-            one.get("restartPolicy") == "Always" for one in steps if one["name"] in (EXECUTOR, FRONT)
+            step.get("restartPolicy") == "Always" for step in steps if step["name"] in (EXECUTOR, FRONT)
         )
         return self._has_sidecars
 
@@ -107,20 +109,7 @@ def files_of(row: LedgerRecord) -> FilesSpec | None:
 
 def record(execution_id: str, report: FilesReport, now: datetime) -> None:
     """Store what became of the files, and tell the owner when they could not be saved as usual: once, whoever records it again."""
-    columns = {
-        "began": report.began,
-        "ended": report.ended,
-        "branch": report.branch,
-        "kept": report.kept,
-        "problem": report.problem,
-        "left_out": report.left_out,
-        "left_out_names": report.left_out_names,
-        "results": report.results,
-        "results_files": report.results_files,
-        "results_bytes": report.results_bytes,
-        "results_problem": report.results_problem,
-        "results_kept": report.results_kept,
-    }
+    columns = {name: value for name, value in asdict(report).items() if name not in _NOT_STORED}
     with transaction.atomic():
         before = RunFiles.objects.select_for_update().filter(execution_id=execution_id).first()
         _, is_new = RunFiles.objects.update_or_create(execution_id=execution_id, defaults=columns)
@@ -130,18 +119,13 @@ def record(execution_id: str, report: FilesReport, now: datetime) -> None:
 
 
 def sentence_of(report: FilesReport) -> str:
-    """Return what has become of the files, and of the results."""
     kept = _("Results: {files}.", files=plural(report.results_files, "file", "files")) if report.results else ""
     problem = report.results_problem and f"{report.results_problem}."
-    gone = (
-        _(
-            "The branch {branch}, where the workspace had left its files, is gone, so it began at the project's usual one.",
-            branch=report.instead_of,
-        )
-        if report.instead_of
-        else ""
+    gone = _(
+        "The branch {branch}, where the workspace had left its files, is gone, so it began at the project's usual one.",
+        branch=report.instead_of,
     )
-    return " ".join(filter(None, (gone, _changes_sentence(report), kept, problem)))
+    return " ".join(filter(None, (report.instead_of and gone, _changes_sentence(report), kept, problem)))
 
 
 def _changes_sentence(report: FilesReport) -> str:

@@ -8,12 +8,13 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from grid.core.errors import GridError
 from grid.core.translation import gettext as _
+from grid.files.executor import ISOLATED
 
 SECONDS = 20.0
 LONGEST_ANSWER = 16 * 2**20
@@ -63,7 +64,7 @@ def run(
     return answer
 
 
-def stream(repository: Path, *arguments: str) -> Iterator[bytes]:
+def stream(repository: Path, *arguments: str) -> Generator[bytes, None, None]:
     """Yield what git prints in chunks, however much. Raise GitFailed."""
     return _in_turn(_downloads, _read(repository, arguments, limit=None, seconds=_DOWNLOAD_SECONDS))
 
@@ -73,7 +74,7 @@ def head(repository: Path, *arguments: str, limit: int) -> bytes:
     return b"".join(_in_turn(_answers, _read(repository, arguments, limit=limit, seconds=SECONDS)))
 
 
-def _in_turn(turns: threading.BoundedSemaphore, read: Iterator[bytes]) -> Iterator[bytes]:
+def _in_turn(turns: threading.BoundedSemaphore, read: Iterator[bytes]) -> Generator[bytes, None, None]:
     if not turns.acquire(timeout=_PATIENCE):
         raise GitBusy(_("{calls} calls of git are running already", calls=_AT_ONCE))
     try:
@@ -151,16 +152,11 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 def _environment(repository: Path) -> dict[str, str]:
     return {
+        **ISOLATED,
         "PATH": os.environ.get("PATH", os.defpath),
-        "LC_ALL": "C.UTF-8",
         # Named, so that git neither searches for a repository nor asks who owns it: pods write with another user's number.
         "GIT_DIR": str(repository),
         "HOME": "/nonexistent",
-        "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_LITERAL_PATHSPECS": "1",
     }

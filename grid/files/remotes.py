@@ -1,8 +1,8 @@
 """Remote repositories as the dashboard's process reaches them: to test a connection, to read a server's key, and to push again what an
 execution could not.
 
-A person has typed the URL and chosen the server, so: the addresses are asked for first, only those are reached that may be, and git and
-ssh are held to the address that was looked at (a name that leads elsewhere a moment later changes nothing). No redirect is followed, no
+A person has typed the URL and chosen the server. So the addresses are asked for first, and only those are reached that may be. Git and
+ssh are held to the address that was looked at: a name that leads elsewhere a moment later changes nothing. No redirect is followed, no
 configuration, hook or helper of anybody's is obeyed, every call has limits of time and of what is read, and few run at once. Secrets are
 in files of a private folder that lives as long as the call.
 """
@@ -29,7 +29,7 @@ from grid.core.errors import GridError
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.diagnosis.remotetroubles import explain, is_about_host_key, scrubbed
-from grid.files.executor import ASKPASS, SSH_COMMAND
+from grid.files.executor import ASKPASS, ISOLATED, SSH_COMMAND
 from grid.files.remoteurls import RemoteUrl
 
 SECONDS = 25.0
@@ -90,8 +90,8 @@ class RemoteCredentials:
 
     def files(self) -> Mapping[str, str]:
         """Return the contents of the folder that the executor gets, too, by name."""
-        found = {"username": self.username, "token": self.token, "key": self.key, "known_hosts": self.known_hosts}
-        return {name: text for name, text in found.items() if text}
+        contents = {"username": self.username, "token": self.token, "key": self.key, "known_hosts": self.known_hosts}
+        return {name: text for name, text in contents.items() if text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Remote:
         """Return the names of its branches, which shows that it can be reached and read. Raise RemoteFailed."""
         with self._folder() as (folder, address):
             listing = self._git(folder, address, "ls-remote", "--heads", "--", self.url.text)
-        return [found[1] for found in map(_BRANCH_LINE.fullmatch, listing.splitlines()) if found]
+        return [match[1] for match in map(_BRANCH_LINE.fullmatch, listing.splitlines()) if match]
 
     def push_bundle(self, bundle: Path, branch: str, *, objects: Path | None = None) -> None:
         """Push the commit of an executor's bundle to a branch; `objects` are of the repository that it may build on. Raise RemoteFailed."""
@@ -148,16 +148,16 @@ class Remote:
         """Return the key that the SSH server shows, which nobody has confirmed. Raise RemoteFailed."""
         with self._folder() as (folder, address):
             asked = ("-T", "10", "-t", "ed25519,ecdsa,rsa", "-p", str(self.url.port))
-            said = _run(["ssh-keyscan", *asked, "--", address], {"PATH": _path()}, folder, SECONDS)[1]
-        found = []
-        for line in said.splitlines():
+            answer = _run(["ssh-keyscan", *asked, "--", address], {"PATH": _path()}, folder, SECONDS)[1]
+        keys = []
+        for line in answer.splitlines():
             with suppress(ValueError):
-                found.append(HostKey.parse(line.partition(" ")[2].strip()))
-        if not found:
+                keys.append(HostKey.parse(line.partition(" ")[2].strip()))
+        if not keys:
             raise RemoteFailed(
                 _("No SSH server answers at {host}, port {port}.", host=self.url.host, port=self.url.port)
             )
-        return min(found, key=lambda one: _KEY_TYPES.index(one.type))
+        return min(keys, key=lambda key: _KEY_TYPES.index(key.type))
 
     # --- Git ---
 
@@ -197,27 +197,23 @@ class Remote:
         protocol: str = "",
     ) -> str:
         environment = self._environment(folder, address) | {"GIT_ALLOW_PROTOCOL": protocol or self.url.scheme}
-        code, said = _run(["git", *arguments], environment, folder, seconds, memory)
+        code, answer = _run(["git", *arguments], environment, folder, seconds, memory)
         if code == 0:
-            return said
-        if self.url.is_ssh and is_about_host_key(said):
-            raise HostKeyRefused(explain(said))
+            return answer
+        if self.url.is_ssh and is_about_host_key(answer):
+            raise HostKeyRefused(explain(answer))
         hidden = (self.credentials.token, self.credentials.key.strip())
-        raise RemoteFailed(explain(said) or _("Git reports: {said}.", said=scrubbed(said, hidden) or _("nothing")))
+        raise RemoteFailed(explain(answer) or _("Git reports: {said}.", said=scrubbed(answer, hidden) or _("nothing")))
 
     def _environment(self, folder: Path, address: str) -> dict[str, str]:
         paths = {"key": shlex.quote(str(folder / "key")), "known": shlex.quote(str(folder / "known_hosts"))}
         held = f"-o HostName={shlex.quote(address)} -o HostKeyAlias={shlex.quote(self.url.known_host)}"
         return {
+            **ISOLATED,
             "PATH": _path(),
             "HOME": str(folder),
-            "LC_ALL": "C.UTF-8",
             "GIT_DIR": str(folder / "git"),
-            "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": str(folder / "gitconfig"),
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_ASKPASS": str(folder / "askpass"),
             "GIT_SSH_COMMAND": f"{SSH_COMMAND.format(**paths)} {held}",
             "GIT_SSH_VARIANT": "ssh",
@@ -228,14 +224,13 @@ class Remote:
 def _address(url: RemoteUrl, may_reach: MayReach) -> str:
     """Return the address to connect to. Raise RemoteFailed when the name leads to none that may be reached."""
     try:
-        found = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise RemoteFailed(explain("Could not resolve host")) from error
-    addresses = [str(one[4][0]) for one in found]
-    allowed = [one for one in addresses if may_reach(one)]
-    if not allowed:
-        raise RemoteFailed(_("{host} leads to a private or excepted address: ask an admin to allow it.", host=url.host))
-    return allowed[0]
+    for answer in answers:
+        if may_reach(address := str(answer[4][0])):
+            return address
+    raise RemoteFailed(_("{host} leads to a private or excepted address: ask an admin to allow it.", host=url.host))
 
 
 def _held_to(url: RemoteUrl, address: str) -> str:
@@ -299,8 +294,8 @@ def _run(
     timer = threading.Timer(seconds, end)
     timer.start()
     try:
-        said = process.stdout.read(_LONGEST_ANSWER + 1)
-        if len(said) > _LONGEST_ANSWER:
+        output = process.stdout.read(_LONGEST_ANSWER + 1)
+        if len(output) > _LONGEST_ANSWER:
             _kill(process)
         process.stdout.close()
         code = process.wait()  # what has closed its output may still be there, so the timer ends only after it
@@ -308,13 +303,12 @@ def _run(
         timer.cancel()
     if is_late.is_set():
         raise RemoteFailed(explain("timed out"))
-    if len(said) > _LONGEST_ANSWER:
+    if len(output) > _LONGEST_ANSWER:
         raise RemoteFailed(_("The server answers with more than anybody would read."))
-    return code, said.decode(errors="replace")
+    return code, output.decode(errors="replace")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill it and what it has started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 

@@ -1,7 +1,7 @@
 """The URL of a remote repository: which ones are followed, and their parts (pure).
 
-People type them and programs get them, so a URL is taken apart here, and put together again from parts that cannot be an option, a
-credential, a local path or a command of git's or ssh's.
+People type them and programs get them. So a URL is taken apart here, and put together again from parts that cannot be an option, a
+credential, a local path, or a command of git or ssh.
 """
 
 from dataclasses import dataclass
@@ -61,11 +61,11 @@ def parse(text: str) -> RemoteUrl:
     if short is not None:
         path = short["path"]
         return _checked("ssh", short["user"], short["host"], 22, path if path.startswith("/") else f"/{path}")
-    found = _URL.fullmatch(text)
-    scheme = found["scheme"].lower() if found else ""
-    if found is None or scheme not in _SCHEMES:
+    match = _URL.fullmatch(text)
+    scheme = match["scheme"].lower() if match else ""
+    if match is None or scheme not in _SCHEMES:
         raise ValueError(_("Use https://host/path, ssh://git@host/path or git@host:path."))
-    user, _at, place = found["place"].rpartition("@")
+    user, _at, place = match["place"].rpartition("@")
     if scheme == "https" and user:
         raise ValueError(
             _("Leave the user name and token out of the URL: whoever reads it would have them. They have fields.")
@@ -73,7 +73,7 @@ def parse(text: str) -> RemoteUrl:
     if scheme == "ssh" and ":" in user:
         raise ValueError(_("Leave the password out of the URL. SSH uses the key."))
     host, port = _host_and_port(place, _SCHEMES[scheme])
-    return _checked(scheme, user, host, port, found["path"] or "")
+    return _checked(scheme, user, host, port, match["path"] or "")
 
 
 def _host_and_port(place: str, default: int) -> tuple[str, int]:

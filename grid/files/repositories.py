@@ -5,7 +5,7 @@ The executor writes into them (`grid.files.executor`); the dashboard only makes 
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,8 +86,8 @@ class Repository:
         lines = git.run(self.path, "for-each-ref", form, "--sort=-committerdate", "refs/heads/").decode(
             errors="replace"
         )
-        found = [Branch(*line.split("\0")) for line in lines.splitlines()]
-        return sorted(found, key=lambda one: one.name != MAIN)
+        branches = [Branch(*line.split("\0")) for line in lines.splitlines()]
+        return sorted(branches, key=lambda branch: branch.name != MAIN)
 
     def resolve(self, revision: str) -> str | None:
         """Return the commit of a branch, or of a commit's own name."""
@@ -104,37 +104,35 @@ class Repository:
         """Return whether the commit is the results of an execution."""
         if not COMMIT.fullmatch(commit) or not self.exists:
             return False
-        found = git.run(
+        answer = git.run(
             self.path, "for-each-ref", "--format=%(objectname)", "--count=1", "--points-at", commit, "refs/results/"
         )
-        return found.decode().strip() == commit
+        return answer.decode().strip() == commit
 
     def entry(self, commit: str, path: str) -> TreeEntry | None:
-        """Return what is at the path."""
-        found = list(_entries(git.run(self.path, "ls-tree", "-z", "--long", _known(commit), "--", path)))
-        return found[0] if len(found) == 1 else None
+        entries = list(_entries(git.run(self.path, "ls-tree", "-z", "--long", _known(commit), "--", path)))
+        return entries[0] if len(entries) == 1 else None
 
     def folder(self, commit: str, path: str) -> list[TreeEntry]:
         """Return the entries of a folder, "" for the root: folders first."""
         where = f"{_known(commit)}:{path}"
-        found = _entries(git.run(self.path, "ls-tree", "-z", "--long", where, limit=_LONGEST_LIST))
-        return sorted(found, key=lambda one: not one.is_folder)
+        entries = _entries(git.run(self.path, "ls-tree", "-z", "--long", where, limit=_LONGEST_LIST))
+        return sorted(entries, key=lambda entry: not entry.is_folder)
 
     def files(self, commit: str) -> list[TreeEntry]:
         """Return all files of a commit with their paths, in the order of these."""
         return list(_entries(git.run(self.path, "ls-tree", "-r", "-z", "--long", _known(commit)), whole=True))
 
-    def difference(self, one: TreeEntry, other: TreeEntry, limit: int) -> bytes:
+    def difference(self, first: TreeEntry, second: TreeEntry, limit: int) -> bytes:
         """Return the beginning of how two files differ, line by line, without a head."""
         plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-indent-heuristic")
-        found = git.head(self.path, "diff", *plain, _known(one.id), _known(other.id), limit=limit)
-        return found[max(0, found.find(b"\n@@")) :].lstrip(b"\n")
+        answer = git.head(self.path, "diff", *plain, _known(first.id), _known(second.id), limit=limit)
+        return answer[max(0, answer.find(b"\n@@")) :].lstrip(b"\n")
 
     def head_of(self, entry: TreeEntry, limit: int) -> bytes:
-        """Return the first bytes of a file."""
         return git.head(self.path, "cat-file", "blob", _known(entry.id), limit=limit)
 
-    def stream(self, entry: TreeEntry) -> Iterator[bytes]:
+    def stream(self, entry: TreeEntry) -> Generator[bytes, None, None]:
         return git.stream(self.path, "cat-file", "blob", _known(entry.id))
 
     def history(self, commit: str, path: str = "", *, count: int, skip: int = 0) -> list[Commit]:
@@ -157,7 +155,7 @@ class Repository:
                 files = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
         except (FileNotFoundError, NotADirectoryError):
             return ()
-        names = [found[1] for found in map(_BUNDLE.fullmatch, files) if found]
+        names = [match[1] for match in map(_BUNDLE.fullmatch, files) if match]
         return [name for name in names if not self._has_taken_in(name)]
 
     def push_again(self, name: str) -> None:
@@ -174,7 +172,6 @@ class Repository:
         return self._bundle(name)
 
     def forget_bundle(self, name: str) -> None:
-        """Remove a bundle that has been pushed."""
         bundle = self._bundle(name)
         try:
             bundle.unlink(missing_ok=True)

@@ -18,14 +18,14 @@ from grid.core.egress import may_be_called, read_blocks
 from grid.core.errors import Problem, Rejected
 from grid.core.gitnames import COMMIT, MAIN, is_revision
 from grid.core.translation import gettext as _
-from grid.database.encryption import Undecryptable, decrypt, encrypt, encrypt_again
+from grid.database.encryption import Undecryptable, decrypt, encrypt
 from grid.executions.launchrequest import LaunchRequest, StoredRows
 from grid.executions.spec import ExecutionSpec
 from grid.files.remotes import HostKey, Remote, RemoteCredentials, RemoteFailed
 from grid.files.remoteurls import RemoteUrl, parse
 from grid.files.repositories import Repository
 from grid.models import Kind, Project, RemoteRepository, User
-from grid.secrets.storedsecrets import SecretMissing
+from grid.secrets.storedsecrets import SecretMissing, readable
 
 NOT_USABLE = _(
     "The files of this project are in a remote repository that is not set up, or whose server's key nobody has confirmed. Ask the "
@@ -71,7 +71,7 @@ def put(
             raise Rejected(problems)
         remote = known or RemoteRepository(project=project)
         before = remote.url
-        if known is not None and (not parsed.is_ssh or _known_host(known.url) != parsed.known_host):
+        if known is not None and (not parsed.is_ssh or parse(known.url).known_host != parsed.known_host):
             remote.host_key = ""
         remote.url, remote.branch = parsed.text, branch
         remote.username = "" if parsed.is_ssh else username or _USERNAME
@@ -93,26 +93,18 @@ def confirm(project: Project, *, by: User, key: str, url: str) -> HostKey:
                 [Problem("", _("The URL was changed in the meantime. Test the connection again."), "changed")]
             )
         try:
-            found = HostKey.parse(key)
+            new = HostKey.parse(key)
         except ValueError as error:
             raise Rejected([Problem("", _("This is no key of an SSH server. Test the connection again."))]) from error
-        before = (
-            _(
-                "{url}, its server's key {fingerprint}",
-                url=remote.url,
-                fingerprint=HostKey.parse(remote.host_key).fingerprint,
-            )
-            if remote.host_key
-            else ""
-        )
-        remote.host_key = f"{found.type} {found.text}"
+        before = _key_words(remote, HostKey.parse(remote.host_key)) if remote.host_key else ""
+        remote.host_key = f"{new.type} {new.text}"
         remote.save(update_fields=["host_key"])
-        _record(
-            by,
-            project,
-            [before, _("{url}, its server's key {fingerprint}", url=remote.url, fingerprint=found.fingerprint)],
-        )
-    return found
+        _record(by, project, [before, _key_words(remote, new)])
+    return new
+
+
+def _key_words(remote: RemoteRepository, key: HostKey) -> str:
+    return _("{url}, its server's key {fingerprint}", url=remote.url, fingerprint=key.fingerprint)
 
 
 def remove(project: Project, *, by: User) -> None:
@@ -135,10 +127,8 @@ def connection(remote: RemoteRepository) -> Remote:
 
 
 def push_again(project: Project, repository: Repository, name: str) -> None:
-    """Push what an execution could not to a branch named after it. Raise GridError, OSError; then it stays kept.
-
-    A bundle from the time when the project's files were in the repository of this installation may build on what is there.
-    """
+    """Push what an execution could not to a branch named after it. Raise GridError, OSError; then it stays kept. A bundle from the time
+    when the project's files were in the repository of this installation may build on what is there."""
     remote = of_project(project)
     if remote is None or not remote.is_usable:
         raise RemoteFailed(_("The remote repository is not set up."))
@@ -163,49 +153,15 @@ def files_for(spec: ExecutionSpec) -> Mapping[str, str]:
 
 def readable_secrets(projects: Collection[str]) -> list[str]:
     """Return the tokens and keys of these projects' remote repositories, as far as they can be read."""
-    found = []
-    for remote in RemoteRepository.objects.filter(project__in=projects):
-        try:
-            found.append(decrypt(remote.ciphertext))
-        except Undecryptable:
-            continue
-    return found
-
-
-def encrypt_remotes_again() -> tuple[int, int]:
-    """Encrypt all secrets with the first key; return how many were, and how many cannot be read any more."""
-    done = unreadable = 0
-    for pk in RemoteRepository.objects.order_by("pk").values_list("pk", flat=True):
-        with transaction.atomic():
-            remote = RemoteRepository.objects.select_for_update().filter(pk=pk).first()
-            if remote is None:
-                continue
-            try:
-                remote.ciphertext = encrypt_again(remote.ciphertext)
-            except Undecryptable:
-                unreadable += 1
-            else:
-                remote.save(update_fields=["ciphertext"])
-                done += 1
-    return done, unreadable
+    return readable(RemoteRepository.objects.filter(project__in=projects).values_list("ciphertext", flat=True))
 
 
 def _credentials(remote: RemoteRepository) -> RemoteCredentials:
     secret = decrypt(remote.ciphertext)
     if not remote.is_ssh:
         return RemoteCredentials(username=remote.username, token=secret)
-    return RemoteCredentials(
-        key=secret, known_hosts=f"{_known_host(remote.url)} {remote.host_key}\n" if remote.host_key else ""
-    )
-
-
-def host_of(remote: RemoteRepository) -> str:
-    """Return the host of its URL, with a port that is not the usual one."""
-    return _known_host(remote.url)
-
-
-def _known_host(url: str) -> str:
-    return parse(url).known_host
+    known_hosts = f"{parse(remote.url).known_host} {remote.host_key}\n" if remote.host_key else ""
+    return RemoteCredentials(key=secret, known_hosts=known_hosts)
 
 
 def _locked(project: Project) -> RemoteRepository | None:
@@ -223,11 +179,9 @@ def _wrong_names(branch: str, username: str) -> Iterator[Problem]:
 
 def _wrong_secret(url: RemoteUrl, secret: str, *, is_needed: bool) -> Iterator[Problem]:
     if not secret:
+        token, key = _("Enter the token: each URL needs its own."), _("Enter the private key: each URL needs its own.")
         if is_needed:
-            sentence = _("Enter the token: each URL needs its own.")
-            if url.is_ssh:
-                sentence = _("Enter the private key: each URL needs its own.")
-            yield Problem("secret", sentence, "required")
+            yield Problem("secret", key if url.is_ssh else token, "required")
     elif len(secret.encode()) > _LONGEST_SECRET:
         yield Problem("secret", _("A secret has at most 16 KiB."), "too_long")
     elif url.is_ssh:
@@ -243,14 +197,12 @@ def _wrong_key(text: str) -> Iterator[Problem]:
         load(raw, password=None)
     except (TypeError, ValueError, UnsupportedAlgorithm) as error:
         is_protected = isinstance(error, TypeError) or "password" in str(error).lower()
-        yield Problem(
-            "secret",
-            _(
+        sentence = _("This is no private key. It begins with -----BEGIN OPENSSH PRIVATE KEY-----.")
+        if is_protected:
+            sentence = _(
                 "This key is protected by a passphrase. Make one without, for this repository alone: ssh-keygen -t ed25519 -N ''"
             )
-            if is_protected
-            else _("This is no private key. It begins with -----BEGIN OPENSSH PRIVATE KEY-----."),
-        )
+        yield Problem("secret", sentence)
 
 
 def _record(by: User, project: Project, change: list[str]) -> None:

@@ -7,6 +7,7 @@ everywhere.
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from grid.core.errors import GridError
 from grid.core.gitnames import MAIN
@@ -36,10 +37,7 @@ class AlreadyThere(UploadRefused):
     def __init__(self, paths: Sequence[str]) -> None:
         super().__init__(
             ngettext(
-                "{paths} exists already.",
-                "{paths} exist already.",
-                len(paths),
-                paths=listed_up_to(_TITLE_NAMES, paths),
+                "{paths} exists already.", "{paths} exist already.", len(paths), paths=listed_up_to(_TITLE_NAMES, paths)
             )
         )
 
@@ -57,7 +55,7 @@ def problem_of_name(name: str) -> str | None:
     shown = name[:60].encode(errors="replace").decode() + ("…" if len(name) > 60 else "")
     if not name.strip():
         return _("A name cannot be empty.")
-    if any(unicodedata.category(one) in ("Cc", "Cs") or one in _HIDDEN for one in name):
+    if any(unicodedata.category(letter) in ("Cc", "Cs") or letter in _HIDDEN for letter in name):
         return _("A name cannot have control characters or invisible ones.")
     if "/" in name or "\\" in name:
         return _("“{shown}” cannot have a slash in it.", shown=shown)
@@ -84,7 +82,7 @@ def problem_of_folder(path: str) -> str | None:
 
 def is_gits(name: str) -> bool:
     """Return whether some file system takes it for .git, or the executor for a .git that it has to give its name back."""
-    seen = "".join(one for one in name if unicodedata.category(one) != "Cf").casefold().rstrip(". ")
+    seen = "".join(letter for letter in name if unicodedata.category(letter) != "Cf").casefold().rstrip(". ")
     return seen in (".git", "git~1") or seen.startswith((".git.kept", ".git:", ".git::"))
 
 
@@ -97,11 +95,8 @@ def upload(
     replace: bool = False,
     largest: int = 0,
 ) -> str:
-    """Commit the files to the folder of the main branch in one commit; return the commit, the present one when nothing differs.
-
-    `largest` is how many GiB the repository may have, 0 for no bound. What others push meanwhile is kept: then it is tried again on top of
-    that. Raise UploadRefused, AlreadyThere, GitFailed, OSError.
-    """
+    """Commit the files to the folder of the main branch; return the commit, the present one when nothing differs. What others push
+    meanwhile is kept. `largest` is how many GiB the repository may have, 0 for no bound. Raise UploadRefused, GitFailed, OSError."""
     _check_names(folder, files)
     _check_size(repository, files, largest)
     paths = {f"{folder}/{name}" if folder else name: content for name, content in files.items()}
@@ -117,7 +112,7 @@ def upload(
             check_folders(repository, before, folder)
         _check_places(known, replace=replace)
         blobs = blobs or {path: _stored(repository, content) for path, content in paths.items()}
-        if all(found is not None and found.id == blobs[path] for path, found in known.items()):
+        if all(file is not None and file.id == blobs[path] for path, file in known.items()):
             return before or ""
         lines = b"".join(f"{_mode(known[path])} {blobs[path]}\t{path}\0".encode() for path in paths)
         commit = commit_on(repository, before, lines, author=author, title=_title(list(paths)))
@@ -135,15 +130,10 @@ def _check_names(folder: str, files: Mapping[str, bytes]) -> None:
     problems = [problem for problem in (problem_of_folder(folder), *map(problem_of_name, files)) if problem]
     if problems or not files:
         raise UploadRefused(problems[0] if problems else _("Choose at least one file."))
-    longest = max(len(name) for name in files) + len(folder) + 1
+    longest = max(map(len, files)) + len(folder) + 1
     if longest > LONGEST_PATH:
-        raise UploadRefused(
-            _(
-                "The path would have {longest} characters; at most {most} are possible.",
-                longest=longest,
-                most=LONGEST_PATH,
-            )
-        )
+        sentence = _("The path would have {longest} characters; at most {most} are possible.")
+        raise UploadRefused(sentence.format(longest=longest, most=LONGEST_PATH))
 
 
 def _check_size(repository: Repository, files: Mapping[str, bytes], largest: int) -> None:
@@ -164,9 +154,7 @@ def _check_size(repository: Repository, files: Mapping[str, bytes], largest: int
 
 def check_folders(repository: Repository, commit: str, folder: str) -> None:
     """Raise UploadRefused when the path of a folder leads over a link or a file."""
-    parts = folder.split("/") if folder else []
-    for number in range(len(parts)):
-        path = "/".join(parts[: number + 1])
+    for path in accumulate(folder.split("/") if folder else (), "{}/{}".format):
         entry = repository.entry(commit, path)
         if entry is None:
             return
@@ -177,32 +165,28 @@ def check_folders(repository: Repository, commit: str, folder: str) -> None:
 
 
 def _check_places(known: Mapping[str, Known | None], *, replace: bool) -> None:
-    for path, found in known.items():
-        if found is None:
-            continue
-        if found.mode == "120000":
+    there = {path: file for path, file in known.items() if file is not None}
+    for path, file in there.items():
+        if file.mode == "120000":
             raise UploadRefused(
                 _("{path} is a link. It is not replaced by a file, nor is anything put where it leads.", path=path)
             )
-        if not found.mode.startswith("100"):
+        if not file.mode.startswith("100"):
             raise UploadRefused(_("{path} is a folder.", path=path))
-    there = [path for path, found in known.items() if found is not None]
     if there and not replace:
-        raise AlreadyThere(there)
+        raise AlreadyThere(list(there))
 
 
 def known_at(repository: Repository, commit: str | None, path: str) -> Known | None:
-    """Return what is at the path of a commit."""
     line = git.run(repository.path, "ls-tree", "-z", commit, "--", path).decode(errors="replace") if commit else ""
     mode, _, rest = line.partition(" ")
     return Known(mode, rest.split()[1].partition("\t")[0]) if rest else None
 
 
-def _mode(found: Known | None) -> str:
-    return found.mode if found is not None else "100644"
+def _mode(known: Known | None) -> str:
+    return known.mode if known is not None else "100644"
 
 
 def _title(paths: Sequence[str]) -> str:
-    return _(
-        "Upload {paths}", paths=listed(paths) if len(paths) <= _TITLE_NAMES else plural(len(paths), "file", "files")
-    )
+    words = listed(paths) if len(paths) <= _TITLE_NAMES else plural(len(paths), "file", "files")
+    return _("Upload {paths}", paths=words)

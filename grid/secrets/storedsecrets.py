@@ -6,8 +6,9 @@ bundles.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -17,7 +18,7 @@ from grid.audit.entries import write_entry
 from grid.core.errors import GridError, Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable, decrypt, encrypt, encrypt_again
-from grid.models import Project, StoredSecret, User
+from grid.models import Project, RemoteRepository, StoredSecret, User
 
 # All of one execution are in one Kubernetes Secret, which holds 1 MiB: two holders of so many values.
 MOST_OF_A_HOLDER = 25
@@ -41,9 +42,9 @@ def of_person(owner: User) -> QuerySet[StoredSecret]:
 def for_launch(owner: User, project: Project) -> list[StoredSecret]:
     """Return the secrets that an execution of this owner in this project gets, one of each name, sorted by name."""
     whose = Q(project=project, owner__isnull=True) | Q(owner=owner) & (Q(project__isnull=True) | Q(project=project))
-    found = StoredSecret.objects.filter(whose).defer("ciphertext")
-    by_rank = sorted(found, key=lambda one: (one.owner_id is not None, one.project_id is not None))
-    return [one for _, one in sorted({one.name: one for one in by_rank}.items())]
+    rows = StoredSecret.objects.filter(whose).defer("ciphertext")
+    by_rank = sorted(rows, key=lambda secret: (secret.owner_id is not None, secret.project_id is not None))
+    return [secret for _, secret in sorted({secret.name: secret for secret in by_rank}.items())]
 
 
 class WantedSecret(Protocol):
@@ -60,13 +61,13 @@ def values_for(secrets: Sequence[WantedSecret]) -> Mapping[str, str]:
     stored = StoredSecret.objects.in_bulk([secret.id for secret in secrets])
     values = {}
     for wanted in secrets:
-        found = stored.get(wanted.id)
-        if found is None:
+        secret = stored.get(wanted.id)
+        if secret is None:
             raise SecretMissing(
                 _("Its secret {name} was deleted after the launch. Launch again without it.", name=wanted.name)
             )
         try:
-            values[wanted.name] = decrypt(found.ciphertext)
+            values[wanted.name] = decrypt(secret.ciphertext)
         except Undecryptable as error:
             raise SecretMissing(
                 _("Its secret {name} can no longer be read. Set its value again.", name=wanted.name)
@@ -76,13 +77,15 @@ def values_for(secrets: Sequence[WantedSecret]) -> Mapping[str, str]:
 
 def readable_values(ids: Iterable[int]) -> list[str]:
     """Return the values of those secrets that there still are and that can be read."""
-    found = []
-    for secret in StoredSecret.objects.filter(pk__in=list(ids)):
-        try:
-            found.append(decrypt(secret.ciphertext))
-        except Undecryptable:
-            continue
-    return found
+    return readable(StoredSecret.objects.filter(pk__in=list(ids)).values_list("ciphertext", flat=True))
+
+
+def readable(ciphertexts: Iterable[str]) -> list[str]:
+    values = []
+    for ciphertext in ciphertexts:
+        with suppress(Undecryptable):
+            values.append(decrypt(ciphertext))
+    return values
 
 
 def put(
@@ -92,10 +95,13 @@ def put(
     with transaction.atomic():
         _lock(owner, project)
         held = of_person(owner) if owner else of_project(_given(project))
-        known = next((one for one in held if one.name == name and one.project == project), None)
+        known = next((secret for secret in held if secret.name == name and secret.project == project), None)
         secret = known or StoredSecret(name=name, owner=owner, project=project)
         secret.is_file, secret.changed_at, secret.changed_by = is_file, now, by.get_username()
-        problems = [*_problems(secret, value), *([] if known else _too_many(len(held)))]
+        problems = _problems(secret, value)
+        if known is None and len(held) >= MOST_OF_A_HOLDER:
+            sentence = _("There are {held} secrets already, which is the limit. Delete one that is not needed.")
+            problems.append(Problem("", sentence.format(held=len(held)), "full"))
         if problems:
             raise Rejected(problems)
         secret.ciphertext = encrypt(value)
@@ -111,20 +117,21 @@ def delete(secret: StoredSecret, *, by: User) -> None:
         secret.delete()
 
 
-def encrypt_all_again() -> tuple[int, int]:
+def encrypt_all_again(model: type[StoredSecret] | type[RemoteRepository]) -> tuple[int, int]:
     """Encrypt every value with the first key of the settings; return how many were, and how many cannot be read any more."""
     done = unreadable = 0
-    for id in StoredSecret.objects.order_by("pk").values_list("pk", flat=True):
+    keys: Iterable[Any] = model.objects.order_by("pk").values_list("pk", flat=True)
+    for pk in keys:
         with transaction.atomic():
-            secret = StoredSecret.objects.select_for_update().filter(pk=id).first()
-            if secret is None:
+            row = model.objects.select_for_update().filter(pk=pk).first()
+            if row is None:
                 continue
             try:
-                secret.ciphertext = encrypt_again(secret.ciphertext)
+                row.ciphertext = encrypt_again(row.ciphertext)
             except Undecryptable:
                 unreadable += 1
             else:
-                secret.save(update_fields=["ciphertext"])
+                row.save(update_fields=["ciphertext"])
                 done += 1
     return done, unreadable
 
@@ -163,15 +170,3 @@ def _problems(secret: StoredSecret, value: str) -> list[Problem]:
     elif "\0" in value:
         problems.append(Problem("value", _("Use text: the value has a character that variables cannot have."), "nul"))
     return problems
-
-
-def _too_many(held: int) -> list[Problem]:
-    if held < MOST_OF_A_HOLDER:
-        return []
-    return [
-        Problem(
-            "",
-            _("There are {held} secrets already, which is the limit. Delete one that is not needed.", held=held),
-            "full",
-        )
-    ]

@@ -11,10 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
+from pytest_django.fixtures import Settings
 
 from grid.files import executor
 from grid.files.executor import Task
 from grid.files.repositories import Repository
+from grid.models import Project
+from tests.conftest import People
+from tests.executions.executing import make_project
+from tests.shell.browsing import client_of
 from tests.support.pages import admin as admin
 from tests.support.pages import clock as clock
 from tests.support.pages import cluster as cluster
@@ -40,6 +46,13 @@ class Run:
         executor.prepare(self.task)
         return self
 
+    def write(self, path: str, content: str | bytes) -> "Run":
+        """Write a file of the working copy, and the folders above it."""
+        place = self.work / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.encode() if isinstance(content, str) else content)
+        return self
+
     def save(self) -> dict[str, Any]:
         return executor.save(self.task)
 
@@ -54,7 +67,7 @@ class Run:
         places = ("repository", "work", "state", "report", "home", "name", "branch", "commit", "grace", "seconds")
         arguments = [f"--{name}={getattr(self.task, name)}" for name in places]
         arguments += [f"--{name}={getattr(self.task, name)}" for name in ("fallback", "remote", "secret")]
-        arguments += [f"--told={self.task.told}"] if self.task.told else []
+        arguments += [f"--told={self.task.end_note}"] if self.task.end_note else []
         arguments += ["--only-prepare", f"--patience={self.task.patience}"] if self.task.only_prepare else []
         environment = {"PATH": os.environ["PATH"], "GRID_AUTHOR": self.task.author, "GRID_TITLE": self.task.title}
         environment |= {name: os.environ[name] for name in ("GIT_SSL_CAINFO",) if name in os.environ}
@@ -81,10 +94,31 @@ Runs = Callable[..., Run]
 
 
 @pytest.fixture
+def volume(settings: Settings, tmp_path: Path) -> Path:
+    """Where the repositories of projects are."""
+    settings.REPOSITORIES = str(tmp_path / "volume")
+    return tmp_path / "volume"
+
+
+@pytest.fixture
+def project(people: People, volume: Path) -> Project:
+    """A project with its files in Git, in whose repository is nothing yet."""
+    project = make_project(people.owner, people.teammate)
+    project.files = Project.Files.GIT
+    project.save()
+    return project
+
+
+@pytest.fixture
+def owner(people: People, project: Project) -> Client:
+    return client_of(people.owner)
+
+
+@pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    found = Repository(tmp_path / "volume" / "alpha.git")
-    found.create()
-    return found
+    made = Repository(tmp_path / "volume" / "alpha.git")
+    made.create()
+    return made
 
 
 @pytest.fixture

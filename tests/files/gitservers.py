@@ -104,12 +104,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        found = b""
+        body = b""
         while size := int(self.rfile.readline(), 16):
-            found += self.rfile.read(size)
+            body += self.rfile.read(size)
             self.rfile.readline()
         self.rfile.readline()
-        return found
+        return body
 
     def _credentials(self) -> tuple[str, str]:
         kind, _, encoded = self.headers.get("Authorization", "").partition(" ")

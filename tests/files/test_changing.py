@@ -18,7 +18,7 @@ _SOMEBODY = {f"GIT_{role}_{what}": "x" for role in ("AUTHOR", "COMMITTER") for w
 
 def paths(repository: Repository) -> list[str]:
     commit = repository.resolve("main")
-    return [one.shown for one in repository.files(commit)] if commit else []
+    return [entry.shown for entry in repository.files(commit)] if commit else []
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def test_deletion_and_move_are_commits_by_the_person(repository: Repository, sho
     second = delete(repository, "a", shown=shown, author="bob")
     third = move(repository, "data", "old/data 2026", shown=shown, author="carol")
     assert paths(repository) == ["b", "old/data 2026/raw/c", "old/data 2026/raw/d"]
-    told = [(one.author, one.title) for one in repository.history(third, count=2)]
-    assert told == [("carol", "Move data to old/data 2026"), ("bob", "Delete a")]
+    commits = [(commit.author, commit.title) for commit in repository.history(third, count=2)]
+    assert commits == [("carol", "Move data to old/data 2026"), ("bob", "Delete a")]
     assert repository.history(third, count=2)[1].id == second
     assert repository.entry(shown, "a") is not None, "the history keeps it"
 
@@ -67,7 +67,7 @@ def test_late_push_is_kept_or_refused(repository: Repository, shown: str, monkey
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "sentence"),
     [
         ("", "cannot be empty"),
         *(
@@ -81,9 +81,11 @@ def test_late_push_is_kept_or_refused(repository: Repository, shown: str, monkey
         ("x/" * 499 + "x", "at most 1000"),
     ],
 )
-def test_impossible_path_is_refused_with_a_sentence(repository: Repository, shown: str, target: str, said: str) -> None:
+def test_impossible_path_is_refused_with_a_sentence(
+    repository: Repository, shown: str, target: str, sentence: str
+) -> None:
     path = "data/raw" if target != "data" else "data"
-    with pytest.raises(UploadRefused, match=said):
+    with pytest.raises(UploadRefused, match=sentence):
         move(repository, path, target, shown=shown, author="alice")
     assert repository.resolve("main") == shown
 
@@ -130,10 +132,7 @@ def test_links_modes_and_binary_names_stay_unchanged(repository: Repository, run
 
 
 def test_repository_among_the_files_is_deletable_but_not_movable(repository: Repository, runs: Runs) -> None:
-    run = runs().prepare()
-    (run.work / "theirs" / ".git").mkdir(parents=True)
-    (run.work / "theirs" / ".git" / "config").write_text("[core]\n\tfsmonitor = ./evil\n")
-    run.save()
+    runs().prepare().write("theirs/.git/config", "[core]\n\tfsmonitor = ./evil\n").save()
     shown = repository.resolve("main") or ""
     assert paths(repository) == ["theirs/.git.kept/config"]
     for path in ("theirs", "theirs/.git.kept", "theirs/.git.kept/config"):

@@ -6,24 +6,19 @@ from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
-from pytest_django.fixtures import Settings
 
 from grid.files.repositories import Repositories, Repository
 from grid.files.uploading import upload
 from grid.models import Membership, Project
 from tests.conftest import People
-from tests.executions.executing import make_project
 from tests.shell.browsing import client_of
 
 FILES = "/projects/churn/files/"
 
 
 @pytest.fixture
-def repository(people: People, settings: Settings, tmp_path: Path) -> Repository:
-    settings.REPOSITORIES = str(tmp_path)
-    make_project(people.owner, people.teammate)
-    Project.objects.update(files=Project.Files.GIT)
-    made = Repositories(tmp_path).of("churn")
+def repository(project: Project, volume: Path) -> Repository:
+    made = Repositories(volume).of("churn")
     made.create()
     upload(made, "data", {"a <b>.csv": b"1", "c": b"2"}, author="alice")
     return made
@@ -61,7 +56,7 @@ def test_a_member_moves_a_file_and_deletes_it(people: People, repository: Reposi
     answer = delete(client, "old/x & y.csv", main(repository))
     assert answer.redirect_chain == [(FILES, 302)], "the folder has gone with its last file"
     assert "Deleted: old/x &amp; y.csv. The history keeps it." in answer.content.decode()
-    history = [(one.author, one.title) for one in repository.history(main(repository), count=2)]
+    history = [(commit.author, commit.title) for commit in repository.history(main(repository), count=2)]
     assert history == [
         (people.teammate.username, "Delete old/x & y.csv"),
         (people.teammate.username, "Move data/a <b>.csv to old/x & y.csv"),
@@ -77,7 +72,7 @@ def test_impossible_change_is_explained_and_changes_nothing(people: People, repo
     answer = delete(client, "data", shown)
     assert answer.redirect_chain == [(f"{FILES}?path=data", 302)]
     assert "Nothing was changed. data was changed since you opened this page" in answer.content.decode()
-    for path, at, target, status, said in (
+    for path, at, target, status, sentence in (
         ("data/c", shown, "c", 422, "data/c was changed since you opened this page"),
         ("data/c", now, "../c", 422, "is no name of a file"),
         ("data/c", now, "data/a <b>.csv", 422, "exists already"),
@@ -87,7 +82,7 @@ def test_impossible_change_is_explained_and_changes_nothing(people: People, repo
         ("data/c", "main", "c", 404, ""),
     ):
         answer = move(client, path, at, target)
-        assert (answer.status_code, said in answer.content.decode()) == (status, True), (path, target)
+        assert (answer.status_code, sentence in answer.content.decode()) == (status, True), (path, target)
     Project.objects.update(is_archived=True)
     assert "archived" in delete(client, "data", now).content.decode()
     assert "archived" in move(client, "data", now, "x").content.decode()

@@ -17,10 +17,10 @@ GIB = 2**30
 
 @pytest.fixture
 def server(tmp_path: Path) -> Repository:
-    found = Repository(tmp_path / "server.git")
-    found.create()
-    git.run(found.path, "config", "receive.denyDeletes", "false")
-    return found
+    repository = Repository(tmp_path / "server.git")
+    repository.create()
+    git.run(repository.path, "config", "receive.denyDeletes", "false")
+    return repository
 
 
 @pytest.fixture
@@ -59,14 +59,14 @@ def hook(server: Repository, script: str) -> None:
 
 def test_lost_push_race_is_merged_anyway(away: Away, server: Repository) -> None:
     write(away(), "base")
-    one, other = away(), away()
-    assert write(one, "one")["branch"] == "main"
+    first, second = away(), away()
+    assert write(first, "one")["branch"] == "main"
     winner = server.resolve("main")
     git.run(server.path, "update-ref", "refs/heads/main", f"{winner}~1")
     # While the first push of the other arrives, that of the one is accepted.
     hook(server, f'[ "$(git rev-parse main)" = {winner} ] || {{ git update-ref refs/heads/main {winner}; exit 1; }}')
-    said = write(other, "other")
-    assert said["branch"] == "main"
+    report = write(second, "other")
+    assert report["branch"] == "main"
     assert [says(server, name) for name in ("base", "one", "other")] == ["1", "1", "1"]
 
 
@@ -82,8 +82,8 @@ def test_missing_workspace_branch_falls_back_to_usual_and_reports(away: Away, se
     write(away(), "base")
     run = away(branch="workspace-x", fallback="main")
     assert (run.work / "base").exists()
-    said = write(run, "a")
-    assert (said["branch"], said["instead_of"]) == ("main", "workspace-x")
+    report = write(run, "a")
+    assert (report["branch"], report["instead_of"]) == ("main", "workspace-x")
     again = write(run.prepare(), "b")  # the executor was started again
     assert (again["branch"], again["instead_of"], says(server, "b")) == ("main", "workspace-x", "1")
     git.run(server.path, "update-ref", "refs/heads/workspace-y", "main")
@@ -122,13 +122,12 @@ def test_results_do_not_grow_a_repository_beyond_its_bound(
 ) -> None:
     run = away(remote=remote, largest=1, results="results", results_bytes=2**20)
     monkeypatch.setattr(keeping, "size_of", lambda folder: GIB if folder == repository.path else 0)
-    (run.work / "results").mkdir()
-    (run.work / "results" / "a").write_bytes(bytes(2**20))
-    said = run.save()
-    assert "results" not in said and said["results_kept"] == "home"
-    assert said["results_problem"].startswith(
+    run.write("results/a", bytes(2**20))
+    report = run.save()
+    assert "results" not in report and report["results_kept"] == "home"
+    assert report["results_problem"].startswith(
         "The results are not with the run: the project's repository would have 1.0"
     )
-    assert "Ask an admin to raise that" in said["results_problem"]
+    assert "Ask an admin to raise that" in report["results_problem"]
     monkeypatch.setattr(keeping, "size_of", lambda folder: GIB // 2)
     assert run.save()["results_files"] == 1

@@ -19,9 +19,7 @@ def test_setup_step_prepares_files_and_ends_silently(runs: Runs) -> None:
 
 
 def test_missing_branch_ends_setup_step_at_once(runs: Runs) -> None:
-    first = runs().prepare()
-    (first.work / "a").write_text("1")
-    first.save()
+    runs().prepare().write("a", "1").save()
     run = runs(only_prepare=True, branch="other", patience=300)
     assert run.start().wait(60) == GONE
     assert run.report()["problem"] == "The project's repository has no branch other."
@@ -42,40 +40,40 @@ def test_a_repository_that_cannot_be_used_is_waited_for(runs: Runs, repository: 
 
 
 def test_executor_saves_and_ends_only_on_annotation(runs: Runs, read: Read, tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    told.write_text("")  # as the kubelet writes an annotation that is not there
-    run = runs(told=told)
+    end_note = tmp_path / "told"
+    end_note.write_text("")  # as the kubelet writes an annotation that is not there
+    run = runs(end_note=end_note)
     run.prepare()
     process = run.start()
-    (run.work / "a").write_text("1")
+    run.write("a", "1")
     (run.task.state / "stopping").touch()  # of no meaning here
     assert process.poll() is None
     assert read("a") is None
-    told.write_text("true")
+    end_note.write_text("true")
     assert process.wait(60) == 0
     assert run.report()["branch"] == "main"
     assert read("a") == "1"
 
 
 def test_stop_waits_for_program_and_then_saves(runs: Runs, read: Read, tmp_path: Path) -> None:
-    run = runs(told=tmp_path / "never", grace=1.5)
+    run = runs(end_note=tmp_path / "never", grace=1.5)
     run.prepare()
     process = run.start()
     process.send_signal(signal.SIGTERM)  # reaches the program at the same time
-    (run.work / "late").write_text("1")
+    run.write("late", "1")
     assert process.wait(60) == 0
     assert read("late") == "1"
 
 
 def test_executor_killed_while_saving_saves_after_restart(runs: Runs, read: Read, tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    run = runs(told=told)
+    end_note = tmp_path / "told"
+    run = runs(end_note=end_note)
     run.prepare()
     process = run.start()
-    (run.work / "a").write_text("1")
+    run.write("a", "1")
     (run.task.git / "index.lock").touch()
     process.kill()
     process.wait()
-    told.write_text("true")
+    end_note.write_text("true")
     assert run.start().wait(60) == 0
     assert read("a") == "1"

@@ -21,7 +21,7 @@ def authors(repository: Repository) -> list[str]:
 
 def copied(run: Run, folder: Path) -> list[str]:
     with tarfile.open(folder / f"{run.task.name}.tar.gz") as archive:
-        return sorted(one.name for one in archive if one.isfile())
+        return sorted(file.name for file in archive if file.isfile())
 
 
 # --- Whatever fails before the push ---
@@ -30,17 +30,16 @@ def copied(run: Run, folder: Path) -> list[str]:
 def test_uncommittable_files_are_copied_to_home(runs: Runs) -> None:
     run = runs()
     process = run.start()
-    (run.work / "a").write_text("not lost")
+    run.write("a", "not lost")
     (run.task.git / "HEAD").unlink()
-    said = run.end(process)
-    assert (process.returncode, said["kept"]) == (0, "home")
-    assert "could not be saved: fatal: not a git repository" in said["problem"]
+    report = run.end(process)
+    assert (process.returncode, report["kept"]) == (0, "home")
+    assert "could not be saved: fatal: not a git repository" in report["problem"]
     assert copied(run, run.task.home / "unpushed-files") == ["./a"]
 
 
 def test_without_home_the_copy_is_beside_the_branches(runs: Runs, repository: Repository) -> None:
-    run = runs().prepare()
-    (run.work / "a").write_text("not lost")
+    run = runs().prepare().write("a", "not lost")
     (run.task.git / "HEAD").unlink()
     (run.task.home / "unpushed-files").write_text("in the way")
     assert run.save()["kept"] == "copy"
@@ -51,25 +50,23 @@ def test_without_home_the_copy_is_beside_the_branches(runs: Runs, repository: Re
 def test_unreadable_start_note_ends_in_a_report(runs: Runs) -> None:
     run = runs()
     process = run.start()
-    (run.work / "a").write_text("not lost")
+    run.write("a", "not lost")
     run.task.ready.write_text("")  # as a full disk leaves it
     assert run.end(process)["kept"] == "home"
 
 
 def test_unnameable_commit_is_copied_to_home(runs: Runs, repository: Repository) -> None:
-    run = runs().prepare()
-    (run.work / "a").write_text("not lost")
+    run = runs().prepare().write("a", "not lost")
     for place in ("main.lock", f"{run.task.name}.lock"):
         (repository.path / "refs" / "heads" / place).touch()
     (run.task.git / "refs" / "heads" / "kept.lock").touch()
-    said = run.save()
-    assert (said["branch"], said["kept"]) == ("", "home")
+    report = run.save()
+    assert (report["branch"], report["kept"]) == ("", "home")
     assert copied(run, run.task.home / "unpushed-files") == ["./a"]
 
 
 def test_push_is_reported_when_executor_disk_is_full(runs: Runs, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = runs().prepare()
-    (run.work / "a").write_text("1")
+    run = runs().prepare().write("a", "1")
 
     def full(*_: object) -> None:
         raise OSError("no space")
@@ -80,18 +77,16 @@ def test_push_is_reported_when_executor_disk_is_full(runs: Runs, read: Read, mon
 
 
 def test_unwritable_index_makes_no_empty_commit(runs: Runs) -> None:
-    run = runs().prepare()
-    (run.work / "a").write_text("not lost")
+    run = runs().prepare().write("a", "not lost")
     (run.task.git / "index.lock").touch()
-    said = run.save()
-    assert (said["ended"], said["kept"]) == ("", "home")
+    report = run.save()
+    assert (report["ended"], report["kept"]) == ("", "home")
     run.prepare()  # the lock is of a process that is gone
     assert run.save()["branch"] == "main"
 
 
 def test_bundle_folder_is_open_to_group_of_dashboard(runs: Runs, repository: Repository) -> None:
-    run = runs().prepare()
-    (run.work / "a").write_text("1")
+    run = runs().prepare().write("a", "1")
     (repository.path / "refs" / "heads" / "main.lock").touch()
     assert run.save()["kept"] == "repository"
     assert stat.S_IMODE((repository.path / "unpushed").stat().st_mode) == 0o2770
@@ -102,8 +97,7 @@ def test_bundle_folder_is_open_to_group_of_dashboard(runs: Runs, repository: Rep
 
 @pytest.mark.parametrize("name", ["...", "<>", ".alice", "alice>", "-616c696365"])
 def test_author_name_shortened_by_git_stays_distinct(runs: Runs, repository: Repository, name: str) -> None:
-    run = runs(author=name).prepare()
-    (run.work / "a").write_text("1")
+    run = runs(author=name).prepare().write("a", "1")
     assert run.save()["branch"] == "main"
     (author,) = authors(repository)
     assert "<alice@" not in author
@@ -117,7 +111,7 @@ def test_nested_repository_is_returned_only_to_its_maker(runs: Runs) -> None:
     git_init(run.work / "sub")
     run.save()
     other = runs(author="bob").prepare()
-    assert [one.name for one in (other.work / "sub").iterdir()] == [".git.kept"]
+    assert [path.name for path in (other.work / "sub").iterdir()] == [".git.kept"]
     assert (runs().prepare().work / "sub" / ".git" / "HEAD").exists()
 
 
@@ -126,9 +120,9 @@ def test_nested_repository_changed_by_others_is_not_returned(runs: Runs) -> None
     git_init(first.work / "sub")
     first.save()
     meanwhile, other = runs().prepare(), runs(author="bob").prepare()
-    (other.work / "sub" / ".git.kept" / "config").write_text("[core]\nfsmonitor = touch /tmp/sprung\n")
+    other.write("sub/.git.kept/config", "[core]\nfsmonitor = touch /tmp/sprung\n")
     other.save()
-    (meanwhile.work / "a").write_text("merged with it")
+    meanwhile.write("a", "merged with it")
     assert meanwhile.save()["branch"] == "main"
     assert not (runs().prepare().work / "sub" / ".git").exists()
 
@@ -137,12 +131,10 @@ def test_saving_moves_nothing_and_saves_a_repository_beside_anothers(runs: Runs,
     first = runs(author="bob").prepare()
     git_init(first.work / "sub")
     first.save()
-    run = runs().prepare()
-    (run.work / "sub" / ".git").write_text("gitdir: elsewhere\n")
-    (run.work / ".GIT").write_text("a file\n")
+    run = runs().prepare().write("sub/.git", "gitdir: elsewhere\n").write(".GIT", "a file\n")
     for _ in range(2):
         assert run.save()["branch"] == "main"
-    assert sorted(one.name for one in (run.work / "sub").iterdir()) == [".git", ".git.kept"]
+    assert sorted(path.name for path in (run.work / "sub").iterdir()) == [".git", ".git.kept"]
     assert read("sub/.git.kept.kept") == "gitdir: elsewhere\n"
     assert (read("sub/.git.kept/HEAD") or "").startswith("ref: ")
     assert read(".GIT.kept") == "a file\n"
@@ -151,7 +143,7 @@ def test_saving_moves_nothing_and_saves_a_repository_beside_anothers(runs: Runs,
 def test_a_dangling_link_is_not_replaced_by_a_repository(runs: Runs, read: Read) -> None:
     run = runs().prepare()
     (run.work / ".git.kept").symlink_to("nowhere")
-    (run.work / ".git").write_text("gitdir: elsewhere\n")
+    run.write(".git", "gitdir: elsewhere\n")
     run.save()
     assert (read(".git.kept"), read(".git.kept.kept")) == ("nowhere", "gitdir: elsewhere\n")
 
@@ -159,15 +151,13 @@ def test_a_dangling_link_is_not_replaced_by_a_repository(runs: Runs, read: Read)
 def test_repository_beyond_bound_keeps_changes_in_home(
     runs: Runs, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = runs(largest=1).prepare()
-    (first.work / "a").write_text("1")
+    first = runs(largest=1).prepare().write("a", "1")
     assert first.save()["branch"] == "main"
     monkeypatch.setattr(keeping, "size_of", lambda folder: 2**30 * 3 // 4)
-    run = runs(largest=1).prepare()
-    (run.work / "a").write_text("2")
-    said = run.save()
-    assert (said["branch"], said["kept"]) == ("", "home")
-    assert "would have 1.5 GiB, and may have 1 GiB. Ask an admin" in said["problem"]
+    run = runs(largest=1).prepare().write("a", "2")
+    report = run.save()
+    assert (report["branch"], report["kept"]) == ("", "home")
+    assert "would have 1.5 GiB, and may have 1 GiB. Ask an admin" in report["problem"]
     assert (run.task.home / "unpushed-files" / f"{run.task.name}.bundle").is_file()
     assert list(repository.unpushed()) == []
 

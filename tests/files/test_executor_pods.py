@@ -38,5 +38,5 @@ async def test_trial_pod_is_created_once(shop: Shop) -> None:
         shop.launch(after=second)
     await world.step(world.controller())
     assert len(world.pods()) == 3
-    tried = [one for one in world.cluster.requests if one.resource == PODS and "dry run" in str(one)]
+    tried = [request for request in world.cluster.requests if request.resource == PODS and "dry run" in str(request)]
     assert len(tried) == 1

@@ -18,7 +18,7 @@ from grid.files.git import AnswerTooLong, GitBusy
 from grid.files.repositories import Repository
 from grid.models import Membership, Project, RunFiles, State
 from tests.conftest import People
-from tests.executions.executing import make_execution, make_project
+from tests.executions.executing import make_execution
 from tests.files.conftest import Run, Runs, repository, runs
 from tests.shell.browsing import client_of
 
@@ -30,26 +30,12 @@ PIXEL = base64.b64decode(
 
 
 @pytest.fixture
-def project(people: People, settings: Settings, tmp_path: Path) -> Project:
-    settings.REPOSITORIES = str(tmp_path / "volume")
-    made = make_project(people.owner, people.teammate)
-    made.files = Project.Files.GIT
-    made.save()
-    return made
-
-
-@pytest.fixture
 def run(project: Project, runs: Runs, repository: Repository) -> Run:
     """One that writes into the project's repository."""
     repository.path.rename(repository.path.with_name("churn.git"))
     made = runs()
     made.task = replace(made.task, repository=repository.path.with_name("churn.git"))
     return made.prepare()
-
-
-@pytest.fixture
-def owner(people: People) -> Client:
-    return client_of(people.owner)
 
 
 def text(client: Client, path: str, status: int = 200) -> str:
@@ -64,8 +50,7 @@ def test_a_project_without_files_says_where_they_come_from(owner: Client, projec
 
 
 def test_folders_and_texts_are_shown(owner: Client, run: Run) -> None:
-    (run.work / "data").mkdir()
-    (run.work / "data" / "a & b.csv").write_text("x,y\n1,<script>\n")
+    run.write("data/a & b.csv", "x,y\n1,<script>\n")
     run.save()
     assert "data/" in text(owner, FILES)
     folder = text(owner, f"{FILES}?at=main&path=data")
@@ -79,15 +64,15 @@ def test_folders_and_texts_are_shown(owner: Client, run: Run) -> None:
     "query", ["path=none", "path=../x", "at=none", "at=--all", "at=main^{tree}", "path=a/b", "at=" + "0" * 40]
 )
 def test_missing_file_is_not_found(owner: Client, run: Run, query: str) -> None:
-    (run.work / "a").write_text("1")
+    run.write("a", "1")
     run.save()
     for page in (FILES, f"{FILES}download/"):
         assert owner.get(f"{page}?{query}").status_code == 404
 
 
 def test_binary_or_long_file_is_not_shown_whole(owner: Client, run: Run) -> None:
-    (run.work / "binary").write_bytes(b"\0\1")
-    (run.work / "long.txt").write_text("x" * (SHOWN_BYTES + 1))
+    run.write("binary", b"\0\1")
+    run.write("long.txt", "x" * (SHOWN_BYTES + 1))
     (run.work / "empty").touch()
     (run.work / "link").symlink_to("/etc/passwd")
     run.save()
@@ -133,7 +118,7 @@ async def test_a_download_is_never_a_page_of_ours(
 
 
 def test_image_file_is_shown_as_picture(owner: Client, run: Run) -> None:
-    (run.work / "plot.png").write_bytes(PIXEL)
+    run.write("plot.png", PIXEL)
     commit = run.save()["ended"]
     shown = text(owner, f"{FILES}?path=plot.png")
     assert f'src="{FILES}download/?at={commit}&amp;path=plot.png"' in shown
@@ -145,7 +130,7 @@ def test_the_history_is_paged_and_leads_to_each_commit(
     monkeypatch.setattr(files, "_COMMITS", 3)
     commits = []
     for number in range(5):
-        (run.work / "a").write_text(str(number))
+        run.write("a", str(number))
         commits.append(run.save()["ended"])
     first, *_, last = commits
     page = text(owner, f"{FILES}history/?path=a")
@@ -158,10 +143,10 @@ def test_the_history_is_paged_and_leads_to_each_commit(
 
 
 def test_branches_can_be_chosen(owner: Client, run: Run) -> None:
-    (run.work / "a").write_text("1")
+    run.write("a", "1")
     run.save()
     run.task = replace(run.task, branch="")
-    (run.work / "a").write_text("2")
+    run.write("a", "2")
     run.save()
     assert f"<option>{run.task.name}</option>" in text(owner, FILES)
     assert ">2<" in text(owner, f"{FILES}?at={run.task.name}&path=a")
@@ -171,9 +156,9 @@ def test_branches_can_be_chosen(owner: Client, run: Run) -> None:
 def test_unpushed_changes_are_pushed_again_by_a_contributor(owner: Client, people: People, run: Run) -> None:
     execution = make_execution(people.owner, Project.objects.get(), id="a", kind="job")
     RunFiles.objects.create(execution=execution, kept="repository", problem="It could not be pushed.")
-    (run.work / "a").write_text("1")
+    run.write("a", "1")
     run.save()
-    (run.work / "b").write_text("2")
+    run.write("b", "2")
     lock = run.task.repository / "refs" / "heads" / "main.lock"
     lock.touch()
     assert run.save()["kept"] == "repository"
@@ -193,7 +178,7 @@ def test_unpushed_changes_are_pushed_again_by_a_contributor(owner: Client, peopl
 
 
 def test_viewer_has_no_access_to_project_files(people: People, project: Project, run: Run) -> None:
-    (run.work / "a").write_text("1")
+    run.write("a", "1")
     run.save()
     Membership.objects.create(project=project, user=people.stranger, role=Membership.Role.VIEWER)
     looker = client_of(people.stranger)
@@ -203,26 +188,26 @@ def test_viewer_has_no_access_to_project_files(people: People, project: Project,
 
 
 @pytest.mark.parametrize(
-    ("error", "said"), [(GitBusy("x"), "Try again in a moment"), (AnswerTooLong("x"), "too much in this place")]
+    ("error", "sentence"), [(GitBusy("x"), "Try again in a moment"), (AnswerTooLong("x"), "too much in this place")]
 )
 def test_why_files_are_not_listed_is_said(
-    owner: Client, run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+    owner: Client, run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
 ) -> None:
-    (run.work / "a").write_text("1")
+    run.write("a", "1")
     run.save()
 
     def fails(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(Repository, "folder", fails)
-    assert said in text(owner, FILES, 503)
+    assert sentence in text(owner, FILES, 503)
 
 
 @pytest.mark.django_db(transaction=True)
 async def test_download_without_a_turn_is_refused_before_it_begins(
     people: People, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (run.work / "a").write_text("1")
+    run.write("a", "1")
     run.save()
     monkeypatch.setattr(git, "_downloads", threading.BoundedSemaphore(1))
     monkeypatch.setattr(git, "_PATIENCE", 0.01)
@@ -234,7 +219,7 @@ async def test_download_without_a_turn_is_refused_before_it_begins(
 
 
 def test_a_volume_that_cannot_be_read_is_said(owner: Client, run: Run) -> None:
-    (run.work / "a").write_text("1")
+    run.write("a", "1")
     run.save()
     (run.task.repository / "HEAD").write_text("nonsense")
     assert "cannot be read now" in text(owner, FILES, 503)
@@ -253,48 +238,46 @@ def test_a_project_with_a_volume_has_no_such_pages(owner: Client, project: Proje
 # --- The choice ---
 
 
-def test_an_owner_has_the_files_kept_in_git(owner: Client, people: People, settings: Settings, tmp_path: Path) -> None:
-    settings.REPOSITORIES = str(tmp_path)
-    project = make_project(people.owner)
-    page = owner.get("/projects/churn/").content.decode()
-    assert "moves no files" in page
-    assert owner.post("/projects/churn/", {"name": "Churn", "files": "git"}).status_code == 302
+@pytest.fixture
+def elsewhere(project: Project) -> Project:
+    project.files = Project.Files.VOLUME
+    project.save()
+    return project
+
+
+def choose(client: Client, project: Project, **files: str) -> tuple[int, str, str]:
+    answer = client.post("/projects/churn/", {"name": "Churn", **files})
     project.refresh_from_db()
-    assert project.files == "git"
-    assert (tmp_path / "churn.git" / "HEAD").exists()
-    assert owner.post("/projects/churn/", {"name": "Churn"}).status_code == 302
-    project.refresh_from_db()
-    assert project.files == "git", "what was not sent stays"
-    assert owner.post("/projects/churn/", {"name": "Churn", "files": "svn"}).status_code == 400
+    return answer.status_code, project.files, answer.content.decode()
 
 
-def test_without_a_volume_for_repositories_git_is_not_offered(owner: Client, people: People) -> None:
-    project = make_project(people.owner)
-    assert "moves no files" not in owner.get("/projects/churn/").content.decode()
-    owner.post("/projects/churn/", {"name": "Churn", "files": "git"})
-    project.refresh_from_db()
-    assert project.files == "volume"
+def test_an_owner_has_the_files_kept_in_git(owner: Client, elsewhere: Project, volume: Path) -> None:
+    assert "moves no files" in text(owner, "/projects/churn/")
+    assert choose(owner, elsewhere, files="git")[:2] == (302, "git")
+    assert (volume / "churn.git" / "HEAD").exists()
+    assert choose(owner, elsewhere)[:2] == (302, "git"), "what was not sent stays"
+    assert choose(owner, elsewhere, files="svn")[:2] == (400, "git")
 
 
-def test_unwritable_volume_is_reported_at_its_field(
-    owner: Client, people: People, settings: Settings, tmp_path: Path
+def test_without_a_volume_for_repositories_git_is_not_offered(
+    owner: Client, elsewhere: Project, settings: Settings
 ) -> None:
-    (tmp_path / "file").touch()
-    settings.REPOSITORIES = str(tmp_path / "file")
-    project = make_project(people.owner)
-    answer = owner.post("/projects/churn/", {"name": "Churn", "files": "git"})
-    assert answer.status_code == 400
-    assert "could not be created" in answer.content.decode()
-    project.refresh_from_db()
-    assert project.files == "volume"
+    settings.REPOSITORIES = ""
+    assert "moves no files" not in text(owner, "/projects/churn/")
+    assert choose(owner, elsewhere, files="git")[1] == "volume"
 
 
-def test_an_admin_makes_a_project_with_files_in_git(people: People, settings: Settings, tmp_path: Path) -> None:
-    settings.REPOSITORIES = str(tmp_path)
+def test_unwritable_volume_is_reported_at_its_field(owner: Client, elsewhere: Project, volume: Path) -> None:
+    volume.touch()
+    status, files, page = choose(owner, elsewhere, files="git")
+    assert (status, files, "could not be created" in page) == (400, "volume", True)
+
+
+def test_an_admin_makes_a_project_with_files_in_git(people: People, volume: Path) -> None:
     sent = {"id": "fresh", "name": "Fresh", "volume_size": "10Gi", "files": "git", "owner": people.owner.pk}
     answer = client_of(people.admin).post("/projects/new/", sent)
     assert answer.status_code == 302
-    assert (tmp_path / "fresh.git" / "HEAD").exists()
+    assert (volume / "fresh.git" / "HEAD").exists()
 
 
 # --- The page of an execution ---

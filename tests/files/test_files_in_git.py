@@ -31,12 +31,24 @@ FILES = FilesSpec(claim="repositories", repository="churn.git", image="executor:
 SAVED = {"code": 0, "began": COMMIT, "ended": OTHER, "branch": "main"}
 
 
+def files_of(execution: Execution) -> FilesSpec:
+    files = parse_spec(execution).files
+    assert files is not None
+    return files
+
+
+def stop(execution: Execution, **files: str) -> None:
+    """It has ended, and left its files like this."""
+    execution.refresh_from_db()
+    RunFiles.objects.create(execution=execution, **files)
+    Execution.objects.filter(pk=execution.pk).update(state="stopped", settled_at=NOW, ended_at=NOW)
+
+
 def test_clusters_and_projects_with_a_volume_have_no_executor(shop: Shop) -> None:
     assert parse_spec(shop.launch()).files is None
     Project.objects.update(files=Project.Files.GIT)
     assert parse_spec(shop.launch_cluster()).files is None
-    files = parse_spec(shop.launch()).files
-    assert files is not None
+    files = files_of(shop.launch())
     assert (files.repository, files.branch, files.largest_gibibytes) == ("churn.git", "main", 50)
 
 
@@ -44,8 +56,7 @@ def test_clusters_and_projects_with_a_volume_have_no_executor(shop: Shop) -> Non
 def test_job_attempts_start_at_the_chosen_branch_or_commit(shop: Shop, asked: str, branch: str, commit: str) -> None:
     Project.objects.update(files=Project.Files.GIT)
     execution = shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at=asked, retries=1))
-    files = parse_spec(execution).files
-    assert files is not None
+    files = files_of(execution)
     assert (files.branch, files.commit) == (branch, commit)
     assert execution.run is not None
     assert read_record(execution.run.settings.record).job.files_at == asked
@@ -63,45 +74,25 @@ def test_branch_is_refused_for_files_on_a_volume(shop: Shop) -> None:
         shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at="main"))
 
 
-def test_a_workspace_goes_on_where_it_left_its_files(shop: Shop) -> None:
+def test_resumed_workspace_starts_at_the_branch_with_its_files(shop: Shop) -> None:
     Project.objects.update(files=Project.Files.GIT)
     first = shop.launch()
-    first.refresh_from_db()
-    RunFiles.objects.create(execution=first, began=COMMIT, ended=OTHER, branch=first.object_name)
-    Execution.objects.filter(pk=first.pk).update(state="stopped", settled_at=NOW, ended_at=NOW)
-    files = parse_spec(shop.launch(workspace=first.workspace, after=60)).files
-    assert files is not None
-    assert files.branch == first.object_name
-
-
-def test_unpushed_workspace_resumes_at_its_earlier_branch(shop: Shop) -> None:
-    Project.objects.update(files=Project.Files.GIT)
-    first = shop.launch()
-    first.refresh_from_db()
-    RunFiles.objects.create(execution=first, began=COMMIT, ended=OTHER, branch=first.object_name)
-    Execution.objects.filter(pk=first.pk).update(state="stopped", settled_at=NOW, ended_at=NOW)
+    stop(first, began=COMMIT, ended=OTHER, branch=first.object_name)
     second = shop.launch(workspace=first.workspace, after=60)
-    RunFiles.objects.create(
-        execution=second, began=OTHER, branch="", kept="repository", problem="It could not be pushed"
-    )
-    Execution.objects.filter(pk=second.pk).update(state="stopped", settled_at=NOW, ended_at=NOW)
-    files = parse_spec(shop.launch(workspace=first.workspace, after=120)).files
-    assert files is not None
-    assert files.branch == first.object_name
+    assert files_of(second).branch == first.object_name
+    stop(second, began=OTHER, kept="repository", problem="It could not be pushed")
+    assert files_of(shop.launch(workspace=first.workspace, after=120)).branch == first.object_name
 
 
 def test_job_keeps_bounded_results_and_workspace_none(shop: Shop) -> None:
     Project.objects.update(files=Project.Files.GIT)
     ConfigRecord.objects.create(namespace=NAMESPACE, key=RESULTS_SIZE.key, value="5")
-    files = parse_spec(shop.launch(kind="job", environment=shop.job, job=JobSettings(folder="training"))).files
-    assert files is not None
+    files = files_of(shop.launch(kind="job", environment=shop.job, job=JobSettings(folder="training")))
     assert (files.results, files.results_bytes) == ("training/results", 5 * 2**20)
-    made = {one.name: one.body for one in build(spec(files=files), namespace="grid", token="t")}
+    made = {manifest.name: manifest.body for manifest in build(spec(files=files), namespace="grid", token="t")}
     (executor,) = made["workspace-abc"]["spec"]["initContainers"]
     assert {"--results=training/results", f"--results-bytes={5 * 2**20}"} <= set(executor["args"])
-    files = parse_spec(shop.launch()).files
-    assert files is not None
-    assert files.results == ""
+    assert files_of(shop.launch()).results == ""
 
 
 def test_the_fit_card_counts_the_executor_beside_the_program(shop: Shop) -> None:
@@ -218,8 +209,8 @@ async def test_job_finishes_at_program_end_and_succeeds_after_saving(shop: Shop)
     assert states_of(execution)[-2:] == ["finishing", "succeeded"]
     files = RunFiles.objects.get(execution=execution)
     assert (files.began, files.ended, files.branch, files.problem) == (COMMIT, OTHER, "main", "")
-    told = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
-    assert told.words(OWNER) == "The project's files are saved: commit bbbbbbbb on main."
+    entry = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
+    assert entry.words(OWNER) == "The project's files are saved: commit bbbbbbbb on main."
 
 
 @in_world
@@ -277,10 +268,10 @@ async def test_unpushed_changes_are_a_warning_event(shop: Shop) -> None:
         world.behave()
     await world.step(controller)
     assert fresh(execution).state == "succeeded"
-    told = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
-    assert (told.level, "push them again" in told.words(OWNER)) == ("Warning", True)
+    entry = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
+    assert (entry.level, "push them again" in entry.words(OWNER)) == ("Warning", True)
     notice = Notification.objects.get(event="files_not_saved")
-    assert (notice.user.username, notice.sentence) == (execution.owner.username, told.words(OWNER))
+    assert (notice.user.username, notice.sentence) == (execution.owner.username, entry.words(OWNER))
     assert RunFiles.objects.get().kept == "repository"
 
 
@@ -289,29 +280,29 @@ async def test_saving_that_was_cut_short_is_told(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, NewKubelet)
     kubelet.reports({"state": _ended(137)}, _ended(0), "Succeeded", started=False)
     await world.step(controller)
-    told = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
-    assert (told.level, told.words(OWNER).partition(".")[0]) == ("Warning", "Saving its files was cut short")
+    entry = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
+    assert (entry.level, entry.words(OWNER).partition(".")[0]) == ("Warning", "Saving its files was cut short")
     assert RunFiles.objects.get().problem == "Saving its files was cut short"
     assert Notification.objects.filter(event="files_not_saved").count() == 1
 
 
 def test_file_trouble_is_notified_once_per_sweep(shop: Shop) -> None:
-    def told() -> int:
+    def notices() -> int:
         return Notification.objects.filter(event="files_not_saved").count()
 
     first, second = (shop.launch(kind="job", environment=shop.job) for _ in range(2))
     trouble, good = FilesReport(problem="Saving was cut short", kept="unsure"), FilesReport(branch="main")
     for report, count in ((good, 0), (trouble, 1), (trouble, 1), (good, 1), (trouble, 2)):
         record(first.pk, report, NOW)
-        assert told() == count
+        assert notices() == count
     record(second.pk, FilesReport(results_problem="1 files are not kept"), NOW)
     record(second.pk, FilesReport(code=4, problem="The repository cannot be used"), NOW)
-    assert told() == 2, "too many results, and files that were never fetched, are no trouble with saving"
+    assert notices() == 2, "too many results, and files that were never fetched, are no trouble with saving"
     JobRun.objects.update(sweep="1")
     Execution.objects.filter(pk=first.pk).update(state="succeeded", settled_at=NOW, ended_at=NOW)
     Execution.objects.filter(pk=second.pk).update(run=first.run)
     record(second.pk, FilesReport(results_problem="It could not be pushed", results_kept="home"), NOW)
-    assert told() == 2
+    assert notices() == 2
 
 
 @in_world
@@ -330,9 +321,9 @@ async def test_files_that_are_in_no_commit_are_a_warning(shop: Shop) -> None:
     names = "d/…/a (its path has more than 4095 bytes), b (it cannot be read)"
     kubelet.saved({**SAVED, "left_out": 2, "left_out_names": names, "kept": "home"})
     await world.step(controller)
-    told = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
-    assert told.level == "Warning"
-    assert told.words(OWNER).endswith(f"2 files could not be saved and are not in it: {names}.")
+    entry = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
+    assert entry.level == "Warning"
+    assert entry.words(OWNER).endswith(f"2 files could not be saved and are not in it: {names}.")
     assert (RunFiles.objects.get().kept, RunFiles.objects.get().left_out_names) == ("home", names)
 
 

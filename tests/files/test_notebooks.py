@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from django.template.loader import render_to_string
 from django.test import Client
-from pytest_django.fixtures import Settings
 
 from dashboard.files.viewmodels.notebooks import (
     ALL_TEXT,
@@ -28,10 +27,7 @@ from grid.edge.textwork import TextTooLong, TextWorkBusy, TextWorkFailed
 from grid.files.repositories import Repositories
 from grid.files.uploading import upload
 from grid.models import Project
-from tests.conftest import People
-from tests.executions.executing import make_project
 from tests.files.test_files import PIXEL
-from tests.shell.browsing import client_of
 from tests.support.textwork import FailingWorkers
 
 EVIL = "</code></pre><script>alert(1)</script><img src=x onerror=alert(1)>[x](javascript:alert(1))\x1b]8;;http://x\x07"
@@ -153,13 +149,13 @@ def test_a_giant_notebook_is_cut() -> None:
     text = "x" * (SHOWN_TEXT + 1)
     stream = {"output_type": "stream", "text": text}
     cells = [code(*[stream] * (SHOWN_OUTPUTS + 5), source=text)] * 3 + [code(data(image__png=PNG))] * (SHOWN_CELLS + 5)
-    found = notebook(made(*cells))
-    assert len(found.cells) == SHOWN_CELLS and found.note.startswith("The cells after the first 300 are left out")
-    assert found.cells[0].outputs[-1].note == "The outputs after the first 20 are left out."
-    assert len(found.cells[0].text) == SHOWN_TEXT and "cut here" in found.cells[0].note
-    texts = [text for cell in found.cells for text in (cell.text, *(one.html for one in cell.outputs))]
+    shown = notebook(made(*cells))
+    assert len(shown.cells) == SHOWN_CELLS and shown.note.startswith("The cells after the first 300 are left out")
+    assert shown.cells[0].outputs[-1].note == "The outputs after the first 20 are left out."
+    assert len(shown.cells[0].text) == SHOWN_TEXT and "cut here" in shown.cells[0].note
+    texts = [text for cell in shown.cells for text in (cell.text, *(output.html for output in cell.outputs))]
     assert sum(map(len, texts)) <= ALL_TEXT
-    images = [one for cell in found.cells for one in cell.outputs if one.kind == "image"]
+    images = [output for cell in shown.cells for output in cell.outputs if output.kind == "image"]
     assert len(images) == SHOWN_IMAGES
 
 
@@ -190,23 +186,20 @@ def test_hostile_notebook_is_skipped_without_allocating_its_parts(around: str, p
 
 
 def test_a_text_of_many_lines_is_cut() -> None:
-    found = notebook(made(code(source=["a\n"] * (SHOWN_LINES + 1))))
-    assert found.cells[0].text == "a\n" * SHOWN_LINES and "cut here" in found.cells[0].note
+    shown = notebook(made(code(source=["a\n"] * (SHOWN_LINES + 1))))
+    assert shown.cells[0].text == "a\n" * SHOWN_LINES and "cut here" in shown.cells[0].note
     assert notebook(b"\xef\xbb\xbf" + made(code(source=["a\n"] * SHOWN_LINES))).cells[0].note == ""
 
 
 @pytest.fixture
-def owner(people: People, settings: Settings, tmp_path: Path) -> Client:
-    settings.REPOSITORIES = str(tmp_path)
-    make_project(people.owner)
-    Project.objects.update(files=Project.Files.GIT)
-    repository = Repositories(tmp_path).of("churn")
+def notebooks(project: Project, volume: Path) -> None:
+    repository = Repositories(volume).of("churn")
     repository.create()
     files = {"good.ipynb": made(code(source="<b>")), "bad.ipynb": b"<script>", "big.ipynb": b" " * (NOTEBOOK_BYTES + 1)}
     upload(repository, "", files, author="alice")
-    return client_of(people.owner)
 
 
+@pytest.mark.usefixtures("notebooks")
 def test_file_page_shows_notebook_or_explains_why_not(owner: Client) -> None:
     def page(query: str) -> str:
         answer = owner.get(f"/projects/churn/files/?path={query}")
@@ -219,6 +212,7 @@ def test_file_page_shows_notebook_or_explains_why_not(owner: Client) -> None:
     assert "Notebooks over 8 MiB are shown as text" in page("big.ipynb")
 
 
+@pytest.mark.usefixtures("notebooks")
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [(TextTooLong(), "This notebook takes too long to show. Download it."), (TextWorkBusy(), "Try again in a moment.")],

@@ -59,16 +59,16 @@ class Outside:
         return self
 
     def seen(self) -> dict[str, tuple[int, bytes]]:
-        return {one.name: (one.lstat().st_mode, one.read_bytes()) for one in self.folder.iterdir()}
+        return {path.name: (path.lstat().st_mode, path.read_bytes()) for path in self.folder.iterdir()}
 
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Iterator[Outside]:
     """Makes the folder, and sees afterwards that it is byte for byte as it was."""
-    found = Outside(tmp_path / "outside").make()
-    before = found.seen()
-    yield found
-    assert found.seen() == before
+    made = Outside(tmp_path / "outside").make()
+    before = made.seen()
+    yield made
+    assert made.seen() == before
 
 
 # --- What may be planted ---
@@ -203,20 +203,19 @@ WORK = (
 def test_planted_working_copy_does_not_lead_outside(
     runs: Runs, repository: Repository, outside: Outside, path: str, plant: Plant
 ) -> None:
-    run = runs(results="results", results_bytes=2**20).prepare()
-    (run.work / "kept").write_text("1")
+    run = runs(results="results", results_bytes=2**20).prepare().write("kept", "1")
     place = (
         run.work / "below" / path if plant in (link_in_a_parent, file_above) and "/" not in path else run.work / path
     )
     clear(place)
     plant(place, outside)
-    said = run.save()
-    assert (said["branch"], "problem" in said) == ("main", False)
-    assert repository.entry(said["ended"], "kept") is not None
+    report = run.save()
+    assert (report["branch"], "problem" in report) == ("main", False)
+    assert repository.entry(report["ended"], "kept") is not None
     if plant is not hard_link:  # which is the program's own file as well
         says_nothing_of(outside, repository)
     in_results = path.startswith("results")
-    words = said.get("results_problem", "") if in_results else said.get("left_out_names", "")
+    words = report.get("results_problem", "") if in_results else report.get("left_out_names", "")
     if plant is long_path:
         assert "its path has more than 4095 bytes" in words
     if plant is huge_sparse_file and path not in ("results", ".git"):
@@ -258,25 +257,24 @@ def test_planted_home_is_not_written_through(
 ) -> None:
     if "/" not in path and plant in (link_in_a_parent, file_above):
         pytest.skip("HOME itself is a mount")
-    run = runs().prepare()
-    (run.work / "a").write_text("not lost")
+    run = runs().prepare().write("a", "not lost")
     ending = fails(run, repository)
     place = run.task.home / path
     clear(place)
     plant(place, outside)
-    said = run.save()
-    assert said["kept"] in ("home", "copy", ""), said
+    report = run.save()
+    assert report["kept"] in ("home", "copy", ""), report
     kept = run.task.home / "unpushed-files" / f"job-a.{ending}"
     if kept.is_dir():  # then a copy is kept in the place of a bundle
         kept = kept.with_name("job-a.tar.gz")
-    if said["kept"] == "home":
+    if report["kept"] == "home":
         assert stat.S_ISREG(kept.lstat().st_mode)
         assert (kept.stat().st_nlink, kept.stat().st_size > 100) == (1, True)
         assert list(kept.parent.glob("*.unfinished")) in ([], [place])
     else:
         in_the_way = "/" not in path or plant in (link_in_a_parent, file_above) or kept.is_dir()
         assert in_the_way, "it is kept at home unless its place is taken"
-    assert said["kept"] or "could not be" in said["problem"]
+    assert report["kept"] or "could not be" in report["problem"]
 
 
 @planted
@@ -289,22 +287,6 @@ def test_planted_bundle_is_not_taken_in(repository: Repository, outside: Outside
     with pytest.raises(GitFailed):
         repository.push_again("job-a")
     assert repository.branches() == []
-
-
-def test_link_in_home_does_not_reach_the_project_repository(runs: Runs, repository: Repository) -> None:
-    run = runs().prepare()
-    (run.work / "a").write_text("1")
-    (run.task.git / "HEAD").unlink()
-    aimed = run.task.home / "unpushed-files"
-    aimed.mkdir()
-    for name in ("tar.gz.unfinished", "tar.gz", "bundle", "bundle.lock"):
-        (aimed / f"{run.task.name}.{name}").symlink_to(repository.path / "config")
-    before = (repository.path / "config").read_bytes()
-    assert run.save()["kept"] == "home"
-    assert (repository.path / "config").read_bytes() == before
-    other = runs().prepare()
-    (other.work / "b").write_text("2")
-    assert other.save()["branch"] == "main", "the repository is as good as before"
 
 
 # --- Last words, and the word that the program has ended ---
@@ -337,8 +319,8 @@ def test_planted_termination_message_is_not_waited_for(tmp_path: Path, outside: 
     directory = tmp_path / "attempt"
     clear(directory / "termination-log")
     plant(directory / "termination-log", outside)
-    found = termination_message(cast(Attempt, SimpleNamespace(directory=directory, exit=None)), {})
-    assert plant in (hard_link, link_in_a_parent, huge_sparse_file) or found == ""
+    message = termination_message(cast(Attempt, SimpleNamespace(directory=directory, exit=None)), {})
+    assert plant in (hard_link, link_in_a_parent, huge_sparse_file) or message == ""
 
 
 # --- Builds ---

@@ -51,12 +51,12 @@ def swapping(*pairs: tuple[Path, Path]) -> Iterator[None]:
 
 
 def rounds(run: Run) -> list[dict[str, Any]]:
-    said = []
+    reports = []
     for number in range(ROUNDS):
-        (run.work / "count").write_text(str(number))
+        run.write("count", str(number))
         (run.work / "data-real" / "file").parent.mkdir(exist_ok=True)
-        said.append(run.save())
-    return said
+        reports.append(run.save())
+    return reports
 
 
 def test_files_swapped_for_links_save_nothing_from_outside(
@@ -70,22 +70,21 @@ def test_files_swapped_for_links_save_nothing_from_outside(
     away.mkdir()
     for name in ("data", "results"):
         (away / name).symlink_to(outside.folder)
-    (run.work / "file").write_text("its own")
+    run.write("file", "its own")
     (away / "file").symlink_to(outside.file)
-    (run.work / "config").write_text("its own")
+    run.write("config", "its own")
     os.mkfifo(away / "config")
     names = ("data", "results", "file", "config")
     with swapping(*((run.work / name, away / name) for name in names)):
-        said = rounds(run)
-    assert [one.get("problem", "") for one in said] == [""] * ROUNDS
-    assert [one["branch"] for one in said] == ["main"] * ROUNDS
+        reports = rounds(run)
+    assert [report.get("problem", "") for report in reports] == [""] * ROUNDS
+    assert [report["branch"] for report in reports] == ["main"] * ROUNDS
     assert read("count") == str(ROUNDS - 1)
     says_nothing_of(outside, repository)
 
 
 def test_folders_swapped_in_home_write_nothing_elsewhere(runs: Runs, repository: Repository, outside: Outside) -> None:
-    run = runs().prepare()
-    (run.work / "a").write_text("1")
+    run = runs().prepare().write("a", "1")
     (run.task.git / "HEAD").unlink()
     kept, away = run.task.home / "unpushed-files", run.task.home / "away"
     kept.mkdir()
@@ -94,9 +93,9 @@ def test_folders_swapped_in_home_write_nothing_elsewhere(runs: Runs, repository:
     aimed.touch()
     (kept / "link").symlink_to(outside.file)
     with swapping((kept, away), (aimed, kept / "link")):
-        said = [keep_copy(run.task) for _ in range(8 * ROUNDS)]
-    assert set(said) <= {"home", "copy"}
-    assert "home" in said
+        places = [keep_copy(run.task) for _ in range(8 * ROUNDS)]
+    assert set(places) <= {"home", "copy"}
+    assert "home" in places
 
 
 def test_the_swapping_program_does_reach_outside_by_paths(tmp_path: Path, outside: Outside) -> None:
@@ -112,8 +111,7 @@ def test_the_swapping_program_does_reach_outside_by_paths(tmp_path: Path, outsid
 def test_deepest_path_is_saved_and_deeper_ones_are_named(
     runs: Runs, repository: Repository, outside: Outside, read: Read
 ) -> None:
-    run = runs().prepare()
-    (run.work / "kept").write_text("1")
+    run = runs().prepare().write("kept", "1")
     depth = 2500
     here = os.open(run.work, os.O_RDONLY)
     try:
@@ -124,16 +122,16 @@ def test_deepest_path_is_saved_and_deeper_ones_are_named(
             below = os.open("d", os.O_RDONLY, dir_fd=here)
             os.close(here)
             here = below
-        said = run.save()
-        assert (said["branch"], said["left_out"], said["kept"]) == ("main", 1, "home")
-        assert said["left_out_names"].startswith("d/d/d/")
-        assert said["left_out_names"].endswith("d/d (its path has more than 4095 bytes)")
+        report = run.save()
+        assert (report["branch"], report["left_out"], report["kept"]) == ("main", 1, "home")
+        assert report["left_out_names"].startswith("d/d/d/")
+        assert report["left_out_names"].endswith("d/d (its path has more than 4095 bytes)")
         assert (read("kept"), read("d/" * 5 + "f"), read("d/" * 2040 + "f")) == ("1", "", "")
         other = runs()
         (other.work / "left").symlink_to(run.work / "d")  # of an executor that was killed while it fetched
         other.prepare()
         assert not (other.work / "left").exists()
-        (other.work / "b").write_text("2")
+        other.write("b", "2")
         assert other.save()["branch"] == "main"
         preparing._empty(other.work)
     finally:
@@ -151,9 +149,9 @@ def test_unreadable_file_stays_as_in_the_branch(runs: Runs, read: Read) -> None:
     run = runs().prepare()
     (run.work / "data" / "a").unlink()
     os.truncate(run.work / "b", 2**40)
-    (run.work / "c").write_text("1")
-    said = run.save()
-    assert (said["left_out"], said["left_out_names"]) == (1, "b (most of it is on no disk)")
+    run.write("c", "1")
+    report = run.save()
+    assert (report["left_out"], report["left_out_names"]) == (1, "b (most of it is on no disk)")
     assert (read("data/a"), read("b"), read("c")) == (None, "before", "1")
 
 
@@ -171,7 +169,7 @@ def test_gitignore_is_applied_like_git_does(runs: Runs, repository: Repository) 
     for path, text in texts.items():
         (run.work / path).parent.mkdir(parents=True, exist_ok=True)
         (run.work / path).write_text(text or "1")
-    said = run.save()
+    report = run.save()
     plain = run.task.state / "plain"
     subprocess.run(["git", "init", "-q", str(plain)], check=True)
     command = [
@@ -184,17 +182,14 @@ def test_gitignore_is_applied_like_git_does(runs: Runs, repository: Repository) 
         "--exclude-standard",
     ]
     expected = subprocess.check_output(command, text=True, cwd=run.work).split("\0")[:-1]
-    saved = git(run.task, "ls-tree", "-r", "-z", "--name-only", said["ended"]).split("\0")[:-1]
+    saved = git(run.task, "ls-tree", "-r", "-z", "--name-only", report["ended"]).split("\0")[:-1]
     assert sorted(saved) == sorted(expected)
     assert {"kept.tmp", "sub/a.tmp", "c.log", ":(top)a"} < set(saved)
 
 
 def test_tracked_file_is_saved_despite_gitignore(runs: Runs, read: Read) -> None:
-    first = runs().prepare()
-    (first.work / "a.tmp").write_text("1")
-    first.save()
-    run = runs().prepare()
-    (run.work / ".gitignore").write_text("*.tmp\n")
+    runs().prepare().write("a.tmp", "1").save()
+    run = runs().prepare().write(".gitignore", "*.tmp\n")
     (run.work / "a.tmp").write_text("2")  # as long as before, a moment later
     run.save()
     assert read("a.tmp") == "2"
@@ -208,7 +203,6 @@ def test_another_repositorys_commit_stays_while_its_folder_is_empty(runs: Runs, 
     tree = make_tree(first.task, dict.fromkeys(("full", "empty", "gone"), f"160000 {'1' * 40}"))
     commit = git(first.task, "commit-tree", tree, "-m", "modules")
     saving._push_to(first.task, commit, "main", 0)
-    run = runs().prepare()
-    (run.work / "full" / "a").write_text("1")
+    run = runs().prepare().write("full/a", "1")
     (run.work / "gone").rmdir()
     assert kinds(run.save()["ended"]) == {"full": False, "empty": True}

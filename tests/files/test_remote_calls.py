@@ -16,7 +16,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
 
 @pytest.mark.parametrize(
-    ("script", "seconds", "said"),
+    ("script", "seconds", "sentence"),
     [
         ("printf 12345678901; exec sleep 600", 60.0, "more than anybody would read"),
         ("exec sleep 600", 0.2, "did not answer in time"),
@@ -24,18 +24,18 @@ ENVIRONMENT = {"PATH": os.environ["PATH"]}
     ],
 )
 def test_command_is_bounded_in_time_whatever_it_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, seconds: float, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, seconds: float, sentence: str
 ) -> None:
     monkeypatch.setattr(remotes, "_LONGEST_ANSWER", 10)
-    with pytest.raises(RemoteFailed, match=said):
+    with pytest.raises(RemoteFailed, match=sentence):
         remotes._run(["sh", "-c", script], ENVIRONMENT, tmp_path, seconds)
 
 
 def test_talkative_server_ends_at_memory_limit_with_explanation(tmp_path: Path) -> None:
     greedy = [sys.executable, "-c", "import mmap; mmap.mmap(-1, 2**30)"]
-    code, said = remotes._run(greedy, ENVIRONMENT, tmp_path, 60.0)
-    assert (code, "Cannot allocate memory" in said) == (1, True)
-    for text in (said, "fatal: Out of memory, realloc failed"):
+    code, output = remotes._run(greedy, ENVIRONMENT, tmp_path, 60.0)
+    assert (code, "Cannot allocate memory" in output) == (1, True)
+    for text in (output, "fatal: Out of memory, realloc failed"):
         assert "more memory than it may have" in explain(text)
     assert remotes._run(greedy, ENVIRONMENT, tmp_path, 60.0, 4096)[0] == 0
 

@@ -88,7 +88,7 @@ def test_any_other_url_is_refused_with_a_sentence(typed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("message", "words"),
     [
         ("fatal: unable to access 'https://x/': Could not resolve host: x", "no such host"),
         ("ssh: Could not resolve hostname x: Name or service not known", "no such host"),
@@ -112,11 +112,11 @@ def test_any_other_url_is_refused_with_a_sentence(typed: str) -> None:
         ("something new", ""),
     ],
 )
-def test_git_error_is_put_into_words(said: str, words: str) -> None:
-    assert words in explain(said)
-    assert bool(words) == bool(explain(said))
+def test_git_error_is_put_into_words(message: str, words: str) -> None:
+    assert words in explain(message)
+    assert bool(words) == bool(explain(message))
 
 
 def test_a_text_of_gits_is_shown_without_credentials() -> None:
-    said = "fatal: unable to access 'https://bob:hunter2@host/a'\nremote: you sent t0ken\x1b[31m"
-    assert scrubbed(said, ["t0ken", ""]) == "fatal: unable to access 'https://host/a' remote: you sent ***?[31m"
+    message = "fatal: unable to access 'https://bob:hunter2@host/a'\nremote: you sent t0ken\x1b[31m"
+    assert scrubbed(message, ["t0ken", ""]) == "fatal: unable to access 'https://host/a' remote: you sent ***?[31m"

@@ -19,7 +19,7 @@ from grid.files import stored_remotes as remotes
 from grid.files.filesaving import sentence_of
 from grid.kube.resources import SECRETS
 from grid.models import AuditEntry, Execution, Project, RemoteRepository, RunFiles
-from grid.secrets.storedsecrets import SecretMissing
+from grid.secrets.storedsecrets import SecretMissing, encrypt_all_again
 from tests.controller.world import World, fresh, in_world
 from tests.executions.test_manifests import spec
 from tests.files.test_files_in_git import FILES
@@ -62,7 +62,7 @@ def test_secret_is_encrypted_and_absent_from_audit_log(shop: Shop) -> None:
     assert not AuditEntry.objects.filter(changes__icontains=TOKEN).exists()
     assert put(shop, secret="", branch="tidy").branch == "tidy"
     assert decrypt(RemoteRepository.objects.get().ciphertext) == TOKEN
-    assert remotes.encrypt_remotes_again() == (1, 0)
+    assert encrypt_all_again(RemoteRepository) == (1, 0)
 
 
 @pytest.mark.parametrize("url", ["https://evil.example.com/churn.git", "https://git.example.com/other.git"])
@@ -73,7 +73,7 @@ def test_secret_never_goes_to_another_url(shop: Shop, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "sentence"),
     [
         ({"secret": ""}, "Enter the token"),
         ({"secret": "two words"}, "one line without blanks"),
@@ -87,9 +87,11 @@ def test_secret_never_goes_to_another_url(shop: Shop, url: str) -> None:
         ({"url": "file:///etc"}, "Use https://"),
     ],
 )
-def test_invalid_remote_is_refused_without_showing_the_secret(shop: Shop, changed: dict[str, Any], said: str) -> None:
+def test_invalid_remote_is_refused_without_showing_the_secret(
+    shop: Shop, changed: dict[str, Any], sentence: str
+) -> None:
     message = problems(shop, **changed)
-    assert said in message and (not changed.get("secret") or changed["secret"] not in message)
+    assert sentence in message and (not changed.get("secret") or changed["secret"] not in message)
     assert not RemoteRepository.objects.exists()
 
 
@@ -135,7 +137,7 @@ async def test_only_the_executor_of_its_pod_has_the_secret(shop: Shop) -> None:
     await world.step(world.controller())
     pod = world.pod_of(execution)
     assert TOKEN not in json.dumps(pod)
-    (volume,) = [one for one in pod["spec"]["volumes"] if "secret" in one and one["name"] == "remote"]
+    (volume,) = [part for part in pod["spec"]["volumes"] if "secret" in part and part["name"] == "remote"]
     secret = await world.cluster.get(SECRETS, volume["secret"]["secretName"], namespace=pod["metadata"]["namespace"])
     assert {name: base64.b64decode(text).decode() for name, text in secret["data"].items()} == {
         "username": "git",
@@ -143,9 +145,9 @@ async def test_only_the_executor_of_its_pod_has_the_secret(shop: Shop) -> None:
     }
     assert secret["metadata"]["ownerReferences"][0]["name"] == execution.object_name
     mounted = [
-        one["name"]
-        for one in (*pod["spec"]["initContainers"], *pod["spec"]["containers"])
-        if any(mount["name"] == "remote" for mount in one["volumeMounts"])
+        part["name"]
+        for part in (*pod["spec"]["initContainers"], *pod["spec"]["containers"])
+        if any(mount["name"] == "remote" for mount in part["volumeMounts"])
     ]
     assert mounted == ["executor"]
     (executor,) = pod["spec"]["initContainers"]
@@ -171,7 +173,11 @@ def test_resumed_workspace_starts_at_own_branch_or_the_usual(shop: Shop) -> None
     files = parse_spec(second := shop.launch(workspace=first.workspace, after=60)).files
     assert files is not None
     assert (files.branch, files.fallback, files.largest_gibibytes) == (first.object_name, "develop", 50)
-    (pod,) = [one.body for one in build(parse_spec(second), namespace="grid", token="t") if one.body["kind"] == "Pod"]
+    (pod,) = [
+        manifest.body
+        for manifest in build(parse_spec(second), namespace="grid", token="t")
+        if manifest.body["kind"] == "Pod"
+    ]
     assert "--fallback=develop" in pod["spec"]["initContainers"][0]["args"]
     Execution.objects.update(state="stopped", settled_at=NOW, ended_at=NOW)
     put(shop, url="https://elsewhere.example.com/a", secret="another", branch="master")
@@ -205,13 +211,13 @@ def test_a_secret_that_cannot_be_read_is_a_sentence(shop: Shop) -> None:
 
 def test_without_values_the_objects_show_no_secret() -> None:
     files = msgspec.structs.replace(FILES, remote=URL)
-    made = {one.name: one.body for one in build(spec(files=files), namespace="grid", token="t")}
+    made = {manifest.name: manifest.body for manifest in build(spec(files=files), namespace="grid", token="t")}
     assert made["workspace-abc-remote"]["data"] == {}
 
 
 def test_git_on_a_server_is_reported_in_words() -> None:
-    said = "It could not be pushed: fatal: unable to access 'https://x/': Could not resolve host: x"
-    assert FilesReport(problem=said, remote=True).worded.problem == (
+    message = "It could not be pushed: fatal: unable to access 'https://x/': Could not resolve host: x"
+    assert FilesReport(problem=message, remote=True).worded.problem == (
         "It could not be pushed: There is no such host. Look at its name in the URL"
     )
-    assert FilesReport(problem=said).worded.problem == said
+    assert FilesReport(problem=message).worded.problem == message

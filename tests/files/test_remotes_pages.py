@@ -15,20 +15,13 @@ from grid.models import AuditEntry, Project, RemoteRepository, RunFiles, State
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
 from tests.files.test_remotes import HOST_KEY, OTHER_HOST_KEY, TOKEN, URL, private_key
-from tests.shell.browsing import client_of
 
 PAGE, PROJECT, FILES = "/projects/churn/remote/", "/projects/churn/", "/projects/churn/files/"
 
 
 @pytest.fixture
-def project(people: People, settings: Settings, tmp_path: Path) -> Project:
-    settings.REPOSITORIES = str(tmp_path)
+def project(people: People, volume: Path) -> Project:
     return make_project(people.owner, people.teammate)
-
-
-@pytest.fixture
-def owner(people: People, project: Project) -> Client:
-    return client_of(people.owner)
 
 
 def sent(client: Client, address: str, values: dict[str, str] | None = None) -> str:
@@ -116,23 +109,23 @@ def test_files_page_says_location_and_links_only_https(owner: Client, people: Pe
     assert 'href="ssh://' not in owner.get(FILES).content.decode()
 
 
-def test_nobody_uploads_to_a_remote_repository(owner: Client, tmp_path: Path) -> None:
+def test_nobody_uploads_to_a_remote_repository(owner: Client, volume: Path) -> None:
     Project.objects.update(files=Project.Files.REMOTE)
     assert "/files/upload/" not in owner.get(FILES).content.decode()
     assert owner.get(f"{FILES}upload/").status_code == 404
     assert owner.post(f"{FILES}upload/", {"chosen": [SimpleUploadedFile("a", b"1")]}).status_code == 404
-    assert not Repositories(tmp_path).of("churn").exists
+    assert not Repositories(volume).of("churn").exists
 
 
 def test_unpushed_changes_are_kept_until_pushed_to_server(
-    owner: Client, people: People, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    owner: Client, people: People, project: Project, volume: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Project.objects.update(files=Project.Files.REMOTE)
     sent(owner, PAGE, {"url": URL, "branch": "main", "secret": TOKEN})
     execution = make_execution(people.owner, project, kind="job", state=State.SUCCEEDED)
     name = execution.object_name
     RunFiles.objects.create(execution=execution, kept="repository", problem="It could not be pushed")
-    bundle = tmp_path / "churn.git" / "unpushed" / f"{name}.bundle"
+    bundle = volume / "churn.git" / "unpushed" / f"{name}.bundle"
     bundle.parent.mkdir(parents=True)
     bundle.touch()
     answers(monkeypatch, "push_bundle", RemoteFailed("Access was refused."))

@@ -16,12 +16,12 @@ from tests.files.conftest import Runs, see_end_of
 
 
 def test_folders_come_first_and_only_existing_paths_are_found(runs: Runs, repository: Repository) -> None:
-    run = runs().prepare()
-    (run.work / "z").mkdir()
-    (run.work / "z" / "b.txt").write_text("hello")
-    (run.work / "a.txt").write_text("1")
+    run = runs().prepare().write("z/b.txt", "hello").write("a.txt", "1")
     commit = run.save()["ended"]
-    assert [(one.name, one.is_folder) for one in repository.folder(commit, "")] == [("z", True), ("a.txt", False)]
+    assert [(listed.name, listed.is_folder) for listed in repository.folder(commit, "")] == [
+        ("z", True),
+        ("a.txt", False),
+    ]
     (entry,) = repository.folder(commit, "z")
     assert (entry.name, entry.size) == ("b.txt", 5)
     assert repository.entry(commit, "z/b.txt") == entry
@@ -45,9 +45,9 @@ def test_history_is_of_the_path(runs: Runs, repository: Repository) -> None:
 def test_undecodable_name_is_listed_without_a_name(runs: Runs, repository: Repository) -> None:
     run = runs().prepare()
     (run.work / os.fsdecode(b"\xff")).write_text("x")
-    (run.work / "a\nb").write_text("x")
+    run.write("a\nb", "x")
     entries = repository.folder(run.save()["ended"], "")
-    assert [(one.name, one.shown) for one in entries] == [("a\nb", "a\nb"), ("", "\ufffd")]
+    assert [(entry.name, entry.shown) for entry in entries] == [("a\nb", "a\nb"), ("", "\ufffd")]
 
 
 def test_names_of_revisions_and_paths_are_checked() -> None:
@@ -73,8 +73,7 @@ def test_a_repository_that_is_half_made_is_completed(tmp_path: Path) -> None:
 def test_long_or_slow_answer_is_refused(
     runs: Runs, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = runs().prepare()
-    (run.work / "a").write_text("x" * 5000)
+    run = runs().prepare().write("a", "x" * 5000)
     commit = run.save()["ended"]
     with pytest.raises(GitFailed, match="more than"):
         git.run(repository.path, "show", commit, limit=1000)
@@ -91,8 +90,8 @@ def test_no_program_that_the_repositorys_configuration_names_is_run(
     runs: Runs, repository: Repository, tmp_path: Path
 ) -> None:
     run, trap, script = runs().prepare(), tmp_path / "sprung", tmp_path / "script"
-    (run.work / "a").write_text("x")
-    (run.work / "b").write_text("y")
+    run.write("a", "x")
+    run.write("b", "y")
     run.save()
     script.write_text(f"#!/bin/sh\ntouch {trap}\n")
     script.chmod(0o755)
@@ -140,8 +139,7 @@ def test_bundle_name_is_strict_and_links_are_not_followed(repository: Repository
 def test_unremovable_bundle_is_taken_in_and_hidden(
     runs: Runs, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = runs().prepare()
-    (run.work / "a").write_text("1")
+    run = runs().prepare().write("a", "1")
     lock = repository.path / "refs" / "heads" / "main.lock"
     lock.touch()
     assert run.save()["kept"] == "repository"
@@ -158,10 +156,9 @@ def test_unremovable_bundle_is_taken_in_and_hidden(
 
 
 def test_a_branch_that_lacks_what_is_kept_hides_nothing(runs: Runs, repository: Repository) -> None:
-    run = runs(branch="").prepare()
-    (run.work / "a").write_text("1")
+    run = runs(branch="").prepare().write("a", "1")
     assert run.save()["branch"] == run.task.name
-    (run.work / "a").write_text("2")
+    run.write("a", "2")
     (repository.path / "refs" / "heads" / f"{run.task.name}.lock").touch()
     assert run.save()["kept"] == "repository"
     assert repository.unpushed() == [run.task.name]
@@ -186,8 +183,7 @@ def test_a_large_file_is_read_in_little_memory(
 
 
 def test_caller_without_a_turn_is_refused(runs: Runs, repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = runs().prepare()
-    (run.work / "a").write_text("1")
+    run = runs().prepare().write("a", "1")
     run.save()
     monkeypatch.setattr(git, "_answers", threading.BoundedSemaphore(1))
     monkeypatch.setattr(git, "_PATIENCE", 0.01)

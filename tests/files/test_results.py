@@ -55,47 +55,39 @@ def work(run: Run, seed: str = "1") -> dict[str, Any]:
 def test_same_commit_and_arguments_give_the_same_results(
     job: Callable[..., Run], runs: Runs, repository: Repository
 ) -> None:
-    first = runs().prepare()
-    (first.work / "train.py").write_text(PROGRAM)
+    first = runs().prepare().write("train.py", PROGRAM)
     commit = first.save()["ended"]
-    one, again, other = (job(branch="", commit=commit) for _ in range(3))
-    reports = [work(one), work(again), work(other, "2")]
-    trees = [tree(repository, run.task.name) for run in (one, again, other)]
+    first, again, other = (job(branch="", commit=commit) for _ in range(3))
+    reports = [work(first), work(again), work(other, "2")]
+    trees = [tree(repository, run.task.name) for run in (first, again, other)]
     assert trees[0] == trees[1] != trees[2]
     assert [report["results_files"] for report in reports] == [3, 3, 3]
     assert [report["began"] for report in reports] == [commit] * 3
-    assert listed(repository, one.task.name) == ["metrics.csv", "plots/a.png", "run.sh"]
+    assert listed(repository, first.task.name) == ["metrics.csv", "plots/a.png", "run.sh"]
     assert git.run(repository.path, "ls-tree", trees[0], "run.sh").startswith(b"100755 ")
 
 
 def test_results_are_in_no_branch_and_the_rest_is(job: Callable[..., Run], read: Read, repository: Repository) -> None:
-    run = job()
-    (run.work / ".gitignore").write_text("results/\n*.log\n")
-    (run.work / "results" / "deep").mkdir(parents=True)
-    (run.work / "results" / "deep" / "a.log").write_text("1")
-    (run.work / "kept").write_text("2")
-    said = run.save()
-    assert (said["branch"], read("kept"), read("results/deep/a.log")) == ("main", "2", None)
+    run = job().write(".gitignore", "results/\n*.log\n").write("results/deep/a.log", "1").write("kept", "2")
+    report = run.save()
+    assert (report["branch"], read("kept"), read("results/deep/a.log")) == ("main", "2", None)
     assert listed(repository, run.task.name) == ["deep/a.log"]
-    assert said["results"] == git.run(repository.path, "rev-parse", f"refs/results/{run.task.name}").decode().strip()
+    assert report["results"] == git.run(repository.path, "rev-parse", f"refs/results/{run.task.name}").decode().strip()
     assert not (job().work / "results").exists()
-    assert run.save()["ended"] == said["ended"], "saving again changes nothing"
+    assert run.save()["ended"] == report["ended"], "saving again changes nothing"
 
 
 def test_branch_files_in_results_folder_stay_and_are_excluded(
     job: Callable[..., Run], runs: Runs, read: Read, repository: Repository
 ) -> None:
     first = runs().prepare()
-    (first.work / "results").mkdir()
     for name in ("old", "changed", "removed"):
-        (first.work / "results" / name).write_text("before")
+        first.write(f"results/{name}", "before")
     commit = first.save()["ended"]
-    run = job()
-    (run.work / "results" / "changed").write_text("after")
+    run = job().write("results/changed", "after").write("results/new", "after")
     (run.work / "results" / "removed").unlink()
-    (run.work / "results" / "new").write_text("after")
-    said = run.save()
-    assert said["ended"] == commit
+    report = run.save()
+    assert report["ended"] == commit
     assert listed(repository, run.task.name) == ["changed", "new"]
     assert read("results/changed") == "before"
     assert "results" not in job().save(), "a run that writes none has none"
@@ -105,15 +97,14 @@ def test_largest_results_beyond_bound_are_left_out_and_reported(
     job: Callable[..., Run], repository: Repository
 ) -> None:
     run = job()
-    (run.work / "results").mkdir()
     for name, size in (("small", 10), ("middle", 2**19), ("large", 2**20), ("huge", 2**21)):
-        (run.work / "results" / name).write_bytes(b"x" * size)
-    said = run.save()
+        run.write(f"results/{name}", b"x" * size)
+    report = run.save()
     assert listed(repository, run.task.name) == ["middle", "small"]
-    assert said["results_problem"].startswith("2 files of the results (3.0 MiB) are not kept")
-    assert said["results_problem"].endswith("at most 1 MiB and 10000 files: huge, large")
-    report = FilesReport(**said)
-    assert sentence_of(report).endswith("Results: 2 files. " + said["results_problem"] + ".")
+    assert report["results_problem"].startswith("2 files of the results (3.0 MiB) are not kept")
+    assert report["results_problem"].endswith("at most 1 MiB and 10000 files: huge, large")
+    sentence = sentence_of(FilesReport(**report))
+    assert sentence.endswith(f"Results: 2 files. {report['results_problem']}.")
 
 
 def test_a_folder_that_leads_elsewhere_is_not_followed(
@@ -134,26 +125,20 @@ def test_a_folder_that_leads_elsewhere_is_not_followed(
 
 
 def test_results_of_job_in_own_folder_are_kept(job: Callable[..., Run], read: Read, repository: Repository) -> None:
-    run = job(results="train #1 [a]/results")
-    for folder in ("train #1 [a]/results", "results"):
-        (run.work / folder).mkdir(parents=True)
-        (run.work / folder / "a").write_text("1")
+    run = job(results="train #1 [a]/results").write("train #1 [a]/results/a", "1").write("results/a", "1")
     run.save()
     assert listed(repository, run.task.name) == ["a"]
     assert (read("results/a"), read("train #1 [a]/results/a")) == ("1", None)
 
 
 def test_results_that_cannot_be_pushed_are_copied_and_said(job: Callable[..., Run], read: Read) -> None:
-    run = job()
-    (run.work / "results").mkdir()
-    (run.work / "results" / "a").write_text("1")
-    (run.work / "kept").write_text("2")
+    run = job().write("results/a", "1").write("kept", "2")
     (run.task.repository / "refs" / "results").mkdir()
     (run.task.repository / "refs" / "results" / f"{run.task.name}.lock").touch()
-    said = run.save()
-    assert (said["branch"], read("kept"), said["results_kept"]) == ("main", "2", "home")
-    assert said["results_problem"].startswith("The results could not be kept: ")
-    assert "results" not in said
+    report = run.save()
+    assert (report["branch"], read("kept"), report["results_kept"]) == ("main", "2", "home")
+    assert report["results_problem"].startswith("The results could not be kept: ")
+    assert "results" not in report
     archive = run.task.home / "unpushed-files" / f"{run.task.name}.tar.gz"
     assert "./results/a" in subprocess.check_output(["tar", "-tzf", str(archive)], text=True).splitlines()
 

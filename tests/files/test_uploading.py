@@ -61,14 +61,13 @@ def test_first_upload_makes_branch_and_later_ones_extend_it(repository: Reposito
     second = upload(repository, "data/raw", {"b": b"2", "c": b"\0\r\n"}, author="bob")
     assert repository.resolve("main") == second
     assert [text(repository, path) for path in ("a", "data/raw/b", "data/raw/c")] == ["1", "2", "\0\r\n"]
-    told = [(one.author, one.title) for one in repository.history(second, count=5)]
-    assert told == [("bob", "Upload data/raw/b and data/raw/c"), ("alice", "Upload a")]
+    commits = [(commit.author, commit.title) for commit in repository.history(second, count=5)]
+    assert commits == [("bob", "Upload data/raw/b and data/raw/c"), ("alice", "Upload a")]
     assert repository.history(second, count=5)[1].id == first
 
 
 def test_existing_file_is_replaced_on_request_keeping_its_mode(repository: Repository, runs: Runs) -> None:
-    run = runs().prepare()
-    (run.work / "run.sh").write_text("old")
+    run = runs().prepare().write("run.sh", "old")
     (run.work / "run.sh").chmod(0o755)
     run.save()
     with pytest.raises(AlreadyThere, match=r"run\.sh exists already"):
@@ -85,14 +84,14 @@ def test_links_and_folders_are_not_replaced_nor_followed(repository: Repository,
     (run.work / "folder").mkdir()
     (run.work / "folder" / "a").touch()
     run.save()
-    for folder, name, said in (
+    for folder, name, sentence in (
         ("", "out", "is a link"),
         ("out", "passwd", "is a link"),
         ("out/deeper", "passwd", "is a link"),
         ("", "folder", "is a folder"),
         ("folder/a", "b", "is not a folder"),
     ):
-        with pytest.raises(UploadRefused, match=said):
+        with pytest.raises(UploadRefused, match=sentence):
             upload(repository, folder, {name: b"x"}, author="alice", replace=True)
 
 
@@ -125,9 +124,8 @@ def test_unwritable_branch_fails_and_changes_nothing(repository: Repository) -> 
 
 def test_run_after_upload_has_its_files_in_sound_repository(repository: Repository, runs: Runs) -> None:
     upload(repository, "", {"first": b"1"}, author="alice")
-    run = runs().prepare()
-    (run.work / "mine").write_text("1")
+    run = runs().prepare().write("mine", "1")
     upload(repository, "", {"a": b"1"}, author="alice")
     assert run.save()["branch"] == "main"
-    assert sorted(one.name for one in runs().prepare().work.iterdir()) == ["a", "first", "mine"]
+    assert sorted(path.name for path in runs().prepare().work.iterdir()) == ["a", "first", "mine"]
     subprocess.run(["git", "-C", str(repository.path), "fsck", "--strict"], check=True, capture_output=True)

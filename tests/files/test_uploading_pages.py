@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django.fixtures import Settings
@@ -13,7 +12,6 @@ from grid.configuration import REPOSITORY_SIZE, UPLOAD_SIZE
 from grid.files.repositories import Repositories
 from grid.models import Membership, Project
 from tests.conftest import People
-from tests.executions.executing import make_project
 from tests.executions.launching import configure
 from tests.shell.browsing import client_of
 from tests.support.settings import change
@@ -22,24 +20,11 @@ FILES = "/projects/churn/files/"
 UPLOAD = f"{FILES}upload/"
 
 
-@pytest.fixture
-def project(people: People, settings: Settings, tmp_path: Path) -> Project:
-    settings.REPOSITORIES = str(tmp_path)
-    made = make_project(people.owner, people.teammate)
-    Project.objects.update(files=Project.Files.GIT)
-    return made
-
-
-@pytest.fixture
-def owner(people: People, project: Project) -> Client:
-    return client_of(people.owner)
-
-
 def send(client: Client, *files: tuple[str, bytes], **fields: str) -> Any:
-    return client.post(UPLOAD, {"chosen": [SimpleUploadedFile(*one) for one in files], **fields})
+    return client.post(UPLOAD, {"chosen": [SimpleUploadedFile(*file) for file in files], **fields})
 
 
-def said(answer: Any) -> str:
+def refused(answer: Any) -> str:
     assert answer.status_code == 422
     return str(answer.content.decode())
 
@@ -60,7 +45,7 @@ def test_several_files_are_one_commit_under_the_persons_name(owner: Client, peop
 def test_a_name_that_exists_asks_to_replace(people: People, owner: Client) -> None:
     send(owner, ("a", b"1"))
     mate = client_of(people.teammate)
-    page = said(send(mate, ("a", b"2"), ("b", b"2")))
+    page = refused(send(mate, ("a", b"2"), ("b", b"2")))
     assert "a exists already. Choose the files again" in page
     assert 'name="replace"' in page
     assert ">1<" in owner.get(f"{FILES}?path=a").content.decode()
@@ -69,40 +54,40 @@ def test_a_name_that_exists_asks_to_replace(people: People, owner: Client) -> No
 
 
 def test_impossible_upload_is_explained(owner: Client, settings: Settings, tmp_path: Path) -> None:
-    assert "Choose at least one file" in said(send(owner))
-    assert "Choose at least one file" in said(owner.post(UPLOAD, {"chosen": "text", "folder": ""}))
-    assert "a name that Git keeps" in said(send(owner, (".git", b"")))
-    assert "too long" in said(send(owner, ("x" * 300, b"")))
-    assert "are called “a”" in said(send(owner, ("a", b"1"), ("a", b"2")))
-    assert "at most 50" in said(send(owner, *((str(number), b"") for number in range(51))))
+    assert "Choose at least one file" in refused(send(owner))
+    assert "Choose at least one file" in refused(owner.post(UPLOAD, {"chosen": "text", "folder": ""}))
+    assert "a name that Git keeps" in refused(send(owner, (".git", b"")))
+    assert "too long" in refused(send(owner, ("x" * 300, b"")))
+    assert "are called “a”" in refused(send(owner, ("a", b"1"), ("a", b"2")))
+    assert "at most 50" in refused(send(owner, *((str(number), b"") for number in range(51))))
     for folder in ("/etc", "../x", "a/.git/hooks", "a\0b", "x\n"):
-        page = said(send(owner, ("a", b"1"), folder=folder))
+        page = refused(send(owner, ("a", b"1"), folder=folder))
         assert 'id="id_folder_error"' in page
     configure(UPLOAD_SIZE.key, 1)
-    assert "together; at most 1 MiB" in said(send(owner, ("a", bytes(2**20)), ("b", b"1")))
+    assert "together; at most 1 MiB" in refused(send(owner, ("a", bytes(2**20)), ("b", b"1")))
     Project.objects.update(is_archived=True)
-    assert "archived" in said(send(owner, ("a", b"1")))
+    assert "archived" in refused(send(owner, ("a", b"1")))
     Project.objects.update(is_archived=False)
     (tmp_path / "file").touch()
     settings.REPOSITORIES = str(tmp_path / "file")
-    assert "Nothing was saved" in said(send(owner, ("a", b"1")))
+    assert "Nothing was saved" in refused(send(owner, ("a", b"1")))
 
 
-def test_a_repository_grows_only_to_its_bound(owner: Client, people: People, tmp_path: Path) -> None:
+def test_a_repository_grows_only_to_its_bound(owner: Client, people: People, volume: Path) -> None:
     change(REPOSITORY_SIZE.key, "1", actor=people.admin)
     assert send(owner, ("a", b"1")).status_code == 302
-    with (tmp_path / "churn.git" / "objects" / "large").open("wb") as large:
+    with (volume / "churn.git" / "objects" / "large").open("wb") as large:
         large.truncate(2**30)  # of a sparse file, which takes no room
-    assert "would have 1.0 GiB, and may have 1 GiB" in said(send(owner, ("b", b"1")))
+    assert "would have 1.0 GiB, and may have 1 GiB" in refused(send(owner, ("b", b"1")))
     change(REPOSITORY_SIZE.key, "0", actor=people.admin)
     assert send(owner, ("b", b"1")).status_code == 302
 
 
-def test_only_the_owner_and_contributors_upload(people: People, project: Project, tmp_path: Path) -> None:
+def test_only_the_owner_and_contributors_upload(people: People, project: Project, volume: Path) -> None:
     Membership.objects.create(project=project, user=people.stranger, role=Membership.Role.VIEWER)
     for who, status in ((people.stranger, 403), (people.operator, 403), (people.admin, 403)):
         assert send(client_of(who), ("a", b"1")).status_code == status
     Membership.objects.filter(user=people.stranger).delete()
     assert send(client_of(people.stranger), ("a", b"1")).status_code == 404
-    assert not Repositories(tmp_path).of("churn").exists
+    assert not Repositories(volume).of("churn").exists
     assert send(client_of(people.teammate), ("a", b"1")).status_code == 302

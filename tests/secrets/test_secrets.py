@@ -66,7 +66,7 @@ def test_secret_value_can_be_an_unchanged_file(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "sentences"),
     [
         ({"value": ""}, "Type the value"),
         ({"value": "a\0b"}, "Null characters are not allowed"),
@@ -78,10 +78,10 @@ def test_secret_value_can_be_an_unchanged_file(client: Client) -> None:
         ({"value": "v", "name": "A" * 101}, "at most 100 characters"),
     ],
 )
-def test_invalid_secret_is_reported_at_its_field(client: Client, values: dict[str, Any], said: str) -> None:
+def test_invalid_secret_is_reported_at_its_field(client: Client, values: dict[str, Any], sentences: str) -> None:
     page = sent(client, reverse("secrets"), {"name": "KEY", **values})
     assert page.startswith("422")
-    assert any(one in page for one in said.split("|")), said
+    assert any(sentence in page for sentence in sentences.split("|")), sentences
 
 
 @pytest.mark.usefixtures("runtime")

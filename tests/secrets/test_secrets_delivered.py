@@ -30,12 +30,12 @@ def stored(shop: Shop, name: str, **changed: Any) -> StoredSecret:
 
 
 def values_in(world: World, name: str) -> Mapping[str, str]:
-    (secret,) = [one for one in world.cluster.objects(SECRETS) if one["metadata"]["name"] == name]
+    (secret,) = [stored for stored in world.cluster.objects(SECRETS) if stored["metadata"]["name"] == name]
     return {key: base64.b64decode(value).decode() for key, value in secret["data"].items()}
 
 
 def variables_of(pod: RawObject) -> dict[str, Any]:
-    return {one["name"]: one for one in pod["spec"]["containers"][0]["env"]}
+    return {variable["name"]: variable for variable in pod["spec"]["containers"][0]["env"]}
 
 
 @in_world
@@ -49,10 +49,10 @@ async def test_program_gets_secrets_as_variable_and_file(shop: Shop) -> None:
     pod = world.pod_of(execution)
     reference = {"secretKeyRef": {"name": name, "key": "DB_PASSWORD"}}
     assert variables_of(pod)["DB_PASSWORD"] == {"name": "DB_PASSWORD", "valueFrom": reference}
-    (volume,) = [one for one in pod["spec"]["volumes"] if one["name"] == "secrets"]
+    (volume,) = [item for item in pod["spec"]["volumes"] if item["name"] == "secrets"]
     assert volume["secret"]["secretName"] == name
     assert volume["secret"]["items"] == [{"key": "key.pem", "path": "key.pem"}]
-    (mount,) = [one for one in pod["spec"]["containers"][0]["volumeMounts"] if one["name"] == "secrets"]
+    (mount,) = [item for item in pod["spec"]["containers"][0]["volumeMounts"] if item["name"] == "secrets"]
     assert (mount["mountPath"], mount["readOnly"]) == ("/mnt/secrets", True)
 
 
@@ -121,7 +121,7 @@ def test_a_retry_gets_the_secrets_that_there_are_then(shop: Shop) -> None:
         assert execution.state == "deploying"
 
     deployed()
-    assert [one.name for one in parse_spec(run.attempts.get(attempt=1)).secrets] == ["DB_PASSWORD"]
+    assert [secret.name for secret in parse_spec(run.attempts.get(attempt=1)).secrets] == ["DB_PASSWORD"]
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])

@@ -54,7 +54,7 @@ def stored(by: User, name: str = "KEY", **changed: Any) -> StoredSecret:
 def problems(make: Callable[[], Any]) -> str:
     with pytest.raises(Rejected) as refused:
         make()
-    return " ".join(str(one) for one in refused.value.problems)
+    return " ".join(str(problem) for problem in refused.value.problems)
 
 
 @given(st.text(min_size=8, max_size=50))
@@ -82,7 +82,7 @@ def test_execution_gets_project_and_own_secrets_with_nearest_winning(alice: User
     stored(alice, "D", project=other)
     stored(bob, "E")
     assert for_launch(alice, project) == [of_project, everywhere, here]
-    assert [one.name for one in for_launch(bob, project)] == ["A", "B", "E"]
+    assert [secret.name for secret in for_launch(bob, project)] == ["A", "B", "E"]
 
 
 def test_storing_a_name_again_replaces_value_for_later_launches(alice: User, project: Project) -> None:
@@ -152,7 +152,7 @@ def test_reserved_variable_is_refused_for_secrets_and_jobs(alice: User, name: st
 def test_pod_refers_to_secrets_without_their_values(alice: User) -> None:
     wanted = spec(secrets=(SecretSpec(id=1, name="KEY"), SecretSpec(id=2, name="token.json", is_file=True)))
     made = manifests.build(wanted, namespace="grid", token="t", secrets={"KEY": VALUE, "token.json": "{}"})
-    by_name = {(one.resource.kind, one.name): one.body for one in made}
+    by_name = {(manifest.resource.kind, manifest.name): manifest.body for manifest in made}
     pod = by_name[("Pod", wanted.object_name)]
     assert VALUE not in json.dumps(pod)
     (container,) = pod["spec"]["containers"]
@@ -175,12 +175,14 @@ def test_cluster_pods_get_secrets_overriding_environment_variables() -> None:
     wanted = cluster_specs.spec(secrets=(SecretSpec(id=1, name="KEY"),), environment=environment)
     made = cluster_manifests.first(wanted, namespace="grid", secrets={"KEY": VALUE})
     made += cluster_manifests.workers(wanted, namespace="grid", anchor_uid="", head_address="10.0.0.1")
-    pods = [one.body["spec"]["template"]["spec"] for one in made if one.resource.kind == "Deployment"]
+    pods = [manifest.body["spec"]["template"]["spec"] for manifest in made if manifest.resource.kind == "Deployment"]
     assert len(pods) == 2
     for pod in pods:
-        found = [one for one in pod["containers"][0]["env"] if one["name"] == "KEY"]
-        assert [one["valueFrom"]["secretKeyRef"]["name"] for one in found] == [f"{wanted.object_name}-secrets"]
-        assert "OTHER" in {one["name"] for one in pod["containers"][0]["env"]}
+        variables = [variable for variable in pod["containers"][0]["env"] if variable["name"] == "KEY"]
+        assert [variable["valueFrom"]["secretKeyRef"]["name"] for variable in variables] == [
+            f"{wanted.object_name}-secrets"
+        ]
+        assert "OTHER" in {variable["name"] for variable in pod["containers"][0]["env"]}
 
 
 def test_audit_log_names_changed_secret_without_value(alice: User, project: Project) -> None:
@@ -188,7 +190,7 @@ def test_audit_log_names_changed_secret_without_value(alice: User, project: Proj
     stored(alice, owner=None, project=project, value="another value")
     delete(secret, by=alice)
     entries = AuditEntry.objects.filter(object_type="project", object_id=project.pk).order_by("id")
-    changes = [one.changes["secret"] for one in entries]
+    changes = [entry.changes["secret"] for entry in entries]
     assert changes == [["", "KEY"], ["KEY", "KEY, a new value"], ["KEY", ""]]
 
 

@@ -1,4 +1,4 @@
-"""The form with which files are put into a project's repository."""
+"""The forms with which files are put into a project's repository, and get another path in it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import UploadedFile
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-from grid.files.uploading import problem_of_folder, problem_of_name
+from grid.files.uploading import LONGEST_PATH, problem_of_folder, problem_of_name
 
 MOST_FILES = 50
 
@@ -23,11 +23,8 @@ class SeveralFilesField(forms.FileField):
 
     widget = SeveralFilesInput
 
-    def to_python(self, data: Any) -> Any:
-        return data or None
-
     def clean(self, data: Any, initial: Any = None) -> Any:
-        files = [one for one in (data if isinstance(data, Sequence) else [data]) if isinstance(one, UploadedFile)]
+        files = [file for file in (data if isinstance(data, Sequence) else [data]) if isinstance(file, UploadedFile)]
         if not files:
             raise forms.ValidationError(_("Choose at least one file."))
         return files
@@ -50,13 +47,8 @@ class UploadForm(forms.Form):
     def __init__(self, *args: Any, most: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._most = most
-        limit = format_bytes(most)
-        self.fields["chosen"].help_text = _(
-            "Up to {most} files, together at most {limit}. Git keeps each version.",
-            most=MOST_FILES,
-            limit=limit,
-        )
-        self.fields["chosen"].widget = SeveralFilesInput(attrs={"multiple": True})
+        help_text = _("Up to {most} files, together at most {limit}. Git keeps each version.")
+        self.fields["chosen"].help_text = help_text.format(most=MOST_FILES, limit=format_bytes(most))
 
     def clean_folder(self) -> str:
         folder: str = self.cleaned_data["folder"].removesuffix("/")
@@ -65,7 +57,6 @@ class UploadForm(forms.Form):
         return folder
 
     def clean_chosen(self) -> dict[str, bytes]:
-        """Return the files' contents by name."""
         files: list[UploadedFile[Any]] = self.cleaned_data["chosen"]
         if len(files) > MOST_FILES:
             raise forms.ValidationError(
@@ -75,7 +66,7 @@ class UploadForm(forms.Form):
                     most=MOST_FILES,
                 )
             )
-        total = sum(one.size or 0 for one in files)
+        total = sum(file.size or 0 for file in files)
         if total > self._most:
             raise forms.ValidationError(
                 _(
@@ -86,11 +77,27 @@ class UploadForm(forms.Form):
                 )
             )
         contents: dict[str, bytes] = {}
-        for one in files:
-            name = str(one.name)
+        for file in files:
+            name = str(file.name)
             if problem := problem_of_name(name):
                 raise forms.ValidationError(problem)
             if name in contents:
                 raise forms.ValidationError(_("Two of these files are called “{name}”.", name=name))
-            contents[name] = one.read()
+            contents[name] = file.read()
         return contents
+
+
+class MoveForm(forms.Form):
+    target = forms.CharField(
+        label=_("New path"),
+        strip=False,
+        max_length=LONGEST_PATH,
+        help_text=_("Below the project's files, such as data/raw/a.csv; a new folder's name creates it."),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}),
+    )
+
+    def clean_target(self) -> str:
+        target: str = self.cleaned_data["target"].removesuffix("/")
+        if problem := problem_of_folder(target) or (None if target else _("A name cannot be empty.")):
+            raise forms.ValidationError(problem)
+        return target

@@ -23,23 +23,22 @@ IMAGE_TYPES = {
 SHOWN_IMAGE_BYTES = 20 * 2**20
 
 
+def _query(at: str, path: str) -> str:
+    return urlencode({"at": at, **({"path": path} if path else {})})
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A path at a branch or commit; `commit` is the one that it means now. The properties from `root` to `pinned` are the parts of URLs
-    behind the question mark."""
+    """A path at a branch or commit; `commit` is the one that it means now. `here` and `pinned` are queries of URLs."""
 
     at: str
     commit: str
     path: str
     is_branch: bool
 
-    def query(self, path: str) -> str:
-        """Return the part of a URL behind the question mark for another path."""
-        return urlencode({"at": self.at, **({"path": path} if path else {})})
-
-    @property
-    def root(self) -> str:
-        return self.query("")
+    def query(self, path: str = "") -> str:
+        """Return the part of a URL behind the question mark for another path, without one for the root."""
+        return _query(self.at, path)
 
     @property
     def here(self) -> str:
@@ -48,7 +47,7 @@ class Place:
     @property
     def pinned(self) -> str:
         """The same path, and the same commit whatever is pushed meanwhile."""
-        return urlencode({"at": self.commit, **({"path": self.path} if self.path else {})})
+        return _query(self.commit, self.path)
 
     @property
     def crumbs(self) -> list[tuple[str, str]]:
@@ -113,24 +112,14 @@ def file(name: str, entry: TreeEntry, head: bytes) -> ShownFile:
     if image_type(name):
         if entry.size <= SHOWN_IMAGE_BYTES:
             return ShownFile("image", size)
-        return ShownFile(
-            "nothing",
-            size,
-            note=_(
-                "Images over {shown_image_bytes} are not shown. Download it.",
-                shown_image_bytes=format_bytes(SHOWN_IMAGE_BYTES),
-            ),
-        )
+        note = _("Images over {shown_image_bytes} are not shown. Download it.")
+        return ShownFile("nothing", size, note=note.format(shown_image_bytes=format_bytes(SHOWN_IMAGE_BYTES)))
     if b"\0" in head[:_BINARY_WITHIN]:
         return ShownFile("nothing", size, note=_("This is not text. Download it to open it."))
     if not entry.size:
         return ShownFile("nothing", size, note=_("This file is empty."))
-    cut = (
-        _("Only the first {shown_bytes} are shown. Download it for the rest.", shown_bytes=format_bytes(SHOWN_BYTES))
-        if entry.size > len(head)
-        else ""
-    )
-    return ShownFile("text", size, _text(head), cut)
+    cut = _("Only the first {shown_bytes} are shown. Download it for the rest.", shown_bytes=format_bytes(SHOWN_BYTES))
+    return ShownFile("text", size, _text(head), cut if entry.size > len(head) else "")
 
 
 def image_type(name: str) -> str:

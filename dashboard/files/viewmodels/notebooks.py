@@ -103,9 +103,9 @@ def _decoded(decoder: msgspec.json.Decoder[T], content: bytes | Raw) -> T | None
         return None
 
 
-def _elements(found: msgspec.Struct | None, most: int) -> tuple[list[Any], bool]:
+def _elements(beginning: msgspec.Struct | None, most: int) -> tuple[list[Any], bool]:
     """Return the elements of a list's beginning, and whether there are more."""
-    values = [] if found is None else [value for value in msgspec.structs.astuple(found) if value is not None]
+    values = [] if beginning is None else [value for value in msgspec.structs.astuple(beginning) if value is not None]
     return values[:most], len(values) > most
 
 
@@ -142,28 +142,21 @@ def is_notebook(name: str) -> bool:
 def notebook(content: bytes) -> Notebook:
     """Return the notebook. Raise NotANotebook."""
     try:
-        found = _ANY_FILE.decode(content.removeprefix(_MARK))
+        file = _ANY_FILE.decode(content.removeprefix(_MARK))
     except msgspec.ValidationError:
-        found = _File()
+        file = _File()
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise NotANotebook(
             _("This is not a notebook: it is no JSON, or too deeply nested. Its text is shown.")
         ) from None
-    listed_cells = _decoded(_CELLS, found.cells)
+    listed_cells = _decoded(_CELLS, file.cells)
     if listed_cells is None:
         raise NotANotebook(_("This is not a notebook of format 4, which has a list of cells. Its text is shown."))
     budget = _Budget()
     cells, has_more = _elements(listed_cells, SHOWN_CELLS)
-    shown = tuple(_cell(one, budget) for one in cells)
-    note = (
-        _(
-            "The cells after the first {shown_cells} are left out; download the notebook to see all.",
-            shown_cells=SHOWN_CELLS,
-        )
-        if has_more
-        else ""
-    )
-    return Notebook(_language(found.metadata), shown, note)
+    shown = tuple(_cell(cell, budget) for cell in cells)
+    note = _("The cells after the first {shown_cells} are left out; download the notebook to see all.")
+    return Notebook(_language(file.metadata), shown, note.format(shown_cells=SHOWN_CELLS) if has_more else "")
 
 
 class _Budget:
@@ -191,14 +184,10 @@ def _cell(cell: Raw, budget: _Budget) -> Cell:
             kind = known
     text, note = budget.cut(*_text(fields.source))
     outputs, has_more = _elements(_decoded(_OUTPUTS, fields.outputs) if kind == "code" else None, SHOWN_OUTPUTS)
-    shown = tuple(_output(one, budget) for one in outputs)
+    shown = tuple(_output(output, budget) for output in outputs)
     if has_more:
-        shown += (
-            Output(
-                "nothing",
-                note=_("The outputs after the first {shown_outputs} are left out.", shown_outputs=SHOWN_OUTPUTS),
-            ),
-        )
+        note_of_outputs = _("The outputs after the first {shown_outputs} are left out.", shown_outputs=SHOWN_OUTPUTS)
+        shown += (Output("nothing", note=note_of_outputs),)
     count = _decoded(_NUMBER, fields.execution_count)
     number = str(count) if count is not None and 0 <= count < 10**6 else ""
     return Cell(kind, number, text, shown, note)
@@ -210,7 +199,7 @@ def _output(output: Raw, budget: _Budget) -> Output:
         case "stream":
             return _text_output("text", _text(fields.text), budget)
         case "error":
-            named = ": ".join(filter(None, (_text(one)[0] for one in (fields.ename, fields.evalue))))
+            named = ": ".join(filter(None, (_text(name)[0] for name in (fields.ename, fields.evalue))))
             trace, has_more = _text(fields.traceback, between="\n")
             return _text_output("error", (trace or named, has_more), budget)
         case "display_data" | "execute_result" if (data := _decoded(_DATA, fields.data)) is not None:
@@ -222,11 +211,9 @@ def _data_output(forms: dict[str, Raw], budget: _Budget) -> Output:
     """Return the form of it that can be shown: an image, or else plain text. Of other forms only their kind is said."""
     data = {kind: value for kind, value in forms.items() if memoryview(value).nbytes}
     left_out = sorted({name for kind, name in _NOT_SHOWN.items() if kind in data})
-    note = (
-        _("Its {formats} is left out, because nothing of a notebook runs here.", formats=listed(left_out))
-        if left_out
-        else ""
-    )
+    note = ""
+    if left_out:
+        note = _("Its {formats} is left out, because nothing of a notebook runs here.", formats=listed(left_out))
     for kind in _BEGINNINGS:
         if kind in data:
             return _image(kind, _text(data[kind])[0], budget)
@@ -239,11 +226,7 @@ def _image(kind: str, text: str, budget: _Budget) -> Output:
     encoded = "".join(text[: IMAGE_CHARACTERS + 2**16].split())
     if len(encoded) > IMAGE_CHARACTERS:
         return Output(
-            "nothing",
-            note=_(
-                "An image of more than {size} is left out.",
-                size=format_bytes(IMAGE_CHARACTERS * 3 // 4),
-            ),
+            "nothing", note=_("An image of more than {size} is left out.", size=format_bytes(IMAGE_CHARACTERS * 3 // 4))
         )
     if not encoded.startswith(_BEGINNINGS[kind]) or not _BASE64.fullmatch(encoded):
         return Output("nothing", note=_("An image that is damaged is left out."))
@@ -259,10 +242,10 @@ def _text_output(kind: Literal["text", "error"], text: tuple[str, bool], budget:
 
 def _text(value: Raw, between: str = "") -> tuple[str, bool]:
     """Return a text of the notebook's, which is one string or a list of its lines, and whether there are more lines."""
-    found = _decoded(_TEXT, value)
-    if found is None or isinstance(found, str):
-        return found or "", False
-    lines, has_more = _elements(found, SHOWN_LINES)
+    text = _decoded(_TEXT, value)
+    if text is None or isinstance(text, str):
+        return text or "", False
+    lines, has_more = _elements(text, SHOWN_LINES)
     return between.join(lines), has_more
 
 

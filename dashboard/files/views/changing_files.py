@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from dashboard.files.forms.movingfiles import MoveForm
+from dashboard.files.forms.uploading import MoveForm
 from dashboard.files.viewmodels.files import Place
 from dashboard.files.views.uploading import ARCHIVED, files_url, own_repository, why_unwritten
 from dashboard.shell.viewmodels.confirmation import Confirmation
@@ -42,23 +42,21 @@ def project_file_delete(request: HttpRequest, id: str) -> HttpResponse:
     if request.method != "POST":
         return render(request, "shell/question.html", {"question": _question(request, repository, path, shown)})
     who = request.user.get_username()
-    problem = ARCHIVED if project.is_archived else ""
-    if not problem:
-        try:
-            commit = delete(repository, path, shown=shown, author=who)
-        except (GridError, OSError) as error:
-            problem = _problem(project, who, error)
-        else:
-            logger.info("files deleted project=%s by=%s commit=%s", project.pk, who, commit)
-            messages.success(request, _("Deleted: {path}. The history keeps it.", path=path))
-    if problem:
-        messages.error(request, problem)
+    if project.is_archived:
+        messages.error(request, ARCHIVED)
+        return redirect(files_url(id, _nearest(repository, path)))
+    try:
+        commit = delete(repository, path, shown=shown, author=who)
+    except (GridError, OSError) as error:
+        messages.error(request, _problem(project, who, error))
+    else:
+        logger.info("files deleted project=%s by=%s commit=%s", project.pk, who, commit)
+        messages.success(request, _("Deleted: {path}. The history keeps it.", path=path))
     return redirect(files_url(id, _nearest(repository, path)))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_file_move(request: HttpRequest, id: str) -> HttpResponse:
-    """Show the form for another path; take what it sends."""
     project, repository = own_repository(request, id)
     path, shown = request.GET.get("path", ""), request.GET.get("at", "")
     _entry(repository, path, shown)

@@ -6,7 +6,7 @@ page of the dashboard's origin. Of a remote repository there is no copy here, on
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -45,7 +45,6 @@ _TOO_LONG = _("There is too much in this place to list it here. Look at it in a 
 
 @require_safe
 async def project_files(request: HttpRequest, id: str) -> HttpResponse:
-    """Show a folder or a file at a branch or commit."""
     context, status = await sync_to_async(_at_a_place)(request, id)
     content = context.pop("notebook_content", None)
     if content is not None:
@@ -87,7 +86,6 @@ def _at_a_place(request: HttpRequest, id: str) -> tuple[dict[str, Any], int]:
 
 @require_safe
 def project_history(request: HttpRequest, id: str) -> HttpResponse:
-    """List the commits that changed a folder or file."""
     project, repository = project_repository(request, id)
     if project.files == Project.Files.REMOTE:
         return redirect("project-files", id)
@@ -99,11 +97,11 @@ def project_history(request: HttpRequest, id: str) -> HttpResponse:
         if not context["branches"] and not request.GET.get("at"):
             return render(request, "files/files.html", context)
         place = _place(request, repository, context["branches"])
-        found = repository.history(place.commit, place.path, count=_COMMITS + 1, skip=before)
+        commits = repository.history(place.commit, place.path, count=_COMMITS + 1, skip=before)
     except (GridError, OSError) as error:
         return render(request, "files/files.html", _unreadable(context, error), status=503)
-    context |= {"place": place, "commits": found[:_COMMITS], "skip": before}
-    context |= {"next_skip": before + _COMMITS if len(found) > _COMMITS else None}
+    context |= {"place": place, "commits": commits[:_COMMITS], "skip": before}
+    context |= {"next_skip": before + _COMMITS if len(commits) > _COMMITS else None}
     return render(request, "files/file_history.html", context)
 
 
@@ -142,29 +140,23 @@ def project_push_again(request: HttpRequest, id: str) -> HttpResponse:
             request, _("The changes of {name} could not be pushed now; they stay kept. {why}", name=name[:60], why=why)
         )
         return redirect("project-files", id)
-    found = RunFiles.objects.filter(execution=name.rpartition("-")[2], execution__project=project)
+    unpushed = RunFiles.objects.filter(execution=name.rpartition("-")[2], execution__project=project)
     by = request.user.get_username()
     with transaction.atomic():
-        found.update(branch=name, kept="", problem="")
+        unpushed.update(branch=name, kept="", problem="")
         write_entry(by, project, {"files": ["", _("changes of {name} pushed again", name=name)]})
     logger.info("pushed again project=%s name=%s by=%s", id, name, by)
     messages.success(request, _("The changes of {name} are on branch {branch} now.", name=name, branch=name))
     return redirect("project-files", id)
 
 
-async def _chunks(chunk: bytes, read: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _chunks(chunk: bytes, read: Generator[bytes, None, None]) -> AsyncIterator[bytes]:
     try:
         while chunk:
             yield chunk
             chunk = await asyncio.to_thread(next, read, b"")
     finally:
-        await asyncio.to_thread(_close, read)
-
-
-def _close(read: Iterator[bytes]) -> None:
-    close = getattr(read, "close", None)
-    if close is not None:
-        close()
+        await asyncio.to_thread(read.close)
 
 
 def _file(request: HttpRequest, id: str) -> tuple[str, TreeEntry, Repository]:
@@ -226,11 +218,10 @@ def _place(request: HttpRequest, repository: Repository, branches: Sequence[Bran
     commit = repository.resolve(at)
     if commit is None or (path and not is_path(path)):
         raise Http404
-    return Place(at, commit, path, is_branch=any(one.name == at for one in branches))
+    return Place(at, commit, path, is_branch=any(branch.name == at for branch in branches))
 
 
 def _unreadable(context: dict[str, Any], error: Exception) -> dict[str, Any]:
-    """Return what the page shows with a sentence about the error."""
     logger.warning("files not read project=%s reason=%s", context["project"].pk, error)
     problem = BUSY if isinstance(error, GitBusy) else _TOO_LONG if isinstance(error, AnswerTooLong) else _UNREADABLE
     return {**context, "problem": problem}

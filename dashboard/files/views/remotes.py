@@ -1,11 +1,11 @@
 """The remote repository of a project: its owner and admins store it, test the connection, and say whose server it is."""
 
 import logging
-from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.forms.models import model_to_dict
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -21,6 +21,7 @@ from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable
 from grid.files import stored_remotes as remotes
 from grid.files.remotes import HostKey, HostKeyRefused, Remote, RemoteFailed
+from grid.files.remoteurls import parse
 from grid.models import Project, RemoteRepository, User
 
 logger = logging.getLogger(__name__)
@@ -33,9 +34,9 @@ _UNREADABLE = _("The stored secret can no longer be read. Store it again.")
 def project_remote(request: HttpRequest, id: str) -> HttpResponse:
     project = _project(request, id)
     known = remotes.of_project(project)
-    if request.method != "POST":
-        return _page(request, project, known, RemoteForm(initial=_initial(known), has_secret=known is not None))
-    form = RemoteForm(request.POST, has_secret=known is not None)
+    initial = model_to_dict(known, ("url", "branch", "username")) if known else {}
+    data = request.POST if request.method == "POST" else None
+    form = RemoteForm(data, initial=initial, has_secret=known is not None)
     if form.is_valid():
         try:
             stored = remotes.put(project, by=_user(request), now=timezone.now(), **form.cleaned_data)
@@ -46,14 +47,23 @@ def project_remote(request: HttpRequest, id: str) -> HttpResponse:
             more = "" if stored.is_usable else _(" Nobody has confirmed its server's key yet: test the connection.")
             messages.success(request, _("The remote repository is stored. New launches get it.{more}", more=more))
             return redirect("project-remote", id)
-    return _page(request, project, known, form, status=422)
+    context = {
+        "project": project,
+        "remote": known,
+        "form": form,
+        "is_used": project.files == Project.Files.REMOTE,
+        "fingerprint": _fingerprint(known),
+    }
+    return render(request, "files/remote.html", context, status=422 if form.is_bound else 200)
 
 
 @require_POST
 def project_remote_test(request: HttpRequest, id: str) -> HttpResponse:
     """Connect with what is stored, and say what came of it; of an SSH server that nobody knows, show the key and ask."""
     project = _project(request, id)
-    remote = _stored(project)
+    remote = remotes.of_project(project)
+    if remote is None:
+        raise Http404
     try:
         connection = remotes.connection(remote)
         if not remote.is_usable:
@@ -61,7 +71,7 @@ def project_remote_test(request: HttpRequest, id: str) -> HttpResponse:
         try:
             branches = connection.branches()
         except HostKeyRefused:
-            return _ask_again(request, project, remote, _other_key(connection, remote))
+            return _ask(request, project, remote, _other_key(connection, remote))
     except Undecryptable:
         messages.error(request, _UNREADABLE)
     except RemoteFailed as error:
@@ -104,21 +114,14 @@ def project_remote_remove(request: HttpRequest, id: str) -> HttpResponse:
 
 
 def _tell(request: HttpRequest, remote: RemoteRepository, branches: list[str]) -> None:
+    tell, sentence = messages.error, _("The connection works, but it has no branch {branch}. Choose one that it has.")
     if not branches:
-        messages.success(
-            request,
-            _("The connection works. It has no branches yet; the first save creates {branch}.", branch=remote.branch),
-        )
+        tell = messages.success
+        sentence = _("The connection works. It has no branches yet; the first save creates {branch}.")
     elif remote.branch in branches:
-        messages.success(
-            request,
-            _("The connection works, and it has the branch {branch}. Writing was not tried.", branch=remote.branch),
-        )
-    else:
-        messages.error(
-            request,
-            _("The connection works, but it has no branch {branch}. Choose one that it has.", branch=remote.branch),
-        )
+        tell = messages.success
+        sentence = _("The connection works, and it has the branch {branch}. Writing was not tried.")
+    tell(request, sentence.format(branch=remote.branch))
 
 
 def _other_key(connection: Remote, remote: RemoteRepository) -> HostKey:
@@ -132,56 +135,28 @@ def _other_key(connection: Remote, remote: RemoteRepository) -> HostKey:
 
 
 def _ask(request: HttpRequest, project: Project, remote: RemoteRepository, key: HostKey) -> HttpResponse:
-    sentences = [
-        _(
-            "It shows a key of type {type} with the fingerprint {fingerprint}.",
-            type=key.type,
-            fingerprint=key.fingerprint,
-        ),
-        _(
-            "Compare it with what the server's administrators publish. Whoever answers in the server's place has another one."
-        ),
-    ]
-    return _question(
-        request, project, remote, key, _("Is this the key of {subject}"), sentences, _("It is the same: confirm")
-    )
-
-
-def _ask_again(request: HttpRequest, project: Project, remote: RemoteRepository, key: HostKey) -> HttpResponse:
-    sentences = [
-        _("The server was known by the fingerprint {fingerprint}.", fingerprint=_fingerprint(remote)),
-        _(
-            "Now it shows another key, of type {type} with the fingerprint {fingerprint}.",
-            type=key.type,
-            fingerprint=key.fingerprint,
-        ),
-        _(
-            "Ask whoever runs the server first whether it has a new key. If it has none, somebody else answers in its place."
-        ),
-    ]
-    return _question(
-        request,
-        project,
-        remote,
-        key,
-        _("Has the key been changed by {subject}"),
-        sentences,
-        _("It is the new key: confirm"),
-    )
-
-
-def _question(
-    request: HttpRequest,
-    project: Project,
-    remote: RemoteRepository,
-    key: HostKey,
-    title: str,
-    sentences: list[str],
-    answer: str,
-) -> HttpResponse:
+    """Ask whether the key is the server's: a first one, or one in place of the confirmed one."""
+    shown = {"type": key.type, "fingerprint": key.fingerprint}
+    if remote.host_key:
+        title, answer = _("Has the key been changed by {subject}"), _("It is the new key: confirm")
+        sentences = [
+            _("The server was known by the fingerprint {fingerprint}.", fingerprint=_fingerprint(remote)),
+            _("Now it shows another key, of type {type} with the fingerprint {fingerprint}.", **shown),
+            _(
+                "Ask whoever runs the server first whether it has a new key. If it has none, somebody else answers in its place."
+            ),
+        ]
+    else:
+        title, answer = _("Is this the key of {subject}"), _("It is the same: confirm")
+        sentences = [
+            _("It shows a key of type {type} with the fingerprint {fingerprint}.", **shown),
+            _(
+                "Compare it with what the server's administrators publish. Whoever answers in the server's place has another one."
+            ),
+        ]
     question = Confirmation(
         title,
-        remotes.host_of(remote),
+        parse(remote.url).known_host,
         [*sentences, _("Once it is confirmed, executions talk to a server with this key only.")],
         action_url=reverse("project-remote-confirm", args=[project.pk]),
         answer=answer,
@@ -193,35 +168,11 @@ def _question(
     return render(request, "shell/question.html", {"question": question})
 
 
-def _page(
-    request: HttpRequest, project: Project, known: RemoteRepository | None, form: RemoteForm, *, status: int = 200
-) -> HttpResponse:
-    context = {
-        "project": project,
-        "remote": known,
-        "form": form,
-        "is_used": project.files == Project.Files.REMOTE,
-        "fingerprint": _fingerprint(known),
-    }
-    return render(request, "files/remote.html", context, status=status)
-
-
 def _fingerprint(known: RemoteRepository | None) -> str:
     try:
         return HostKey.parse(known.host_key).fingerprint if known is not None and known.host_key else ""
     except ValueError:
         return ""
-
-
-def _initial(known: RemoteRepository | None) -> dict[str, Any]:
-    return {} if known is None else {"url": known.url, "branch": known.branch, "username": known.username}
-
-
-def _stored(project: Project) -> RemoteRepository:
-    known = remotes.of_project(project)
-    if known is None:
-        raise Http404
-    return known
 
 
 def _project(request: HttpRequest, id: str) -> Project:

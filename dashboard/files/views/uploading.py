@@ -34,7 +34,6 @@ _AGAIN = _(
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_upload(request: HttpRequest, id: str) -> HttpResponse:
-    """Show the form; take what it sends."""
     project, repository = own_repository(request, id)
     most = centralconfig.value_of(UPLOAD_SIZE) * _MIB
     if request.method != "POST":
@@ -61,7 +60,6 @@ def files_url(id: str, path: str) -> str:
 
 
 def why_unwritten(error: Exception) -> str:
-    """Return why a repository could not be written, as a sentence."""
     return BUSY if isinstance(error, GitBusy) else _FAILED
 
 

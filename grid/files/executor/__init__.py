@@ -32,6 +32,7 @@ that no program has, so paths are safe there.
 """
 
 from .gitcommand import ASKPASS as ASKPASS
+from .gitcommand import ISOLATED as ISOLATED
 from .gitcommand import SSH_COMMAND as SSH_COMMAND
 from .gitcommand import GitError as GitError
 from .gitcommand import identity as identity

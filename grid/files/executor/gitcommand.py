@@ -55,6 +55,15 @@ recurseSubmodules = false
 [push]
 recurseSubmodules = no
 """
+# Git of no machine's or user's configuration, which asks nobody and takes paths for what they are.
+ISOLATED = {
+    "LC_ALL": "C.UTF-8",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+}
 # Git asks it for the user name and for the password, each in a call of its own.
 ASKPASS = """\
 #!/bin/sh
@@ -85,10 +94,8 @@ def git(
     output: int = subprocess.PIPE,
     descriptors: Sequence[int] = (),
 ) -> str:
-    """Return what git prints, unless that goes to the descriptor `output`; it reads `given`, and may open these `descriptors`.
-
-    Raise GitError with its last words, and TimeoutExpired, at about the moment `until`.
-    """
+    """Return what git prints, unless that goes to the descriptor `output`; it reads `given`, and may open these `descriptors`. Raise
+    GitError with its last words, and TimeoutExpired, at about the moment `until`."""
     process = subprocess.Popen(
         ["git", *arguments],
         stdin=subprocess.PIPE,
@@ -103,14 +110,14 @@ def git(
     left = COMMAND_SECONDS if until is None else min(COMMAND_SECONDS, max(_LEAST_SECONDS, until - time.monotonic()))
     deadline = time.monotonic() + left
     try:
-        said, _ = process.communicate(given, timeout=left)
+        answer, _ = process.communicate(given, timeout=left)
         complaint = words.text(deadline)
     except subprocess.TimeoutExpired:
         _end(process)
         raise subprocess.TimeoutExpired(f"git {arguments[0]}", left) from None
     if process.returncode != 0:
         raise GitError(complaint or f"git {arguments[0]}: {process.returncode}", process.returncode)
-    return said.decode(errors="surrogateescape").strip("\n") if said else ""
+    return answer.decode(errors="surrogateescape").strip("\n") if answer else ""
 
 
 class LastWords(threading.Thread):
@@ -146,16 +153,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _environment(task: Task, directory: Path | None) -> dict[str, str]:
     who = dict(zip(("NAME", "EMAIL"), identity(task.author), strict=True))
     return {
+        **ISOLATED,
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(task.state),
-        "LC_ALL": "C.UTF-8",
         "GIT_DIR": str(directory or task.git),
-        "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": str(task.state / "gitconfig"),
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_LITERAL_PATHSPECS": "1",
         **(_remote_environment(task) if task.remote else {}),
         **{f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in who.items()},
     }
@@ -163,20 +165,20 @@ def _environment(task: Task, directory: Path | None) -> dict[str, str]:
 
 def _remote_environment(task: Task) -> dict[str, str]:
     paths = {"key": shlex.quote(str(task.state / "key")), "known": shlex.quote(str(task.secret / "known_hosts"))}
-    found = {
+    variables = {
         "GIT_ALLOW_PROTOCOL": task.remote.partition(":")[0],
         "GIT_ASKPASS": str(task.state / "askpass"),
         "GIT_SSH_COMMAND": SSH_COMMAND.format(**paths),
         "GIT_SSH_VARIANT": "ssh",
     }
     authorities = os.environ.get("GIT_SSL_CAINFO", "")  # an image may name those of its installation
-    return {**found, "GIT_SSL_CAINFO": authorities} if authorities else found
+    return {**variables, "GIT_SSL_CAINFO": authorities} if authorities else variables
 
 
 def identity(author: str) -> tuple[str, str]:
     """Return the author's name and address for git. It leaves characters out, which must not make one person's address another's."""
     author = author or "compute-grid"
-    is_plain = author[0] not in ".-" and all(one.isalnum() or one in "_.@+-" for one in author)
+    is_plain = author[0] not in ".-" and all(letter.isalnum() or letter in "_.@+-" for letter in author)
     local = author if is_plain else f"-{author.encode(errors='surrogateescape').hex()}"
     return author if author.strip(_LEFT_OUT_BY_GIT) else "compute-grid", f"{local}@compute-grid.invalid"
 

@@ -33,12 +33,12 @@ def check_objects(task: Task, what: str) -> None:
 
 def size_of(folder: Path) -> int:
     """Return the bytes of all that is in the folder."""
-    found = 0
+    size = 0
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             with suppress(OSError):  # gone meanwhile
-                found += Path(place, name).lstat().st_size
-    return found
+                size += Path(place, name).lstat().st_size
+    return size
 
 
 def keep_bundle(task: Task, commit: str, began: str, *, at_home_first: bool = False) -> str:
@@ -88,10 +88,8 @@ def keep_copy(task: Task, *, only_at_home: bool = False) -> str:
 
 @contextmanager
 def _new_file(folder: Path, name: str, *, is_shared: bool) -> Iterator[int]:
-    """Yield the descriptor of a new file. It gets its name at the end if nothing is raised, in the place of what had it, even of a link.
-
-    A program may write into the folder at the same time. Raise OSError, as where a link is in the place of the folder.
-    """
+    """Yield the descriptor of a new file. It gets its name at the end if nothing is raised, in the place of what had it, even of a link. A
+    program may write into the folder at the same time. Raise OSError, as where a link is in the place of the folder."""
     with ExitStack() as opened:
         above = os.open(folder.parent, _FOLDER)
         opened.callback(os.close, above)

@@ -16,10 +16,8 @@ _ATTRIBUTES = "* -text -filter -ident -working-tree-encoding -export-subst !merg
 
 
 def prepare(task: Task) -> None:
-    """Check out the files, unless an earlier process of this container has: the program may have changed them since.
-
-    Raise Missing, GitError, OSError.
-    """
+    """Check out the files, unless an earlier process of this container has: the program may have changed them since. Raise Missing,
+    GitError, OSError."""
     if not task.ready.exists():
         commit, branch = _check_out(task)
         instead = {"branch": branch} if branch != task.branch else {}
@@ -63,8 +61,8 @@ def _check_out(task: Task) -> tuple[str, str]:
 
 def _files_of(task: Task, commit: str) -> Known:
     lines = git(task, "ls-tree", "-r", "-z", commit).split("\0")
-    found = (line.partition("\t") for line in lines if line)
-    return {path: (" ".join(facts.split()[::2]), "") for facts, _, path in found}
+    entries = (line.partition("\t") for line in lines if line)
+    return {path: (" ".join(facts.split()[::2]), "") for facts, _, path in entries}
 
 
 def _beginning(task: Task) -> tuple[str, str]:

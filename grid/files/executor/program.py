@@ -58,19 +58,19 @@ def _prepare_patiently(task: Task, stop: "_Stop") -> None:
 
 
 class _Stop:
-    """Waits for the end of the program, of which SIGTERM tells, or the file `told`."""
+    """Waits for the end of the program, of which SIGTERM tells, or the file `end_note`."""
 
     def __init__(self, task: Task) -> None:
         self.is_asked = False
-        self._told = task.told
+        self._end_note = task.end_note
         self._stopping = task.state / "stopping"
         self._patience = max(1.0, task.grace)
         signal.signal(signal.SIGTERM, self._ask)
 
     def wait(self) -> bool:
         """Return True when the program has ended; False when a stop has lasted so long that the program does not seem to end."""
-        if self._told is not None:
-            return self._wait_until_told(self._told)
+        if self._end_note is not None:
+            return self._wait_for_note(self._end_note)
         began = None
         while not self.is_asked:
             if began is None and self._stopping.exists():
@@ -80,10 +80,10 @@ class _Stop:
             time.sleep(_LOOK_SECONDS)
         return True
 
-    def _wait_until_told(self, told: Path) -> bool:
+    def _wait_for_note(self, note: Path) -> bool:
         """Return True when the file says that the program has ended, or SIGTERM has given it the time to end that it has elsewhere."""
         deadline = None
-        while not _says_something(told) and (deadline is None or time.monotonic() < deadline):
+        while not _says_something(note) and (deadline is None or time.monotonic() < deadline):
             if self.is_asked and deadline is None:
                 deadline = time.monotonic() + self._patience
             time.sleep(_LOOK_SECONDS)

@@ -30,7 +30,7 @@ def _without_credentials(text: str) -> str:
     first, *rest = text.split("//")
     for part in rest:
         name, at, after = part.partition("@")
-        hides = at and "/" not in name and not any(one.isspace() for one in name)
+        hides = at and "/" not in name and not any(letter.isspace() for letter in name)
         first += f"//{after if hides else part}"
     return first
 

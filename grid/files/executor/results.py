@@ -37,9 +37,9 @@ def _push_results(task: Task) -> dict[str, Any]:
         except OSError as error:
             why = "leads over a link" if error.errno == errno.ELOOP else "is no folder that can be read"
             return {"results_problem": f"The results are not kept, because {task.results[:60]} {why}."}
-        found = scan(tree, task.results, left_out)
-        chosen, problem = _choose_results(task, found)
-        stored = store_files(task, tree, {path: found[path] for path in chosen}, left_out)
+        entries = scan(tree, task.results, left_out)
+        chosen, problem = _choose_results(task, entries)
+        stored = store_files(task, tree, {path: entries[path] for path in chosen}, left_out)
     if left_out:
         problem = f"{problem}. " if problem else ""
         problem += f"{len(left_out)} files of the results could not be saved: {list_left_out(left_out)}"
@@ -47,7 +47,7 @@ def _push_results(task: Task) -> dict[str, Any]:
     new = {path: facts for path, facts in stored.items() if known.get(path, ("", ""))[0] != facts}
     if not new:
         return {"results_problem": problem} if problem else {}
-    sizes = {path: found[path].size for path in new}
+    sizes = {path: entries[path].size for path in new}
     tree_id = make_tree(task, {path.removeprefix(f"{task.results}/"): facts for path, facts in new.items()})
     check_size(task, sum(sizes.values()), "The results are not with the run")
     commit = git(task, "commit-tree", tree_id, "-m", f"Results of {task.name}\n\nExecution: {task.name}\n")
@@ -69,15 +69,15 @@ def _push_results(task: Task) -> dict[str, Any]:
 
 def _choose_results(task: Task, entries: Mapping[str, WorkFile]) -> tuple[list[str], str]:
     """Return the files that are kept, and a sentence on those that are too many: the largest are left out."""
-    found = sorted((entry.size, path) for path, entry in entries.items())
+    by_size = sorted((entry.size, path) for path, entry in entries.items())
     kept: list[str] = []
     room = task.results_bytes
-    for size, path in found:
+    for size, path in by_size:
         if size > room or len(kept) >= _MOST_RESULTS:
             break
         room -= size
         kept.append(path)
-    left = found[len(kept) :]
+    left = by_size[len(kept) :]
     if not left:
         return kept, ""
     names = [Path(path).name for _, path in left[:-4:-1]]  # the largest first

@@ -75,13 +75,13 @@ def _commit(task: Task, base: str) -> tuple[str, dict[str, str]]:
     known: Known = json.loads(task.known.read_text())
     left_out: dict[str, str] = {}
     with WorkTree(task.work) as tree:
-        found = scan(tree, "", left_out, without=task.results)
-        for path in ignored_paths(task, tree, found, [path for path in found if path not in known]):
-            found.pop(path, None)
+        entries = scan(tree, "", left_out, without=task.results)
+        for path in ignored_paths(task, tree, entries, [path for path in entries if path not in known]):
+            entries.pop(path, None)
         unchanged = {
-            path: known[path][0] for path, one in found.items() if path in known and known[path][1] == one.stamp
+            path: known[path][0] for path, entry in entries.items() if path in known and known[path][1] == entry.stamp
         }
-        changed = {path: one for path, one in found.items() if path not in unchanged}
+        changed = {path: entry for path, entry in entries.items() if path not in unchanged}
         stored = store_files(task, tree, changed, left_out)
         stay = {path: facts for path, (facts, _) in known.items() if _stays(task, tree, path, facts, left_out)}
     tree_id = make_tree(task, {**stay, **unchanged, **stored})

@@ -16,10 +16,10 @@ _BATCH = 200  # files that are open at a time
 _LONGEST_RULES_PATH, _LARGEST_RULES = 1000, 2**20  # bytes, of a .gitignore that is obeyed
 
 
-def ignored_paths(task: Task, tree: WorkTree, found: Mapping[str, WorkFile], asked: Iterable[str]) -> list[str]:
+def ignored_paths(task: Task, tree: WorkTree, entries: Mapping[str, WorkFile], asked: Iterable[str]) -> list[str]:
     """Return which of the paths a .gitignore names. Git reads copies of these, not the program's own."""
     with tempfile.TemporaryDirectory(dir=task.state) as rules:
-        for path, entry in found.items():
+        for path, entry in entries.items():
             folder, _, name = path.rpartition("/")
             if name == ".gitignore" and len(path) <= _LONGEST_RULES_PATH and entry.size <= _LARGEST_RULES:
                 Path(rules, folder).mkdir(parents=True, exist_ok=True)
@@ -32,12 +32,12 @@ def ignored_paths(task: Task, tree: WorkTree, found: Mapping[str, WorkFile], ask
         here = {"GIT_WORK_TREE": rules, "GIT_LITERAL_PATHSPECS": "0"}
         command = ("-C", rules, "check-ignore", "-z", "--stdin", "--no-index")
         try:
-            said = git(task, *command, given=paths, variables=here)
+            answer = git(task, *command, given=paths, variables=here)
         except GitError as error:
             if error.code != 1:  # none
                 raise
             return []
-    return [path.removeprefix("./") for path in said.split("\0")]
+    return [path.removeprefix("./") for path in answer.split("\0")]
 
 
 def store_files(

@@ -44,7 +44,7 @@ class Task:
     title: str = ""
     grace: float = 30.0
     seconds: float = 60.0
-    told: Path | None = None
+    end_note: Path | None = None  # a file that says when the program has ended, instead of a signal
     only_prepare: bool = False
     patience: float = 0.0
     largest: int = 0  # GiB that the repository on the volume may have; 0 for no bound
@@ -83,7 +83,7 @@ def parse_task(arguments: Sequence[str] | None) -> Task:
     parser.add_argument("--largest", type=int, default=0)
     for name in ("grace", "seconds"):
         parser.add_argument(f"--{name}", type=float, required=True)
-    parser.add_argument("--told", type=Path)
+    parser.add_argument("--told", type=Path, dest="end_note")
     parser.add_argument("--only-prepare", action="store_true")
     parser.add_argument("--patience", type=float, default=0.0)
     given = vars(parser.parse_args(arguments))

@@ -54,17 +54,14 @@ class WorkTree:
         return self._folders[-1]
 
     def _close(self, depth: int) -> None:
-        """Close the folders that are deeper."""
         while len(self._names) > depth:
             self._names.pop()
             os.close(self._folders.pop())
 
 
 def open_at(folder: int, name: str, *, is_folder: bool = False) -> int:
-    """Open a file or a folder for reading, and give its owner the right to. Raise OSError; its number is ELOOP for a link.
-
-    What is there is looked at before it is opened: a pipe would be waited for, and a device may do something.
-    """
+    """Open a file or a folder for reading, and give its owner the right to. Raise OSError; its number is ELOOP for a link. What is there
+    is looked at before it is opened: a pipe would be waited for, and a device may do something."""
     place = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         mode = os.fstat(place).st_mode
@@ -84,7 +81,7 @@ def open_at(folder: int, name: str, *, is_folder: bool = False) -> int:
 def scan(tree: WorkTree, below: str, left_out: dict[str, str], *, without: str = "") -> dict[str, WorkFile]:
     """Return files and links by the paths under which they are saved, but for the folder `without`; note what cannot be saved. Pipes,
     sockets and devices have nothing to save."""
-    found: dict[str, WorkFile] = {}
+    entries: dict[str, WorkFile] = {}
     waiting = [(below, below)]
     while waiting:
         path, saved = waiting.pop()
@@ -105,28 +102,28 @@ def scan(tree: WorkTree, below: str, left_out: dict[str, str], *, without: str =
             elif stat.S_ISDIR(status.st_mode):
                 waiting.append((here, there))
             else:
-                found[there] = WorkFile(here, status.st_size, _stamp(status))
-    return found
+                entries[there] = WorkFile(here, status.st_size, _stamp(status))
+    return entries
 
 
 def list_folder(folder: int) -> dict[str, os.stat_result]:
-    found = {}
+    statuses = {}
     with os.scandir(folder) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):  # gone meanwhile
-                found[entry.name] = entry.stat(follow_symlinks=False)
-    return found
+                statuses[entry.name] = entry.stat(follow_symlinks=False)
+    return statuses
 
 
 def _join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def _saved_name(name: str, beside: Mapping[str, object]) -> str:
+def _saved_name(name: str, siblings: Mapping[str, object]) -> str:
     """Return the name under which it is saved: git never commits a .git, in any spelling, and leaves out whatever lies beside it."""
     if name.lower() == ".git":
         name += KEPT
-        while name in beside:
+        while name in siblings:
             name += KEPT
     return name
 

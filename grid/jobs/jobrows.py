@@ -44,7 +44,7 @@ def make_first_run(request: LaunchRequest, *, id: str, now: datetime, after: Job
         **msgspec.structs.asdict(request.job),
     )
     record = record_with(job, request.environment, request.tier, request.job)
-    return make_run(job, record, {}, by=request.owner.get_username(), now=now, after=after)
+    return make_runs(job, record, [{}], by=request.owner.get_username(), now=now, after=after)[0]
 
 
 def record_of(job: Job) -> RunRecord:
@@ -63,19 +63,6 @@ def record_with(job: Job, environment: Environment, tier: HardwareTier, settings
         cluster=job.cluster,
         job=settings,
     )
-
-
-def make_run(
-    job: Job,
-    record: RunRecord,
-    parameters: Mapping[str, str],
-    *,
-    by: str,
-    now: datetime,
-    after: JobRun | None = None,
-    request_key: str = "",
-) -> JobRun:
-    return make_runs(job, record, [parameters], by=by, now=now, after=after, request_key=request_key)[0]
 
 
 def make_runs(

@@ -20,7 +20,7 @@ from grid.executions.launchrequest import JobSettings, LaunchRequest
 from grid.executions.request import validate, wrong_title
 from grid.executions.spec import EnvironmentSpec, ExecutionSpec
 from grid.executions.stopping import REPLACED, request_stop
-from grid.jobs.jobrows import make_first_run, make_run, make_runs, record_of, record_with
+from grid.jobs.jobrows import make_first_run, make_runs, record_of, record_with
 from grid.jobs.jobruns import advance_all, end_finished, end_run, launch_request, lock_job
 from grid.jobs.jobsettings import PARAMETERS, RunRecord, read_record, wrong_variables
 from grid.jobs.runsteps import EndStep
@@ -45,7 +45,10 @@ def create(request: LaunchRequest, *, after: JobRun, now: datetime, job_id: str,
         if problems:
             raise Rejected(problems)
         run = make_first_run(request, id=job_id, now=now, after=after)
-    return _moved_on(run, now)
+    # After the transaction that stored it, because a step may reach other jobs' runs too.
+    advance_all([run.job_id], now=now)
+    run.refresh_from_db()
+    return run
 
 
 def start(
@@ -60,22 +63,9 @@ def start(
 ) -> JobRun:
     """Ask for a run, with the job's settings or those of a `record`. It is launched at once unless it has to wait, which it then says.
     Asked again with the same `request_key`, return the run that was made then. Raise Rejected with all problems."""
-    with transaction.atomic():
-        job = locked(job_id)
-        if known := _requested_before(job, request_key):
-            return known[0]
-        record = record or record_of(job)
-        given = dict(parameters or {})
-        problems = [
-            *wrong_variables(given, path="parameters", words=PARAMETERS),
-            *validate(launch_request(job, record)),
-            *(_wrong_earlier(after, job.project_id) if after else ()),
-            *why_closed(job.project_id, now),
-        ]
-        if problems:
-            raise Rejected(problems)
-        run = make_run(job, record, given, by=by, now=now, after=after, request_key=request_key)
-    return _moved_on(run, now)
+    run = _ask(job_id, [parameters or {}], by=by, now=now, after=after, record=record, request_key=request_key)[0]
+    run.refresh_from_db()
+    return run
 
 
 def start_again(run_id: int, *, by: str, now: datetime, request_key: str = "") -> JobRun:
@@ -104,15 +94,35 @@ def start_sweep(
 ) -> list[JobRun]:
     """Ask for a run for each row of parameters, all or none. Asked again with the same `request_key`, return the runs that were made then.
     Raise Rejected with all problems."""
+    return _ask(job_id, rows, by=by, now=now, request_key=request_key, is_sweep=True)
+
+
+def _ask(
+    job_id: str,
+    rows: Sequence[Mapping[str, str]],
+    *,
+    by: str,
+    now: datetime,
+    request_key: str,
+    after: JobRun | None = None,
+    record: RunRecord | None = None,
+    is_sweep: bool = False,
+) -> list[JobRun]:
+    """Store a run for each row of parameters, and move them on; return those that the same showing of a form has asked for before."""
     with transaction.atomic():
         job = locked(job_id)
         if known := _requested_before(job, request_key):
             return known
-        record = record_of(job)
-        problems = [*_wrong_rows(rows), *validate(launch_request(job, record)), *why_closed(job.project_id, now)]
+        record = record or record_of(job)
+        problems = [
+            *(_wrong_rows(rows) if is_sweep else wrong_variables(rows[0], path="parameters", words=PARAMETERS)),
+            *validate(launch_request(job, record)),
+            *(_wrong_earlier(after, job.project_id) if after else ()),
+            *why_closed(job.project_id, now),
+        ]
         if problems:
             raise Rejected(problems)
-        runs = make_runs(job, record, rows, by=by, now=now, is_sweep=True, request_key=request_key)
+        runs = make_runs(job, record, rows, by=by, now=now, is_sweep=is_sweep, after=after, request_key=request_key)
     advance_all([job_id], now=now)
     return runs
 
@@ -225,10 +235,3 @@ def locked(job_id: str) -> Job:
     if job is None or job.deleted_at is not None:
         raise Rejected([Problem("", _("This job was deleted."), DELETED)])
     return job
-
-
-def _moved_on(run: JobRun, now: datetime) -> JobRun:
-    """Return the run after its first step: after the transaction that stored it, because a step may reach other jobs' runs too."""
-    advance_all([run.job_id], now=now)
-    run.refresh_from_db()
-    return run

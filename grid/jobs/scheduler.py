@@ -22,7 +22,7 @@ from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.database.trouble import trouble_of
 from grid.database.turns import PersonTurns, RateLimit, first_of_each
-from grid.jobs.jobrows import make_run, record_of
+from grid.jobs.jobrows import make_runs, record_of
 from grid.jobs.jobruns import advance_all, end_finished
 from grid.jobs.jobs import stop_run
 from grid.jobs.lateness import Lateness, LateReason, late_words, seconds_late
@@ -234,8 +234,7 @@ class _Decision:
             self._note(_("{due} skipped: {why}", due=self._shown(due), why=closed[0].message))
             return
         self._note_lateness(due)
-        record = record_of(job)
-        run = make_run(job, record, {}, by=BY, now=self._now)
+        (run,) = make_runs(job, record_of(job), [{}], by=BY, now=self._now)
         run.schedule, run.due_at = schedule, due
         run.save(update_fields=["schedule", "due_at"])
         schedule.last_at = due

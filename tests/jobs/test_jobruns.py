@@ -54,10 +54,7 @@ FAILED = AttemptFacts(1, State.FAILED, True, "Exit code 1.", "", NOW)
             WaitStep("Its last pod is not confirmed gone. The next attempt starts when it is."),
         ),
         (RunFacts(retries=1, retry_seconds=0, last=FAILED), LaunchStep(2)),
-        (
-            RunFacts(retries=1, last=replace(FAILED, number=2)),
-            EndStep("failed", "Attempt 2 of 2 failed: Exit code 1."),
-        ),
+        (RunFacts(retries=1, last=replace(FAILED, number=2)), EndStep("failed", "Attempt 2 of 2 failed: Exit code 1.")),
         (
             RunFacts(retries=5, last=replace(FAILED, state=State.ERROR, reason="secret_missing")),
             EndStep("failed", "Attempt 1 of 6 failed: Exit code 1."),

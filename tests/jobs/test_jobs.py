@@ -14,7 +14,7 @@ from grid.executions.manifests import build
 from grid.executions.spec import parse_spec
 from grid.executions.stopping import request_stop
 from grid.jobs import jobs
-from grid.jobs.jobrows import attempt_id, make_run, record_of
+from grid.jobs.jobrows import attempt_id, make_runs, record_of
 from grid.jobs.jobruns import advance, advance_all, all_jobs_due, jobs_due, jobs_told
 from grid.jobs.jobsettings import problems_of, wrong_variables
 from grid.kube.resources import PODS, SECRETS
@@ -352,7 +352,7 @@ def test_killed_controller_launches_the_second_attempt_once(shop: Shop, at: int,
 
 def test_run_of_interrupted_process_is_resumed_by_next_poll(shop: Shop) -> None:
     job = launched(shop)
-    run = make_run(job, record_of(job), {}, by="alice", now=NOW)
+    (run,) = make_runs(job, record_of(job), [{}], by="alice", now=NOW)
     assert jobs_due(NOW) == all_jobs_due(NOW) == {job.pk: job.owner_id}
     assert advance_all({job.pk}, now=NOW) == [attempt_id(job.pk, 2, 1)]
     assert fresh(run).attempts.count() == 1

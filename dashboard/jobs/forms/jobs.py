@@ -3,13 +3,13 @@
 import csv
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 from django.forms.models import ModelChoiceIterator
 from django.urls import reverse
 
@@ -27,6 +27,7 @@ from grid.jobs.jobs import MAXIMUM_ROWS
 from grid.jobs.jobsettings import clean_folder
 from grid.models import AuditEntry, Execution, Job, JobRun, User
 
+_Field = TypeVar("_Field", bound=forms.Field)
 _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _PART = Expression(r"\s*(\d{1,9})\s*(d|h|min|m|sec|s)\s*")
 _LONGEST_DURATION = 40  # characters
@@ -45,8 +46,10 @@ def _area(rows: int, placeholder: str) -> forms.Textarea:
     return forms.Textarea(attrs=attrs)
 
 
-def _line(**attributes: str) -> forms.TextInput:
-    return forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", **attributes})
+def _optional(kind: type[_Field], label: str, help_text: str, **attributes: str) -> _Field:
+    """Return a field of one line that may be empty."""
+    line = forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", **attributes})
+    return kind(label=label, required=False, widget=line, help_text=help_text)
 
 
 class DurationField(forms.CharField):
@@ -141,49 +144,28 @@ class JobPart(LaunchSection):
         widget=_area(3, "NAME=value"),
         help_text=_("One NAME=value per line. Its project's members can read them."),
     )
-    folder = forms.CharField(
-        label=_("Folder"),
-        required=False,
-        widget=_line(),
-        help_text=_("Below the project's files, where the command starts. Empty: at their root."),
+    folder = _optional(
+        forms.CharField, _("Folder"), _("Below the project's files, where the command starts. Empty: at their root.")
     )
-    files_at = forms.CharField(
-        label=_("Begin with"),
-        required=False,
-        widget=_line(placeholder="main"),
-        help_text=_("Only for files in Git: a branch, or a commit, which gives the same files each time."),
+    files_at = _optional(
+        forms.CharField,
+        _("Begin with"),
+        _("Only for files in Git: a branch, or a commit, which gives the same files each time."),
+        placeholder="main",
     )
-    page_port = forms.IntegerField(
-        label=_("Port of its web page"),
-        required=False,
-        widget=_line(placeholder="6006"),
-        help_text=_(
+    page_port = _optional(
+        forms.IntegerField,
+        _("Port of its web page"),
+        _(
             "Where the program serves a page while it runs, such as TensorBoard; you open it from the run's page. Empty: none."
         ),
+        placeholder="6006",
     )
-    timeout = DurationField(
-        label=_("Timeout"),
-        required=False,
-        widget=_line(),
-        help_text=_("Of each attempt, such as 2h or 90m. Empty: none."),
-    )
-    retries = forms.IntegerField(
-        label=_("Retries"),
-        required=False,
-        widget=_line(),
-        help_text=_("Further attempts of a run that failed: 0 to 10."),
-    )
-    retry_wait = DurationField(
-        label=_("Wait before a retry"),
-        required=False,
-        widget=_line(),
-        help_text=_("Doubles with each retry, up to 1 h."),
-    )
-    at_once = forms.IntegerField(
-        label=_("Runs at once"),
-        required=False,
-        widget=_line(),
-        help_text=_("The maximum number of active runs of this job. Empty: no limit."),
+    timeout = _optional(DurationField, _("Timeout"), _("Of each attempt, such as 2h or 90m. Empty: none."))
+    retries = _optional(forms.IntegerField, _("Retries"), _("Further attempts of a run that failed: 0 to 10."))
+    retry_wait = _optional(DurationField, _("Wait before a retry"), _("Doubles with each retry, up to 1 h."))
+    at_once = _optional(
+        forms.IntegerField, _("Runs at once"), _("The maximum number of active runs of this job. Empty: no limit.")
     )
     after = RunChoiceField(
         label=_("Start after"),
@@ -200,7 +182,9 @@ class JobPart(LaunchSection):
     def __init__(self, data: Mapping[str, Any] | None, *, user: User, initial: Mapping[str, Any]) -> None:
         super().__init__(data, initial={"retries": 0, "retry_wait": 30, **initial})
         field: Any = self.fields["after"]
-        field.queryset = runs_to_wait_for(user)
+        # The latest first, in projects in which the user may launch.
+        open_runs = JobRun.objects.filter(outcome="", job__project__in=projects_for(user))
+        field.queryset = open_runs.select_related("job__project").order_by("-pk")
 
     @classmethod
     def offered(cls, data: Mapping[str, Any] | None, place: SectionPlace) -> "JobPart":
@@ -308,12 +292,6 @@ class SweepForm(forms.Form):
                     )
                 )
         return [dict(zip(names, values, strict=True)) for values in lines]
-
-
-def runs_to_wait_for(user: User) -> QuerySet[JobRun]:
-    """Return the open runs in projects in which the user may launch, the latest first."""
-    open_runs = JobRun.objects.filter(outcome="", job__project__in=projects_for(user))
-    return open_runs.select_related("job__project").order_by("-pk")
 
 
 def typed_of(job: Job) -> dict[str, Any]:

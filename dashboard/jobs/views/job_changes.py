@@ -24,7 +24,7 @@ from dashboard.jobs.forms.jobs import JobPart, ParametersForm, SweepForm, typed_
 from dashboard.jobs.job_records import read_run
 from dashboard.jobs.ran_with_records import deprecated_since, ran_with
 from dashboard.jobs.viewmodels.jobs import JobRecord, asked_facts, preview_words
-from dashboard.jobs.viewmodels.ran_with import RanWith, changed_size, launch_facts
+from dashboard.jobs.viewmodels.ran_with import changed_size, launch_facts
 from dashboard.jobs.views.jobs import managed, number_in
 from grid.audit.entries import differences, snapshot, write_entry
 from grid.core.errors import Problem, Rejected
@@ -119,12 +119,13 @@ def job_again(request: HttpRequest, id: str, number: int) -> HttpResponse:
     if request.method != "POST":
         run = read_run(id, number, now)
         ran = ran_with(run.execution_id) if run and run.latest else None
+        tier = HardwareTier.objects.filter(pk=ran.spec.tier.id).first() if ran else None
         context = {
             "record": record,
             "number": number,
             "run": run,
             "facts": (asked_facts(run) if run else {}) | (launch_facts(ran) if ran else {}),
-            "changes": _changed_tier(ran) if ran else [],
+            "changes": changed_size(ran, tier_spec(tier)) if ran and tier else [],
             "deprecated": deprecated_since(ran) if ran else "",
             "token": new_token(),
         }
@@ -321,11 +322,6 @@ def _without_values(changes: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
 def _sent_twice(run: JobRun, now: datetime) -> str:
     """Return a sentence when the run was asked for before; "" when it is new."""
     return _("This form was sent twice; it was run once.") if run.requested_at < now else ""
-
-
-def _changed_tier(ran: RanWith) -> list[str]:
-    tier = HardwareTier.objects.filter(pk=ran.spec.tier.id).first()
-    return changed_size(ran, tier_spec(tier)) if tier else []
 
 
 def _to_run(request: HttpRequest, run: JobRun, now: datetime) -> HttpResponse:

@@ -1,8 +1,4 @@
-"""The pages of a job's run: the record of all that an attempt ran with, the files that it has left, and what runs have measured.
-
-The record is a page and a file. The results are for the owner and contributors of the project. The metrics are the values of charts and the
-table beside them, of one execution and of several runs.
-"""
+"""The pages of a job's run: the record of what an attempt ran with, the results, for contributors alone, and what runs have measured."""
 
 from typing import Any
 

@@ -156,16 +156,13 @@ def _initial(request: HttpRequest, environment: Environment) -> dict[str, Any]:
     """Return what the form begins with: of `?from=NUMBER` what that revision was, such as one that failed."""
     initial: dict[str, Any] = {"what": IMAGE, "base": environment.current_revision}
     asked = request.GET.get("from", "")
-    like = environment.revisions.select_related("base").filter(number=asked).first() if _is_number(asked) else None
+    is_number = asked.isascii() and asked.isdigit() and len(asked) < 9
+    like = environment.revisions.select_related("base").filter(number=asked).first() if is_number else None
     if like is None:
         return initial
     if like.base is None:
         return {**initial, "image": like.image}
     return {"what": BUILT, "base": like.base.number, "requirements": like.requirements, "note": like.note}
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 9
 
 
 def _record(request: HttpRequest, environment: Environment, before: dict[str, Any]) -> None:

@@ -58,7 +58,8 @@ class FileSaving:
         files = files_of(row)
         if files is None:
             return False
-        pods = [*await self._context.find_pods(row.id), *self._deleted(row)]
+        deleted = self._context.pods.deleted_pods.get(row.id, {}).values()
+        pods = [*await self._context.find_pods(row.id), *(gone.pod for gone in deleted)]
         for pod in pods:
             report = _CUT_SHORT if was_cut_short(pod) else report_of(pod)
             if report is not None and not is_saving(pod) and self._recorded.get(row.id) != report:
@@ -83,9 +84,6 @@ class FileSaving:
 
     def forget(self, execution_id: str) -> None:
         self._recorded.pop(execution_id, None)
-
-    def _deleted(self, row: LedgerRecord) -> list[Pod]:
-        return [gone.pod for gone in self._context.pods.deleted_pods.get(row.id, {}).values()]
 
     async def _record(self, row: LedgerRecord, report: FilesReport) -> None:
         now = self._context.clock()

@@ -80,7 +80,7 @@ def put(
             remote.ciphertext = encrypt(f"{secret}\n" if parsed.is_ssh else secret)
         remote.save()
         after = _("{url}, branch {branch}, a new secret") if secret else _("{url}, branch {branch}")
-        _record(by, project, [before, after.format(url=remote.url, branch=branch)])
+        write_entry(by, project, {"remote": [before, after.format(url=remote.url, branch=branch)]})
     return remote
 
 
@@ -99,7 +99,7 @@ def confirm(project: Project, *, by: User, key: str, url: str) -> HostKey:
         before = _key_words(remote, HostKey.parse(remote.host_key)) if remote.host_key else ""
         remote.host_key = f"{new.type} {new.text}"
         remote.save(update_fields=["host_key"])
-        _record(by, project, [before, _key_words(remote, new)])
+        write_entry(by, project, {"remote": [before, _key_words(remote, new)]})
     return new
 
 
@@ -115,7 +115,7 @@ def remove(project: Project, *, by: User) -> None:
             sentence = _("The project's files are there. Choose another place for them first, on the project's page.")
             raise Rejected([Problem("", sentence, "in_use")])
         if remote is not None:
-            _record(by, project, [remote.url, ""])
+            write_entry(by, project, {"remote": [remote.url, ""]})
             remote.delete()
 
 
@@ -203,8 +203,3 @@ def _wrong_key(text: str) -> Iterator[Problem]:
                 "This key is protected by a passphrase. Make one without, for this repository alone: ssh-keygen -t ed25519 -N ''"
             )
         yield Problem("secret", sentence)
-
-
-def _record(by: User, project: Project, change: list[str]) -> None:
-    """Write into the project's audit log what was changed, and never a secret."""
-    write_entry(by, project, {"remote": change})

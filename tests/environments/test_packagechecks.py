@@ -12,13 +12,7 @@ from asgiref.sync import sync_to_async
 
 from grid.database.trouble import TroubleLog
 from grid.environments import revisions
-from grid.environments.packagechecks import (
-    AWAY_SECONDS,
-    PAUSE_SECONDS,
-    UNEXPECTED,
-    PackageChecks,
-    next_due,
-)
+from grid.environments.packagechecks import AWAY_SECONDS, PAUSE_SECONDS, UNEXPECTED, PackageChecks, next_due
 from grid.environments.packageindex import (
     NotChecked,
     Package,

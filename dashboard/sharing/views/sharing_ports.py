@@ -9,7 +9,6 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.sharing.forms import PortShareForm
 from dashboard.shell.access import may_contribute
-from dashboard.workspaces.viewmodels.workspaces import WorkspaceRecord
 from dashboard.workspaces.views.workspaces import managed
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
@@ -21,8 +20,9 @@ from grid.sharing.sharing import members_to_share_with
 @require_http_methods(["GET", "HEAD", "POST"])
 def workspace_share(request: HttpRequest, id: str) -> HttpResponse:
     """Show what is shared of the workspace, and the form for more; take what it sends."""
-    record = _shareable(request, id)
-    now = timezone.now()
+    record, now = managed(request, id), timezone.now()
+    if not may_contribute(request.user, record.project_roles):
+        raise PermissionDenied(_("Only a contributor of its project can share an app of a workspace."))
     execution = Execution.objects.filter(workspace=id, state=State.RUNNING, stop_requested_at=None).first()
     if execution is None:
         context = {"record": record, "closed": True}
@@ -59,13 +59,6 @@ def workspace_unshare(request: HttpRequest, id: str) -> HttpResponse:
         unshare_port(share, by=_user(request), now=timezone.now())
         messages.success(request, _("{name} is no longer shared. Pages that are open are cut.", name=share.name))
     return redirect("workspace", id=id)
-
-
-def _shareable(request: HttpRequest, id: str) -> WorkspaceRecord:
-    record = managed(request, id)
-    if not may_contribute(request.user, record.project_roles):
-        raise PermissionDenied(_("Only a contributor of its project can share an app of a workspace."))
-    return record
 
 
 def _user(request: HttpRequest) -> User:

@@ -132,8 +132,9 @@ def _push(task: Task, commit: str, target: str, until: float) -> tuple[str, str]
 
 
 def _push_to(task: Task, commit: str, branch: str, until: float) -> None:
-    # Servers differ in what they accept: from a remote one, nothing but a branch is asked.
-    more = () if task.remote else (f"{commit}:{_ref(task)}",)
+    # Servers differ in what they accept: from a remote one, nothing but a branch is asked. Ours remembers the execution's result as well,
+    # whatever becomes of the branches.
+    more = () if task.remote else (f"{commit}:refs/executions/{task.name}",)
     atomic = () if task.remote else ("--atomic",)
     git(task, "push", "--quiet", *atomic, "--", task.source, f"{commit}:refs/heads/{branch}", *more, until=until)
 
@@ -146,11 +147,6 @@ def _merge(task: Task, theirs: str, ours: str) -> str:
         return ""
     message = f"Merge {task.name}\n\nExecution: {task.name}\n"
     return git(task, "commit-tree", tree, "-p", theirs, "-p", ours, "-m", message)
-
-
-def _ref(task: Task) -> str:
-    """Return the name under which the repository remembers an execution's result, whatever becomes of the branches."""
-    return f"refs/executions/{task.name}"
 
 
 def _is_ancestor(task: Task, old: str, new: str) -> bool:

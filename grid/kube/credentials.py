@@ -78,15 +78,15 @@ class CredentialSource:
         return not self.kubeconfig and bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and IN_CLUSTER.exists()
 
     def signature(self) -> tuple[tuple[str, int, int], ...]:
-        found = []
+        files = []
         for path in self.paths():
             try:
                 stat = path.stat()
             except OSError:
-                found.append((str(path), 0, 0))
+                files.append((str(path), 0, 0))
             else:
-                found.append((str(path), stat.st_ino, stat.st_mtime_ns))
-        return tuple(found)
+                files.append((str(path), stat.st_ino, stat.st_mtime_ns))
+        return tuple(files)
 
     async def load(self) -> Access:
         from kubernetes.aio.client.rest import RESTClientObject
@@ -111,12 +111,11 @@ class CredentialSource:
         configuration = Configuration()
         paths = self.paths()
         if paths and not any(path.is_file() for path in paths):
-            raise ClusterUnavailable(
-                _(
-                    "There is no kubeconfig at {paths}; start the cluster that writes it, or set KUBECONFIG.",
-                    paths=", ".join(map(str, paths)),
-                )
+            places = ", ".join(map(str, paths))
+            words = _(
+                "There is no kubeconfig at {paths}; start the cluster that writes it, or set KUBECONFIG.", paths=places
             )
+            raise ClusterUnavailable(words)
         try:
             async with asyncio.timeout(_LOAD_TIMEOUT):
                 if paths:
@@ -131,15 +130,13 @@ class CredentialSource:
         except kube_config.ConfigException as error:
             raise ClusterUnavailable(_("The cluster's credentials cannot be used: {error}", error=error)) from error
         except TimeoutError as error:
-            raise ClusterUnavailable(
-                _("The program that fetches the cluster's credentials does not finish.")
-            ) from error
+            words = _("The program that fetches the cluster's credentials does not finish.")
+            raise ClusterUnavailable(words) from error
         except (OSError, ValueError, TypeError, AttributeError, KeyError, yaml.YAMLError) as error:
             # The client raises all of these for a malformed file; their texts may quote it, so only the type is reported.
             where = ", ".join(map(str, paths)) or _("the service account")
-            raise ClusterUnavailable(
-                _("The credentials of {where} cannot be read ({name}).", where=where, name=type(error).__name__)
-            ) from error
+            words = _("The credentials of {where} cannot be read ({name}).", where=where, name=type(error).__name__)
+            raise ClusterUnavailable(words) from error
         return configuration
 
 

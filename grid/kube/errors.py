@@ -84,33 +84,29 @@ def answer_of(error: BaseException) -> Status:
     return status if status.message else msgspec.structs.replace(status, message=str(error))
 
 
+_KINDS: dict[int, type[GridError]] = {403: NotAllowed, 404: NotFound, 409: Conflict, 410: Expired}
+
+
 def _error_of(code: int, status: Status, headers: Mapping[str, str]) -> GridError:
     message = trimmed(status.message) or _("The API server answered HTTP {code}.", code=code)
     if code == 401:
         return NotAllowed(_("The cluster does not accept our credentials; they may have expired."))
-    if code == 403:
-        return NotAllowed(message)
-    if code == 404:
-        return NotFound(message)
-    if code == 409:
-        return Conflict(message)
-    if code == 410:
-        return Expired(message)
+    if code in _KINDS:
+        return _KINDS[code](message)
     if code == 429:
         return TooManyRequests(message, retry_after=_retry_after(status, headers))
     if 400 <= code < 500:
         return Rejected(_problems(status, message))
     if 300 <= code < 400:
-        return ClusterUnavailable(
-            _("The API server's address answers with a redirect (HTTP {code}); is it the right one?", code=code)
-        )
+        words = _("The API server's address answers with a redirect (HTTP {code}); is it the right one?", code=code)
+        return ClusterUnavailable(words)
     return ClusterUnavailable(_("The cluster is failing: {said}", said=message))
 
 
 def _retry_after(status: Status, headers: Mapping[str, str]) -> float:
-    said = headers.get("Retry-After", "")
-    if said.isdigit():
-        return float(said)
+    seconds = headers.get("Retry-After", "")
+    if seconds.isdigit():
+        return float(seconds)
     return (status.details.retry_after_seconds if status.details else 0) or 1.0
 
 
@@ -128,23 +124,22 @@ def translated(host: str) -> Iterator[None]:
     try:
         yield
     except aiohttp.ClientConnectorCertificateError as error:
-        raise ClusterUnavailable(
-            _(
-                "The API server at {host} shows a certificate that is not trusted; check the kubeconfig's certificate-authority.",
-                host=host,
-            )
-        ) from error
+        words = _(
+            "The API server at {host} shows a certificate that is not trusted; check the kubeconfig's certificate-authority.",
+            host=host,
+        )
+        raise ClusterUnavailable(words) from error
     except (aiohttp.ClientSSLError, ssl.SSLError) as error:
-        raise ClusterUnavailable(
-            _("No secure connection to the API server at {host}: {error}.", host=host, error=_kind(error))
-        ) from error
+        words = _("No secure connection to the API server at {host}: {error}.", host=host, error=_kind(error))
+        raise ClusterUnavailable(words) from error
     except TimeoutError as error:
         raise ClusterUnavailable(_("The API server at {host} does not answer in time.", host=host)) from error
     except aiohttp.InvalidURL as error:
         raise ClusterUnavailable(_("The API server's address in the kubeconfig is not a valid URL.")) from error
     except aiohttp.ClientConnectorError as error:
+        reason = _reason(error.os_error)
         raise ClusterUnavailable(
-            _("The API server at {host} cannot be reached: {reason}.", host=host, reason=_reason(error.os_error))
+            _("The API server at {host} cannot be reached: {reason}.", host=host, reason=reason)
         ) from error
     except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
         raise ClusterUnavailable(_("The connection to the API server at {host} broke.", host=host)) from error

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from grid.kube.hub import Topic
-from grid.kube.objects import Event, VolumeClaim
-from grid.kube.resources import VOLUME_CLAIMS
+from grid.kube.objects import Event, Metadata, Pod, VolumeClaim
+from grid.kube.resources import PODS, VOLUME_CLAIMS, Resource
 from grid.kube.store import Store
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -68,9 +68,13 @@ class EventStore(Store[Event]):
         return sorted(known, key=age_order)
 
     def about_claim(self, claim: VolumeClaim) -> Sequence[Event]:
-        """Return the events about one volume claim, oldest first."""
-        meta = claim.metadata
-        return self.about(kind=VOLUME_CLAIMS.kind, name=meta.name, namespace=meta.namespace, uid=meta.uid)
+        return self._about(VOLUME_CLAIMS, claim.metadata)
+
+    def about_pod(self, pod: Pod) -> Sequence[Event]:
+        return self._about(PODS, pod.metadata)
+
+    def _about(self, resource: Resource, meta: Metadata) -> Sequence[Event]:
+        return self.about(kind=resource.kind, name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
     def from_component(self, component: str) -> Sequence[Event]:
         """Return the events reported by one component, oldest first."""

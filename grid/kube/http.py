@@ -47,8 +47,7 @@ class HttpKubeApi(Transport):
         return await self._object("PUT", path, query=query_of(fieldManager=FIELD_MANAGER), body=body)
 
     async def patch(self, resource: Resource, name: str, body: RawObject, *, namespace: str = "") -> RawObject:
-        path = resource.path(namespace=namespace, name=name)
-        query = query_of(fieldManager=FIELD_MANAGER)
+        path, query = resource.path(namespace=namespace, name=name), query_of(fieldManager=FIELD_MANAGER)
         return await self._object("PATCH", path, query=query, body=body, content_type=_MERGE_PATCH)
 
     async def delete(
@@ -65,11 +64,8 @@ class HttpKubeApi(Transport):
         await self._delete(path, grace_seconds=grace_seconds, propagation=propagation, uid=uid)
 
     async def evict(self, pod: str, *, namespace: str, uid: str = "") -> None:
-        body: RawObject = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": pod, "namespace": namespace},
-        }
+        metadata = {"name": pod, "namespace": namespace}
+        body: RawObject = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
         if uid:
             body["deleteOptions"] = {"preconditions": {"uid": uid}}
         path = PODS.path(namespace=namespace, name=pod, subresource="eviction")

@@ -2,8 +2,7 @@
 
 Field names are Kubernetes' own in snake case. A field that is missing in an object is empty here, never None, unless absence means
 something (a time that has not come, an exit code). Quantities stay text; `grid.core.quantity` turns them into numbers. A caller that
-needs a
-whole object (describe, YAML) fetches it on demand; see `KubeApi.get`.
+needs a whole object (describe, YAML) fetches it on demand; see `KubeApi.get`.
 """
 
 import sys
@@ -175,7 +174,7 @@ class PodSpec(Slim, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Keep the volumes with a claim alone, and one name of the scheduler: every pod is in memory and mounts its account's token."""
         if self.volumes:
-            claims = tuple([one for one in self.volumes if one.persistent_volume_claim or one.ephemeral])
+            claims = tuple([volume for volume in self.volumes if volume.persistent_volume_claim or volume.ephemeral])
             msgspec.structs.force_setattr(self, "volumes", claims)
         if self.scheduler_name == DEFAULT_SCHEDULER:
             msgspec.structs.force_setattr(self, "scheduler_name", DEFAULT_SCHEDULER)
@@ -231,12 +230,12 @@ class Node(Slim, frozen=True, kw_only=True):
 
 def true_condition(thing: "Pod | Node", kind: str) -> Condition | None:
     """Return the condition of this type if its status is True."""
-    return next((one for one in thing.status.conditions if one.type == kind and one.status == "True"), None)
+    return next((each for each in thing.status.conditions if each.type == kind and each.status == "True"), None)
 
 
 def is_refused(pod: Pod) -> bool:
     """Return whether the scheduler has looked for a node for the pod and found none."""
-    return any(one.type == "PodScheduled" and one.status == "False" for one in pod.status.conditions)
+    return any(each.type == "PodScheduled" and each.status == "False" for each in pod.status.conditions)
 
 
 def is_ready(thing: "Pod | Node") -> bool:

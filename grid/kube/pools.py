@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 AUTOSCALER_NAMESPACE = "kube-system"
 AUTOSCALER_STATUS = "cluster-autoscaler-status"
+_UNREADABLE = (yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +37,16 @@ class NodeGroup:
 
 def node_groups(config_maps: Iterable[ConfigMap]) -> dict[str, NodeGroup]:
     """Groups by name; what cannot be read is left out, because the pages work without it."""
-    found: dict[str, NodeGroup] = {}
+    by_name: dict[str, NodeGroup] = {}
     for config_map in config_maps:
         try:
             status = yaml.safe_load(config_map.data.get("status", "")) or {}
             groups = [_group(entry) for entry in status.get("nodeGroups") or ()]
-        except (
-            yaml.YAMLError,
-            AttributeError,
-            KeyError,
-            TypeError,
-            ValueError,
-            ArithmeticError,
-            RecursionError,
-        ) as error:
+        except _UNREADABLE as error:
             logger.warning("unreadable autoscaler status configmap=%s error=%r", config_map.metadata.key, error)
             continue
-        found.update({group.name: group for group in groups})
-    return found
+        by_name.update({group.name: group for group in groups})
+    return by_name
 
 
 class NodeGroups:

@@ -4,7 +4,7 @@ What is known to be secret goes wherever it stands. Beyond that, a value goes wh
 Secrets, passwords in URLs, and what follows the name of a password or token.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from grid.core.regexes import Expression, RepeatedExpression
@@ -30,8 +30,7 @@ _PATTERNS = tuple(
         (r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_\w{20,}|\bglpat-[\w-]{20,}|\bhf_\w{20,}", HIDDEN),
     )
 )
-
-
+_REFERENCES = ("secretname", "automountserviceaccounttoken", "serviceaccounttoken")  # they name a Secret, and are none
 _FLAG, _NAME = Expression(rf"(?i)--?{_NAMED}"), Expression(rf"(?i){_NAMED}")
 
 
@@ -40,9 +39,8 @@ class Redactor:
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         parts = {part for value in known for part in (value, *value.splitlines()) if len(part.strip()) >= _LEAST}
-        self._known = sorted(
-            parts, key=len, reverse=True
-        )  # of two of which one begins the other, all of the longer goes
+        # Of two of which one begins the other, all of the longer goes.
+        self._known = sorted(parts, key=len, reverse=True)
 
     def text(self, text: str) -> str:
         """Return the text without secrets. No line is cut before, because a part of a secret would not be known as one."""
@@ -69,28 +67,20 @@ class Redactor:
             return self.text(value)
         if isinstance(value, list):
             # A flag and its value are two arguments of a command.
-            flags = [False, *(isinstance(one, str) and _FLAG.fullmatch(one) is not None for one in value)]
+            flags = [False, *(isinstance(item, str) and _FLAG.fullmatch(item) is not None for item in value)]
             return [
-                HIDDEN if follows and isinstance(one, str) else self._plain(one)
-                for follows, one in zip(flags, value, strict=False)
+                HIDDEN if follows and isinstance(item, str) else self._plain(item)
+                for follows, item in zip(flags, value, strict=False)
             ]
         if not isinstance(value, dict):
             return value
-        made = {name: self._plain(one) for name, one in value.items()}
+        made = {name: self._plain(field) for name, field in value.items()}
         if isinstance(made.get("env"), list):
-            made["env"] = [_without_value(one) for one in made["env"]]
+            made["env"] = [_without_value(variable) for variable in made["env"]]
         for name in made:
-            if isinstance(made[name], str) and _NAME.fullmatch(name):
-                made[name] = made[name] if _is_reference(name) else HIDDEN
+            if isinstance(made[name], str) and _NAME.fullmatch(name) and name.lower() not in _REFERENCES:
+                made[name] = HIDDEN
         return made
-
-
-_REFERENCES: Collection[str] = ("secretname", "automountserviceaccounttoken", "serviceaccounttoken")
-
-
-def _is_reference(name: str) -> bool:
-    """Return whether it names a Secret, and is none."""
-    return name.lower() in _REFERENCES
 
 
 def _without_value(variable: Any) -> Any:

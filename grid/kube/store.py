@@ -164,12 +164,12 @@ class Store(Generic[T]):
 
     def topics(self, old: T | None, new: T | None) -> set[Topic]:
         """Return the topics that a change is about: of all objects, of this one, and of the index values that it had and has."""
-        found: set[Topic] = {self.name}
+        topics: set[Topic] = {self.name}
         for changed in (old, new):
             if changed is not None:
-                found.add((self.name, NAME, changed.metadata.key))
-                found.update((self.name, index, value_of(changed)) for index, value_of in self._index_of.items())
-        return found
+                topics.add((self.name, NAME, changed.metadata.key))
+                topics.update((self.name, index, value_of(changed)) for index, value_of in self._index_of.items())
+        return topics
 
     def _tell(self, old: T | None, new: T | None) -> None:
         self.version += 1

@@ -273,9 +273,8 @@ async def _ask(
     except RuntimeError as error:
         # From uvloop, when a new socket gets the number of one that it has not let go of yet; from aiohttp, when the session was closed
         # meanwhile, because the credentials changed.
-        raise ClusterUnavailable(
-            _("The connection to the API server at {host} broke.", host=connection.host)
-        ) from error
+        words = _("The connection to the API server at {host} broke.", host=connection.host)
+        raise ClusterUnavailable(words) from error
 
 
 def query_of(**given: str) -> dict[str, str]:

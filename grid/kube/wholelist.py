@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TypeVar
 
 from grid.core.errors import GridError
@@ -21,7 +21,7 @@ PAGE_SIZE = 500  # 2 MB of pods: 10 ms to decode, so the loop stays free
 
 async def read_all(api: Followable, resource: Resource, kind: type[T], *, namespace: str = "") -> list[T]:
     """Return the objects. Raise errors of `grid.core.errors`."""
-    return [one async for chunk in read_chunks(api, resource, kind, namespace=namespace) for one in chunk]
+    return [obj async for chunk in read_chunks(api, resource, kind, namespace=namespace) for obj in chunk]
 
 
 async def read_chunks(
@@ -42,20 +42,24 @@ async def read_chunks(
             return
 
 
+def _by_key(objects: Iterable[T]) -> dict[str, T]:
+    return {obj.metadata.key: obj for obj in objects}
+
+
 async def read_claims(api: Followable, namespace: str) -> dict[str, VolumeClaim]:
     """Return the claims of the namespace by `namespace/name`. Raise errors of `grid.core.errors`."""
-    return {one.metadata.key: one for one in await read_all(api, VOLUME_CLAIMS, VolumeClaim, namespace=namespace)}
+    return _by_key(await read_all(api, VOLUME_CLAIMS, VolumeClaim, namespace=namespace))
 
 
 async def read_volumes(api: Followable) -> dict[str, Volume]:
     """Return all volumes by name. Raise errors of `grid.core.errors`."""
-    return {one.metadata.key: one for one in await read_all(api, VOLUMES, Volume)}
+    return _by_key(await read_all(api, VOLUMES, Volume))
 
 
 async def read_classes(api: Followable) -> dict[str, StorageClass] | None:
     """Return all storage classes by name; None without the right to list them, or without an answer."""
     try:
-        return {one.metadata.key: one for one in await read_all(api, STORAGE_CLASSES, StorageClass)}
+        return _by_key(await read_all(api, STORAGE_CLASSES, StorageClass))
     except GridError as error:
         logger.debug("storage classes not listed reason=%s", error)
         return None

@@ -26,12 +26,12 @@ class Following:
     hub: Hub
 
     def names(self) -> set[str]:
-        return {one.metadata.name for one in self.store.values()}
+        return {pod.metadata.name for pod in self.store.values()}
 
     def is_equal(self) -> bool:
         """Whether the store holds exactly the cluster's pods, field for field."""
-        return {one.metadata.key: one for one in self.store.values()} == {
-            one.metadata.key: one for one in (decode(obj, Pod) for obj in self.cluster.objects(PODS))
+        return {pod.metadata.key: pod for pod in self.store.values()} == {
+            pod.metadata.key: pod for pod in (decode(obj, Pod) for obj in self.cluster.objects(PODS))
         }
 
     def freshness(self) -> Freshness:
@@ -42,7 +42,7 @@ class Following:
 async def following(
     cluster: FakeCluster, *, timing: Timing | None = None, seed: int = 1, feed: ListWatch[Pod] = ALL_PODS
 ) -> AsyncIterator[Following]:
-    store: Store[Pod] = Store("pods", indexes={"node": lambda one: one.spec.node_name})
+    store: Store[Pod] = Store("pods", indexes={"node": lambda pod: pod.spec.node_name})
     hub = Hub()
     announce(store, hub)
     reflector = Reflector(cluster, feed, store, hub, clock=loop_time, rng=random.Random(seed), timing=timing)

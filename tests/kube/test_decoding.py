@@ -24,7 +24,7 @@ def listed(*items: object, token: str = "") -> bytes:
 
 
 def names(chunks: object) -> list[list[str]]:
-    return [[one.metadata.name for one in chunk] for chunk in chunks]  # type: ignore[attr-defined]
+    return [[obj.metadata.name for obj in chunk] for chunk in chunks]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("kind", "gone"), [("ADDED", False), ("MODIFIED", False), ("DELETED", True)])
@@ -40,33 +40,37 @@ def test_a_bookmark_needs_no_more_than_a_version() -> None:
 
 
 def test_a_bookmark_without_a_version_is_none() -> None:
-    found = line("BOOKMARK", {"metadata": {}})
-    assert isinstance(found, Unreadable)
-    assert found.resource_version == ""
+    decoded = line("BOOKMARK", {"metadata": {}})
+    assert isinstance(decoded, Unreadable)
+    assert decoded.resource_version == ""
 
 
-def test_an_error_says_its_code_and_message() -> None:
-    assert line("ERROR", {"code": 410, "message": "too old"}) == Failed(410, "too old")
-
-
-def test_an_event_of_an_unknown_type_keeps_its_version() -> None:
-    assert line("TELEPORTED", pod("a", resourceVersion="12")) == Unreadable("12", "unknown type of event")
+@pytest.mark.parametrize(
+    ("kind", "obj", "decoded"),
+    [
+        ("ERROR", {"code": 410, "message": "too old"}, Failed(410, "too old")),
+        ("TELEPORTED", pod("a", resourceVersion="12"), Unreadable("12", "unknown type of event")),
+    ],
+    ids=["an error", "an unknown type"],
+)
+def test_what_is_no_change_keeps_what_is_known(kind: str, obj: object, decoded: object) -> None:
+    assert line(kind, obj) == decoded
 
 
 def test_bad_object_is_named_by_field_without_value() -> None:
-    found = line("MODIFIED", ODD)
-    assert isinstance(found, Unreadable)
-    assert found.resource_version == "7"
-    assert "$.object.metadata.labels" in found.reason
-    assert "s3cret" not in found.reason
+    decoded = line("MODIFIED", ODD)
+    assert isinstance(decoded, Unreadable)
+    assert decoded.resource_version == "7"
+    assert "$.object.metadata.labels" in decoded.reason
+    assert "s3cret" not in decoded.reason
 
 
 @pytest.mark.parametrize("garbage", [b"", b"<html>", b"\xff", b"[]", b'{"type":"ADDED","object":{"meta'])
 def test_garbage_has_no_version_and_a_reason(garbage: bytes) -> None:
-    found = CODEC.line(garbage)
-    assert isinstance(found, Unreadable)
-    assert found.resource_version == ""
-    assert found.reason
+    decoded = CODEC.line(garbage)
+    assert isinstance(decoded, Unreadable)
+    assert decoded.resource_version == ""
+    assert decoded.reason
 
 
 def test_page_is_decoded_whole_with_its_continuation() -> None:
@@ -78,9 +82,9 @@ def test_page_is_decoded_whole_with_its_continuation() -> None:
 def test_whole_list_is_decoded_in_yielding_chunks() -> None:
     page = CODEC.page(listed(*(pod(f"p{number}") for number in range(1001)), token="none"), whole=True)
     assert (page.resource_version, page.continue_token) == ("9", "none")
-    found = names(page.chunks)
-    assert [len(chunk) for chunk in found] == [500, 500, 1]
-    assert list(chain.from_iterable(found)) == [f"p{number}" for number in range(1001)]
+    chunks = names(page.chunks)
+    assert [len(chunk) for chunk in chunks] == [500, 500, 1]
+    assert list(chain.from_iterable(chunks)) == [f"p{number}" for number in range(1001)]
 
 
 def test_bad_object_in_a_list_is_skipped_and_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -88,10 +92,10 @@ def test_bad_object_in_a_list_is_skipped_and_told(caplog: pytest.LogCaptureFixtu
         page = CODEC.page(listed(pod("a"), ODD, pod("b"), token="next"))
         assert (page.resource_version, page.continue_token) == ("9", "next")
         assert names(page.chunks) == [["a", "b"]]
-    (told,) = caplog.messages
-    assert told.startswith("unreadable object skipped in a list kind=Pod reason=")
-    assert "$.metadata.labels" in told
-    assert "s3cret" not in told
+    (warning,) = caplog.messages
+    assert warning.startswith("unreadable object skipped in a list kind=Pod reason=")
+    assert "$.metadata.labels" in warning
+    assert "s3cret" not in warning
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"\xff", b"[]", b'{"items": 3}'])

@@ -16,7 +16,7 @@ def test_problems_of_a_refused_object_have_their_paths() -> None:
         {"reason":"FieldValueRequired","message":"Required value","field":"spec.containers"}]}}"""
     error = error_of(422, decode_status(body))
     assert isinstance(error, Rejected)
-    assert [(one.path, one.message, one.code) for one in error.problems] == [
+    assert [(problem.path, problem.message, problem.code) for problem in error.problems] == [
         ("metadata.name", "must be lower case", "FieldValueInvalid"),
         ("spec.containers", "Required value", "FieldValueRequired"),
     ]
@@ -32,14 +32,11 @@ def test_any_error_body_and_code_become_a_sentence(code: int, body: bytes) -> No
     assert str(error).endswith(".") or str(error).endswith("?")
 
 
-def test_unauthorized_is_told_apart_from_forbidden() -> None:
+def test_unauthorized_forbidden_and_too_old_are_told_apart() -> None:
     assert "expired" in str(error_of(401, decode_status(b"{}")))
     forbidden = error_of(403, decode_status(b'{"message":"pods is forbidden: User \\"web\\" cannot list"}'))
     assert isinstance(forbidden, NotAllowed)
     assert "cannot list" in str(forbidden)
-
-
-def test_too_old_is_expired() -> None:
     assert isinstance(error_of(410, decode_status(b'{"message":"too old"}')), Expired)
 
 
@@ -92,11 +89,11 @@ def test_our_own_errors_and_faults_pass() -> None:
 def test_error_keeps_the_words_of_the_server() -> None:
     causes = [{"reason": "FieldValueInvalid", "message": "Invalid value", "field": "spec.x"}]
     body = {"message": "it is invalid: " + "x" * 1000, "reason": "Invalid", "details": {"causes": causes}}
-    said = answer_of(error_of(422, decode_status(json.dumps(body).encode())))
-    assert (said.code, said.reason, said.message) == (422, "Invalid", body["message"])
-    assert said.details is not None
-    assert said.details.causes is not None
-    assert said.details.causes[0].field == "spec.x"
+    answer = answer_of(error_of(422, decode_status(json.dumps(body).encode())))
+    assert (answer.code, answer.reason, answer.message) == (422, "Invalid", body["message"])
+    assert answer.details is not None
+    assert answer.details.causes is not None
+    assert answer.details.causes[0].field == "spec.x"
     page = answer_of(error_of(404, decode_status(b"<html>404 page not found</html>")))
     assert (page.code, page.reason, page.message) == (404, "", "The API server answered HTTP 404.")
     own = answer_of(ClusterUnavailable("It is away."))

@@ -56,7 +56,7 @@ async def test_last_of_two_thousand_quick_changes_is_seen() -> None:
         wake_ups = 0
         seen = 0
 
-        async def look() -> None:
+        async def watch() -> None:
             nonlocal wake_ups, seen
             with it.hub.subscribe({"pods"}) as subscription:
                 while True:
@@ -64,7 +64,7 @@ async def test_last_of_two_thousand_quick_changes_is_seen() -> None:
                     wake_ups += 1
                     seen = len(it.store)
 
-        looking = asyncio.create_task(look())
+        looking = asyncio.create_task(watch())
         for number in range(2000):
             cluster.put(PODS, pod(f"p{number}"))
             await passes(0.0005)

@@ -53,9 +53,6 @@ async def test_list_that_ends_early_fails_and_is_begun_anew() -> None:
         assert ways(cluster) == ["stream", "stream"]
 
 
-GARBLED, GOOD = (b"<html>",), (event("ADDED", "a"), ends(1000))
-
-
 @virtual_time
 async def test_failures_count_from_the_last_list_that_was_read() -> None:
     garbled = (b"<html>",)
@@ -135,7 +132,7 @@ async def test_objects_changed_during_a_list_have_their_last_form() -> None:
     )
     async with following(cluster) as it:
         await until(lambda: it.freshness().synced)
-        assert {key: one.metadata.uid for key, one in zip(it.store.keys(), it.store.values(), strict=True)} == {
+        assert {key: pod.metadata.uid for key, pod in zip(it.store.keys(), it.store.values(), strict=True)} == {
             "a": "2"
         }
 
@@ -150,7 +147,7 @@ async def test_object_changed_and_changed_back_is_no_change() -> None:
         cluster.drop_watch()
         await until(lambda: ways(cluster) == ["stream", "stream"])
         await passes(1)
-        assert [one.metadata.uid for one in it.store.values()] == ["1"]
+        assert [pod.metadata.uid for pod in it.store.values()] == ["1"]
         assert it.store.version == 1, "which is no change"
 
 

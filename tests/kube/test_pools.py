@@ -30,12 +30,6 @@ def test_the_recorded_status_gives_groups_with_their_bounds() -> None:
     }
 
 
-def test_a_pool_without_nodes_is_known_from_its_group() -> None:
-    node = Node(metadata=Metadata(name="n", labels={NODE_POOL: "default"}))
-    group = status(GPU)
-    assert known_pools([node], node_groups([group])) == {"default", "gpu"}
-
-
 def test_group_says_how_many_nodes_it_wants() -> None:
     text = "nodeGroups: [{name: 7, health: {minSize: 1, maxSize: 5, cloudProviderTarget: 3}}, {name: b, health: {minSize: 0, maxSize: 1}}]"
     assert node_groups([status(text)]) == {"7": NodeGroup("7", 1, 5, 3), "b": NodeGroup("b", 0, 1, 0)}
@@ -59,35 +53,27 @@ def test_a_group_says_whether_the_cloud_failed_to_deliver(
     assert node_groups([status(text)]) == {"g": NodeGroup("g", 0, 2, 0, is_backed_off, error)}
 
 
-def test_pools_are_read_from_the_given_label() -> None:
+def test_pools_come_from_the_given_label_and_from_groups() -> None:
     nodes = [
         Node(metadata=Metadata(name="n", labels={"cloud/pool": "blue", NODE_POOL: "red"})),
         Node(metadata=Metadata(name="m")),
     ]
     assert known_pools(nodes, [], label="cloud/pool") == {"blue"}
-    assert known_pools(nodes, []) == {"red"}
+    assert known_pools(nodes, node_groups([status(GPU)])) == {"red", "gpu"}, "also one without nodes, by its group"
 
 
 def test_bad_status_hides_no_other_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    good = status("nodeGroups: [{name: gpu, health: {minSize: 0, maxSize: 2}}]")
-    assert set(node_groups([status("nodeGroups: 3"), ConfigMap(metadata=Metadata(name="empty")), good])) == {"gpu"}
-    (told,) = caplog.messages
-    assert told.startswith(
+    empty = ConfigMap(metadata=Metadata(name="empty"))
+    assert set(node_groups([status("nodeGroups: 3"), empty, status(GPU)])) == {"gpu"}
+    (warning,) = caplog.messages
+    assert warning.startswith(
         "unreadable autoscaler status configmap=kube-system/cluster-autoscaler-status error=TypeError("
     )
 
 
 def test_a_status_that_cannot_be_read_is_no_obstacle() -> None:
-    for text in (
-        "",
-        "[",
-        "nodeGroups: 3",
-        "nodeGroups: [{}]",
-        "Cluster-autoscaler status at 2021: Healthy",
-        "- 1",
-        ENDLESS,
-        DEEP,
-    ):
+    old = "Cluster-autoscaler status at 2021: Healthy"
+    for text in ("", "[", "nodeGroups: 3", "nodeGroups: [{}]", old, "- 1", ENDLESS, DEEP):
         assert node_groups([status(text)]) == {}
 
 

@@ -32,9 +32,9 @@ KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc\n-----END RSA PRIV
     ],
 )
 def test_a_secret_is_taken_out_of_a_text(text: str, secret: str) -> None:
-    told = Redactor(["swordfish-42", "first\nends-in-tears"]).text(text)
-    assert secret not in told
-    assert HIDDEN in told
+    redacted = Redactor(["swordfish-42", "first\nends-in-tears"]).text(text)
+    assert secret not in redacted
+    assert HIDDEN in redacted
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,8 @@ def bare(name: str, data: dict[str, str] | None = None, **meta: Any) -> RawObjec
 async def names(api: KubeApi, namespace: str, **selected: Any) -> list[str]:
     """Ours only: a real cluster puts one of its own into every namespace."""
     body = msgspec.json.decode(await api.list_page(CONFIG_MAPS, namespace=namespace, **selected))
-    found = [item["metadata"]["name"] for item in body["items"]]
-    return [name for name in found if name != "kube-root-ca.crt"]
+    names = [item["metadata"]["name"] for item in body["items"]]
+    return [name for name in names if name != "kube-root-ca.crt"]
 
 
 async def test_created_object_can_be_read_and_not_created_again(api: KubeApi, namespace: str) -> None:
@@ -127,9 +127,9 @@ async def test_a_patch_merges_and_none_deletes(api: KubeApi, namespace: str) -> 
 async def test_list_of_metadata_has_no_data(api: KubeApi, namespace: str) -> None:
     made = await api.create(CONFIG_MAPS, bare("a", {"k": "v"}), namespace=namespace)
     body = msgspec.json.decode(await api.list_page(CONFIG_MAPS, namespace=namespace, metadata_only=True))
-    (found,) = [item for item in body["items"] if item["metadata"]["name"] == "a"]
-    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-    assert "data" not in found
+    (pod,) = [item for item in body["items"] if item["metadata"]["name"] == "a"]
+    assert pod["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    assert "data" not in pod
 
 
 async def test_a_list_comes_in_pages_of_one_moment(api: KubeApi, namespace: str) -> None:
@@ -139,19 +139,19 @@ async def test_a_list_comes_in_pages_of_one_moment(api: KubeApi, namespace: str)
             {**bare(name), "kind": "Secret", "metadata": {"name": name, "labels": {"x": "1"}}},
             namespace=namespace,
         )
-    found: list[str] = []
+    names: list[str] = []
     token, versions = "", set()
     while True:
         body = await api.list_page(SECRETS, namespace=namespace, label_selector="x=1", limit=2, continue_token=token)
         page = msgspec.json.decode(body)
-        found += [item["metadata"]["name"] for item in page["items"]]
+        names += [item["metadata"]["name"] for item in page["items"]]
         versions.add(page["metadata"]["resourceVersion"])
         token = page["metadata"].get("continue", "")
         if not token:
             break
-        if len(found) == 2:
+        if len(names) == 2:
             await api.delete(SECRETS, "e", namespace=namespace)
-    assert found == ["a", "b", "c", "d", "e"]
+    assert names == ["a", "b", "c", "d", "e"]
     assert len(versions) == 1
 
 
@@ -186,7 +186,7 @@ async def test_watch_tells_each_change_and_ends_in_time(api: KubeApi, namespace:
     await api.patch(CONFIG_MAPS, "a", {"data": {"k": "v"}}, namespace=namespace)
     await api.create(CONFIG_MAPS, bare("other"), namespace=namespace)
     await api.patch(CONFIG_MAPS, "a", {"metadata": {"labels": {"x": "2"}}}, namespace=namespace)
-    told: list[tuple[str, bool]] = []
+    changes: list[tuple[str, bool]] = []
     async with asyncio.timeout(30):
         watch = api.watch(
             CONFIG_MAPS, resource_version=version, namespace=namespace, label_selector="x=1", timeout_seconds=3
@@ -195,9 +195,9 @@ async def test_watch_tells_each_change_and_ends_in_time(api: KubeApi, namespace:
             event = CODEC.line(line)
             assert isinstance(event, Changed | Bookmark)
             if isinstance(event, Changed):
-                told.append((event.object.metadata.name, event.gone))
+                changes.append((event.object.metadata.name, event.gone))
                 assert int(event.object.metadata.resource_version) > int(version)
-    assert told == [("a", False), ("a", False), ("a", True)], "what leaves the selector is gone"
+    assert changes == [("a", False), ("a", False), ("a", True)], "what leaves the selector is gone"
 
 
 async def test_streaming_list_sends_existing_objects_and_a_final_bookmark(api: KubeApi, namespace: str) -> None:

@@ -47,7 +47,7 @@ from grid.runtime.caches import Life  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
 from grid.runtime.loopwatch import LoopWatch  # noqa: E402
 from grid.runtime.metrics import CacheCollector, MetricsEndpoint, loop_gauge  # noqa: E402
-from grid.runtime.verbose import VerbosityFollower, reading  # noqa: E402
+from grid.runtime.verbose import VerbosityFollower  # noqa: E402
 from grid.sharing import grants  # noqa: E402
 
 logger = logging.getLogger(__name__)
@@ -87,11 +87,11 @@ async def _problem() -> str:
     try:
         await database.background.run(WorkspaceGrant.objects.exists)
     except Exception as error:
-        return _(
-            "The database does not answer as it should; has it been migrated? ({error})", error=type(error).__name__
-        )
+        name = type(error).__name__
+        return _("The database does not answer as it should; has it been migrated? ({error})", error=name)
     each = [pods.freshness(time.monotonic()) for pods in _stores]
-    return next((one.error or _("The first list of pods has not come yet.") for one in each if not one.synced), "")
+    unread = [pods.error or _("The first list of pods has not come yet.") for pods in each if not pods.synced]
+    return unread[0] if unread else ""
 
 
 proxy = WorkspaceProxy(
@@ -108,7 +108,7 @@ async def start() -> None:
     """Start without waiting for a cluster or database that does not answer. Raise UnsupportedDataPlanes."""
     tracing.begin("proxy")
     database.open_threads()
-    more_logs = VerbosityFollower("proxy", reading(database.background.run))
+    more_logs = VerbosityFollower("proxy", database.background.run)
     lives: dict[str, Life] = {"grants": gate.run, "verbose logs": more_logs.run}
     for id in await database.background.run(data_planes):
         api, pods = api_of(id), Store[Pod]("pods", indexes={"execution": _execution_of})

@@ -10,9 +10,10 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from typing import Generic, TypeVar
 
 from django.conf import settings
 
@@ -22,23 +23,18 @@ from grid.database.changefeed import ChangeFeed, feed_of
 from grid.database.periodic import PeriodicRunner
 from grid.database.trouble import TroubleLog
 from grid.dataplanes import api_of, data_planes
-from grid.diagnosis.room import NodeRoom
 from grid.diagnosis.shortages import NamespaceLimits
 from grid.kube.api import KubeApi
-from grid.kube.events import EventStore
 from grid.kube.hub import Hub
-from grid.kube.objects import Autoscaler, ConfigMap, Node, Pod
-from grid.kube.pools import NodeGroups
+from grid.kube.objects import ConfigMap
 from grid.kube.reflector import ListWatch, Reflector
 from grid.kube.resources import CONFIG_MAPS
 from grid.kube.store import Freshness, Store
 from grid.metrics.external import Authority, ServiceReference
 from grid.metrics.sources import MetricsApi, Prometheus, UsageSource, WithFallback
-from grid.metrics.usage import UsageStore
 from grid.models.dataplane import LOCAL
 from grid.runtime import frontproxy
 from grid.runtime.caches import DataPlaneCaches, Life, followers, new_caches
-from grid.runtime.contention import ContentionWatch
 from grid.runtime.controllerlease import ControllerAway
 from grid.runtime.demand import DemandServer
 from grid.runtime.executions import ActiveExecutions
@@ -48,9 +44,6 @@ from grid.runtime.garbage import set_aside
 from grid.runtime.loopwatch import LoopWatch
 from grid.runtime.metrics import CacheCollector, MetricsEndpoint, loop_gauge
 from grid.runtime.periodictasks import periodic_tasks
-from grid.runtime.pooltemplates import PoolTemplates
-from grid.runtime.roomchanges import RoomChanges
-from grid.runtime.volumelists import VolumeLists
 
 PUBLIC = (
     "caches",
@@ -71,10 +64,21 @@ PUBLIC = (
 logger = logging.getLogger(__name__)
 
 RESTART_SECONDS = 5.0
+T = TypeVar("T")
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+class _Local(Generic[T]):
+    """An attribute of a runtime that is a part of its only data plane's caches."""
+
+    def __init__(self, part: Callable[[DataPlaneCaches], T]) -> None:
+        self._part = part
+
+    def __get__(self, runtime: "Runtime", owner: type) -> T:
+        return self._part(runtime.data_planes[LOCAL])
 
 
 @dataclass
@@ -89,68 +93,27 @@ class Runtime:
     hub: Hub
     periodic: PeriodicRunner
     clock: Callable[[], datetime] = _now
-    monotonic: Callable[[], float] = field(default=time.monotonic)
+    monotonic: Callable[[], float] = time.monotonic
     has_sandbox: bool = False  # True once the embedded cluster itself has answered
 
     @cached_property
     def explainer(self) -> PodExplainer:
         return PodExplainer(self._local, self.executions)
 
-    @property
-    def _local(self) -> DataPlaneCaches:
-        return self.data_planes[LOCAL]
-
-    @property
-    def api(self) -> KubeApi:
-        return self._local.api
-
-    @property
-    def pods(self) -> Store[Pod]:
-        return self._local.pods
-
-    @property
-    def room(self) -> NodeRoom:
-        return self._local.room
-
-    @property
-    def room_changes(self) -> RoomChanges:
-        return self._local.room_changes
-
-    @property
-    def volumes(self) -> VolumeLists:
-        return self._local.volumes
-
-    @property
-    def nodes(self) -> Store[Node]:
-        return self._local.nodes
-
-    @property
-    def events(self) -> EventStore:
-        return self._local.events
-
-    @property
-    def config_maps(self) -> Store[ConfigMap]:
-        return self._local.config_maps
-
-    @property
-    def groups(self) -> NodeGroups:
-        return self._local.groups
-
-    @property
-    def autoscalers(self) -> Store[Autoscaler]:
-        return self._local.autoscalers
-
-    @property
-    def usage(self) -> UsageStore:
-        return self._local.usage
-
-    @property
-    def contention(self) -> ContentionWatch:
-        return self._local.contention
-
-    @property
-    def templates(self) -> PoolTemplates:
-        return self._local.templates
+    _local = _Local(lambda caches: caches)
+    api = _Local(lambda caches: caches.api)
+    pods = _Local(lambda caches: caches.pods)
+    room = _Local(lambda caches: caches.room)
+    room_changes = _Local(lambda caches: caches.room_changes)
+    volumes = _Local(lambda caches: caches.volumes)
+    nodes = _Local(lambda caches: caches.nodes)
+    events = _Local(lambda caches: caches.events)
+    config_maps = _Local(lambda caches: caches.config_maps)
+    groups = _Local(lambda caches: caches.groups)
+    autoscalers = _Local(lambda caches: caches.autoscalers)
+    usage = _Local(lambda caches: caches.usage)
+    contention = _Local(lambda caches: caches.contention)
+    templates = _Local(lambda caches: caches.templates)
 
     async def limits(self) -> NamespaceLimits | None:
         """Return the quotas and limit ranges of the executions' namespace; None when they cannot be read."""
@@ -173,8 +136,8 @@ class Runtime:
         """Return the worst freshness of the caches: unsynced if any is, and the longest time behind. When the API server hangs, its
         silence is known before the watches end."""
         each = [*self.caches().values(), self._local.controller.freshness(self.monotonic())]
-        worst = max(each, key=lambda one: (not one.synced, one.behind_seconds, bool(one.error)))
-        return Freshness(all(one.synced for one in each), worst.behind_seconds, worst.error)
+        worst = max(each, key=lambda cache: (not cache.synced, cache.behind_seconds, bool(cache.error)))
+        return Freshness(all(cache.synced for cache in each), worst.behind_seconds, worst.error)
 
 
 def new_runtime(

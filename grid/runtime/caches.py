@@ -61,15 +61,16 @@ class DataPlaneCaches:
 
 def awaited_pool(pod: Pod) -> str:
     """Return the pool that a pod without a node asks for; "" when it names none, waits no more, or is a placeholder."""
-    return _pool(pod) if is_unplaced(pod) and not is_placeholder(pod) else ""
+    return asked_pool(pod) if is_unplaced(pod) and not is_placeholder(pod) else ""
 
 
 def warm_pool(pod: Pod) -> str:
     """Return the pool that a placeholder keeps warm; "" for other pods, and for one that has ended."""
-    return _pool(pod) if is_placeholder(pod) and not has_ended(pod) else ""
+    return asked_pool(pod) if is_placeholder(pod) and not has_ended(pod) else ""
 
 
-def _pool(pod: Pod) -> str:
+def asked_pool(pod: Pod) -> str:
+    """Return the pool that the pod names, "" for none."""
     return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "")
 
 

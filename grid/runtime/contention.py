@@ -66,7 +66,7 @@ class ContentionWatch:
         self._publish = publish
         self._execution_of = execution_of
         self._rounds: dict[str, NodeRounds] = {}
-        self._found: Mapping[str, Contention] = {}
+        self._contended: Mapping[str, Contention] = {}  # by node
         self._is_measured = asyncio.Event()
         self.worst: Sequence[Contention] = ()  # first
         self.victims: dict[str, tuple[Contention, PodCpu]] = {}  # by execution
@@ -83,20 +83,20 @@ class ContentionWatch:
             for _ in self._steps():
                 await asyncio.sleep(0)
 
-    def look(self) -> None:
+    def take_in(self) -> None:
         """Take the last round of usage in at once; one that repeats measurements changes nothing."""
         for _ in self._steps():
             pass
 
     def on_node(self, name: str) -> Contention | None:
-        return self._found.get(name)
+        return self._contended.get(name)
 
     def _steps(self) -> Iterator[None]:
         """Take the last round in, and pause again and again: nodes and pods may change meanwhile."""
         measured = self._usage.measured
         if self._usage.unavailable and measured.pods:
             return  # the last numbers stand, on all pages
-        rounds, found, looked_at = dict[str, NodeRounds](), dict[str, Contention](), 0
+        rounds, by_node, looked_at = dict[str, NodeRounds](), dict[str, Contention](), 0
         for name in list(self._nodes.keys()):
             before = self._rounds.get(name)
             allocatable = self._allocatable(name)
@@ -112,26 +112,26 @@ class ContentionWatch:
             if not samples or (after.calm and not after.is_contended):
                 continue
             rounds[name] = after
-            one = self._found.get(name) if after is before else contention(after, name, cores)
-            if one is not None:
-                found[name] = one
+            contended = self._contended.get(name) if after is before else contention(after, name, cores)
+            if contended is not None:
+                by_node[name] = contended
         self._rounds = rounds
-        yield from self._become(found)
+        yield from self._become(by_node)
 
-    def _become(self, found: Mapping[str, Contention]) -> Iterator[None]:
-        """Show what was found, and wake the pages for which it is news."""
-        names = [name for name, one in found.items() if self._found.get(name) is not one]
-        names += [name for name in self._found if name not in found]
+    def _become(self, by_node: Mapping[str, Contention]) -> Iterator[None]:
+        """Show the contended nodes, and wake the pages for which they are news."""
+        names = [name for name, contended in by_node.items() if self._contended.get(name) is not contended]
+        names += [name for name in self._contended if name not in by_node]
         if not names:
             return
         scores, victims = dict[str, int](), dict[str, tuple[Contention, PodCpu]]()
-        for place, one in enumerate(found.values(), 1):
-            scores[one.node] = one.score
-            self._add_victims(victims, one)
+        for place, contended in enumerate(by_node.values(), 1):
+            scores[contended.node] = contended.score
+            self._add_victims(victims, contended)
             if place % FOUND_AT_ONCE == 0:
                 yield
-        before, self._found, self.victims = self.victims, found, victims
-        self.worst = sorted(found.values(), key=lambda one: (-scores[one.node], one.node))
+        before, self._contended, self.victims = self.victims, by_node, victims
+        self.worst = sorted(by_node.values(), key=lambda contended: (-scores[contended.node], contended.node))
         yield
         self._publish(TOPIC)
         for name in names:
@@ -160,19 +160,19 @@ class ContentionWatch:
         node = self._nodes.get(name)
         if node is None or used is None:
             return allocatable
-        own = max(0, used.cpu_millicores - sum(one.used for one in samples))
+        own = max(0, used.cpu_millicores - sum(sample.used for sample in samples))
         return max(allocatable, resource_amount("cpu", node.status.capacity.get("cpu", "")) - own)
 
     def _samples(self, node: str, measured: Measured) -> list[PodSample]:
-        found = []
+        samples = []
         for pod in self._pods.by("node", node):
             key = pod.metadata.key
             usage = measured.pods.get(key)
             if usage is not None and not has_ended(pod):
                 at, waiting = measured.pods_at.get(key, 0.0), measured.waiting.get(key)
                 group = self._execution_of(pod) or key
-                found.append(pod_sample(pod, usage.cpu_millicores, at, group=group, waiting=waiting))
-        return found
+                samples.append(pod_sample(pod, usage.cpu_millicores, at, group=group, waiting=waiting))
+        return samples
 
 
 def _gets(pod: PodCpu) -> tuple[float, str]:
@@ -199,27 +199,25 @@ class ContentionNotices:
     def periodic(self) -> PeriodicTask:
         # Drawn, so that the processes, which all tell the same, do not do so at the same time.
         first_after = random.uniform(0, LOOK_SECONDS)
-        return PeriodicTask(
-            "contention notices", LOOK_SECONDS, self.run_once, RunsIn.EVERY_PROCESS, first_after=first_after
-        )
+        name, where = "contention notices", RunsIn.EVERY_PROCESS
+        return PeriodicTask(name, LOOK_SECONDS, self.run_once, where, first_after=first_after)
 
     async def run_once(self) -> None:
         """Tell what is new."""
         self._told = {id for id in self._told if self._executions.get(id) is not None}
         due = self._due()
-        if not due:
-            return
-        await self._run(tell_owners, due, now=self._clock())
-        self._told |= due.keys()
+        if due:
+            await self._run(tell_owners, due, now=self._clock())
+            self._told |= due.keys()
 
     def _due(self) -> dict[str, str]:
         """Return the sentence for the owner of each running execution that was not told yet, by its id."""
-        found = {}
+        sentences = {}
         for id, (where, pod) in self._watch.victims.items():
             row = self._executions.get(id)
             lasts = where.until - where.since >= NOTICE_SECONDS
             if row is not None and lasts and row.state == State.RUNNING and id not in self._told:
-                found[id] = for_owner(pod, row.kind)
-                if len(found) == TOLD_AT_ONCE:
+                sentences[id] = for_owner(pod, row.kind)
+                if len(sentences) == TOLD_AT_ONCE:
                     break
-        return found
+        return sentences

@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 OLDEST = timedelta(minutes=3)
 _PATH = f"/apis/{GROUP_VERSION}"
+_LIST_KIND = "ExternalMetricValueList"
 _REFRESH_SECONDS = 5.0
 _UNKNOWN = _(
     "It is not known how the API server proves itself: the ConfigMap kube-system/extension-apiserver-authentication has not been read, "
@@ -41,11 +42,11 @@ _UNKNOWN = _(
 
 def values(autoscalers: Iterable[Autoscaler], *, now: datetime) -> list[dict[str, Any]]:
     """Return the metric's items for these autoscalers; an autoscaler whose number is missing or old is left out."""
-    found = []
+    items = []
     for autoscaler in autoscalers:
         demand = read_demand(autoscaler.metadata.annotations.get(KEYS.demand, ""))
         if demand is not None and now - demand.at <= OLDEST:
-            found.append(
+            items.append(
                 {
                     "metricName": METRIC,
                     "metricLabels": {EXECUTION_LABEL: autoscaler.metadata.labels.get(KEYS.execution, "")},
@@ -53,7 +54,7 @@ def values(autoscalers: Iterable[Autoscaler], *, now: datetime) -> list[dict[str
                     "value": str(demand.wanted),
                 }
             )
-    return found
+    return items
 
 
 class DemandServer:
@@ -140,9 +141,8 @@ class DemandServer:
             return _refused(503, "ServiceUnavailable", _UNKNOWN)
         certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
         if not certificate:
-            return _refused(
-                401, "Unauthorized", _("Only the API server is answered here: kubectl get --raw {path}", path=_PATH)
-            )
+            words = _("Only the API server is answered here: kubectl get --raw {path}", path=_PATH)
+            return _refused(401, "Unauthorized", words)
         if not self._known.accepts(certificate):
             return _refused(403, "Forbidden", _("This certificate is not that of an API server."))
         return await handler(request)
@@ -159,32 +159,22 @@ class DemandServer:
         return web.json_response({"kind": "APIGroup", "apiVersion": "v1", **_GROUP})
 
     async def _resources(self, request: web.Request) -> web.Response:
-        resource = {
-            "name": METRIC,
-            "singularName": "",
-            "namespaced": True,
-            "kind": "ExternalMetricValueList",
-            "verbs": ["get"],
-        }
+        resource = {"name": METRIC, "singularName": "", "namespaced": True, "kind": _LIST_KIND, "verbs": ["get"]}
         body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": GROUP_VERSION, "resources": [resource]}
         return web.json_response(body)
 
     async def _values(self, request: web.Request) -> web.Response:
         namespace, metric = request.match_info["namespace"], request.match_info["metric"]
         if metric != METRIC:
-            return _refused(
-                404,
-                "NotFound",
-                _("There is no metric {metric} here; there is {known}.", metric=metric, known=METRIC),
-            )
+            words = _("There is no metric {metric} here; there is {known}.", metric=metric, known=METRIC)
+            return _refused(404, "NotFound", words)
         key, _unused, wanted = request.query.get("labelSelector", "").partition("=")
         if key != EXECUTION_LABEL or not wanted:
-            return _refused(
-                400, "BadRequest", _("Say which cluster: labelSelector={label}=<execution id>.", label=EXECUTION_LABEL)
-            )
-        found = self._autoscalers.by("execution", wanted) if namespace == self._namespace else []
-        items = values(found, now=self._clock())
-        body = {"kind": "ExternalMetricValueList", "apiVersion": GROUP_VERSION, "metadata": {}, "items": items}
+            words = _("Say which cluster: labelSelector={label}=<execution id>.", label=EXECUTION_LABEL)
+            return _refused(400, "BadRequest", words)
+        autoscalers = self._autoscalers.by("execution", wanted) if namespace == self._namespace else []
+        items = values(autoscalers, now=self._clock())
+        body = {"kind": _LIST_KIND, "apiVersion": GROUP_VERSION, "metadata": {}, "items": items}
         return web.json_response(body)
 
 

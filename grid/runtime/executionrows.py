@@ -65,23 +65,12 @@ class SnapshotVersions:
 
 
 _COLUMNS = (
-    *(
-        "id",
-        "kind",
-        "title",
-        "owner_id",
-        "project_id",
-        "tier_id",
-        "state",
-        "state_since",
-        "reason",
-        "reason_values",
-        "message",
-    ),
+    *("id", "kind", "title", "owner_id", "project_id", "tier_id"),
+    *("state", "state_since", "reason", "reason_values", "message"),
     *("requested_at", "started_at", "ended_at", "slots", "framework", "attached_to_id", "workspace_id"),
     *("settled_at", "revision", "updated_at"),
 )
-_NAMES = {f"{one}_name": F(f"{one}__name") for one in ("project", "tier", "head_tier", "environment")}
+_NAMES = {f"{relation}_name": F(f"{relation}__name") for relation in ("project", "tier", "head_tier", "environment")}
 
 
 def _shown(now: datetime) -> tuple[ExecutionQuerySet, ExecutionQuerySet]:
@@ -108,17 +97,12 @@ def read_rows(now: datetime, *, ids: Collection[str] | None = None) -> list[Exec
     """Return the rows of all shown executions, or of those with these ids, in three queries."""
     shown = _shown(now) if ids is None else [rows.filter(pk__in=ids) for rows in _shown(now)]
     # Values only: models of an execution and all that it refers to would take five times as long.
-    found = [row for rows in shown for row in rows.values(*_COLUMNS, **_NAMES, owner_username=F("owner__username"))]
-    roles = _roles({row["project_id"] for row in found})
-    return [_row(row, roles[row["project_id"]]) for row in found]
-
-
-def _roles(project_ids: Collection[str]) -> Mapping[str, Mapping[int, str]]:
-    found: dict[str, dict[int, str]] = {id: {} for id in project_ids}
-    rows = Membership.objects.filter(project_id__in=project_ids).values_list("project_id", "user_id", "role")
-    for project, user, role in rows:
-        found[project][user] = role
-    return found
+    read = [row for rows in shown for row in rows.values(*_COLUMNS, **_NAMES, owner_username=F("owner__username"))]
+    roles: dict[str, dict[int, str]] = {row["project_id"]: {} for row in read}
+    memberships = Membership.objects.filter(project_id__in=roles.keys())
+    for project, user, role in memberships.values_list("project_id", "user_id", "role"):
+        roles[project][user] = role
+    return [_row(row, roles[row["project_id"]]) for row in read]
 
 
 def _row(read: dict[str, Any], roles: Mapping[int, str]) -> ExecutionRow:

@@ -164,7 +164,7 @@ class ActiveExecutions:
             return await self._replace_some(ids, rows)
 
     async def _compare(self) -> bool:
-        now, loop_time, told = self._clock(), asyncio.get_running_loop().time(), self._all_told
+        now, loop_time, reported = self._clock(), asyncio.get_running_loop().time(), self._all_told
         self._looked_at = loop_time
         marks: SnapshotVersions = await self._ask(read_versions, now)
         known, versions = self._rows, marks.versions
@@ -173,10 +173,10 @@ class ActiveExecutions:
             if id not in known or known[id].version != versions[id]:
                 wanted.add(id)
         old = loop_time - self._named_at >= (LONGEST_PERIOD if self._is_told else WHOLE_PERIOD)
-        if old or told != self._all_read or marks.roles != self._roles or len(wanted) > MOST_BY_ID:
+        if old or reported != self._all_read or marks.roles != self._roles or len(wanted) > MOST_BY_ID:
             rows = await self._ask(read_rows, now)
             changed = await self._replace_some({row.id for row in rows} | known.keys(), rows)
-            self._roles, self._all_read, self._named_at = marks.roles, told, loop_time
+            self._roles, self._all_read, self._named_at = marks.roles, reported, loop_time
             return changed
         gone = known.keys() - versions.keys()
         rows = await self._ask(partial(read_rows, ids=wanted), now) if wanted else []
@@ -184,11 +184,11 @@ class ActiveExecutions:
 
     async def _replace_some(self, ids: Collection[str], rows: Iterable[ExecutionRow]) -> bool:
         """Replace the rows of these ids by `rows`, in slices; all others stay. Return True when a row changed."""
-        found = {row.id: row for row in rows}
+        new = {row.id: row for row in rows}
         changed = False
         try:
             async for id in in_slices(ids, PUT_AT_ONCE):
-                changed |= self._put(id, found.get(id))
+                changed |= self._put(id, new.get(id))
         finally:  # also when cancelled between two slices
             self._tell(changed)
         return changed

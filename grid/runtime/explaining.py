@@ -4,13 +4,14 @@ A thousand pods of one size that wait for one pool wait for the same reason, whi
 pods that differ in nothing that matters to a node, until the pool, the autoscaler's status or the volumes change.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import msgspec
 from django.conf import settings
 
-from grid.core.labels import APP_COMPONENT, HEAD, WORKER, Keys
+from grid.core.labels import APP_COMPONENT, HEAD, WORKER
 from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Diagnosis, latest
 from grid.diagnosis.held import is_settled, is_unplaced, scheduler_message
@@ -22,7 +23,7 @@ from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.resources import requested_amounts
 from grid.kube.hub import Topic
 from grid.kube.objects import Event, Pod
-from grid.runtime.caches import DataPlaneCaches
+from grid.runtime.caches import DataPlaneCaches, asked_pool, id_of
 from grid.runtime.executions import ActiveExecutions
 from grid.runtime.pooltemplates import TOPIC as TEMPLATES
 from grid.runtime.roomchanges import room_topic
@@ -40,6 +41,9 @@ _KINDS = {
     WORKER: _("a cluster's worker"),
 }
 _encoded = msgspec.json.Encoder().encode
+T = TypeVar("T")
+# By the pod's shape: on what the answer is based, and since when it is known.
+Answers = dict[Hashable, tuple[Hashable, datetime, T]]
 
 
 class PodExplainer:
@@ -48,53 +52,56 @@ class PodExplainer:
     def __init__(self, caches: DataPlaneCaches, executions: ActiveExecutions) -> None:
         self._caches = caches
         self._executions = executions
-        self._label = Keys.under(settings.LABEL_PREFIX).execution
         self._kinds: tuple[int, NodeKinds] = -1, NodeKinds(())
-        self._known: dict[Hashable, tuple[Hashable, datetime, Diagnosis]] = {}
-        self._outlooks: dict[Hashable, tuple[Hashable, datetime, Outlook]] = {}
+        self._known: Answers[Diagnosis] = {}
+        self._outlooks: Answers[Outlook] = {}
 
     def explain(self, pod: Pod, *, names_others: bool, now: datetime) -> Diagnosis:
         """Explain the pod; `names_others` when the reader may know whose executions hold the nodes."""
-        meta = pod.metadata
-        events = self._caches.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
+        events = self._caches.events.about_pod(pod)
         if not is_unplaced(pod) or not self._knows_nodes():
             return explain_pod(pod, events, now=now)
-        key, basis = self._shape(pod, events, names_others, now), self._basis(pod)
-        known = self._known.get(key)
-        if known is not None and known[0] == basis and timedelta() <= now - known[1] < GOOD_FOR:
-            return known[2]
-        found = explain_pod(pod, events, now=now, around=self._around(pod, names_others))
-        if len(self._known) >= MOST_KEPT:
-            self._known.clear()
-        self._known[key] = basis, now, found
-        return found
+
+        def explained() -> Diagnosis:
+            return explain_pod(pod, events, now=now, around=self._around(pod, names_others))
+
+        shape = self._shape(pod, events, names_others, now)
+        return self._remembered(self._known, shape, self._basis(pod), now, explained)
 
     def outlook(self, pod: Pod, *, now: datetime) -> Outlook | None:
         """Return what the pod may hope for; None when it waits for no node, or the nodes are not known yet."""
         if not is_unplaced(pod) or not self._knows_nodes():
             return None
-        meta = pod.metadata
-        events = self._caches.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
-        key, basis = self._shape(pod, events, False, now), self._basis(pod)
-        known = self._outlooks.get(key)
+        events = self._caches.events.about_pod(pod)
+
+        def hoped_for() -> Outlook:
+            return outlook_of(pod, events, self._around(pod, names_others=False), now=now)
+
+        return self._remembered(self._outlooks, self._shape(pod, events, False, now), self._basis(pod), now, hoped_for)
+
+    def _remembered(
+        self, answers: Answers[T], shape: Hashable, basis: Hashable, now: datetime, answer: Callable[[], T]
+    ) -> T:
+        """Return the answer for pods of this shape, which holds for a while, as long as its basis stays."""
+        known = answers.get(shape)
         if known is not None and known[0] == basis and timedelta() <= now - known[1] < GOOD_FOR:
             return known[2]
-        found = outlook_of(pod, events, self._around(pod, names_others=False), now=now)
-        if len(self._outlooks) >= MOST_KEPT:
-            self._outlooks.clear()
-        self._outlooks[key] = basis, now, found
-        return found
+        if len(answers) >= MOST_KEPT:
+            answers.clear()
+        answers[shape] = basis, now, answer()
+        return answers[shape][2]
 
     def awaited(self, pod: Pod) -> tuple[str, int] | None:
         """Return the pool that the pod waits for, "" for any, and the version of its nodes; None when it waits for no node."""
-        return (_pool(pod), self._caches.room_changes.version(_pool(pod))) if is_unplaced(pod) else None
+        pool = asked_pool(pod)
+        return (pool, self._caches.room_changes.version(pool)) if is_unplaced(pod) else None
 
     def topics(self, pod: Pod) -> frozenset[Topic]:
         """Return the topics of what the explanation depends on besides the pod and its events."""
         if not is_unplaced(pod):
             return frozenset()
-        found = {room_topic(_pool(pod)), self._caches.config_maps.name, TEMPLATES}
-        return frozenset(found | {VOLUMES} if pod.spec.volumes else found)
+        topics = {room_topic(asked_pool(pod)), self._caches.config_maps.name, TEMPLATES}
+        return frozenset(topics | {VOLUMES} if pod.spec.volumes else topics)
 
     def _knows_nodes(self) -> bool:
         """Return whether both lists have been read; an incomplete one would show room that is taken."""
@@ -103,12 +110,13 @@ class PodExplainer:
     def _basis(self, pod: Pod) -> Hashable:
         caches = self._caches
         volumes = caches.volumes.version if pod.spec.volumes else 0
-        return caches.room_changes.version(_pool(pod)), caches.config_maps.version, caches.templates.version, volumes
+        room = caches.room_changes.version(asked_pool(pod))
+        return room, caches.config_maps.version, caches.templates.version, volumes
 
     def _shape(self, pod: Pod, events: Sequence[Event], names_others: bool, now: datetime) -> Hashable:
         """Return everything of a pod that its explanation may depend on."""
-        spec, scheduled = pod.spec, next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
-        said = [(one.reason, one.message, _round(one)) for one in _decisive(events)]
+        spec, scheduled = pod.spec, next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
+        decisive = tuple((event.reason, event.message, _round(event)) for event in _decisive(events))
         related = spec.affinity is not None or spec.topology_spread_constraints or self._caches.room.keeping_apart()
         return (
             names_others,
@@ -132,7 +140,7 @@ class PodExplainer:
                 )
             ),
             (scheduled.status, scheduled.reason, scheduled.message) if scheduled is not None else None,
-            tuple(said),
+            decisive,
             is_settled(pod, now),
             # Without a word of the scheduler, the time that has passed is all there is to tell.
             None if scheduled is not None and scheduled.message else pod.metadata.creation_timestamp,
@@ -142,9 +150,9 @@ class PodExplainer:
         """Return what the pod's volumes mean for its nodes; most claims mean nothing, and each person and project has another."""
         if not pod.spec.volumes:
             return None
-        around, said = self._around(pod, names_others=False), scheduler_message(pod, events)
-        problem = explain_claims(pod, around, said, now=now)
-        unknown = pod.spec.volumes if around.claims is None and "volume" in said.lower() else None
+        around, message = self._around(pod, names_others=False), scheduler_message(pod, events)
+        problem = explain_claims(pod, around, message, now=now)
+        unknown = pod.spec.volumes if around.claims is None and "volume" in message.lower() else None
         return reachable_from(pod, around), problem and (problem.sentence, problem.severity), unknown
 
     def _around(self, pod: Pod, names_others: bool) -> SchedulingContext:
@@ -172,7 +180,7 @@ class PodExplainer:
         )
 
     def _holder(self, pod: Pod) -> str:
-        row = self._executions.get(self.execution_id(pod))
+        row = self._executions.get(id_of(pod))
         if row is None:
             return self._kind(pod)
         return _("{pod} of {owner}", pod=self._kind(pod), owner=row.owner_username)
@@ -183,21 +191,11 @@ class PodExplainer:
 
     def _kind(self, pod: Pod) -> str:
         """Return what a pod of an execution is, without saying whose; "" for another pod."""
-        row = self._executions.get(self.execution_id(pod))
+        row = self._executions.get(id_of(pod))
         if row is None:
             return ""
         part = pod.metadata.labels.get(APP_COMPONENT, "") if row.kind == "cluster" else ""
         return _KINDS.get(part) or _KINDS.get(row.kind, row.kind)
-
-    def execution_id(self, pod: Pod) -> str:
-        """Return the execution's id; labels are trusted in the executions' namespace only."""
-        if pod.metadata.namespace != settings.GRID_NAMESPACE:
-            return ""
-        return pod.metadata.labels.get(self._label, "")
-
-
-def _pool(pod: Pod) -> str:
-    return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "")
 
 
 def _round(event: Event) -> int:
@@ -207,5 +205,5 @@ def _round(event: Event) -> int:
 
 
 def _decisive(events: Sequence[Event]) -> list[Event]:
-    found = (latest(events, "FailedScheduling"), latest(events, "TriggeredScaleUp", "NotTriggerScaleUp"))
-    return [event for event in found if event is not None]
+    newest = (latest(events, "FailedScheduling"), latest(events, "TriggeredScaleUp", "NotTriggerScaleUp"))
+    return [event for event in newest if event is not None]

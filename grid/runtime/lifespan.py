@@ -1,15 +1,11 @@
 """An ASGI wrapper that starts the runtime before the server's first request and stops it after the last."""
 
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable
+
+from grid.edge.refusals import Application, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class Lifespan:
@@ -19,17 +15,13 @@ class Lifespan:
     """
 
     def __init__(
-        self,
-        application: Application,
-        *,
-        start: Callable[[], Awaitable[object]],
-        stop: Callable[[], Awaitable[object]],
+        self, application: Application, *, start: Callable[[], Awaitable[object]], stop: Callable[[], Awaitable[object]]
     ) -> None:
         self._application = application
         self._start = start
         self._stop = stop
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
             await self._application(scope, receive, send)
             return

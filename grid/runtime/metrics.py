@@ -26,14 +26,10 @@ class CacheCollector(Collector):
         self._caches = caches
 
     def collect(self) -> Iterator[Metric]:
-        synced = GaugeMetricFamily(
-            "compute_grid_cache_synced", "Whether the first list of the cache has come.", labels=["cache"]
-        )
-        behind = GaugeMetricFamily(
-            "compute_grid_cache_behind_seconds",
-            "How far the cache may be behind the cluster; 0 while it follows, absent before its first list.",
-            labels=["cache"],
-        )
+        has_come = "Whether the first list of the cache has come."
+        synced = GaugeMetricFamily("compute_grid_cache_synced", has_come, labels=["cache"])
+        how_far = "How far the cache may be behind the cluster; 0 while it follows, absent before its first list."
+        behind = GaugeMetricFamily("compute_grid_cache_behind_seconds", how_far, labels=["cache"])
         for name, freshness in self._caches().items():
             synced.add_metric([name], float(freshness.synced))
             if freshness.synced:

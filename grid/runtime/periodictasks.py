@@ -9,7 +9,7 @@ from grid.logs import knowledge
 from grid.models.dataplane import LOCAL
 from grid.runtime.contention import ContentionNotices
 from grid.runtime.poolsamples import PoolSampler
-from grid.runtime.verbose import VerbosityFollower, reading
+from grid.runtime.verbose import VerbosityFollower
 
 if TYPE_CHECKING:
     from grid.runtime import Runtime
@@ -25,7 +25,7 @@ def periodic_tasks(runtime: "Runtime") -> list[PeriodicTask]:
         PoolSampler(local, clock=time.time, monotonic=runtime.monotonic).periodic(),
         ContentionNotices(local.contention, runtime.executions).periodic(),
         local.templates.periodic(),
-        VerbosityFollower("web", reading(background.run)).periodic(),
+        VerbosityFollower("web", background.run).periodic(),
     ]
 
 

@@ -12,7 +12,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,9 +38,8 @@ KEPT_MINUTES = 24 * 60
 DELETED_AT_ONCE = 60  # minutes
 MOST_BEHIND_SECONDS = 60.0  # of a cache that is sampled
 LATEST_SECOND = 50.0  # of a minute in which a process comes
-MOST_NAME = (
-    63  # characters of a label's value, https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
-)
+# Characters of a label's value, https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
+MOST_NAME = 63
 NODES_AT_ONCE = 100  # with their pods, 5 ms of the loop
 _MEBIBYTE = 2**20
 _NOTHING = Amounts()
@@ -72,22 +71,14 @@ class PoolTally:
             self.measured += 1
             self.used += Amounts(usage.cpu_millicores, usage.memory_bytes)
 
-    def add(self, other: "PoolTally") -> None:
-        self.nodes += other.nodes
-        self.ready += other.ready
-        self.requested += other.requested
-        self.allocatable += other.allocatable
-        self.measured += other.measured
-        self.used += other.used
-        self.pods_waiting += other.pods_waiting
-
 
 def together(tallies: Iterable[PoolTally]) -> PoolTally:
     """Return the tally of all pools. Pure."""
-    found = PoolTally()
-    for one in tallies:
-        found.add(one)
-    return found
+    total = PoolTally()
+    for tally in tallies:
+        for field in fields(PoolTally):
+            setattr(total, field.name, getattr(total, field.name) + getattr(tally, field.name))
+    return total
 
 
 def sample_of(pool: str, minute: int, tally: PoolTally, executions: ExecutionCounts) -> PoolSample:
@@ -138,7 +129,7 @@ def store(minute: int, tallies: Mapping[str, PoolTally]) -> None:
 
 
 class PoolSampler:
-    """Takes the samples of one data plane."""
+    """Takes the samples of one data plane; `clock` returns the seconds since 1970."""
 
     def __init__(
         self,
@@ -149,7 +140,6 @@ class PoolSampler:
         run: Run = background.run,
         rng: random.Random | None = None,
     ) -> None:
-        """Build it; `clock` returns the seconds since 1970."""
         self._caches = caches
         self._clock = clock
         self._monotonic = monotonic
@@ -180,14 +170,14 @@ class PoolSampler:
     def _follows(self) -> bool:
         now = self._monotonic()
         both = (self._caches.nodes.freshness(now), self._caches.pods.freshness(now))
-        return all(one.synced and one.behind_seconds <= MOST_BEHIND_SECONDS for one in both)
+        return all(cache.synced and cache.behind_seconds <= MOST_BEHIND_SECONDS for cache in both)
 
     async def _look(self, now: datetime) -> tuple[Mapping[str, PoolTally], Mapping[str, NodeTemplate]]:
         """Return the tally of each pool with nodes, of those that the autoscaler may fill, and of those that pods wait for; and what the
         next node of each pool with nodes will look like."""
         caches = self._caches
         tallies = {name: PoolTally() for name in caches.groups.by_name() if _may_be_a_pool(name)}
-        looks: dict[str, TemplateTally] = {}
+        shapes: dict[str, TemplateTally] = {}
         for place, name in enumerate(list(caches.nodes.keys())):
             if place and place % NODES_AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -197,11 +187,11 @@ class PoolSampler:
             pool = node.metadata.labels.get(settings.NODE_POOL_LABEL, "")
             tallies.setdefault(pool, PoolTally()).count(node, caches.room.amounts(name), caches.usage.node(name))
             if pool and _may_be_a_pool(pool) and SIMULATED not in node.metadata.labels:
-                looks.setdefault(pool, TemplateTally()).count(node, caches.room.own(name))
+                shapes.setdefault(pool, TemplateTally()).count(node, caches.room.own(name))
         for pool, count in caches.pods.counts("awaited_pool").items():
             tallies.setdefault(pool, PoolTally()).pods_waiting = count
-        found = {pool: look.template(now) for pool, look in looks.items()}
-        return tallies, {pool: template for pool, template in found.items() if template is not None}
+        templates = {pool: shape.template(now) for pool, shape in shapes.items()}
+        return tallies, {pool: template for pool, template in templates.items() if template is not None}
 
 
 def _may_be_a_pool(name: str) -> bool:

@@ -21,10 +21,10 @@ async def pool_shapes(caches: DataPlaneCaches, *, only: str | None = None) -> di
             continue
         async for node in in_slices(caches.nodes.by("pool", pool), NODES_AT_ONCE):
             tally.count(node, caches.room.own(node.metadata.name))
-    found = {}
+    pools = {}
     for name in sorted(tallies):
         maximum, template = groups[name].maximum if name in groups else 0, caches.templates.get(name)
-        found[name] = PoolShapes(name, tallies[name].shapes(), maximum)
+        pools[name] = PoolShapes(name, tallies[name].shapes(), maximum)
         if template is not None:
-            found[name] = replace(found[name], remembered=template.shape, seen=template.seen)
-    return found
+            pools[name] = replace(pools[name], remembered=template.shape, seen=template.seen)
+    return pools

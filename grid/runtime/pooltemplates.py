@@ -36,8 +36,8 @@ class PoolTemplates:
         if templates == self._templates:
             return
         self._templates = dict(templates)
-        self.nodes = {pool: one.node for pool, one in templates.items()}
-        self.own = {pool: one.own for pool, one in templates.items()}
+        self.nodes = {pool: template.node for pool, template in templates.items()}
+        self.own = {pool: template.own for pool, template in templates.items()}
         self.version += 1
         self._hub.publish(TOPIC)
 

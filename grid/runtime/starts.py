@@ -1,7 +1,7 @@
 """What a process's caches show of executions that start, for the estimates of how long that takes. Call it on the event loop, which it
 gives a pause again and again."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from itertools import islice
@@ -16,6 +16,7 @@ from grid.queue.wait_estimate import observing
 from grid.queue.wait_estimate.capacity import RoomFacts, RoomSeeker
 from grid.queue.wait_estimate.observed import Observed, OnNode
 from grid.runtime import Runtime
+from grid.runtime.caches import id_of
 
 STARTING = frozenset({"queued", "deploying", "preparing"})
 _SEARCHED = 100  # nodes that are asked for an image's size: the history knows most
@@ -36,12 +37,11 @@ async def observed_starts(runtime: Runtime) -> Observed:
         pod = _first_pod(runtime, id)
         if pod is None:
             continue
-        node, meta = runtime.nodes.get(pod.spec.node_name), pod.metadata
+        node = runtime.nodes.get(pod.spec.node_name)
         needs = _needs_node(runtime, pod, node, now)
         if needs is not None:
             new_nodes[id] = needs
-        events = runtime.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
-        seen = observing.on_node(pod, events, node, known_size, now=now)
+        seen = observing.on_node(pod, runtime.events.about_pod(pod), node, known_size, now=now)
         if seen is not None:
             on_node[id] = seen
     seekers = await waiting_for_room(runtime, now)
@@ -52,19 +52,19 @@ async def waiting_for_room(runtime: Runtime, now: datetime) -> list[RoomSeeker]:
     """Return the first in line of the pods for which nothing but room is missing on nodes."""
     pools = list(runtime.pods.values_of("awaited_pool"))
     pods = [pod for pool in pools for pod in runtime.pods.by("awaited_pool", pool) if is_refused(pod)]
-    found = []
+    seekers = []
     async for pod in in_slices(sorted(pods, key=observing.rank_of)[: observing.MOST_SEEKERS], _PODS_AT_ONCE):
         outlook = runtime.explainer.outlook(pod, now=now)
         if outlook is not None and outlook.nodes:
-            id = runtime.explainer.execution_id(pod)
-            found.append(observing.seeker(pod, outlook.nodes, id, is_needed=not _has_worker(runtime, id, pod)))
-    return found
+            id = id_of(pod)
+            seekers.append(observing.seeker(pod, outlook.nodes, id, is_needed=not _has_worker(runtime, id, pod)))
+    return seekers
 
 
 async def room_beside(runtime: Runtime, seekers: Sequence[RoomSeeker], now: datetime) -> RoomFacts:
     """Return what the seekers find on the nodes that they may use, of which the first are looked at."""
-    facts = observing.OccupantTally(runtime.explainer.execution_id, now)
-    names = sorted(frozenset[str]().union(*(one.nodes for one in seekers)))
+    facts = observing.OccupantTally(id_of, now)
+    names = sorted(frozenset[str]().union(*(seeker.nodes for seeker in seekers)))
     async for name in in_slices(names[: observing.MOST_NODES], observing.NODES_AT_ONCE):
         node = runtime.nodes.get(name)
         if node is not None:
@@ -79,8 +79,8 @@ def _first_pod(runtime: Runtime, execution_id: str) -> Pod | None:
 
 
 def _pods(runtime: Runtime, execution_id: str) -> list[Pod]:
-    found = runtime.pods.by("execution", execution_id) if execution_id else ()
-    return [pod for pod in found if pod.metadata.namespace == settings.GRID_NAMESPACE]
+    pods = runtime.pods.by("execution", execution_id) if execution_id else ()
+    return [pod for pod in pods if pod.metadata.namespace == settings.GRID_NAMESPACE]
 
 
 def _needs_node(runtime: Runtime, pod: Pod, node: Node | None, now: datetime) -> bool | None:
@@ -99,5 +99,5 @@ def _has_worker(runtime: Runtime, execution_id: str, pod: Pod) -> bool:
     """Return whether the pod is a worker of a cluster of which another has a node, so that the start needs no further one."""
     if pod.metadata.labels.get(APP_COMPONENT) != WORKER:
         return False
-    others: Iterable[Pod] = _pods(runtime, execution_id)
-    return any(one.metadata.labels.get(APP_COMPONENT) == WORKER and one.spec.node_name for one in others)
+    pods = _pods(runtime, execution_id)
+    return any(other.metadata.labels.get(APP_COMPONENT) == WORKER and other.spec.node_name for other in pods)

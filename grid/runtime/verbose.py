@@ -16,15 +16,15 @@ logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 5.0
 
-Read = Callable[[str, datetime], Awaitable[VerboseTimes]]
-
 
 class VerbosityFollower:
-    """Follows it for one process of a component."""
+    """Follows it for one process of a component; `run` runs synchronous work of the database."""
 
-    def __init__(self, component: str, read: Read, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, component: str, run: Callable[..., Awaitable[VerboseTimes]], *, clock: Callable[[], float] = time.time
+    ) -> None:
         self._component = component
-        self._read = read
+        self._run = run
         self._clock = clock
         self._times = VerboseTimes()
 
@@ -47,19 +47,10 @@ class VerbosityFollower:
         """Read it and apply it; what cannot be read stays as it was, until its time is over."""
         known = self._times
         try:
-            self._times = await self._read(self._component, datetime.fromtimestamp(self._clock(), UTC))
+            self._times = await self._run(times_of, self._component, datetime.fromtimestamp(self._clock(), UTC))
         finally:
             verbosity.apply(self._times.until, self._times.executions, now=self._clock())
         if known != self._times:
             executions = ",".join(self._times.executions) or "none"
             is_all = self._times.until > self._clock()
             logger.info("verbose logs changed component=%s all=%s executions=%s", self._component, is_all, executions)
-
-
-def reading(run: Callable[..., Awaitable[VerboseTimes]]) -> Read:
-    """Return what reads it with `run`, which runs synchronous work of the database."""
-
-    async def read(component: str, now: datetime) -> VerboseTimes:
-        return await run(times_of, component, now)
-
-    return read

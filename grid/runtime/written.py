@@ -31,12 +31,12 @@ def roles_in(project: str = "") -> Topic:
 
 def publish_written(hub: Hub, changes: Iterable[Change]) -> None:
     for change in changes:
-        is_all = change == EVERYTHING
-        if change.person or is_all:
-            hub.publish(notified(change.person))
-        if change.jobs_of or is_all:
-            hub.publish(jobs_of(change.jobs_of))
-        if change.job or is_all:
-            hub.publish(runs_of_job(change.job))
-        if change.project or is_all:
-            hub.publish(roles_in(change.project))
+        topics = {
+            notified: change.person,
+            jobs_of: change.jobs_of,
+            runs_of_job: change.job,
+            roles_in: change.project,
+        }
+        for topic, id in topics.items():
+            if id or change == EVERYTHING:
+                hub.publish(topic(id))

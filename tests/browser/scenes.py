@@ -39,7 +39,7 @@ async def empty(stage: Stage) -> None:
             runtime.freshness().synced and not (runtime.freshness().error or len(runtime.nodes) or len(runtime.pods))
         )
     )
-    runtime.contention.look()
+    runtime.contention.take_in()
     use_history._histories.clear()  # of a Prometheus that a scene brought
 
 

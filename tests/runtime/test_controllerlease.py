@@ -66,9 +66,9 @@ async def leading(cluster: FakeCluster) -> AsyncIterator["asyncio.Task[None]"]:
         await cancelled(task)
 
 
-async def seconds_until(said: Callable[[], bool], *, within: float) -> float:
+async def seconds_until(is_so: Callable[[], bool], *, within: float) -> float:
     began = loop_time()
-    await until(said, within=within)
+    await until(is_so, within=within)
     return loop_time() - began
 
 

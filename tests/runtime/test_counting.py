@@ -63,13 +63,13 @@ def view_names(resolver: URLResolver, *, namespace: str = "") -> Iterator[str]:
 
 def label_values() -> dict[str, dict[str, set[str]]]:
     """The values of each label that are counted so far, by the metric's name."""
-    told: dict[str, dict[str, set[str]]] = {}
+    families: dict[str, dict[str, set[str]]] = {}
     for family in telemetry.REGISTRY.collect():
-        found = told.setdefault(family.name, {})
+        values = families.setdefault(family.name, {})
         for sample in family.samples:
-            for label, one in sample.labels.items():
-                found.setdefault(label, set()).add(one)
-    return told
+            for label, value in sample.labels.items():
+                values.setdefault(label, set()).add(value)
+    return families
 
 
 @pytest.mark.django_db
@@ -101,8 +101,8 @@ def test_no_request_makes_a_new_value_of_a_label(client: Client) -> None:
     }
     # These have what our own code names, and a test may name some of its own.
     most = {"cache": 50, "task": 50, "page": 100, "reason": telemetry.MOST_REASONS + 1, "le": 50}
-    for family, found in label_values().items():
-        for label, values in found.items():
+    for family, labels in label_values().items():
+        for label, values in labels.items():
             assert values <= bounds[label] if label in bounds else len(values) <= most[label], (family, label)
 
 

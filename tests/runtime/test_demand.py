@@ -63,7 +63,7 @@ def front(tmp_path: Path) -> Front:
 @pytest.fixture
 async def server(front: Front) -> AsyncIterator[DemandServer]:
     store: Store[Autoscaler] = Store(
-        "autoscalers", indexes={"execution": lambda one: one.metadata.labels.get(KEYS.execution, "")}
+        "autoscalers", indexes={"execution": lambda autoscaler: autoscaler.metadata.labels.get(KEYS.execution, "")}
     )
     become(
         store,
@@ -118,43 +118,33 @@ async def test_an_autoscaler_is_told_what_its_framework_would_like(ask: Any) -> 
             "value": "7",
         }
     ]
+    _, idle = await ask(path(), labelSelector="execution-id=idle")
+    assert idle["items"][0]["value"] == "0"
 
 
-async def test_idle_execution_has_demand_zero(ask: Any) -> None:
-    _, body = await ask(path(), labelSelector="execution-id=idle")
-    assert body["items"][0]["value"] == "0"
+async def test_no_number_is_given_where_none_is_fresh(ask: Any) -> None:
+    places = [(NAMESPACE, id) for id in ("silent", "hostile", "unknown", "busy,idle")]
+    for namespace, id in (*places, ("kube-system", "busy")):
+        status, body = await ask(path(namespace=namespace), labelSelector=f"execution-id={id}")
+        assert (status, body["items"]) == (200, []), id
 
 
-@pytest.mark.parametrize("id", ["silent", "hostile", "unknown", "busy,idle"])
-async def test_no_number_is_given_where_none_is_fresh(ask: Any, id: str) -> None:
-    status, body = await ask(path(), labelSelector=f"execution-id={id}")
-    assert (status, body["items"]) == (200, [])
-
-
-async def test_other_namespaces_have_no_numbers(ask: Any) -> None:
-    _, body = await ask(path(namespace="kube-system"), labelSelector="execution-id=busy")
-    assert body["items"] == []
-
-
-@pytest.mark.parametrize("selector", ["", "busy", "app=busy", "execution-id="])
-async def test_demand_query_for_everything_is_refused_with_advice(ask: Any, selector: str) -> None:
-    status, body = await ask(path(), labelSelector=selector)
-    assert (status, body["kind"]) == (400, "Status")
-    assert "execution-id" in body["message"]
-
-
-async def test_another_metric_is_not_there(ask: Any) -> None:
+async def test_other_questions_are_refused_with_advice(ask: Any) -> None:
+    for selector in ("", "busy", "app=busy", "execution-id="):
+        status, body = await ask(path(), labelSelector=selector)
+        assert (status, body["kind"]) == (400, "Status"), selector
+        assert "execution-id" in body["message"]
     status, body = await ask(path(metric="queue_length"), labelSelector="execution-id=busy")
     assert (status, body["reason"]) == (404, "NotFound")
 
 
 async def test_clients_discover_what_is_served(ask: Any) -> None:
     _, resources = await ask("/apis/external.metrics.k8s.io/v1beta1")
-    assert [one["name"] for one in resources["resources"]] == [METRIC]
+    assert [resource["name"] for resource in resources["resources"]] == [METRIC]
     _, group = await ask("/apis/external.metrics.k8s.io")
     _, groups = await ask("/apis")
     assert group["preferredVersion"]["groupVersion"] == "external.metrics.k8s.io/v1beta1"
-    assert [one["name"] for one in groups["groups"]] == ["external.metrics.k8s.io"]
+    assert [group["name"] for group in groups["groups"]] == ["external.metrics.k8s.io"]
 
 
 def anybody() -> ssl.SSLContext:
@@ -162,11 +152,11 @@ def anybody() -> ssl.SSLContext:
     return ssl.create_default_context(cadata=AUTHORITY.pem)
 
 
-@pytest.mark.parametrize("where", [path(), "/apis", "/apis/external.metrics.k8s.io/v1beta1", "/elsewhere"])
-async def test_without_the_front_proxys_certificate_nothing_is_told(port: int, where: str) -> None:
-    status, body = await call(port, anybody(), where, labelSelector="execution-id=busy")
-    assert (status, body["reason"]) == (401, "Unauthorized")
-    assert "kubectl get --raw" in body["message"]
+async def test_without_the_front_proxys_certificate_nothing_is_told(port: int) -> None:
+    for where in (path(), "/apis", "/apis/external.metrics.k8s.io/v1beta1", "/elsewhere"):
+        status, body = await call(port, anybody(), where, labelSelector="execution-id=busy")
+        assert (status, body["reason"]) == (401, "Unauthorized"), where
+        assert "kubectl get --raw" in body["message"]
 
 
 async def test_a_certificate_of_another_authority_is_no_way_in(port: int, tmp_path: Path) -> None:

@@ -60,6 +60,12 @@ async def following(database: Database, feed: ScriptedFeed | None) -> AsyncItera
         await cancelled(task)
 
 
+def row_of(executions: ActiveExecutions, id: str) -> ExecutionRow:
+    row = executions.get(id)
+    assert row is not None
+    return row
+
+
 @virtual_time
 async def test_changes_from_feed_are_read_alone_and_at_once() -> None:
     database, feed = Database(), ScriptedFeed()
@@ -73,8 +79,7 @@ async def test_changes_from_feed_are_read_alone_and_at_once() -> None:
         feed.told.put_nowait({Change("e7"), Change("new"), Change("e8")})
         await passes(0.1)
         assert database.reads == [["e7", "e8", "new"]]
-        assert (row := executions.get("e7")) is not None
-        assert row.state == "failed"
+        assert row_of(executions, "e7").state == "failed"
         assert executions.get("e8") is None
         assert len(executions.values()) == 100
 
@@ -144,8 +149,7 @@ async def test_new_member_makes_project_executions_reread() -> None:
         feed.told.put_nowait({Change(project=ROW.project_id)})
         await passes(0.1)
         assert database.reads == [["ours"]]
-        assert (row := executions.get("ours")) is not None
-        assert 7 in row.project_member_ids
+        assert 7 in row_of(executions, "ours").project_member_ids
 
 
 @virtual_time
@@ -157,8 +161,7 @@ async def test_a_name_that_changed_is_read_with_all_rows() -> None:
         feed.told.put_nowait({EVERYTHING})
         await passes(0.1)
         assert database.reads[-1] == "all"
-        assert (row := executions.get("one")) is not None
-        assert row.tier_name == "Tiny"
+        assert row_of(executions, "one").tier_name == "Tiny"
 
 
 @virtual_time
@@ -173,8 +176,7 @@ async def test_working_feed_compares_versions_rarely_and_reads_no_row() -> None:
         assert set(map(str, database.reads)) == {"versions"}
         database.write("one", state="failed")  # which the feed does not tell
         await passes(11)
-        assert (row := executions.get("one")) is not None
-        assert row.state == "failed"
+        assert row_of(executions, "one").state == "failed"
 
 
 @virtual_time
@@ -227,8 +229,7 @@ async def test_name_changed_during_full_comparison_is_read_too() -> None:
             database.rows["one"] = replace(database.rows["one"], tier_name=f"T{second}")
             feed.told.put_nowait({EVERYTHING})
             await passes(1)
-            assert (row := executions.get("one")) is not None
-            assert row.tier_name == f"T{second}"
+            assert row_of(executions, "one").tier_name == f"T{second}"
 
 
 @virtual_time
@@ -240,8 +241,7 @@ async def test_name_changed_while_feed_was_lost_is_read_later() -> None:
         await asyncio.sleep(0)
         database.rows["one"] = replace(database.rows["one"], tier_name="Tiny")
         await passes(2)
-        assert (row := executions.get("one")) is not None
-        assert row.tier_name == "Tiny"
+        assert row_of(executions, "one").tier_name == "Tiny"
 
 
 @virtual_time
@@ -281,9 +281,9 @@ async def test_however_looks_overlap_the_last_state_is_shown(seed: int) -> None:
 
     async def ask(read: Any, now: datetime) -> Any:
         await asyncio.sleep(rng.uniform(0, 0.3))
-        found = await database.ask(read, now)
+        rows = await database.ask(read, now)
         await asyncio.sleep(rng.uniform(0, 0.3))
-        return found
+        return rows
 
     executions = ActiveExecutions(Hub(), clock=lambda: NOW, ask=ask)
     async with asyncio.TaskGroup() as looks:

@@ -1,7 +1,8 @@
 """The snapshot of active executions: what is in it, when it is read, and what that costs."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -18,6 +19,7 @@ from grid.runtime.executionrows import SnapshotVersions, read_rows, read_version
 from grid.runtime.executions import ActiveExecutions
 from tests.conftest import People
 from tests.support.frozen import on_tier
+from tests.support.virtual import cancelled
 
 NOW = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
 
@@ -27,15 +29,8 @@ def launch(people: People, **fields: object) -> Execution:
     if project is None:
         project = Project.objects.start(id="fraud", name="Fraud", owner=people.owner)
         project.members.add(people.teammate, through_defaults={"role": "contributor"})
-    tier, _ = HardwareTier.objects.get_or_create(
-        id="small",
-        defaults={
-            "name": "Small",
-            "node_pool": "default",
-            "cores": "1",
-            "memory": "4Gi",
-        },
-    )
+    small = {"name": "Small", "node_pool": "default", "cores": "1", "memory": "4Gi"}
+    tier, _ = HardwareTier.objects.get_or_create(id="small", defaults=small)
     environment = Environment.objects.first() or Environment.objects.create(id="py", name="Python", image="python:3.11")
     values = {"kind": "workspace", "requested_at": NOW, **on_tier(tier), **fields}
     return Execution.objects.create(owner=people.owner, project=project, environment=environment, **values)
@@ -72,19 +67,19 @@ def test_few_rows_tell_each_owner_project_and_tier(people: People) -> None:
     row = next(row for row in read_rows(NOW) if row.id == first.pk)
     changed = replace(row, id=other.pk, owner_id=people.teammate.pk, owner_username="bob", tier_id="large")
 
-    def told() -> tuple[set[str], set[str], set[str]]:
+    def values() -> tuple[set[str], set[str], set[str]]:
         rows = list(executions.one_of_each())
         return {row.owner_username for row in rows}, {row.project_id for row in rows}, {row.tier_id for row in rows}
 
     executions.replace(read_rows(NOW))
-    assert told() == ({"alice"}, {"fraud"}, {"small"})
+    assert values() == ({"alice"}, {"fraud"}, {"small"})
     assert len(list(executions.one_of_each())) == 3
     executions.replace([*(row for row in read_rows(NOW) if row.id != other.pk), changed])
-    assert told() == ({"alice", "bob"}, {"fraud"}, {"small", "large"})
+    assert values() == ({"alice", "bob"}, {"fraud"}, {"small", "large"})
     executions.replace([changed])
-    assert told() == ({"bob"}, {"fraud"}, {"large"})
+    assert values() == ({"bob"}, {"fraud"}, {"large"})
     executions.replace([])
-    assert told() == (set(), set(), set())
+    assert values() == (set(), set(), set())
 
 
 def test_reading_costs_few_queries_however_many_there_are(people: People) -> None:
@@ -124,45 +119,44 @@ def test_the_mark_differs_after_every_kind_of_write(people: People) -> None:
     assert read_versions(NOW) == marks[-1]
 
 
+@asynccontextmanager
+async def running(executions: ActiveExecutions) -> AsyncIterator[None]:
+    task = asyncio.create_task(executions.run())
+    try:
+        async with asyncio.timeout(20):
+            yield
+    finally:
+        await cancelled(task)
+
+
 @pytest.mark.django_db(transaction=True)
 async def test_a_hint_is_followed_at_once_and_published(people: People) -> None:
     hub = Hub()
     executions = ActiveExecutions(hub, clock=lambda: NOW)
-    task = asyncio.create_task(executions.run())
-    try:
-        async with asyncio.timeout(20):
-            with hub.subscribe({"executions"}) as subscription:
-                execution = await sync_to_async(launch)(people)
-                executions.hint()
-                await subscription.changed()
-                assert (row := executions.get(execution.pk)) is not None
-                assert row.state == State.QUEUED
-                await sync_to_async(Execution.objects.filter(pk=execution.pk).update)(state=State.RUNNING, revision=1)
-                await asyncio.to_thread(executions.hint)
-                await subscription.changed()
-                assert [row.state for row in executions.values()] == [State.RUNNING]
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    async with running(executions):
+        with hub.subscribe({"executions"}) as subscription:
+            execution = await sync_to_async(launch)(people)
+            executions.hint()
+            await subscription.changed()
+            assert [row.state for row in executions.values()] == [State.QUEUED]
+            await sync_to_async(Execution.objects.filter(pk=execution.pk).update)(state=State.RUNNING, revision=1)
+            await asyncio.to_thread(executions.hint)
+            await subscription.changed()
+            assert [row.state for row in executions.values()] == [State.RUNNING]
 
 
 @pytest.mark.django_db(transaction=True)
 async def test_new_subscriber_sees_an_unhinted_change(people: People) -> None:
     hub = Hub()
     executions = ActiveExecutions(hub, clock=lambda: NOW, period=0.02, idle_period=3600)
-    task = asyncio.create_task(executions.run())
-    try:
-        async with asyncio.timeout(20):
-            with hub.subscribe({"executions"}) as subscription:
-                await sync_to_async(launch)(people)
-                await subscription.changed()
-            execution = await sync_to_async(launch)(people)
-            with hub.subscribe({"executions"}) as subscription:
-                await subscription.changed()
-            assert executions.get(execution.pk) is not None
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    async with running(executions):
+        with hub.subscribe({"executions"}) as subscription:
+            await sync_to_async(launch)(people)
+            await subscription.changed()
+        execution = await sync_to_async(launch)(people)
+        with hub.subscribe({"executions"}) as subscription:
+            await subscription.changed()
+        assert executions.get(execution.pk) is not None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -181,12 +175,12 @@ async def test_older_read_does_not_replace_a_newer_one(people: People) -> None:
     slow, begun, go_on = ["old"], asyncio.Event(), asyncio.Event()
 
     async def ask(read: Callable[[datetime], Any], now: datetime) -> Any:
-        found = await sync_to_async(read)(now)
+        rows = await sync_to_async(read)(now)
         if slow and read is not read_versions:
             slow.pop()
             begun.set()
             await go_on.wait()
-        return found
+        return rows
 
     executions = ActiveExecutions(Hub(), clock=lambda: NOW, ask=ask)
     looking = asyncio.create_task(executions.refresh())

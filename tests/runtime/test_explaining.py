@@ -58,9 +58,9 @@ def cluster() -> FakeCluster:
 
 
 def waiting(name: str = "waits", *, pool: str = "fast", cpu: str = "2", **spec: Any) -> Pod:
-    said = [builders.condition("PodScheduled", "False", "Unschedulable", "0/2 nodes are available.")]
+    conditions = [builders.condition("PodScheduled", "False", "Unschedulable", "0/2 nodes are available.")]
     selector = {"nodeSelector": {NODE_POOL: pool}, **spec}
-    return decode(builders.pod(name, spec=selector, requests={"cpu": cpu}, conditions=said), Pod)
+    return decode(builders.pod(name, spec=selector, requests={"cpu": cpu}, conditions=conditions), Pod)
 
 
 def ask(runtime: Runtime, pod: Pod, *, names_others: bool = False, seconds: int = 0) -> str:
@@ -98,14 +98,16 @@ def test_similar_pods_share_an_explanation(explained: Explained, cluster: FakeCl
 
 
 def test_irrelevant_pod_fields_do_not_prevent_sharing(explained: Explained, cluster: FakeCluster) -> None:
-    runtime, said = runtime_of(cluster), "0/2 nodes are available."
+    runtime, message = runtime_of(cluster), "0/2 nodes are available."
     for number in range(10):
         pod = waiting(
             f"w{number}", volumes=[{"name": "home", "persistentVolumeClaim": {"claimName": f"home-{number}"}}]
         )
         at = MOMENT + timedelta(seconds=number)
         about = {"kind": "Pod", **builders.pod(f"w{number}")}
-        cluster.put(EVENTS, builders.event(f"e{number}", about=about, reason="FailedScheduling", message=said, at=at))
+        cluster.put(
+            EVENTS, builders.event(f"e{number}", about=about, reason="FailedScheduling", message=message, at=at)
+        )
         fill(runtime, cluster)
         assert ask(runtime, pod) == "Answer 1.", "its own claim and the second of its event are nobody else's"
 
@@ -114,9 +116,9 @@ def test_reader_without_rights_sees_no_names_of_others(cluster: FakeCluster) -> 
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}, "namespaceSelector": {}}
     apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
     cluster.put(PODS, builders.pod("payroll-of-alice", namespace="hr", node="f1", phase="Running", spec=apart))
-    found = runtime_of(cluster).explainer.explain(waiting(cpu="100m"), names_others=False, now=LATER)
-    assert "must be apart from this" in found.sentence
-    assert "payroll-of-alice" not in str(found)
+    diagnosis = runtime_of(cluster).explainer.explain(waiting(cpu="100m"), names_others=False, now=LATER)
+    assert "must be apart from this" in diagnosis.sentence
+    assert "payroll-of-alice" not in str(diagnosis)
 
 
 def test_explanation_ends_with_change_of_its_pool_only(explained: Explained, cluster: FakeCluster) -> None:

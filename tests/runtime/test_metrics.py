@@ -62,16 +62,16 @@ async def read(server: MetricsEndpoint) -> dict[tuple[str, tuple[str, ...]], flo
     return {(sample.name, tuple(sample.labels.values())): sample.value for sample in samples}
 
 
-@pytest.mark.parametrize(("leads", "told"), [(True, 3), (False, None)])
-async def test_leading_controller_reports_its_work(leads: bool, told: int | None) -> None:
+@pytest.mark.parametrize(("leads", "reported"), [(True, 3), (False, None)])
+async def test_leading_controller_reports_its_work(leads: bool, reported: int | None) -> None:
     async def read_work() -> UnsettledWork:
         return UnsettledWork({("job", "queued"): 3}, queue_oldest_seconds=90.0)
 
     work = WorkCollector(read_work, lambda: leads)
-    found = await read(MetricsEndpoint(work, refresh=work.refresh))
-    assert found["compute_grid_controller_leads", ()] == leads
-    assert found.get(("compute_grid_executions", ("job", "queued"))) == told
-    assert found.get(("compute_grid_queue_oldest_seconds", ())) == (90.0 if leads else None)
+    text = await read(MetricsEndpoint(work, refresh=work.refresh))
+    assert text["compute_grid_controller_leads", ()] == leads
+    assert text.get(("compute_grid_executions", ("job", "queued"))) == reported
+    assert text.get(("compute_grid_queue_oldest_seconds", ())) == (90.0 if leads else None)
 
 
 async def test_without_its_database_a_controller_still_answers() -> None:
@@ -79,9 +79,9 @@ async def test_without_its_database_a_controller_still_answers() -> None:
         raise OperationalError("gone")
 
     work = WorkCollector(away, lambda: True)
-    found = await read(MetricsEndpoint(work, refresh=work.refresh))
-    assert found["compute_grid_controller_leads", ()] == 1
-    assert not [name for name, _ in found if name == "compute_grid_executions"]
+    text = await read(MetricsEndpoint(work, refresh=work.refresh))
+    assert text["compute_grid_controller_leads", ()] == 1
+    assert not [name for name, _ in text if name == "compute_grid_executions"]
 
 
 async def test_process_counters_are_exported() -> None:
@@ -107,5 +107,5 @@ async def test_reasons_without_end_are_counted_as_others(monkeypatch: pytest.Mon
     monkeypatch.setattr(telemetry, "MOST_REASONS", len(telemetry._reasons) + 2)
     for number in range(5):
         telemetry.entered("failed", f"made_up_{number}")
-    found = await read(MetricsEndpoint())
-    assert found["compute_grid_execution_failures_total", (telemetry.OTHER, "failed")] == 3
+    text = await read(MetricsEndpoint())
+    assert text["compute_grid_execution_failures_total", (telemetry.OTHER, "failed")] == 3

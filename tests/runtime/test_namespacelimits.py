@@ -22,7 +22,7 @@ class Reading:
 
     @property
     def lists(self) -> int:
-        return sum(one.verb == "list" for one in self.cluster.requests)
+        return sum(request.verb == "list" for request in self.cluster.requests)
 
 
 @virtual_time
@@ -30,12 +30,12 @@ async def test_many_at_once_ask_the_cluster_once() -> None:
     reading = Reading()
     reading.cluster.put(RESOURCE_QUOTAS, stored("team", status={"hard": {"pods": "3"}}))
     reading.cluster.put(LIMIT_RANGES, stored("sizes", spec={"limits": [{"type": "Pod", "max": {"cpu": "2"}}]}))
-    found = await asyncio.gather(*(reading.reader.get() for _ in range(50)))
+    answers = await asyncio.gather(*(reading.reader.get() for _ in range(50)))
     assert reading.lists == 2
-    assert all(one is found[0] for one in found)
-    assert found[0] is not None
-    assert [one.status.hard for one in found[0].quotas] == [{"pods": "3"}]
-    assert [one.spec.limits[0].max for one in found[0].ranges] == [{"cpu": "2"}]
+    assert all(limits is answers[0] for limits in answers)
+    assert answers[0] is not None
+    assert [quota.status.hard for quota in answers[0].quotas] == [{"pods": "3"}]
+    assert [limit_range.spec.limits[0].max for limit_range in answers[0].ranges] == [{"cpu": "2"}]
     reading.now = 31.0
     await reading.reader.get()
     assert reading.lists == 4

@@ -26,11 +26,11 @@ async def test_pools_with_possible_nodes_are_listed_and_counted_lazily() -> None
         },
     )
     caches = runtime_of(cluster).data_planes[LOCAL]
-    found = await pool_shapes(caches)
-    assert list(found) == ["big", "default", "default-gpu"]
-    assert [(shape.nodes, shape.free["cpu"]) for shape in found["default"].shapes] == [(NODES_AT_ONCE + 1, 8000)]
-    assert [shape.free["cpu"] for shape in found["big"].shapes] == [62000]
-    assert (found["default-gpu"].shapes, found["default-gpu"].maximum) == ((), 2)
+    shapes = await pool_shapes(caches)
+    assert list(shapes) == ["big", "default", "default-gpu"]
+    assert [(shape.nodes, shape.free["cpu"]) for shape in shapes["default"].shapes] == [(NODES_AT_ONCE + 1, 8000)]
+    assert [shape.free["cpu"] for shape in shapes["big"].shapes] == [62000]
+    assert (shapes["default-gpu"].shapes, shapes["default-gpu"].maximum) == ((), 2)
     only = await pool_shapes(caches, only="big")
-    assert (list(only), only["default"].shapes) == (list(found), ())
-    assert only["big"] == found["big"]
+    assert (list(only), only["default"].shapes) == (list(shapes), ())
+    assert only["big"] == shapes["big"]

@@ -41,9 +41,9 @@ DAEMON = {"kind": "DaemonSet", "apiVersion": "apps/v1", "metadata": {"name": "ag
 def a_template(cpu: str = "8", at: datetime = MOMENT) -> NodeTemplate:
     tally = TemplateTally()
     tally.count(decode(builders.node("n", pool="gpu", cpu=cpu), Node), {"cpu": 500})
-    found = tally.template(at)
-    assert found is not None
-    return found
+    template = tally.template(at)
+    assert template is not None
+    return template
 
 
 def sample(cluster: FakeCluster, minute: int = MINUTE) -> None:
@@ -115,8 +115,8 @@ def test_later_of_two_concurrent_template_writes_wins(monkeypatch: pytest.Monkey
     monkeypatch.setattr(pooltemplates, "read", list)
     remember({"gpu": a_template("8"), "big": a_template("64")}, MOMENT)
     remember({"gpu": a_template("16"), "new": a_template("4")}, MOMENT)
-    found = {row.pool: row.node["allocatable"]["cpu"] for row in PoolTemplate.objects.all()}
-    assert found == {"big": "64000m", "gpu": "16000m", "new": "4000m"}
+    stored = {row.pool: row.node["allocatable"]["cpu"] for row in PoolTemplate.objects.all()}
+    assert stored == {"big": "64000m", "gpu": "16000m", "new": "4000m"}
 
 
 def test_processes_at_once_leave_one_row_of_each_pool(transactional_db: None, tmp_path: Path) -> None:
@@ -152,10 +152,10 @@ def test_template_reader_sees_writes_of_another_process(cluster: FakeCluster) ->
     sample(cluster)
     async_to_sync(mine.run_once)()
     async_to_sync(mine.run_once)()
-    found = mine.get("default")
-    assert found is not None
-    assert (mine.version, found.shape.free["cpu"]) == (1, 7500)
-    assert (mine.nodes, mine.own) == ({"default": found.node}, {"default": {"cpu": 500, "pods": 1}})
+    template = mine.get("default")
+    assert template is not None
+    assert (mine.version, template.shape.free["cpu"]) == (1, 7500)
+    assert (mine.nodes, mine.own) == ({"default": template.node}, {"default": {"cpu": 500, "pods": 1}})
     PoolTemplate.objects.all().delete()
     async_to_sync(mine.run_once)()
     assert (mine.version, mine.get("default"), mine.nodes) == (2, None, {})
@@ -204,19 +204,19 @@ async def test_empty_pool_has_its_remembered_shapes() -> None:
     caches = runtime_of(cluster).data_planes[LOCAL]
     seen = a_template("64")
     caches.templates.take({"default": seen, "default-gpu": seen, "gone": seen})
-    found = await pool_shapes(caches)
-    assert list(found) == ["default", "default-gpu"]
-    assert (found["default-gpu"].next, found["default-gpu"].seen) == (seen.shape, seen.seen)
-    assert found["default"].next is None, "its nodes of now decide"
+    shapes = await pool_shapes(caches)
+    assert list(shapes) == ["default", "default-gpu"]
+    assert (shapes["default-gpu"].next, shapes["default-gpu"].seen) == (seen.shape, seen.seen)
+    assert shapes["default"].next is None, "its nodes of now decide"
 
 
 def test_waiting_pod_is_explained_from_remembered_pool_templates() -> None:
     cluster = FakeCluster()
     data = {"status": STATUS}
     cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
-    said = [builders.condition("PodScheduled", "False", "Unschedulable", "0/0 nodes are available.")]
+    conditions = [builders.condition("PodScheduled", "False", "Unschedulable", "0/0 nodes are available.")]
     spec = {"nodeSelector": {NODE_POOL: "default-gpu"}}
-    cluster.put(PODS, builders.pod("waits", spec=spec, requests={"cpu": "7800m"}, conditions=said))
+    cluster.put(PODS, builders.pod("waits", spec=spec, requests={"cpu": "7800m"}, conditions=conditions))
     runtime = runtime_of(cluster)
     fill(runtime, cluster)
     (pod,) = runtime.pods.values()

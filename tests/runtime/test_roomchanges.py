@@ -31,7 +31,7 @@ class Scene:
     def pod(self, name: str, **more: Any) -> None:
         self.pods.apply(decode(builders.pod(name, **more), Pod))
 
-    def told(self) -> "set[Any]":
+    def changed(self) -> "set[Any]":
         """The topics of the versions that have grown since the last call."""
         now = {pool: self.changes.version(pool) for pool in ("fast", "slow", "")}
         before, self._seen = getattr(self, "_seen", dict.fromkeys(now, 0)), now
@@ -45,25 +45,25 @@ def scene() -> Scene:
 
 def test_pod_placement_changes_the_pool_of_its_node(scene: Scene) -> None:
     scene.pod("p", phase="Pending")
-    assert scene.told() == set(), "a pod that waits takes no room"
+    assert scene.changed() == set(), "a pod that waits takes no room"
     scene.pod("p", node="f1", phase="Pending")
-    assert scene.told() == {FAST, ALL}
+    assert scene.changed() == {FAST, ALL}
     scene.pod("p", node="f1", phase="Running", ready=True)
-    assert scene.told() == set(), "it holds what it held"
+    assert scene.changed() == set(), "it holds what it held"
     scene.pod("p", node="f1", phase="Succeeded")
-    assert scene.told() == {FAST, ALL}
+    assert scene.changed() == {FAST, ALL}
     scene.pods.discard("compute-grid/p")
-    assert scene.told() == set()
+    assert scene.changed() == set()
     scene.pod("q", node="s1", phase="Running")
     scene.pods.discard("compute-grid/q")
-    assert scene.told() == {SLOW, ALL}
+    assert scene.changed() == {SLOW, ALL}
 
 
 def test_a_resized_pod_changes_its_pool(scene: Scene) -> None:
     scene.pod("p", node="f1", phase="Running", requests={"cpu": "1"})
-    scene.told()
+    scene.changed()
     scene.pod("p", node="f1", phase="Running", requests={"cpu": "2"})
-    assert scene.told() == {FAST, ALL}
+    assert scene.changed() == {FAST, ALL}
 
 
 @pytest.mark.parametrize(
@@ -78,22 +78,22 @@ def test_a_resized_pod_changes_its_pool(scene: Scene) -> None:
 )
 def test_node_changes_its_pool_by_relevant_fields(scene: Scene, change: dict[str, Any]) -> None:
     scene.node("f1", pool="fast", **change)
-    assert scene.told() == {FAST, ALL}
+    assert scene.changed() == {FAST, ALL}
 
 
 def test_a_nodes_reports_of_its_health_change_nothing(scene: Scene) -> None:
     beat = builders.condition("Ready", "True") | {"lastHeartbeatTime": "2026-03-04T10:00:00Z"}
     scene.node("f1", pool="fast", conditions=[beat], annotations={"beat": "1"})
-    assert scene.told() == set()
+    assert scene.changed() == set()
 
 
 def test_node_added_removed_or_moved_changes_its_pools(scene: Scene) -> None:
     scene.node("f3", pool="fast")
-    assert scene.told() == {FAST, ALL}
+    assert scene.changed() == {FAST, ALL}
     scene.node("f3", pool="slow")
-    assert scene.told() == {FAST, SLOW, ALL}
+    assert scene.changed() == {FAST, SLOW, ALL}
     scene.nodes.discard("f3")
-    assert scene.told() == {SLOW, ALL}
+    assert scene.changed() == {SLOW, ALL}
 
 
 @virtual_time
@@ -102,12 +102,12 @@ async def test_first_room_change_is_immediate_and_floods_are_throttled() -> None
     with scene.hub.subscribe({FAST}) as fast, scene.hub.subscribe({SLOW}) as slow:
         scene.pod("first", node="f1", phase="Running")
         assert fast.taken() == {FAST}
-        told = 0
+        count = 0
         for number in range(350):
             scene.pod(f"p{number}", node="f1", phase="Running")
             await passes(0.01)
-            told += len(fast.taken())
-        assert 2 <= told <= 4
+            count += len(fast.taken())
+        assert 2 <= count <= 4
         await passes(2)
         assert fast.taken() == {FAST}, "nor is the last change lost"
         scene.pod("after a quiet moment", node="f2", phase="Running")

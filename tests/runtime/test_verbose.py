@@ -17,17 +17,17 @@ from grid.runtime.verbose import VerbosityFollower
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What a handler with our filter logs."""
-    found: list[str] = []
+    logged: list[str] = []
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            found.append(record.getMessage())
+            logged.append(record.getMessage())
 
     handler, root = Handler(), logging.getLogger()
     handler.addFilter(verbosity.Verbosity())
     monkeypatch.setattr(root, "level", logging.INFO)
     root.addHandler(handler)
-    yield found
+    yield logged
     root.removeHandler(handler)
     verbosity.apply(0.0, {}, now=0.0)
 
@@ -62,14 +62,14 @@ async def test_verbose_logging_ends_in_time_despite_database_outage(lines: list[
     now = [1000.0]
     answers: list[VerboseTimes | Exception] = [VerboseTimes(1500.0), OperationalError("gone"), OperationalError("gone")]
 
-    async def read(component: str, at: datetime) -> VerboseTimes:
+    async def run(work: object, component: str, at: datetime) -> VerboseTimes:
         assert (component, at.timestamp()) == ("web", now[0])
-        found = answers.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-    follower = VerbosityFollower("web", read, clock=lambda: now[0])
+    follower = VerbosityFollower("web", run, clock=lambda: now[0])
     logger = logging.getLogger("grid")
     await follower.run_once()
     assert logger.level == logging.DEBUG

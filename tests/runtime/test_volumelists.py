@@ -14,16 +14,18 @@ from tests.support.cluster import FakeCluster
 from tests.support.virtual import cancelled, passes, virtual_time
 
 
-def a_pod(name: str = "waits", *, volumes: bool = True, **more: Any) -> Pod:
-    claim = [{"name": "project", "persistentVolumeClaim": {"claimName": "project-1"}}]
-    return decode(pod(name, spec={"volumes": claim if volumes else []}, **more), Pod)
+def a_pod(name: str = "waits", *, claim: str = "project-1", **more: Any) -> Pod:
+    volumes = [{"name": "project", "persistentVolumeClaim": {"claimName": claim}}] if claim else []
+    return decode(pod(name, spec={"volumes": volumes}, **more), Pod)
+
+
+def a_claim(name: str, **spec: str) -> dict[str, Any]:
+    return {"metadata": metadata(name, namespace=NAMESPACE), "spec": spec}
 
 
 def a_cluster() -> FakeCluster:
     cluster = FakeCluster()
-    cluster.put(
-        VOLUME_CLAIMS, {"metadata": metadata("project-1", namespace=NAMESPACE), "spec": {"volumeName": "disk-1"}}
-    )
+    cluster.put(VOLUME_CLAIMS, a_claim("project-1", volumeName="disk-1"))
     cluster.put(VOLUME_CLAIMS, {"metadata": metadata("other", namespace="elsewhere")})
     cluster.put(VOLUMES, {"metadata": metadata("disk-1")})
     return cluster
@@ -48,11 +50,11 @@ def lists_asked(cluster: FakeCluster) -> int:
 async def test_claims_of_waiting_pod_become_known_and_published() -> None:
     async with listing(a_cluster()) as (lists, hub):
         waits = a_pod()
-        with hub.subscribe({TOPIC}) as told:
+        with hub.subscribe({TOPIC}) as changes:
             lists.pod_changed(None, waits)
             assert lists.known_for(waits) is None, "not that there is no claim"
             await passes(6)
-            assert told.taken() == {TOPIC}
+            assert changes.taken() == {TOPIC}
         known = lists.known_for(waits)
         assert known is not None
         assert (list(known[0]), list(known[1])) == ([f"{NAMESPACE}/project-1"], ["disk-1"])
@@ -74,7 +76,7 @@ async def test_newer_pod_is_not_judged_by_older_list() -> None:
 async def test_claims_are_not_listed_without_a_waiting_pod() -> None:
     cluster = a_cluster()
     async with listing(cluster) as (lists, _):
-        lists.pod_changed(None, a_pod(volumes=False))
+        lists.pod_changed(None, a_pod(claim=""))
         lists.pod_changed(None, a_pod("runs", node="n1", phase="Running"))
         lists.pod_changed(None, a_pod("elsewhere", namespace="elsewhere"))
         quick = a_pod("quick")
@@ -103,13 +105,11 @@ async def test_volumes_are_relisted_only_for_newly_bound_claims() -> None:
         lists.pod_changed(None, a_pod())
         await passes(60)
         assert (volumes_asked(), lists_asked(cluster) > 2) == (1, True)
-        claim = {"metadata": metadata("project-2", namespace=NAMESPACE), "spec": {"volumeName": "disk-2"}}
-        cluster.put(VOLUME_CLAIMS, claim)
+        cluster.put(VOLUME_CLAIMS, a_claim("project-2", volumeName="disk-2"))
         cluster.put(VOLUMES, {"metadata": metadata("disk-2")})
         await passes(20)
         assert volumes_asked() == 1, "no waiting pod uses the new claim"
-        volume = [{"name": "project", "persistentVolumeClaim": {"claimName": "project-2"}}]
-        other = decode(pod("other", spec={"volumes": volume}), Pod)
+        other = a_pod("other", claim="project-2")
         lists.pod_changed(None, other)
         await passes(60)
         known = lists.known_for(other)
@@ -122,16 +122,11 @@ async def test_storage_classes_are_listed_for_unbound_waiting_claims() -> None:
     cluster = a_cluster()
     cluster.put(STORAGE_CLASSES, {"metadata": metadata("slow")})
     async with listing(cluster) as (lists, hub):
-        bound = a_pod()
-        lists.pod_changed(None, bound)
+        lists.pod_changed(None, a_pod())
         await passes(30)
         assert not any(request.resource == STORAGE_CLASSES for request in cluster.requests)
-        cluster.put(
-            VOLUME_CLAIMS,
-            {"metadata": metadata("project-2", namespace=NAMESPACE), "spec": {"storageClassName": "fast"}},
-        )
-        volume = [{"name": "project", "persistentVolumeClaim": {"claimName": "project-2"}}]
-        waits = decode(pod("unbound", spec={"volumes": volume}), Pod)
+        cluster.put(VOLUME_CLAIMS, a_claim("project-2", storageClassName="fast"))
+        waits = a_pod("unbound", claim="project-2")
         lists.pod_changed(None, waits)
         cluster.forbidden[STORAGE_CLASSES] = "storageclasses is forbidden"
         await passes(20)
@@ -141,9 +136,9 @@ async def test_storage_classes_are_listed_for_unbound_waiting_claims() -> None:
         del cluster.forbidden[STORAGE_CLASSES]
         for name in ("slow", "fast"):
             cluster.put(STORAGE_CLASSES, {"metadata": metadata(name)})
-            with hub.subscribe({TOPIC}) as told:
+            with hub.subscribe({TOPIC}) as changes:
                 await passes(20)
-                assert told.taken() == {TOPIC}
+                assert changes.taken() == {TOPIC}
         known = lists.known_for(waits)
         assert known is not None
         assert set(known.classes or ()) == {"slow", "fast"}, "one may be made meanwhile"

@@ -43,7 +43,7 @@ from grid.platformhealth.keeper import watched
 from grid.runtime import usage_source_of
 from grid.runtime.loopwatch import LoopWatch
 from grid.runtime.metrics import MetricsEndpoint, WorkCollector, loop_gauge
-from grid.runtime.verbose import VerbosityFollower, reading
+from grid.runtime.verbose import VerbosityFollower
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ async def serve(targets: Sequence[LaunchTarget]) -> None:
     try:
         with contextlib.suppress(asyncio.CancelledError):
             async with _metrics(threads.due_work, leading), asyncio.TaskGroup() as tasks:
-                tasks.create_task(VerbosityFollower("controller", reading(threads.due_work.run)).run())
+                tasks.create_task(VerbosityFollower("controller", threads.due_work.run).run())
                 for target in targets:
                     tasks.create_task(_serve_data_plane(target, threads, leading))
     finally:

@@ -64,23 +64,23 @@ def damages(folder: Path, table: Sequence[ManagedFile]) -> list[str]:
             path=path,
             holds=kept.holds,
             problem=problem,
-            remedy=_remedy(problem, kept),
+            remedy=remedy,
         )
         for kept in table
-        for path in _found(folder, kept.name)
-        if (problem := damage(path, kept))
+        for path in _files(folder, kept.name)
+        if (problem := damage(path, kept)) and (remedy := _remedy(problem, kept))
     ]
 
 
 def damage(path: Path, kept: ManagedFile) -> str:
     """Return what is wrong with one file; "" when nothing is."""
     try:
-        found = path.stat()
+        file = path.stat()
         if kept.is_folder:
-            return "" if stat.S_ISDIR(found.st_mode) else _("is no folder")
-        if stat.S_ISDIR(found.st_mode):
+            return "" if stat.S_ISDIR(file.st_mode) else _("is no folder")
+        if stat.S_ISDIR(file.st_mode):
             return _("is a folder and no file")
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(file.st_mode):
             return _("is no ordinary file")
         if kept.made_anew:
             return ""
@@ -88,7 +88,7 @@ def damage(path: Path, kept: ManagedFile) -> str:
             pass
         if kept.is_written and not os.access(path, os.W_OK):
             return _("cannot be written ({reason})", reason="Permission denied")
-        if not found.st_size:
+        if not file.st_size:
             return "" if kept.may_be_empty else _("is empty")
         return kept.check(path)
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def damage(path: Path, kept: ManagedFile) -> str:
         return _("cannot be read ({reason})", reason=error.strerror)
 
 
-def _found(folder: Path, name: str) -> Iterator[Path]:
+def _files(folder: Path, name: str) -> Iterator[Path]:
     """Yield the files of that name, dangling links included: what is written through one would appear elsewhere."""
     if "*" in name:
         yield from sorted(folder.glob(name))
@@ -116,7 +116,7 @@ def _remedy(problem: str, kept: ManagedFile) -> str:
 
 def lack_of_room(folder: Path, needed: int) -> str:
     """Return a sentence when fewer than `needed` bytes are free on the disk of the folder, or of its nearest existing parent; else ""."""
-    place = next((one for one in (folder, *folder.parents) if one.is_dir()), None)
+    place = next((parent for parent in (folder, *folder.parents) if parent.is_dir()), None)
     disk = shutil.disk_usage(place) if place is not None else None
     if disk is None or disk.total == 0 or disk.free >= needed:  # no disk has a size of 0: /proc and the like
         return ""
@@ -140,22 +140,22 @@ def sqlite_database(*tables: str) -> Check:
         with path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
                 return _("is no SQLite database")
-        beside = [path.with_name(f"{path.name}-{end}") for end in ("wal", "shm")]
-        if any(os.path.lexists(one) and not one.is_file() for one in beside):
+        companions = [path.with_name(f"{path.name}-{end}") for end in ("wal", "shm")]
+        if any(os.path.lexists(companion) and not companion.is_file() for companion in companions):
             return ""  # the companion's own row reports it
         # Opening without `immutable` would create a log where there is none; and without a log nobody has the database open.
-        how = "mode=ro" if beside[0].exists() else "mode=ro&immutable=1"
+        how = "mode=ro" if companions[0].exists() else "mode=ro&immutable=1"
         try:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)) as database:
                 verdict = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
-                found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+                present = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         except sqlite3.Error as error:
             if error.sqlite_errorname == "SQLITE_BUSY":  # another process is recovering or closing it
                 return ""
             return _("is damaged ({error})", error=error)
         if verdict != "ok":
             return _("is damaged ({error})", error=verdict.strip().splitlines()[-1])
-        return _("is a database of another program") if found and not found & set(tables) else ""
+        return _("is a database of another program") if present and not present & set(tables) else ""
 
     return check
 
@@ -198,11 +198,9 @@ def one_secret(least: int) -> Check:
         text = path.read_bytes().strip()
         if not all(33 <= byte < 127 for byte in text):
             return _("is not one line of letters, digits and signs")
-        return (
-            ""
-            if len(text) >= least
-            else _("has {length} characters, and at least {least} are needed", length=len(text), least=least)
-        )
+        if len(text) >= least:
+            return ""
+        return _("has {length} characters, and at least {least} are needed", length=len(text), least=least)
 
     return check
 

@@ -68,45 +68,32 @@ class Egress:
     def openings(self, own: Iterable[Block]) -> list[Opening]:
         """Return what to allow; `own` are the addresses of the API server and of our database."""
         never = (*self.denied, *METADATA, *_LOOPBACK, *own)
-        found = [_opening(block, (*PRIVATE, *never)) for block in self.outward]
-        found += [_opening(one.block, never, one.port) for one in self.storage]
-        return [opening for opening in found if opening is not None]
+        openings = [_opening(block, (*PRIVATE, *never)) for block in self.outward]
+        openings += [_opening(named.block, never, named.port) for named in self.storage]
+        return [opening for opening in openings if opening is not None]
 
 
 def read_egress(outward: Sequence[str], storage: Sequence[str], denied: Sequence[str] = ()) -> tuple[Egress, list[str]]:
     """Return the rules, and a sentence for each invalid entry."""
-    mistakes: list[str] = []
-
-    def read(setting: str, texts: Sequence[str], entry: Callable[[str], T]) -> tuple[T, ...]:
-        found = []
-        for text in texts:
-            try:
-                found.append(entry(text.strip()))
-            except ValueError as error:
-                mistakes.append(
-                    _("{setting} names “{text}”, but {error}.", setting=setting, text=text.strip(), error=error)
-                )
-        return tuple(found)
-
-    rules = Egress(
-        read("GRID_EGRESS", outward, _outward),
-        read("GRID_STORAGE_EGRESS", storage, _destination),
-        read("GRID_EGRESS_EXCEPT", denied, _block),
-    )
-    return rules, mistakes
+    open_blocks, wrong_blocks = _read("GRID_EGRESS", outward, _outward)
+    destinations, wrong_destinations = _read("GRID_STORAGE_EGRESS", storage, _destination)
+    never, wrong_denials = _read("GRID_EGRESS_EXCEPT", denied, _block)
+    return Egress(open_blocks, destinations, never), [*wrong_blocks, *wrong_destinations, *wrong_denials]
 
 
 def read_blocks(setting: str, texts: Sequence[str]) -> tuple[tuple[Block, ...], list[str]]:
     """Return the blocks of addresses of a setting, and a sentence for each invalid entry."""
-    blocks, mistakes = [], []
-    for text in texts:
+    return _read(setting, texts, _block)
+
+
+def _read(setting: str, texts: Sequence[str], entry: Callable[[str], T]) -> tuple[tuple[T, ...], list[str]]:
+    entries, mistakes = [], []
+    for text in map(str.strip, texts):
         try:
-            blocks.append(_block(text.strip()))
+            entries.append(entry(text))
         except ValueError as error:
-            mistakes.append(
-                _("{setting} names “{text}”, but {error}.", setting=setting, text=text.strip(), error=error)
-            )
-    return tuple(blocks), mistakes
+            mistakes.append(_("{setting} names “{text}”, but {error}.", setting=setting, text=text, error=error))
+    return tuple(entries), mistakes
 
 
 def may_be_called(address: str, allowed: Iterable[Block], denied: Iterable[Block] = ()) -> bool:
@@ -115,16 +102,16 @@ def may_be_called(address: str, allowed: Iterable[Block], denied: Iterable[Block
     What is denied, or hands out a machine's credentials, is never called, and neither is a text that is no address.
     """
     try:
-        found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
+        parsed: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    if isinstance(found, IPv6Address):  # two ways to write an IPv4 address
-        found = found.ipv4_mapped or found.sixtofour or found
-    if any(found in block for block in (*METADATA, *denied)):
+    if isinstance(parsed, IPv6Address):  # two ways to write an IPv4 address
+        parsed = parsed.ipv4_mapped or parsed.sixtofour or parsed
+    if any(parsed in block for block in (*METADATA, *denied)):
         return False
-    if any(found in block for block in allowed):
+    if any(parsed in block for block in allowed):
         return True
-    return found.is_global and not found.is_multicast and not any(found in block for block in PRIVATE)
+    return parsed.is_global and not parsed.is_multicast and not any(parsed in block for block in PRIVATE)
 
 
 def _block(text: str) -> Block:
@@ -132,9 +119,8 @@ def _block(text: str) -> Block:
         block = ip_network(text)
     except ValueError as error:
         if "host bits" in str(error):
-            raise ValueError(
-                _("a block of addresses begins at its first one: {block}", block=ip_network(text, strict=False))
-            ) from error
+            first = ip_network(text, strict=False)
+            raise ValueError(_("a block of addresses begins at its first one: {block}", block=first)) from error
         raise ValueError(_("that is no block of addresses such as 203.0.113.0/24")) from error
     if _is_inside(block, _MAPPED):  # API servers read these as IPv4, and then refuse the whole policy
         raise ValueError(_("IPv4 addresses are written as such"))
@@ -165,11 +151,11 @@ def _destination(text: str) -> Destination:
 def _opening(block: Block, never: Iterable[Block], port: int = 0) -> Opening | None:
     """Return the opening, None when nothing of the block is left. Kubernetes wants each exception to lie within the block and to be
     smaller."""
-    touching = {one for one in never if _is_inside(one, block) or _is_inside(block, one)}
-    if any(_is_inside(block, one) for one in touching):
+    touching = {denied for denied in never if _is_inside(denied, block) or _is_inside(block, denied)}
+    if any(_is_inside(block, denied) for denied in touching):
         return None
-    whole = [one for one in touching if not any(one != other and _is_inside(one, other) for other in touching)]
-    return Opening(block, tuple(sorted(whole, key=lambda one: (int(one.network_address), one.prefixlen))), port)
+    whole = [inner for inner in touching if not any(inner != outer and _is_inside(inner, outer) for outer in touching)]
+    return Opening(block, tuple(sorted(whole, key=lambda part: (int(part.network_address), part.prefixlen))), port)
 
 
 def _is_inside(inner: Block, outer: Block) -> bool:

@@ -30,9 +30,8 @@ PLACEHOLDER = "placeholder"
 WARM_UNTIL = f"{PREFIX}/warm-until"  # annotation of a placeholder: when its tier's warm-up hours end, in words
 RUSH_PLAN = f"{PREFIX}/rush-plan"  # annotation of a placeholder that a rush plan asks for: the plan's id
 PLACEHOLDER_CLASS = "compute-grid-placeholder"  # the PriorityClass of placeholders
-API_CHECK = (
-    f"{PREFIX}/api-check"  # on what checks of the API make: which run's it is; on a namespace: which installation's
-)
+# On what checks of the API make: which run's it is; on a namespace: which installation's.
+API_CHECK = f"{PREFIX}/api-check"
 
 CORDONED_BY = f"{PREFIX}/cordoned-by"  # annotations of a cordoned node: who, when (RFC 3339) and why
 CORDONED_AT = f"{PREFIX}/cordoned-at"
@@ -83,7 +82,7 @@ def label_value(text: str) -> str:
 
     A text that had to be changed gets a short hash of the original, so two texts never share one value.
     """
-    parts = "".join(one if one in _ALLOWED else " " for one in text).split()
+    parts = "".join(character if character in _ALLOWED else " " for character in text).split()
     cleaned = "-".join(parts).strip("-_.")[:_MAX_VALUE].strip("-_.")
     if cleaned == text:
         return text

@@ -47,8 +47,5 @@ def _parts(line: bytes) -> tuple[bytes, bytes, int]:
     elif zone != b"Z":
         return nothing
     place += len(zone)
-    return (
-        (fraction, zone, place + (line[place : place + 1] == b" "))
-        if line[place : place + 1] in (b"", b" ")
-        else nothing
-    )
+    following = line[place : place + 1]
+    return (fraction, zone, place + len(following)) if following in (b"", b" ") else nothing

@@ -59,8 +59,7 @@ class Origins:
     def door(self, host: str, path: str) -> Door | None:
         """Return the execution that a request's Host header and decoded path name; None when they name none."""
         if self.by_path:
-            found = _by_path(path)
-            return found if found and host.lower() == self._host else None
+            return _by_path(path) if host.lower() == self._host else None
         execution_id, _, parent = host.lower().partition(".")
         return Door(execution_id, "", path) if parent == self._host and _ID.fullmatch(execution_id) else None
 
@@ -90,11 +89,11 @@ def _by_path(path: str) -> Door | None:
     return Door(parts[2], f"/w/{parts[2]}", f"/{parts[3]}")
 
 
-def shared_domain(one: str, other: str) -> str:
+def shared_domain(name: str, other: str) -> str:
     """Return the registrable domain that both names share, as far as names tell, without the list of public suffixes; "" for none."""
-    if is_address(one) or is_address(other):
+    if is_address(name) or is_address(other):
         return ""
-    labels, others = one.split(".")[::-1], other.split(".")[::-1]
+    labels, others = name.split(".")[::-1], other.split(".")[::-1]
     shared: list[str] = []
     for label, another in zip(labels, others, strict=False):
         if label != another:

@@ -48,9 +48,9 @@ def rank_for_deletion(pods: Sequence[RankedPod], nodes: Iterable[str], now: date
         return bool(pod.node), _PHASE_ORDER.get(pod.phase, 0), pod.is_ready, pod.cost, -together[pod.node]
 
     def compare(left: RankedPod, right: RankedPod) -> int:
-        one, other = first(left), first(right)
-        if one != other:
-            return -1 if one < other else 1
+        by_state = first(left), first(right)
+        if by_state[0] != by_state[1]:
+            return -1 if by_state[0] < by_state[1] else 1
         by_readiness = _by_age(left, right, left.ready_since, right.ready_since, now) if left.is_ready else 0
         by_restarts = right.restarts - left.restarts
         return by_readiness or by_restarts or _by_age(left, right, left.created, right.created, now)
@@ -58,13 +58,13 @@ def rank_for_deletion(pods: Sequence[RankedPod], nodes: Iterable[str], now: date
     return sorted(pods, key=cmp_to_key(compare))
 
 
-def _by_age(left: RankedPod, right: RankedPod, one: datetime | None, other: datetime | None, now: datetime) -> int:
+def _by_age(left: RankedPod, right: RankedPod, time: datetime | None, other: datetime | None, now: datetime) -> int:
     """Compare two times: unknown first, then the latest first."""
-    if one == other:
+    if time == other:
         return 0
-    if one is None or other is None:
-        return -1 if one is None else 1
-    difference = _log_age(one, now) - _log_age(other, now)
+    if time is None or other is None:
+        return -1 if time is None else 1
+    difference = _log_age(time, now) - _log_age(other, now)
     return difference or (-1 if left.uid < right.uid else 1)
 
 

@@ -10,23 +10,9 @@ from functools import lru_cache
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 
-_SUFFIXES: dict[str, Decimal] = {
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("1e-3"),
-    "": Decimal(1),
-    "k": Decimal(10) ** 3,
-    "M": Decimal(10) ** 6,
-    "G": Decimal(10) ** 9,
-    "T": Decimal(10) ** 12,
-    "P": Decimal(10) ** 15,
-    "E": Decimal(10) ** 18,
-    "Ki": Decimal(2) ** 10,
-    "Mi": Decimal(2) ** 20,
-    "Gi": Decimal(2) ** 30,
-    "Ti": Decimal(2) ** 40,
-    "Pi": Decimal(2) ** 50,
-    "Ei": Decimal(2) ** 60,
+_SUFFIXES = {
+    **{suffix: Decimal(1000) ** power for power, suffix in enumerate(("n", "u", "m", "", *"kMGTPE"), -3)},
+    **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)},
 }
 _PATTERN = Expression(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
 # Kubernetes' own bound: https://pkg.go.dev/k8s.io/apimachinery/pkg/api/resource#Quantity
@@ -44,9 +30,8 @@ def parse_quantity(text: object) -> Decimal:
 def _parsed(written: str) -> Decimal:
     match = _PATTERN.fullmatch(written) if len(written) <= _LONGEST else None
     if match is None:
-        raise ValueError(
-            _("“{text}” is not a quantity; write for example 500m, 2, 512Mi or 4Gi", text=written[:_LONGEST])
-        )
+        shown = written[:_LONGEST]
+        raise ValueError(_("“{text}” is not a quantity; write for example 500m, 2, 512Mi or 4Gi", text=shown))
     number, exponent, suffix = match.groups()
     unit = _SUFFIXES[suffix or ""] if exponent is None else Decimal(10) ** int(exponent)
     value = Decimal(number) * unit

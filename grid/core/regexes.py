@@ -33,15 +33,15 @@ PatternError: type[Exception] = re2.error
 class Match:
     """What an expression found. Numbers are those of groups, 0 is all of it; places are those of characters."""
 
-    __slots__ = ("_expression", "_found", "_places")
+    __slots__ = ("_expression", "_match", "_places")
 
-    def __init__(self, expression: "Expression", found: Any, places: tuple[int, int]) -> None:
-        self._expression, self._found, self._places = expression, found, places
+    def __init__(self, expression: "Expression", match: Any, places: tuple[int, int]) -> None:
+        self._expression, self._match, self._places = expression, match, places
 
     def __getitem__(self, group: int | str) -> str | Any:
         """Return a group's text; None of a group that took no part."""
         number = group if isinstance(group, int) else self._expression.numbers[group]
-        part = self._found[number]
+        part = self._match[number]
         return None if part is None else _decoded(part)
 
     def groups(self) -> tuple[str | Any, ...]:
@@ -86,14 +86,14 @@ class Expression:
 
     def _match(self, how: Callable[[bytes], Any], text: str) -> Match | None:
         data = _encoded(text)
-        found = how(data)
-        if found is None:
+        match = how(data)
+        if match is None:
             return None
-        start, end = found.span()
+        start, end = match.span()
         if len(data) == len(text):
-            return Match(self, found, (start, end))
+            return Match(self, match, (start, end))
         first = _length(data[:start])
-        return Match(self, found, (first, first + _length(data[start:end])))
+        return Match(self, match, (first, first + _length(data[start:end])))
 
 
 class RepeatedExpression(Expression):
@@ -106,14 +106,14 @@ class RepeatedExpression(Expression):
         data = _encoded(text)
         is_ascii = len(data) == len(text)
         place = counted = characters = 0
-        while place <= len(data) and (found := self._compiled.search(data, place)) is not None:
-            start, end = found.span()
+        while place <= len(data) and (match := self._compiled.search(data, place)) is not None:
+            start, end = match.span()
             if is_ascii:
-                yield Match(self, found, (start, end))
+                yield Match(self, match, (start, end))
             else:
                 first = characters + _length(data[counted:start])
                 counted, characters = end, first + _length(data[start:end])
-                yield Match(self, found, (first, characters))
+                yield Match(self, match, (first, characters))
             place = end if end > start else _after_character(data, end)
 
     def findall(self, text: str) -> list[Any]:
@@ -163,11 +163,11 @@ def escape(text: str) -> str:
 
 def options(memory: int = 0) -> re2.Options:
     """Return RE2's options, which write nothing to the standard error; `memory` is in bytes, RE2's own bound is 8 MiB."""
-    found = re2.Options()
-    found.log_errors = False
+    chosen = re2.Options()
+    chosen.log_errors = False
     if memory:
-        found.max_mem = memory
-    return found
+        chosen.max_mem = memory
+    return chosen
 
 
 def problem_of(pattern: str) -> str:
@@ -199,8 +199,8 @@ def has_groups(pattern: str) -> bool:
 
 def first_group(pattern: str, text: str) -> str:
     """Return what the first group of a pattern of people has found; "" where there is none."""
-    found = re2.search(pattern, _encoded(text), options())
-    part = found[1] if found is not None and found.re.groups else None
+    match = re2.search(pattern, _encoded(text), options())
+    part = match[1] if match is not None and match.re.groups else None
     return _decoded(part) if part else ""
 
 
@@ -237,5 +237,5 @@ def _parts(template: str) -> Sequence[tuple[bool, str]]:
 
 
 def _words(error: re2.error) -> str:
-    said = error.args[0] if error.args else ""
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    words = error.args[0] if error.args else ""
+    return words.decode(errors="replace") if isinstance(words, bytes) else str(words)

@@ -17,28 +17,22 @@ _SHOWN = 60
 
 def parse_requirements(text: str) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
     """Return the requirements, each as pip's argument, and the problems of the lines; comments and empty lines are left out."""
-    lines = [(number, _COMMENT.sub("", line).strip()) for number, line in enumerate(text.splitlines(), 1)]
-    lines = [(number, line) for number, line in lines if line]
+    uncommented = (_COMMENT.sub("", line).strip() for line in text.splitlines())
+    lines = [(number, line) for number, line in enumerate(uncommented, 1) if line]
     if not lines:
         return (), (Problem("requirements", _("Give at least one requirement, such as polars==1.9.0."), "required"),)
     if len(lines) > MOST_LINES:
         sentence = _("Use at most {most} requirements; these are {lines:,}.", most=MOST_LINES, lines=len(lines))
         return (), (Problem("requirements", sentence, "too_many"),)
-    found, problems = [], []
+    requirements, problems = [], []
     for number, line in lines:
-        why = why_refused(line)
-        if why:
+        if why := why_refused(line):
             shown = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
-            problems.append(
-                Problem(
-                    "requirements",
-                    _("Line {number}, “{shown}”: {why}", number=number, shown=shown, why=why),
-                    "requirement",
-                )
-            )
+            sentence = _("Line {number}, “{shown}”: {why}", number=number, shown=shown, why=why)
+            problems.append(Problem("requirements", sentence, "requirement"))
         else:
-            found.append(str(Requirement(line)))
-    return tuple(found), tuple(problems)
+            requirements.append(str(Requirement(line)))
+    return tuple(requirements), tuple(problems)
 
 
 def why_refused(line: str) -> str:

@@ -32,10 +32,10 @@ def has_catalogue() -> bool:
 
 def gettext(message: str, /, **values: object) -> str:
     """Return the text, its fields filled with the values as by `str.format`; without values, braces are as written."""
-    found = _catalogue.gettext(message)
-    return found.format(**values) if values else found
+    text = _catalogue.gettext(message)
+    return text.format(**values) if values else text
 
 
-def ngettext(one: str, many: str, count: int, /, **values: object) -> str:
+def ngettext(singular: str, plural: str, count: int, /, **values: object) -> str:
     """Return the text for that many, whose fields are the values and `count`."""
-    return _catalogue.ngettext(one, many, count).format(count=count, **values)
+    return _catalogue.ngettext(singular, plural, count).format(count=count, **values)

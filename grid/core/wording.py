@@ -24,9 +24,9 @@ POD_STAYS_SENTENCE = _(
 
 
 @lru_cache(maxsize=2000)  # each update of a page counts what it shows
-def plural(count: int, one: str, many: str) -> str:
+def plural(count: int, noun: str, nouns: str) -> str:
     """Return "1 node", "2 nodes", "1,500 nodes"."""
-    return _("{count:,} {noun}", count=count, noun=ngettext(one, many, count))
+    return _("{count:,} {noun}", count=count, noun=ngettext(noun, nouns, count))
 
 
 def listed(parts: Iterable[str]) -> str:

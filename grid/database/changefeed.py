@@ -1,8 +1,8 @@
 """Reports which executions any process wrote, as soon as the transaction has committed.
 
 The database's triggers report it (`grid.database.triggers`), so no writer can forget it. PostgreSQL uses LISTEN/NOTIFY. SQLite has a
-number that
-changes with each commit of another connection (`PRAGMA data_version`), polled twenty times a second, and a table of what was written.
+number that changes with each commit of another connection (`PRAGMA data_version`), polled twenty times a second, and a table of what was
+written.
 
 A feed that cannot hear (no triggers, a pooler that swallows LISTEN, a replaced database file) must not pass for a feed without changes, so
 it raises FeedLost.
@@ -68,22 +68,11 @@ class Change:
     def parse(cls, text: str) -> "Change":
         """Parse a trigger's text: `execution:ID`, `project:ID`, `check:ID`, `person:ID`, `jobs-of:ID`, `job:ID`, or anything else for
         EVERYTHING."""
-        match text.partition(":"):
-            case "execution", _, id:
-                return cls(execution=id)
-            case "project", _, id:
-                return cls(project=id)
-            case "check", _, id:
-                return cls(check=id)
-            case "person", _, id:
-                return cls(person=id)
-            case "jobs-of", _, id:
-                return cls(jobs_of=id)
-            case "job", _, id:
-                return cls(job=id)
-        return cls()
+        kind, _, id = text.partition(":")
+        return cls(**{kind.replace("-", "_"): id}) if kind in _KINDS else cls()
 
 
+_KINDS = ("execution", "project", "check", "person", "jobs-of", "job")
 EVERYTHING = Change()
 
 
@@ -128,7 +117,7 @@ class SqliteFeed:
             with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=1.0)) as connection:
                 schema = _refuse_deaf_file(connection)
                 # The version is read first: a write between the two reads changes it again.
-                version, last = _data_version(connection), _newest(connection)
+                version, last = _pragma(connection, "data_version"), _newest(connection)
                 tell({EVERYTHING})
                 looked_at = time.monotonic()
                 while not ended.is_set():
@@ -137,13 +126,13 @@ class SqliteFeed:
                         looked_at = time.monotonic()
                         if _identity(self._path) != file:
                             raise FeedLost("the database's file was replaced by another")
-                    now = _data_version(connection)
+                    now = _pragma(connection, "data_version")
                     if now != version:
-                        version, (last, found) = now, _written(connection, last)
+                        version, (last, changes) = now, _written(connection, last)
                         if _pragma(connection, "schema_version") != schema:
                             schema = _refuse_deaf_file(connection)
-                        if found:
-                            tell(found)
+                        if changes:
+                            tell(changes)
         except (sqlite3.Error, OSError) as error:
             tell(FeedLost(str(error)))
         except FeedLost as lost:
@@ -154,17 +143,13 @@ class SqliteFeed:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
+    file = path.stat()
+    return file.st_dev, file.st_ino
 
 
 def _newest(connection: sqlite3.Connection) -> int:
     (last,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {TABLE}").fetchone()
     return int(last)
-
-
-def _data_version(connection: sqlite3.Connection) -> int:
-    return _pragma(connection, "data_version")
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
@@ -206,12 +191,12 @@ class PostgresFeed:
                 yield await self._probe(connection) | {EVERYTHING}
                 while True:
                     # Ends after the first notification, with all that came with it, or without any after a long silence.
-                    said = [one.payload async for one in connection.notifies(timeout=PROBE_SECONDS, stop_after=1)]
-                    found = _parsed(said) if said else await self._probe_again(connection)
-                    if EVERYTHING in found or not said:
+                    texts = await _heard(connection, PROBE_SECONDS)
+                    changes = _parsed(texts) if texts else await self._probe_again(connection)
+                    if EVERYTHING in changes or not texts:
                         await _refuse_deaf_server(connection)
-                    if found:
-                        yield found
+                    if changes:
+                        yield changes
         except (psycopg.Error, OSError) as error:  # a timeout is an OSError
             raise FeedLost(str(error).strip() or type(error).__name__) from error
 
@@ -233,14 +218,18 @@ class PostgresFeed:
         word = f"{_PROBE}{secrets.token_hex(8)}"
         async with await self._connect() as other:
             await other.execute("SELECT pg_notify(%s, %s)", (CHANNEL, word))
-        said: list[str] = []
+        texts: list[str] = []
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ANSWER_SECONDS):
-                while word not in said:
-                    said += [one.payload async for one in connection.notifies(timeout=ANSWER_SECONDS, stop_after=1)]
-        if word not in said:
+                while word not in texts:
+                    texts += await _heard(connection, ANSWER_SECONDS)
+        if word not in texts:
             raise FeedLost("LISTEN hears nothing, as behind a pooler in transaction mode")
-        return _parsed(said)
+        return _parsed(texts)
+
+
+async def _heard(connection: "psycopg.AsyncConnection[Any]", seconds: float) -> list[str]:
+    return [notify.payload async for notify in connection.notifies(timeout=seconds, stop_after=1)]
 
 
 async def _refuse_deaf_server(connection: "psycopg.AsyncConnection[Any]") -> None:
@@ -248,8 +237,8 @@ async def _refuse_deaf_server(connection: "psycopg.AsyncConnection[Any]") -> Non
     _refuse_deaf(name for (name,) in listed)
 
 
-def _parsed(said: Collection[str]) -> set[Change]:
-    return {Change.parse(text) for text in said if not text.startswith(_PROBE)}
+def _parsed(texts: Collection[str]) -> set[Change]:
+    return {Change.parse(text) for text in texts if not text.startswith(_PROBE)}
 
 
 def _refuse_deaf(present: Iterable[str]) -> None:
@@ -274,8 +263,8 @@ class FeedSubscriber:
             heard_at: float | None = None
             lost = "it ended"
             try:
-                async with aclosing(self._feed.changes()) as told:
-                    async for changes in told:
+                async with aclosing(self._feed.changes()) as feed:
+                    async for changes in feed:
                         heard_at = loop.time() if heard_at is None else heard_at
                         self.is_told = True
                         self._heard(changes)

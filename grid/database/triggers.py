@@ -52,13 +52,12 @@ def take_away(using: str, plan: Any = None, **kwargs: Any) -> None:
     present = _present(connection)
     for table, _, operations, _ in _SAID:  # one after the other, so that no two tables are locked at once
         mine = [name for operation in operations if (name := _name(table, operation)) in present]
+        of_table = f" ON {table}" if connection.vendor == "postgresql" else ""
         with transaction.atomic(using):
             if connection.vendor == "postgresql":
                 _execute(connection, _LOCK_TIMEOUT)
             for name in mine:
-                _execute(
-                    connection, f"DROP TRIGGER {name}" + (f" ON {table}" if connection.vendor == "postgresql" else "")
-                )
+                _execute(connection, f"DROP TRIGGER {name}{of_table}")
     if present:
         _execute(connection, _say_everything(connection.vendor))
 
@@ -67,15 +66,14 @@ def install(using: str, plan: Any = None, **kwargs: Any) -> None:
     """Create the triggers after migrations, also when none ran but a trigger is missing. A flush, which sends the same signal, has no
     plan."""
     connection = connections[using]
-    if connection.vendor not in LISTED or not _tables() <= set(connection.introspection.table_names()):
+    tables = set(connection.introspection.table_names())
+    if connection.vendor not in LISTED or not {table for table, *_ in _SAID} <= tables:
         return
     if plan is None:
         if connection.vendor == "postgresql":  # where TRUNCATE fires no row trigger
             _execute(connection, _say_everything(connection.vendor))
         return
-    if names() <= _present(connection) and (
-        connection.vendor != "sqlite" or TABLE in connection.introspection.table_names()
-    ):
+    if names() <= _present(connection) and (connection.vendor != "sqlite" or TABLE in tables):
         return
     for statements in _statements(connection.vendor):
         with transaction.atomic(using):
@@ -100,10 +98,6 @@ def _name(table: str, operation: str) -> str:
     return f"{table}_{operation.lower()}{_ENDING}"
 
 
-def _tables() -> set[str]:
-    return {table for table, *_ in _SAID}
-
-
 def _present(connection: BaseDatabaseWrapper) -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute(LISTED[connection.vendor])
@@ -119,29 +113,29 @@ def _statements(vendor: str) -> Iterator[list[str]]:
     """Yield the statements that create the triggers; each list is one transaction."""
     if vendor == "sqlite":
         yield [f"CREATE TABLE IF NOT EXISTS {TABLE} (number INTEGER PRIMARY KEY, what TEXT NOT NULL)"]
-    for table, said, operations, columns in _SAID:
+    for table, text, operations, columns in _SAID:
         yield [
             statement
             for operation in operations
-            for statement in (_sqlite if vendor == "sqlite" else _postgresql)(table, said, operation, columns)
+            for statement in (_sqlite if vendor == "sqlite" else _postgresql)(table, text, operation, columns)
         ]
 
 
-def _sqlite(table: str, said: str, operation: str, columns: Collection[str]) -> list[str]:
+def _sqlite(table: str, text: str, operation: str, columns: Collection[str]) -> list[str]:
     name, oldest = _name(table, operation), f"(SELECT max(number) FROM {TABLE}) - {KEPT}"
     differs = " OR ".join(f"OLD.{column} IS NOT NEW.{column}" for column in columns)
     trigger = f"""
         CREATE TRIGGER {name} AFTER {operation} ON {table} {f"WHEN {differs}" if differs else ""}
         BEGIN
-            INSERT INTO {TABLE} (what) {" UNION ".join(f"SELECT {what}" for what in _each(said, operation))};
+            INSERT INTO {TABLE} (what) {" UNION ".join(f"SELECT {what}" for what in _each(text, operation))};
             DELETE FROM {TABLE} WHERE number <= {oldest};
         END"""
     return [f"DROP TRIGGER IF EXISTS {name}", trigger]
 
 
-def _postgresql(table: str, said: str, operation: str, columns: Collection[str]) -> list[str]:
+def _postgresql(table: str, text: str, operation: str, columns: Collection[str]) -> list[str]:
     name = _name(table, operation)
-    notes = " ".join(f"PERFORM pg_notify('{CHANNEL}', {what});" for what in _each(said, operation))
+    notes = " ".join(f"PERFORM pg_notify('{CHANNEL}', {what});" for what in _each(text, operation))
     differs = " OR ".join(f"OLD.{column} IS DISTINCT FROM NEW.{column}" for column in columns)
     # The columns are named in the function's body only, so that their type can be changed.
     body = f"IF {differs} THEN {notes} END IF;" if differs else notes
@@ -152,7 +146,7 @@ def _postgresql(table: str, said: str, operation: str, columns: Collection[str])
     return [_LOCK_TIMEOUT, function, trigger]
 
 
-def _each(said: str, operation: str) -> list[str]:
+def _each(text: str, operation: str) -> list[str]:
     """Return the texts for a row, of an updated row before and after."""
     rows = {"INSERT": ["NEW"], "UPDATE": ["OLD", "NEW"], "DELETE": ["OLD"]}[operation]
-    return list(dict.fromkeys(said.format(row=row) for row in rows))
+    return list(dict.fromkeys(text.format(row=row) for row in rows))

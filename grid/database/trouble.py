@@ -68,9 +68,8 @@ def _of_driver(error: BaseException | None) -> DatabaseTrouble | None:
     if state := getattr(error, "sqlstate", None):
         return next((trouble for start, trouble in _POSTGRESQL.items() if state.startswith(start)), None)
     # An error without a state is the connection's: never made, lost, or closed by either side.
-    return (
-        DatabaseTrouble.AWAY if kind.__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout") else None
-    )
+    is_lost = kind.__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout")
+    return DatabaseTrouble.AWAY if is_lost else None
 
 
 class TroubleLog:

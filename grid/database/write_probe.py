@@ -31,25 +31,24 @@ def database_problems() -> list[str]:
             (read_only,) = cursor.fetchone()
     except DatabaseError as error:
         return [_("The database cannot be asked whether it can be written ({name}).", name=type(error).__name__)]
-    return (
-        [_("The database can only be read: DATABASE_URL has to name the primary server.")] if read_only == "on" else []
-    )
+    sentence = _("The database can only be read: DATABASE_URL has to name the primary server.")
+    return [sentence] if read_only == "on" else []
 
 
 def folders() -> dict[str, Path]:
     """Return the folders that are written to besides a database server, by a name for people."""
-    found = {_("the temporary folder"): Path(tempfile.gettempdir())}
+    folders = {_("the temporary folder"): Path(tempfile.gettempdir())}
     name = str(settings.DATABASES["default"]["NAME"])
     if connection.vendor == "sqlite" and Path(name).is_absolute():
-        found[_("the database's folder")] = Path(name).parent
-    return found
+        folders[_("the database's folder")] = Path(name).parent
+    return folders
 
 
 def folder_problems(
     folders: Mapping[str, Path], *, free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
 ) -> list[str]:
     """Return one sentence for each folder that cannot be written to, or has hardly any space left."""
-    found = []
+    sentences = []
     for name, path in folders.items():
         try:
             # Only writing reveals a quota or a read-only mount.
@@ -57,10 +56,10 @@ def folder_problems(
                 file.write(bytes(4096))
             free = free_bytes(path)
         except OSError as error:
-            found.append(_("Nothing can be written to {folder}: {reason}.", folder=name, reason=error.strerror))
+            sentences.append(_("Nothing can be written to {folder}: {reason}.", folder=name, reason=error.strerror))
             continue
         if free < LEAST_FREE:
-            found.append(
+            sentences.append(
                 _(
                     "The disk of {folder} is full: {free} MiB are free, and {least} MiB are needed. "
                     "Delete files, or give it a larger disk.",
@@ -69,4 +68,4 @@ def folder_problems(
                     least=LEAST_FREE // 2**20,
                 )
             )
-    return found
+    return sentences

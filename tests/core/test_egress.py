@@ -12,10 +12,10 @@ EVERYWHERE = ["0.0.0.0/0", "::/0"]
 
 
 def reaches(egress: Egress, address: str, port: int = 443, *, own: tuple[str, ...] = ()) -> bool:
-    found = ip_address(address)
+    parsed = ip_address(address)
     return any(
-        found in opening.block and not any(found in block for block in opening.without) and opening.port in (0, port)
-        for opening in egress.openings([ip_network(one) for one in own])
+        parsed in opening.block and not any(parsed in block for block in opening.without) and opening.port in (0, port)
+        for opening in egress.openings([ip_network(address) for address in own])
     )
 
 

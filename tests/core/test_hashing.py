@@ -28,8 +28,8 @@ def occupied(queue: HashingQueue, *addresses: str) -> Iterator[None]:
             yield
         finally:
             release.set()
-    for one in held:
-        one.result()
+    for turn in held:
+        turn.result()
 
 
 def is_refused(queue: HashingQueue, address: str) -> bool:

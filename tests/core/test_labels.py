@@ -16,8 +16,8 @@ def test_any_text_becomes_a_valid_value(text: str) -> None:
 
 
 @given(st.text(max_size=100), st.text(max_size=100))
-def test_two_names_never_share_a_value(one: str, other: str) -> None:
-    assert one == other or label_value(one) != label_value(other)
+def test_two_names_never_share_a_value(text: str, other: str) -> None:
+    assert text == other or label_value(text) != label_value(other)
 
 
 def test_a_valid_name_stays_as_it_is() -> None:

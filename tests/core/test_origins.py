@@ -15,7 +15,7 @@ def test_executions_have_own_origins_unless_configured_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "found"),
+    ("host", "door"),
     [
         ("abc.ws.example.com", Door("abc", "", "/w/x/y")),
         ("ABC.ws.Example.com", Door("abc", "", "/w/x/y")),
@@ -28,12 +28,12 @@ def test_executions_have_own_origins_unless_configured_otherwise() -> None:
         ("", None),
     ],
 )
-def test_the_host_alone_says_which_execution(host: str, found: Door | None) -> None:
-    assert APART.door(host, "/w/x/y") == found
+def test_the_host_alone_says_which_execution(host: str, door: Door | None) -> None:
+    assert APART.door(host, "/w/x/y") == door
 
 
 @pytest.mark.parametrize(
-    ("host", "path", "found"),
+    ("host", "path", "door"),
     [
         ("localhost:8001", "/w/abc/lab", Door("abc", "/w/abc", "/lab")),
         ("localhost:8001", "/w/abc/", Door("abc", "/w/abc", "/")),
@@ -43,8 +43,8 @@ def test_the_host_alone_says_which_execution(host: str, found: Door | None) -> N
         ("127.0.0.1:8001", "/w/abc/", None),
     ],
 )
-def test_on_one_origin_the_path_says_it(host: str, path: str, found: Door | None) -> None:
-    assert BY_PATH.door(host, path) == found
+def test_on_one_origin_the_path_says_it(host: str, path: str, door: Door | None) -> None:
+    assert BY_PATH.door(host, path) == door
 
 
 def test_old_path_address_is_recognised_with_separate_origins() -> None:

@@ -37,8 +37,8 @@ def test_any_other_pattern_is_refused_with_the_reason(pattern: str, why: str) ->
 def test_an_expression_finds_what_pythons_finds(pattern: str, text: str) -> None:
     ours, theirs = RepeatedExpression(pattern), re.compile(pattern)
     EXPRESSIONS.remove(ours)
-    assert [(one.start(), one.end(), one.groups()) for one in ours.finditer(text)] == [
-        (one.start(), one.end(), one.groups()) for one in theirs.finditer(text)
+    assert [(match.start(), match.end(), match.groups()) for match in ours.finditer(text)] == [
+        (match.start(), match.end(), match.groups()) for match in theirs.finditer(text)
     ]
     assert ours.split(text) == theirs.split(text)
     assert ours.sub("<!>", text) == theirs.sub("<!>", text)
@@ -47,9 +47,9 @@ def test_an_expression_finds_what_pythons_finds(pattern: str, text: str) -> None
         (ours.match, theirs.match),
         (ours.fullmatch, theirs.fullmatch),
     ):
-        one, other = ours_of(text), theirs_of(text)
-        assert (one and (one[0], one.start(), one.groupdict())) == (
-            other and (other[0], other.start(), other.groupdict())
+        mine, reference = ours_of(text), theirs_of(text)
+        assert (mine and (mine[0], mine.start(), mine.groupdict())) == (
+            reference and (reference[0], reference.start(), reference.groupdict())
         )
 
 
@@ -57,5 +57,5 @@ def test_groups_stand_in_what_is_put_in_the_place() -> None:
     expression = RepeatedExpression(r"(\w)=(\w)?")
     EXPRESSIONS.remove(expression)
     assert expression.sub(r"\2<\1>", "a=b, c= ü=") == "b<a>, <c> ü="
-    assert expression.sub(lambda found: found[1].upper(), "a=b") == "A"
+    assert expression.sub(lambda match: match[1].upper(), "a=b") == "A"
     assert expression.findall("a=b c=") == [("a", "b"), ("c", "")]

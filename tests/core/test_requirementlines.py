@@ -36,11 +36,11 @@ def test_a_requirement_becomes_an_argument_of_pip(line: str, argument: str) -> N
     ],
 )
 def test_invalid_requirement_is_refused_with_line_and_reason(line: str, why: str) -> None:
-    found, problems = parse_requirements(f"polars\n{line}")
+    requirements, problems = parse_requirements(f"polars\n{line}")
     assert [problem.path for problem in problems] == ["requirements"], problems
     assert problems[0].message.startswith("Line 2, “")
     assert why in problems[0].message
-    assert found == ("polars",)
+    assert requirements == ("polars",)
 
 
 def test_comments_and_empty_lines_do_not_count() -> None:

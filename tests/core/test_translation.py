@@ -56,8 +56,8 @@ def test_another_language_comes_from_its_catalogue(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     subprocess.run(["msgfmt", "-o", folder / "django.mo", "-"], input=CATALOGUE, text=True, check=True)
     environment = {**os.environ, "GRID_LANGUAGE": "de", "GRID_LOCALE": str(tmp_path)}
-    said = subprocess.run([sys.executable, "-c", SAYS], env=environment, capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "{x} hat geendet.|Braces {stay}|3 Pods warten|1,200 Knoten|Unknown"
+    process = subprocess.run([sys.executable, "-c", SAYS], env=environment, capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "{x} hat geendet.|Braces {stay}|3 Pods warten|1,200 Knoten|Unknown"
 
 
 def test_accents_leave_fields_tags_and_entities_alone() -> None:

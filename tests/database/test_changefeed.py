@@ -57,11 +57,11 @@ class Store:
         self.execute = execute
 
     @asynccontextmanager
-    async def told(self) -> AsyncIterator[Told]:
+    async def listening(self) -> AsyncIterator[Told]:
         async with aclosing(self.feed.changes()) as changes:
-            told = Told(changes)
-            assert await told.next() == {EVERYTHING}, "from now on nothing is missed"
-            yield told
+            listener = Told(changes)
+            assert await listener.next() == {EVERYTHING}, "from now on nothing is missed"
+            yield listener
 
     async def write(self, *statements: str) -> None:
         for statement in statements:
@@ -110,34 +110,34 @@ def store(execution: Execution, tmp_path: Path) -> Store:
 async def test_execution_write_is_published_with_its_id(store: Store, execution: Execution) -> None:
     columns = [str(field.column) for field in Execution._meta.concrete_fields if field.column not in (None, "id")]
     values = ", ".join(columns)
-    async with store.told() as told:
+    async with store.listening() as feed:
         await store.write(f"INSERT INTO grid_execution (id, {values}) SELECT 'copy', {values} FROM grid_execution")
-        assert await told.next() == {Change("copy")}
+        assert await feed.next() == {Change("copy")}
         await store.write(f"UPDATE grid_execution SET title = 'x' WHERE id = '{execution.pk}'")
-        assert await told.next() == {Change(execution.pk)}
+        assert await feed.next() == {Change(execution.pk)}
         await store.write("DELETE FROM grid_execution WHERE id = 'copy'")
-        assert await told.next() == {Change("copy")}
+        assert await feed.next() == {Change("copy")}
 
 
 async def test_rolled_back_write_is_not_published(store: Store, execution: Execution) -> None:
-    async with store.told() as told:
+    async with store.listening() as feed:
         with pytest.raises((sqlite3.Error, ZeroDivisionError)):
             await sync_to_async(rolled_back)(store)
         await store.write(f"UPDATE grid_execution SET title = 'x' WHERE id = '{execution.pk}'")
-        assert await told.next() == {Change(execution.pk)}
+        assert await feed.next() == {Change(execution.pk)}
 
 
 async def test_a_persons_new_notification_is_told(store: Store, people: People) -> None:
     columns = "user_id, event, title, sentence, path, at"
     values = f"{people.owner.pk}, 'failed', 'Train', 'It failed.', '/help/', '2026-03-04 09:00:00+00:00'"
-    async with store.told() as told:
+    async with store.listening() as feed:
         for statement in (
             f"INSERT INTO grid_notification ({columns}) VALUES ({values})",
             "UPDATE grid_notification SET read_at = at",
             "DELETE FROM grid_notification",
         ):
             await store.write(statement)
-            assert await told.next() == {Change(person=str(people.owner.pk))}
+            assert await feed.next() == {Change(person=str(people.owner.pk))}
 
 
 @pytest.fixture
@@ -152,16 +152,16 @@ def job(execution: Execution, people: People) -> Job:
 
 
 async def test_written_job_run_or_schedule_is_published_with_job(job: Job, store: Store, people: People) -> None:
-    async with store.told() as told:
+    async with store.listening() as feed:
         await store.write("UPDATE grid_job SET title = 'Train'")
-        assert await told.next() == {Change(jobs_of=str(people.owner.pk))}
+        assert await feed.next() == {Change(jobs_of=str(people.owner.pk))}
         for statement in (
             "UPDATE grid_jobrun SET message = 'It starts in a moment.'",
             "DELETE FROM grid_jobrun",
             "UPDATE grid_schedule SET next_at = '2026-03-04 09:00:00+00:00'",
         ):
             await store.write(statement)
-            assert await told.next() == {Change(job="j1")}
+            assert await feed.next() == {Change(job="j1")}
 
 
 def rolled_back(store: Store) -> None:
@@ -174,14 +174,14 @@ def rolled_back(store: Store) -> None:
 
 async def test_new_member_or_role_is_published(store: Store, execution: Execution, people: People) -> None:
     insert = f"INSERT INTO grid_membership (project_id, user_id, role) VALUES ('churn', {people.stranger.pk}, 'viewer')"
-    async with store.told() as told:
+    async with store.listening() as feed:
         for statement in (
             insert,
             f"UPDATE grid_membership SET role = 'contributor' WHERE user_id = {people.stranger.pk}",
             f"DELETE FROM grid_membership WHERE user_id = {people.stranger.pk}",
         ):
             await store.write(statement)
-            assert await told.next() == {Change(project="churn")}
+            assert await feed.next() == {Change(project="churn")}
 
 
 @pytest.mark.parametrize(
@@ -196,9 +196,9 @@ async def test_new_member_or_role_is_published(store: Store, execution: Executio
     ],
 )
 async def test_a_name_that_lists_show_is_told_of(store: Store, written: str) -> None:
-    async with store.told() as told:
+    async with store.listening() as feed:
         await store.write(f"UPDATE {written}")
-        assert await told.next() == {EVERYTHING}
+        assert await feed.next() == {EVERYTHING}
 
 
 @pytest.mark.parametrize(
@@ -209,17 +209,17 @@ async def test_a_name_that_lists_show_is_told_of(store: Store, written: str) -> 
     ],
 )
 async def test_write_that_no_list_shows_is_not_published(store: Store, execution: Execution, written: str) -> None:
-    async with store.told() as told:
+    async with store.listening() as feed:
         await store.write(f"UPDATE {written}", "UPDATE grid_execution SET title = 'x'")
-        assert await told.next() == {Change(execution.pk)}
+        assert await feed.next() == {Change(execution.pk)}
 
 
 async def test_moved_member_is_published_for_both_projects(store: Store, execution: Execution) -> None:
-    async with store.told() as told:
+    async with store.listening() as feed:
         columns = "name, description, volume_size, files, is_archived, created_at"
         await store.write(f"INSERT INTO grid_project (id, {columns}) SELECT 'other', {columns} FROM grid_project")
         await store.write("UPDATE grid_membership SET project_id = 'other'")
-        assert await told.next() == {Change(project="churn"), Change(project="other")}
+        assert await feed.next() == {Change(project="churn"), Change(project="other")}
 
 
 async def test_a_database_without_triggers_is_no_feed(store: Store) -> None:
@@ -235,24 +235,24 @@ async def test_a_database_without_triggers_is_no_feed(store: Store) -> None:
 
 def test_triggers_are_away_only_while_migrations_run(execution: Execution) -> None:
     triggers.take_away("default", plan=[])
-    assert said() == triggers.names(), "nothing is to be migrated"
+    assert present() == triggers.names(), "nothing is to be migrated"
     triggers.take_away("default", plan=["something"])
-    assert not said()
+    assert not present()
     triggers.install("default")
-    assert not said(), "after a flush, which has no plan"
+    assert not present(), "after a flush, which has no plan"
     triggers.install("default", plan=["something"])
-    assert said() == triggers.names()
+    assert present() == triggers.names()
 
 
 async def test_open_feed_is_lost_when_its_triggers_are_removed(store: Store) -> None:
-    async with store.told() as told:
+    async with store.listening() as feed:
         table = " ON grid_membership" if connection.vendor == "postgresql" else ""
         await store.write(f"DROP TRIGGER grid_membership_update_said{table}")
         if connection.vendor == "postgresql":
             await store.write(f"SELECT pg_notify('{triggers.CHANNEL}', 'everything')")
         try:
             with pytest.raises(FeedLost, match="no triggers grid_membership_update_said"):
-                await told.next()
+                await feed.next()
         finally:
             await sync_to_async(triggers.install)("default", plan=[])
 
@@ -262,7 +262,7 @@ async def test_write_between_two_polls_is_published_next_time(
     store: Store, execution: Execution, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest, write = changefeed._newest, f"UPDATE grid_execution SET title = 'x' WHERE id = '{execution.pk}'"
-    async with store.told() as told:
+    async with store.listening() as feed:
 
         def late(connection: sqlite3.Connection) -> int:
             monkeypatch.setattr(changefeed, "_newest", newest)
@@ -271,7 +271,7 @@ async def test_write_between_two_polls_is_published_next_time(
 
         monkeypatch.setattr(changefeed, "_newest", late)
         await store.write("UPDATE grid_project SET description = 'of which nobody is told'")
-        assert await told.next() == {Change(execution.pk)}
+        assert await feed.next() == {Change(execution.pk)}
 
 
 @ON_SQLITE
@@ -279,29 +279,29 @@ async def test_restored_copy_is_published_as_everything(store: Store, tmp_path: 
     path, copy = tmp_path / "grid.sqlite3", tmp_path / "copy.sqlite3"
 
     def copied(source: Path, target: Path) -> None:
-        with sqlite3.connect(source) as one, sqlite3.connect(target) as other:
-            one.backup(other)
-        one.close()
+        with sqlite3.connect(source) as original, sqlite3.connect(target) as other:
+            original.backup(other)
+        original.close()
         other.close()
 
     await asyncio.to_thread(copied, path, copy)
-    async with store.told() as told:
+    async with store.listening() as feed:
         for number in range(5):
             await store.write(f"UPDATE grid_execution SET title = 'number {number}'")
-            await told.next()
+            await feed.next()
         await asyncio.to_thread(copied, copy, path)
-        assert await told.next() == {EVERYTHING}
+        assert await feed.next() == {EVERYTHING}
         await store.write("UPDATE grid_execution SET title = 'after'")
-        assert EVERYTHING not in await told.next()
+        assert EVERYTHING not in await feed.next()
 
 
 @ON_SQLITE
 async def test_replaced_database_file_is_a_feed_loss(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "grid.sqlite3"
-    async with store.told() as told:
+    async with store.listening() as feed:
         await asyncio.to_thread(lambda: Path(shutil.copy(path, tmp_path / "other")).replace(path))
         with pytest.raises(FeedLost, match="replaced"):
-            await told.next()
+            await feed.next()
 
 
 @ON_SQLITE
@@ -309,32 +309,32 @@ async def test_feed_left_during_a_poll_ends_without_harm(
     store: Store, execution: Execution, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asks, go_on = threading.Event(), threading.Event()
-    read = changefeed._data_version
+    read = changefeed._pragma
 
-    def slowly(connection: sqlite3.Connection) -> int:
+    def slowly(connection: sqlite3.Connection, name: str) -> int:
         asks.set()
         go_on.wait(20)
-        return read(connection)
+        return read(connection, name)
 
-    async with store.told():
-        monkeypatch.setattr(changefeed, "_data_version", slowly)
+    async with store.listening():
+        monkeypatch.setattr(changefeed, "_pragma", slowly)
         await asyncio.to_thread(asks.wait, 20)
     go_on.set()
-    for thread in [one for one in threading.enumerate() if one.name == "change feed"]:
+    for thread in [thread for thread in threading.enumerate() if thread.name == "change feed"]:
         await asyncio.to_thread(thread.join, 20)
         assert not thread.is_alive()
 
 
 @ON_SQLITE
 async def test_change_forgotten_before_reading_is_published_as_everything(store: Store, execution: Execution) -> None:
-    async with store.told() as told:
+    async with store.listening() as feed:
         write = "UPDATE grid_execution SET title = 'x'"
         await store.write(write)
-        await told.next()
+        await feed.next()
         # At once: a feed that hears of the writes before they are forgotten has lost nothing.
         forget = f"DELETE FROM {TABLE} WHERE number < (SELECT max(number) FROM {TABLE})"
         await store.write_at_once(write, write, write, forget)
-        assert await told.next() == {EVERYTHING}
+        assert await feed.next() == {EVERYTHING}
 
 
 @ON_SQLITE
@@ -347,10 +347,10 @@ async def test_missing_file_is_reported_and_not_created(tmp_path: Path) -> None:
 
 @ON_POSTGRESQL
 async def test_a_connection_that_the_server_ends_is_said(store: Store) -> None:
-    async with store.told() as told:
+    async with store.listening() as feed:
         await store.write(THE_LISTENERS_END)
         with pytest.raises(FeedLost, match=r"terminating connection|closed the connection"):
-            await told.next()
+            await feed.next()
 
 
 @pytest.mark.django_db(transaction=False)
@@ -377,7 +377,7 @@ async def test_failing_feed_is_logged_once_and_retried_ever_later(
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
 
 
-def said() -> set[str]:
+def present() -> set[str]:
     """The triggers that there are."""
     with connection.cursor() as cursor:
         cursor.execute(triggers.LISTED[connection.vendor])
@@ -386,6 +386,8 @@ def said() -> set[str]:
 
 def test_triggers_stand_on_every_table_that_lists_show(execution: Execution) -> None:
     """A migration that makes a table anew takes its triggers away on SQLite; they are made again after each."""
-    assert said() == triggers.names()
+    assert present() == triggers.names()
     tables = [model._meta.db_table for model in (Execution, Membership)]
-    assert {f"{table}_{one}_said" for table in tables for one in ("insert", "update", "delete")} <= said()
+    assert {
+        f"{table}_{operation}_said" for table in tables for operation in ("insert", "update", "delete")
+    } <= present()

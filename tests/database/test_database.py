@@ -138,8 +138,8 @@ async def test_a_connection_that_the_server_has_closed_is_replaced() -> None:
     def backend() -> int:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_backend_pid()")
-            found: int = cursor.fetchone()[0]
-            return found
+            count: int = cursor.fetchone()[0]
+            return count
 
     def end(pid: int) -> None:
         with connection.cursor() as cursor:
@@ -156,10 +156,10 @@ async def answer(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def ask(path: str) -> threading.Thread:
-    told: list[threading.Thread] = []
+    threads: list[threading.Thread] = []
     application: Any = RequestThreads(answer, apart=("/healthz",))
-    await application({"type": "http", "path": path}, None, told.append)
-    return told[0]
+    await application({"type": "http", "path": path}, None, threads.append)
+    return threads[0]
 
 
 async def test_requests_share_the_threads_for_requests(two: DatabaseThreads, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ async def test_views_waiting_outside_the_database_hold_no_thread(settings: Setti
         waiting = [asyncio.create_task(status_of(application, "/slow/")) for _ in range(2 * database.requests.number)]
         await asyncio.sleep(0.5)
         assert await status_of(application, "/quick/") == 200
-        assert not any(one.done() for one in waiting)
+        assert not any(task.done() for task in waiting)
         assert set(await asyncio.gather(*waiting)) == {200}
     finally:
         await database.close_threads()

@@ -176,7 +176,7 @@ def test_failure_is_logged_once_and_its_end_too(
 
     caplog.set_level(logging.INFO, "grid.database.periodic")
     fails_three_times()
-    messages = [(one.levelname, one.getMessage()) for one in caplog.records]
+    messages = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert messages == [
         (level, f"periodic task failed task=odd reason={text}"),
         ("INFO", "periodic task works again task=odd failures=3"),

@@ -36,10 +36,14 @@ _COMMON = (("cache-control", "no-store"), ("referrer-policy", "no-referrer"))
 _CLEARING = ("clear-site-data", '"cache", "storage"')
 
 
+async def respond(send: Send, status: HTTPStatus, headers: Headers, body: bytes = b"") -> None:
+    await send({"type": "http.response.start", "status": int(status), "headers": encode(headers)})
+    await send({"type": "http.response.body", "body": body})
+
+
 async def send_on(send: Send, location: str, set_cookies: list[str] | None = None) -> None:
     headers = [("location", location), *(("set-cookie", cookie) for cookie in set_cookies or ()), *_COMMON]
-    await send({"type": "http.response.start", "status": int(HTTPStatus.SEE_OTHER), "headers": encode(headers)})
-    await send({"type": "http.response.body", "body": b""})
+    await respond(send, HTTPStatus.SEE_OTHER, headers)
 
 
 async def explain(
@@ -78,15 +82,8 @@ def clearing(cookies: Iterable[str], *, is_secure: bool) -> Headers:
 
 async def show(send: Send, status: HTTPStatus, page: str, *, more: Headers | None = None) -> None:
     body = page.encode()
-    headers = [
-        ("content-type", "text/html; charset=utf-8"),
-        ("content-length", str(len(body))),
-        *_COMMON,
-        _POLICY,
-        *(more or ()),
-    ]
-    await send({"type": "http.response.start", "status": int(status), "headers": encode(headers)})
-    await send({"type": "http.response.body", "body": body})
+    headers = [("content-type", "text/html; charset=utf-8"), ("content-length", str(len(body)))]
+    await respond(send, status, [*headers, *_COMMON, _POLICY, *(more or ())], body)
 
 
 async def send_worker(send: Send, script: str) -> None:
@@ -104,13 +101,11 @@ async def send_worker(send: Send, script: str) -> None:
     )
     # A worker's scope is limited to its own path unless this header allows the whole origin.
     headers = [("content-type", "text/javascript"), ("service-worker-allowed", "/"), *_COMMON]
-    await send({"type": "http.response.start", "status": int(HTTPStatus.OK), "headers": encode(headers)})
-    await send({"type": "http.response.body", "body": text.encode()})
+    await respond(send, HTTPStatus.OK, headers, text.encode())
 
 
 async def tell(send: Send, status: HTTPStatus, text: str) -> None:
     """Send a plain text, for a probe."""
     body = text.encode()
     headers = [("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body))), *_COMMON]
-    await send({"type": "http.response.start", "status": int(status), "headers": encode(headers)})
-    await send({"type": "http.response.body", "body": body})
+    await respond(send, status, headers, body)

@@ -92,8 +92,7 @@ class WorkspaceProxy:
             await answer_ingress(send, HTTPStatus.NOT_FOUND)
             return
         id, door = asked.execution_id, Door(asked.execution_id, "", asked.scope["path"])
-        secret = cookies(headers).get(self._own.secret(id), "")
-        passage = await self._gate.passage(id, secret) if secret else None
+        _secret, passage = await self._passage(id, headers)
         if passage is None:
             await answer_ingress(send, HTTPStatus.UNAUTHORIZED)
         elif (
@@ -110,8 +109,8 @@ class WorkspaceProxy:
             if target is None or not target.front_port:
                 await answer_ingress(send, HTTPStatus.SERVICE_UNAVAILABLE)
                 return
-            found = [*self._for_front(id, target), ("authorization", f"token {self._token(id)}")]
-            await answer_ingress(send, HTTPStatus.OK, found)
+            tokens = [*self._for_front(id, target), ("authorization", f"token {self._token(id)}")]
+            await answer_ingress(send, HTTPStatus.OK, tokens)
 
     async def close(self) -> None:
         if self._session is not None:
@@ -128,9 +127,13 @@ class WorkspaceProxy:
         else:
             await self._enter(scope, receive, send, door, headers)
 
+    async def _passage(self, execution_id: str, headers: Headers) -> tuple[str, Passage | None]:
+        """Return the visitor's secret, "" for none, and the passage that it opens."""
+        secret = cookies(headers).get(self._own.secret(execution_id), "")
+        return secret, await self._gate.passage(execution_id, secret) if secret else None
+
     async def _enter(self, scope: Scope, receive: Receive, send: Send, door: Door, headers: Headers) -> None:
-        secret = cookies(headers).get(self._own.secret(door.execution_id), "")
-        passage = await self._gate.passage(door.execution_id, secret) if secret else None
+        secret, passage = await self._passage(door.execution_id, headers)
         if passage is None:
             await self._refuse(scope, send, door)
         elif passage.has_ended:
@@ -196,8 +199,8 @@ class WorkspaceProxy:
         if not target.front_port:
             return []
         expires = int(self._clock()) + TOKEN_SECONDS
-        found = [(TOKEN_HEADER, front_token(execution_id, self._front_key(execution_id), expires))]
-        return [*found, (STATE_HEADER, CRASHED)] if target.has_crashed else found
+        token = (TOKEN_HEADER, front_token(execution_id, self._front_key(execution_id), expires))
+        return [token, (STATE_HEADER, CRASHED)] if target.has_crashed else [token]
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, route: Route, silent: str) -> None:
         try:
@@ -247,11 +250,9 @@ class WorkspaceProxy:
     async def _open_again(self, scope: Scope, send: Send, door: Door, headers: Headers) -> None:
         """Handle an invalid ticket: used up, expired, or obsolete because another tab was opened at the same time and replaced the opener.
         In the last case that tab's secret opens this tab as well."""
-        id = door.execution_id
-        secret = cookies(headers).get(self._own.secret(id), "")
-        passage = await self._gate.passage(id, secret) if secret else None
+        _secret, passage = await self._passage(door.execution_id, headers)
         if passage is not None:
-            await send_on(send, self._start_of(id, passage))
+            await send_on(send, self._start_of(door.execution_id, passage))
             return
         await self._refuse(scope, send, door)
 
@@ -278,10 +279,10 @@ class WorkspaceProxy:
             return target  # another page's form is refused by its Origin header or by that page's policy
         if not leads_to_an_end(scope["path"], scope["query_string"], headers):
             return target
-        found = confirmed(target, secret)
-        if found is None:
+        confirmed_target = confirmed(target, secret)
+        if confirmed_target is None:
             await show(send, HTTPStatus.OK, question(target, secret, home=home))
-        return found
+        return confirmed_target
 
     def _is_own_request(self, scope: Scope, headers: Headers, door: Door) -> bool:
         """Return whether the request may act in the visitor's name. Pages of other origins may only open a tab: no frame, image or form.
@@ -289,12 +290,12 @@ class WorkspaceProxy:
         A websocket is protected by its Origin header only. The cookie's SameSite does not protect: other executions' host names and
         other ports are the same site. Only browsers send Sec-Fetch-Site, and only on https and localhost.
         """
-        own, said = self._origins.origin(door.execution_id), first(headers, "origin")
+        own, origin = self._origins.origin(door.execution_id), first(headers, "origin")
         if scope["type"] == "websocket":
-            return said == own
+            return origin == own
         if is_from_elsewhere(headers):
             return opens_a_page(headers) and scope["method"] in _SAFE_METHODS
-        return scope["method"] in _SAFE_METHODS or said in ("", own)
+        return scope["method"] in _SAFE_METHODS or origin in ("", own)
 
     async def _say_ended(self, scope: Scope, send: Send, door: Door, headers: Headers, passage: Passage) -> None:
         """Say that the execution has ended (410), and clear its origin's stored data. Our own cookie stays, so that a reload says the same;

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import unquote, urlsplit
 
-from dashboard.proxy.headers import NO_HEADERS, Headers, encode, first
+from dashboard.proxy.answers import respond
+from dashboard.proxy.headers import NO_HEADERS, Headers, first
 from dashboard.proxy.upstream import Scope, Send
 from grid.core.regexes import Expression
 from grid.executions.ingress import AUTH_PATH, CACHED_SECONDS, auth_key
@@ -33,37 +34,31 @@ class IngressQuestion:
 
 def asked_about(scope: Scope, headers: Headers) -> IngressQuestion | None:
     """Return what is asked about; None for a path that no ingress was told."""
-    found = _ASKED.fullmatch(scope["path"])
-    if found is None:
+    asked = _ASKED.fullmatch(scope["path"])
+    if asked is None:
         return None
-    believed = headers if found[3] is None else NO_HEADERS
+    believed = headers if asked[3] is None else NO_HEADERS
     url = first(believed, "x-original-url")
-    path = unquote(urlsplit(url).path) if _is_url(url) else found[3] or "/"
-    return IngressQuestion(
-        found[1],
-        found[2],
-        {
-            # Only a browser's own websocket has the header: scripts cannot set it.
-            "type": "websocket" if first(headers, "sec-websocket-key") else "http",
-            "method": first(believed, "x-original-method") or scope["method"],
-            "path": path,
-        },
-    )
+    original = {
+        # Only a browser's own websocket has the header: scripts cannot set it.
+        "type": "websocket" if first(headers, "sec-websocket-key") else "http",
+        "method": first(believed, "x-original-method") or scope["method"],
+        "path": unquote(urlsplit(url).path) if _is_url(url) else asked[3] or "/",
+    }
+    return IngressQuestion(asked[1], asked[2], original)
 
 
 def may_be_elsewheres(headers: Headers, own_origin: str, *, is_secure: bool) -> bool:
     """Return whether another origin's page may be behind a question. Browsers say on https who is behind each request; where neither
     header came along, the ingress leaves them out, and a page of another execution could ask for anything."""
-    said = first(headers, "origin")
-    return said not in ("", own_origin) or (is_secure and not said and not first(headers, "sec-fetch-site"))
+    origin = first(headers, "origin")
+    return origin not in ("", own_origin) or (is_secure and not origin and not first(headers, "sec-fetch-site"))
 
 
 async def answer_ingress(send: Send, status: HTTPStatus, tokens: Headers = NO_HEADERS) -> None:
     """Send the answer, which has no body. Only a yes may be kept, for a while."""
     kept = f"max-age={CACHED_SECONDS}" if status == HTTPStatus.OK else "no-store"
-    headers = [("cache-control", kept), ("content-length", "0"), *tokens]
-    await send({"type": "http.response.start", "status": int(status), "headers": encode(headers)})
-    await send({"type": "http.response.body", "body": b""})
+    await respond(send, status, [("cache-control", kept), ("content-length", "0"), *tokens])
 
 
 def _is_url(text: str) -> bool:

@@ -187,14 +187,11 @@ class GrantGate:
         self._active.add((passage.execution_id, passage.session_key))
 
     def target(self, passage: Passage) -> Target | None:
-        found = self._pods_of(passage.execution_id)
-        pods = [
-            pod for pod in found if pod.metadata.namespace == self._namespace and _reachable(pod, passage.component)
-        ]
-        pods.sort(key=lambda pod: pod.metadata.deletion_timestamp is not None)  # a head that stays comes first
+        own = [pod for pod in self._pods_of(passage.execution_id) if pod.metadata.namespace == self._namespace]
+        pods = [pod for pod in own if _reachable(pod, passage.component)]
         if not pods or not passage.port:
             return None
-        pod = pods[0]
+        pod = min(pods, key=lambda pod: pod.metadata.deletion_timestamp is not None)  # a head that stays comes first
         front_port = passage.front_port if has_front(pod) else 0
         return Target(pod.status.pod_ip, passage.port, front_port, _has_crashed(pod))
 
@@ -218,9 +215,9 @@ class GrantGate:
         try:
             for start in range(0, len(keys), _ASKED_AT_ONCE):
                 part = keys[start : start + _ASKED_AT_ONCE]
-                found = await self._passages(part)
+                passages = await self._passages(part)
                 for key in part:
-                    self._note(key, found.get(key))
+                    self._note(key, passages.get(key))
                 self._failing = False
         except Exception as error:
             self._cannot_tell(error)
@@ -250,16 +247,13 @@ class GrantGate:
         answer = self._answers.get(key)
         if answer is None:
             if len(self._answers) >= _REMEMBER_AT_MOST:
-                self._forget_unheld()
+                self._answers = {key: answer for key, answer in self._answers.items() if key in self._held}
             answer = self._answers[key] = _Answer(passage, now, now)
         answer.passage, answer.confirmed_at = passage, now
         if passage is None or passage.has_ended:
             answer.ended.set()
         elif answer.ended.is_set():
             answer.ended = asyncio.Event()  # a grant that is valid again needs a fresh event
-
-    def _forget_unheld(self) -> None:
-        self._answers = {key: answer for key, answer in self._answers.items() if key in self._held}
 
     async def _ask_soon(self, key: Key) -> Passage | None:
         """Return the passage from the next query, which covers all keys that are waiting; requests for the same key share its result."""
@@ -274,7 +268,7 @@ class GrantGate:
         while self._waiting:
             asked = dict(islice(self._waiting.items(), _ASKED_AT_ONCE))
             try:
-                found = await self._passages(list(asked))
+                passages = await self._passages(list(asked))
             except Exception as error:
                 failure = self._cannot_tell(error)
                 for key, future in asked.items():
@@ -285,9 +279,9 @@ class GrantGate:
                 continue
             for key, future in asked.items():
                 del self._waiting[key]
-                self._note(key, found.get(key))
+                self._note(key, passages.get(key))
                 if not future.done():
-                    future.set_result(found.get(key))
+                    future.set_result(passages.get(key))
 
     async def touch_sessions(self) -> None:
         """Store which executions were used in which sessions since the last time; after a failure they are stored the next time."""
@@ -303,7 +297,7 @@ class GrantGate:
 
 def _has_crashed(pod: Pod) -> bool:
     """Return whether the program has ended at least once and is not ready again."""
-    program = next((one for one in pod.status.container_statuses if one.name == CONTAINER), None)
+    program = next((status for status in pod.status.container_statuses if status.name == CONTAINER), None)
     return program is not None and program.restart_count > 0 and not program.ready
 
 

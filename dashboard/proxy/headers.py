@@ -63,14 +63,14 @@ def first(headers: Headers, name: str) -> str:
 
 def cookies(headers: Headers) -> dict[str, str]:
     """Return the cookies of a request; malformed ones are left out."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, value in headers:
         if name == "cookie":
             for part in value.split(";"):
                 key, separator, text = part.strip().partition("=")
                 if separator:
-                    found.setdefault(key, text)
-    return found
+                    by_name.setdefault(key, text)
+    return by_name
 
 
 def is_from_elsewhere(headers: Headers) -> bool:
@@ -106,11 +106,9 @@ def to_upstream(
     stripped from the path, and with the headers for its front."""
     dropped = _HOP_BY_HOP | _WEBSOCKET | _OURS | _EXPECT | _named_in_connection(headers) | {"cookie", "content-length"}
     passed = [(name, value) for name, value in headers if name not in dropped]
-    kept = [f"{name}={value}" for name, value in cookies(headers).items() if not is_ours(name)]
-    if kept:
+    if kept := [f"{name}={value}" for name, value in cookies(headers).items() if not is_ours(name)]:
         passed.append(("cookie", "; ".join(kept)))
-    length = first(headers, "content-length")
-    if length:
+    if length := first(headers, "content-length"):
         passed.append(("content-length", length))
     passed += [
         ("authorization", f"token {token}"),
@@ -142,8 +140,7 @@ def to_browser(headers: Headers, *, path_prefix: PathPrefix = NO_PREFIX, asked: 
         if lowered in dropped or _CONTROL.search(value):
             continue
         if lowered == "set-cookie":
-            cookie = _host_only(value, path=f"{path_prefix.prefix}/" if path_prefix.prefix else "")
-            if cookie:
+            if cookie := _host_only(value, path=f"{path_prefix.prefix}/" if path_prefix.prefix else ""):
                 passed.append((lowered, cookie))
         elif lowered in ("location", "content-location"):
             location = path_prefix.location(value, asked=asked)
@@ -151,8 +148,8 @@ def to_browser(headers: Headers, *, path_prefix: PathPrefix = NO_PREFIX, asked: 
                 passed.append((lowered, location))
         else:
             passed.append((lowered, value))
-    said = {name for name, _ in passed}
-    passed += [(name, value) for name, value in _KEPT_APART.items() if name not in said]
+    given = {name for name, _ in passed}
+    passed += [(name, value) for name, value in _KEPT_APART.items() if name not in given]
     # Policies add up: the program's own one stays in force.
     passed.append(("content-security-policy", path_prefix.policy))
     passed.append(("origin-agent-cluster", "?1"))  # so that two pages cannot join origins by document.domain
@@ -168,7 +165,7 @@ def _host_only(value: str, *, path: str) -> str:
     if not separator or not name.strip() or is_ours(name):
         return ""
     dropped = {"domain", "path"} if path else {"domain"}
-    kept = [one for one in attributes if one and one.partition("=")[0].strip().lower() not in dropped]
+    kept = [text for text in attributes if text and text.partition("=")[0].strip().lower() not in dropped]
     return "; ".join([pair, *kept, *([f"Path={path}"] if path else [])])
 
 

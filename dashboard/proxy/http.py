@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import aiohttp
 from yarl import URL
 
-from dashboard.proxy.headers import decode, encode, first, to_browser, to_upstream
+from dashboard.proxy.headers import decode, encode, first, to_browser
 from dashboard.proxy.measured import answered_by_program
-from dashboard.proxy.upstream import AccessEnded, Message, Receive, Route, Scope, Send
+from dashboard.proxy.upstream import AccessEnded, Message, Receive, Route, Scope, Send, raced
 from grid.observability import tracing
 
 _BODILESS = frozenset({204, 304})
@@ -28,15 +28,8 @@ async def forward_http(scope: Scope, receive: Receive, send: Send, route: Route)
 
     # The exchange is cancelled when the browser disconnects or the right to it ends, even while the pod reads a body, computes, or
     # streams without end. A response that has begun is left unfinished, so that the server cuts the connection.
-    answer = asyncio.create_task(_exchange(scope, sent, send_on, route))
-    left = asyncio.create_task(_read(receive, sent))
-    right = asyncio.create_task(route.ended.wait())
-    try:
-        await asyncio.wait({answer, left, right}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (answer, left, right):
-            task.cancel()
-        await asyncio.gather(answer, left, right, return_exceptions=True)
+    exchange, reading = _exchange(scope, sent, send_on, route), _read(receive, sent)
+    answer, left, _right = (await raced(exchange, reading, route.ended.wait()))[1]
     if not answer.cancelled():
         answer.result()
     elif left.cancelled() and not has_begun:
@@ -50,14 +43,7 @@ async def _exchange(scope: Scope, sent: "asyncio.Queue[Message]", send: Send, ro
         response = await route.session.request(
             scope["method"],
             URL(f"http://{route.netloc}{route.path}", encoded=True),
-            headers=to_upstream(
-                route.headers,
-                token=route.token,
-                scheme=route.scheme,
-                client=route.client,
-                path_prefix=route.path_prefix,
-                for_front=route.for_front,
-            ),
+            headers=route.headers_upstream(),
             data=_request_body(sent) if has_body else None,
             allow_redirects=False,
         )

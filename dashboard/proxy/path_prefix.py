@@ -44,13 +44,13 @@ class PathPrefix:
         if given.netloc and not is_own:
             return None  # the other site might redirect the browser to another execution's path
         relative = urlunsplit(("", "", given.path or ("/" if given.netloc else ""), given.query, given.fragment))
-        found = urlsplit(urljoin(_BASE + asked, relative))
-        path = found.path or "/"
+        joined = urlsplit(urljoin(_BASE + asked, relative))
+        path = joined.path or "/"
         if path.startswith(f"{self.prefix}{self.prefix}/"):
             path = path.removeprefix(self.prefix)  # Dask's own redirect from the root repeats it
         if path != self.prefix and not path.startswith(f"{self.prefix}/"):
             path = self.prefix + path
-        return urlunsplit(("", "", path, found.query, found.fragment))
+        return urlunsplit(("", "", path, joined.query, joined.fragment))
 
     @property
     def policy(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 
-from dashboard.proxy.headers import Headers
+from dashboard.proxy.headers import Headers, to_upstream
 from dashboard.proxy.path_prefix import NO_PREFIX, PathPrefix
 
 Scope = MutableMapping[str, Any]
@@ -37,3 +37,29 @@ class Route:
     used: Callable[[], None]
     path_prefix: PathPrefix = NO_PREFIX
     for_front: Headers = field(default_factory=list)
+
+    def headers_upstream(self) -> Headers:
+        """Return the headers of the request to the pod."""
+        return to_upstream(
+            self.headers,
+            token=self.token,
+            scheme=self.scheme,
+            client=self.client,
+            path_prefix=self.path_prefix,
+            for_front=self.for_front,
+        )
+
+
+Tasks = list[asyncio.Future[Any]]
+
+
+async def raced(*ways: Awaitable[Any]) -> tuple[Tasks, Tasks]:
+    """Run these until one has ended, and cancel the others; return what had ended by itself, and all of them in their order."""
+    tasks: Tasks = [asyncio.ensure_future(way) for way in ways]
+    try:
+        done, _pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return list(done), tasks

@@ -2,15 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 import aiohttp
 from aiohttp import WSMsgType
 from yarl import URL
 
-from dashboard.proxy.headers import first, to_upstream
-from dashboard.proxy.upstream import AccessEnded, Receive, Route, Scope, Send
+from dashboard.proxy.headers import first
+from dashboard.proxy.upstream import AccessEnded, Receive, Route, Scope, Send, raced
 from grid.observability import tracing
 
 _POLICY_VIOLATION = 1008
@@ -30,7 +29,8 @@ async def forward_websocket(scope: Scope, receive: Receive, send: Send, route: R
         with contextlib.suppress(OSError):
             await send({"type": "websocket.accept", "subprotocol": upstream.protocol})
             ways = _from_browser(receive, upstream, route.used), _from_pod(upstream, send), _while_allowed(route)
-            await send({"type": "websocket.close", "code": _sendable(await _first_to_end(*ways))})
+            done, _ways = await raced(*ways)
+            await send({"type": "websocket.close", "code": _sendable(done[0].result())})
     finally:
         await upstream.close()
 
@@ -38,62 +38,27 @@ async def forward_websocket(scope: Scope, receive: Receive, send: Send, route: R
 async def _connect(receive: Receive, route: Route) -> aiohttp.ClientWebSocketResponse:
     """Connect to the pod, unless the browser disconnects or its right ends first. Before the accept, a browser's only message is its
     disconnect."""
-    answer = asyncio.create_task(_handshake(route))
-    left = asyncio.ensure_future(receive())
-    right = asyncio.create_task(route.ended.wait())
-    try:
-        await asyncio.wait({answer, left, right}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (answer, left, right):
-            task.cancel()
-        await asyncio.gather(answer, left, right, return_exceptions=True)
+    answer: asyncio.Future[aiohttp.ClientWebSocketResponse]
+    answer, _left, _right = (await raced(_handshake(route), receive(), route.ended.wait()))[1]
     if answer.cancelled():
         raise AccessEnded
     return answer.result()
 
 
 async def _handshake(route: Route) -> aiohttp.ClientWebSocketResponse:
+    wanted = first(route.headers, "sec-websocket-protocol").split(",")
     with tracing.span("websocket", tracing.CLIENT, server__address=route.netloc):
-        return await _connection(route)
-
-
-async def _connection(route: Route) -> aiohttp.ClientWebSocketResponse:
-    return await route.session.ws_connect(
-        URL(f"ws://{route.netloc}{route.path}", encoded=True),
-        headers=[
-            *to_upstream(
-                route.headers,
-                token=route.token,
-                scheme=route.scheme,
-                client=route.client,
-                path_prefix=route.path_prefix,
-                for_front=route.for_front,
-            ),
-            ("sec-websocket-version", "13"),
-        ],
-        protocols=_protocols(first(route.headers, "sec-websocket-protocol")),
-        max_msg_size=_LARGEST_ANSWER,
-    )
-
-
-def _protocols(header: str) -> list[str]:
-    return [part.strip() for part in header.split(",") if part.strip()]
+        return await route.session.ws_connect(
+            URL(f"ws://{route.netloc}{route.path}", encoded=True),
+            headers=[*route.headers_upstream(), ("sec-websocket-version", "13")],
+            protocols=[protocol.strip() for protocol in wanted if protocol.strip()],
+            max_msg_size=_LARGEST_ANSWER,
+        )
 
 
 def _sendable(code: int) -> int:
     """Return a close code that may be sent; 1005 and 1006 may not (RFC 6455, section 7.4.1)."""
     return code if code in _SENDABLE or 3000 <= code <= 4999 else _GOING_AWAY
-
-
-async def _first_to_end(*ways: Coroutine[Any, Any, int]) -> int:
-    tasks = [asyncio.ensure_future(way) for way in ways]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return next(iter(done)).result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _from_browser(receive: Receive, upstream: aiohttp.ClientWebSocketResponse, used: Callable[[], None]) -> int:

@@ -44,14 +44,8 @@ async def test_open_leads_to_start_path_below_program_root(
         browser.get(path, allow_redirects=False) as answer,
     ):
         assert answer.headers["Location"] == f"{root}lab?folder=/mnt/project"
-
-
-async def test_second_tab_opened_at_once_is_led_on(browser: aiohttp.ClientSession) -> None:
-    """The tabs share their cookies: the opener of one replaces the other's, and what one is given opens both."""
-    cookies = {"Cookie": "grid_opener=of-the-other-tab; grid_workspace=s1"}
-    async with browser.get("/__grid__/open?ticket=t1", headers=cookies, allow_redirects=False) as answer:
-        assert (answer.status, answer.headers["Location"]) == (303, f"{ORIGIN}/")
-        assert "Set-Cookie" not in answer.headers
+        # Two tabs that are opened at once share their cookies: what one is given opens both.
+        assert ("Set-Cookie" in answer.headers) is ("of-the-other-tab" not in cookie)
 
 
 async def test_on_https_no_other_host_can_set_our_cookies(gate: OpenToOneSecret) -> None:
@@ -142,6 +136,7 @@ async def test_a_request_reaches_the_pod_unchanged_but_for_identity(browser: aio
         "/files/a%2Fb%20c?x=%26&y", data=b"z" * 300_000, headers={**COOKIE, "Authorization": "token stolen"}
     ) as answer:
         seen = await answer.json()
+        assert "Set-Cookie" not in answer.headers, "the program's forgery of the dashboard's cookie"
     assert seen["method"] == "PUT"
     assert seen["target"].startswith("/files/a%2Fb%20c?x=%26&y")
     assert seen["length"] == 300_000
@@ -166,12 +161,6 @@ async def test_opened_page_is_use_and_reloading_page_is_not(
     async with browser.request(method, path, headers={**COOKIE, "Origin": ORIGIN, **sent}) as answer:
         assert answer.status == 200
     assert len(gate.used_by) == uses
-
-
-async def test_user_code_cannot_forge_the_dashboards_cookie(browser: aiohttp.ClientSession) -> None:
-    async with browser.get("/", headers=COOKIE) as answer:
-        assert answer.status == 200
-        assert "Set-Cookie" not in answer.headers
 
 
 async def test_an_answer_is_streamed_while_it_is_made(
@@ -210,10 +199,6 @@ async def test_websocket_messages_pass_both_ways_with_the_chosen_protocol(browse
         assert await ws.receive_str(timeout=10) == "token token-of-abc hello"
         await ws.send_bytes(b"abc" * 100_000)
         assert await ws.receive_bytes(timeout=10) == b"cba" * 100_000
-
-
-async def test_a_close_code_of_the_pod_reaches_the_browser(browser: aiohttp.ClientSession) -> None:
-    async with browser.ws_connect("/ws", headers=COOKIE, origin=ORIGIN) as ws:
         await ws.send_str("close 4001")
         assert (await ws.receive(timeout=10)).type is aiohttp.WSMsgType.CLOSE
         assert ws.close_code == 4001

@@ -84,6 +84,8 @@ async def own(gate: OpenToOneSecret) -> AsyncIterator[aiohttp.ClientSession]:
 async def test_root_based_page_works_below_the_prefix(browser: aiohttp.ClientSession) -> None:
     async with browser.get("/w/abc/?job=%26") as answer:
         assert await answer.json() == {"target": "/?job=%26", "prefix": "/w/abc"}
+        # The owner's browser too is kept to the page: other members' code makes it as well.
+        assert "connect-src http://workspaces.test:8001/w/abc/" in answer.headers["Content-Security-Policy"]
 
 
 async def test_its_redirects_stay_below_the_prefix(browser: aiohttp.ClientSession) -> None:
@@ -104,12 +106,6 @@ async def test_its_websockets_pass_with_and_without_the_prefix(
         assert ws.protocol == "bokeh"
         await ws.send_str("hello")
         assert await ws.receive_str(timeout=10) == f"{path} hello"
-
-
-async def test_every_browser_is_kept_to_the_page(browser: aiohttp.ClientSession) -> None:
-    """The owner's too: other members' code makes the page as well."""
-    async with browser.get("/w/abc/") as answer:
-        assert "connect-src http://workspaces.test:8001/w/abc/" in answer.headers["Content-Security-Policy"]
 
 
 async def test_visitor_sees_that_the_head_is_down(browser: aiohttp.ClientSession, gate: OpenToOneSecret) -> None:

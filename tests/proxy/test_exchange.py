@@ -153,9 +153,9 @@ async def test_odd_answer_is_passed_or_refused_without_traceback(
 ) -> None:
     caplog.set_level(logging.INFO)
     program.answer = answer
-    async with browser.get("/", headers=COOKIE) as found:
-        assert found.status == status
-        await found.read()
+    async with browser.get("/", headers=COOKIE) as got:
+        assert got.status == status
+        await got.read()
     assert [record for record in caplog.records if record.exc_info] == []
 
 

@@ -32,11 +32,11 @@ async def test_foreign_pages_open_workspace_in_tab_and_load_nothing(
 
 async def test_no_other_origin_holds_its_windows_or_frames(browser: aiohttp.ClientSession) -> None:
     async with browser.get("/", headers=COOKIE) as answer:
-        said = answer.headers
-    assert said["Content-Security-Policy"] == "frame-ancestors 'self'"
-    assert said["Cross-Origin-Opener-Policy"] == "same-origin-allow-popups"
-    assert said["Cross-Origin-Resource-Policy"] == "same-origin"
-    assert said["Origin-Agent-Cluster"] == "?1"
+        headers = answer.headers
+    assert headers["Content-Security-Policy"] == "frame-ancestors 'self'"
+    assert headers["Cross-Origin-Opener-Policy"] == "same-origin-allow-popups"
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert headers["Origin-Agent-Cluster"] == "?1"
 
 
 @pytest.mark.parametrize("asked", [{"Service-Worker": "script"}, {"Sec-Fetch-Dest": "serviceworker"}])
@@ -107,16 +107,9 @@ async def test_probes_are_answered_on_any_host(gate: OpenToOneSecret, path: str,
         assert (answer.status, await answer.text()) == (status, problem if status == 503 else "ok")
 
 
-async def test_actions_of_person_count_as_use_and_reads_not(
-    browser: aiohttp.ClientSession, gate: OpenToOneSecret
-) -> None:
-    async with browser.get("/api/kernels", headers=COOKIE):
-        assert gate.used_by == []
-    async with browser.put("/lab/api/workspaces/default", headers={**COOKIE, "Origin": ORIGIN}):
-        assert gate.used_by == [], "an open tab does that every ten seconds"
-    async with browser.put("/api/contents", headers={**COOKIE, "Origin": ORIGIN}):
-        assert len(gate.used_by) == 1
+async def test_message_of_a_websocket_is_use(browser: aiohttp.ClientSession, gate: OpenToOneSecret) -> None:
     async with browser.ws_connect("/ws", headers=COOKIE, origin=ORIGIN) as ws:
+        assert gate.used_by == []
         await ws.send_str("hello")
         await ws.receive(timeout=10)
-        assert len(gate.used_by) == 2
+        assert len(gate.used_by) == 1

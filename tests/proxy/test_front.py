@@ -109,6 +109,13 @@ class Front:
         (self.folder / "key.conf").write_text(key_file("abc", KEY))
         self.process = await nginx(self.folder, text, self.port)
 
+    async def __aenter__(self) -> "Front":
+        await self.start()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self.stop()
+
     def stop(self) -> None:
         if self.process is not None:
             self.process.terminate()
@@ -117,12 +124,8 @@ class Front:
 
 @pytest.fixture
 async def front(pod: tuple[UserServer, Target], tmp_path: Path) -> AsyncIterator[Front]:
-    running = Front(free_ports(1), pod[1], tmp_path)
-    try:
-        await running.start()
+    async with Front(free_ports(1), pod[1], tmp_path) as running:
         yield running
-    finally:
-        running.stop()
 
 
 @pytest.fixture
@@ -154,8 +157,8 @@ async def test_only_valid_token_passes_and_refusal_hides_program(front: Front) -
             for path in ("/", "/ws", STATUS_PATH, USE_PATH, "/nothing"):
                 for method in ("GET", "POST", "DELETE"):
                     async with session.request(method, path, headers=headers) as answer:
-                        found = answer.status, await answer.text(), answer.headers["Server"]
-                        assert found == (403, "Open this from the dashboard.", "nginx"), (which, method, path)
+                        seen = answer.status, await answer.text(), answer.headers["Server"]
+                        assert seen == (403, "Open this from the dashboard.", "nginx"), (which, method, path)
         async with session.get("/", headers=valid()) as answer:
             assert answer.status == 200
     assert KEY not in front.log
@@ -165,12 +168,12 @@ async def test_requests_arrive_unchanged_and_without_the_token(through: aiohttp.
     target = "/a%2Fb//c/~?x=%20y&x=1;2"
     headers = {**COOKIE, TOKEN_HEADER: "mine", "X-Grid-Run": "crashed", "X_odd": "kept"}
     async with through.put(target, data=b"abc", headers=headers) as answer:
-        said = await answer.json()
-    assert (said["method"], said["target"], said["length"]) == ("PUT", target, 3)
-    assert said["headers"]["host"] == "abc.workspaces.test:8001"
-    assert said["headers"]["authorization"] == "token token-of-abc"
-    assert said["headers"]["x_odd"] == "kept"
-    assert not {name for name in said["headers"] if name.startswith("x-grid")}
+        seen = await answer.json()
+    assert (seen["method"], seen["target"], seen["length"]) == ("PUT", target, 3)
+    assert seen["headers"]["host"] == "abc.workspaces.test:8001"
+    assert seen["headers"]["authorization"] == "token token-of-abc"
+    assert seen["headers"]["x_odd"] == "kept"
+    assert not {name for name in seen["headers"] if name.startswith("x-grid")}
 
 
 async def test_websockets_go_through(through: aiohttp.ClientSession) -> None:
@@ -206,17 +209,13 @@ async def test_body_over_the_limit_is_refused_with_sentence(through: aiohttp.Cli
 @pytest.mark.parametrize(("has_crashed", "title"), [(False, "Starting"), (True, "The program has crashed")])
 async def test_page_says_when_the_program_does_not_listen(tmp_path: Path, has_crashed: bool, title: str) -> None:
     port = free_ports(2)
-    front = Front(port, Target("127.0.0.1", port + 1), tmp_path)
-    try:
-        await front.start()
-        address = Target("127.0.0.1", front.program.port, front.port, has_crashed)
-        async with (
-            visiting(OpenToOneSecret(address=address)) as session,
-            session.get("/x?secret=1", headers=COOKIE) as answer,
-        ):
-            text = await answer.text()
-    finally:
-        front.stop()
+    gate = OpenToOneSecret(address=Target("127.0.0.1", port + 1, port, has_crashed))
+    async with (
+        Front(port, Target("127.0.0.1", port + 1), tmp_path) as front,
+        visiting(gate) as session,
+        session.get("/x?secret=1", headers=COOKIE) as answer,
+    ):
+        text = await answer.text()
     assert answer.status == 502
     assert answer.content_type == "text/html"
     assert answer.headers["Cache-Control"] == "no-store"
@@ -269,33 +268,23 @@ async def test_program_on_unix_socket_is_reached_with_websockets(tmp_path: Path)
     await runner.setup()
     try:
         await web.UnixSite(runner, str(tmp_path / "web.sock")).start()
-        await front.start()
-        async with visiting(OpenToOneSecret(address=front.target)) as session:
+        async with front, visiting(OpenToOneSecret(address=front.target)) as session:
             async with session.get("/x", headers=COOKIE) as answer:
-                said = await answer.json()
-            assert (said["target"], said["headers"]["host"]) == ("/x", "abc.workspaces.test:8001")
+                seen = await answer.json()
+            assert (seen["target"], seen["headers"]["host"]) == ("/x", "abc.workspaces.test:8001")
             async with session.ws_connect("/ws", headers={**COOKIE, "Origin": ORIGIN}) as ws:
                 await ws.send_str("hello")
                 assert await ws.receive_str() == "token token-of-abc hello"
     finally:
-        front.stop()
         await runner.cleanup()
 
 
 async def test_program_on_pod_address_alone_is_reached(pod: tuple[UserServer, Target], tmp_path: Path) -> None:
     front = Front(free_ports(1), pod[1], tmp_path, loopback="127.0.0.2")
-    try:
-        await front.start()
-        async with aiohttp.ClientSession(front.url) as session:
-            for method in ("GET", "POST"):
-                async with session.request(method, "/x", headers=valid(), data=b"abc") as answer:
-                    assert (answer.status, (await answer.json())["length"]) == (200, 3)
-    finally:
-        front.stop()
-
-
-def shows(key: str) -> dict[str, str]:
-    return {PROBE_HEADER: key}
+    async with front, aiohttp.ClientSession(front.url) as session:
+        for method in ("GET", "POST"):
+            async with session.request(method, "/x", headers=valid(), data=b"abc") as answer:
+                assert (answer.status, (await answer.json())["length"]) == (200, 3)
 
 
 @pytest.mark.parametrize(
@@ -321,12 +310,11 @@ async def test_the_kubelets_probe_learns_whether_the_program_answers(
     upstream = (f"unix:{PROGRAM_SOCKET}",)
     front = Front(free_ports(1), Target("127.0.0.1", 1), tmp_path, upstream=upstream, is_any_answer_ready=is_any)
     try:
-        await front.start()
-        async with aiohttp.ClientSession(front.url) as session:
+        async with front, aiohttp.ClientSession(front.url) as session:
 
             async def probe(status: int, key: str = probe_key("abc", KEY)) -> int:
                 path = f"/ready?status={status}"
-                async with session.get(path, headers=shows(key), allow_redirects=False) as answer:
+                async with session.get(path, headers={PROBE_HEADER: key}, allow_redirects=False) as answer:
                     return answer.status
 
             assert await probe(200) == 502
@@ -338,6 +326,5 @@ async def test_the_kubelets_probe_learns_whether_the_program_answers(
                 assert await probe(200, key) == 403
             assert len(asked) == len(expected)
     finally:
-        front.stop()
         await runner.cleanup()
     assert "ready" not in front.log

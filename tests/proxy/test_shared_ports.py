@@ -20,10 +20,10 @@ def gate(pod: tuple[UserServer, Target]) -> OpenToOneSecret:
 
 async def test_app_answers_at_root_of_own_origin(browser: aiohttp.ClientSession) -> None:
     async with browser.get("/run?x=1", headers=COOKIE) as answer:
-        told = await answer.json()
-    assert told["target"] == "/run?x=1"
-    assert told["headers"]["cookie"] == "theme=dark"
-    assert told["headers"]["authorization"] == "token token-of-abc", "of the share, which opens nothing"
+        seen = await answer.json()
+    assert seen["target"] == "/run?x=1"
+    assert seen["headers"]["cookie"] == "theme=dark"
+    assert seen["headers"]["authorization"] == "token token-of-abc", "of the share, which opens nothing"
     async with browser.ws_connect("/ws", headers=COOKIE, origin=ORIGIN) as ws:
         await ws.send_str("hello")
         assert (await ws.receive_str(timeout=10)).endswith(" hello")

@@ -23,8 +23,8 @@ NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 @pytest.fixture
 async def collector(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Collector]:
-    async with collecting(monkeypatch) as found:
-        yield found
+    async with collecting(monkeypatch) as collector:
+        yield collector
 
 
 async def test_request_span_is_named_by_route_and_contains_children(collector: Collector) -> None:
@@ -36,8 +36,8 @@ async def test_request_span_is_named_by_route_and_contains_children(collector: C
 
     measure: Any = measured(view)
     await measure(RequestFactory().get("/secret-path/?token=secret"))
-    found = await collector.all()
-    outer, inner = found["GET other"], found["GET"]
+    spans = await collector.all()
+    outer, inner = spans["GET other"], spans["GET"]
     assert attributes(outer) == {"http.route": "other", "http.response.status_code": 503, tracing.EXECUTION: "abc"}
     assert (outer.kind, outer.status.code) == (SERVER, ERROR)
     assert attributes(inner) == {"url.path": "/api/v1/pods", "http.response.status_code": 200}
@@ -51,13 +51,13 @@ async def test_launch_is_a_single_trace_across_processes(collector: Collector) -
         pass
     phases = [("queued", 2.0), ("creating", 0.5), ("pulling+setup", 7.5)]
     tracing.started("abc", "workspace", ended_at=NOW, phases=phases, ran=True)
-    found = await collector.all()
-    whole = found["launch"]
+    spans = await collector.all()
+    whole = spans["launch"]
     assert not whole.parent_span_id
-    parts = [found[name] for name in ("POST", "launch queued", "launch creating", "launch pulling+setup")]
-    assert {(one.trace_id, one.parent_span_id) for one in parts} == {(whole.trace_id, whole.span_id)}
+    parts = [spans[name] for name in ("POST", "launch queued", "launch creating", "launch pulling+setup")]
+    assert {(span.trace_id, span.parent_span_id) for span in parts} == {(whole.trace_id, whole.span_id)}
     begin = int((NOW - timedelta(seconds=10)).timestamp()) * 10**9
-    times = [((one.start_time_unix_nano - begin) / 1e9, (one.end_time_unix_nano - begin) / 1e9) for one in parts[1:]]
+    times = [((span.start_time_unix_nano - begin) / 1e9, (span.end_time_unix_nano - begin) / 1e9) for span in parts[1:]]
     assert times == [(0, 2), (2, 2.5), (2.5, 10)]
     assert (whole.start_time_unix_nano, whole.end_time_unix_nano) == (begin, begin + 10 * 10**9)
     assert attributes(whole) == {tracing.EXECUTION: "abc", "compute_grid.execution.kind": "workspace"}
@@ -68,11 +68,11 @@ async def test_program_request_is_a_span_without_its_path(collector: Collector, 
         status = answer.status
     async with browser.ws_connect("/ws?token=secret", headers=COOKIE, origin=ORIGIN):
         pass
-    found = await collector.all()
-    told = attributes(found["GET"])
-    assert str(told.pop("server.address")).startswith("127.0.0.1:")
-    assert told == {"http.response.status_code": status}
-    assert "websocket" in found
+    spans = await collector.all()
+    values = attributes(spans["GET"])
+    assert str(values.pop("server.address")).startswith("127.0.0.1:")
+    assert values == {"http.response.status_code": status}
+    assert "websocket" in spans
     assert not any(b"secret" in span.SerializeToString() for span in collector.spans)
 
 

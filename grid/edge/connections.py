@@ -79,9 +79,9 @@ class Connections:
         return None
 
     def leave(self, transport: asyncio.BaseTransport) -> None:
-        found = self._open.pop(transport, None)
-        if found is not None:
-            self._counts.remove(found[1])
+        if transport in self._open:
+            _connection, whose = self._open.pop(transport)
+            self._counts.remove(whose)
 
     def _sweep_later(self) -> None:
         self._sweep = asyncio.get_running_loop().call_later(self.limits.sweep_seconds, self._sweep_now)
@@ -100,13 +100,9 @@ class Connections:
 
 
 def _too_many(most: int, where: str) -> Refusal:
-    return Refusal(
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        "too-many-connections",
-        _(
-            "{most} connections are open {where}, which is the limit. Wait a few seconds and reload this page.",
-            most=most,
-            where=where,
-        ),
-        retry_after=5,
+    sentence = _(
+        "{most} connections are open {where}, which is the limit. Wait a few seconds and reload this page.",
+        most=most,
+        where=where,
     )
+    return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-connections", sentence, retry_after=5)

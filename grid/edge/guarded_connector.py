@@ -55,7 +55,7 @@ class _Resolver(AbstractResolver):
         def look_up() -> list[Any]:
             return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
 
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
+        addresses = await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
         return [
             ResolveResult(
                 hostname=host,
@@ -65,7 +65,7 @@ class _Resolver(AbstractResolver):
                 proto=protocol,
                 flags=socket.AI_NUMERICHOST,
             )
-            for family, _, protocol, _, address in found
+            for family, _, protocol, _, address in addresses
         ]
 
     async def close(self) -> None:

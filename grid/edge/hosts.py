@@ -23,19 +23,13 @@ class OwnHosts:
         self._application = application
         self._allowed = allowed
         self._origin = _parts(origin)
-        self._unknown_host = Refusal(
-            HTTPStatus.BAD_REQUEST,
-            "unknown-host",
-            _(
-                "This is not the address of the dashboard. Open {origin}, or ask an admin to add this host name to GRID_ALLOWED_HOSTS.",
-                origin=origin,
-            ),
+        sentence = _(
+            "This is not the address of the dashboard. Open {origin}, or ask an admin to add this host name to GRID_ALLOWED_HOSTS.",
+            origin=origin,
         )
-        self._foreign_origin = Refusal(
-            HTTPStatus.FORBIDDEN,
-            "foreign-origin",
-            _("Live pages are for pages of {origin} only. Open the dashboard there.", origin=origin),
-        )
+        self._unknown_host = Refusal(HTTPStatus.BAD_REQUEST, "unknown-host", sentence)
+        sentence = _("Live pages are for pages of {origin} only. Open the dashboard there.", origin=origin)
+        self._foreign_origin = Refusal(HTTPStatus.FORBIDDEN, "foreign-origin", sentence)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
@@ -53,10 +47,10 @@ class OwnHosts:
 def _parts(origin: str) -> tuple[str, str, int | None] | None:
     """Return scheme, host and port, with the default port if none is given; None for what is no origin."""
     try:
-        found = urlsplit(origin)
-        port = found.port
+        parts = urlsplit(origin)
+        port = parts.port
     except ValueError:
         return None
-    if not found.hostname or found.path or found.query or found.fragment:
+    if not parts.hostname or parts.path or parts.query or parts.fragment:
         return None
-    return found.scheme, found.hostname, port or _PORTS.get(found.scheme)
+    return parts.scheme, parts.hostname, port or _PORTS.get(parts.scheme)

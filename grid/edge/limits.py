@@ -75,13 +75,9 @@ class RequestLimits:
         """Let an upload through. Anybody can send a cookie, so what all people share is taken for sessions that hold alone."""
         assert self._bodies is not None
         with self._within((("upload", "address", address), self._shares.uploads_of_address)):
-            holds = self._holds is None or await self._holds(session)
-            if holds:
+            if self._holds is None or await self._holds(session):
                 with self._within((("upload", "process", ""), self._shares.uploads)):
-                    most = self._bodies.most(scope["path"], is_anonymous=False)
-                    too_large = self._bodies.too_large(scope["path"], is_anonymous=False)
-                    seconds = self._bodies.upload_seconds
-                    receive = await read_body(scope, receive, most=most, seconds=seconds, too_large=too_large)
+                    receive = await self._read(scope, receive, self._bodies.upload_seconds, is_anonymous=False)
                     await self._application(scope, receive, send)
                 return
         receive = await self._body(scope, receive, address=address, is_anonymous=True)
@@ -89,15 +85,19 @@ class RequestLimits:
 
     async def _body(self, scope: Scope, receive: Receive, *, address: str, is_anonymous: bool) -> Receive:
         assert self._bodies is not None
+        with self._within((("body", "address", address), self._shares.bodies_of_address)):
+            return await self._read(scope, receive, self._bodies.seconds, is_anonymous=is_anonymous)
+
+    async def _read(self, scope: Scope, receive: Receive, seconds: float, *, is_anonymous: bool) -> Receive:
+        assert self._bodies is not None
         most = self._bodies.most(scope["path"], is_anonymous=is_anonymous)
         too_large = self._bodies.too_large(scope["path"], is_anonymous=is_anonymous)
-        with self._within((("body", "address", address), self._shares.bodies_of_address)):
-            return await read_body(scope, receive, most=most, seconds=self._bodies.seconds, too_large=too_large)
+        return await read_body(scope, receive, most=most, seconds=seconds, too_large=too_large)
 
     def _session(self, scope: Scope) -> str:
-        said = "; ".join(value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
-        found = parse_cookie(said)
-        return next((found[name] for name in self._cookies if found.get(name)), "")
+        values = (value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
+        cookies = parse_cookie("; ".join(values))
+        return next((cookies[name] for name in self._cookies if cookies.get(name)), "")
 
     def _shares_of(self, kind: str, session: str, address: str) -> AbstractContextManager[None]:
         shares = self._shares
@@ -135,9 +135,5 @@ def _too_many(kind: str, holder: str, most: int) -> Refusal:
         "address": _("from your address"),
         "process": _("from all people together"),
     }[holder]
-    return Refusal(
-        HTTPStatus.TOO_MANY_REQUESTS,
-        f"too-many-{kind}-of-{holder}",
-        f"{limit.format(most=most, where=where)} {_ADVICE}",
-        retry_after=_RETRY_SECONDS,
-    )
+    reason, sentence = f"too-many-{kind}-of-{holder}", f"{limit.format(most=most, where=where)} {_ADVICE}"
+    return Refusal(HTTPStatus.TOO_MANY_REQUESTS, reason, sentence, retry_after=_RETRY_SECONDS)

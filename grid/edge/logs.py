@@ -26,10 +26,9 @@ class LineFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # logging's name
         line = super().formatMessage(record).rstrip()
         # What a message says of itself is no proof: a path may hold user=somebody-else.
-        told = "".join(
-            f" {name}={cleaned(id)}" for name, id in subjects().items() if f"{name}={id}" not in line.split()
-        )
-        return cleaned(line, _LONGEST_LINE) + told
+        words = line.split()
+        about = [f" {name}={cleaned(id)}" for name, id in subjects().items() if f"{name}={id}" not in words]
+        return "".join([cleaned(line, _LONGEST_LINE), *about])
 
 
 class JsonFormatter(logging.Formatter):
@@ -72,11 +71,11 @@ class ClientFaults(logging.Filter):
         status = getattr(record, "status_code", None)
         if record.exc_info and isinstance(status, int) and status < 500:
             record.levelno, record.levelname = logging.WARNING, "WARNING"
-            said = record.getMessage()
+            line = record.getMessage()
             reason = str(record.exc_info[1])
             request = getattr(record, "request", None)
-            path = "" if request is None or request.path in said else f" path={cleaned(request.path)}"
-            record.msg = said + path + ("" if reason in said else f" reason={cleaned(reason)}")
+            path = "" if request is None or request.path in line else f" path={cleaned(request.path)}"
+            record.msg = line + path + ("" if reason in line else f" reason={cleaned(reason)}")
             record.args, record.exc_info, record.exc_text = (), None, None
         return True
 

@@ -15,14 +15,11 @@ class LoopbackOnly:
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self._refusal = Refusal(
-            HTTPStatus.FORBIDDEN,
-            "debugging",
-            _(
-                "Debugging is on, which is for this machine alone. Start the server with the host 127.0.0.1, "
-                "or leave GRID_DEBUG out."
-            ),
+        sentence = _(
+            "Debugging is on, which is for this machine alone. Start the server with the host 127.0.0.1, "
+            "or leave GRID_DEBUG out."
         )
+        self._refusal = Refusal(HTTPStatus.FORBIDDEN, "debugging", sentence)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):

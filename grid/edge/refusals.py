@@ -66,7 +66,7 @@ class Refusal:
 
 def header(scope: Scope, name: bytes) -> str:
     """Return the values of a header, joined as HTTP says; `name` is in lower case, as names in a scope are."""
-    return ", ".join(value.decode("latin-1") for found, value in scope["headers"] if found == name)
+    return ", ".join(value.decode("latin-1") for key, value in scope["headers"] if key == name)
 
 
 async def refuse(scope: Scope, send: Send, refusal: Refusal, *, value: str = "") -> None:
@@ -76,9 +76,8 @@ async def refuse(scope: Scope, send: Send, refusal: Refusal, *, value: str = "")
     kind = "http.response"
     if scope["type"] == "websocket":
         if "websocket.http.response" not in (scope.get("extensions") or {}):
-            await send(
-                {"type": "websocket.close", "code": _TRY_AGAIN_LATER if refusal.retry_after else _VIOLATES_POLICY}
-            )
+            code = _TRY_AGAIN_LATER if refusal.retry_after else _VIOLATES_POLICY
+            await send({"type": "websocket.close", "code": code})
             return
         kind = "websocket.http.response"
     headers, body = refusal.answer()

@@ -77,9 +77,9 @@ def _odd_files() -> dict[str, str]:
 
 def files() -> dict[str, str]:
     """Return the project's files by their paths."""
-    found = {f"{name}.ipynb": _notebook(line) for name, line in LINES.items()}
-    found |= {f"{name}.txt": f"{line}\n" * 8 for name, line in LINES.items()}
-    return found | _odd_files()
+    files = {f"{name}.ipynb": _notebook(line) for name, line in LINES.items()}
+    files |= {f"{name}.txt": f"{line}\n" * 8 for name, line in LINES.items()}
+    return files | _odd_files()
 
 
 def store() -> None:
@@ -128,7 +128,7 @@ def execution_id(name: str) -> str:
 def pages(name: str) -> dict[str, tuple[str, str]]:
     """Return what is asked of one class: by a name, the method and the path."""
     run, number = f"/executions/{execution_id(name)}/", list(LINES).index(name) + 2
-    found = {
+    pages = {
         "notebook": f"/projects/churn/files/?path={name}.ipynb",
         "notebook as text": f"/projects/churn/files/?path={name}.ipynb&as=text",
         "file": f"/projects/churn/files/?path={name}.txt",
@@ -139,14 +139,14 @@ def pages(name: str) -> dict[str, tuple[str, str]]:
         "download of a log": f"{run}log/?download=1",
         "log of a build": f"/environments/jupyterlab/revisions/{number}/",
     }
-    return {what: ("GET", path) for what, path in found.items()} | {"support bundle": ("POST", f"{run}support/")}
+    return {what: ("GET", path) for what, path in pages.items()} | {"support bundle": ("POST", f"{run}support/")}
 
 
 def common_pages() -> dict[str, tuple[str, str]]:
     """Return the pages that show the texts of all classes together, and those of the odd files."""
-    found = {"notifications": "/notifications/", "home": "/", "executions": "/executions/?state=all"}
-    found |= {path: f"/projects/churn/files/?path={path}" for path in _odd_files()}
-    return {what: ("GET", path) for what, path in found.items()}
+    pages = {"notifications": "/notifications/", "home": "/", "executions": "/executions/?state=all"}
+    pages |= {path: f"/projects/churn/files/?path={path}" for path in _odd_files()}
+    return {what: ("GET", path) for what, path in pages.items()}
 
 
 class Asker:

@@ -63,11 +63,11 @@ def request(method: str, path: str, *headers: str, host: str) -> bytes:
 
 def rest(connection: socket.socket) -> bytes:
     """All that comes until the other side closes."""
-    found = bytearray()
+    received = bytearray()
     with contextlib.suppress(ConnectionResetError):
         while data := connection.recv(65536):
-            found += data
-    return bytes(found)
+            received += data
+    return bytes(received)
 
 
 def status(answer: bytes) -> int:

@@ -32,11 +32,7 @@ class App:
     accepts: Callable[[], Awaitable[object]] | None = None  # awaited before a websocket is accepted
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            while (await receive())["type"] == "lifespan.startup":
-                await send({"type": "lifespan.startup.complete"})
-            await send({"type": "lifespan.shutdown.complete"})
-        elif scope["type"] == "websocket":
+        if scope["type"] == "websocket":
             await self._websocket(receive, send)
         else:
             await self._http(scope, receive, send)
@@ -97,7 +93,6 @@ class Client:
 @dataclass
 class Serving:
     port: int
-    app: Any
     _clients: list[Client] = field(default_factory=list)
 
     async def connect(self, *, source: str = "127.0.0.1", buffer: int | None = None) -> Client:
@@ -130,17 +125,29 @@ async def serving(
     trusted_proxies: tuple[str, ...] = (),
     ping_seconds: float = 20.0,
 ) -> AsyncIterator[Serving]:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            await app(scope, receive, send)
+            return
+        while (await receive())["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        await send({"type": "lifespan.shutdown.complete"})
+
     listening = socket.create_server(("127.0.0.1", 0))
     server = make_server(
-        app, message_bytes=message_bytes, trusted_proxies=trusted_proxies, limits=limits, ping_seconds=ping_seconds
+        application,
+        message_bytes=message_bytes,
+        trusted_proxies=trusted_proxies,
+        limits=limits,
+        ping_seconds=ping_seconds,
     )
     running = asyncio.create_task(server.serve(sockets=[listening]))
     await eventually(lambda: server.started)
-    found = Serving(listening.getsockname()[1], app)
+    serving = Serving(listening.getsockname()[1])
     try:
-        yield found
+        yield serving
     finally:
-        for client in found._clients:
+        for client in serving._clients:
             client.writer.close()
             with contextlib.suppress(OSError):
                 await client.writer.wait_closed()

@@ -79,9 +79,6 @@ async def test_a_slow_body_that_moves_is_taken() -> None:
 
 async def test_body_after_its_answer_is_discarded_for_limited_time() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await App()(scope, receive, send)
-            return
         await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
 
@@ -188,9 +185,6 @@ async def test_a_proxy_in_front_is_no_single_client() -> None:
 )
 async def test_only_trusted_proxies_say_who_asks(forwarded: str, source: str, seen: str) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await App()(scope, receive, send)
-            return
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": scope["client"][0].encode()})
 

@@ -75,9 +75,9 @@ class Waiting:
 
 
 def at_once() -> Waiting:
-    found = Waiting()
-    found.may_answer.set()
-    return found
+    waiting = Waiting()
+    waiting.may_answer.set()
+    return waiting
 
 
 async def is_known(session: str) -> bool:

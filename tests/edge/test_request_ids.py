@@ -40,9 +40,9 @@ async def asked(given: bytes | None = None, *, kind: str = "http", tells: bool =
 
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 async def test_each_request_has_an_id_that_its_answer_says(kind: str) -> None:
-    id, told = await asked(kind=kind)
+    id, answered = await asked(kind=kind)
     assert len(id) == 16
-    assert told == [id.encode()]
+    assert answered == [id.encode()]
     assert (await asked(kind=kind))[0] != id
     assert current_request() == ""
 
@@ -77,9 +77,9 @@ def test_lines_say_the_request_and_the_execution_once() -> None:
 def test_json_has_what_a_line_says_as_fields() -> None:
     with of_request("request-1"):
         line = JSON.format(record("execution=%s not moved on user=%s reason=%s", "abc", "alice", "no such host, yet"))
-    found = json.loads(line)
-    assert found.pop("time").endswith("+00:00")
-    assert found == {
+    fields = json.loads(line)
+    assert fields.pop("time").endswith("+00:00")
+    assert fields == {
         "level": "WARNING",
         "logger": "grid.x",
         "message": "execution=abc not moved on user=alice reason=no such host, yet",
@@ -118,8 +118,8 @@ def test_each_page_that_needs_a_login_says_who_asks(client: Any, django_user_mod
 
 def test_message_cannot_forge_another_request_id() -> None:
     with of_request("request-1"), of_execution("abc"):
-        found = json.loads(JSON.format(record("refused name=a execution=other request=forged")))
-    assert (found["request"], found["execution"], found["name"]) == ("request-1", "abc", "a")
+        fields = json.loads(JSON.format(record("refused name=a execution=other request=forged")))
+    assert (fields["request"], fields["execution"], fields["name"]) == ("request-1", "abc", "a")
 
 
 def test_json_stays_one_line_and_nobody_forges_its_fields() -> None:
@@ -128,10 +128,10 @@ def test_json_stays_one_line_and_nobody_forges_its_fields() -> None:
     except ValueError as error:
         line = JSON.format(record("a\n%s level=%s", '{"level": "INFO"}\x1b[31m', "INFO", error=error))
     assert "\n" not in line
-    found = json.loads(line)
-    assert found["level"] == "WARNING"
-    assert "\\n" in found["message"]
-    assert "ValueError: a\nb" in found["exception"]
+    fields = json.loads(line)
+    assert fields["level"] == "WARNING"
+    assert "\\n" in fields["message"]
+    assert "ValueError: a\nb" in fields["exception"]
 
 
 def test_error_page_shows_the_id_to_quote() -> None:

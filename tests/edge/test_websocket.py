@@ -22,12 +22,12 @@ def frame(opcode: int, data: bytes = b"", *, fin: bool = True, flags: int = 0, l
     """As a browser sends it, masked with zeros; `length` is what it claims to have."""
     size = len(data) if length is None else length
     if size < 126:
-        said = bytes([0x80 | size])
+        head = bytes([0x80 | size])
     elif size < 65536:
-        said = b"\xfe" + struct.pack("!H", size)
+        head = b"\xfe" + struct.pack("!H", size)
     else:
-        said = b"\xff" + struct.pack("!Q", size)
-    return bytes([opcode | flags | (0x80 if fin else 0)]) + said + bytes(4) + data
+        head = b"\xff" + struct.pack("!Q", size)
+    return bytes([opcode | flags | (0x80 if fin else 0)]) + head + bytes(4) + data
 
 
 async def connected(server: Serving, *headers: str, buffer: int | None = None) -> Client:
@@ -86,24 +86,23 @@ async def test_half_sent_messages_have_a_limit_all_together(caplog: Caplog) -> N
         another = await connected(server)
         another.send(frame(BINARY, bytes(2400)))
         await eventually(lambda: len(app.received) == 2)
-    assert [one.partition(" reason=")[2].partition(" ")[0] for one in refusals(caplog.records)] == [
+    assert [line.partition(" reason=")[2].partition(" ")[0] for line in refusals(caplog.records)] == [
         "messages-half-sent"
     ]
 
 
-@pytest.mark.parametrize(
-    ("sent", "code"),
-    [
-        (frame(TEXT, length=64 * 2**20), 1009),
-        (frame(TEXT, b"a" * 3000, fin=False) + frame(CONTINUATION, length=3000), 1009),
-        (frame(TEXT, b"\xff\xfe"), 1007),
-        (frame(CONTINUATION, b"a"), 1002),
-        (frame(3), 1002),
-        (frame(PING, b"a" * 200), 1002),
-        (b"\x81\x05hello", 1002),
-    ],
-    ids=["large", "large in fragments", "no text", "no begin", "reserved", "large ping", "not masked"],
-)
+MALFORMED = {
+    "large": (frame(TEXT, length=64 * 2**20), 1009),
+    "large in fragments": (frame(TEXT, b"a" * 3000, fin=False) + frame(CONTINUATION, length=3000), 1009),
+    "no text": (frame(TEXT, b"\xff\xfe"), 1007),
+    "no begin": (frame(CONTINUATION, b"a"), 1002),
+    "reserved": (frame(3), 1002),
+    "large ping": (frame(PING, b"a" * 200), 1002),
+    "not masked": (b"\x81\x05hello", 1002),
+}
+
+
+@pytest.mark.parametrize(("sent", "code"), MALFORMED.values(), ids=MALFORMED)
 async def test_malformed_message_closes_websocket_and_is_logged_once(sent: bytes, code: int, caplog: Caplog) -> None:
     app = App()
     async with serving(app) as server:
@@ -127,35 +126,22 @@ async def test_compressed_bomb_is_refused(caplog: Caplog) -> None:
     assert len(bomb) < 2**20 and app.received == [] and len(refusals(caplog.records)) == 1
 
 
-@pytest.mark.parametrize(
-    ("sent", "status"),
-    [
-        (head("POST", "/live", *UPGRADE), 405),
-        (head("GET", "/live", *UPGRADE[:3]), 400),
-        (head("GET", "/live", *UPGRADE[:2]), 400),
-        (head("GET", "/live", *UPGRADE[:3], "Sec-WebSocket-Key: short"), 400),
-        (head("GET", "/li\xffve", *UPGRADE), 400),
-        (head("GET", "/live?" + "a" * 9000, *UPGRADE), 414),
-        (head("GET", "/live?" + "a" * 8185, *UPGRADE), 400),
-        (head("GET", "/live", *UPGRADE, "X: " + "a" * 9000), 400),
-        (head("GET", "/live", *UPGRADE, "Content-Length: 5") + "hello", 400),
-        (head("GET", "/live", *UPGRADE, "Content-Length: 5"), 400),
-        (head("GET", "/live", *UPGRADE).replace("HTTP/1.1", "HTTP/1.0"), 505),
-    ],
-    ids=[
-        "POST",
-        "no key",
-        "no version",
-        "odd key",
-        "odd path",
-        "long path",
-        "longer than it reads",
-        "long header",
-        "with a body",
-        "with half a body",
-        "HTTP/1.0",
-    ],
-)
+INVALID = {
+    "POST": (head("POST", "/live", *UPGRADE), 405),
+    "no key": (head("GET", "/live", *UPGRADE[:3]), 400),
+    "no version": (head("GET", "/live", *UPGRADE[:2]), 400),
+    "odd key": (head("GET", "/live", *UPGRADE[:3], "Sec-WebSocket-Key: short"), 400),
+    "odd path": (head("GET", "/li\xffve", *UPGRADE), 400),
+    "long path": (head("GET", "/live?" + "a" * 9000, *UPGRADE), 414),
+    "longer than it reads": (head("GET", "/live?" + "a" * 8185, *UPGRADE), 400),
+    "long header": (head("GET", "/live", *UPGRADE, "X: " + "a" * 9000), 400),
+    "with a body": (head("GET", "/live", *UPGRADE, "Content-Length: 5") + "hello", 400),
+    "with half a body": (head("GET", "/live", *UPGRADE, "Content-Length: 5"), 400),
+    "HTTP/1.0": (head("GET", "/live", *UPGRADE).replace("HTTP/1.1", "HTTP/1.0"), 505),
+}
+
+
+@pytest.mark.parametrize(("sent", "status"), INVALID.values(), ids=INVALID)
 async def test_invalid_websocket_request_is_answered_and_logged_once(sent: str, status: int, caplog: Caplog) -> None:
     async with serving(App()) as server:
         answer = await server.ask(sent)
@@ -198,9 +184,6 @@ async def test_a_client_that_pings_and_never_reads_is_cut(caplog: Caplog) -> Non
 
 async def talkative(scope: Any, receive: Any, send: Any) -> None:
     """Sends a large message at once, and after a message of the client's a last one."""
-    if scope["type"] == "lifespan":
-        await App()(scope, receive, send)
-        return
     await receive()
     await send({"type": "websocket.accept"})
     await send({"type": "websocket.send", "bytes": bytes(LARGE)})
@@ -229,12 +212,9 @@ async def test_client_without_pong_is_taken_for_gone() -> None:
 
 
 async def test_application_sending_to_gone_client_gets_an_error() -> None:
-    told: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+    ended: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
     async def ticking(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await App()(scope, receive, send)
-            return
         await receive()
         await send({"type": "websocket.accept"})
         try:
@@ -242,12 +222,12 @@ async def test_application_sending_to_gone_client_gets_an_error() -> None:
                 await send({"type": "websocket.send", "text": "tick"})
                 await asyncio.sleep(0.01)
         except Exception as error:
-            told.set_result(error)
+            ended.set_result(error)
 
     async with serving(ticking, ping_seconds=0.1) as server:
         client = await connected(server)
         assert b"keepalive ping timeout" in await client.rest()
-        assert isinstance(await told, OSError)
+        assert isinstance(await ended, OSError)
 
 
 async def test_client_that_stops_reading_is_read_no_further() -> None:

@@ -11,17 +11,14 @@ from grid.models.environment import Kind
 def reachable(environments: Sequence[Environment], *, has_front: bool) -> str:
     """Return in one sentence what answers others without our login, as these environments are. A Unix socket with nginx in front does
     not."""
-    offered = [one for one in environments if not one.is_archived]
-    clusters = {name for one in offered if one.kind == Kind.CLUSTER for name in one.frameworks}
-    found = []
+    offered = [environment for environment in environments if not environment.is_archived]
+    clusters = {name for each in offered if each.kind == Kind.CLUSTER for name in each.frameworks}
+    listening = [each for each in offered if each.kind in (Kind.WORKSPACE, Kind.APP) and each.port]
+    on_ports = [each.name for each in listening if not (has_front and names_socket(each.command))]
+    things = []
     if clusters:
-        found.append(f"{listed([label for name, label in Framework.choices if name in clusters])} clusters")
-    on_ports = [
-        one.name
-        for one in offered
-        if one.kind in (Kind.WORKSPACE, Kind.APP) and one.port and not (has_front and names_socket(one.command))
-    ]
+        things.append(f"{listed([label for name, label in Framework.choices if name in clusters])} clusters")
     if on_ports:
-        found.append(f"the web servers of {listed(on_ports)}, which listen on a port of their pod")
-    found.append("every port that people's own programs open")
-    return f"Other users of this machine reach, past our login: {'; '.join(found)}."
+        things.append(f"the web servers of {listed(on_ports)}, which listen on a port of their pod")
+    things.append("every port that people's own programs open")
+    return f"Other users of this machine reach, past our login: {'; '.join(things)}."

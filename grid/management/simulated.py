@@ -75,10 +75,10 @@ def record_simulated(pods: Iterable[Pod], *, with_clusters: bool, now: datetime)
 
 def _ids_among(ids: Sequence[str]) -> set[str]:
     """Return those ids that have a row, ended ones included: the same seed names the same executions at the next start."""
-    found: set[str] = set()
+    known: set[str] = set()
     for first in range(0, len(ids), _BATCH):
-        found |= set(Execution.objects.filter(pk__in=ids[first : first + _BATCH]).values_list("pk", flat=True))
-    return found
+        known |= set(Execution.objects.filter(pk__in=ids[first : first + _BATCH]).values_list("pk", flat=True))
+    return known
 
 
 def _main_first(pods: Sequence[Pod]) -> Sequence[Pod]:

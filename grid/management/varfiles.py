@@ -78,10 +78,10 @@ def refuse_unusable_database() -> None:
 def refuse_former_database() -> None:
     """Raise CommandError for a database made by an earlier version; do nothing while the database does not answer."""
     try:
-        found = former_databases(None, databases=[DEFAULT_DB_ALIAS])
+        errors = former_databases(None, databases=[DEFAULT_DB_ALIAS])
     except (DatabaseError, InterfaceError):
         return
     finally:
         connection.close()
-    if found:
-        raise CommandError(f"{found[0].msg} {found[0].hint}")
+    if errors:
+        raise CommandError(f"{errors[0].msg} {errors[0].hint}")

@@ -28,18 +28,21 @@ def chosen(*taken: int, nodes: int = 0, **environment: str) -> DemoPrometheus:
 
 def test_missing_prometheus_is_reported_with_install_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = chosen()
-    assert found.port == 0 and found.environment("web") == {}
-    assert "Prometheus is not installed" in found.absent and "no charts of use over time" in found.absent
-    assert "apt-get install prometheus" in found.absent
+    prometheus = chosen()
+    assert prometheus.port == 0 and prometheus.environment("web") == {}
+    assert "Prometheus is not installed" in prometheus.absent and "no charts of use over time" in prometheus.absent
+    assert "apt-get install prometheus" in prometheus.absent
 
 
 @pytest.mark.usefixtures("installed")
 def test_programs_serve_metrics_and_web_knows_prometheus() -> None:
-    found = chosen()
-    assert found.environment("web") == {"GRID_METRICS_PORT": "8005", "GRID_PROMETHEUS_URL": "http://127.0.0.1:8004"}
-    assert found.environment("proxy") == {"GRID_PROXY_METRICS_PORT": "8006"}
-    assert found.environment("controller") == {"GRID_CONTROLLER_METRICS_PORT": "8007"}
+    prometheus = chosen()
+    assert prometheus.environment("web") == {
+        "GRID_METRICS_PORT": "8005",
+        "GRID_PROMETHEUS_URL": "http://127.0.0.1:8004",
+    }
+    assert prometheus.environment("proxy") == {"GRID_PROXY_METRICS_PORT": "8006"}
+    assert prometheus.environment("controller") == {"GRID_CONTROLLER_METRICS_PORT": "8007"}
     own = chosen(GRID_METRICS_PORT="9100", GRID_PROXY_METRICS_PORT="0").own
     assert own == {"web": 9100, "controller": 8007}, "what somebody has set stays; 0 is none"
 

@@ -13,8 +13,8 @@ OWN = "every port that people's own programs open."
 
 
 def test_workspaces_on_sockets_are_not_among_what_others_reach() -> None:
-    said = reachable([LAB, CODE, SCRIPT], has_front=True)
-    assert said == f"Other users of this machine reach, past our login: {OWN}"
+    sentence = reachable([LAB, CODE, SCRIPT], has_front=True)
+    assert sentence == f"Other users of this machine reach, past our login: {OWN}"
 
 
 def test_clusters_and_what_listens_on_ports_are_named() -> None:
@@ -26,5 +26,5 @@ def test_clusters_and_what_listens_on_ports_are_named() -> None:
 
 
 def test_without_nginx_every_web_server_is_named() -> None:
-    said = reachable([LAB, CODE, SCRIPT], has_front=False)
-    assert "the web servers of JupyterLab and VS Code, which listen on a port of their pod" in said
+    sentence = reachable([LAB, CODE, SCRIPT], has_front=False)
+    assert "the web servers of JupyterLab and VS Code, which listen on a port of their pod" in sentence

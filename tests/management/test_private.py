@@ -31,9 +31,9 @@ def test_new_files_are_readable_by_nobody_else(tmp_path: Path) -> None:
 
 def test_database_of_earlier_version_is_closed_to_others(tmp_path: Path) -> None:
     files = [tmp_path / "grid.sqlite3", tmp_path / "grid.sqlite3-wal", tmp_path / "notes"]
-    for one in files:
-        one.touch(mode=0o644)
+    for file in files:
+        file.touch(mode=0o644)
     tmp_path.chmod(0o755)
     keep_private(tmp_path)
-    assert [mode(one) for one in files] == [0o600, 0o600, 0o644]
+    assert [mode(file) for file in files] == [0o600, 0o600, 0o644]
     assert mode(tmp_path) == 0o755

@@ -33,10 +33,10 @@ def test_packages_are_installed_with_one_line_and_once(
 ) -> None:
     python_that(tmp_path, ends=0)
     script["install"]("requirements.lock")
-    told = capfd.readouterr()
-    assert (len(told.out.splitlines()), told.err) == (1, "")
-    assert told.out.startswith("Installing the packages of requirements.lock")
-    assert told.out.endswith(" s.\n")
+    output = capfd.readouterr()
+    assert (len(output.out.splitlines()), output.err) == (1, "")
+    assert output.out.startswith("Installing the packages of requirements.lock")
+    assert output.out.endswith(" s.\n")
     script["install"]("requirements.lock")
     assert capfd.readouterr() == ("", "")
 
@@ -47,10 +47,10 @@ def test_pip_output_is_shown_on_failure(
     python_that(tmp_path, ends=1)
     with pytest.raises(SystemExit):
         script["install"]("requirements.lock")
-    told = capfd.readouterr()
-    assert "ERROR: no such package" in told.err
-    assert "WARNING: warning 47" in told.err
-    assert told.err.splitlines()[-1].startswith("The packages in requirements.lock could not be installed")
+    output = capfd.readouterr()
+    assert "ERROR: no such package" in output.err
+    assert "WARNING: warning 47" in output.err
+    assert output.err.splitlines()[-1].startswith("The packages in requirements.lock could not be installed")
     assert not (tmp_path / "installed-requirements.lock").exists()
 
 

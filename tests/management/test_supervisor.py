@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +41,15 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
     supervisor.stop()
 
 
+@contextmanager
+def watched(supervisor: Supervisor) -> Iterator[None]:
+    watcher = threading.Thread(target=supervisor.watch)
+    watcher.start()
+    yield
+    supervisor.request_stop()
+    watcher.join()
+
+
 def pid_of(folder: Path, name: str) -> int:
     entries = json.loads((folder / "processes.json").read_text() or "[]")
     return next((entry["pid"] for entry in entries if entry["name"] == name), 0)
@@ -66,11 +76,6 @@ def test_a_program_that_ignores_the_stop_is_killed(supervisor: Supervisor, tmp_p
     assert not process.is_running()
 
 
-def test_program_ending_at_start_shows_its_last_words(supervisor: Supervisor, tmp_path: Path) -> None:
-    with pytest.raises(StartFailed, match="The web ended while starting: port 1 is taken"):
-        supervisor.start(program(tmp_path, "web", "import sys; sys.exit('port 1 is taken')"))
-
-
 def test_ending_program_is_reported_while_another_is_awaited(supervisor: Supervisor, tmp_path: Path) -> None:
     never = SupervisedProgram(
         "cluster", [sys.executable, "-c", SLEEPER, os.devnull], {}, tmp_path / "c.log", lambda: False
@@ -83,12 +88,9 @@ def test_ending_program_is_reported_while_another_is_awaited(supervisor: Supervi
 def test_a_program_that_ends_by_itself_is_started_again(supervisor: Supervisor, tmp_path: Path) -> None:
     supervisor.start(program(tmp_path, "one", SLEEPER))
     first = registered(tmp_path)["one"]
-    watcher = threading.Thread(target=supervisor.watch)
-    watcher.start()
-    first.kill()
-    wait_until(lambda: pid_of(tmp_path, "one") not in (0, first.pid))
-    supervisor.request_stop()
-    watcher.join()
+    with watched(supervisor):
+        first.kill()
+        wait_until(lambda: pid_of(tmp_path, "one") not in (0, first.pid))
 
 
 def test_unstartable_program_is_retried_and_ends_no_other(
@@ -100,16 +102,13 @@ def test_unstartable_program_is_retried_and_ends_no_other(
     begun = program(tmp_path, "one", SLEEPER)
     supervisor.start(replace(begun, arguments=[str(file), *begun.arguments[1:]]), program(tmp_path, "two", SLEEPER))
     first, other = registered(tmp_path)["one"], registered(tmp_path)["two"]
-    watcher = threading.Thread(target=supervisor.watch)
-    watcher.start()
-    file.rename(away)
-    first.kill()
-    wait_until(lambda: "one cannot be started" in caplog.text)
-    away.rename(file)
-    wait_until(lambda: pid_of(tmp_path, "one") not in (0, first.pid))
-    assert other.is_running()
-    supervisor.request_stop()
-    watcher.join()
+    with watched(supervisor):
+        file.rename(away)
+        first.kill()
+        wait_until(lambda: "one cannot be started" in caplog.text)
+        away.rename(file)
+        wait_until(lambda: pid_of(tmp_path, "one") not in (0, first.pid))
+        assert other.is_running()
 
 
 def test_crashing_optional_program_is_given_up_alone(
@@ -120,14 +119,11 @@ def test_crashing_optional_program_is_given_up_alone(
     extra = replace(program(tmp_path, "extra", "import sys; sys.exit('no room')"), is_optional=True)
     supervisor.start(extra, replace(extra, name="missing", arguments=[str(tmp_path / "none")]))
     assert "missing cannot be started" in caplog.text
-    watcher = threading.Thread(target=supervisor.watch)
-    watcher.start()
-    wait_until(lambda: "extra keeps ending" in caplog.text)
-    assert "ends with: no room" in caplog.text
-    assert registered(tmp_path).keys() == {"one"}
-    assert registered(tmp_path)["one"].is_running()
-    supervisor.request_stop()
-    watcher.join()
+    with watched(supervisor):
+        wait_until(lambda: "extra keeps ending" in caplog.text)
+        assert "ends with: no room" in caplog.text
+        assert registered(tmp_path).keys() == {"one"}
+        assert registered(tmp_path)["one"].is_running()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")

@@ -125,33 +125,11 @@ def _add_speeds(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--maximum-nodes", type=int, help="how many nodes each pool may have that can grow (default: 5, of GPUs 2)"
     )
-    parser.add_argument(
-        "--unneeded-seconds",
-        type=float,
-        default=scaling.unneeded_seconds,
-        help="how long a node must be unneeded before it is removed (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--scan-seconds",
-        type=float,
-        default=scaling.scan_seconds,
-        help="how often the node autoscaler looks (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--hpa-sync-seconds",
-        type=float,
-        default=workloads.sync_seconds,
-        help="how often HorizontalPodAutoscalers are looked at (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--hpa-down-seconds",
-        type=float,
-        default=workloads.down_seconds,
-        help="how long they keep to the largest recent size before they shrink (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--boot-seconds",
-        type=float,
-        default=fleet.boot_seconds,
-        help="how long a new node takes until it joins (default: %(default)s)",
-    )
+    for name, default, meaning in (
+        ("unneeded", scaling.unneeded_seconds, "how long a node must be unneeded before it is removed"),
+        ("scan", scaling.scan_seconds, "how often the node autoscaler looks"),
+        ("hpa-sync", workloads.sync_seconds, "how often HorizontalPodAutoscalers are looked at"),
+        ("hpa-down", workloads.down_seconds, "how long they keep to the largest recent size before they shrink"),
+        ("boot", fleet.boot_seconds, "how long a new node takes until it joins"),
+    ):
+        parser.add_argument(f"--{name}-seconds", type=float, default=default, help=f"{meaning} (default: %(default)s)")

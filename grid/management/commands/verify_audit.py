@@ -27,20 +27,19 @@ class Command(BaseCommand):
         if wrong:
             raise CommandError(f"{wrong[0]!r} is no link. A link is a number, a colon and 64 hexadecimal digits.")
         try:
-            found = verify([link for link in links.values() if link is not None])
+            chain = verify([link for link in links.values() if link is not None])
         except ChainBroken as error:
             raise CommandError(f"{error} Keep a copy of the database before anything else is done.") from error
         unsealed = unsealed_count()
-        more = (
-            f"more than {MOST_COUNTED:,} entries" if unsealed > MOST_COUNTED else plural(unsealed, "entry", "entries")
-        )
-        self.stdout.write(f"{plural(found.count, 'sealed entry', 'sealed entries')} verified, none changed or missing.")
-        if found.anchor.number:
+        most = f"more than {MOST_COUNTED:,} entries"
+        more = most if unsealed > MOST_COUNTED else plural(unsealed, "entry", "entries")
+        self.stdout.write(f"{plural(chain.count, 'sealed entry', 'sealed entries')} verified, none changed or missing.")
+        if chain.anchor.number:
             self.stdout.write(
-                f"Retention has deleted those up to {found.anchor.number:,}; their link is {found.anchor}"
+                f"Retention has deleted those up to {chain.anchor.number:,}; their link is {chain.anchor}"
             )
         self.stdout.write(f"Not sealed yet: {more}.")
-        too_old = [str(link) for link in links.values() if link is not None and link.number < found.anchor.number]
+        too_old = [str(link) for link in links.values() if link is not None and link.number < chain.anchor.number]
         if too_old:
             self.stdout.write(f"Not compared, because retention has deleted that entry: {', '.join(too_old)}")
-        self.stdout.write(f"Keep this link somewhere else, for --link: {found.head}")
+        self.stdout.write(f"Keep this link somewhere else, for --link: {chain.head}")

@@ -11,21 +11,25 @@ from grid.core.origins import is_loopback
 from grid.edge.server import make_server
 from grid.management.varfiles import refuse_unusable_database
 
-_LARGEST_MESSAGE = 4096  # bytes of one websocket message: live pages read none
-
 
 class Command(BaseCommand):
     help = __doc__
+    application = "grid.asgi:application"
+    port = 8000
+    message_bytes = 4096  # of one websocket message: live pages read none
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-        parser.add_argument("--port", type=int, default=8000, help="port to listen on (default: %(default)s)")
+        parser.add_argument("--port", type=int, default=self.port, help="port to listen on (default: %(default)s)")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Serve until SIGTERM."""
         host: str = options["host"]
         refuse_to_expose(host)
         refuse_unusable_database()
-        serve("grid.asgi:application", listen(host, options["port"]), message_bytes=_LARGEST_MESSAGE)
+        listener, proxies = listen(host, options["port"]), settings.TRUSTED_PROXIES
+        server = make_server(self.application, message_bytes=self.message_bytes, trusted_proxies=proxies)
+        server.run(sockets=[listener])
 
 
 def refuse_to_expose(host: str) -> None:
@@ -40,12 +44,6 @@ def refuse_to_expose(host: str) -> None:
             f"Debugging shows source and settings to whoever asks, so it serves loopback addresses only, not {host}. "
             "Use --host 127.0.0.1, or run without GRID_DEBUG and with a GRID_SECRET_KEY of your own."
         )
-
-
-def serve(application: str, listener: socket.socket, *, message_bytes: int) -> None:
-    """Serve until SIGTERM; `message_bytes` bounds one websocket message."""
-    server = make_server(application, message_bytes=message_bytes, trusted_proxies=settings.TRUSTED_PROXIES)
-    server.run(sockets=[listener])
 
 
 def listen(host: str, port: int) -> socket.socket:

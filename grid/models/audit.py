@@ -67,8 +67,5 @@ class AuditChain(models.Model):
     head_hash = models.CharField(max_length=64)
 
     def __str__(self) -> str:
-        return _(
-            "audit chain from {anchor_number} to {head_number}",
-            anchor_number=self.anchor_number,
-            head_number=self.head_number,
-        )
+        first, last = self.anchor_number, self.head_number
+        return _("audit chain from {anchor_number} to {head_number}", anchor_number=first, head_number=last)

@@ -48,6 +48,7 @@ class State(models.TextChoices):
 FINAL_STATES = frozenset({State.SUCCEEDED, State.STOPPED, State.FAILED, State.ERROR})
 ACTIVE_STATES = frozenset(State) - FINAL_STATES
 HOLDS_SLOTS = models.Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
+_UNSETTLED = models.Q(settled_at__isnull=True)
 _HAS_WORKERS = models.Q(workers_minimum__gte=1, workers_maximum__gte=models.F("workers_minimum"))
 _WITHOUT_HEAD = models.Q(
     head_tier__isnull=True,
@@ -96,7 +97,7 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
 
         A partial index serves it, so settled executions cost nothing, however many.
         """
-        return self.filter(settled_at__isnull=True)
+        return self.filter(_UNSETTLED)
 
     def queued(self) -> Self:
         """Return the executions that wait for slots."""
@@ -241,22 +242,10 @@ class Execution(models.Model):
         base_manager_name = "objects"  # the plain base manager would bypass the guard of frozen columns
         ordering = ["-requested_at"]
         indexes = [
-            models.Index(
-                fields=["data_plane", "requested_at", "id"],
-                condition=models.Q(settled_at__isnull=True),
-                name="unsettled_by_time",
-            ),
-            models.Index(
-                fields=["owner", "state"], condition=models.Q(settled_at__isnull=True), name="unsettled_by_owner"
-            ),
-            models.Index(
-                fields=["state", "state_since"],
-                condition=models.Q(settled_at__isnull=True),
-                name="unsettled_by_state",
-            ),
-            models.Index(
-                fields=["kind", "state"], condition=models.Q(settled_at__isnull=True), name="unsettled_by_kind"
-            ),
+            models.Index(fields=["data_plane", "requested_at", "id"], condition=_UNSETTLED, name="unsettled_by_time"),
+            models.Index(fields=["owner", "state"], condition=_UNSETTLED, name="unsettled_by_owner"),
+            models.Index(fields=["state", "state_since"], condition=_UNSETTLED, name="unsettled_by_state"),
+            models.Index(fields=["kind", "state"], condition=_UNSETTLED, name="unsettled_by_kind"),
             models.Index(fields=["owner", "-requested_at"], name="launches_by_owner"),
             # The history is listed by end: of everybody, of one person, of one project.
             models.Index(fields=["ended_at", "id"], name="history"),
@@ -290,7 +279,7 @@ class Execution(models.Model):
                 name="only_jobs_have_runs",
             ),
             models.CheckConstraint(
-                condition=models.Q(settled_at__isnull=True) | models.Q(state__in=sorted(FINAL_STATES)) & ~HOLDS_SLOTS,
+                condition=_UNSETTLED | models.Q(state__in=sorted(FINAL_STATES)) & ~HOLDS_SLOTS,
                 name="settled_has_ended_without_slots",
             ),
             models.CheckConstraint(
@@ -344,9 +333,8 @@ def object_name_of(kind: str, id: str) -> str:
 def _refuse_frozen(columns: Iterable[str]) -> None:
     frozen = sorted(FROZEN_AT_LAUNCH.intersection(columns))
     if frozen:
-        raise FrozenAtLaunch(
-            f"only the launch writes {', '.join(frozen)} of an execution; name the columns that changed"
-        )
+        names = ", ".join(frozen)
+        raise FrozenAtLaunch(f"only the launch writes {names} of an execution; name the columns that changed")
 
 
 class LifecycleEntry(models.Model):

@@ -27,9 +27,8 @@ def validate_link(text: str) -> None:
     try:
         _is_address(text)
     except ValidationError as error:
-        raise ValidationError(
-            _("Give an address that begins with https:// or http://, or a path such as /help/.")
-        ) from error
+        sentence = _("Give an address that begins with https:// or http://, or a path such as /help/.")
+        raise ValidationError(sentence) from error
 
 
 class KnowledgeEntry(models.Model):

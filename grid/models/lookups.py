@@ -15,7 +15,7 @@ class IntegerIn(In):
     def process_rhs(self, compiler: Any, connection: BaseDatabaseWrapper) -> Any:
         if self.rhs_is_direct_value():
             least, most = connection.ops.integer_field_range(self.lhs.output_field.get_internal_type())
-            self.rhs = [one for one in self.rhs if not isinstance(one, int) or _is_between(one, least, most)]
+            self.rhs = [value for value in self.rhs if not isinstance(value, int) or _is_between(value, least, most)]
         return super().process_rhs(compiler, connection)
 
 

@@ -37,8 +37,8 @@ class Audited(_Base):
             write_entry(_actor(request), form.instance, changes, action=Action.CHANGED if change else Action.CREATED)
 
     def log_deletions(self, request: HttpRequest, queryset: Iterable[models.Model]) -> Any:
-        for one in queryset:
-            write_entry(_actor(request), one, {}, action=Action.DELETED)
+        for row in queryset:
+            write_entry(_actor(request), row, {}, action=Action.DELETED)
         return super().log_deletions(request, queryset)  # type: ignore[arg-type]
 
 

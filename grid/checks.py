@@ -61,17 +61,12 @@ def origins(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
     """Report a dashboard and workspaces that share an origin (an error), or a host name or a domain (a warning)."""
     dashboard, workspaces = urlsplit(settings.DASHBOARD_ORIGIN), urlsplit(settings.WORKSPACE_ORIGIN)
     if dashboard[:2] == workspaces[:2]:
-        return [
-            Error(
-                "The dashboard and the workspaces have the same origin, so user code could act as the dashboard.",
-                hint="Give GRID_WORKSPACE_ORIGIN a host name of its own.",
-                id="grid.E001",
-            )
-        ]
-    found = _kept_apart(dashboard, workspaces)
+        sentence = "The dashboard and the workspaces have the same origin, so user code could act as the dashboard."
+        return [Error(sentence, hint="Give GRID_WORKSPACE_ORIGIN a host name of its own.", id="grid.E001")]
+    messages = _kept_apart(dashboard, workspaces)
     unprotected = [origin.geturl() for origin in (dashboard, workspaces) if not is_protected(origin)]
     if unprotected:
-        found.append(
+        messages.append(
             Warning(
                 f"Passwords and sessions travel in the open to {' and '.join(unprotected)}, and browsers keep no __Host- "
                 "cookies there, so a program on a host name of the same domain can exchange a visitor's session for its own.",
@@ -80,7 +75,7 @@ def origins(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
             )
         )
     if settings.WORKSPACE_PATHS:
-        found.append(
+        messages.append(
             Warning(
                 "All executions share one origin (GRID_WORKSPACE_PATHS): what one serves reads the pages, files and terminals "
                 "of every other that the same person opens, also those of projects that its author does not see.",
@@ -89,27 +84,20 @@ def origins(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
             )
         )
     elif is_address(workspaces.hostname or ""):
-        found.append(
-            Error(
-                f"Each execution is served at a name below {workspaces.hostname}, and there is none below an address.",
-                hint="Give GRID_WORKSPACE_ORIGIN a host name; http://localhost:8001 does on one machine.",
-                id="grid.E002",
-            )
+        sentence = (
+            f"Each execution is served at a name below {workspaces.hostname}, and there is none below an address."
         )
-    return found
+        hint = "Give GRID_WORKSPACE_ORIGIN a host name; http://localhost:8001 does on one machine."
+        messages.append(Error(sentence, hint=hint, id="grid.E002"))
+    return messages
 
 
 def _kept_apart(dashboard: SplitResult, workspaces: SplitResult) -> list[CheckMessage]:
-    one, other = dashboard.hostname or "", workspaces.hostname or ""
-    if one == other:
-        return [
-            Warning(
-                "The dashboard and the workspaces differ only by port, and browsers share cookies between ports.",
-                hint="Give GRID_WORKSPACE_ORIGIN a host name of its own.",
-                id="grid.W001",
-            )
-        ]
-    shared = shared_domain(one, other)
+    hosts = dashboard.hostname or "", workspaces.hostname or ""
+    if hosts[0] == hosts[1]:
+        sentence = "The dashboard and the workspaces differ only by port, and browsers share cookies between ports."
+        return [Warning(sentence, hint="Give GRID_WORKSPACE_ORIGIN a host name of its own.", id="grid.W001")]
+    shared = shared_domain(*hosts)
     if not shared:
         return []
     return [
@@ -125,11 +113,11 @@ def _kept_apart(dashboard: SplitResult, workspaces: SplitResult) -> list[CheckMe
 def _split(address: str) -> SplitResult:
     """Return the parts of an address; one that is none, or has an impossible port, has no parts."""
     try:
-        found = urlsplit(address)
-        _ = found.port
+        parts = urlsplit(address)
+        _ = parts.port
     except ValueError:
         return urlsplit("")
-    return found
+    return parts
 
 
 @register
@@ -138,13 +126,8 @@ def encryption_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
     # Django says itself when the secret key, which is the only one by default, is too short.
     if all(len(key) >= _LEAST_KEY for key in settings.ENCRYPTION_KEYS if key != settings.SECRET_KEY):
         return []
-    return [
-        Error(
-            f"A key in GRID_ENCRYPTION_KEYS is shorter than {_LEAST_KEY} characters.",
-            hint="Make one with: openssl rand -hex 32",
-            id="grid.E031",
-        )
-    ]
+    sentence = f"A key in GRID_ENCRYPTION_KEYS is shorter than {_LEAST_KEY} characters."
+    return [Error(sentence, hint="Make one with: openssl rand -hex 32", id="grid.E031")]
 
 
 @register(Tags.database)
@@ -155,7 +138,7 @@ def stored_secrets(
 
     It is the one whose value is oldest that is tried, and one of a webhook: a key that was left out is an old one.
     """
-    tried = [one for alias in databases or () for one in _oldest(alias)]
+    tried = [stored for alias in databases or () for stored in _oldest(alias)]
     return [_unreadable(name, ciphertext) for name, ciphertext in tried if not _is_readable(ciphertext)]
 
 
@@ -197,34 +180,28 @@ def _unreadable(name: str, ciphertext: str) -> CheckMessage:
 def egress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse egress rules that cannot be meant, before anything is opened by them."""
     _, mistakes = read_egress(settings.EGRESS, settings.STORAGE_EGRESS, settings.EGRESS_EXCEPT)
-    return [
-        Error(
-            mistake,
-            hint="docs/installation.md says what these settings may be. Until it is corrected, no controller starts.",
-            id="grid.E003",
-        )
-        for mistake in mistakes
-    ]
+    hint = "docs/installation.md says what these settings may be. Until it is corrected, no controller starts."
+    return [Error(mistake, hint=hint, id="grid.E003") for mistake in mistakes]
 
 
 @register
 def notifications(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse what cannot be meant of the mail server and of webhooks; nothing would be sent, and nobody would know."""
-    found: list[CheckMessage] = [
-        Error(mistake, hint="docs/installation.md says what this setting may be.", id="grid.E040")
-        for mistake in read_blocks("GRID_GIT_PRIVATE", settings.GIT_PRIVATE)[1]
-    ]
-    found += [
-        Error(mistake, hint="docs/notifications.md says what this setting may be.", id="grid.E040")
-        for mistake in read_blocks("GRID_WEBHOOK_PRIVATE", settings.WEBHOOK_PRIVATE)[1]
+    messages: list[CheckMessage] = [
+        Error(mistake, hint=f"docs/{page}.md says what this setting may be.", id="grid.E040")
+        for page, setting, blocks in (
+            ("installation", "GRID_GIT_PRIVATE", settings.GIT_PRIVATE),
+            ("notifications", "GRID_WEBHOOK_PRIVATE", settings.WEBHOOK_PRIVATE),
+        )
+        for mistake in read_blocks(setting, blocks)[1]
     ]
     if settings.EMAIL_TLS not in ("starttls", "tls", "none"):
         sentence = f"GRID_EMAIL_TLS is “{settings.EMAIL_TLS}”."
-        found.append(Error(sentence, hint="Use starttls, tls or none.", id="grid.E041"))
+        messages.append(Error(sentence, hint="Use starttls, tls or none.", id="grid.E041"))
     if settings.EMAIL_HOST and not settings.DEFAULT_FROM_EMAIL:
         sentence = "GRID_EMAIL_HOST names a mail server, and GRID_EMAIL_FROM no sender, so no e-mail is sent."
-        found.append(Error(sentence, hint="Set GRID_EMAIL_FROM to an address of yours.", id="grid.E042"))
-    return found
+        messages.append(Error(sentence, hint="Set GRID_EMAIL_FROM to an address of yours.", id="grid.E042"))
+    return messages
 
 
 @register
@@ -239,21 +216,23 @@ def logs(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMe
 def builds(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse a builder of images that cannot be meant; revisions of requirements would be refused, and nobody would know why. Refuse
     credentials in the index's address too, which everybody with the image could read."""
-    found: list[CheckMessage] = []
+    messages: list[CheckMessage] = []
     if "@" in _AFTER_HOST.split(settings.PACKAGE_INDEX.partition("://")[2])[0]:
         sentence = "GRID_PACKAGE_INDEX has a user name or password, which each image that is built would contain."
         advice = "Remove what stands before the “@”: name an index that the builders may read without credentials."
-        found.append(Error(sentence, hint=advice, id="grid.E052"))
+        messages.append(Error(sentence, hint=advice, id="grid.E052"))
     hint = "docs/environments.md says what the settings of the builder may be."
     if settings.BUILDER and settings.BUILDER not in _BUILDERS:
         sentence = f"GRID_BUILDER is “{settings.BUILDER}”, which is none of {' and '.join(_BUILDERS)}."
-        found.append(Error(sentence, hint=hint, id="grid.E050"))
+        messages.append(Error(sentence, hint=hint, id="grid.E050"))
     elif settings.BUILDER and not (
         len(settings.BUILD_REPOSITORY) <= _LONGEST_REPOSITORY and _REPOSITORY.fullmatch(settings.BUILD_REPOSITORY)
     ):
         sentence = f"GRID_BUILD_REPOSITORY is “{settings.BUILD_REPOSITORY}”, which no image can be pushed to."
-        found.append(Error(sentence, hint="Name a registry with a folder: registry.example.com/grid.", id="grid.E051"))
-    return found
+        messages.append(
+            Error(sentence, hint="Name a registry with a folder: registry.example.com/grid.", id="grid.E051")
+        )
+    return messages
 
 
 @register
@@ -262,13 +241,8 @@ def trusted_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
     try:
         matcher(settings.TRUSTED_PROXIES)
     except ValueError as error:
-        return [
-            Error(
-                f"GRID_TRUSTED_PROXIES is no list of addresses and networks: {error}.",
-                hint="Write them like 10.1.0.0/16,10.2.0.7 and name no host names.",
-                id="grid.E020",
-            )
-        ]
+        sentence = f"GRID_TRUSTED_PROXIES is no list of addresses and networks: {error}."
+        return [Error(sentence, hint="Write them like 10.1.0.0/16,10.2.0.7 and name no host names.", id="grid.E020")]
     return []
 
 
@@ -277,13 +251,8 @@ def language(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Che
     """Refuse a language without a catalogue: all would stay in English without a word."""
     if settings.LANGUAGE_CODE == "en" or has_catalogue():
         return []
-    return [
-        Error(
-            f"GRID_LANGUAGE is “{settings.LANGUAGE_CODE}”, and {FOLDER} has no compiled catalogue of it.",
-            hint="Leave it unset for English, or see docs/translating.md.",
-            id="grid.E080",
-        )
-    ]
+    sentence = f"GRID_LANGUAGE is “{settings.LANGUAGE_CODE}”, and {FOLDER} has no compiled catalogue of it."
+    return [Error(sentence, hint="Leave it unset for English, or see docs/translating.md.", id="grid.E080")]
 
 
 @register
@@ -291,13 +260,9 @@ def demand_service(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
     """Refuse a malformed name: the certificate of the external metrics is made for it."""
     if _SERVICE.fullmatch(settings.DEMAND_SERVICE):
         return []
-    return [
-        Error(
-            f"GRID_DEMAND_SERVICE does not name a Service and its port: {settings.DEMAND_SERVICE}",
-            hint="Write it as NAME.NAMESPACE:PORT, like demand.compute-grid-system:443.",
-            id="grid.E025",
-        )
-    ]
+    sentence = f"GRID_DEMAND_SERVICE does not name a Service and its port: {settings.DEMAND_SERVICE}"
+    hint = "Write it as NAME.NAMESPACE:PORT, like demand.compute-grid-system:443."
+    return [Error(sentence, hint=hint, id="grid.E025")]
 
 
 @register
@@ -305,42 +270,42 @@ def ingress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
     """Refuse an ingress that would lead nowhere; each workspace would fail, or go through the proxy without a word."""
     if not settings.INGRESS_CLASS:
         return []
-    found: list[CheckMessage] = []
+    messages: list[CheckMessage] = []
     named = _HOST_AND_PORT.fullmatch(settings.INGRESS_PROXY)
     if named is None or named[1].rpartition(".")[2].isdigit():
         sentence = f"GRID_INGRESS_PROXY does not name a host and its port: {settings.INGRESS_PROXY}"
         hint = "Write it like proxy.compute-grid-system.svc.cluster.local:80, by a name and no address."
-        found.append(Error(sentence, hint=hint, id="grid.E043"))
+        messages.append(Error(sentence, hint=hint, id="grid.E043"))
     if not settings.FRONT_IMAGE or settings.WORKSPACE_PATHS:
         sentence = "GRID_INGRESS_CLASS is set, but requests still go through the proxy."
         hint = "It needs GRID_FRONT_IMAGE, and a host name for each execution (not GRID_WORKSPACE_PATHS)."
-        found.append(Warning(sentence, hint=hint, id="grid.W044"))
-    return found
+        messages.append(Warning(sentence, hint=hint, id="grid.W044"))
+    return messages
 
 
 @register
 def log_receiver(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """Refuse a log receiver that gets nothing; warn of a credential that others can read."""
-    found: list[CheckMessage] = []
+    messages: list[CheckMessage] = []
     address, link = settings.LOG_RECEIVER_URL, settings.LOG_LINK
     url = _split(address)
     is_address = url.scheme in ("http", "https") and url.hostname and not url.query and not url.fragment
     if address and not is_address:
         sentence = "GRID_LOG_RECEIVER_URL is no address, so executions' logs go nowhere."
         hint = "Set it to an address such as http://collector.monitoring:4318."
-        found.append(Error(sentence, hint=hint, id="grid.E070"))
+        messages.append(Error(sentence, hint=hint, id="grid.E070"))
     elif url.username or url.password:
         sentence = "GRID_LOG_RECEIVER_URL has a password in it, which is shown where addresses are."
         hint = "Give the credential in GRID_LOG_RECEIVER_AUTHORIZATION, as “Basic ...” or “Bearer ...”."
-        found.append(Error(sentence, hint=hint, id="grid.E071"))
+        messages.append(Error(sentence, hint=hint, id="grid.E071"))
     elif address and settings.LOG_RECEIVER_AUTHORIZATION and not is_protected(url):
         sentence = f"The credential for the log receiver travels in the open to {url.hostname}."
-        found.append(Warning(sentence, hint="Let GRID_LOG_RECEIVER_URL begin with https.", id="grid.W072"))
+        messages.append(Warning(sentence, hint="Let GRID_LOG_RECEIVER_URL begin with https.", id="grid.W072"))
     if link and (_split(link).scheme not in ("http", "https") or "{execution}" not in link):
         sentence = "GRID_LOG_LINK does not lead to one execution's lines."
         hint = "Write {execution} in the place of its id, in an address that begins with https."
-        found.append(Error(sentence, hint=hint, id="grid.E073"))
-    return found
+        messages.append(Error(sentence, hint=hint, id="grid.E073"))
+    return messages
 
 
 @register(Tags.database)

@@ -44,7 +44,6 @@ def data_planes() -> Sequence[str]:
 def api_of(data_plane: str) -> HttpKubeApi:
     """Return a client of its Kubernetes API, which has sent nothing yet. Raise UnsupportedDataPlanes for one that no setting reaches."""
     if data_plane != LOCAL:
-        raise UnsupportedDataPlanes(
-            _("No setting says how to reach the data plane “{data_plane}”.", data_plane=data_plane)
-        )
+        words = _("No setting says how to reach the data plane “{data_plane}”.", data_plane=data_plane)
+        raise UnsupportedDataPlanes(words)
     return HttpKubeApi(CredentialSource(settings.KUBECONFIG, settings.KUBE_CONTEXT))

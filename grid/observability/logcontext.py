@@ -25,8 +25,8 @@ def current_request() -> str:
 
 def subjects() -> Mapping[str, str]:
     """Return what is being worked on, by the names that lines of log have for it."""
-    found = {"request": _request.get(), "user": "".join(_user.get() or ()), "execution": _execution.get()}
-    return {name: id for name, id in found.items() if id}
+    ids = {"request": _request.get(), "user": "".join(_user.get() or ()), "execution": _execution.get()}
+    return {name: id for name, id in ids.items() if id}
 
 
 @contextmanager

@@ -5,7 +5,7 @@ It is counted in memory since the process began, and `grid.runtime.metrics` serv
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
@@ -25,132 +25,113 @@ _BEHIND_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 30)
 _PAGE_BUCKETS = (0.025, 0.1, 0.25, 0.5, 1, 2.5, 10)
 _DATABASE_BUCKETS = (0.0005, 0.002, 0.01, 0.05, 0.25, 1, 5)
 
-_states = Counter(
-    "compute_grid_execution_states_entered", "Executions that entered a state.", ["state"], registry=REGISTRY
-)
-_failures = Counter(
+_counter, _gauge = partial(Counter, registry=REGISTRY), partial(Gauge, registry=REGISTRY)
+_histogram, _summary = partial(Histogram, registry=REGISTRY), partial(Summary, registry=REGISTRY)
+
+_states = _counter("compute_grid_execution_states_entered", "Executions that entered a state.", ["state"])
+_failures = _counter(
     "compute_grid_execution_failures",
     "Executions that failed: with state failed by their own program, with error otherwise; by the code of the reason.",
     ["state", "reason"],
-    registry=REGISTRY,
 )
-_starts = Histogram(
+_starts = _histogram(
     "compute_grid_start_seconds",
     "From the launch until the execution ran, or ended before.",
     ["kind", "ran"],
     buckets=_START_BUCKETS,
-    registry=REGISTRY,
 )
-_phases = Histogram(
+_phases = _histogram(
     "compute_grid_start_phase_seconds",
     "Phases of starts; one that was not needed or is not known is left out.",
     ["phase"],
     buckets=_START_BUCKETS,
-    registry=REGISTRY,
 )
-_requests = Histogram(
+_requests = _histogram(
     "compute_grid_api_request_seconds",
     "From a request to the API server until its answer began; the code is 0 when none came.",
     ["method", "code"],
     buckets=_REQUEST_BUCKETS,
-    registry=REGISTRY,
 )
-_behind = Histogram(
+_behind = _histogram(
     "compute_grid_live_page_behind_seconds",
     "How long a live page that was due waited for its turn.",
     ["page"],
     buckets=_BEHIND_BUCKETS,
-    registry=REGISTRY,
 )
-SOCKETS = Gauge("compute_grid_live_sockets", "Browsers that follow a live page of this process.", registry=REGISTRY)
+SOCKETS = _gauge("compute_grid_live_sockets", "Browsers that follow a live page of this process.")
 
-_served = Histogram(
+_served = _histogram(
     "compute_grid_http_request_seconds",
     "From a request of a browser until its answer began, by the name of the URL pattern.",
     ["route", "method", "code"],
     buckets=_PAGE_BUCKETS,
-    registry=REGISTRY,
 )
-_on_screen = Histogram(
+_on_screen = _histogram(
     "compute_grid_event_to_screen_seconds",
     "From the moment that a cache took in a change until a browser's websocket was handed the message with it.",
     ["page"],
     buckets=_BEHIND_BUCKETS,
-    registry=REGISTRY,
 )
-_proxied = Histogram(
+_proxied = _histogram(
     "compute_grid_proxy_request_seconds",
     "From a request to the proxy until its answer began; a program's own 502, 503 and 504 are counted as 500.",
     ["code"],
     buckets=_PAGE_BUCKETS,
-    registry=REGISTRY,
 )
-PROXY_WEBSOCKETS = Gauge("compute_grid_proxy_websockets", "Open websockets of people's programs.", registry=REGISTRY)
-_launches = Counter("compute_grid_launches", "Executions that were launched.", ["kind"], registry=REGISTRY)
-_admissions = Counter(
+PROXY_WEBSOCKETS = _gauge("compute_grid_proxy_websockets", "Open websockets of people's programs.")
+_launches = _counter("compute_grid_launches", "Executions that were launched.", ["kind"])
+_admissions = _counter(
     "compute_grid_admissions",
     "What came of asking for slots: admitted, deferred (once for each reason to wait), or timed_out.",
     ["result"],
-    registry=REGISTRY,
 )
-_database = Histogram(
+_database = _histogram(
     "compute_grid_database_seconds",
     "Statements to the database, until it began to answer.",
     ["vendor"],
     buckets=_DATABASE_BUCKETS,
-    registry=REGISTRY,
 )
-_database_errors = Counter(
+_database_errors = _counter(
     "compute_grid_database_errors",
     "Connections and statements that failed, but for those that break a rule of the data.",
-    registry=REGISTRY,
 )
-_relists = Counter(
+_relists = _counter(
     "compute_grid_watch_relists",
     "Lists that had to be read again.",
     ["cache", "reason"],
-    registry=REGISTRY,
 )
-_watches = Gauge("compute_grid_watches_open", "Watches that the caches hold open.", ["cache"], registry=REGISTRY)
-_log_lines = Counter(
+_watches = _gauge("compute_grid_watches_open", "Watches that the caches hold open.", ["cache"])
+_log_lines = _counter(
     "compute_grid_log_lines",
     "Lines of executions' logs for the log receiver: sent, refused by it, or dropped for want of room.",
     ["result"],
-    registry=REGISTRY,
 )
-LOG_GAPS = Counter(
+LOG_GAPS = _counter(
     "compute_grid_log_gaps",
     "Logs of which a part was gone, or could not be read, when it was to be sent to the log receiver.",
-    registry=REGISTRY,
 )
-LOG_BUFFER = Gauge(
-    "compute_grid_log_buffer_bytes", "Lines that wait to be sent to the log receiver, in memory.", registry=REGISTRY
-)
+LOG_BUFFER = _gauge("compute_grid_log_buffer_bytes", "Lines that wait to be sent to the log receiver, in memory.")
 
-DUE_WORK_LATE = Gauge(
+DUE_WORK_LATE = _gauge(
     "compute_grid_due_work_late_seconds",
     "For how long the oldest of what is due has been due when the controller looked last, by kind of work.",
     ["work"],
-    registry=REGISTRY,
 )
 
-_periodic = Summary(
+_periodic = _summary(
     "compute_grid_periodic_task_seconds",
     "Runs of a periodic task of this process, failed ones among them, and how long they took.",
     ["task"],
-    registry=REGISTRY,
 )
-_periodic_failures = Counter(
+_periodic_failures = _counter(
     "compute_grid_periodic_task_failures",
     "Runs of a periodic task of this process that failed.",
     ["task"],
-    registry=REGISTRY,
 )
-_periodic_success = Gauge(
+_periodic_success = _gauge(
     "compute_grid_periodic_task_last_success_timestamp_seconds",
     "When a periodic task of this process last succeeded; absent before, and where it does not run.",
     ["task"],
-    registry=REGISTRY,
 )
 
 _reasons: set[str] = set()

@@ -1,13 +1,12 @@
 """Reads where a person's notifications go outside of the dashboard, and what became of them. Each function is about one's own."""
 
-from dataclasses import replace
 from datetime import datetime
 
 from dashboard.notifications.viewmodels.notification_channels import (
     ChannelView,
-    DeliveryRecord,
     PendingAddress,
     channel_views,
+    latest_words,
     pending_address,
 )
 from grid.configuration import NOTIFICATIONS_PER_HOUR, value_of
@@ -21,16 +20,11 @@ from grid.notifications.letters import CONFIRM_ADDRESS, LETTERS
 def outward_channels_view(user: User, now: datetime) -> list[ChannelView]:
     latest = {}
     for channel in Delivery.Channel:
-        row = (
-            Delivery.objects.filter(user=user, channel=channel)
-            .exclude(payload__event__in=LETTERS)
-            .order_by("-pk")
-            .first()
-        )
-        if row is not None:
-            most = value_of(NOTIFICATIONS_PER_HOUR) if is_at_limit(user.pk, channel, now) else 0
-            latest[str(channel)] = replace(_record(row), most_an_hour=most)
-    return channel_views(sends_mail=sends_mail(), address=user.email, url=webhook_url(user.pk), latest=latest, now=now)
+        sent = Delivery.objects.filter(user=user, channel=channel).exclude(payload__event__in=LETTERS)
+        if (row := sent.order_by("pk").last()) is not None:
+            limit = value_of(NOTIFICATIONS_PER_HOUR) if is_at_limit(user.pk, channel, now) else 0
+            latest[str(channel)] = latest_words(row, now, limit=limit)
+    return channel_views(sends_mail=sends_mail(), address=user.email, url=webhook_url(user.pk), latest=latest)
 
 
 def pending_view(user: User, now: datetime) -> PendingAddress | None:
@@ -39,21 +33,10 @@ def pending_view(user: User, now: datetime) -> PendingAddress | None:
     if pending is None:
         return None
     letters = Delivery.objects.filter(user=user, channel=Delivery.Channel.EMAIL, payload__event=CONFIRM_ADDRESS)
-    row = letters.filter(payload__to=pending.address, at__gte=pending.asked_at).order_by("-pk").first()
-    return pending_address(
-        pending.address, user.email, pending.asked_at + VALID_FOR, _record(row) if row is not None else None, now
-    )
+    letter = letters.filter(payload__to=pending.address, at__gte=pending.asked_at).order_by("pk").last()
+    return pending_address(pending.address, user.email, pending.asked_at + VALID_FOR, letter, now)
 
 
 def webhook_url(user_id: int) -> str:
     """Return the person's target; "" without one."""
     return WebhookTarget.objects.filter(user=user_id).values_list("url", flat=True).first() or ""
-
-
-def delivery(user_id: int, id: int) -> DeliveryRecord | None:
-    row = Delivery.objects.filter(user=user_id, pk=id).first()
-    return _record(row) if row is not None else None
-
-
-def _record(row: Delivery) -> DeliveryRecord:
-    return DeliveryRecord(row.at, row.tries, row.next_try_at, row.sent_at, row.error)

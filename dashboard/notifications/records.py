@@ -1,10 +1,12 @@
 """Reads and writes people's notifications and what they chose. Each function is about one person's own; nobody gets somebody else's."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from dashboard.notifications.viewmodels.notifications import ChannelBox, ChoiceRow, NotificationRecord
 from dashboard.shell.access import may_operate
@@ -53,14 +55,13 @@ def choice_rows(
     user_id: int, offered: Mapping[str, str], events: Collection[NotificationEvent] = tuple(NotificationEvent)
 ) -> list[ChoiceRow]:
     """Return the boxes of these events in the offered channels, checked as the person chose."""
-    chosen = _chosen(user_id, events)
-    found = []
-    for event in events:
-        boxes = [
-            ChannelBox(f"{event}-{name}", _box_label(event, name), getattr(chosen[event], name)) for name in offered
-        ]
-        found.append(ChoiceRow(f"{event.label[0].upper()}{event.label[1:]}", boxes))
-    return found
+    return [
+        ChoiceRow(
+            capfirst(event.label),
+            [ChannelBox(f"{event}-{name}", _box_label(event, name), getattr(channels, name)) for name in offered],
+        )
+        for event, channels in _chosen(user_id, events).items()
+    ]
 
 
 @transaction.atomic
@@ -70,13 +71,12 @@ def save_choices(
     offered: Collection[str],
     events: Collection[NotificationEvent] = tuple(NotificationEvent),
 ) -> None:
-    """Store the boxes that are checked, by the names of their fields; what a page without a channel's column, or an event's row, cannot
-    say stays. What changes is in the audit log."""
+    """Store, with an audit entry, the boxes that are checked by the names of their fields; what was not offered stays."""
     before = _checked(_chosen(user.pk, events), offered)
     for event in events:
-        said = {name: f"{event}-{name}" in checked for name in offered}
-        rest = {name: getattr(default_channels(event), name) for name in ("in_page", "email", "webhook")}
-        NotificationChoice.objects.update_or_create(user=user, event=event, defaults=said, create_defaults=rest | said)
+        chosen = {name: f"{event}-{name}" in checked for name in offered}
+        columns = asdict(default_channels(event)) | chosen
+        NotificationChoice.objects.update_or_create(user=user, event=event, defaults=chosen, create_defaults=columns)
     after = _checked(_chosen(user.pk, events), offered)
     if after != before:
         write_entry(user, user, {"notifications": [before, after]})

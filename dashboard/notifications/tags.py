@@ -17,13 +17,12 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def bell(context: Context, id: str) -> SafeString:
-    """Return the bell with the number of unread notifications, which is read from the database once for the whole page; without a number
-    when the database does not answer."""
+    """Return the bell with the unread number, read once for the whole page; without it when the database does not answer."""
     request: Any = context["request"]
     if not hasattr(request, "bells_in_frame"):
         try:
             unread = unread_count(request.user.pk)
         except DatabaseError:
             unread = 0
-        request.bells_in_frame = {one.id: one for one in bell_fragments(unread)}
+        request.bells_in_frame = {fragment.id: fragment for fragment in bell_fragments(unread)}
     return mark_safe(render_fragment(request.bells_in_frame[id], now=timezone.now()))

@@ -20,7 +20,7 @@ from grid.executions.ordinarysidecars import bare
 from grid.executions.spec import FilesSpec, parse_spec
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
-from grid.models import RunFiles, State
+from grid.models import NotificationEvent, RunFiles, State
 from grid.notifications import outbox
 
 logger = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ def record(execution_id: str, report: FilesReport, now: datetime) -> None:
         _, is_new = RunFiles.objects.update_or_create(execution_id=execution_id, defaults=columns)
         is_told = not is_new and (before is None or before.has_trouble)
         if report.has_trouble and not is_told:
-            outbox.tell_of_files(execution_id, sentence_of(report), now=now)
+            outbox.record_once_a_sweep(execution_id, NotificationEvent.FILES_NOT_SAVED, sentence_of(report), now=now)
 
 
 def sentence_of(report: FilesReport) -> str:

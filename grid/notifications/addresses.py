@@ -15,7 +15,7 @@ from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.models import Delivery, EmailChange, User
 from grid.notifications.channels import sends_mail
-from grid.notifications.letters import ADDRESS_CHANGED, CONFIRM_ADDRESS, Payload, SendResult
+from grid.notifications.letters import ADDRESS_CHANGED, CONFIRM_ADDRESS, Payload, SendResult, payload_of
 
 VALID_FOR = timedelta(days=3)
 MOST_LETTERS = 5  # to new addresses within LETTERS_WITHIN: whoever changes his address could write to anybody
@@ -129,16 +129,7 @@ def _tell(user: User, address: str, title: str, why: str, now: datetime) -> None
 
 
 def _write(user: User, event: str, address: str, title: str, sentence: str, now: datetime) -> None:
-    payload = {
-        "event": event,
-        "to": address,
-        "execution": "",
-        "kind": "",
-        "title": title,
-        "sentence": sentence,
-        "path": "/account/",
-        "at": now.isoformat(),
-    }
+    payload = payload_of(event, title, sentence, "/account/", now) | {"to": address}
     Delivery.objects.create(user=user, channel=Delivery.Channel.EMAIL, payload=payload, at=now, next_try_at=now)
 
 

@@ -1,6 +1,4 @@
-"""Where a person can be told: always on the page, by e-mail where an admin has named a mail server and the person has an address, by a
-webhook where the person has set a target. Stores that target, and asks for tests.
-"""
+"""Where a person can be told beside the page: by e-mail with a server and an address, by a webhook with a target; and tests of both."""
 
 import secrets
 from collections.abc import Collection
@@ -16,7 +14,7 @@ from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable, encrypt, encrypt_again
 from grid.models import AuditEntry, Delivery, User, WebhookTarget
-from grid.notifications.letters import TEST
+from grid.notifications.letters import TEST, payload_of
 
 MOST_TESTS = 5  # of a channel within TESTS_WITHIN: whoever changes his address could write to anybody
 TESTS_WITHIN = timedelta(minutes=10)
@@ -34,19 +32,17 @@ def sends_mail() -> bool:
 
 def external_channels(user: User) -> Collection[Delivery.Channel]:
     """Return the channels out of the page that a person can choose."""
-    found = []
-    if sends_mail() and user.email:
-        found.append(Delivery.Channel.EMAIL)
-    if WebhookTarget.objects.filter(user=user).exists():
-        found.append(Delivery.Channel.WEBHOOK)
-    return found
+    is_set_up = {
+        Delivery.Channel.EMAIL: sends_mail() and bool(user.email),
+        Delivery.Channel.WEBHOOK: WebhookTarget.objects.filter(user=user).exists(),
+    }
+    return [channel for channel, is_usable in is_set_up.items() if is_usable]
 
 
 def set_target(user: User, url: str) -> str:
     """Store where a person's notifications are posted; return the new secret that signs them. Raise Rejected."""
     url = url.strip()
-    problem = _problem(url)
-    if problem:
+    if problem := _problem(url):
         raise Rejected([Problem("url", problem)])
     secret, host = secrets.token_urlsafe(32), _host(url)
     with transaction.atomic():
@@ -56,13 +52,13 @@ def set_target(user: User, url: str) -> str:
     return secret
 
 
+@transaction.atomic
 def remove_target(user: User) -> None:
     """Forget the target; what waits to be posted is given up when it is due."""
-    with transaction.atomic():
-        before = _target_host(user)
-        WebhookTarget.objects.filter(user=user).delete()
-        if before:
-            write_entry(user, user, {"webhook": [before, ""]})
+    before = _target_host(user)
+    WebhookTarget.objects.filter(user=user).delete()
+    if before:
+        write_entry(user, user, {"webhook": [before, ""]})
 
 
 def _target_host(user: User) -> str:
@@ -100,26 +96,16 @@ def ask_for_test(user: User, channel: str, *, now: datetime) -> int:
         raise Rejected([Problem("channel", _("This channel is not set up for you."), "not_offered")])
     with transaction.atomic():
         list(User.objects.select_for_update(no_key=True).filter(pk=user.pk).values_list("pk"))
-        earlier = Delivery.objects.filter(
-            user=user, channel=channel, payload__event=TEST, at__gt=now - TESTS_WITHIN
-        ).count()
-        if earlier >= MOST_TESTS:
-            minutes = TESTS_WITHIN.seconds // 60
+        tests = Delivery.objects.filter(user=user, channel=channel, payload__event=TEST, at__gt=now - TESTS_WITHIN)
+        if (count := tests.count()) >= MOST_TESTS:
             sentence = _(
                 "You have sent {count} tests within {minutes} minutes. Wait a few minutes.",
-                count=earlier,
-                minutes=minutes,
+                count=count,
+                minutes=TESTS_WITHIN.seconds // 60,
             )
             raise Rejected([Problem("channel", sentence, "too_many")])
-        payload = {
-            "event": TEST,
-            "execution": "",
-            "kind": "",
-            "title": TEST,
-            "sentence": _("{user} asked for it on the page of the account.", user=user.get_username()),
-            "path": "/account/#notifications",
-            "at": now.isoformat(),
-        }
+        sentence = _("{user} asked for it on the page of the account.", user=user.get_username())
+        payload = payload_of(TEST, TEST, sentence, "/account/#notifications", now)
         write_entry(user, user, {"test": ["", Delivery.Channel(channel).label]}, action=AuditEntry.Action.SENT, at=now)
         return Delivery.objects.create(user=user, channel=channel, payload=payload, at=now, next_try_at=now).pk
 

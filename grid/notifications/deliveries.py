@@ -1,12 +1,10 @@
 """Gives out what waits to be sent, and records what became of it.
 
-Whoever takes a delivery moves its next try beyond the time that sending may take, on the condition that nobody has done so before: of two
-senders one gets it. A sender that dies meanwhile leaves it to the next one. So everything is sent at least once, and twice only when a
-sender dies, or is too slow, between sending and recording.
+Whoever takes a delivery moves its next try beyond the time that sending may take, if nobody has done so before: of two senders one gets
+it, and one that dies leaves it to the next. So it is sent at least once, and twice only when a sender dies between sending and recording.
 
 A person's deliveries through one channel go out one after the other, mails that wait together as one. A failure makes all of them wait,
-also those that are written later, so that a server that hangs costs one try at a time, and nobody else anything. What is repeated is the
-same message: whoever drops a second one of the same id would lose what was added to it.
+so a server that hangs costs one try at a time. What is repeated is the same message: receivers drop a second one of the same id.
 """
 
 import itertools
@@ -15,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
 
 from grid.configuration import NOTIFICATIONS_PER_HOUR, value_of
 from grid.core.translation import gettext as _
@@ -58,8 +56,7 @@ def wait_after(tries: int) -> timedelta:
 def take_due(
     channel: str, *, busy: Collection[int], at_most: int, now: datetime, turns: PersonTurns[int] | None = None
 ) -> list[Parcel]:
-    """Take what is due, for as many people as `at_most`, those first to whom something was sent longest ago by `turns`, and of these
-    whoever has waited longest. `busy` people are left out, and those to whom enough was sent within an hour."""
+    """Take what is due for `at_most` people, in `turns` and then the longest waiting, without those who are `busy` or at their limit."""
     due = Delivery.objects.filter(channel=channel, next_try_at__lte=now).exclude(user__in=busy)
     if not due.exists():  # as nearly each time; the rest takes Django longer to ask than the database to answer
         return []
@@ -71,8 +68,8 @@ def take_due(
     people = due.order_by().values("user").annotate(first=Min("next_try_at")).order_by("first", "user")
     waiting = ((user, user) for user in people.values_list("user", flat=True))
     in_turn = (turns or PersonTurns[int]()).each(waiting)
-    found = (_take(due.filter(user=user), channel, now) for user, _ in in_turn if not is_at_limit(user, channel, now))
-    return list(itertools.islice((parcel for parcel in found if parcel is not None), at_most))
+    taken = (_take(due.filter(user=user), channel, now) for user, _ in in_turn if not is_at_limit(user, channel, now))
+    return list(itertools.islice(filter(None, taken), at_most))
 
 
 def is_at_limit(user_id: int, channel: str, now: datetime) -> bool:
@@ -100,18 +97,10 @@ def _take(due: QuerySet[Delivery], channel: str, now: datetime) -> Parcel | None
             taken.append(row)
     if not taken:
         return None
-    address, secret, payload, problem = _where(taken[0].user_id, channel, taken[0].payload)
-    return Parcel(
-        taken[0].user_id,
-        channel,
-        [row.pk for row in taken],
-        [payload, *(row.payload for row in taken[1:])],
-        taken[0].message,
-        until,
-        address,
-        secret,
-        problem,
-    )
+    head, *others = taken
+    address, secret, payload, problem = _where(head.user_id, channel, head.payload)
+    ids, payloads = [row.pk for row in taken], [payload, *(row.payload for row in others)]
+    return Parcel(head.user_id, channel, ids, payloads, head.message, until, address, secret, problem)
 
 
 def _where(user_id: int, channel: str, payload: Payload) -> tuple[str, str, Payload, SendResult | None]:
@@ -147,7 +136,6 @@ def record_result(parcel: Parcel, result: SendResult, *, now: datetime) -> None:
     mine = rows.filter(next_try_at=parcel.taken_until)  # unless another sender has it by now
     over = Q(tries__gte=MOST_TRIES) | Q(at__lte=now - MOST_AGE) | Q(payload__event=TEST)
     mine.filter(Q() if result.is_final else over).update(next_try_at=None, error=error)
-    tries = mine.order_by("tries").values_list("tries", flat=True).last()
-    if tries is None:
-        return
-    mine.update(next_try_at=now + wait_after(tries), error=error)
+    tries = mine.aggregate(Max("tries"))["tries__max"]
+    if tries is not None:
+        mine.update(next_try_at=now + wait_after(tries), error=error)

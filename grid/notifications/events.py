@@ -20,8 +20,6 @@ _OF_OUTCOME = {
     "not_started": NotificationEvent.FAILED,
     "stopped": NotificationEvent.STOPPED,
 }
-_STARTED_SENTENCE = _("It is running.")
-_SUCCEEDED_SENTENCE = _("It has succeeded.")
 _BY_DEFAULT = {
     NotificationEvent.FAILED: ("in_page", "email"),
     NotificationEvent.STOPPING_SOON: ("in_page", "email"),
@@ -44,20 +42,13 @@ class ChosenChannels:
     email: bool = False
     webhook: bool = False
 
-    @property
-    def any(self) -> bool:
-        return self.in_page or self.email or self.webhook
-
 
 def default_channels(event: NotificationEvent) -> ChosenChannels:
     return ChosenChannels(**dict.fromkeys(_BY_DEFAULT.get(event, ()), True))
 
 
 def event_of(state: str, *, actor: str, owner: str, is_attached: bool) -> NotificationEvent | None:
-    """Return what the owner may be told of when an execution enters `state`; None when it is nothing new to the owner.
-
-    Who stopped something needs no notification of it, and a cluster's stop follows from that of its workspace or job.
-    """
+    """Return what the owner is told when an execution enters `state`; None for the owner's own stop, and that of an attached cluster."""
     event = _OF_STATE.get(State(state))
     if event is NotificationEvent.STOPPED and (is_attached or actor == owner):
         return None
@@ -82,11 +73,7 @@ class SweepCounts:
     @property
     def outcome(self) -> str:
         """The outcome that its owner has to know of first."""
-        if self.failed:
-            return "failed"
-        if self.not_started:
-            return "not_started"
-        return "stopped" if self.stopped else "succeeded"
+        return next((name for name in ("failed", "not_started", "stopped") if getattr(self, name)), "succeeded")
 
     @property
     def sentence(self) -> str:
@@ -106,5 +93,5 @@ class SweepCounts:
 def sentence_of(event: NotificationEvent, message: str) -> str:
     """Return what the execution's page says of the event: its message, with the next step."""
     if event is NotificationEvent.STARTED:
-        return _STARTED_SENTENCE
-    return message or (_SUCCEEDED_SENTENCE if event is NotificationEvent.SUCCEEDED else "")
+        return _("It is running.")
+    return message or (_("It has succeeded.") if event is NotificationEvent.SUCCEEDED else "")

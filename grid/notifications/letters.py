@@ -8,6 +8,7 @@ import json
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -36,7 +37,6 @@ ADDRESS_CHANGED = "address_changed"  # to the one in use before
 LETTERS = (CONFIRM_ADDRESS, ADDRESS_CHANGED)  # which say themselves where they go
 ALONE = (TEST, *LETTERS)  # which wait for no other message, and are merged with none
 _SUBJECT_LENGTH = 120
-_PRODUCT = "Compute Grid"
 _WHAT = {
     "started": _("{title} is running"),
     "succeeded": _("{title} has succeeded"),
@@ -72,9 +72,23 @@ _NEXT = {
     CONFIRM_ADDRESS: _("Open this link within three days, log in if you are asked to, and confirm:"),
     ADDRESS_CHANGED: _("If it was not you, change your password and end the other sessions on:"),
 }
-_OTHERWISE = _("Its page says more:")
 
 Payload = Mapping[str, Any]
+
+
+def payload_of(
+    event: str, title: str, sentence: str, path: str, at: datetime, *, kind: str = "", execution_id: str = ""
+) -> dict[str, Any]:
+    """Return what a delivery stores of its message, as JSON."""
+    return {
+        "event": str(event),
+        "execution": execution_id,
+        "kind": kind,
+        "title": title,
+        "sentence": sentence,
+        "path": path,
+        "at": at.isoformat(),
+    }
 
 
 def what_of(payload: Payload) -> str:
@@ -83,17 +97,13 @@ def what_of(payload: Payload) -> str:
 
 
 def next_of(payload: Payload) -> str:
-    return _NEXT.get(str(payload["event"]), _OTHERWISE)
+    return _NEXT.get(str(payload["event"]), _("Its page says more:"))
 
 
 def subject(payloads: Sequence[Payload]) -> str:
     """Return the subject of the mail that tells all of these."""
-    what = what_of(payloads[0])
-    words = (
-        f"{_PRODUCT}: {what}"
-        if len(payloads) == 1
-        else f"{_PRODUCT}: {plural(len(payloads), 'notification', 'notifications')}"
-    )
+    count = len(payloads)
+    words = f"Compute Grid: {what_of(payloads[0]) if count == 1 else plural(count, 'notification', 'notifications')}"
     return words if len(words) <= _SUBJECT_LENGTH else f"{words[: _SUBJECT_LENGTH - 1]}…"
 
 
@@ -107,34 +117,25 @@ def mail_text(payloads: Sequence[Payload], origin: str) -> str:
 
 def webhook_body(payload: Payload, message: UUID, origin: str) -> bytes:
     """Return the JSON that is posted. `delivery` is the same when it is repeated; `text` is all of it, for chats that show that field."""
-    url = _url(payload, origin)
-    what, why = what_of(payload), str(payload["sentence"])
+    url, what, why = f"{origin}{payload['path']}", what_of(payload), str(payload["sentence"])
     body = {
         "delivery": str(message),
-        "event": payload["event"],
         "what": what,
         "why": why,
         "next": next_of(payload),
         "url": url,
-        "title": payload["title"],
-        "kind": payload["kind"],
-        "execution": payload["execution"],
-        "at": payload["at"],
+        **{name: payload[name] for name in ("event", "title", "kind", "execution", "at")},
         "text": "\n".join(part for part in (f"{what}.", why, url) if part),
     }
     return json.dumps(body).encode()
 
 
 def _paragraphs(payload: Payload, origin: str) -> str:
-    lines = [f"{what_of(payload)}.", str(payload["sentence"]), f"{next_of(payload)}\n{_url(payload, origin)}"]
+    lines = [f"{what_of(payload)}.", str(payload["sentence"]), f"{next_of(payload)}\n{origin}{payload['path']}"]
     return "\n\n".join(line for line in lines if line)
-
-
-def _url(payload: Payload, origin: str) -> str:
-    return f"{origin}{payload['path']}"
 
 
 def _one_line(text: str) -> str:
     """Return the text without line breaks, control characters and marks that turn the direction of what follows."""
-    shown = (" " if unicodedata.category(one) in ("Cc", "Zl", "Zp", "Cs") else one for one in text)
-    return " ".join("".join(one for one in shown if unicodedata.category(one) != "Cf").split())
+    shown = (" " if unicodedata.category(char) in ("Cc", "Zl", "Zp", "Cs") else char for char in text)
+    return " ".join("".join(char for char in shown if unicodedata.category(char) != "Cf").split())

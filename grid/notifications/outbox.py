@@ -1,4 +1,7 @@
-"""Writes notifications, and what waits to be sent, in the transaction of what they tell: both happen, or neither."""
+"""Writes notifications, and what waits to be sent, in the transaction of what they tell: both happen, or neither.
+
+The caller holds that transaction, and calls once for each person and cause: nothing here remembers an earlier call.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,6 +34,7 @@ from grid.notifications.events import (
     event_of_outcome,
     sentence_of,
 )
+from grid.notifications.letters import payload_of
 
 _SENTENCE_LENGTH = 4000
 _TELLING = frozenset({State.RUNNING, State.SUCCEEDED, State.FAILED, State.ERROR, State.STOPPED})
@@ -48,18 +52,15 @@ class _Subject:
 
 
 def record_state(entered: Entered) -> None:
-    """Tell the owner that an execution has entered a state, if the owner wants to know; the caller holds the transaction.
-
-    Of a run's attempts, and the clusters that come with them, the first start is told: how the run has ended says `record_run`.
-    """
+    """Tell the owner that an execution has entered a state. Of a run only the first start is told here: `record_run` tells its end."""
     execution_id, change = entered.execution_id, entered.change
     if change.state not in _TELLING:
         return
     columns = ("owner__username", "attached_to_id", "attached_to__run_id", "attempt", "run__number", "run__sweep")
-    found = Execution.objects.filter(pk=execution_id).values_list(*columns).first()
-    if found is None:
+    row = Execution.objects.filter(pk=execution_id).values_list(*columns).first()
+    if row is None:
         return
-    owner, attached_to, run_of_parent, attempt, number, sweep = found
+    owner, attached_to, run_of_parent, attempt, number, sweep = row
     is_first = attempt == 1 and sweep in ("", str(number))
     if run_of_parent or (number and not (change.state == State.RUNNING and is_first)):
         return
@@ -69,10 +70,7 @@ def record_state(entered: Entered) -> None:
 
 
 def record_run(run: JobRun, outcome: str, why: str, *, actor: str, now: datetime) -> None:
-    """Tell the owner how a run has ended, or how a sweep has, once all its runs have ended; the caller holds the lock of the job.
-
-    `actor` is who has stopped the run, "" for nobody.
-    """
+    """Tell the owner how a run, or all of a sweep, has ended; the caller holds the job's lock. `actor` has stopped it, "" for nobody."""
     if run.sweep:
         runs = JobRun.objects.filter(job=run.job_id, sweep=run.sweep).order_by()
         if runs.filter(outcome="").exists():
@@ -91,11 +89,7 @@ def record_run(run: JobRun, outcome: str, why: str, *, actor: str, now: datetime
 
 
 def tell_of_coming_stop(execution_id: str, why: str, *, now: datetime, path: str = "") -> None:
-    """Tell the owner that an execution is about to be stopped; `why` says by what, when, and how to prevent it.
-
-    `path` is for an owner who may not see the execution's page. The caller holds the transaction, and calls this once for each cause:
-    nothing here remembers an earlier call.
-    """
+    """Tell the owner that an execution is about to be stopped, and how to prevent it; `path` is for one who may not see its page."""
     record(execution_id, NotificationEvent.STOPPING_SOON, why, now=now, path=path)
 
 
@@ -105,32 +99,18 @@ def tell_of_pause(job: Job, why: str, *, now: datetime) -> None:
     _write(about, NotificationEvent.SCHEDULE_PAUSED, why, now)
 
 
-def tell_of_files(execution_id: str, why: str, *, now: datetime) -> None:
-    """Tell the owner that an execution's files could not be saved as usual; the caller holds the transaction, and calls this once. Of a
-    sweep's runs, for which the cause is most likely the same, only the first is told."""
-    if not _is_told_of_sweep(execution_id, NotificationEvent.FILES_NOT_SAVED):
-        record(execution_id, NotificationEvent.FILES_NOT_SAVED, why, now=now)
-
-
-def tell_of_contention(execution_id: str, why: str, *, now: datetime) -> None:
-    """Tell the owner that an execution may be short of CPU; the caller holds the transaction, and calls this once. Of a sweep's runs only
-    the first is told."""
-    if not _is_told_of_sweep(execution_id, NotificationEvent.CPU_CONTENTION):
-        record(execution_id, NotificationEvent.CPU_CONTENTION, why, now=now)
-
-
-def _is_told_of_sweep(execution_id: str, event: NotificationEvent) -> bool:
-    """Return whether the event of another run of the same sweep is told already."""
+def record_once_a_sweep(execution_id: str, event: NotificationEvent, why: str, *, now: datetime) -> None:
+    """Tell the owner of an event; of a sweep's runs, for which the cause is most likely the same, only the first is told."""
     run = Execution.objects.filter(pk=execution_id).exclude(run__sweep="").values_list("run__job", "run__sweep").first()
-    if run is None:
-        return False
-    told = Notification.objects.filter(event=event)
-    return told.filter(execution__run__job=run[0], execution__run__sweep=run[1]).exists()
+    if run is not None:
+        notified = Notification.objects.filter(event=event, execution__run__job=run[0], execution__run__sweep=run[1])
+        if notified.exists():
+            return
+    record(execution_id, event, why, now=now)
 
 
 def tell_of_budget(project_id: str, sentence: str, *, now: datetime) -> None:
-    """Tell the owner of a project and the admins that a line of its budget is reached; the caller holds the transaction, and calls this
-    once for each line."""
+    """Tell the owner of a project and the admins that a line of its budget is reached."""
     project = Project.objects.get(pk=project_id)
     is_owner = Q(memberships__project=project_id, memberships__role=Membership.Role.OWNER)
     for user in User.objects.filter(is_owner | Q(is_superuser=True), is_active=True).distinct().order_by("pk"):
@@ -139,20 +119,19 @@ def tell_of_budget(project_id: str, sentence: str, *, now: datetime) -> None:
 
 
 def tell_of_maintenance(user: User, sentence: str, *, now: datetime) -> None:
-    """Tell somebody that nothing new is launched from a time on; the caller holds the transaction, and calls this once for each person."""
+    """Tell somebody that nothing new is launched from a time on."""
     about = _Subject(user, _("No new launches"), "maintenance", "/executions/")
     _write(about, NotificationEvent.MAINTENANCE, sentence, now)
 
 
 def tell_of_message(user: User, title: str, sentence: str, *, execution_id: str, now: datetime) -> None:
-    """Tell somebody what an operator writes about the person's executions; `execution_id` is "" for several. The caller holds the
-    transaction, and calls this once for each person."""
+    """Tell somebody what an operator writes about the person's executions; `execution_id` is "" for several."""
     path = f"/executions/{execution_id}/" if execution_id else "/executions/"
     _write(_Subject(user, title[:160], "message", path, execution_id), NotificationEvent.MESSAGE, sentence, now)
 
 
 def tell_of_alerts(user: User, title: str, sentence: str, *, path: str, now: datetime) -> None:
-    """Tell an operator what fires and what is over; the caller holds the transaction, and calls this once for each person."""
+    """Tell an operator what fires and what is over."""
     _write(_Subject(user, title[:160], "alert", path), NotificationEvent.ALERT, sentence, now)
 
 
@@ -167,9 +146,10 @@ def record(execution_id: str, event: NotificationEvent, sentence: str, *, now: d
 
 def _write(about: _Subject, event: NotificationEvent, sentence: str, now: datetime) -> None:
     channels = channels_of(about.owner.pk, event)
-    if not about.owner.is_active or not channels.any:
+    if not about.owner.is_active:
         return
-    sentence, user_id = _clean(sentence)[:_SENTENCE_LENGTH], about.owner.pk
+    user_id = about.owner.pk
+    sentence = sentence.replace("\x00", "")[:_SENTENCE_LENGTH]  # PostgreSQL does not store NUL
     if channels.in_page:
         Notification.objects.create(
             user_id=user_id,
@@ -180,15 +160,9 @@ def _write(about: _Subject, event: NotificationEvent, sentence: str, now: dateti
             path=about.path,
             at=now,
         )
-    payload = {
-        "event": str(event),
-        "execution": about.execution_id,
-        "kind": about.kind,
-        "title": about.title,
-        "sentence": sentence,
-        "path": about.path,
-        "at": now.isoformat(),
-    }
+    payload = payload_of(
+        event, about.title, sentence, about.path, now, kind=about.kind, execution_id=about.execution_id
+    )
     Delivery.objects.bulk_create(
         Delivery(user_id=user_id, channel=channel, payload=payload, at=now, next_try_at=now)
         for channel in _outward(channels, about.owner)
@@ -207,8 +181,3 @@ def _outward(channels: ChosenChannels, owner: User) -> list[Delivery.Channel]:
     if not channels.email and not channels.webhook:
         return []
     return [channel for channel in external_channels(owner) if getattr(channels, channel)]
-
-
-def _clean(text: str) -> str:
-    """Return the text without NUL, which PostgreSQL does not store."""
-    return text.replace("\x00", "")

@@ -1,5 +1,6 @@
-"""Sends what leaves the page, beside everything else that the leading controller does: nothing waits for it, and no failure of it ends
-anything. Several messages are under way at once, one of a person's through each channel, so a server that is slow delays nobody else.
+"""Sends what leaves the page, as a task of the leading controller for which nothing waits.
+
+Several messages are under way at once, one of a person's through each channel, so a server that is slow delays nobody else.
 """
 
 import asyncio
@@ -7,7 +8,7 @@ import contextlib
 import functools
 import logging
 import random
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -82,19 +83,15 @@ class Sender:
     async def run_once(self) -> None:
         """Begin to send what is due and has room, and let others have the database."""
         for channel, room in ROOM.items():
-            busy = self._busy(channel)
+            busy = [user for name, user in self._under_way if name == channel]
             if len(busy) >= room:
                 continue
-            found = await self._database(
+            parcels = await self._database(
                 take_due, channel, busy=busy, at_most=room - len(busy), now=self._clock(), turns=self._turns[channel]
             )
-            for parcel in found:
+            for parcel in parcels:
                 self._under_way[channel, parcel.user_id] = asyncio.create_task(self._deliver(parcel))
         await asyncio.sleep(PAUSE_SECONDS)
-
-    async def settle(self) -> None:
-        """Wait for what is under way."""
-        await asyncio.gather(*self._under_way.values())
 
     async def aclose(self) -> None:
         """Leave what is under way to the next sender."""
@@ -103,9 +100,6 @@ class Sender:
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
         self._mailer.close()
         self._poster.close()
-
-    def _busy(self, channel: str) -> Collection[int]:
-        return [user for name, user in self._under_way if name == channel]
 
     async def _deliver(self, parcel: Parcel) -> None:
         try:

@@ -1,12 +1,11 @@
-"""Posts to an address that a person has typed, from inside our network: so nothing private is reached, and nothing is told of an answer
-but its status. No redirect is followed.
-"""
+"""Posts to an address that a person has typed, from inside our network: so nothing private is reached, and of an answer only its status
+is told. No redirect is followed."""
 
 import asyncio
 import hashlib
 import hmac
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import aiohttp
 from yarl import URL
@@ -26,9 +25,7 @@ def signature(secret: str, body: bytes) -> str:
 
 
 class Poster:
-    """Posts; `close` it. `allowed` are private addresses that an admin allows, `denied` public ones that are never called; `tls` is for
-    tests with an authority of their own.
-    """
+    """Posts; `close` it. Private addresses are called when `allowed`, public ones unless `denied`; `tls` is a test's own authority."""
 
     def __init__(
         self,
@@ -59,7 +56,9 @@ class Poster:
         connector = self._connections.connector(permitted)
         try:
             async with asyncio.timeout(self._seconds), aiohttp.ClientSession(connector=connector) as session:
-                status = await self._status(session, url, body, headers)
+                request = session.post(url, data=body, headers=headers, allow_redirects=False, ssl=self._tls or True)
+                async with request as answer:
+                    status = answer.status
         except TimeoutError:
             return SendResult(
                 _("{host} did not answer within {seconds:.0f} seconds.", host=host, seconds=self._seconds)
@@ -75,11 +74,6 @@ class Poster:
                 )
             return SendResult(_("{host} cannot be reached ({error}).", host=host, error=type(error).__name__))
         return _result(host, status)
-
-    async def _status(self, session: aiohttp.ClientSession, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        tls = True if self._tls is None else self._tls
-        async with session.post(url, data=body, headers=headers, allow_redirects=False, ssl=tls) as answer:
-            return answer.status
 
 
 def _result(host: str, status: int) -> SendResult:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from grid.models import ContentionNotice, Execution, State
+from grid.models import ContentionNotice, Execution, NotificationEvent, State
 from grid.notifications import outbox
 
 
@@ -14,11 +14,11 @@ def tell_owners(sentences: Mapping[str, str], *, now: datetime) -> int:
     return sum(_tell(id, sentence, now) for id, sentence in sentences.items())
 
 
+@transaction.atomic
 def _tell(execution_id: str, sentence: str, now: datetime) -> bool:
-    with transaction.atomic():
-        if not Execution.objects.unsettled().filter(pk=execution_id, state=State.RUNNING).exists():
-            return False
-        _, is_new = ContentionNotice.objects.get_or_create(execution_id=execution_id, defaults={"at": now})
-        if is_new:
-            outbox.tell_of_contention(execution_id, sentence, now=now)
-        return is_new
+    if not Execution.objects.unsettled().filter(pk=execution_id, state=State.RUNNING).exists():
+        return False
+    _, is_new = ContentionNotice.objects.get_or_create(execution_id=execution_id, defaults={"at": now})
+    if is_new:
+        outbox.record_once_a_sweep(execution_id, NotificationEvent.CPU_CONTENTION, sentence, now=now)
+    return is_new

@@ -44,10 +44,10 @@ def test_several_are_told_in_one_mail() -> None:
 
 @pytest.mark.parametrize("event", [*NotificationEvent.values, TEST, "of-a-later-version"])
 def test_every_event_has_words(event: str) -> None:
-    told = payload(event=event, sentence="")
-    assert what_of(told)
-    assert "\n\n\n\n" not in mail_text([told], ORIGIN)
-    assert json.loads(webhook_body(told, UUID(int=1), ORIGIN))["event"] == event
+    bare = payload(event=event, sentence="")
+    assert what_of(bare)
+    assert "\n\n\n\n" not in mail_text([bare], ORIGIN)
+    assert json.loads(webhook_body(bare, UUID(int=1), ORIGIN))["event"] == event
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,11 @@ def test_every_event_has_words(event: str) -> None:
     ],
 )
 def test_a_hostile_title_is_one_line_of_a_subject(title: str, shown: str) -> None:
-    told = subject([payload(title=title)])
-    assert told == " ".join(f"Compute Grid: {shown} has failed".split())
-    assert told.isprintable()
+    words = subject([payload(title=title)])
+    assert words == " ".join(f"Compute Grid: {shown} has failed".split())
+    assert words.isprintable()
 
 
 def test_a_long_title_is_cut() -> None:
-    told = subject([payload(title="x" * 1000)])
-    assert len(told) == 120
-    assert told.endswith("…")
+    words = subject([payload(title="x" * 1000)])
+    assert (len(words), words[-1]) == (120, "…")

@@ -42,10 +42,10 @@ def test_failure_is_notified_to_owner_with_page_sentence(shop: Shop) -> None:
     execution = shop.launch(title="Train <b>")
     assert enter(execution, FAILED)
     execution.refresh_from_db()
-    told = Notification.objects.get()
-    assert (told.user, told.event, told.title) == (shop.people.owner, "failed", "Train <b>")
-    assert told.sentence == execution.words(OWNER) == FAILED.message
-    assert (told.path, told.at, told.read_at) == (f"/executions/{execution.pk}/", NOW, None)
+    row = Notification.objects.get()
+    assert (row.user, row.event, row.title) == (shop.people.owner, "failed", "Train <b>")
+    assert row.sentence == execution.words(OWNER) == FAILED.message
+    assert (row.path, row.at, row.read_at) == (f"/executions/{execution.pk}/", NOW, None)
 
 
 @pytest.mark.django_db
@@ -55,16 +55,11 @@ def test_untitled_execution_is_notified_by_its_name(shop: Shop) -> None:
     assert Notification.objects.get().title == execution.object_name
 
 
-@pytest.mark.django_db
-def test_a_change_that_is_not_written_is_not_told(shop: Shop) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_unwritten_or_undone_change_is_not_notified(shop: Shop) -> None:
     execution = shop.launch()
     assert not enter(execution, FAILED, revision=execution.revision + 7)
     assert not Notification.objects.exists()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_change_that_is_undone_is_not_told(shop: Shop) -> None:
-    execution = shop.launch()
     with transaction.atomic():
         assert enter(execution, FAILED)
         assert Notification.objects.exists()
@@ -83,16 +78,11 @@ def test_start_is_notified_only_to_those_who_chose_it(shop: Shop, choose: Choose
 
 
 @pytest.mark.django_db
-def test_owner_without_notifications_gets_none(shop: Shop, choose: Choose) -> None:
-    choose("failed")
-    enter(shop.launch(), FAILED)
-    assert not Notification.objects.exists()
-
-
-@pytest.mark.django_db
-def test_a_closed_account_is_told_nothing(shop: Shop) -> None:
+@pytest.mark.parametrize("is_closed", [False, True], ids=["chose none", "closed account"])
+def test_owner_without_notifications_gets_none(shop: Shop, choose: Choose, is_closed: bool) -> None:
     execution = shop.launch()
-    shop.people.owner.is_active = False
+    choose("failed", in_page=is_closed)
+    shop.people.owner.is_active = not is_closed
     shop.people.owner.save()
     enter(execution, FAILED)
     assert not Notification.objects.exists()
@@ -103,15 +93,8 @@ def test_stop_is_notified_unless_owner_asked_for_it(shop: Shop) -> None:
     request_stop(shop.launch(), by=shop.people.owner.username, now=NOW)
     assert not Notification.objects.exists()
     request_stop(shop.launch(), by="root", now=NOW)
-    told = Notification.objects.get()
-    assert (told.event, told.sentence) == ("stopped", "Stopped by root before it started.")
-
-
-@pytest.mark.django_db
-def test_a_coming_stop_is_told_with_its_cause(shop: Shop) -> None:
-    outbox.tell_of_coming_stop(shop.launch().pk, "It is stopped in 10 minutes: the budget is used up.", now=NOW)
-    told = Notification.objects.get()
-    assert (told.event, told.sentence) == ("stopping_soon", "It is stopped in 10 minutes: the budget is used up.")
+    row = Notification.objects.get()
+    assert (row.event, row.sentence) == ("stopped", "Stopped by root before it started.")
 
 
 @pytest.mark.parametrize("state", ["queued", "deploying", "preparing", "finishing", "stopping"])
@@ -127,7 +110,7 @@ def test_stop_of_attached_cluster_is_no_event() -> None:
 def test_failures_and_coming_stops_default_to_page_and_email() -> None:
     for event in (NotificationEvent.FAILED, NotificationEvent.STOPPING_SOON):
         assert default_channels(event) == ChosenChannels(in_page=True, email=True)
-    assert not default_channels(NotificationEvent.STARTED).any
+    assert default_channels(NotificationEvent.STARTED) == ChosenChannels()
 
 
 def test_a_success_without_a_message_has_a_sentence() -> None:

@@ -33,13 +33,13 @@ def four(people: People) -> list[Execution]:
     ]
 
 
-def told() -> list[tuple[str, str, str]]:
+def notified() -> list[tuple[str, str, str]]:
     rows = Notification.objects.filter(event="message").order_by("user__username")
     return list(rows.values_list("user__username", "title", "sentence"))
 
 
 def ids(executions: list[Execution]) -> list[str]:
-    return [one.pk for one in executions]
+    return [execution.pk for execution in executions]
 
 
 def test_sentence_names_the_first_ten_executions() -> None:
@@ -57,7 +57,7 @@ def test_owners_get_one_notification_and_audit_log_an_entry(people: People, four
     for _ in range(2):
         assert client.post(PATH, {"id": ids(four), "reason": TEXT}).status_code == 302
     title = f"Message from {people.operator.username}"
-    assert told() == [
+    assert notified() == [
         (people.owner.username, title, "Save your work. This is about Explore and Train."),
         (people.teammate.username, title, "Save your work. This is about theirs <b>."),
     ], "a form that is sent twice is one message"
@@ -70,7 +70,7 @@ def test_owners_get_one_notification_and_audit_log_an_entry(people: People, four
 def test_empty_or_overlong_text_is_asked_for_again(people: People, four: list[Execution], text: str) -> None:
     answer = client_of(people.operator).post(PATH, {"id": ids(four), "reason": text})
     assert "Write a text of at most 300 characters." in answer.content.decode()
-    assert told() == []
+    assert notified() == []
 
 
 def test_owner_teammate_and_stranger_write_to_nobody(people: People, four: list[Execution]) -> None:
@@ -78,7 +78,7 @@ def test_owner_teammate_and_stranger_write_to_nobody(people: People, four: list[
         assert client_of(person).post(PATH, {"id": ids(four), "reason": TEXT}).status_code == 403
         assert PATH not in client_of(person).get("/executions/").content.decode()
     assert PATH in client_of(people.operator).get("/executions/").content.decode()
-    assert told() == []
+    assert notified() == []
 
 
 def test_simultaneous_messages_are_one_and_repeatable_after_ten_minutes(
@@ -90,5 +90,5 @@ def test_simultaneous_messages_are_one_and_repeatable_after_ten_minutes(
 
     with database_on_file(tmp_path / "grid.sqlite3"):
         at_once(send(), send(), send())
-        assert len(told()) == 2
+        assert len(notified()) == 2
         assert send(11)() == 2

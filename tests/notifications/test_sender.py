@@ -71,6 +71,12 @@ def sender(outside: Outside, database: Any = at_once) -> Sender:
     return Sender(database, clock, troubles, random.Random(1), mailer=lambda: outside, poster=lambda: outside)
 
 
+async def sent_once(sender: Sender) -> None:
+    await sender.run_once()
+    await asyncio.gather(*sender._under_way.values())
+    await sender.aclose()
+
+
 def left() -> int:
     return Delivery.objects.filter(next_try_at__isnull=False).count()
 
@@ -112,11 +118,8 @@ async def test_unforeseen_error_is_an_ordinary_failure(ada: User) -> None:
     outside = Outside()
     outside.answers["https://example.com/hook"] = ZeroDivisionError()
     waiting(ada)
-    one = sender(outside)
-    await one.run_once()
-    await one.settle()
+    await sent_once(sender(outside))
     assert Delivery.objects.get().error == "It could not be sent (ZeroDivisionError)."
-    await one.aclose()
 
 
 @in_world
@@ -124,10 +127,7 @@ async def test_webhook_to_excluded_address_is_not_called(ada: User, settings: Se
     settings.EGRESS_EXCEPT = ["93.184.216.0/24"]
     WebhookTarget.objects.update(url="https://93.184.216.34/")
     waiting(ada)
-    one = Sender(at_once, clock, TroubleLog(loop_time), random.Random(1))
-    await one.run_once()
-    await one.settle()
-    await one.aclose()
+    await sent_once(Sender(at_once, clock, TroubleLog(loop_time), random.Random(1)))
     assert "93.184.216.34 leads to a private or excepted address" in Delivery.objects.get().error
 
 
@@ -151,40 +151,23 @@ async def test_delivery_killed_before_recording_repeats_with_same_id(ada: User) 
 
 
 @in_world
-async def test_delivery_sent_during_database_outage_is_not_repeated(ada: User) -> None:
-    outside, is_away = Outside(), False
+@pytest.mark.parametrize("sends", [0, 1], ids=["no statement works", "it was sent"])
+async def test_database_outage_loses_and_repeats_nothing(ada: User, sends: int) -> None:
+    outside, is_away = Outside(), True
 
     async def database(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if is_away and work is record_result:
+        if is_away and (work is record_result or not sends):
             raise OperationalError("the connection is lost")
         return work(*args, **kwargs)
 
     waiting(ada)
-    is_away = True
     task = asyncio.create_task(repeat(sender(outside, database).periodic()))
     await passes(60)
-    assert left() == 1
+    assert (left(), len(outside.seen)) == (1, sends)
     is_away = False
     await until(lambda: left() == 0, within=60)
     await cancelled(task)
     assert len(outside.seen) == 1
-
-
-@in_world
-async def test_a_database_that_is_away_ends_nothing(ada: User) -> None:
-    outside, is_away = Outside(), True
-
-    async def database(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if is_away:
-            raise OperationalError("the connection is lost")
-        return work(*args, **kwargs)
-
-    waiting(ada)
-    task = asyncio.create_task(repeat(sender(outside, database).periodic()))
-    await passes(60)
-    is_away = False
-    await until(lambda: left() == 0, within=60)
-    await cancelled(task)
 
 
 @in_world

@@ -17,21 +17,13 @@ from aiohttp import web
 from grid.core.egress import may_be_called, read_blocks
 from grid.notifications.letters import SENT, SendResult, webhook_body
 from grid.notifications.webhook import SIGNATURE, Poster
+from tests.notifications.test_letters import payload
 from tests.support.certificates import Certificate, certificate
 from tests.support.http_server import Answer, serving
 
 LOOPBACK, _ = read_blocks("", ["127.0.0.0/8", "::1/128"])
 MESSAGE = UUID(int=7)
-PAYLOAD = {
-    "event": "failed",
-    "execution": "abc",
-    "kind": "job",
-    "title": "Train",
-    "sentence": "It ended with exit code 1.",
-    "path": "/executions/abc/",
-    "at": "2026-03-04T09:00:00+00:00",
-}
-BODY = webhook_body(PAYLOAD, MESSAGE, "https://grid.example.com")
+BODY = webhook_body(payload(), MESSAGE, "https://grid.example.com")
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +40,8 @@ async def poster(tls: Certificate) -> AsyncIterator[Callable[..., Poster]]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for poster in made:
+        poster.close()
 
 
 async def post(poster: Poster, url: str) -> SendResult:
@@ -72,29 +64,29 @@ async def test_post_is_signed_and_says_what_why_and_where(poster: Callable[..., 
     assert (request.method, request.path_qs) == ("POST", "/hook?room=1")
     assert request.headers["X-Compute-Grid-Event"] == "failed"
     assert request.headers["X-Compute-Grid-Delivery"] == str(MESSAGE)
-    said = json.loads(body)
-    assert (said["what"], said["why"]) == ("Train has failed", "It ended with exit code 1.")
-    assert said["url"] == "https://grid.example.com/executions/abc/"
-    assert said["next"]
+    posted = json.loads(body)
+    assert (posted["what"], posted["why"]) == ("Train has failed", payload()["sentence"])
+    assert posted["url"] == "https://grid.example.com/executions/abc/"
+    assert posted["next"]
 
 
-@pytest.mark.parametrize(("status", "is_final"), [(500, False), (503, False), (404, False), (410, True)])
+@pytest.mark.parametrize(("status", "is_final"), [(500, False), (404, False), (410, True)])
 async def test_a_refusal_is_told_with_its_status(
     poster: Callable[..., Poster], tls: Certificate, status: int, is_final: bool
 ) -> None:
     async with serving(answering(status), tls=tls.server) as server:
-        found = await post(poster(), server.url)
-    assert found == SendResult(f"127.0.0.1 answered with status {status}.", is_final)
+        result = await post(poster(), server.url)
+    assert result == SendResult(f"127.0.0.1 answered with status {status}.", is_final)
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize("status", [301, 307])
 async def test_no_redirect_is_followed(poster: Callable[..., Poster], tls: Certificate, status: int) -> None:
     async with serving(answering(200), tls=tls.server) as other:
         async with serving(answering(status, Location=f"{other.url}/"), tls=tls.server) as server:
-            found = await post(poster(), server.url)
+            result = await post(poster(), server.url)
         assert not other.seen
-    assert found.is_final
-    assert f"redirects ({status})" in found.error
+    assert result.is_final
+    assert f"redirects ({status})" in result.error
 
 
 async def test_hanging_or_dripping_server_is_abandoned_in_time(poster: Callable[..., Poster], tls: Certificate) -> None:
@@ -103,9 +95,8 @@ async def test_hanging_or_dripping_server_is_abandoned_in_time(poster: Callable[
         return web.Response()
 
     async with serving(hang, tls=tls.server) as server:
-        found = await post(poster(seconds=0.3), server.url)
-    assert found.error == "127.0.0.1 did not answer within 0 seconds."
-    assert not found.is_final
+        result = await post(poster(seconds=0.3), server.url)
+    assert result == SendResult("127.0.0.1 did not answer within 0 seconds.")
 
 
 async def test_a_long_answer_is_not_read(poster: Callable[..., Poster], tls: Certificate) -> None:
@@ -123,9 +114,9 @@ async def test_a_certificate_that_nobody_vouches_for_gets_nothing(
     poster: Callable[..., Poster], tls: Certificate
 ) -> None:
     async with serving(answering(200), tls=tls.server) as server:
-        found = await post(poster(trusts=None), server.url)
+        result = await post(poster(trusts=None), server.url)
         assert not server.seen
-    assert found.error == "The certificate of 127.0.0.1 is not valid."
+    assert result.error == "The certificate of 127.0.0.1 is not valid."
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"])
@@ -133,13 +124,13 @@ async def test_however_a_private_address_is_written_nobody_is_called(
     poster: Callable[..., Poster], tls: Certificate, host: str
 ) -> None:
     async with serving(answering(200), tls=tls.server) as server:
-        found = await post(poster(allowed=False), server.url.replace("127.0.0.1", host))
+        result = await post(poster(allowed=False), server.url.replace("127.0.0.1", host))
         assert not server.seen
-    assert not found.is_sent
+    assert not result.is_sent
     # The library refuses numbers that it takes for neither a name nor an address.
     assert (
         "private or excepted address" if host[0] in "l[" or host.count(".") == 3 else "cannot be reached"
-    ) in found.error
+    ) in result.error
 
 
 async def test_name_is_checked_at_the_address_actually_called(
@@ -154,9 +145,9 @@ async def test_name_is_checked_at_the_address_actually_called(
 
     async with serving(answering(200), tls=tls.server) as server:
         monkeypatch.setattr(socket, "getaddrinfo", rebinding)
-        found = await post(poster(allowed=False), server.url.replace("127.0.0.1", "rebind.example.com"))
+        result = await post(poster(allowed=False), server.url.replace("127.0.0.1", "rebind.example.com"))
         assert not server.seen
-    assert "leads to a private or excepted address" in found.error
+    assert "leads to a private or excepted address" in result.error
     assert looked_up == ["rebind.example.com"], "and it is not asked again"
 
 
@@ -170,9 +161,9 @@ async def test_name_with_partly_private_addresses_is_retried(
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
 
     monkeypatch.setattr(socket, "getaddrinfo", both)
-    found = await post(poster(), "https://both.example.com:9/")
-    assert "cannot be reached" in found.error
-    assert not found.is_final
+    result = await post(poster(), "https://both.example.com:9/")
+    assert "cannot be reached" in result.error
+    assert not result.is_final
 
 
 async def test_missing_address_and_closed_port_are_distinguished(poster: Callable[..., Poster]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dashboard.logs.viewmodels.log import LogQuery, LogSource, LogView
 from dashboard.logs.viewmodels.log_lines import RawLine, rows_of
-from dashboard.notifications.viewmodels.notifications import bell_view
+from dashboard.notifications.viewmodels.notifications import BellView
 from dashboard.palette.viewmodel import PaletteGroup, PaletteItem, PaletteResults, hint
 from dashboard.shell.viewmodels.listing import Paging, Progress, unfinished
 from dashboard.shell.viewmodels.live import Fragment
@@ -48,7 +48,7 @@ def frame_samples() -> dict[str, Any]:
 def _bells() -> list[Fragment]:
     kinds = [(unread, is_small) for is_small in (False, True) for unread in (0, 3, 120)]
     return [
-        Fragment(f"bell-sample-{number}", "notifications/fragments/bell.html", bell_view(unread, is_small=is_small))
+        Fragment(f"bell-sample-{number}", "notifications/fragments/bell.html", BellView(unread, is_small=is_small))
         for number, (unread, is_small) in enumerate(kinds)
     ]
 

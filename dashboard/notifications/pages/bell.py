@@ -37,11 +37,10 @@ async def bell_updates(runtime: Runtime, viewer: Viewer) -> AsyncIterator[Sequen
                 continue
             was, shown = shown, (unread, max(latest.id if latest else 0, shown[1]))
             if was != shown:
-                updates = [PageUpdate("replace", one.id, (one,)) for one in bell_fragments(unread)]
+                fragments = bell_fragments(unread)
                 if latest is not None and is_told and latest.id > was[1]:
-                    toast = toast_fragment(latest)
-                    updates.append(PageUpdate("replace", toast.id, (toast,)))
-                yield updates
+                    fragments.append(toast_fragment(latest))
+                yield [PageUpdate("replace", fragment.id, (fragment,)) for fragment in fragments]
             is_told = True
             await asyncio.sleep(REST_SECONDS)
             if mine not in await subscription.changed():

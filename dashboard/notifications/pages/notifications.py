@@ -34,8 +34,8 @@ def page_number(text: str) -> int:
 
 
 def _read(user_id: int, page: int) -> NotificationsRead:
-    found = notifications(user_id, start=(page - 1) * PAGE_LENGTH, at_most=PAGE_LENGTH + 1)
-    return NotificationsRead(found, unread_count(user_id))
+    records = notifications(user_id, start=(page - 1) * PAGE_LENGTH, at_most=PAGE_LENGTH + 1)
+    return NotificationsRead(records, unread_count(user_id))
 
 
 class NotificationsPage(LivePage[int, NotificationsRead]):

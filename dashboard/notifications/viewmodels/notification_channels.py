@@ -6,23 +6,12 @@ from datetime import datetime
 
 from grid.core.translation import gettext as _
 from grid.core.wording import duration
+from grid.models import Delivery
 
 NO_SERVER = _("This installation sends no e-mail: an admin has to name a mail server.")
 NO_ADDRESS = _("Your account has no e-mail address. Add one to your profile above.")
 NO_WEBHOOK = _("Nothing is posted anywhere.")
 _TITLES = {"email": _("E-mail"), "webhook": _("Webhook")}
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryRecord:
-    """What became of a message so far: `next_try_at` is None once it was sent or given up."""
-
-    at: datetime
-    tries: int = 0
-    next_try_at: datetime | None = None
-    sent_at: datetime | None = None
-    error: str = ""
-    most_an_hour: int = 0  # the limit, if as many were sent to the person within an hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +35,7 @@ class PendingAddress:
 
 
 def pending_address(
-    address: str, present: str, until: datetime, letter: DeliveryRecord | None, now: datetime
+    address: str, present: str, until: datetime, letter: Delivery | None, now: datetime
 ) -> PendingAddress:
     if now >= until:
         return PendingAddress(address, _("Its link is too old. Send it again, or cancel the change."))
@@ -62,42 +51,38 @@ def pending_address(
     return PendingAddress(address, sentence, trouble)
 
 
-def channel_views(
-    *, sends_mail: bool, address: str, url: str, latest: Mapping[str, DeliveryRecord], now: datetime
-) -> list[ChannelView]:
+def channel_views(*, sends_mail: bool, address: str, url: str, latest: Mapping[str, str]) -> list[ChannelView]:
+    """Return the channels; `latest` has the words of the latest message of each that has had one."""
     email = NO_SERVER if not sends_mail else _("To {address}.", address=address) if address else NO_ADDRESS
+    webhook = _("Posted to {url}.", url=url) if url else NO_WEBHOOK
     return [
-        _view("email", email, sends_mail and bool(address), latest, now),
-        _view("webhook", _("Posted to {url}.", url=url) if url else NO_WEBHOOK, bool(url), latest, now),
+        ChannelView(name, _TITLES[name], where, is_set_up, latest.get(name, "") if is_set_up else "")
+        for name, where, is_set_up in (("email", email, sends_mail and bool(address)), ("webhook", webhook, bool(url)))
     ]
 
 
-def _view(name: str, where: str, is_set_up: bool, latest: Mapping[str, DeliveryRecord], now: datetime) -> ChannelView:
-    record = latest.get(name) if is_set_up else None
-    return ChannelView(name, _TITLES[name], where, is_set_up, latest_words(record, now) if record else "")
-
-
-def latest_words(record: DeliveryRecord, now: datetime) -> str:
-    if record.sent_at is not None:
-        return _("The latest was sent {duration} ago.", duration=duration(now - record.sent_at))
-    if record.next_try_at is None:
-        return _("The latest was given up. {error}", error=record.error)
-    if record.error:
+def latest_words(delivery: Delivery, now: datetime, *, limit: int = 0) -> str:
+    """Return what became of a message so far; `limit` is how many a person gets within an hour, 0 while it is not reached."""
+    if delivery.sent_at is not None:
+        return _("The latest was sent {duration} ago.", duration=duration(now - delivery.sent_at))
+    if delivery.next_try_at is None:
+        return _("The latest was given up. {error}", error=delivery.error)
+    if delivery.error:
         return _(
             "The latest was not sent yet. {error} It is tried again in {next_try_at}.",
-            error=record.error,
-            next_try_at=duration(record.next_try_at - now),
+            error=delivery.error,
+            next_try_at=duration(delivery.next_try_at - now),
         )
-    if record.most_an_hour:
+    if limit:
         return _(
             "The latest waits: {most:,} were sent to you within an hour, and no more may be. It is sent later by itself; an admin can "
             "change that.",
-            most=record.most_an_hour,
+            most=limit,
         )
     return _("The latest waits to be sent.")
 
 
-def test_words(record: DeliveryRecord | None, *, channel: str, seconds: float) -> tuple[bool, str]:
+def test_words(record: Delivery | None, *, channel: str, seconds: float) -> tuple[bool, str]:
     """Return whether a test has arrived, and what to say of it."""
     if record is not None and record.sent_at is not None:
         if channel == "email":

@@ -12,7 +12,6 @@ from grid.core.wording import plural
 
 _MOST_SHOWN = 99
 BELLS = ("bell", "bell-small")  # in the sidebar, and in the bar of narrow screens
-_TOAST = "toast"
 REGION = "notifications"
 _NONE = EmptyState(
     _("No notifications."),
@@ -39,24 +38,21 @@ _WORDS: Mapping[str, tuple[str, Literal["ok", "problem", "wait", "neutral"]]] = 
 class BellView(ViewModel, frozen=True, gc=False):
     """The bell: how many notifications are unread. `is_small` is that of narrow screens, which has no words."""
 
-    count: str = ""
-    words: str = _("Notifications")
+    unread: int
     is_small: bool = False
 
+    @property
+    def count(self) -> str:
+        """The number as the bell has room for it; "" for none."""
+        return str(self.unread or "") if self.unread <= _MOST_SHOWN else f"{_MOST_SHOWN}+"
 
-class ToastView(ViewModel, frozen=True, gc=False):
-    """A notification that has just come; by its id a browser tells it from the one before."""
-
-    id: int
-    word: str
-    severity: str
-    title: str
-    path: str
+    @property
+    def words(self) -> str:
+        return _("Notifications, {unread} unread", unread=self.unread) if self.unread else _("Notifications")
 
 
-@dataclass(frozen=True, slots=True)
-class NotificationRecord:
-    """A stored notification."""
+class NotificationRecord(ViewModel, frozen=True, gc=False):
+    """A stored notification, as a row of the list or as a toast; by its id a browser tells a toast from the one before."""
 
     id: int
     event: str
@@ -66,25 +62,24 @@ class NotificationRecord:
     at: datetime
     is_unread: bool
 
+    @property
+    def word(self) -> str:
+        return _WORDS[self.event][0] if self.event in _WORDS else self.event.replace("_", " ").capitalize()
 
-class NotificationRow(ViewModel, frozen=True, gc=False):
-    """A notification as the list shows it."""
-
-    id: int
-    word: str
-    severity: str
-    title: str
-    sentence: str
-    path: str
-    at: datetime
-    is_unread: bool
+    @property
+    def severity(self) -> str:
+        return _WORDS[self.event][1] if self.event in _WORDS else "neutral"
 
 
 class UnreadView(ViewModel, frozen=True, gc=False):
-    """How many are unread, in words; `count` is 0 when there is nothing to mark as read."""
+    """How many are unread; with none there is nothing to mark as read."""
 
     count: int
-    sentence: str
+
+    @property
+    def sentence(self) -> str:
+        words = plural(self.count, "unread notification", "unread notifications")
+        return f"{words}." if self.count else _("Everything is read.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,39 +97,22 @@ class ChoiceRow:
     boxes: Sequence[ChannelBox]
 
 
-def bell_view(unread: int, *, is_small: bool = False) -> BellView:
-    if not unread:
-        return BellView(is_small=is_small)
-    count = str(unread) if unread <= _MOST_SHOWN else f"{_MOST_SHOWN}+"
-    return BellView(count, _("Notifications, {unread} unread", unread=unread), is_small)
-
-
 def bell_fragments(unread: int) -> list[Fragment]:
-    return [
-        Fragment(id, "notifications/fragments/bell.html", bell_view(unread, is_small=id == "bell-small"))
-        for id in BELLS
-    ]
+    template = "notifications/fragments/bell.html"
+    return [Fragment(id, template, BellView(unread, is_small=id == "bell-small")) for id in BELLS]
 
 
 def toast_fragment(latest: NotificationRecord) -> Fragment:
-    word, severity = event_word(latest.event)
-    return Fragment(
-        _TOAST, "notifications/fragments/toast.html", ToastView(latest.id, word, severity, latest.title, latest.path)
-    )
-
-
-def event_word(event: str) -> tuple[str, str]:
-    """Return the word of an event and how serious it is."""
-    return _WORDS.get(event, (event.replace("_", " ").capitalize(), "neutral"))
+    return Fragment("toast", "notifications/fragments/toast.html", latest)
 
 
 def notification_fragments(
     records: Sequence[NotificationRecord], unread: int, *, page: int, page_length: int
 ) -> list[Fragment]:
     """Return a page of the list; one record more than `page_length` says that there are older ones."""
-    told = UnreadView(unread, unread_words(unread))
+    unread_view = UnreadView(unread)
     rows = [
-        Fragment(f"notification-{record.id}", "notifications/fragments/notification.html", _row(record), REGION)
+        Fragment(f"notification-{record.id}", "notifications/fragments/notification.html", record, REGION)
         for record in records[:page_length]
     ]
     if not rows:
@@ -143,19 +121,8 @@ def notification_fragments(
     following = f"?page={page + 1}" if len(records) > page_length else ""
     paging = Paging(_("Page {page}", page=page) if previous or following else "", previous, following)
     return [
-        Fragment("notifications-lead", "notifications/fragments/notifications_lead.html", told),
-        Fragment("notifications-all", "notifications/fragments/notifications_all.html", told),
+        Fragment("notifications-lead", "notifications/fragments/notifications_lead.html", unread_view),
+        Fragment("notifications-all", "notifications/fragments/notifications_all.html", unread_view),
         *rows,
         Fragment("notifications-paging", "shell/fragments/paging.html", paging),
     ]
-
-
-def _row(record: NotificationRecord) -> NotificationRow:
-    word, severity = event_word(record.event)
-    return NotificationRow(
-        record.id, word, severity, record.title, record.sentence, record.path, record.at, record.is_unread
-    )
-
-
-def unread_words(unread: int) -> str:
-    return f"{plural(unread, 'unread notification', 'unread notifications')}." if unread else _("Everything is read.")

@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.notifications.notification_channels import delivery, webhook_url
-from dashboard.notifications.viewmodels.notification_channels import DeliveryRecord, test_words
+from dashboard.notifications.notification_channels import webhook_url
+from dashboard.notifications.viewmodels.notification_channels import test_words
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
-from grid.models import User
+from grid.models import Delivery, User
 from grid.notifications import channels
 
 
@@ -75,14 +75,14 @@ async def notification_test(request: HttpRequest) -> HttpResponse:
     return _back()
 
 
-async def _outcome(user_id: int, id: int) -> DeliveryRecord | None:
+async def _outcome(user_id: int, id: int) -> Delivery | None:
     """Return what became of a delivery, as soon as that is known, or what is known of it when the time is up."""
     loop = asyncio.get_running_loop()
     until = loop.time() + WAIT_SECONDS
     while True:
-        found = await sync_to_async(delivery)(user_id, id)
-        if found is None or found.next_try_at is None or loop.time() >= until:
-            return found
+        delivery = await Delivery.objects.filter(user=user_id, pk=id).afirst()
+        if delivery is None or delivery.next_try_at is None or loop.time() >= until:
+            return delivery
         await asyncio.sleep(LOOK_SECONDS)
 
 

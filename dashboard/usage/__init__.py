@@ -1,8 +1,4 @@
-"""The pages of usage and budgets: what was held and what it cost, by month, day, project, tier and person.
-
-It owns prices and costs in words, the meter of a budget, right-size hints and CPU contention in words. Others import
-`viewmodels.prices`, `viewmodels.sizehints` and `budget_records`.
-"""
+"""The pages of usage and budgets; prices, right-size hints and CPU contention in words, and what failed when."""
 
 PUBLIC = (
     "budget_records",

@@ -10,7 +10,6 @@ from grid.models import BudgetMonth, Project
 from grid.usage.budgets.closing import budgets, counted
 from grid.usage.budgets.rules import month_of
 
-_HOUR = 3600
 _PAST_MONTHS = 6
 
 
@@ -30,10 +29,10 @@ def costs_by_day(project_id: str, now: datetime) -> dict[date, Decimal]:
     """Return what the project has spent on each day of this month until now; days without any are left out."""
     month = month_of(now)
     _, days = read_everybody(month, now.date(), now, {"project_id": project_id})
-    found: defaultdict[date, Decimal] = defaultdict(Decimal)
+    costs: defaultdict[date, Decimal] = defaultdict(Decimal)
     for row in days:
-        found[row.day] += row.price_per_hour * row.pod_seconds / _HOUR
-    return dict(found)
+        costs[row.day] += row.price_per_hour * row.pod_seconds / 3600
+    return dict(costs)
 
 
 def left_of_budget(project_id: str, price: Decimal, now: datetime) -> str:

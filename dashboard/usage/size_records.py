@@ -1,7 +1,6 @@
 """Reads what a person's last runs used, and chooses tiers by it; synchronous. The cost does not grow with the history."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -20,22 +19,19 @@ OUT_OF_MEMORY = "out_of_memory"
 def hint_of(
     user: User, like: Execution, *, chosen: str, tiers: Iterable[HardwareTier], unfit: Collection[str]
 ) -> SizeHint | None:
-    """Return the hint for a launch like an unsaved one: of its kind, environment, project and title. `chosen` is the tier that is chosen,
-    and `unfit` those that cannot be had."""
-    offered = {one.pk: sized(one) for one in tiers}
+    """Return the hint for a launch like an unsaved one, on the tier `chosen`; the `unfit` tiers cannot be had."""
+    offered = {tier.pk: sized(tier) for tier in tiers}
     current = offered.get(chosen)
     if current is None:
         return None
-    possible = [one for id, one in offered.items() if id not in unfit]
-    found = smaller_tier(last_runs(user.pk, like), current, possible)
-    if found is None:
+    possible = [tier for id, tier in offered.items() if id not in unfit]
+    smaller = smaller_tier(last_runs(user.pk, like), current, possible)
+    if smaller is None:
         return None
-    named = (
-        _("of “{title}”", title=like.title)
-        if like.title
-        else _("with {environment} in {project}", environment=like.environment.name, project=like.project.name)
-    )
-    return launch_hint(found, current, runs=named)
+    runs = _("with {environment} in {project}", environment=like.environment.name, project=like.project.name)
+    if like.title:
+        runs = _("of “{title}”", title=like.title)
+    return launch_hint(smaller, current, runs=runs)
 
 
 def size_facts(execution: Execution) -> SizeFacts | None:
@@ -46,16 +42,25 @@ def size_facts(execution: Execution) -> SizeFacts | None:
     is_short = execution.reason == OUT_OF_MEMORY
     if peak is None and not is_short:
         return None
-    limits = _limits(execution)
-    facts = SizeFacts(
+    cpu_limit, memory_limit = _limits(execution)
+    offered = [sized(tier) for tier in tiers_for(execution.owner, execution.kind)]
+    current, larger, smaller = _current(execution), None, None
+    if is_short:
+        gpus = (execution.gpus, execution.gpu_resource)
+        larger = larger_tier(execution.millicores, memory_limit, gpus, offered)
+    else:
+        smaller = smaller_tier(last_runs(execution.owner_id, execution), current, offered)
+    return SizeFacts(
         memory_peak=peak.memory_peak_bytes if peak else 0,
         cpu_peak=peak.cpu_peak_millicores if peak else 0,
         cpu_mean=peak.cpu_mean_millicores if peak else 0,
-        memory_limit=limits[1],
-        cpu_limit=limits[0],
+        memory_limit=memory_limit,
+        cpu_limit=cpu_limit,
         ran_out_of_memory=is_short,
+        current=current,
+        smaller=smaller,
+        larger=larger,
     )
-    return _with_tiers(execution, facts)
 
 
 def last_runs(owner_id: int, like: Execution) -> list[PastRun]:
@@ -65,7 +70,7 @@ def last_runs(owner_id: int, like: Execution) -> list[PastRun]:
     asked = [like.kind, like.environment_id, like.project_id, like.title]
     ids = [id for id, samples, *launched in rows if (samples or 0) >= LEAST_SAMPLES and launched == asked]
     peaks = PeakUse.objects.filter(pk__in=ids[:MOST_RUNS]).select_related("execution")
-    return [_past_run(one) for one in peaks.order_by("-execution__ended_at", "-pk")]
+    return [_past_run(peak) for peak in peaks.order_by("-execution__ended_at", "-pk")]
 
 
 def sized(tier: HardwareTier) -> SizedTier:
@@ -79,18 +84,6 @@ def sized(tier: HardwareTier) -> SizedTier:
         gpu_resource=tier.gpu_resource if tier.gpus else "",
         price=tier.cost_per_hour,
     )
-
-
-def _with_tiers(execution: Execution, facts: SizeFacts) -> SizeFacts:
-    offered = [sized(one) for one in tiers_for(execution.owner, execution.kind)]
-    larger = smaller = None
-    current = _current(execution)
-    if facts.ran_out_of_memory:
-        gpus = (execution.gpus, execution.gpu_resource)
-        larger = larger_tier(execution.millicores, facts.memory_limit, gpus, offered)
-    else:
-        smaller = smaller_tier(last_runs(execution.owner_id, execution), current, offered)
-    return replace(facts, current=current, smaller=smaller, larger=larger)
 
 
 def _current(execution: Execution) -> SizedTier:
@@ -131,7 +124,7 @@ def _launched_tier(execution: Execution) -> dict[str, Any]:
 
 def _limits(execution: Execution) -> tuple[int, int]:
     """Return the limits of CPU and memory at launch; the requests where the stored tier names none."""
-    found = _launched_tier(execution)
-    cpu = resource_amount("cpu", str(found.get("cores_limit") or "0"))
-    memory = resource_amount("memory", str(found.get("memory_limit") or "0"))
+    tier = _launched_tier(execution)
+    cpu = resource_amount("cpu", str(tier.get("cores_limit") or "0"))
+    memory = resource_amount("memory", str(tier.get("memory_limit") or "0"))
     return cpu or execution.millicores, memory or execution.memory_bytes

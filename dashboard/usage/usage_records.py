@@ -4,7 +4,7 @@ For one person the cost follows that person's own intervals and days, for everyb
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from operator import add
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from django.db.models import DateField, F, Func, Model, Q, QuerySet, Sum
 
 from dashboard.usage.viewmodels.usage import HeldTime
 from grid.models import DailyUsage, HardwareTier, Project, UsageInterval, User
+from grid.usage.budgets.rules import beginning
 from grid.usage.dailyusage import by_day
 
 _DAY = timedelta(days=1)
@@ -41,8 +42,7 @@ class UtcDay(Func):
 def read_usage(
     first: date, last: date, now: datetime, user_id: int | None = None, only: Mapping[str, str] = _EVERYTHING
 ) -> list[HeldTime]:
-    """Return what the user held on each of these days, or without a user what everybody held, whose kinds are not read. `only` are the
-    values of some columns."""
+    """Return what the user held on each of these days, or all users, whose kinds are not read; `only` are the values of some columns."""
     keys = _OF_EVERYBODY if user_id is None else _ALL
     deleted, held = _of_one_moment(
         lambda: list(_deleted(first, last, keys, user_id, only)),
@@ -54,8 +54,8 @@ def read_usage(
 def read_everybody(
     first: date, last: date, now: datetime, only: Mapping[str, str] = _EVERYTHING
 ) -> tuple[list[HeldTime], list[HeldTime]]:
-    """Return what everybody held in all of these days, by person, project, tier and pool, and on each day. Both at once would be as many
-    rows as the two multiplied. `only` are the values of some of these columns."""
+    """Return what everybody held in all of these days, by person, project, tier and pool, and on each day: both keys at once would be as
+    many rows as the two multiplied. `only` are the values of some of these columns."""
     by_whom, by_day = (*_WHO, "price_per_hour"), ("day", "price_per_hour")
     deleted, held = _of_one_moment(
         lambda: [list(_deleted(first, last, keys, None, only)) for keys in (by_whom, by_day)],
@@ -73,16 +73,15 @@ def read_everybody(
 
 def _added_up(rows: Iterable[_Row]) -> list[_Row]:
     """Add up the rows that differ in their sums only: a page costs what it shows."""
-    found: dict[_Row, _Row] = {}
+    totals: dict[_Row, _Row] = {}
     for row in rows:
         key, sums = row[: len(_ALL)], row[len(_ALL) :]
-        found[key] = tuple(map(add, found[key], sums)) if key in found else sums
-    return [(*key, *sums) for key, sums in found.items()]
+        totals[key] = tuple(map(add, totals[key], sums)) if key in totals else sums
+    return [(*key, *sums) for key, sums in totals.items()]
 
 
 def _of_one_moment(read_deleted: Callable[[], _Deleted], read_held: Callable[[], _Held]) -> tuple[_Deleted, _Held]:
-    """Return both as of one moment. What is deleted between two reads would be counted twice or not at all, and changes the sums of the
-    deleted; then all is read again. A transaction that sees one moment only would keep writers waiting on SQLite."""
+    """Return both as of one moment: again, when rows were deleted between two reads. A transaction would keep writers waiting on SQLite."""
     deleted = read_deleted()
     for _unused in range(_TRIES):
         held, then = read_held(), deleted
@@ -96,7 +95,7 @@ def _ended(
     first: date, last: date, keys: Sequence[str], user_id: int | None, only: Mapping[str, str]
 ) -> Iterator[_Row]:
     """Yield the sums by these keys, made by the database, of intervals that ended on the day on which they began: most of them."""
-    begin, end = _midnight(first), _midnight(last + _DAY)
+    begin, end = beginning(first), beginning(last + _DAY)
     ended: Any = _of(UsageInterval.objects.filter(ended_at__gt=begin, ended_at__lt=end), user_id, only)
     held = {
         "pods": Sum("seconds"),
@@ -112,8 +111,7 @@ def _ended(
 def _deleted(
     first: date, last: date, keys: Sequence[str], user_id: int | None, only: Mapping[str, str]
 ) -> Iterator[_Row]:
-    """Yield the sums by these keys of intervals that are deleted. Those of one person are looked up day by day, because their index begins
-    with the day."""
+    """Yield the sums by these keys of deleted intervals; of one person day by day, because their index begins with the day."""
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     when = Q(day__range=(first, last)) if user_id is None else Q(day__in=days, owner=user_id)
     deleted = {"pods": Sum("pod_seconds"), "cores": Sum("millicore_seconds"), "cards": Sum("gpu_seconds")}
@@ -130,7 +128,7 @@ def _across_days(
     first: date, last: date, now: datetime, user_id: int | None, only: Mapping[str, str]
 ) -> Iterator[_Row]:
     """Yield what each interval over a midnight, or without an end, held on each day: split as its sums will be when it is deleted."""
-    begin, end = _midnight(first), min(_midnight(last + _DAY), now)
+    begin, end = beginning(first), min(beginning(last + _DAY), now)
     ended: Any = _of(UsageInterval.objects.filter(ended_at__gt=begin, began_at__lt=end), user_id, only)
     ended = ended.annotate(day=UtcDay("began_at")).exclude(day=UtcDay("ended_at"))
     for rows in (ended, _of(UsageInterval.objects.filter(ended_at=None, began_at__lt=end), user_id, only)):
@@ -145,8 +143,7 @@ def _across_days(
 
 
 def _of(rows: QuerySet[UsageInterval], user_id: int | None, only: Mapping[str, str]) -> QuerySet[UsageInterval]:
-    """Return the rows with these values of one user, or of all: those of one project by its index, else read user by user, because the
-    other index on the end begins with the owner."""
+    """Return the rows of one user, or of all: without a project's index user by user, because the other index begins with the owner."""
     rows = rows.filter(**only)
     if user_id is not None:
         return rows.filter(owner=user_id)
@@ -160,16 +157,8 @@ def _named(rows: Sequence[_Row]) -> list[HeldTime]:
     )
     return [
         HeldTime(
-            day,
-            owner or 0,
-            usernames.get(owner, ""),
-            project or "",
-            projects.get(project, ""),
-            tier or "",
-            tiers.get(tier, ""),
-            pool or "",
-            kind or "",
-            *rest,
+            *(day, owner or 0, usernames.get(owner, ""), project or "", projects.get(project, "")),
+            *(tier or "", tiers.get(tier, ""), pool or "", kind or "", *rest),
         )
         for day, owner, project, tier, pool, kind, *rest in rows
     ]
@@ -177,7 +166,3 @@ def _named(rows: Sequence[_Row]) -> list[HeldTime]:
 
 def _names(model: type[Model], field: str, keys: set[Any]) -> Mapping[Any, str]:
     return dict(model._default_manager.filter(pk__in=keys - {None}).order_by().values_list("pk", field))
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)

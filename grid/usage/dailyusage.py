@@ -1,5 +1,6 @@
 """Adds usage intervals up by day, so that usage stays known when the executions are deleted."""
 
+import operator
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
@@ -35,12 +36,7 @@ class Sums:
     gpu_seconds: int = 0
 
     def __add__(self, other: "Sums") -> "Sums":
-        return Sums(
-            self.pod_seconds + other.pod_seconds,
-            self.millicore_seconds + other.millicore_seconds,
-            self.mebibyte_seconds + other.mebibyte_seconds,
-            self.gpu_seconds + other.gpu_seconds,
-        )
+        return Sums(*map(operator.add, astuple(self), astuple(other)))
 
 
 def by_day(began_at: datetime, ended_at: datetime) -> Iterator[tuple[date, int]]:
@@ -55,22 +51,22 @@ def by_day(began_at: datetime, ended_at: datetime) -> Iterator[tuple[date, int]]
 
 def added_up(intervals: Iterable[UsageInterval]) -> Mapping[DayKey, Sums]:
     """Return the sums of ended intervals, each split by day. Pure."""
-    found: defaultdict[DayKey, Sums] = defaultdict(Sums)
-    for one in intervals:
-        assert one.ended_at is not None, "only ended intervals are added up"
-        for day, seconds in by_day(one.began_at, one.ended_at):
-            key = DayKey(day, one.owner_id, one.project_id, one.tier_id, one.node_pool, one.price_per_hour)
-            found[key] += Sums(seconds, seconds * one.millicores, seconds * one.mebibytes, seconds * one.gpus)
-    return found
+    sums: defaultdict[DayKey, Sums] = defaultdict(Sums)
+    for row in intervals:
+        assert row.ended_at is not None, "only ended intervals are added up"
+        for day, seconds in by_day(row.began_at, row.ended_at):
+            key = DayKey(day, row.owner_id, row.project_id, row.tier_id, row.node_pool, row.price_per_hour)
+            sums[key] += Sums(seconds, seconds * row.millicores, seconds * row.mebibytes, seconds * row.gpus)
+    return sums
 
 
-_COLUMNS = [one.name for one in (*fields(DayKey), *fields(Sums))]
-_KEY = ", ".join(one.name for one in fields(DayKey))
+_COLUMNS = [column.name for column in (*fields(DayKey), *fields(Sums))]
+_KEY = ", ".join(column.name for column in fields(DayKey))
 # One statement per row: reading first would double the statements, and lose concurrent writes.
 _ADD = (
     f"INSERT INTO {{table}} ({', '.join(_COLUMNS)}) VALUES ({', '.join(['%s'] * len(_COLUMNS))}) "
     f"ON CONFLICT ({_KEY}) DO UPDATE SET "
-    + ", ".join(f"{one.name} = {{table}}.{one.name} + excluded.{one.name}" for one in fields(Sums))
+    + ", ".join(f"{column.name} = {{table}}.{column.name} + excluded.{column.name}" for column in fields(Sums))
 )
 
 

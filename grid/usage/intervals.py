@@ -1,8 +1,7 @@
 """The intervals in which pods hold nodes: which begin and which end, decided from the records and the pods. Pure.
 
-A pod holds its node from the moment at which the scheduler bound it until its containers have finished, or it is gone. It may be
-terminating for long meanwhile, on a lost node for example: the node's room is taken until the cluster lets go of it. Times are truncated to
-whole seconds, as Kubernetes' own are, so that sums are exact.
+A pod holds its node from its binding until its containers have finished, or it is gone, however long it is terminating meanwhile. Times
+are truncated to whole seconds, as Kubernetes' own are, so that sums are exact.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -28,8 +27,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The known records of one execution: the beginnings of open intervals by pod, and the pods, still visible, whose intervals are
-    over."""
+    """The known records of one execution: beginnings of open intervals by pod, and the still visible pods whose intervals are over."""
 
     open: Mapping[str, datetime] = field(default_factory=dict)
     over: Set[str] = frozenset()
@@ -49,8 +47,8 @@ class Changes:
 def interval(
     pod: Pod, *, gone_at: datetime | None = None, now: datetime, attended_until: datetime | None = None
 ) -> Interval | None:
-    """Return the time for which a pod has held its node; None when it never had one. `gone_at` is when the pod was seen to be gone.
-    `attended_until` is when a controller last looked: a pod that has ended without saying when counts until then."""
+    """Return the time for which a pod has held its node; None when it never had one. It was seen to be gone at `gone_at`; if it has ended
+    without saying when, it counts until `attended_until`, when a controller last looked."""
     if not pod.spec.node_name:
         return None
     meta, now = pod.metadata, _whole(now)
@@ -70,26 +68,20 @@ def interval(
 
 
 def changes(recorded: Recorded, seen: Iterable[Interval], vanished: Mapping[str, datetime]) -> Changes:
-    """Return the changes that bring the records up to date. `vanished` are open intervals without a pod, with the times at which they
-    are taken to have ended. Once these are applied, a second call returns none."""
-    begun: dict[str, Interval] = {}
-    ended: dict[str, datetime] = {}
-    for one in seen:
-        if one.pod_uid in recorded.open:
-            if one.ended_at is not None:
-                ended[one.pod_uid] = one.ended_at
-        elif one.pod_uid not in recorded.over:
-            begun[one.pod_uid] = one
-    ended |= vanished
-    ends = {uid: max(recorded.open[uid], _whole(at)) for uid, at in ended.items()}
-    return Changes(tuple(begun.values()), ends)
+    """Return the changes that bring the records up to date. `vanished` are the ends of open intervals without a pod. Once these are
+    applied, a second call returns none."""
+    by_uid = {held.pod_uid: held for held in seen}
+    begun = [held for uid, held in by_uid.items() if uid not in recorded.open and uid not in recorded.over]
+    ended = {**{uid: by_uid[uid].ended_at for uid in recorded.open.keys() & by_uid.keys()}, **vanished}
+    ends = {uid: max(recorded.open[uid], _whole(at)) for uid, at in ended.items() if at is not None}
+    return Changes(tuple(begun), ends)
 
 
 def after(recorded: Recorded, made: Changes, visible: Set[str]) -> Recorded:
     """Return the records after `made`; those that are over are remembered only for the `visible` pods."""
-    begun_open = {one.pod_uid: one.began_at for one in made.begun if one.ended_at is None}
+    begun_open = {held.pod_uid: held.began_at for held in made.begun if held.ended_at is None}
     still_open = {uid: at for uid, at in recorded.open.items() if uid not in made.ended}
-    over = recorded.over | made.ended.keys() | {one.pod_uid for one in made.begun if one.ended_at is not None}
+    over = recorded.over | made.ended.keys() | {held.pod_uid for held in made.begun if held.ended_at is not None}
     return Recorded(still_open | begun_open, frozenset(over & visible))
 
 
@@ -102,22 +94,23 @@ def _ended_at(pod: Pod) -> datetime | None:
 
 
 def _transition(pod: Pod, kind: str, status: str) -> datetime | None:
-    found = (one for one in pod.status.conditions if (one.type, one.status) == (kind, status))
-    return next((one.last_transition_time for one in found), None)
+    times = (each.last_transition_time for each in pod.status.conditions if (each.type, each.status) == (kind, status))
+    return next(times, None)
 
 
 def _ran_for(pod: Pod) -> timedelta:
     """Return the time from the first container's start to the last one's end, by the node's own clock; zero when it is not known."""
-    ends = [one.state.terminated for one in pod.status.container_statuses if one.state.terminated is not None]
-    began = [one.started_at for one in ends if one.started_at is not None]
-    finished = [one.finished_at for one in ends if one.finished_at is not None]
+    statuses = pod.status.container_statuses
+    ends = [status.state.terminated for status in statuses if status.state.terminated is not None]
+    began = [end.started_at for end in ends if end.started_at is not None]
+    finished = [end.finished_at for end in ends if end.finished_at is not None]
     return max(timedelta(), max(finished) - min(began)) if began and finished else timedelta()
 
 
 def _finished_at(pod: Pod) -> datetime | None:
     """Return when the last of its containers finished; None when one does not say so, of an evicted pod for example."""
-    ends = [one.state.terminated for one in pod.status.container_statuses]
-    times = [one.finished_at for one in ends if one is not None and one.finished_at is not None]
+    ends = [status.state.terminated for status in pod.status.container_statuses]
+    times = [end.finished_at for end in ends if end is not None and end.finished_at is not None]
     return max(times) if times and len(times) == len(ends) else None
 
 

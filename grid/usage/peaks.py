@@ -1,12 +1,11 @@
 """Keeps the peak use of running executions: measured in short periods, added up in memory, and written rarely.
 
-Only the leader does this, so there is one writer. Its values are whole (not what was added), so writing twice changes nothing; a new leader
-goes on from what is stored. While there are no measurements nothing is written, and everything else works.
+Only the leader writes, and whole values (not what was added), so writing twice changes nothing; a new leader goes on from what is stored.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from django.db import transaction
 
@@ -27,6 +26,12 @@ WRITE_SECONDS = 60.0  # at the earliest after the last write of an execution
 MEAN_SECONDS = 600.0  # at the latest, while its peaks stay: a new leader would lack so much of the mean
 _MUCH = 20  # a twentieth more is a new peak
 AT_ONCE = 500
+_COLUMNS = (
+    "memory_peak_bytes",
+    "cpu_peak_millicores",
+    "cpu_sum_millicores",
+    "samples",
+)  # those of `Peak`, in its order
 _ONE_POD = frozenset(Kind.values) - {Kind.CLUSTER.value}
 
 
@@ -38,14 +43,6 @@ class Peak:
     cpu: int = 0
     cpu_sum: int = 0
     samples: int = 0
-
-    def with_sample(self, usage: Usage) -> "Peak":
-        return Peak(
-            max(self.memory, usage.memory_bytes),
-            max(self.cpu, usage.cpu_millicores),
-            self.cpu_sum + usage.cpu_millicores,
-            self.samples + 1,
-        )
 
     def __add__(self, other: "Peak") -> "Peak":
         return Peak(
@@ -66,9 +63,8 @@ def _much_more(now: int, before: int) -> bool:
 
 def read(ids: Iterable[str]) -> dict[str, Peak]:
     """Return what is stored, by execution; an empty peak for an execution without any, nothing for what is no execution."""
-    found = Execution.objects.filter(pk__in=list(ids)).order_by()
-    columns = ("memory_peak_bytes", "cpu_peak_millicores", "cpu_sum_millicores", "samples")
-    rows = found.values_list("pk", *(f"peak__{name}" for name in columns))
+    executions = Execution.objects.filter(pk__in=list(ids)).order_by()
+    rows = executions.values_list("pk", *(f"peak__{name}" for name in _COLUMNS))
     return {id: Peak(*(value or 0 for value in values)) for id, *values in rows}
 
 
@@ -76,20 +72,13 @@ def write(peaks: Mapping[str, Peak]) -> None:
     """Store the peaks; those of executions that were deleted meanwhile are dropped."""
     present = set(Execution.objects.filter(pk__in=list(peaks)).order_by().values_list("pk", flat=True))
     rows = [
-        PeakUse(
-            execution_id=id,
-            memory_peak_bytes=one.memory,
-            cpu_peak_millicores=one.cpu,
-            cpu_sum_millicores=one.cpu_sum,
-            samples=one.samples,
-        )
-        for id, one in peaks.items()
+        PeakUse(execution_id=id, **dict(zip(_COLUMNS, astuple(peak), strict=True)))
+        for id, peak in peaks.items()
         if id in present
     ]
-    columns = ["memory_peak_bytes", "cpu_peak_millicores", "cpu_sum_millicores", "samples"]
     with transaction.atomic():
         PeakUse.objects.bulk_create(
-            rows, batch_size=AT_ONCE, update_conflicts=True, unique_fields=["execution"], update_fields=columns
+            rows, batch_size=AT_ONCE, update_conflicts=True, unique_fields=["execution"], update_fields=_COLUMNS
         )
 
 
@@ -129,8 +118,7 @@ class PeakKeeper:
         return PeriodicTask("peak use", PERIOD_SECONDS, self.run_once, first_after=PERIOD_SECONDS)
 
     async def run_once(self) -> float | None:
-        """Measure, and write what is due; return when to ask again a cluster without metrics. After a failure, what was measured is kept
-        for the next time."""
+        """Measure, and write what is due; return when to ask again a cluster without metrics. A failure loses no measurement."""
         try:
             self._take(await self._source.measure_pods(self._namespace))
         except NoMetrics:
@@ -144,11 +132,11 @@ class PeakKeeper:
             pod = self._pods.get(key)
             if pod is not None and (id := _run_of(pod)):
                 followed = self._followed.setdefault(id, _Followed(Peak()))
-                followed.since = followed.since.with_sample(usage)
+                followed.since += Peak(usage.memory_bytes, usage.cpu_millicores, usage.cpu_millicores, 1)
 
     async def _write_due(self) -> None:
         now = self._monotonic()
-        due = [id for id, one in self._followed.items() if self._is_due(id, one, now)]
+        due = [id for id, followed in self._followed.items() if self._is_due(id, followed, now)]
         for start in range(0, len(due), AT_ONCE):
             await self._write(due[start : start + AT_ONCE], now)
 
@@ -169,12 +157,12 @@ class PeakKeeper:
             else:
                 self._followed[id] = _Followed(Peak(), peak, now)
 
-    def _is_due(self, id: str, one: _Followed, now: float) -> bool:
+    def _is_due(self, id: str, followed: _Followed, now: float) -> bool:
         if self._is_gone(id):
             return True
-        waited = now - one.written_at
-        is_new = one.stored is None or one.now.exceeds(one.stored)
-        return bool(one.since.samples) and waited >= (WRITE_SECONDS if is_new else MEAN_SECONDS)
+        is_new = followed.stored is None or followed.now.exceeds(followed.stored)
+        waited = now - followed.written_at
+        return bool(followed.since.samples) and waited >= (WRITE_SECONDS if is_new else MEAN_SECONDS)
 
     def _is_gone(self, id: str) -> bool:
         return not self._pods.by("execution", id)

@@ -20,20 +20,20 @@ def read_open(execution_id: str) -> dict[str, datetime]:
     return dict(_open(execution_id).values_list("pod_uid", "began_at"))
 
 
+@transaction.atomic
 def record(execution_id: str, changes: Changes) -> None:
     """Write the changes; existing records stay."""
-    with transaction.atomic():
-        if changes.begun:
-            execution = Execution.objects.defer("spec", "status").get(pk=execution_id)
-            rows = [_row(execution, one) for one in changes.begun]
-            # Only a duplicate uid is ignored: `ignore_conflicts` would ignore every mistake on SQLite.
-            UsageInterval.objects.bulk_create(
-                rows, batch_size=500, update_conflicts=True, unique_fields=["pod_uid"], update_fields=["pod_uid"]
-            )
-        # An interval that is new to this writer and over may be open from another writer.
-        ends = {one.pod_uid: one.ended_at for one in changes.begun if one.ended_at is not None} | dict(changes.ended)
-        if ends:
-            _end(execution_id, ends)
+    if changes.begun:
+        execution = Execution.objects.defer("spec", "status").get(pk=execution_id)
+        rows = [_row(execution, held) for held in changes.begun]
+        # Only a duplicate uid is ignored: `ignore_conflicts` would ignore every mistake on SQLite.
+        UsageInterval.objects.bulk_create(
+            rows, batch_size=500, update_conflicts=True, unique_fields=["pod_uid"], update_fields=["pod_uid"]
+        )
+    # An interval that is new to this writer and over may be open from another writer.
+    ends = {held.pod_uid: held.ended_at for held in changes.begun if held.ended_at is not None} | dict(changes.ended)
+    if ends:
+        _end(execution_id, ends)
 
 
 def end_all(execution_id: str, at: datetime) -> None:
@@ -55,8 +55,8 @@ def _open(execution_id: str) -> QuerySet[UsageInterval]:
 
 def _row(execution: Execution, of: Interval) -> UsageInterval:
     # A head has a tier of its own; the label alone proves nothing, because anybody may set it.
-    head_tier = execution.head_tier_id if of.is_head else None
-    memory_bytes = execution.head_memory_bytes if head_tier else execution.memory_bytes
+    machine = "head_" if of.is_head and execution.head_tier_id else ""
+    columns = ("tier_id", "node_pool", "millicores", "gpus", "price_per_hour")
     return UsageInterval(
         execution=execution,
         pod_uid=of.pod_uid,
@@ -64,12 +64,8 @@ def _row(execution: Execution, of: Interval) -> UsageInterval:
         node_name=of.node_name,
         owner_id=execution.owner_id,
         project_id=execution.project_id,
-        tier_id=head_tier or execution.tier_id,
-        node_pool=execution.head_node_pool if head_tier else execution.node_pool,
-        millicores=execution.head_millicores if head_tier else execution.millicores,
-        mebibytes=-(-memory_bytes // _MEBIBYTE),
-        gpus=execution.head_gpus if head_tier else execution.gpus,
-        price_per_hour=execution.head_price_per_hour if head_tier else execution.price_per_hour,
+        mebibytes=-(-getattr(execution, f"{machine}memory_bytes") // _MEBIBYTE),
+        **{name: getattr(execution, f"{machine}{name}") for name in columns},
         began_at=of.began_at,
         ended_at=of.ended_at,
         seconds=None if of.ended_at is None else round((of.ended_at - of.began_at).total_seconds()),

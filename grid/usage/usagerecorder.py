@@ -1,5 +1,6 @@
 """Keeps the usage intervals in step with the pods, at each reconcile of an execution."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from grid.executions import apply
@@ -7,6 +8,7 @@ from grid.executions.context import Context
 from grid.executions.ledger import LedgerRecord
 from grid.executions.observer import ReconcileObserver
 from grid.executions.progress import CREATED
+from grid.kube.objects import Pod
 from grid.models import State
 from grid.usage import usage
 from grid.usage.intervals import Interval, Recorded, after, changes, interval
@@ -15,8 +17,8 @@ from grid.usage.intervals import Interval, Recorded, after, changes, interval
 class UsageRecorder(ReconcileObserver):
     """Records usage during one term of leadership. It remembers what it has recorded, so that an execution at rest costs no query.
 
-    A pod that ended while no controller ran held its node until `attended_until`, when the previous controller was last alive: nobody is
-    charged for time that nobody observed. Without that moment it is taken to have ended when its absence is noticed.
+    A pod that ended while no controller ran held its node until `attended_until`, when the previous controller was last alive, or else
+    until its absence is noticed: nobody is charged for time that nobody observed.
     """
 
     def __init__(self, context: Context, *, attended_until: datetime | None) -> None:
@@ -25,8 +27,7 @@ class UsageRecorder(ReconcileObserver):
         self._recorded: dict[str, Recorded] = {}
 
     async def observe(self, row: LedgerRecord, *, has_new_events: bool) -> None:
-        """Write what has begun or ended since the last reconcile. Raise GridError when the cluster has to be asked and does not answer:
-        then nothing is written, and the next reconcile does it all."""
+        """Write what has begun or ended since the last reconcile. Raise GridError, and write nothing, when the cluster is unknown."""
         if row.state == State.QUEUED:
             return
         database, now = self._context.database, self._context.clock()
@@ -39,7 +40,7 @@ class UsageRecorder(ReconcileObserver):
             seen = await self._actual(row.id, now, attended_until)
         vanished = {uid: at for uid, at in recorded.open.items() if uid not in seen}
         ends = {uid: attended_until if began_at <= attended_until <= now else now for uid, began_at in vanished.items()}
-        made = changes(recorded, [one for one in seen.values() if one is not None], ends)
+        made = changes(recorded, filter(None, seen.values()), ends)
         if made:
             await database(usage.record, row.id, made)
         self._recorded[row.id] = after(recorded, made, seen.keys() | cached.keys())
@@ -51,19 +52,19 @@ class UsageRecorder(ReconcileObserver):
     def _cached(self, execution_id: str, now: datetime, until: datetime) -> dict[str, Interval | None]:
         """Return by uid the intervals of its cached and deleted pods; None for pods that never had a node."""
         pods = self._context.pods.by("execution", execution_id)
-        return {pod.metadata.uid: interval(pod, now=now, attended_until=until) for pod in pods} | self._deleted(
-            execution_id, now
-        )
+        return self._with_deleted(pods, execution_id, now, until)
 
     async def _actual(self, execution_id: str, now: datetime, until: datetime) -> dict[str, Interval | None]:
         """Return the same from the API server: the cache may be newer than these pods, or have lost an event."""
-        actual = await apply.find_pods(self._context.api, execution_id, namespace=self._context.namespace)
-        found = {pod.metadata.uid: interval(pod, now=now, attended_until=until) for pod in actual}
-        return found | self._deleted(execution_id, now)
+        pods = await apply.find_pods(self._context.api, execution_id, namespace=self._context.namespace)
+        return self._with_deleted(pods, execution_id, now, until)
 
-    def _deleted(self, execution_id: str, now: datetime) -> dict[str, Interval | None]:
-        gone = self._context.pods.deleted_pods.get(execution_id, {})
-        return {uid: interval(one.pod, gone_at=one.at, now=now) for uid, one in gone.items()}
+    def _with_deleted(
+        self, pods: Iterable[Pod], execution_id: str, now: datetime, until: datetime
+    ) -> dict[str, Interval | None]:
+        held = {pod.metadata.uid: interval(pod, now=now, attended_until=until) for pod in pods}
+        deleted = self._context.pods.deleted_pods.get(execution_id, {})
+        return held | {uid: interval(gone.pod, gone_at=gone.at, now=now) for uid, gone in deleted.items()}
 
 
 def _has_no_pods(row: LedgerRecord) -> bool:

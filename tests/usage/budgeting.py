@@ -5,13 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from grid.core.errors import Rejected
-from grid.models import (
-    Execution,
-    Notification,
-    ProjectBudget,
-    State,
-    UsageInterval,
-)
+from grid.models import Execution, Notification, ProjectBudget, State, UsageInterval
 from grid.usage.budgets.keeper import set_budget
 from tests.support.shop import NOW, Shop
 
@@ -47,7 +41,7 @@ def budget(shop: Shop, amount: str | None = "100", *, now: datetime = NOW, **fie
     set_budget(row, now=now)
 
 
-def told(event: str = "budget") -> list[tuple[str, str]]:
+def notified(event: str = "budget") -> list[tuple[str, str]]:
     rows = Notification.objects.filter(event=event).order_by("pk")
     return list(rows.values_list("user__username", "sentence"))
 

@@ -10,7 +10,7 @@ from tests.platformhealth.test_running import comes_up
 from tests.platformhealth.test_running import running as controlled
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import passes
-from tests.usage.budgeting import DAY, HOUR, MINUTE, budget, interval, spend, told
+from tests.usage.budgeting import DAY, HOUR, MINUTE, budget, interval, notified, spend
 from tests.usage.test_budgets import running
 
 
@@ -32,7 +32,7 @@ async def test_usage_ended_without_a_leader_is_known_before_counting(shop: Shop)
     month = BudgetMonth.objects.get()
     assert month.spent == 1
     assert month.stopped_at is None
-    assert told() == []
+    assert notified() == []
 
 
 @pytest.mark.django_db
@@ -41,12 +41,12 @@ def test_stop_line_reached_by_mistake_is_told_anew_later(shop: Shop) -> None:
     budget(shop, "75", at_stop="stop")
     open_one = interval(runs, NOW - 80 * HOUR, None)
     count(None, now=NOW)
-    assert len(told("stopping_soon")) == 1
+    assert len(notified("stopping_soon")) == 1
     UsageInterval.objects.filter(pk=open_one.pk).update(ended_at=NOW - 10 * HOUR, seconds=70 * 3600)
     count(None, now=NOW + 11 * MINUTE)
     spend(shop, "5")
     count(None, now=NOW + DAY)
     assert fresh(runs).stop_requested_at is None
-    assert [len(told()), len(told("stopping_soon"))] == [4, 2]
+    assert [len(notified()), len(notified("stopping_soon"))] == [4, 2]
     count(None, now=NOW + DAY + 10 * MINUTE)
     assert fresh(runs).stop_requested_at is not None

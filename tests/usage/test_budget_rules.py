@@ -44,12 +44,14 @@ def test_month_is_followed_by_the_next(month: str, then: str) -> None:
     assert next_month(datetime.fromisoformat(month).date()).isoformat() == then
 
 
-@pytest.mark.parametrize(("spent", "is_near", "is_closed"), [("79.99", False, False), ("80", True, False)])
+@pytest.mark.parametrize(
+    ("spent", "is_near", "is_closed"),
+    [("79.99", False, False), ("80", True, False), ("99.9999", True, False), ("100", True, True)],
+)
 def test_line_is_reached_by_the_cent(spent: str, is_near: bool, is_closed: bool) -> None:
     assert (CHURN.is_near(Decimal(spent)), CHURN.is_closed(Decimal(spent))) == (is_near, is_closed)
-    assert not CHURN.is_closed(Decimal("99.9999"))
-    assert CHURN.is_closed(Decimal(100))
-    assert Budget("c", "C", Decimal(50), 60, 90).is_closed(Decimal(45))
+    half = Budget("c", "C", Decimal(50), 60, 90)
+    assert half.is_closed(Decimal(spent) * Decimal("0.45")) == is_closed
 
 
 def test_refusal_says_amount_month_end_and_who_can_act() -> None:

@@ -11,15 +11,7 @@ from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobs, schedules
 from grid.jobs.jobruns import advance_all, jobs_due
 from grid.jobs.schedules import ScheduleSettings
-from grid.models import (
-    BudgetMonth,
-    Execution,
-    Job,
-    JobRun,
-    Notification,
-    Project,
-    State,
-)
+from grid.models import BudgetMonth, Execution, Job, JobRun, Notification, Project, State
 from grid.models.dataplane import LOCAL
 from grid.queue.admission import admit_waiting
 from grid.usage.budgets import spending
@@ -32,7 +24,7 @@ from tests.support.database import database_on_file
 from tests.support.reading import OWNER
 from tests.support.schedules import run_due
 from tests.support.shop import NOW, Shop
-from tests.usage.budgeting import APRIL, HOUR, MINUTE, budget, messages, spend, told
+from tests.usage.budgeting import APRIL, HOUR, MINUTE, budget, messages, notified, spend
 
 # --- What is refused, and what waits ---
 
@@ -55,34 +47,24 @@ def test_launch_is_refused_from_stop_line_until_budget_rises(shop: Shop) -> None
 
 
 @pytest.mark.django_db
-def test_project_without_an_amount_is_never_refused(shop: Shop) -> None:
+def test_only_the_month_of_an_amount_is_closed(shop: Shop) -> None:
     budget(shop)
     spend(shop, "100")
     count(None, now=NOW)
-    other = Project.objects.start(id="other", name="Other", owner=shop.people.owner)
-    shop.launch(project=other)
+    shop.launch(project=_project_of(shop.people.owner))
+    assert closed_projects(["churn"], APRIL - MINUTE)
+    assert closed_projects(["churn"], APRIL) == {}
+    count(None, now=APRIL)
+    assert BudgetMonth.objects.get(month=APRIL.date()).spent == 0
     budget(shop, None)
     shop.launch()
 
 
 @pytest.mark.django_db
-def test_next_month_is_open_before_anything_is_counted(shop: Shop) -> None:
-    budget(shop)
-    spend(shop, "100")
-    count(None, now=NOW)
-    assert closed_projects(["churn"], APRIL - MINUTE)
-    assert closed_projects(["churn"], APRIL) == {}
-    count(None, now=APRIL)
-    assert BudgetMonth.objects.get(month=APRIL.date()).spent == 0
-
-
-@pytest.mark.django_db
-def test_waiting_launch_starts_once_the_budget_is_raised(
-    shop: Shop,
-) -> None:
+def test_waiting_launch_starts_once_the_budget_is_raised(shop: Shop) -> None:
     budget(shop)
     waits = shop.launch()
-    other = shop.launch(project=Project.objects.start(id="other", name="Other", owner=shop.people.owner), after=1)
+    other = shop.launch(project=_project_of(shop.people.owner), after=1)
     spend(shop, "100")
     count(None, now=NOW)
     assert admit_waiting(LOCAL, now=NOW) == [other.pk], "it lets others pass"
@@ -200,48 +182,39 @@ def test_owner_and_admins_are_told_each_line_monthly(shop: Shop) -> None:
     earlier = None
     for _ in range(3):
         earlier = count(earlier, now=NOW)
-    assert [name for name, _ in told()] == ["alice", "ada-admin"]
-    assert "has spent $80.00 of its $100.00 for March. At $100.00 new launches are refused" in told()[0][1]
+    assert [name for name, _ in notified()] == ["alice", "ada-admin"]
+    assert "has spent $80.00 of its $100.00 for March. At $100.00 new launches are refused" in notified()[0][1]
     assert Notification.objects.filter(event="budget").first().path == "/projects/churn/budget/"  # type: ignore[union-attr]
     spend(shop, "20")
     for _ in range(3):
         earlier = count(earlier, now=NOW)
-    assert [name for name, _ in told()[2:]] == ["alice", "ada-admin"]
-    assert "New launches are refused before 1 April (UTC)" in told()[2][1]
+    assert [name for name, _ in notified()[2:]] == ["alice", "ada-admin"]
+    assert "New launches are refused before 1 April (UTC)" in notified()[2][1]
     spend(shop, "90", at=APRIL + 2 * HOUR)
     count(None, now=APRIL + 2 * HOUR)
-    assert len(told()) == 6, "the next month tells its own"
-
-
-@pytest.mark.django_db
-def test_both_lines_at_once_are_told_as_one(shop: Shop) -> None:
-    budget(shop)
-    spend(shop, "150")
-    earlier = count(None, now=NOW)
-    count(earlier, now=NOW)
-    assert len(told()) == 2
-    assert "has spent $150.00" in told()[0][1]
+    assert len(notified()) == 6, "the next month tells its own"
 
 
 @pytest.mark.django_db
 def test_changed_budget_holds_at_once_and_tells_lines_anew(shop: Shop) -> None:
     spend(shop, "90")
     budget(shop)
-    assert len(told()) == 2, "the warning line, when it is set"
+    assert len(notified()) == 2, "the warning line, when it is set"
     budget(shop, "1000")
-    assert len(told()) == 2
+    assert len(notified()) == 2
     budget(shop, "90")
-    assert len(told()) == 4
+    assert len(notified()) == 4
     assert closed_projects(["churn"], NOW)
 
 
 @pytest.mark.django_db
-def test_present_owner_of_the_project_is_told(shop: Shop) -> None:
+def test_present_owner_is_told_both_lines_at_once(shop: Shop) -> None:
     budget(shop)
     shop.project.assign(owner=shop.people.teammate, contributors=[shop.people.owner], viewers=[])
-    spend(shop, "100")
-    count(None, now=NOW)
-    assert [name for name, _ in told()] == ["bob", "ada-admin"]
+    spend(shop, "150")
+    count(count(None, now=NOW), now=NOW)
+    assert [name for name, _ in notified()] == ["bob", "ada-admin"]
+    assert "has spent $150.00" in notified()[0][1]
 
 
 @pytest.mark.django_db
@@ -253,7 +226,15 @@ def test_running_execution_goes_on_unless_the_admin_chose_otherwise(shop: Shop) 
         count(None, now=NOW + minutes * MINUTE)
     runs.refresh_from_db()
     assert runs.stop_requested_at is None
-    assert told("stopping_soon") == []
+    assert notified("stopping_soon") == []
+    budget(shop, at_stop="stop", now=NOW + HOUR)
+    count(None, now=NOW + HOUR + 9 * MINUTE)
+    runs.refresh_from_db()
+    assert runs.stop_requested_at is None
+    assert len(notified("stopping_soon")) == 1, "a late choice is told ten minutes before, too"
+    count(None, now=NOW + HOUR + 10 * MINUTE)
+    runs.refresh_from_db()
+    assert runs.stop_requested_at is not None
 
 
 def running(shop: Shop, **changes: Any) -> Execution:
@@ -272,8 +253,8 @@ def test_running_execution_is_stopped_ten_minutes_after_the_notice(shop: Shop) -
     spend(shop, "100")
     for minutes in (0, 1, 9):
         count(None, now=NOW + minutes * MINUTE)
-    assert [name for name, _ in told("stopping_soon")] == ["bob"]
-    assert "It is stopped in 10 minutes, at 09:10 UTC" in told("stopping_soon")[0][1]
+    assert [name for name, _ in notified("stopping_soon")] == ["bob"]
+    assert "It is stopped in 10 minutes, at 09:10 UTC" in notified("stopping_soon")[0][1]
     runs.refresh_from_db()
     assert runs.stop_requested_at is None
     count(None, now=NOW + 10 * MINUTE)
@@ -301,22 +282,6 @@ def test_budget_that_is_raised_in_time_stops_nothing(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_late_choice_to_stop_is_told_ten_minutes_before(shop: Shop) -> None:
-    runs = running(shop)
-    budget(shop)
-    spend(shop, "100")
-    count(None, now=NOW)
-    budget(shop, at_stop="stop", now=NOW + HOUR)
-    count(None, now=NOW + HOUR + 9 * MINUTE)
-    runs.refresh_from_db()
-    assert runs.stop_requested_at is None
-    assert len(told("stopping_soon")) == 1
-    count(None, now=NOW + HOUR + 10 * MINUTE)
-    runs.refresh_from_db()
-    assert runs.stop_requested_at is not None
-
-
-@pytest.mark.django_db
 @in_world
 async def test_keeper_counts_again_and_again(shop: Shop) -> None:
     budget(shop)
@@ -325,7 +290,7 @@ async def test_keeper_counts_again_and_again(shop: Shop) -> None:
     await keeper.run_once()
     spend(shop, "85")
     await keeper.run_once()
-    assert len(told()) == 2
+    assert len(notified()) == 2
     moment[0] = APRIL
     await keeper.run_once()
     assert BudgetMonth.objects.count() == 2
@@ -349,8 +314,8 @@ def test_two_controllers_tell_a_line_once_and_admit_none(on_file: Shop) -> None:
     at_once(*counting)
     admitted: list[str] = []
     at_once(*[lambda: admitted.extend(admit_waiting(LOCAL, now=NOW))] * 2, *counting)
-    assert [name for name, _ in told()] == ["alice", "ada-admin"]
-    assert len(told("stopping_soon")) == 1
+    assert [name for name, _ in notified()] == ["alice", "ada-admin"]
+    assert len(notified("stopping_soon")) == 1
     assert admitted == []
     waits.refresh_from_db()
     assert waits.reason == "over_budget"
@@ -373,16 +338,16 @@ def test_budget_raised_while_counted_is_not_told_as_reached(shop: Shop, monkeypa
     recent = spending.recent
 
     def raised_meanwhile(*asked: Any) -> spending.Spent:
-        found = recent(*asked)
+        spent = recent(*asked)
         monkeypatch.setattr(spending, "recent", recent)
         budget(shop, "1000")
-        return found
+        return spent
 
     monkeypatch.setattr(spending, "recent", raised_meanwhile)
     count(None, now=NOW)
-    assert told() == told("stopping_soon") == []
+    assert notified() == notified("stopping_soon") == []
     budget(shop, "100")
-    assert len(told()) == 2
+    assert len(notified()) == 2
     monkeypatch.setattr(spending, "recent", raised_meanwhile)
     count(None, now=NOW + 11 * MINUTE)
     runs.refresh_from_db()

@@ -208,7 +208,7 @@ def test_page_shows_six_months_with_their_reached_lines(people: People) -> None:
         earlier, month = month, (month - timedelta(days=1)).replace(day=1)
     page = client_of(people.owner).get(PATH)
     past = page.context["past"]
-    assert [one.spent for one in past] == ["$10.00", "$20.00", "$30.00", "$40.00", "$50.00", "$60.00"]
+    assert [month.spent for month in past] == ["$10.00", "$20.00", "$30.00", "$40.00", "$50.00", "$60.00"]
     assert past[0].reached == f"warning line on 3 {past[0].month:%B}"
     assert f"{past[5].month:%B %Y}" in page.text
     assert f"{earlier:%B %Y}" not in page.text

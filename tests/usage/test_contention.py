@@ -108,16 +108,12 @@ def test_owner_of_a_victim_reads_it_without_other_names(people: People, victim: 
     assert "See which pods of worker-1 use its CPU" in text
 
 
-def test_owner_of_the_noisy_pod_reads_nothing(people: People, victim: Execution, runtime: Runtime) -> None:
+def test_noisy_owner_and_ended_execution_read_nothing(people: People, victim: Execution, runtime: Runtime) -> None:
     contend(runtime)
     noisy = Execution.objects.get(title=NOISY)
     text = page(people, "stranger", f"/executions/{noisy.pk}/").text
     assert SHORT not in text
     assert TITLE not in text
-
-
-def test_an_execution_that_has_ended_is_short_of_nothing(people: People, victim: Execution, runtime: Runtime) -> None:
-    contend(runtime)
     Execution.objects.filter(pk=victim.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
     read_executions(runtime)
     assert SHORT not in page(people, "owner", f"/executions/{victim.pk}/").text
@@ -198,7 +194,7 @@ async def test_usage_round_is_taken_in_beside_other_work() -> None:
         runtime.usage.replace(Measured({}, pods, pods_at=dict.fromkeys(pods, 15.0 * (place + 1))))
         runtime.contention.measured()
         await asyncio.sleep(1)
-    assert [one.node for one in runtime.contention.worst] == ["worker-1"]
+    assert [node.node for node in runtime.contention.worst] == ["worker-1"]
     running.cancel()
 
 
@@ -216,31 +212,31 @@ def test_gone_nodes_and_foreign_namespaces_are_ignored(
 # --- Telling the owner
 
 
-def notices(runtime: Runtime) -> ContentionNotices:
-    return ContentionNotices(runtime.contention, runtime.executions, run=sync_to_async_run, clock=runtime.clock)
-
-
-async def sync_to_async_run(function: Any, *arguments: Any, **named: Any) -> Any:
+async def in_thread(function: Any, *arguments: Any, **named: Any) -> Any:
     return await sync_to_async(function)(*arguments, **named)
 
 
-def told() -> list[tuple[str, str]]:
+def notices(runtime: Runtime, run: Any = in_thread) -> ContentionNotices:
+    return ContentionNotices(runtime.contention, runtime.executions, run=run, clock=runtime.clock)
+
+
+def notified() -> list[tuple[str, str]]:
     return list(Notification.objects.filter(event="cpu_contention").values_list("user__username", "path"))
 
 
 def test_owner_is_told_once_after_some_minutes(people: People, victim: Execution, runtime: Runtime) -> None:
     contend(runtime)
     async_to_sync(notices(runtime).run_once)()
-    assert told() == [], "what is over soon needs nothing from anybody"
+    assert notified() == [], "what is over soon needs nothing from anybody"
     contend(runtime, seconds=NOTICE_SECONDS + 15)
-    one, other = notices(runtime), notices(runtime)
+    first, second = notices(runtime), notices(runtime)
 
     async def both_twice() -> None:
-        await asyncio.gather(one.run_once(), other.run_once())
-        await one.run_once()
+        await asyncio.gather(first.run_once(), second.run_once())
+        await first.run_once()
 
     async_to_sync(both_twice)()
-    assert told() == [("alice", f"/executions/{victim.pk}/")]
+    assert notified() == [("alice", f"/executions/{victim.pk}/")]
     sentence = Notification.objects.get(event="cpu_contention").sentence
     assert sentence.startswith(SHORT)
     assert "charlie" not in sentence
@@ -253,18 +249,18 @@ def test_a_database_that_fails_is_asked_again(victim: Execution, runtime: Runtim
         calls.append(function)
         if len(calls) == 1:
             raise OSError("away")
-        return await sync_to_async(function)(*arguments, **named)
+        return await in_thread(function, *arguments, **named)
 
     contend(runtime, seconds=NOTICE_SECONDS + 15)
-    teller = ContentionNotices(runtime.contention, runtime.executions, run=fails_once, clock=runtime.clock)
+    failing = notices(runtime, fails_once)
 
     async def thrice() -> None:
         for _ in range(3):
             with suppress(OSError):
-                await teller.run_once()
+                await failing.run_once()
 
     async_to_sync(thrice)()
-    assert (len(calls), len(told())) == (2, 1)
+    assert (len(calls), len(notified())) == (2, 1)
 
 
 def test_ended_or_unknown_is_not_told_and_sweep_once(people: People, runtime: Runtime) -> None:
@@ -278,7 +274,7 @@ def test_ended_or_unknown_is_not_told_and_sweep_once(people: People, runtime: Ru
     runs = [JobRun.objects.create(job=job, number=number, sweep="1", settings=settings) for number in (1, 2)]
     ids = [make_execution(people.owner, project, kind="job", run=run, attempt=1).pk for run in runs]
     assert tell_owners(dict.fromkeys(ids, "Short."), now=MOMENT) == 2
-    assert len(told()) == 1
+    assert len(notified()) == 1
 
 
 # --- Looks

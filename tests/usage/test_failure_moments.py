@@ -54,8 +54,8 @@ def test_eviction_is_marked_and_good_end_is_not() -> None:
 )
 def test_error_leads_to_the_log_of_the_ended_run(status: dict[str, Any], is_previous: bool) -> None:
     pod = decode(builders.pod("p", statuses=[status]), Pod)
-    [found] = failures_of([pod], link)
-    assert (found.at, found.url) == (LATER, f"p {('run', is_previous)}")
+    [moment] = failures_of([pod], link)
+    assert (moment.at, moment.url) == (LATER, f"p {('run', is_previous)}")
 
 
 def condition(kind: str, status: str, minutes: int) -> dict[str, str]:
@@ -73,21 +73,16 @@ def test_node_troubles_are_marked_once_and_daily_life_not() -> None:
     conditions = [condition("Ready", "Unknown", 10), condition("DiskPressure", "True", 5)]
     conditions += [condition("MemoryPressure", "False", 6)]
     node = decode(builders.node("n1", conditions=conditions), Node)
-    told = [node_event("e1", "NodeReady", 1), node_event("e2", "SystemOOM", 2)]
-    found = node_failures(node, told, "/nodes/n1/")
-    assert [one.words for one in found] == [
-        "SystemOOM: Why.",
-        "The node has DiskPressure: R",
-        "The node is not ready: R",
+    events = [node_event("e1", "NodeReady", 1), node_event("e2", "SystemOOM", 2)]
+    assert [(moment.words, moment.url) for moment in node_failures(node, events, "/nodes/n1/")] == [
+        ("SystemOOM: Why.", "/nodes/n1/#event-default.e2"),
+        ("The node has DiskPressure: R", "/nodes/n1/#events"),
+        ("The node is not ready: R", "/nodes/n1/#events"),
     ]
-    assert [one.url for one in found] == ["/nodes/n1/#event-default.e2", "/nodes/n1/#events", "/nodes/n1/#events"]
-    told = [node_event("e3", "NodeNotReady", 11)]
-    assert [one.words for one in node_failures(node, told, "")] == [
-        "The node has DiskPressure: R",
-        "NodeNotReady: Why.",
-    ]
-    again = node_failures(node, [node_event("e3", "NodeNotReady", -60)], "")
-    assert [one.words for one in again][-1] == "The node is not ready: R", "the event is of an earlier time"
+    lost = node_failures(node, [node_event("e3", "NodeNotReady", 11)], "")
+    assert [moment.words for moment in lost] == ["The node has DiskPressure: R", "NodeNotReady: Why."]
+    earlier = node_failures(node, [node_event("e3", "NodeNotReady", -60)], "")
+    assert earlier[-1].words == "The node is not ready: R", "the event is of an earlier time"
     assert node_failures(None, [], "") == []
 
 
@@ -102,7 +97,7 @@ def test_the_newest_of_very_many_are_kept() -> None:
 
 def marks(people: People, person: str = "operator", range: str = "1h") -> list[str]:
     answer = get(people, person, f"/nodes/worker-1/use/?range={range}")
-    return [one["words"] for one in answer.json()["events"]]
+    return [event["words"] for event in answer.json()["events"]]
 
 
 def test_node_charts_are_marked_by_events_pods_and_records(

@@ -31,9 +31,9 @@ def made(name: str = "p", *, bound: float | None = 5, finished: tuple[float, ...
 
 
 def held(of: Pod, *, gone_at: datetime | None = None) -> tuple[datetime, datetime | None]:
-    found = interval(of, gone_at=gone_at, now=NOW)
-    assert found is not None
-    return found.began_at, found.ended_at
+    times = interval(of, gone_at=gone_at, now=NOW)
+    assert times is not None
+    return times.began_at, times.ended_at
 
 
 def test_a_pod_without_a_node_holds_none() -> None:
@@ -47,13 +47,11 @@ def test_interval_begins_with_binding_or_its_notice() -> None:
     assert held(made(bound=None, status={"startTime": stamp(at(7))})) == (at(7), None)
 
 
-def test_interval_goes_on_while_the_pod_ends() -> None:
-    assert held(made(deletionTimestamp=stamp(at(20)))) == (at(5), None)
-
-
 def test_interval_ends_when_the_last_container_has_finished() -> None:
+    assert held(made(deletionTimestamp=stamp(at(20)))) == (at(5), None), "it goes on while the pod ends"
     assert held(made(phase="Succeeded", finished=(30, 20))) == (at(5), at(30))
     assert held(made(phase="Failed", finished=(30, 20)), gone_at=at(50)) == (at(5), at(30))
+    assert held(made(), gone_at=at(40)) == (at(5), at(40)), "or the pod is gone"
 
 
 def test_evicted_pod_ends_with_disruption_or_unreadiness() -> None:
@@ -64,9 +62,9 @@ def test_evicted_pod_ends_with_disruption_or_unreadiness() -> None:
 
 
 def test_pod_without_an_end_counts_until_last_attended() -> None:
-    found = interval(made(phase="Failed", reason="Evicted"), now=NOW, attended_until=at(30))
-    assert found is not None
-    assert (found.began_at, found.ended_at) == (at(5), at(30))
+    times = interval(made(phase="Failed", reason="Evicted"), now=NOW, attended_until=at(30))
+    assert times is not None
+    assert (times.began_at, times.ended_at) == (at(5), at(30))
 
 
 def test_a_node_whose_clock_is_behind_erases_no_use() -> None:
@@ -86,11 +84,7 @@ def test_silent_containers_end_when_noticed() -> None:
 
 def test_end_is_right_without_a_known_beginning() -> None:
     assert held(made(bound=None, phase="Failed", finished=(9,))) == (at(9), at(9))
-    assert changes(Recorded({"p": at(5)}), [one("p", ended=9)], {}).ended == {"p": at(9)}
-
-
-def test_interval_ends_when_the_pod_is_gone() -> None:
-    assert held(made(), gone_at=at(40)) == (at(5), at(40))
+    assert changes(Recorded({"p": at(5)}), [some("p", ended=9)], {}).ended == {"p": at(9)}
 
 
 def test_clocks_that_differ_make_no_time_negative_or_future() -> None:
@@ -102,54 +96,44 @@ def test_clocks_that_differ_make_no_time_negative_or_future() -> None:
 
 def test_times_are_whole_seconds() -> None:
     late = NOW + timedelta(microseconds=700_000)
-    found = interval(made(bound=None), gone_at=late, now=late)
-    assert found is not None
-    assert (found.began_at, found.ended_at) == (NOW, NOW)
+    times = interval(made(bound=None), gone_at=late, now=late)
+    assert times is not None
+    assert (times.began_at, times.ended_at) == (NOW, NOW)
 
 
-def test_a_head_is_told_from_a_worker() -> None:
-    head = interval(made(labels={APP_COMPONENT: HEAD}), now=NOW)
-    worker = interval(made(labels={APP_COMPONENT: "worker"}), now=NOW)
-    assert head is not None
-    assert worker is not None
-    assert (head.is_head, worker.is_head) == (True, False)
+@pytest.mark.parametrize(("component", "is_head"), [(HEAD, True), ("worker", False)])
+def test_a_head_is_told_from_a_worker(component: str, is_head: bool) -> None:
+    times = interval(made(labels={APP_COMPONENT: component}), now=NOW)
+    assert times is not None
+    assert times.is_head is is_head
 
 
-def one(uid: str, *, ended: float | None = None) -> Interval:
+def some(uid: str, *, ended: float | None = None) -> Interval:
     return Interval(uid, uid, "node-1", False, at(5), None if ended is None else at(ended))
 
 
 @pytest.mark.parametrize(
     ("recorded", "seen", "vanished", "expected"),
     [
-        (Recorded(), [one("a")], {}, Changes((one("a"),))),
-        (Recorded({"a": at(5)}), [one("a")], {}, Changes()),
-        (Recorded({"a": at(5)}), [one("a", ended=9)], {}, Changes(ended={"a": at(9)})),
-        (Recorded(), [one("a", ended=9)], {}, Changes((one("a", ended=9),))),
-        (Recorded(over=frozenset("a")), [one("a", ended=9)], {}, Changes()),
-        (Recorded(over=frozenset("a")), [one("a")], {}, Changes()),
-        (Recorded({"a": at(5)}), [], {"a": at(7)}, Changes(ended={"a": at(7)})),
-        (Recorded({"a": at(5)}), [], {"a": at(3)}, Changes(ended={"a": at(5)})),
-        (Recorded({"a": at(5)}), [one("b")], {"a": at(7)}, Changes((one("b"),), {"a": at(7)})),
-    ],
-    ids=[
-        "new",
-        "known",
-        "over",
-        "came and went",
-        "told already",
-        "never again",
-        "vanished",
-        "not before it began",
-        "another",
+        pytest.param(Recorded(), [some("a")], {}, Changes((some("a"),)), id="new"),
+        pytest.param(Recorded({"a": at(5)}), [some("a")], {}, Changes(), id="known"),
+        pytest.param(Recorded({"a": at(5)}), [some("a", ended=9)], {}, Changes(ended={"a": at(9)}), id="over"),
+        pytest.param(Recorded(), [some("a", ended=9)], {}, Changes((some("a", ended=9),)), id="came and went"),
+        pytest.param(Recorded(over=frozenset("a")), [some("a", ended=9)], {}, Changes(), id="told already"),
+        pytest.param(Recorded(over=frozenset("a")), [some("a")], {}, Changes(), id="never again"),
+        pytest.param(Recorded({"a": at(5)}), [], {"a": at(7)}, Changes(ended={"a": at(7)}), id="vanished"),
+        pytest.param(Recorded({"a": at(5)}), [], {"a": at(3)}, Changes(ended={"a": at(5)}), id="not before it began"),
+        pytest.param(
+            Recorded({"a": at(5)}), [some("b")], {"a": at(7)}, Changes((some("b"),), {"a": at(7)}), id="another"
+        ),
     ],
 )
 def test_changes_are_written_once(
     recorded: Recorded, seen: list[Interval], vanished: dict[str, datetime], expected: Changes
 ) -> None:
-    found = changes(recorded, seen, vanished)
-    assert found == expected
-    assert not changes(after(recorded, found, {one.pod_uid for one in seen}), seen, {})
+    written = changes(recorded, seen, vanished)
+    assert written == expected
+    assert not changes(after(recorded, written, {held.pod_uid for held in seen}), seen, {})
 
 
 class Life:
@@ -183,7 +167,7 @@ class Life:
     def dies(self) -> None:
         self.recorded = None
 
-    def look(self) -> None:
+    def reconcile(self) -> None:
         if self.recorded is None:
             self.recorded = Recorded({uid: began for uid, (began, ended) in self.rows.items() if ended is None})
         seen = [
@@ -191,19 +175,19 @@ class Life:
             for uid in self.visible
             for ended in [self.moment(self.ended[uid]) if uid in self.ended else None]
         ]
-        found = changes(self.recorded, seen, {})
-        for new in found.begun:
+        written = changes(self.recorded, seen, {})
+        for new in written.begun:
             self.rows.setdefault(new.pod_uid, (new.began_at, new.ended_at))  # the uid is unique
-        for uid, end in found.ended.items():
+        for uid, end in written.ended.items():
             began, ended = self.rows[uid]
             self.rows[uid] = (began, ended or end)
-        self.recorded = after(self.recorded, found, self.visible)
+        self.recorded = after(self.recorded, written, self.visible)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["bind", "finish", "look", "dies"]), st.integers(0, 50)), max_size=60))
+@given(st.lists(st.tuples(st.sampled_from(["bind", "finish", "reconcile", "dies"]), st.integers(0, 50)), max_size=60))
 def test_record_equals_what_the_pods_held_at_any_look(steps: list[tuple[str, int]]) -> None:
     life = Life()
-    for step, number in [*steps, ("dies", 1), ("look", 1), ("look", 1)]:
+    for step, number in [*steps, ("dies", 1), ("reconcile", 1), ("reconcile", 1)]:
         life.second += number
         if step == "finish":
             life.finish(number)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.usage.size_records import LOOKED_AT, last_runs
+from dashboard.usage import size_records
+from dashboard.usage.size_records import last_runs
 from grid.kube.resources import NODES
 from grid.models import Execution, HardwareTier, PeakUse, Project, State
 from grid.runtime import Runtime
@@ -73,18 +74,13 @@ def test_other_titles_and_unmeasured_runs_do_not_count(people: People, project: 
     assert "would do" not in page(people.owner, "/launch/?kind=workspace&tier=large")
 
 
-def test_only_the_latest_runs_are_looked_at(people: People, project: Project) -> None:
+def test_only_the_latest_runs_are_looked_at(people: People, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(size_records, "LOOKED_AT", 4)
     old = [ended(people, project, minute=-minute) for minute in range(3)]
-    assert len(last_runs(people.owner.pk, old[0])) == 3
-    for minute in range(LOOKED_AT):
-        make_execution(
-            people.owner,
-            project,
-            state=State.FAILED,
-            ended_at=MOMENT + timedelta(minutes=minute + 1),
-            settled_at=MOMENT,
-        )
-    assert last_runs(people.owner.pk, old[0]) == []
+    for left in (3, 2, 1, 0):
+        later = MOMENT + timedelta(minutes=9 - left)
+        make_execution(people.owner, project, state=State.FAILED, ended_at=later, settled_at=later)
+        assert len(last_runs(people.owner.pk, old[0])) == left
 
 
 def test_launch_form_begins_with_the_offered_tier_of_link(people: People, project: Project) -> None:
@@ -98,10 +94,10 @@ def test_page_of_ended_run_tells_owner_and_observers_peak(people: People, projec
     for minute in range(3):
         last = ended(people, project, minute=minute)
     path = f"/executions/{last.pk}/"
-    said = "It used at most 3 of 16 GiB and 0.7 of 4 cores (0.2 on average)."
-    assert f"{said} The last 3 runs like this peaked" in page(people.owner, path)
+    peak = "It used at most 3 of 16 GiB and 0.7 of 4 cores (0.2 on average)."
+    assert f"{peak} The last 3 runs like this peaked" in page(people.owner, path)
     assert f"/launch/?from={last.pk}&amp;tier=small" in page(people.owner, path)
-    assert said in page(people.operator, path)
+    assert peak in page(people.operator, path)
     assert "tier=small" not in page(people.operator, path)
     assert "It used at most" not in page(people.teammate, path)
 

@@ -33,8 +33,8 @@ def held(execution: Execution) -> list[tuple[float, float | None]]:
     def second(at: datetime | None) -> float | None:
         return None if at is None else (at - NOW).total_seconds()
 
-    found = UsageInterval.objects.filter(execution=execution).order_by("began_at", "pk")
-    return [(second(one.began_at) or 0, second(one.ended_at)) for one in found]
+    rows = UsageInterval.objects.filter(execution=execution).order_by("began_at", "pk")
+    return [(second(row.began_at) or 0, second(row.ended_at)) for row in rows]
 
 
 def gone(world: World, pod: RawObject) -> None:
@@ -56,12 +56,12 @@ async def test_workspace_uses_its_node_from_binding_to_pod_end(shop: Shop) -> No
     controller = world.controller()
     await bound(world, controller)
     assert held(execution) == [(10, None)]
-    one = UsageInterval.objects.get()
-    assert (one.pod_name, one.node_name, one.owner, one.project) == (
+    row = UsageInterval.objects.get()
+    assert (row.pod_name, row.node_name, row.owner, row.project) == (
         execution.object_name, "node-1", shop.people.owner, shop.project,
     )  # fmt: skip
-    assert (one.tier, one.node_pool, one.price_per_hour) == (shop.tier, "default", Decimal("0.05"))
-    assert (one.millicores, one.mebibytes, one.gpus) == (1000, 4096, 0)
+    assert (row.tier, row.node_pool, row.price_per_hour) == (shop.tier, "default", Decimal("0.05"))
+    assert (row.millicores, row.mebibytes, row.gpus) == (1000, 4096, 0)
     world.behave()
     await world.step(controller)
     request_stop(fresh(execution), by="alice", now=world.now)
@@ -81,8 +81,8 @@ async def test_head_and_workers_use_machines_of_their_tiers(shop: Shop, worker_t
     await clusters.to_running(world, controller, execution)
     world.behave()
     await world.step(controller)
-    found = UsageInterval.objects.order_by("pk").values_list("tier", "millicores", "mebibytes", "price_per_hour")
-    assert sorted(found) == [
+    rows = UsageInterval.objects.order_by("pk").values_list("tier", "millicores", "mebibytes", "price_per_hour")
+    assert sorted(rows) == [
         ("small", 1000, 4096, Decimal("0.05")),
         ("worker", 2000, 8192, Decimal("0.10")),
         ("worker", 2000, 8192, Decimal("0.10")),
@@ -106,10 +106,13 @@ async def test_job_uses_its_node_until_its_program_ended(shop: Shop) -> None:
 
 
 @in_world
-async def test_execution_at_rest_reads_and_writes_no_usage(shop: Shop) -> None:
+async def test_execution_at_rest_costs_no_query_and_request(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     controller = world.controller()
     await to_running(world, controller)
+    before = world.cluster.count()
+    await controller._reconciler.reconcile(execution.pk)
+    assert world.cluster.count() == before
     with CaptureQueriesContext(connection) as captured:
         await controller.audit()
         await world.step(controller)
@@ -173,34 +176,22 @@ async def test_worker_on_lost_node_counts_until_let_go(shop: Shop) -> None:
 
 
 @in_world
-async def test_after_a_restart_open_times_go_on(shop: Shop) -> None:
+@pytest.mark.parametrize(
+    ("is_gone", "is_known", "until"),
+    [(False, True, None), (True, True, 30), (True, False, 1020)],
+    ids=["it goes on", "gone, until the last controller lived", "gone, until noticed"],
+)
+async def test_restart_counts_what_somebody_watched(
+    shop: Shop, is_gone: bool, is_known: bool, until: float | None
+) -> None:
     world, execution = World(), shop.launch()
     await bound(world, world.controller())
+    if is_gone:
+        gone(world, world.pod_of(execution))
     world.passes(1000)
-    controller = world.controller(away=Downtime("controller", NOW + timedelta(seconds=30), world.now))
-    await world.step(controller)
-    assert held(execution) == [(10, None)]
-
-
-@in_world
-async def test_pod_gone_unnoticed_counts_until_last_controller_lived(shop: Shop) -> None:
-    world, execution = World(), shop.launch()
-    await bound(world, world.controller())
-    gone(world, world.pod_of(execution))
-    world.passes(1000)
-    controller = world.controller(away=Downtime("controller", NOW + timedelta(seconds=30), world.now))
-    await world.step(controller)
-    assert held(execution) == [(10, 30)]
-
-
-@in_world
-async def test_pod_gone_without_that_moment_counts_until_noticed(shop: Shop) -> None:
-    world, execution = World(), shop.launch()
-    await bound(world, world.controller())
-    gone(world, world.pod_of(execution))
-    world.passes(1000)
-    await world.step(world.controller())
-    assert held(execution) == [(10, 1020)]
+    away = Downtime("controller", NOW + timedelta(seconds=30), world.now)
+    await world.step(world.controller(away=away) if is_known else world.controller())
+    assert held(execution) == [(10, until)]
 
 
 @in_world
@@ -258,16 +249,6 @@ async def test_pod_end_missed_by_cache_counts_until_found(shop: Shop) -> None:
     assert held(execution)[0] == (10, 25)
     await controller.usage.observe(cast(LedgerRecord, ledger.read(execution.pk)), has_new_events=False)
     assert held(execution)[0] == (10, 25)
-
-
-@in_world
-async def test_an_execution_at_rest_asks_the_cluster_nothing(shop: Shop) -> None:
-    world, execution = World(), shop.launch()
-    controller = world.controller()
-    await to_running(world, controller)
-    before = world.cluster.count()
-    await controller._reconciler.reconcile(execution.pk)
-    assert world.cluster.count() == before
 
 
 @in_world
@@ -352,8 +333,8 @@ async def test_a_database_that_is_away_is_waited_for(shop: Shop, monkeypatch: py
 def test_pod_that_pretends_to_be_head_counts_as_launched(shop: Shop) -> None:
     execution = shop.launch()
     usage.record(execution.pk, Changes((replace(interval("a"), is_head=True),)))
-    found = UsageInterval.objects.get()
-    assert (found.tier, found.millicores, found.price_per_hour) == (shop.tier, 1000, Decimal("0.05"))
+    row = UsageInterval.objects.get()
+    assert (row.tier, row.millicores, row.price_per_hour) == (shop.tier, 1000, Decimal("0.05"))
 
 
 def test_mistake_in_written_usage_is_raised(shop: Shop) -> None:
@@ -373,7 +354,7 @@ def test_writing_twice_changes_nothing(shop: Shop) -> None:
     for second in (5, 9):
         usage.record(execution.pk, Changes(ended={"a": NOW + timedelta(seconds=second)}))
     usage.record(execution.pk, Changes((interval("a"),)))
-    assert sorted(held(execution), key=lambda one: one[1] or 0) == [(0, 5), (0, 7)]
+    assert sorted(held(execution), key=lambda times: times[1] or 0) == [(0, 5), (0, 7)]
     assert set(UsageInterval.objects.values_list("seconds", flat=True)) == {5, 7}
 
 

@@ -24,8 +24,7 @@ _FULL = 100
 
 @dataclass(frozen=True, slots=True)
 class CourseBar:
-    """What was spent until the end of one day, or would be if it goes on as lately (`is_projected`); `top` and `height` are percent of
-    the picture's height, `left` and `width` of its width."""
+    """What was spent until the end of one day, or would be (`is_projected`); the numbers are percent of the picture's height and width."""
 
     title: str
     left: str
@@ -37,8 +36,8 @@ class CourseBar:
 
 @dataclass(frozen=True, slots=True)
 class BudgetView:
-    """The budget of the present month in words and as a picture. `share` is of the amount, at most 100; the lines are percent of the
-    meter's width (`*_at`) and of the picture's height from its top (`*_top`)."""
+    """The budget of the present month in words and as a picture; `share` is of the amount. The lines are percent of the meter's width
+    (`*_at`) and of the picture's height from its top (`*_top`)."""
 
     severity: Severity
     headline: str
@@ -128,18 +127,12 @@ def _state(budget: Budget, spent: Decimal, month: date) -> tuple[Severity, str]:
     left = money(max(Decimal(0), budget.stop_line - spent))
     if budget.is_closed(spent):
         running = _("Running executions are stopped.") if budget.stops_running else _("Running executions continue.")
-        return "problem", _(
-            "New launches are refused until {day} (UTC). {running}", day=day_words(next_month(month)), running=running
-        )
+        day = day_words(next_month(month))
+        return "problem", _("New launches are refused until {day} (UTC). {running}", day=day, running=running)
     if budget.is_near(spent):
-        return (
-            "wait",
-            _(
-                "Above the warning line at {warning_line}; {left} left until launches are refused.",
-                warning_line=money(budget.warning_line),
-                left=left,
-            ),
-        )
+        line = money(budget.warning_line)
+        sentence = _("Above the warning line at {line}; {left} left until launches are refused.", line=line, left=left)
+        return "wait", sentence
     return "ok", _("{left} left until launches are refused.", left=left)
 
 
@@ -150,11 +143,9 @@ def _projection(budget: Budget, spent: Decimal, lately: Decimal, by_end: Decimal
     if by_end is None:
         return _("The month has just begun: where this leads is not known yet.")
     days = (now.astimezone(UTC).date() - pace_began(now).date()).days + 1
-    pace = (
-        _("At the pace of the last week")
-        if days == PACE_DAYS
-        else _("At the pace of the last {days}", days=plural(days, "day", "days"))
-    )
+    pace = _("At the pace of the last week")
+    if days != PACE_DAYS:
+        pace = _("At the pace of the last {days}", days=plural(days, "day", "days"))
     used_up = used_up_at(budget, spent, lately, now)
     if used_up is not None:
         return _("{pace} it is used up on {day}.", pace=pace, day=day_words(used_up))
@@ -172,11 +163,9 @@ def _bars(
         day = month + timedelta(days=number)
         is_projected = day > today
         total += a_day if is_projected else costs.get(day, Decimal(0))
-        title = (
-            _("{day}: about {amount}", day=day_words(day), amount=money(total))
-            if is_projected
-            else f"{day_words(day)}: {money(total)}"
-        )
+        title = f"{day_words(day)}: {money(total)}"
+        if is_projected:
+            title = _("{day}: about {amount}", day=day_words(day), amount=money(total))
         height = min(_FULL, round(total / highest * _FULL)) if by_end is not None or not is_projected else 0
         left, wide = f"{number * width + width * 0.1:.2f}%", f"{width * 0.8:.2f}%"
         bars.append(CourseBar(title, left, wide, _FULL - height, height, is_projected))

@@ -22,8 +22,7 @@ RowOf = Callable[[str], ExecutionRow | None]
 
 
 class PodBar(ViewModel, frozen=True, gc=False):
-    """A pod of the chart: what it requested and uses, as numbers and as shares of the CPU that pods can use. `execution_id` is "" for a
-    pod that belongs to no execution known here."""
+    """A pod of the chart: what it requested and uses, and as shares of the CPU that pods can use; `execution_id` is "" for others' pods."""
 
     name: str
     execution_id: str
@@ -61,10 +60,10 @@ class ShortOfCpu(ViewModel, frozen=True, gc=False):
     node: str = ""
 
 
-def contended_nodes(found: Sequence[Contention], row_of: RowOf, *, names_nodes: bool = True) -> Fragment:
+def contended_nodes(contentions: Sequence[Contention], row_of: RowOf, *, names_nodes: bool = True) -> Fragment:
     """Return the nodes as an element that is always there, for those who see all nodes and executions."""
-    nodes = tuple(_node(one, row_of) for one in found[:NODES_SHOWN])
-    context = ContendedNodes(nodes, max(0, len(found) - NODES_SHOWN), names_nodes)
+    nodes = tuple(_node(contention, row_of) for contention in contentions[:NODES_SHOWN])
+    context = ContendedNodes(nodes, max(0, len(contentions) - NODES_SHOWN), names_nodes)
     return Fragment("contention", "usage/fragments/contention.html", context)
 
 
@@ -77,13 +76,13 @@ def short_of_cpu(victim: tuple[Contention, PodCpu] | None, kind: str, *, is_owne
     return Fragment("contention", "usage/fragments/short_of_cpu.html", notice)
 
 
-def _node(found: Contention, row_of: RowOf) -> ContendedNode:
+def _node(contention: Contention, row_of: RowOf) -> ContendedNode:
     return ContendedNode(
-        node=found.node,
-        sentence=for_operators(found, lambda pod: _called(pod, row_of)),
-        since=datetime.fromtimestamp(found.since, UTC),
-        bars=tuple(_bar(pod, found.cores, row_of) for pod in found.pods[:PODS_SHOWN]),
-        more=max(0, len(found.pods) - PODS_SHOWN),
+        node=contention.node,
+        sentence=for_operators(contention, lambda pod: _called(pod, row_of)),
+        since=datetime.fromtimestamp(contention.since, UTC),
+        bars=tuple(_bar(pod, contention.cores, row_of) for pod in contention.pods[:PODS_SHOWN]),
+        more=max(0, len(contention.pods) - PODS_SHOWN),
     )
 
 

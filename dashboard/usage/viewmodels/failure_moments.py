@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
+from operator import attrgetter
 
 from dashboard.shell.viewmodels.events import event_line
 from grid.core.translation import gettext as _
@@ -16,15 +18,7 @@ _PRESSURES = ("DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUnavailab
 # What kubelets, the node's controller and the node problem detector say of a node that has trouble; other events are of its daily life.
 _NODE_TROUBLES = {
     *(_LOST, "NodeHasDiskPressure", "NodeHasInsufficientMemory", "NodeHasInsufficientPID", "EvictionThresholdMet"),
-    *(
-        "SystemOOM",
-        "OOMKilling",
-        "Rebooted",
-        "FreeDiskSpaceFailed",
-        "ImageGCFailed",
-        "ContainerGCFailed",
-        "KernelOops",
-    ),
+    *("SystemOOM", "OOMKilling", "Rebooted", "FreeDiskSpaceFailed", "ImageGCFailed", "ContainerGCFailed", "KernelOops"),
 }
 
 
@@ -35,6 +29,9 @@ class FailureMoment:
     at: datetime
     words: str
     url: str = ""
+
+
+_AT = attrgetter("at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +56,8 @@ PodLink = Callable[[Pod, ContainerEnd | None], str]
 
 
 def failures_of(pods: Iterable[Pod], link: PodLink) -> list[FailureMoment]:
-    """Return when containers of the pods ended with an error, and pods were evicted, oldest first. `link` leads to the log of a container,
-    or without one to what happened to the pod."""
-    found = []
+    """Return when containers ended with an error, and pods were evicted, oldest first; `link` leads to a container's log, or the pod."""
+    moments = []
     for pod in pods:
         for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
             for ended, is_previous in ((status.last_state.terminated, True), (status.state.terminated, False)):
@@ -74,23 +70,22 @@ def failures_of(pods: Iterable[Pod], link: PodLink) -> list[FailureMoment]:
                         exit_code=ended.exit_code,
                     )
                     url = link(pod, ContainerEnd(status.name, is_previous))
-                    found.append(FailureMoment(ended.finished_at, words, url))
-        changes = [one.last_transition_time for one in pod.status.conditions if one.last_transition_time is not None]
+                    moments.append(FailureMoment(ended.finished_at, words, url))
+        changes = [each.last_transition_time for each in pod.status.conditions if each.last_transition_time is not None]
         if pod.status.reason == "Evicted" and changes:
             words = _("{pod} was evicted: {message}", pod=pod.metadata.name, message=pod.status.message)
-            found.append(FailureMoment(max(changes), words, link(pod, None)))
-    return sorted(found, key=lambda one: one.at)
+            moments.append(FailureMoment(max(changes), words, link(pod, None)))
+    return sorted(moments, key=_AT)
 
 
 def node_failures(node: Node | None, events: Sequence[Event], url: str) -> list[FailureMoment]:
-    """Return when the node was lost or under pressure, as it says now and as its events tell, oldest first. `url` is its page, which has
-    each event."""
-    found = []
+    """Return when the node was lost or under pressure, by its conditions and events, oldest first; `url` is its page, with each event."""
+    moments = []
     for event in events:
         if event.reason in _NODE_TROUBLES and event.last_seen is not None:
             words = f"{event.reason}: {event.message.strip()}"
-            found.append(FailureMoment(event.last_seen, words[:300], f"{url}#{event_line(event).id}"))
-    lost = [one.last_seen for one in events if one.reason == _LOST and one.last_seen is not None]
+            moments.append(FailureMoment(event.last_seen, words[:300], f"{url}#{event_line(event).id}"))
+    lost = [event.last_seen for event in events if event.reason == _LOST and event.last_seen is not None]
     for condition in node.status.conditions if node is not None else ():
         since = condition.last_transition_time
         if since is None:
@@ -102,23 +97,20 @@ def node_failures(node: Node | None, events: Sequence[Event], url: str) -> list[
             words = _("The node has {condition}", condition=condition.type)
         if words:
             why = condition.message.strip() or condition.reason
-            found.append(FailureMoment(since, (f"{words}: {why}" if why else f"{words}.")[:300], f"{url}#events"))
-    return sorted(found, key=lambda one: one.at)
+            moments.append(FailureMoment(since, (f"{words}: {why}" if why else f"{words}.")[:300], f"{url}#events"))
+    return sorted(moments, key=_AT)
 
 
 def execution_failures(failed: Iterable[FailedExecution], link: Callable[[str], str]) -> list[FailureMoment]:
     """Return the ends of executions that failed, oldest first; `link` leads to an execution's history by its id."""
-    found = [
-        FailureMoment(
-            one.ended_at,
-            _("{name} failed: {message}", name=one.name, message=one.message or _("no reason is known."))[:300],
-            link(one.id),
-        )
-        for one in failed
-    ]
-    return sorted(found, key=lambda one: one.at)
+    moments = []
+    for execution in failed:
+        message = execution.message or _("no reason is known.")
+        words = _("{name} failed: {message}", name=execution.name, message=message)[:300]
+        moments.append(FailureMoment(execution.ended_at, words, link(execution.id)))
+    return sorted(moments, key=_AT)
 
 
 def newest(*moments: Iterable[FailureMoment]) -> list[FailureMoment]:
     """Return the newest of all these moments, oldest first."""
-    return sorted((one for each in moments for one in each), key=lambda one: one.at)[-SHOWN_AT_MOST:]
+    return sorted(chain(*moments), key=_AT)[-SHOWN_AT_MOST:]

@@ -39,8 +39,8 @@ class SizeHint:
 
 
 class SizeNote(ViewModel, frozen=True, gc=False):
-    """The note on the page of an execution that has ended; `sentence` is "" when there is nothing to say. `tier_id` is "" when no tier can
-    be chosen; `resumes` is the workspace to resume on it, "" when it is launched again."""
+    """The note on the page of an execution that has ended. `tier_id` is "" when no tier can be chosen; `resumes` is the workspace to resume
+    on it, "" when it is launched again."""
 
     sentence: str = ""
     measured: str = ""
@@ -51,13 +51,10 @@ class SizeNote(ViewModel, frozen=True, gc=False):
     is_problem: bool = False
 
 
-def launch_hint(found: SmallerTier, current: SizedTier, *, runs: str) -> SizeHint:
+def launch_hint(smaller: SmallerTier, current: SizedTier, *, runs: str) -> SizeHint:
     """Return the hint; `runs` says which runs, such as "of “train”"."""
-    return SizeHint(
-        found.tier.id,
-        found.tier.name,
-        _smaller_sentence(found, current, _("Your last {count} runs {which}", count=found.runs, which=runs)),
-    )
+    which = _("Your last {count} runs {which}", count=smaller.runs, which=runs)
+    return SizeHint(smaller.tier.id, smaller.tier.name, _smaller_sentence(smaller, current, which))
 
 
 def size_note(facts: SizeFacts | None, *, execution_id: str, workspace_id: str, is_owner: bool) -> Fragment:
@@ -84,22 +81,15 @@ def _out_of_memory(facts: SizeFacts, execution_id: str, workspace_id: str, *, is
             "The most that was measured before is {memory_peak}, so its use rose faster than it is measured.",
             memory_peak=format_bytes(facts.memory_peak),
         )
-    if facts.larger is None:
+    larger = facts.larger
+    if larger is None:
         sentence += " " + _(
             "No tier that is offered for this has more memory. Ask an admin for a larger one, or let the program use less."
         )
+    if larger is None or not is_owner:
         return SizeNote(sentence=sentence, is_problem=True)
-    if not is_owner:
-        return SizeNote(sentence=sentence, is_problem=True)
-    larger = facts.larger
-    return SizeNote(
-        sentence=sentence,
-        execution_id=execution_id,
-        resumes=workspace_id,
-        tier_id=larger.id,
-        action=_again(workspace_id, f"{larger.name} ({format_bytes(larger.memory_limit)})"),
-        is_problem=True,
-    )
+    action = _again(workspace_id, f"{larger.name} ({format_bytes(larger.memory_limit)})")
+    return SizeNote(sentence, "", execution_id, workspace_id, larger.id, action, is_problem=True)
 
 
 def _used(facts: SizeFacts, execution_id: str, workspace_id: str, *, is_owner: bool) -> SizeNote:
@@ -112,25 +102,24 @@ def _used(facts: SizeFacts, execution_id: str, workspace_id: str, *, is_owner: b
     )
     if facts.smaller is None or facts.current is None or not is_owner:
         return SizeNote(sentence=sentence, measured=MEASURED)
-    found = facts.smaller
-    hint = _smaller_sentence(found, facts.current, _("The last {count} runs like this", count=found.runs))
-    action = _again(workspace_id, found.tier.name)
-    return SizeNote(f"{sentence} {hint}", MEASURED, execution_id, workspace_id, found.tier.id, action)
+    smaller = facts.smaller
+    hint = _smaller_sentence(smaller, facts.current, _("The last {count} runs like this", count=smaller.runs))
+    action = _again(workspace_id, smaller.tier.name)
+    return SizeNote(f"{sentence} {hint}", MEASURED, execution_id, workspace_id, smaller.tier.id, action)
 
 
-def _smaller_sentence(found: SmallerTier, current: SizedTier, runs: str) -> str:
-    memory = _of(format_bytes(found.memory_peak), format_bytes(current.memory))
+def _smaller_sentence(smaller: SmallerTier, current: SizedTier, runs: str) -> str:
     facts = {
         "runs": runs,
-        "memory": memory,
-        "cores": _("{used} of {whole}", used=format_cores(found.cpu_peak), whole=cores_words(f"{current.cpu}m")),
-        "tier": found.tier.name,
+        "memory": _of(format_bytes(smaller.memory_peak), format_bytes(current.memory)),
+        "cores": _("{used} of {whole}", used=format_cores(smaller.cpu_peak), whole=cores_words(f"{current.cpu}m")),
+        "tier": smaller.tier.name,
     }
-    if not found.saves:
+    if not smaller.saves:
         return _("{runs} peaked at {memory} and {cores}: {tier} is large enough.", **facts)
     return _(
         "{runs} peaked at {memory} and {cores}: {tier} is large enough, and saves {amount} an hour.",
-        amount=f"{CURRENCY}{price_number(found.saves)}",
+        amount=f"{CURRENCY}{price_number(smaller.saves)}",
         **facts,
     )
 

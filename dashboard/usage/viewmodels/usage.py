@@ -27,7 +27,6 @@ _BY_PERSON = _("By person")
 _HOUR = Decimal(3600)
 _MILLI = 1000
 _TENTH = Decimal("0.1")
-_NUMBERS = ("price_per_hour", "pod_hours", "core_hours", "gpu_hours", "cost")
 # What a page can be narrowed to: the parameter of its query, and the column.
 NARROWING = {"project": "project_id", "tier": "tier_id", "pool": "node_pool"}
 _NARROWED_WORDS = {"project": _("Project"), "tier": _("Hardware tier"), "pool": _("Node pool")}
@@ -36,8 +35,8 @@ SORTS = {"cost": _("Cost"), "pods": _("Pod hours"), "cores": _("Core hours"), "g
 
 
 class HeldTime(NamedTuple):
-    """The time for which pods of one key held nodes on one day, multiplied by what they held. Names of projects and tiers may occur
-    several times, ids do not. `kind` is "" where it is not asked for, and for executions that are deleted."""
+    """The time for which pods of one key held nodes on one day, multiplied by what they held. Names may occur several times, ids do not.
+    `kind` is "" where it is not asked for, and for executions that are deleted."""
 
     day: date
     user_id: int
@@ -65,7 +64,8 @@ class UsageTotal:
 
     def sorted_by(self, column: str) -> Decimal:
         """Return the value of one of the columns that tables are sorted by (`SORTS`)."""
-        return {"cost": self.cost, "pods": self.pods, "cores": self.cores, "gpus": self.gpus}[column]
+        amount: Decimal = getattr(self, column)
+        return amount
 
     @property
     def cost_words(self) -> str:
@@ -90,7 +90,7 @@ class UsageTotal:
 @dataclass(frozen=True, slots=True)
 class UsageLine:
     """A line of a table: a name with its sum, and its share of the whole in percent. `user_id` is 0 but in a table of people; `only` is
-    the query of the page that shows what this line sums up alone, "" where there is none."""
+    the query of the page of this line alone, if there is one."""
 
     name: str
     total: UsageTotal
@@ -144,8 +144,7 @@ class UsageMonth:
 
 @dataclass(frozen=True, slots=True)
 class UsageView:
-    """A page's query: the month that is shown, the column that its tables are sorted by, and the values that it is narrowed to, by the
-    names of `NARROWING`."""
+    """A page's query: its month, the column that its tables are sorted by, and what it is narrowed to, by the names of `NARROWING`."""
 
     month: UsageMonth
     sort: str = "cost"
@@ -154,7 +153,7 @@ class UsageView:
     @classmethod
     def parse(cls, query: Mapping[str, str], now: datetime) -> "UsageView":
         """Return the view; an unknown month is this one, an unknown column the cost."""
-        known = {one.value: one for one in last_months(now)}
+        known = {month.value: month for month in last_months(now)}
         this, sort = last_months(now)[0], query.get("sort", "")
         only = {name: query[name][:_LONGEST_VALUE] for name in NARROWING if query.get(name) and "\0" not in query[name]}
         return cls(known.get(query.get("month", ""), this), sort if sort in SORTS else "cost", only)
@@ -230,7 +229,7 @@ def tables(rows: Sequence[HeldTime], view: UsageView, *, is_everybody: bool) -> 
     ]
     if is_everybody:
         return [_table(_BY_PERSON, rows, view, lambda row: (row.username, "")), *shared]
-    return [*shared, _table(_("By kind"), rows, view, lambda row: (_kind_words(row), ""))]
+    return [*shared, _table(_("By kind"), rows, view, lambda row: (KINDS.get(row.kind, _("Deleted executions")), ""))]
 
 
 def day_bars(rows: Sequence[HeldTime], month: UsageMonth) -> list[DayBar]:
@@ -248,12 +247,8 @@ def day_bars(rows: Sequence[HeldTime], month: UsageMonth) -> list[DayBar]:
     for number, day in enumerate(days):
         height = round(100 * sizes[day] / highest) if highest else 0
         height = max(height, 2) if sizes[day] else 0  # what is there is seen
-        title = _(
-            "{day}: {cost}, {hours} pod hours",
-            day=day_words(day),
-            cost=totals[day].cost_words,
-            hours=totals[day].pods_words,
-        )
+        words = {"cost": totals[day].cost_words, "hours": totals[day].pods_words}
+        title = _("{day}: {cost}, {hours} pod hours", day=day_words(day), **words)
         left, wide = f"{number * width + width * 0.1:.2f}%", f"{width * 0.8:.2f}%"
         bars.append(DayBar(day, totals[day], title, left, wide, 100 - height, height))
     return bars
@@ -278,25 +273,14 @@ def usage_csv(rows: Iterable[HeldTime], *, has_kinds: bool) -> str:
     """Return the rows as a file for spreadsheets. A name that a spreadsheet would compute is quoted with an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text)
-    kind = ("kind",) if has_kinds else ()
-    writer.writerow(("day", "user", "project_id", "project", "tier_id", "tier", "node_pool", *kind, *_NUMBERS))
+    columns = ["project_id", "project", "tier_id", "tier", "node_pool", *(["kind"] if has_kinds else [])]
+    writer.writerow(("day", "user", *columns, "price_per_hour", "pod_hours", "core_hours", "gpu_hours", "cost"))
     for row in sorted(rows):
         total = total_of([row])
-        kinds = (row.kind,) if has_kinds else ()
-        names = (row.username, row.project_id, row.project, row.tier_id, row.tier, row.node_pool, *kinds)
+        names = (row.username, *(getattr(row, column) for column in columns))
         numbers = (row.price_per_hour, total.pods, total.cores, total.gpus, total.cost)
-        writer.writerow(
-            (
-                row.day.isoformat(),
-                *map(spreadsheet_text, names),
-                *(f"{round(number, 4):f}" for number in numbers),
-            )
-        )
+        writer.writerow((row.day, *map(spreadsheet_text, names), *(f"{round(number, 4):f}" for number in numbers)))
     return text.getvalue()
-
-
-def _kind_words(row: HeldTime) -> str:
-    return KINDS.get(row.kind, _("Deleted executions"))
 
 
 def _table(
@@ -306,8 +290,8 @@ def _table(
     key_of: Callable[[HeldTime], tuple[str, str]],
     narrows: str = "",
 ) -> UsageTable:
-    """Return the sums by name and id. The id is said only of those that share their name. Each line leads to the page that is narrowed to
-    it, by the parameter `narrows`, if there is one and the page is not narrowed to it already."""
+    """Return the sums by name and id, which is said only of those that share their name. Each line leads to the page that the parameter
+    `narrows` narrows to it, unless the page is that already."""
     groups = defaultdict(list)
     for row in rows:
         groups[key_of(row)].append(row)
@@ -321,20 +305,13 @@ def _table(
 
     order = sorted(totals, key=lambda key: (-totals[key].sorted_by(view.sort), -totals[key].pods, key))
     is_people = title == _BY_PERSON
-    shown = tuple(
-        line(
-            f"{key[0]} ({key[1]})" if names[key[0]] > 1 else key[0],
-            totals[key],
-            groups[key][0].user_id if is_people else 0,
-            key[1],
-        )
-        for key in order[:SHOWN]
-    )
-    rest = order[SHOWN:]
-    more = (
-        line(_("{count} more", count=len(rest)), total_of(row for key in rest for row in groups[key])) if rest else None
-    )
-    return UsageTable(title, shown, more)
+    shown, more = [], None
+    for name, id in order[:SHOWN]:
+        user_id = groups[name, id][0].user_id if is_people else 0
+        shown.append(line(f"{name} ({id})" if names[name] > 1 else name, totals[name, id], user_id, id))
+    if rest := order[SHOWN:]:
+        more = line(_("{count} more", count=len(rest)), total_of(row for key in rest for row in groups[key]))
+    return UsageTable(title, tuple(shown), more)
 
 
 def _micro(amount: Decimal) -> int:

@@ -57,9 +57,8 @@ def _save(form: BudgetForm, project: Project, actor: Any) -> None:
     """Store what was changed, with an audit entry; nothing when it is what is stored already."""
     assert isinstance(actor, User)
     with transaction.atomic():
-        Project.objects.select_for_update(no_key=True).get(
-            pk=project.pk
-        )  # of two admins the second sees what the first has stored
+        # Of two admins the second sees what the first has stored.
+        Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         stored = ProjectBudget.objects.filter(project=project).first()
         before = audit.snapshot(stored) if stored is not None else None
         if before == audit.snapshot(form.instance) or (stored is None and form.instance.amount is None):

@@ -1,2 +1,1 @@
-"""Budgets of projects: `rules` says what a budget means, `spending` sums up what was spent, `keeper` counts it in the controller, tells
-people and stops what is to be stopped, and `closing` says whether a project takes launches."""
+"""Budgets of projects: their rules, what was spent of them, whom that is told, what it stops, and whether a project takes launches."""

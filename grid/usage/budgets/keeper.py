@@ -43,29 +43,28 @@ class SettledSpending:
 
 def count(earlier: SettledSpending | None, *, now: datetime) -> SettledSpending | None:
     """Count what was spent, tell of lines that are reached, and stop what is due; return what the next call may use of it."""
-    found = budgets()
-    if not found:
+    by_project = budgets()
+    if not by_project:
         return None
-    if earlier is None or not earlier.serves(found, now):
-        earlier = SettledSpending(now, spending.settled(found, now))
-    today = spending.recent(found, now)
-    months = _stored({id: earlier.spent[id] + today[id] for id in found}, now)
-    for id, budget in found.items():
+    if earlier is None or not earlier.serves(by_project, now):
+        earlier = SettledSpending(now, spending.settled(by_project, now))
+    today = spending.recent(by_project, now)
+    months = _stored({id: earlier.spent[id] + today[id] for id in by_project}, now)
+    for id, budget in by_project.items():
         _act(budget, months[id], now)
     return earlier
 
 
 @transaction.atomic
 def set_budget(row: ProjectBudget, *, now: datetime) -> None:
-    """Store a budget and count at once what is spent, so that it is in force. Its lines are new ones: they are told again when reached.
-    Runs that wait are looked at: it may be for the budget."""
+    """Store a budget and count at once what is spent, so that it is in force. Its lines are new ones: they are told again when reached."""
     row.save()
+    # Runs that wait are tried again: it may be for the budget.
     JobRun.objects.filter(job__project=row.project_id, outcome="", next_attempt_at__gt=now).update(next_attempt_at=now)
     BudgetMonth.objects.filter(project=row.project_id, month=month_of(now)).update(warned_at=None, stopped_at=None)
     if row.amount is not None:
-        budget = budget_of(row)
         month = _stored(spending.spent([row.project_id], now), now)[row.project_id]
-        _act(budget, month, now)
+        _act(budget_of(row), month, now)
 
 
 def _stored(spent: Mapping[str, Decimal], now: datetime) -> Mapping[str, BudgetMonth]:
@@ -79,13 +78,12 @@ def _stored(spent: Mapping[str, Decimal], now: datetime) -> Mapping[str, BudgetM
         if row.pk is None or row.spent != counted:
             row.spent, row.counted_at = counted, now
             changed.append(row)
-    if changed:
-        BudgetMonth.objects.bulk_create(
-            [BudgetMonth(project_id=row.project_id, month=month, spent=row.spent, counted_at=now) for row in changed],
-            update_conflicts=True,
-            unique_fields=["project", "month"],
-            update_fields=["spent", "counted_at"],
-        )
+    BudgetMonth.objects.bulk_create(
+        [BudgetMonth(project_id=row.project_id, month=month, spent=row.spent, counted_at=now) for row in changed],
+        update_conflicts=True,
+        unique_fields=["project", "month"],
+        update_fields=["spent", "counted_at"],
+    )
     return rows
 
 
@@ -96,34 +94,32 @@ def _act(budget: Budget, row: BudgetMonth, now: datetime) -> None:
         elif budget.stops_running and now - row.stopped_at >= GRACE:
             _stop_running(budget, now)
         return
-    if (
-        row.stopped_at is not None
-    ):  # less was spent than was thought: when the line is reached, it is told, with time to act
+    if row.stopped_at is not None:
+        # Less was spent than was thought: when the line is reached, it is told, with time to act.
         _month(row).filter(stopped_at=row.stopped_at).update(stopped_at=None)
     elif budget.is_near(row.spent) and row.warned_at is None:
         _tell_warning(budget, row, now)
 
 
+@transaction.atomic
 def _tell_warning(budget: Budget, row: BudgetMonth, now: datetime) -> None:
-    with transaction.atomic():
-        if _is_current(budget) and _month(row).filter(warned_at=None).update(warned_at=now):
-            tell_of_budget(budget.project_id, warning_sentence(budget, row.spent, row.month), now=now)
+    if _is_current(budget) and _month(row).filter(warned_at=None).update(warned_at=now):
+        tell_of_budget(budget.project_id, warning_sentence(budget, row.spent, row.month), now=now)
 
 
+@transaction.atomic
 def _tell_stop(budget: Budget, row: BudgetMonth, now: datetime) -> None:
-    """Tell the owner and the admins of the stop line, and whoever runs something of its stop, if that was chosen; the warning line, when
-    both are reached at once, is told with it."""
-    with transaction.atomic():
-        if not _is_current(budget):
-            return
-        if not _month(row).filter(stopped_at=None).update(stopped_at=now, warned_at=row.warned_at or now):
-            return
-        logger.info("project=%s has reached the stop line of its budget", budget.project_id)
-        tell_of_budget(budget.project_id, stop_sentence(budget, row.spent, row.month), now=now)
-        if budget.stops_running:
-            why = coming_stop_sentence(budget, row.spent, row.month, now)
-            for id in _running(budget).values_list("pk", flat=True):
-                tell_of_coming_stop(id, why, now=now)
+    """Tell of the stop line, and of the warning line if it is reached at once; whoever runs something is told of its stop, if chosen."""
+    if not _is_current(budget):
+        return
+    if not _month(row).filter(stopped_at=None).update(stopped_at=now, warned_at=row.warned_at or now):
+        return
+    logger.info("project=%s has reached the stop line of its budget", budget.project_id)
+    tell_of_budget(budget.project_id, stop_sentence(budget, row.spent, row.month), now=now)
+    if budget.stops_running:
+        why = coming_stop_sentence(budget, row.spent, row.month, now)
+        for id in _running(budget).values_list("pk", flat=True):
+            tell_of_coming_stop(id, why, now=now)
 
 
 def _stop_running(budget: Budget, now: datetime) -> None:

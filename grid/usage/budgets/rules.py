@@ -95,7 +95,6 @@ SENTENCES: dict[str, Sentence] = {CLOSED: waiting_sentence}
 
 
 def warning_sentence(budget: Budget, spent: Decimal, month: date) -> str:
-    """Return what is told when the warning line is reached."""
     return _(
         "{spent}. At {stop_line} new launches are refused; {running}.",
         spent=_spent(budget, spent, month),
@@ -105,7 +104,6 @@ def warning_sentence(budget: Budget, spent: Decimal, month: date) -> str:
 
 
 def stop_sentence(budget: Budget, spent: Decimal, month: date) -> str:
-    """Return what is told when the stop line is reached."""
     return _(
         "{spent}. New launches are refused before {day} (UTC), unless an admin raises the budget; {running}.",
         spent=_spent(budget, spent, month),
@@ -125,10 +123,7 @@ def coming_stop_sentence(budget: Budget, spent: Decimal, month: date, now: datet
 
 
 def used_up_at(budget: Budget, spent: Decimal, lately: Decimal, now: datetime) -> datetime | None:
-    """Return when the stop line is reached if it goes on as lately; None when not within this month, or when that cannot be said yet.
-
-    `lately` was spent since `pace_began`.
-    """
+    """Return when the stop line is reached if `lately`, spent since `pace_began`, goes on; None after this month, or if it is too early."""
     span, end = now - pace_began(now), beginning(next_month(month_of(now)))
     if span < SHORTEST_PACE or lately <= 0 or budget.is_closed(spent):
         return None
@@ -164,11 +159,9 @@ def _spent_words(project: str, month: date, amount: Decimal, line: Decimal, spen
 
 
 def _running(budget: Budget) -> str:
-    return (
-        _("running executions are stopped {grace} later", grace=duration(GRACE))
-        if budget.stops_running
-        else _("running executions continue")
-    )
+    if budget.stops_running:
+        return _("running executions are stopped {grace} later", grace=duration(GRACE))
+    return _("running executions continue")
 
 
 def _until(month: date, owner: str) -> str:

@@ -1,5 +1,4 @@
-"""Sums up what projects have spent in a month: intervals that have ended, by SQL; what runs, up to now; and the daily sums of deleted
-executions.
+"""Sums up what projects have spent in a month: what has ended, by SQL; what runs, up to now; and the sums of deleted executions.
 
 What ended before today does not change any more, so `settled` is read seldom; `recent` costs what ran today. Each is one statement, which
 sees one moment: what ends, or is deleted, meanwhile is counted once.
@@ -48,8 +47,7 @@ def recent(projects: Collection[str], now: datetime) -> Spent:
 
 
 def _whole_and_cut(ended: QuerySet[UsageInterval], begin: datetime) -> tuple[Any, Any]:
-    """Return the sums of those that began in the month, and the few that began before, of which a part counts, each with the same
-    columns."""
+    """Return in the same columns the sums of those that began in the month, and the few that began before, of which a part counts."""
     cut = ended.filter(began_at__lt=begin).order_by()
     return _sums(ended.filter(began_at__gte=begin).order_by(), "seconds"), cut.values_list(*_COLUMNS)
 
@@ -61,12 +59,12 @@ def _sums(rows: QuerySet[Any], seconds: str) -> Any:
 
 
 def _added_up(projects: Collection[str], rows: Any, begin: datetime, now: datetime) -> Spent:
-    found: defaultdict[str, Decimal] = defaultdict(Decimal)
+    sums: defaultdict[str, Decimal] = defaultdict(Decimal)
     for project, price, seconds, began_at, ended_at in rows:
         if began_at is not None:
             seconds = max(0, int((min(ended_at or now, now) - max(began_at, begin)) / timedelta(seconds=1)))
-        found[project] += price * (seconds or 0)
-    return {project: found[project] / _HOUR for project in projects}
+        sums[project] += price * (seconds or 0)
+    return {project: sums[project] / _HOUR for project in projects}
 
 
 def _today(now: datetime) -> datetime:

@@ -65,8 +65,7 @@ _board = Board[Sequence[AlertLine]](_("critical alerts"), critical_alerts, ())
 
 
 async def alert_updates(runtime: Runtime, viewer: Viewer) -> AsyncIterator[Sequence[PageUpdate]]:
-    """Yield the line about critical alerts whenever it changes, to those who operate. The first look, ten seconds after the page's first
-    paint, yields it in any case: what the browser shows is not known."""
+    """Yield the line about critical alerts whenever it changes, to those who operate; the first time always."""
     if not may_operate(viewer):
         return
     shown = None

@@ -32,16 +32,17 @@ class AlertsRead:
 
 def read_alerts(before: str, now: datetime) -> AlertsRead:
     """Return what fires, what somebody is needed for first, and a page of what is over: the one behind the cursor `before`."""
-    lines = tuple(silence_line(one, now, has_alertmanager=bool(settings.ALERTMANAGER_URL)) for one in _listed(now))
+    has_alertmanager = bool(settings.ALERTMANAGER_URL)
+    lines = tuple(silence_line(silence, now, has_alertmanager=has_alertmanager) for silence in _listed(now))
     return AlertsRead(_firing(silences_in_force(now), now), lines, _ended(before, now))
 
 
 def critical_alerts(now: datetime) -> Sequence[AlertLine]:
     """Return what fires now, is critical and is not silenced, the latest first; what Alertmanager no longer tells of is left out."""
     rows = Alert.objects.filter(ended_at=None, severity__in=URGENT, heard_at__gt=now - SILENT)
-    found = list(rows.order_by("-started_at", "-pk")[:MOST_CRITICAL])
-    silences = silences_in_force(now) if found else ()
-    return [alert_line(one, now) for one in found if silence_of(one.labels, silences) is None]
+    alerts = list(rows.order_by("-started_at", "-pk")[:MOST_CRITICAL])
+    silences = silences_in_force(now) if alerts else ()
+    return [alert_line(alert, now) for alert in alerts if silence_of(alert.labels, silences) is None]
 
 
 def _listed(now: datetime) -> QuerySet[AlertSilence]:
@@ -54,22 +55,23 @@ def _firing(silences: Sequence[AlertSilence], now: datetime) -> FiringView:
     rows = Alert.objects.filter(ended_at=None)
     # What somebody is needed for now is not to stand behind hundreds of others.
     first = Case(When(severity__in=URGENT, then=0), default=1)
-    found = list(rows.order_by(first, "-started_at", "-pk")[: MOST_FIRING + 1])
-    lines = tuple(_line(one, silences, now) for one in found[:MOST_FIRING])
-    return FiringView(lines, rows.count() - MOST_FIRING if len(found) > MOST_FIRING else 0)
-
-
-def _line(alert: Alert, silences: Sequence[AlertSilence], now: datetime) -> AlertLine:
-    silence = silence_of(alert.labels, silences)
-    return alert_line(alert, now, silenced=silence_sentence(silence) if silence else "")
+    alerts = list(rows.order_by(first, "-started_at", "-pk")[: MOST_FIRING + 1])
+    lines = []
+    for alert in alerts[:MOST_FIRING]:
+        silence = silence_of(alert.labels, silences)
+        lines.append(alert_line(alert, now, silenced=silence_sentence(silence) if silence else ""))
+    return FiringView(tuple(lines), rows.count() - MOST_FIRING if len(alerts) > MOST_FIRING else 0)
 
 
 def _ended(before: str, now: datetime) -> EndedView:
     last = read_cursor(before)
-    found = list(_ended_after(last)[: PER_PAGE + 1])
+    rows = Alert.objects.filter(ended_at__isnull=False).order_by("-ended_at", "-pk")
+    if last is not None:
+        rows = rows.filter(Q(ended_at__lt=last[0]) | Q(ended_at=last[0], pk__lt=last[1]))
+    alerts = list(rows[: PER_PAGE + 1])
     return EndedView(
-        tuple(alert_line(one, now) for one in found[:PER_PAGE]),
-        older=cursor_of(found[PER_PAGE - 1]) if len(found) > PER_PAGE else "",
+        tuple(alert_line(alert, now) for alert in alerts[:PER_PAGE]),
+        older=cursor_of(alerts[PER_PAGE - 1]) if len(alerts) > PER_PAGE else "",
         is_later_page=last is not None,
         is_unknown_page=bool(before) and last is None,
     )
@@ -83,11 +85,5 @@ def cursor_of(alert: Alert) -> str:
 
 def read_cursor(text: str) -> tuple[datetime, int] | None:
     """Return the end and the key of the last alert that was shown; None for what is no cursor."""
-    found = _CURSOR.fullmatch(text)
-    return (_EPOCH + int(found[1]) * _MICROSECOND, int(found[2])) if found else None
-
-
-def _ended_after(last: tuple[datetime, int] | None) -> QuerySet[Alert]:
-    """Return what has ended, the latest first, from behind the last one that was shown."""
-    rows = Alert.objects.filter(ended_at__isnull=False).order_by("-ended_at", "-pk")
-    return rows if last is None else rows.filter(Q(ended_at__lt=last[0]) | Q(ended_at=last[0], pk__lt=last[1]))
+    cursor = _CURSOR.fullmatch(text)
+    return (_EPOCH + int(cursor[1]) * _MICROSECOND, int(cursor[2])) if cursor else None

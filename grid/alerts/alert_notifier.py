@@ -1,10 +1,10 @@
 """Notifies operators and admins of alerts: once when one fires, once when it is over, and of many at once in one message.
 
-The leading controller looks every ten seconds. What it finds it tells at the next look, with what has come meanwhile, and never more often
-than once a minute, because a broken node or a lost network makes many alerts fire within seconds. What is told is marked in the transaction
-of its notifications: two controllers at once, or one that is killed half-way, tell nothing twice and lose nothing.
+The leading controller looks every ten seconds, tells what it finds at the next look, and at most once a minute: a broken node makes many
+alerts fire within seconds. What is told is marked in the transaction of its notifications, so it is told once, whoever is killed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
@@ -38,8 +38,8 @@ def has_unsent(now: datetime) -> bool:
 def tell_operators(*, now: datetime) -> int:
     """Notify operators and admins of what fires and what is over and was not told yet; return how many alerts that were."""
     firing, over, quiet = _unsent(now, for_update=True)
-    Alert.objects.filter(pk__in=[one.pk for one in firing]).update(told_at=now)
-    Alert.objects.filter(pk__in=[one.pk for one in (*over, *quiet)]).update(end_told_at=now)
+    Alert.objects.filter(pk__in=[alert.pk for alert in firing]).update(told_at=now)
+    Alert.objects.filter(pk__in=[alert.pk for alert in (*over, *quiet)]).update(end_told_at=now)
     if not firing and not over:
         return 0
     first = (firing or over)[0]
@@ -67,10 +67,9 @@ def title_of(firing: Sequence[Alert], over: Sequence[Alert]) -> str:
 def sentence_of(firing: Sequence[Alert], over: Sequence[Alert]) -> str:
     """Return what is wrong: of one alert its own words, of several their names; pure."""
     if len(firing) == 1 and not over:
-        words = [firing[0].annotations.get("summary", ""), firing[0].annotations.get("description", "")]
-        return " ".join(as_sentence(one_line(text)) for text in words if text.strip()) or _(
-            "The rule does not say more."
-        )
+        words = [firing[0].annotations.get(name, "") for name in ("summary", "description")]
+        sentences = [as_sentence(one_line(text)) for text in words if text.strip()]
+        return " ".join(sentences) or _("The rule does not say more.")
     parts = [_("Firing: {alerts}.", alerts=_named(firing))] if firing else []
     if over:
         parts.append(_("Over: {alerts}.", alerts=_named(over)))
@@ -83,26 +82,23 @@ def _name(alert: Alert) -> str:
 
 def _named(alerts: Sequence[Alert]) -> str:
     """Return the names, each once and the most frequent first, with how many of it there are."""
-    counts: dict[str, int] = {}
-    for name in map(_name, alerts):
-        counts[name] = counts.get(name, 0) + 1
-    ordered = sorted(counts, key=lambda name: (-counts[name], name))
-    return listed_up_to(NAMED, [name if counts[name] == 1 else f"{name} ({counts[name]})" for name in ordered])
+    counts = Counter(sorted(map(_name, alerts))).most_common()
+    return listed_up_to(NAMED, [name if count == 1 else f"{name} ({count})" for name, count in counts])
 
 
 def _unsent(now: datetime, *, for_update: bool = False) -> tuple[list[Alert], list[Alert], list[Alert]]:
-    """Return what fires and what is over that operators have to be told of, and what is over without their being told: silenced, or over
-    before they knew that it fires. The last has to be marked, because it would take the place of others."""
+    """Return what fires and what is over that operators are told of, and what is over without their being told: it was silenced, or over
+    before they knew. The last has to be marked, because it would take the place of others."""
     rows = Alert.objects.select_for_update() if for_update else Alert.objects
-    found = list(rows.filter(_UNTOLD | _ENDS_UNTOLD).order_by("started_at", "pk")[:MOST])
-    silences = silences_in_force(now) if found else ()
+    alerts = list(rows.filter(_UNTOLD | _ENDS_UNTOLD).order_by("started_at", "pk")[:MOST])
+    silences = silences_in_force(now) if alerts else ()
     firing, over, quiet = list[Alert](), list[Alert](), list[Alert]()
-    for one in found:
-        is_silenced = silence_of(one.labels, silences) is not None
-        if one.ended_at is not None:
-            (quiet if is_silenced or one.told_at is None else over).append(one)
+    for alert in alerts:
+        is_silenced = silence_of(alert.labels, silences) is not None
+        if alert.ended_at is not None:
+            (quiet if is_silenced or alert.told_at is None else over).append(alert)
         elif not is_silenced:
-            firing.append(one)
+            firing.append(alert)
     return firing, over, quiet
 
 

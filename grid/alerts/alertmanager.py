@@ -17,8 +17,7 @@ from grid.core.wording import one_line
 
 SECONDS = 10.0  # for one request
 MOST_BYTES = 32 * 1024 * 1024  # of an answer: some ten thousand alerts
-_SAID = 120  # characters of its own words
-_EXPIRED = "expired"
+_ANSWER_LENGTH = 120  # characters of its own words
 
 T = TypeVar("T")
 _Id = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]  # what is stored, and part of a path
@@ -51,7 +50,7 @@ class KnownSilence(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_over(self) -> bool:
-        return self.status.state == _EXPIRED
+        return self.status.state == "expired"
 
 
 class _Created(msgspec.Struct, frozen=True):
@@ -78,44 +77,37 @@ class Alertmanager:
             "createdBy": by,
             "comment": comment,
         }
-        status, answer = await self._ask("POST", "/silences", body)
-        _check(status, answer)
-        return _decoded(answer, _Created).id
+        return _decoded(await self._ask("POST", "/silences", body), _Created).id
 
     async def silences(self) -> Sequence[KnownSilence]:
         """Return all silences, those that were over within the last days among them."""
-        status, answer = await self._ask("GET", "/silences")
-        _check(status, answer)
-        return _decoded(answer, list[KnownSilence])
+        return _decoded(await self._ask("GET", "/silences"), list[KnownSilence])
 
     async def end_silence(self, id: str) -> None:
         """End a silence that is not over; an unknown one is none."""
-        status, answer = await self._ask("DELETE", f"/silence/{id}")
-        if status != 404:
-            _check(status, answer)
+        await self._ask("DELETE", f"/silence/{id}", may_be_unknown=True)
 
     async def fingerprints(self) -> frozenset[str]:
         """Return the alerts that fire as Alertmanager knows it, silenced and inhibited ones among them."""
-        status, answer = await self._ask("GET", "/alerts")
-        _check(status, answer)
-        return frozenset(one.fingerprint for one in _decoded(answer, list[KnownAlert]))
+        return frozenset(alert.fingerprint for alert in _decoded(await self._ask("GET", "/alerts"), list[KnownAlert]))
 
-    async def _ask(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
+    async def _ask(self, method: str, path: str, body: object = None, *, may_be_unknown: bool = False) -> bytes:
         try:
             async with (
                 asyncio.timeout(self._seconds),
                 aiohttp.ClientSession() as session,
-                session.request(method, f"{self._url}{path}", json=body, allow_redirects=False) as answer,
+                session.request(method, f"{self._url}{path}", json=body, allow_redirects=False) as response,
             ):
-                return answer.status, await _read(answer.content)
+                status, answer = response.status, await _read(response.content)
         except TimeoutError as error:
-            raise AlertmanagerGone(
-                _("Alertmanager did not answer within {seconds:.0f} seconds.", seconds=self._seconds)
-            ) from error
+            sentence = _("Alertmanager did not answer within {seconds:.0f} seconds.", seconds=self._seconds)
+            raise AlertmanagerGone(sentence) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise AlertmanagerGone(
-                _("Alertmanager cannot be reached ({error}).", error=type(error).__name__)
-            ) from error
+            sentence = _("Alertmanager cannot be reached ({error}).", error=type(error).__name__)
+            raise AlertmanagerGone(sentence) from error
+        if status != 404 or not may_be_unknown:
+            _check(status, answer)
+        return answer
 
 
 async def _read(content: aiohttp.StreamReader) -> bytes:
@@ -133,12 +125,11 @@ def _check(status: int, answer: bytes) -> None:
     if status < 300:
         return
     if status in (401, 403):
-        raise AlertmanagerGone(
-            _("Alertmanager refuses this installation's user and password ({status}).", status=status)
-        )
+        sentence = _("Alertmanager refuses this installation's user and password ({status}).", status=status)
+        raise AlertmanagerGone(sentence)
     if status in (400, 422):
-        said = one_line(answer[:1000].decode(errors="replace")).strip('" ')[:_SAID]
-        raise AlertmanagerRefused(_("Alertmanager does not take it ({status}): {answer}", status=status, answer=said))
+        words = one_line(answer[:1000].decode(errors="replace")).strip('" ')[:_ANSWER_LENGTH]
+        raise AlertmanagerRefused(_("Alertmanager does not take it ({status}): {answer}", status=status, answer=words))
     raise AlertmanagerGone(_("Alertmanager answers with status {status}.", status=status))
 
 

@@ -1,8 +1,6 @@
-"""Keeps Alertmanager and the database of one mind about silences, and about what is over.
+"""Synchronises silences with Alertmanager, and which alerts are over: retried every ten seconds until both sides agree.
 
-The leading controller looks every ten seconds. What is silenced here Alertmanager is asked to silence, and what is ended here to end, again
-and again until it has: an Alertmanager that is away costs time and no silence. A silence that somebody ended or lengthened in Alertmanager
-is so here, too; one that Alertmanager has lost it is given again.
+A silence that somebody ended or lengthened in Alertmanager is so here, too; one that Alertmanager has lost is created again.
 
 Alertmanager tells nobody of the end of an alert while it is silenced. So it is asked which alerts it knows, and what it no longer knows,
 for long enough for Prometheus to repeat it, is over.
@@ -44,8 +42,7 @@ class AlertmanagerApi(Protocol):
 
 
 def silences_to_pass(now: datetime) -> list[AlertSilence]:
-    """Return the silences that are in force, and those that were ended here and that Alertmanager may still have: as is noted, or because
-    it answered too late, or not to a controller that was killed."""
+    """Return the silences in force, and those ended here that Alertmanager may still have, noted or because its answer came too late."""
     may_have = ~Q(alertmanager_id="") | ~Q(alertmanager_problem="") | Q(until_at__gt=now - UNSURE)
     rows = AlertSilence.objects.filter(Q(until_at__gt=now) | ~Q(ended_by_name="") & may_have)
     return list(rows.exclude(ended_by_name=ELSEWHERE).order_by("pk")[:MOST])
@@ -57,10 +54,6 @@ def note(id: int, **columns: object) -> None:
 
 def note_gone(ids: Sequence[int], problem: str) -> None:
     AlertSilence.objects.filter(pk__in=ids).exclude(alertmanager_problem=problem).update(alertmanager_problem=problem)
-
-
-def note_created(id: int, alertmanager_id: str) -> None:
-    note(id, alertmanager_id=alertmanager_id, alertmanager_problem="")
 
 
 def note_length(id: int, was: datetime, until: datetime) -> None:
@@ -75,13 +68,11 @@ def note_end_elsewhere(id: int, now: datetime) -> None:
 
 
 def note_known(fingerprints: frozenset[str], missing: dict[int, datetime], now: datetime) -> dict[int, datetime]:
-    """Note which of the alerts that fire here Alertmanager knows, and end those that it has not known for long; return since when others
-    are missing."""
+    """Note which firing alerts Alertmanager knows, end those that it has not known for long, and return since when others are missing."""
     still: dict[int, datetime] = {}
     heard = []
-    for alert in (
-        Alert.objects.filter(ended_at=None).only("fingerprint", "name", "heard_at").order_by("pk")[: 10 * MOST]
-    ):
+    firing = Alert.objects.filter(ended_at=None).only("fingerprint", "name", "heard_at")
+    for alert in firing.order_by("pk")[: 10 * MOST]:
         if alert.fingerprint in fingerprints:
             if now - alert.heard_at > HEARD:
                 heard.append(alert.pk)
@@ -109,48 +100,49 @@ class SilenceSynchronizer:
 
     async def run_once(self) -> None:
         """Compare both sides once. Raise what Alertmanager says when it does not answer, or does not take it."""
-        manager = self._alertmanager
         # While it does not answer, nothing is missing.
         missing, self._missing = self._missing, {}
         rows = await self._database(silences_to_pass, self._clock())
         try:
-            await self._sync_all(manager, rows)
+            await self._sync_all(rows)
         except (AlertmanagerGone, AlertmanagerRefused) as gone:
-            await self._database(note_gone, [one.pk for one in rows], str(gone)[:_PROBLEM])
+            await self._database(note_gone, [row.pk for row in rows], str(gone)[:_PROBLEM])
             raise
-        known = await manager.fingerprints()
+        known = await self._alertmanager.fingerprints()
         self._missing = await self._database(note_known, known, missing, self._clock())
 
-    async def _sync_all(self, manager: AlertmanagerApi, rows: Sequence[AlertSilence]) -> None:
-        """Pass each silence on, and note why one is refused. Raise AlertmanagerGone at the first that finds nobody: the others would only
-        wait as long."""
-        held = await manager.silences() if rows else ()
+    async def _sync_all(self, rows: Sequence[AlertSilence]) -> None:
+        """Pass each silence on, and note why one is refused. Raise AlertmanagerGone at once: the others would only wait as long."""
+        held = await self._alertmanager.silences() if rows else ()
         for row in rows:
             try:
-                await self._pass(manager, row, held)
+                await self._pass(row, held)
             except AlertmanagerRefused as refused:
                 await self._database(note, row.pk, alertmanager_problem=str(refused)[:_PROBLEM])
 
-    async def _pass(self, manager: AlertmanagerApi, row: AlertSilence, held: Sequence[KnownSilence]) -> None:
+    async def _pass(self, row: AlertSilence, held: Sequence[KnownSilence]) -> None:
         """Make Alertmanager have what the row says, or the row what Alertmanager has."""
         now = self._clock()
         # A controller that was killed after it had asked knows only the comment; another installation may have the same Alertmanager.
         comment = f"{row.reason} ({settings.DASHBOARD_ORIGIN}/alerts/, silence {row.pk})"
-        active = [one for one in held if not one.is_over and (one.id == row.alertmanager_id or one.comment == comment)]
+        same = [known for known in held if known.id == row.alertmanager_id or known.comment == comment]
+        active = [known.id for known in same if not known.is_over]
         if row.ended_by_name or row.until_at <= now:  # the clock of whoever ended it may be ahead
-            for one in active:
-                await manager.end_silence(one.id)
+            for id in active:
+                await self._alertmanager.end_silence(id)
             if row.alertmanager_id or row.alertmanager_problem:
                 await self._database(note, row.pk, alertmanager_id="", alertmanager_problem="")
         elif row.alertmanager_id:
-            await self._compare(row, next((one for one in held if one.id == row.alertmanager_id), None))
-        elif active:
-            await self._database(note_created, row.pk, active[0].id)
+            await self._compare(row, next((known for known in same if known.id == row.alertmanager_id), None))
         else:
-            id = await manager.create_silence(
-                row.matchers, starts_at=now, ends_at=row.until_at, by=row.author_name, comment=comment
+            id = (
+                active[0]
+                if active
+                else await self._alertmanager.create_silence(
+                    row.matchers, starts_at=now, ends_at=row.until_at, by=row.author_name, comment=comment
+                )
             )
-            await self._database(note_created, row.pk, id)
+            await self._database(note, row.pk, alertmanager_id=id, alertmanager_problem="")
 
     async def _compare(self, row: AlertSilence, known: KnownSilence | None) -> None:
         if known is None:

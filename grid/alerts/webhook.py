@@ -1,8 +1,7 @@
 """What an Alertmanager posts to a webhook, and keeping it.
 
-https://prometheus.io/docs/alerting/latest/configuration/#webhook_config: version 4. It posts again what it is not sure to have delivered,
-and each group of alerts again every few hours, so the same post twice changes nothing. An alert that it took for over, because it heard
-nothing of it for a while, fires again with the beginning that it had.
+https://prometheus.io/docs/alerting/latest/configuration/#webhook_config: version 4. The same post twice changes nothing: each group of
+alerts is posted again every few hours. An alert that was taken for over fires again with the beginning that it had.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,42 +48,37 @@ def read_post(body: bytes) -> list[HeardAlert]:
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise ValueError(_("This is no post of an Alertmanager: {error}.", error=error)) from error
     if post.version != "4":
+        version = post.version[:20]
         raise ValueError(
-            _(
-                "This is version {version} of what an Alertmanager posts, and only 4 is understood.",
-                version=post.version[:20],
-            )
+            _("This is version {version} of what an Alertmanager posts, and only 4 is understood.", version=version)
         )
     if len(post.alerts) > MOST_ALERTS:
         raise ValueError(
-            _(
-                "At most {most} alerts in one post: set max_alerts of the webhook to {most}.",
-                most=MOST_ALERTS,
-            )
+            _("At most {most} alerts in one post: set max_alerts of the webhook to {most}.", most=MOST_ALERTS)
         )
-    for one in post.alerts:
-        if not _FINGERPRINT.fullmatch(one.fingerprint):
+    for alert in post.alerts:
+        if not _FINGERPRINT.fullmatch(alert.fingerprint):
             raise ValueError(_("An alert has no fingerprint."))
-        if not _is_moment(one.starts_at) or (one.is_over and one.ends_at is not None and not _is_moment(one.ends_at)):
+        times = [alert.starts_at, *([alert.ends_at] if alert.is_over and alert.ends_at is not None else [])]
+        if not all(map(_is_moment, times)):
             raise ValueError(_("An alert has a time without a zone, or one that cannot be."))
     return post.alerts
 
 
 def keep(alerts: Sequence[HeardAlert], now: datetime) -> None:
-    """Store what was heard: what it says last is so, for a post that says too late that something fires does less harm than one that is
-    not believed."""
-    for one in alerts:
+    """Store what was heard; what is heard last holds: to believe a late post that something fires does less harm than not to."""
+    for heard in alerts:
         columns = {
-            "name": _storable(one.labels.get("alertname", ""))[:_NAME] or "unnamed",
-            "severity": _storable(one.labels.get("severity", ""))[:_SEVERITY],
-            "labels": _bounded(one.labels),
-            "annotations": _bounded(one.annotations),
+            "name": _storable(heard.labels.get("alertname", ""))[:_NAME] or "unnamed",
+            "severity": _storable(heard.labels.get("severity", ""))[:_SEVERITY],
+            "labels": _bounded(heard.labels),
+            "annotations": _bounded(heard.annotations),
             "heard_at": now,
-            "ended_at": min(one.ends_at or now, now) if one.is_over else None,
+            "ended_at": min(heard.ends_at or now, now) if heard.is_over else None,
         }
         # The database keeps microseconds, Alertmanager nanoseconds, which the decoder has cut already.
         alert, _unused = Alert.objects.update_or_create(
-            fingerprint=one.fingerprint, started_at=one.starts_at.astimezone(UTC), defaults=columns
+            fingerprint=heard.fingerprint, started_at=heard.starts_at.astimezone(UTC), defaults=columns
         )
         if alert.ended_at is None and alert.end_told_at is not None:
             # Operators believe that it is over.

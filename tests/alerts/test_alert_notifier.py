@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import pytest
 from pytest_django.fixtures import Settings
 
-from grid.alerts import alert_notifier as telling
+from grid.alerts import alert_notifier
 from grid.alerts.alert_notifier import AlertNotifier, has_unsent, tell_operators
 from grid.alerts.webhook import HeardAlert, keep
 from grid.models import Alert, AlertSilence, Delivery, Notification, NotificationChoice
@@ -29,7 +29,7 @@ def hear(number: int = 0, status: str = "firing", **changes: Any) -> Alert:
     return Alert.objects.get(fingerprint=f"f{number}")
 
 
-def told() -> list[tuple[str, str, str]]:
+def notified() -> list[tuple[str, str, str]]:
     """Who was told what, and forget it."""
     rows = [(row.user.username, row.title, row.sentence) for row in Notification.objects.order_by("pk")]
     Notification.objects.all().delete()
@@ -46,17 +46,17 @@ def test_operators_are_notified_once_of_firing_and_end(people: People, settings:
     row = Notification.objects.get(user=people.operator)
     assert (row.event, row.path) == ("alert", f"/alerts/#alert-{alert.pk}")
     fires = ("NodeNotReady fires", "A node is not ready. node-0.")
-    assert set(told()) == {(people.operator.username, *fires), (people.admin.username, *fires)}
-    assert [(one.user, one.channel) for one in Delivery.objects.all()] == [(people.operator, "email")]
+    assert set(notified()) == {(people.operator.username, *fires), (people.admin.username, *fires)}
+    assert [(delivery.user, delivery.channel) for delivery in Delivery.objects.all()] == [(people.operator, "email")]
     hear()
     assert tell_operators(now=NOW) == 0, "Alertmanager tells again of what fires"
     hear(status="resolved")
     for _ in range(2):
         tell_operators(now=NOW)
-    assert sorted(title for _, title, _ in told()) == ["NodeNotReady is over"] * 2
+    assert sorted(title for _, title, _ in notified()) == ["NodeNotReady is over"] * 2
     hear()
     tell_operators(now=NOW)
-    assert {title for _, title, _ in told()} == {"NodeNotReady fires"}, "it was believed to be over"
+    assert {title for _, title, _ in notified()} == {"NodeNotReady fires"}, "it was believed to be over"
 
 
 @pytest.mark.django_db
@@ -65,7 +65,7 @@ def test_thirty_alerts_at_once_are_one_message(people: People) -> None:
         hear(number)
     hear(30, labels={"alertname": "No\ncontroller"})
     assert tell_operators(now=NOW) == 31
-    rows = [row for row in told() if row[0] == people.operator.username]
+    rows = [row for row in notified() if row[0] == people.operator.username]
     assert rows == [(people.operator.username, "31 alerts fire", "Firing: NodeNotReady (30) and No controller.")]
 
 
@@ -75,7 +75,7 @@ def test_operator_who_chose_none_is_not_notified(people: People) -> None:
     NotificationChoice.objects.create(user=people.operator, event="alert", **off)
     hear()
     tell_operators(now=NOW)
-    assert [name for name, *_ in told()] == [people.admin.username]
+    assert [name for name, *_ in notified()] == [people.admin.username]
 
 
 @pytest.mark.django_db
@@ -89,13 +89,13 @@ def test_silenced_alert_is_notified_after_silence_unless_already_over(people: Pe
     assert tell_operators(now=NOW) == 0
     hear(1, "resolved")
     assert tell_operators(now=silence.until_at) == 1
-    assert {title for _, title, _ in told()} == {"NodeNotReady fires"}
+    assert {title for _, title, _ in notified()} == {"NodeNotReady fires"}
     assert not has_unsent(silence.until_at)
 
 
 @pytest.mark.django_db
 def test_unnotified_ended_alert_takes_no_slot_of_later_ones(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telling, "MOST", 2)
+    monkeypatch.setattr(alert_notifier, "MOST", 2)
     for number in range(2):
         hear(number)
         hear(number, "resolved")
@@ -112,14 +112,8 @@ async def test_alert_flood_is_batched_with_a_minute_between_messages() -> None:
         calls.append(f"{function.__name__} {(now - NOW).seconds}")
         return cast("T", True)
 
-    teller = AlertNotifier(database, lambda: now)
+    notifier = AlertNotifier(database, lambda: now)
     for _ in range(10):
-        await teller.run_once()
+        await notifier.run_once()
         now += 10 * SECOND
-    assert calls == [
-        "has_unsent 0",
-        "tell_operators 10",
-        "has_unsent 20",
-        "tell_operators 70",
-        "has_unsent 80",
-    ]
+    assert calls == ["has_unsent 0", "tell_operators 10", "has_unsent 20", "tell_operators 70", "has_unsent 80"]

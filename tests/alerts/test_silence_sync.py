@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
+import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -35,10 +36,10 @@ class FakeAlertmanager:
         if self.broken is not None:
             raise self.broken
 
-    async def create_silence(self, matchers: dict[str, str], **said: Any) -> str:
+    async def create_silence(self, matchers: dict[str, str], **values: Any) -> str:
         self._try()
         id = f"id-{len(self.held)}"
-        self.held[id] = KnownSilence(id, _State("active"), said["ends_at"], said["by"], said["comment"])
+        self.held[id] = KnownSilence(id, _State("active"), values["ends_at"], values["by"], values["comment"])
         return id
 
     async def silences(self) -> Sequence[KnownSilence]:
@@ -54,24 +55,22 @@ class FakeAlertmanager:
         return self.known
 
     def change(self, id: str, **changes: Any) -> None:
-        one = self.held[id]
-        said = {name: getattr(one, name) for name in ("id", "status", "ends_at", "created_by", "comment")}
-        self.held[id] = KnownSilence(**(said | changes))
+        self.held[id] = msgspec.structs.replace(self.held[id], **changes)
 
 
 class Stage:
-    """The passer in front of the fake, at a time that moves by hand."""
+    """The synchronizer in front of the fake, at a time that moves by hand."""
 
     def __init__(self) -> None:
         self.manager, self.now = FakeAlertmanager(), NOW
-        self.passer = SilenceSynchronizer(self.manager, self._run, lambda: self.now)
+        self.synchronizer = SilenceSynchronizer(self.manager, self._run, lambda: self.now)
 
     async def _run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await sync_to_async(work)(*args, **kwargs)
 
-    async def look(self, silence: AlertSilence) -> AlertSilence:
+    async def synchronise(self, silence: AlertSilence) -> AlertSilence:
         with contextlib.suppress(AlertmanagerGone, AlertmanagerRefused):
-            await self.passer.run_once()
+            await self.synchronizer.run_once()
         await silence.arefresh_from_db()
         return silence
 
@@ -85,65 +84,65 @@ async def silence() -> AlertSilence:
 async def test_silence_is_synchronised_with_alertmanager_and_ended_there() -> None:
     stage, row = Stage(), await silence()
     stage.manager.broken = AlertmanagerGone("Alertmanager is away.")
-    assert (await stage.look(row)).alertmanager_problem == "Alertmanager is away."
+    assert (await stage.synchronise(row)).alertmanager_problem == "Alertmanager is away."
     stage.manager.broken = AlertmanagerRefused("Alertmanager does not take it (400): no.")
-    assert "does not take it" in (await stage.look(row)).alertmanager_problem
+    assert "does not take it" in (await stage.synchronise(row)).alertmanager_problem
     stage.manager.broken = None
     for _ in range(2):
-        await stage.look(row)
+        await stage.synchronise(row)
     assert (row.alertmanager_id, row.alertmanager_problem, len(stage.manager.held)) == ("id-0", "", 1)
     assert stage.manager.held["id-0"].created_by == "olga"
     await AlertSilence.objects.filter(pk=row.pk).aupdate(alertmanager_id="")
-    assert (await stage.look(row)).alertmanager_id == "id-0", "killed before it had noted the id, it does not ask twice"
+    assert (await stage.synchronise(row)).alertmanager_id == "id-0", (
+        "killed before it had noted the id, it does not ask twice"
+    )
     await AlertSilence.objects.filter(pk=row.pk).aupdate(until_at=stage.now, ended_by_name="ada")
     stage.manager.broken = AlertmanagerGone("Alertmanager is away.")
-    assert (await stage.look(row)).alertmanager_id == "id-0"
+    assert (await stage.synchronise(row)).alertmanager_id == "id-0"
     stage.manager.broken = None
-    assert (await stage.look(row)).alertmanager_id == ""
+    assert (await stage.synchronise(row)).alertmanager_id == ""
     assert stage.manager.held["id-0"].is_over
 
 
-async def test_silence_ended_before_its_answer_ends_in_alertmanager_too(
-    settings: Settings,
-) -> None:
+async def test_silence_ended_before_its_answer_ends_in_alertmanager_too(settings: Settings) -> None:
     stage, row = Stage(), await silence()
     settings.DASHBOARD_ORIGIN = "https://grid.example.com"
-    await stage.look(row)
+    await stage.synchronise(row)
     assert stage.manager.held["id-0"].comment == f"Known. (https://grid.example.com/alerts/, silence {row.pk})"
     stage.manager.held["id-9"] = KnownSilence(
         "id-9", _State("active"), row.until_at, "olga", f"Known. (https://other.example.com/alerts/, silence {row.pk})"
     )
     await AlertSilence.objects.filter(pk=row.pk).aupdate(alertmanager_id="", until_at=stage.now, ended_by_name="ada")
     stage.manager.broken = AlertmanagerGone("Alertmanager is away.")
-    await stage.look(row)
+    await stage.synchronise(row)
     stage.manager.broken = None
     stage.now += 9 * HOUR
-    assert (await stage.look(row)).alertmanager_problem == ""
+    assert (await stage.synchronise(row)).alertmanager_problem == ""
     assert stage.manager.held["id-0"].is_over
     assert not stage.manager.held["id-9"].is_over, "another installation's, with the same number and reason"
 
 
 async def test_silence_ended_by_a_fast_clock_stays_ended() -> None:
     stage, row = Stage(), await silence()
-    await stage.look(row)
+    await stage.synchronise(row)
     ahead = stage.now + timedelta(seconds=5)
     await AlertSilence.objects.filter(pk=row.pk).aupdate(until_at=ahead, ended_by_name="ada")
     for _ in range(2):
-        assert (await stage.look(row)).until_at == ahead
-    assert [one.is_over for one in stage.manager.held.values()] == [True]
+        assert (await stage.synchronise(row)).until_at == ahead
+    assert [silence.is_over for silence in stage.manager.held.values()] == [True]
 
 
 async def test_changes_of_silence_in_alertmanager_hold_here() -> None:
     stage, row = Stage(), await silence()
-    await stage.look(row)
+    await stage.synchronise(row)
     stage.manager.change("id-0", ends_at=NOW + 3 * HOUR)
-    assert (await stage.look(row)).until_at == NOW + 3 * HOUR
+    assert (await stage.synchronise(row)).until_at == NOW + 3 * HOUR
     stage.manager.held.clear()
     for _ in range(2):
-        await stage.look(row)
+        await stage.synchronise(row)
     assert len(stage.manager.held) == 1, "Alertmanager had lost it"
     stage.manager.change(row.alertmanager_id, status=_State("expired"))
-    await stage.look(row)
+    await stage.synchronise(row)
     assert (row.until_at, row.ended_by_name, row.alertmanager_id) == (NOW, ELSEWHERE, "")
 
 
@@ -151,13 +150,13 @@ async def test_alert_unknown_to_alertmanager_for_long_is_over() -> None:
     stage = Stage()
     alert = await Alert.objects.acreate(fingerprint="f1", name="Slow", started_at=NOW, heard_at=NOW - HOUR)
     stage.manager.known = frozenset({"f1"})
-    await stage.passer.run_once()
+    await stage.synchronizer.run_once()
     await alert.arefresh_from_db()
     assert alert.heard_at == NOW
     stage.manager.known = frozenset()
     for moves, is_over in ((HOUR, False), (MISSING / 2, False), (MISSING / 2, True)):
         stage.now += moves
-        await stage.passer.run_once()
+        await stage.synchronizer.run_once()
         await alert.arefresh_from_db()
         assert (alert.ended_at is not None) is is_over
 
@@ -165,12 +164,12 @@ async def test_alert_unknown_to_alertmanager_for_long_is_over() -> None:
 async def test_while_alertmanager_is_away_nothing_is_missing() -> None:
     stage, row = Stage(), await silence()
     alert = await Alert.objects.acreate(fingerprint="f1", name="Slow", started_at=NOW, heard_at=NOW - HOUR)
-    await stage.passer.run_once()
+    await stage.synchronizer.run_once()
     stage.manager.broken = AlertmanagerGone("Alertmanager is away.")
-    await stage.look(row)
+    await stage.synchronise(row)
     stage.manager.broken = None
     stage.now += MISSING
-    await stage.passer.run_once()
+    await stage.synchronizer.run_once()
     await alert.arefresh_from_db()
     assert alert.ended_at is None, "Prometheus has not had the time to tell it again"
 
@@ -191,8 +190,8 @@ async def answers() -> AsyncIterator[Callable[..., Any]]:
         return str(servers[-1].make_url("/prefix/"))
 
     yield start
-    for one in servers:
-        await one.close()
+    for server in servers:
+        await server.close()
 
 
 @pytest.mark.parametrize(

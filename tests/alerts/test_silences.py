@@ -122,9 +122,9 @@ def test_the_list_says_where_a_silence_holds(settings: Settings) -> None:
         )
         for number, state in enumerate(states, 1)
     ]  # fmt: skip
-    lines = tuple(silence_line(one, MOMENT, has_alertmanager=True) for one in rows)
+    lines = tuple(silence_line(row, MOMENT, has_alertmanager=True) for row in rows)
     context = {"id": "s", "x": SilencesView(lines, may_silence=True), "now": MOMENT}
-    alone = [silence_line(one, MOMENT, has_alertmanager=False).state for one in rows]
+    alone = [silence_line(row, MOMENT, has_alertmanager=False).state for row in rows]
     assert alone == [*[alone[0]] * 3, alone[3]]
     assert "no Alertmanager is set, so what it sends itself continues" in alone[0]
     assert "no Alertmanager is set that could be asked: end it there" in alone[3]

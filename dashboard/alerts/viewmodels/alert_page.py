@@ -1,15 +1,14 @@
 """The fragments of the page *Alerts*, and the line about critical alerts on all pages of those who operate; pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from dashboard.alerts.viewmodels.alerts import AlertLine
 from dashboard.shell.viewmodels.live import Fragment
 from grid.core.translation import gettext as _
+from grid.models import AlertSilence
 
-LINES = "alert-lines"
 SHOWN_LINES = 3
 
 
@@ -60,30 +59,7 @@ class CriticalView:
     more: int = 0
 
 
-class SilenceLike(Protocol):
-    """A stored silence."""
-
-    @property
-    def pk(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def matchers(self) -> Mapping[str, str]: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def author_name(self) -> str: ...
-    @property
-    def until_at(self) -> datetime: ...
-    @property
-    def ended_by_name(self) -> str: ...
-    @property
-    def alertmanager_id(self) -> str: ...
-    @property
-    def alertmanager_problem(self) -> str: ...
-
-
-def silence_line(silence: SilenceLike, now: datetime, *, has_alertmanager: bool) -> SilenceLine:
+def silence_line(silence: AlertSilence, now: datetime, *, has_alertmanager: bool) -> SilenceLine:
     labels = ", ".join(f"{name}={value}" for name, value in sorted(silence.matchers.items()) if name != "alertname")
     return SilenceLine(
         id=silence.pk,
@@ -97,28 +73,25 @@ def silence_line(silence: SilenceLike, now: datetime, *, has_alertmanager: bool)
     )
 
 
-def _state(silence: SilenceLike, now: datetime, *, has_alertmanager: bool) -> str:
+def _state(silence: AlertSilence, now: datetime, *, has_alertmanager: bool) -> str:
     """Return where a silence holds, as a sentence."""
     problem = silence.alertmanager_problem
+    values = {"ended_by_name": silence.ended_by_name, "problem": problem}
     if silence.until_at <= now and not has_alertmanager:
         return _(
             "Ended here by {ended_by_name}. Alertmanager may still have it, and no Alertmanager is set that could be asked: end it there.",
-            ended_by_name=silence.ended_by_name,
+            **values,
         )
     if silence.until_at <= now:
         return _(
-            "Ended here by {ended_by_name}. Alertmanager still has it, and is asked again. {problem}",
-            ended_by_name=silence.ended_by_name,
-            problem=problem,
+            "Ended here by {ended_by_name}. Alertmanager still has it, and is asked again. {problem}", **values
         ).strip()
     if not has_alertmanager:
         return _("Here only: no Alertmanager is set, so what it sends itself continues.")
     if silence.alertmanager_id:
         return _("Here and in Alertmanager. {problem}", problem=problem).strip()
     if problem:
-        return _(
-            "Here only, and what Alertmanager sends itself continues. {problem} It is asked again.", problem=problem
-        )
+        return _("Here only, and what Alertmanager sends itself continues. {problem} It is asked again.", **values)
     return _("Here; Alertmanager is asked within seconds, while a controller runs.")
 
 
@@ -133,4 +106,4 @@ def alert_fragments(firing: FiringView, silences: SilencesView, ended: EndedView
 def critical_fragment(lines: Sequence[AlertLine]) -> Fragment:
     """Return the line of all pages: the alerts that began last, and how many more there are."""
     shown = CriticalView(tuple(lines[:SHOWN_LINES]), max(0, len(lines) - SHOWN_LINES))
-    return Fragment(LINES, "alerts/fragments/alert_lines.html", shown)
+    return Fragment("alert-lines", "alerts/fragments/alert_lines.html", shown)

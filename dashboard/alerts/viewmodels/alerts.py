@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
-from typing import Protocol
 
 from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
+from grid.models import Alert
 
 # Alertmanager tells again of what fires after repeat_interval, four hours by default.
 SILENT = timedelta(hours=5)
@@ -35,25 +35,6 @@ _POOL_LABELS = ("pool", "node_pool", "nodepool", "label_dominodatalab_com_node_p
 _NAME = Expression(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
-class AlertLike(Protocol):
-    @property
-    def pk(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def severity(self) -> str: ...
-    @property
-    def labels(self) -> Mapping[str, str]: ...
-    @property
-    def annotations(self) -> Mapping[str, str]: ...
-    @property
-    def started_at(self) -> datetime: ...
-    @property
-    def ended_at(self) -> datetime | None: ...
-    @property
-    def heard_at(self) -> datetime: ...
-
-
 @dataclass(frozen=True, slots=True)
 class AlertPlace:
     """A page that the labels lead to: `kind` is execution, pod, node or pool."""
@@ -65,8 +46,7 @@ class AlertPlace:
 
 @dataclass(frozen=True, slots=True)
 class AlertLine:
-    """`places` are the pages that the labels lead to; `runbook` the section about what to do; `silenced` says
-    until when nobody is told of it, and who wants that why."""
+    """`runbook` is the section about what to do; `silenced` says until when nobody is told of it, and who wants that why."""
 
     id: int
     name: str
@@ -81,7 +61,7 @@ class AlertLine:
     silenced: str = ""
 
 
-def alert_line(alert: AlertLike, now: datetime, *, silenced: str = "") -> AlertLine:
+def alert_line(alert: Alert, now: datetime, *, silenced: str = "") -> AlertLine:
     runbook = alert.annotations.get("runbook", "")
     is_silent = alert.ended_at is None and now - alert.heard_at > SILENT
     return AlertLine(
@@ -99,10 +79,10 @@ def alert_line(alert: AlertLike, now: datetime, *, silenced: str = "") -> AlertL
     )
 
 
-def _status(alert: AlertLike) -> StatusLine:
+def _status(alert: Alert) -> StatusLine:
     """Return when somebody is needed; of what is over, when somebody was, without its colour."""
-    found = _SEVERITIES.get(alert.severity, StatusLine("neutral", alert.severity or _("Not said")))
-    return found if alert.ended_at is None else StatusLine("neutral", found.word)
+    status = _SEVERITIES.get(alert.severity, StatusLine("neutral", alert.severity or _("Not said")))
+    return status if alert.ended_at is None else StatusLine("neutral", status.word)
 
 
 def _places(labels: Mapping[str, str]) -> Iterator[AlertPlace]:

@@ -32,16 +32,14 @@ def alert_silence(request: HttpRequest, id: int) -> HttpResponse:
         except Rejected as rejected:
             problem = rejected.sentences
         else:
-            messages.success(
-                request,
-                _("{name} is silenced until {until_at}.", name=alert.name, until_at=moment_words(made.until_at)),
-            )
+            until = moment_words(made.until_at)
+            messages.success(request, _("{name} is silenced until {until_at}.", name=alert.name, until_at=until))
             return redirect("alerts")
-    found = silences.silence_of(alert.labels, silences.silences_in_force(now))
+    silence = silences.silence_of(alert.labels, silences.silences_in_force(now))
     context = {
         "alert": alert,
         "problem": problem,
-        "silenced": silences.silence_sentence(found) if found is not None and not problem else "",
+        "silenced": silences.silence_sentence(silence) if silence is not None and not problem else "",
         "labels": sorted(silences.matchers_for(alert.labels).items()),
         "choices": [(minutes, plural(minutes // 60, "hour", "hours")) for minutes in silences.MINUTES],
         "minutes": typed,

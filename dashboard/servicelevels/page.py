@@ -52,20 +52,19 @@ class ServiceLevels:
         self._known = PeriodicRead(self._read, clock=runtime.clock)
 
     async def read(self) -> ReadLevels | None:
-        """Return how they stand, and read it again for the next one who asks when it is older than a minute; None while the first reading
-        takes long or fails."""
+        """Return how they stood within the last minute, or else at the reading before; None while the first takes long or fails."""
         return await self._known.value(KNOWN_SECONDS)
 
     async def _read(self) -> ReadLevels:
         now = self.runtime.clock()
         targets = await database.pages.run(centralconfig.service_level_targets)
-        told = await self._asked(targets, now)
-        known = told or {}
+        answer = await self._asked(targets, now)
+        known = answer or {}
         missing = {target.level.id: target for target in targets if target.level.id not in known}
         stored = await database.pages.run(read_level_days, missing, now) if missing else {}
         levels = tuple(_level(target, known, stored) for target in targets)
         has_prometheus = self._prometheus is not None
-        return ReadLevels(levels, now, has_prometheus, is_silent=has_prometheus and told is None)
+        return ReadLevels(levels, now, has_prometheus, is_silent=has_prometheus and answer is None)
 
     async def _asked(self, targets: Sequence[LevelTarget], now: datetime) -> Mapping[str, LevelDays] | None:
         if self._prometheus is None:
@@ -79,8 +78,8 @@ class ServiceLevels:
 
 def _level(target: LevelTarget, known: Mapping[str, LevelDays], stored: Mapping[str, LevelDays]) -> ReadLevel:
     for source, read in (("prometheus", known), ("database", stored)):
-        if found := read.get(target.level.id):
-            return ReadLevel(status_of(target, found.days, found.burn_ratio), source)
+        if level := read.get(target.level.id):
+            return ReadLevel(status_of(target, level.days, level.burn_ratio), source)
     return ReadLevel(status_of(target, (), None), "")
 
 

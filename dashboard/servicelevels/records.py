@@ -22,13 +22,13 @@ def read_level_days(targets: Mapping[str, LevelTarget], now: datetime) -> dict[s
         "queue-time": lambda target, first: _starts(target, first, Phase.QUEUED),
         "failure-rate": lambda target, first: _failures(first),
     }
-    found = {}
+    levels = {}
     for id in readers.keys() & targets.keys():
         target = targets[id]
         days = readers[id](target, today - timedelta(days=target.window_days - 1))
         lately = next((day.bad / day.total for day in days if day.day == today and day.total), None)
-        found[id] = LevelDays(tuple(days), lately)
-    return found
+        levels[id] = LevelDays(tuple(days), lately)
+    return levels
 
 
 def _starts(target: LevelTarget, first: date, column: str) -> list[LevelDay]:

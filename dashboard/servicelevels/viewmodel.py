@@ -65,21 +65,17 @@ def level_card(status: LevelStatus, source: str, *, has_prometheus: bool) -> Lev
     named = "Prometheus" if source == "prometheus" else _("the database")
     card = replace(card, source=named, burn=_burn(status, source))
     if status.attained is None or status.left is None:
-        said = _("No {counted} in the last {window_days} days.", counted=level.counted, window_days=target.window_days)
-        return replace(card, severity="neutral", state=_("Nothing to measure"), advice=said)
-    severity, state, advice = _state(status)
+        none = _("No {counted} in the last {window_days} days.", counted=level.counted, window_days=target.window_days)
+        return replace(card, state=_("Nothing to measure"), advice=none)
+    severity, state, advice = _state(status, status.left)
+    numbers = {"bad": round(status.bad), "total": round(status.total)}
     return replace(
         card,
         severity=severity,
         state=state,
         advice=advice,
         attained=_percent(status.attained),
-        counted=_(
-            "{bad:,} of {total:,} {counted} broke the promise",
-            bad=round(status.bad),
-            total=round(status.total),
-            counted=level.counted,
-        ),
+        counted=_("{bad:,} of {total:,} {counted} broke the promise", counted=level.counted, **numbers),
         left=_("{left} left", left=_percent(status.left))
         if status.left >= 0
         else _("overspent by {share}", share=_percent(-status.left)),
@@ -97,21 +93,13 @@ def _not_known(has_prometheus: bool) -> str:
     return _("Needs Prometheus, which is not connected: set GRID_PROMETHEUS_URL.")
 
 
-def _state(status: LevelStatus) -> tuple[str, str, str]:
-    assert status.left is not None
-    days = status.target.window_days
-    if status.left < 0:
-        return (
-            "problem",
-            _("Missed"),
-            _(
-                "The error budget of {days} days is used up. Put reliability before changes until it recovers.",
-                days=days,
-            ),
-        )
+def _state(status: LevelStatus, left: float) -> tuple[str, str, str]:
+    if left < 0:
+        advice = _("The error budget of {days} days is used up. Put reliability before changes until it recovers.")
+        return "problem", _("Missed"), advice.format(days=status.target.window_days)
     if status.burn is not None and status.burn > 1:
         return "wait", _("Met, burning too fast"), _("At the present rate the budget does not last for its window.")
-    if status.left < _LITTLE:
+    if left < _LITTLE:
         return "wait", _("Met, little budget left"), _("Changes that risk more errors can wait until it recovers.")
     return "ok", _("Met"), ""
 

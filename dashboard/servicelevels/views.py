@@ -17,9 +17,8 @@ from grid.runtime import get_runtime
 async def service_levels(request: HttpRequest) -> HttpResponse:
     may_edit = await sync_to_async(_admitted)(request)
     read = await levels_in(get_runtime()).read()
-    cards = (
-        [level_card(one.status, one.source, has_prometheus=read.has_prometheus) for one in read.levels] if read else []
-    )
+    levels, has_prometheus = (read.levels, read.has_prometheus) if read else ((), False)
+    cards = [level_card(level.status, level.source, has_prometheus=has_prometheus) for level in levels]
     context = {"read": read, "cards": cards, "may_edit": may_edit}
     return await sync_to_async(render)(request, "servicelevels/service_levels.html", context)
 

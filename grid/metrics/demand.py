@@ -3,7 +3,6 @@
 The controller writes it as an annotation on the HorizontalPodAutoscaler; the web processes read it there, see `grid.runtime.demand`.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -13,28 +12,21 @@ METRIC = "compute_grid_wanted_workers"
 EXECUTION_LABEL = "execution-id"  # a label of the metric, with the cluster's execution id
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(msgspec.Struct, frozen=True):
     """The number of workers that a framework would like to have, and when it said so."""
 
-    wanted: int
-    at: datetime
+    wanted: Annotated[int, msgspec.Meta(ge=0, le=2**31)]  # as far as Kubernetes counts replicas
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def write_demand(demand: Demand) -> str:
     """Return the demand as the annotation's text."""
-    return msgspec.json.encode({"wanted": demand.wanted, "at": demand.at}).decode()
+    return msgspec.json.encode(demand).decode()
 
 
 def read_demand(text: str) -> Demand | None:
     """Parse the annotation's text; None when it is no demand."""
     try:
-        found = msgspec.json.decode(text, type=_Annotation)
+        return msgspec.json.decode(text, type=Demand)
     except (msgspec.DecodeError, UnicodeError):
         return None
-    return Demand(found.wanted, found.at) if found.at.tzinfo is not None else None
-
-
-class _Annotation(msgspec.Struct, frozen=True):
-    wanted: Annotated[int, msgspec.Meta(ge=0, le=2**31)]  # as far as Kubernetes counts replicas
-    at: datetime

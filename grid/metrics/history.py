@@ -5,17 +5,13 @@ nothing is found.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from prometheus_api_client import PrometheusConnect
-from prometheus_api_client.exceptions import PrometheusApiClientException
-
-from grid.core.errors import ClusterUnavailable
-from grid.core.translation import gettext as _
 from grid.metrics.expressions import in_columns, metric_label, pool_columns
-from grid.metrics.sources import PROMETHEUS_SECONDS
+from grid.metrics.sources import answers_expected, prometheus_client
 
 Column = str
 
@@ -24,27 +20,21 @@ class PrometheusHistory:
     """Asks for all columns of a pool in one range query. `base_url` may carry a user and password; no message ever shows it."""
 
     def __init__(self, base_url: str, *, pool_label: str) -> None:
-        self._client = PrometheusConnect(url=base_url.rstrip("/"), timeout=PROMETHEUS_SECONDS, retry=0)
+        self._client = prometheus_client(base_url)
         self._label = metric_label(pool_label)
 
     def read(self, pool: str | None, first: int, last: int, step: int) -> dict[int, dict[Column, int]]:
-        """Return the known columns of `PoolSample` each `step` minutes, by minute; of all pools together with None. It blocks; call it in a
+        """Return the known columns of `PoolSample` by minute, each `step` minutes; of all pools together with None. It blocks; call it in a
         thread. Raise ClusterUnavailable."""
-        known = self.ask(self.query(pool), first, last, step)
-        return {minute: {name: max(0, round(value)) for name, value in one.items()} for minute, one in known.items()}
+        minutes = self.ask(self.query(pool), first, last, step).items()
+        return {minute: {name: max(0, round(value)) for name, value in known.items()} for minute, known in minutes}
 
     def ask(self, query: str, first: int, last: int, step: int) -> dict[int, dict[Column, float]]:
         """Return what an expression with the label `column` was each `step` minutes, by minute. It blocks; call it in a thread. Raise
         ClusterUnavailable."""
         start, end = (datetime.fromtimestamp(minute * 60, UTC) for minute in (first, last))
-        try:
-            answer = self._client.custom_query_range(query, start, end, f"{step * 60}s")
-            return _by_minute(answer)
-        except (OSError, PrometheusApiClientException, ValueError, LookupError, TypeError, AttributeError) as error:
-            # As in `Prometheus.measure`: their texts may hold the URL with a password in it.
-            raise ClusterUnavailable(
-                _("Prometheus does not answer as it should ({name}).", name=type(error).__name__)
-            ) from error
+        with answers_expected():
+            return _by_minute(self._client.custom_query_range(query, start, end, f"{step * 60}s"))
 
     def query(self, pool: str | None) -> str:
         """Return one expression for all columns, told apart by the label `column`."""
@@ -52,11 +42,10 @@ class PrometheusHistory:
 
 
 def _by_minute(answer: list[Mapping[str, Any]]) -> dict[int, dict[Column, float]]:
-    found: dict[int, dict[Column, float]] = {}
+    columns = defaultdict[int, dict[Column, float]](dict)
     for series in answer:
         column = series["metric"]["column"]
         for at, text in series["values"]:
-            value = float(text)
-            if math.isfinite(value):
-                found.setdefault(round(float(at) / 60), {})[column] = value
-    return found
+            if math.isfinite(value := float(text)):
+                columns[round(float(at) / 60)][column] = value
+    return dict(columns)

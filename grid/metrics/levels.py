@@ -1,17 +1,13 @@
 """How the service levels stood on each of the last days, from a Prometheus that scrapes our own metrics; it needs no rules there."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from prometheus_api_client import PrometheusConnect
-from prometheus_api_client.exceptions import PrometheusApiClientException
-
-from grid.core.errors import ClusterUnavailable
-from grid.core.translation import gettext as _
-from grid.metrics.sources import PROMETHEUS_SECONDS
+from grid.metrics.sources import answers_expected, prometheus_client
 from grid.servicelevels import LevelDay, LevelTarget
 
 BURN_WINDOW = "1h"
@@ -29,26 +25,22 @@ class PrometheusLevels:
     """Asks for all service levels in two queries. `base_url` may carry a user and password; no message ever shows it."""
 
     def __init__(self, base_url: str) -> None:
-        self._client = PrometheusConnect(url=base_url.rstrip("/"), timeout=PROMETHEUS_SECONDS, retry=0)
+        self._client = prometheus_client(base_url)
 
     def read(self, targets: Sequence[LevelTarget], until: datetime) -> dict[str, LevelDays]:
         """Return what is known, by id; without those of which Prometheus has no metrics in their window. A day ends at the time of `until`.
         It blocks; call it in a thread. Raise ClusterUnavailable."""
         start = until - timedelta(days=max(target.window_days for target in targets) - 1)
-        try:
+        with answers_expected():
             days = _days(self._client.custom_query_range(days_query(targets), start, until, "86400s"))
             asked = self._client.custom_query(burn_query(targets), params={"time": until.timestamp()})
-            ratios = {one["metric"]["level"]: float(one["value"][1]) for one in asked}
-        except (OSError, PrometheusApiClientException, ValueError, LookupError, TypeError, AttributeError) as error:
-            # As in `Prometheus.measure`: their texts may hold the URL with a password in it.
-            raise ClusterUnavailable(
-                _("Prometheus does not answer as it should ({name}).", name=type(error).__name__)
-            ) from error
-        firsts = {
-            target.level.id: until.astimezone(UTC).date() - timedelta(days=target.window_days - 1) for target in targets
-        }
-        within = {level: tuple(day for day in found if day.day >= firsts[level]) for level, found in days.items()}
-        return {level: LevelDays(found, _finite(ratios.get(level))) for level, found in within.items() if found}
+            ratios = {series["metric"]["level"]: float(series["value"][1]) for series in asked}
+        levels = {}
+        for target in targets:
+            id, first = target.level.id, until.astimezone(UTC).date() - timedelta(days=target.window_days - 1)
+            if within := tuple(day for day in days.get(id, ()) if day.day >= first):
+                levels[id] = LevelDays(within, _finite(ratios.get(id)))
+        return levels
 
 
 def days_query(targets: Sequence[LevelTarget]) -> str:
@@ -71,22 +63,19 @@ def _labelled(expression: str, label: str, value: str) -> str:
     return f'label_replace({expression}, "{label}", "{value}", "", "")'
 
 
-def _days(answer: Sequence[Mapping[str, Any]]) -> dict[str, tuple[LevelDay, ...]]:
-    counts: dict[str, dict[date, dict[str, float]]] = {}
+def _days(answer: Sequence[Mapping[str, Any]]) -> dict[str, list[LevelDay]]:
+    counts = defaultdict[tuple[str, date], dict[str, float]](dict)
     for series in answer:
         level, count = series["metric"]["level"], series["metric"]["count"]
         for at, text in series["values"]:
             value = _finite(float(text))
             if value is not None:
-                day = datetime.fromtimestamp(float(at), UTC).date()
-                counts.setdefault(level, {}).setdefault(day, {})[count] = value
-    found = {
-        level: tuple(
-            LevelDay(day, one.get("bad", 0), one["total"]) for day, one in sorted(days.items()) if "total" in one
-        )
-        for level, days in counts.items()
-    }
-    return {level: days for level, days in found.items() if days}
+                counts[level, datetime.fromtimestamp(float(at), UTC).date()][count] = value
+    days = defaultdict[str, list[LevelDay]](list)
+    for (level, day), counted in sorted(counts.items()):
+        if "total" in counted:
+            days[level].append(LevelDay(day, counted.get("bad", 0), counted["total"]))
+    return days
 
 
 def _finite(value: float | None) -> float | None:

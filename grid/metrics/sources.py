@@ -1,19 +1,18 @@
 """Sources of usage: one round of measurements per call, from metrics.k8s.io or from Prometheus.
 
-Both raise `NoMetrics` with a sentence when the installation has no such source, which is a normal state, and other errors of
-`grid.core.errors`
-when it has one that is failing.
+Both raise `NoMetrics` with a sentence when the installation has no such source, which is a normal state, and ClusterUnavailable when it has
+one that is failing.
 """
 
 import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 from prometheus_api_client import PrometheusConnect
@@ -31,6 +30,7 @@ from grid.metrics.usage import Measured, Usage
 
 logger = logging.getLogger(__name__)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 PROMETHEUS_SECONDS = 10.0
@@ -75,11 +75,10 @@ class MetricsApi:
         try:
             (nodes, _unused), (pods, pods_at) = await self._read(NODE_METRICS), await self._read(POD_METRICS)
         except NotFound as error:
-            raise NoMetrics(
-                _(
-                    "This cluster does not measure usage: metrics-server is not installed. Everything else works without it."
-                )
-            ) from error
+            sentence = _(
+                "This cluster does not measure usage: metrics-server is not installed. Everything else works without it."
+            )
+            raise NoMetrics(sentence) from error
         return Measured(nodes, pods, pods_at)
 
     async def measure_pods(self, namespace: str) -> dict[str, Usage]:
@@ -96,10 +95,10 @@ class MetricsApi:
         try:
             items = msgspec.json.decode(body, type=_Page).items
             for start in range(0, len(items), _DECODED_AT_ONCE):
-                for one in map(decoder.decode, items[start : start + _DECODED_AT_ONCE]):
-                    if (usage := self._usage(one)) is not None:
-                        measured[one.metadata.key] = usage
-                        times[one.metadata.key] = _seconds(one.timestamp)
+                for metrics in map(decoder.decode, items[start : start + _DECODED_AT_ONCE]):
+                    if (usage := self._usage(metrics)) is not None:
+                        measured[metrics.metadata.key] = usage
+                        times[metrics.metadata.key] = _seconds(metrics.timestamp)
                 await asyncio.sleep(0)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ClusterUnavailable(_("The cluster's answer about usage was not understood.")) from error
@@ -127,6 +126,22 @@ def _seconds(timestamp: str) -> float:
         return 0.0
 
 
+def prometheus_client(base_url: str) -> PrometheusConnect:
+    """Return a client of a Prometheus, whose `base_url` may carry a user and password. It does not retry: its callers ask again anyway."""
+    return PrometheusConnect(url=base_url.rstrip("/"), timeout=PROMETHEUS_SECONDS, retry=0)
+
+
+@contextmanager
+def answers_expected() -> Iterator[None]:
+    """Raise ClusterUnavailable for all that the library and its HTTP raise, and for answers of an unexpected shape, without their texts:
+    these may hold the URL with its password."""
+    try:
+        yield
+    except (OSError, PrometheusApiClientException, ValueError, LookupError, TypeError, AttributeError) as error:
+        sentence = _("Prometheus does not answer as it should ({name}).", name=type(error).__name__)
+        raise ClusterUnavailable(sentence) from error
+
+
 class Prometheus:
     """A Prometheus that scrapes the kubelets' cAdvisor, asked with five instant queries in a thread.
 
@@ -136,8 +151,7 @@ class Prometheus:
     def __init__(self, base_url: str, *, clock: Callable[[], float] = time.time) -> None:
         """Build it; `clock` returns the seconds since 1970."""
         self._clock = clock
-        # No retries inside the library: the poller's own rhythm is the right one.
-        self._client = PrometheusConnect(url=base_url.rstrip("/"), timeout=PROMETHEUS_SECONDS, retry=0)
+        self._client = prometheus_client(base_url)
 
     async def measure(self) -> Measured:
         return await asyncio.to_thread(self._measure)
@@ -161,22 +175,14 @@ class Prometheus:
             pods_at=dict.fromkeys(cpu_of_pods, at),
             waiting={key: float(percent) for key, percent in waiting.items()},
         )
-        if not measured.nodes and not measured.pods:
-            raise NoMetrics(
-                _("Prometheus answers but knows no containers; it must scrape the kubelets' cAdvisor metrics.")
-            )
-        return measured
+        if measured.nodes or measured.pods:
+            return measured
+        raise NoMetrics(_("Prometheus answers but knows no containers; it must scrape the kubelets' cAdvisor metrics."))
 
     def _ask(self, *queries: tuple[str, tuple[str, ...]]) -> list[dict[str, Decimal]]:
         """Return the values of each query by the labels that are named with it."""
-        try:
+        with answers_expected():
             return [_by(self._client.custom_query(query), *labels) for query, labels in queries]
-        except (OSError, PrometheusApiClientException, ValueError, LookupError, TypeError, AttributeError) as error:
-            # Everything that the library and its HTTP raise; the last four come of answers of an unexpected shape.
-            # Their texts may hold the URL with a password in it.
-            raise ClusterUnavailable(
-                _("Prometheus does not answer as it should ({name}).", name=type(error).__name__)
-            ) from error
 
     def _merged(self, cpu: Mapping[str, Decimal], memory: Mapping[str, Decimal]) -> dict[str, Usage]:
         return {
@@ -200,38 +206,33 @@ class WithFallback:
 
     async def measure_pods(self, namespace: str) -> dict[str, Usage]:
         """Return the last known usage of one namespace's pods."""
-        ask = self._prometheus.measure_pods, self._api.measure_pods
-        return await self._first(*(partial(each, namespace) for each in ask))
+        return await self._first(self._prometheus.measure_pods, self._api.measure_pods, namespace)
 
-    async def _first(self, ask: Callable[[], Awaitable[T]], instead: Callable[[], Awaitable[T]]) -> T:
+    async def _first(
+        self, ask: Callable[P, Awaitable[T]], instead: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """Return the first answer. Where the cluster has no metrics, what is wrong is said of Prometheus, which somebody has chosen."""
         try:
-            found = await ask()
+            answer = await ask(*args, **kwargs)
         except GridError as problem:
             if not self._is_away:
                 logger.warning("metrics.k8s.io is asked for usage until Prometheus answers reason=%s", str(problem))
             self._is_away = True
             try:
-                return await instead()
+                return await instead(*args, **kwargs)
             except NoMetrics:
                 raise problem from None
         self._is_away = False
-        return found
+        return answer
 
 
 def _by(answer: Iterable[Mapping[str, Any]], *labels: str) -> dict[str, Decimal]:
     """Return the values of a PromQL vector by their labels; series without all labels or without a number are left out."""
-    found = {}
+    values = {}
     for series in answer:
         parts = [series.get("metric", {}).get(label, "") for label in labels]
-        value = Decimal(str(series["value"][1])) if _is_number(series) else None
-        if all(parts) and value is not None:
-            found["/".join(parts)] = value
-    return found
-
-
-def _is_number(series: Mapping[str, Any]) -> bool:
-    try:
-        return math.isfinite(float(series["value"][1]))
-    except (KeyError, IndexError, TypeError, ValueError):
-        return False
+        with suppress(KeyError, IndexError, TypeError, ValueError):
+            value = float(series["value"][1])
+            if all(parts) and math.isfinite(value):
+                values["/".join(parts)] = Decimal(str(series["value"][1]))
+    return values

@@ -29,8 +29,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 class Measured:
     """One round of measurements: nodes by name, pods by `namespace/name`.
 
-    `pods_at` says when pods were measured, in seconds since 1970: the same measurement is reported until there is a newer one. `waiting` is
-    the percentage of the time for which pods wait for CPU, of those of which it is known.
+    `pods_at` says when pods were measured, in seconds since 1970: one measurement is reported until there is a newer one. `waiting` is the
+    known percentages of the time for which pods wait for CPU.
     """
 
     nodes: Mapping[str, Usage]
@@ -48,10 +48,7 @@ class UsageSample(NamedTuple):
 
 
 class RecentUsage:
-    """Holds how much each node used over the last half hour: one sample a minute, gone with the process.
-
-    A node takes some 400 bytes: an array with two numbers of four bytes for each minute, in the place of the one 30 minutes before.
-    """
+    """Holds how much each node used over the last half hour: one sample a minute, in an array of some 400 bytes a node."""
 
     def __init__(self) -> None:
         self._minute = 0
@@ -75,15 +72,13 @@ class RecentUsage:
         samples = self._nodes.get(name)
         if samples is None:
             return []
-        places = ((minute, 2 * (minute % KEPT_MINUTES)) for minute in self._kept())
+        kept = range(self._minute - KEPT_MINUTES + 1, self._minute + 1)
+        places = ((minute, 2 * (minute % KEPT_MINUTES)) for minute in kept)
         return [
             UsageSample(minute, samples[place], samples[place + 1])
             for minute, place in places
             if samples[place] != _UNKNOWN
         ]
-
-    def _kept(self) -> range:
-        return range(self._minute - KEPT_MINUTES + 1, self._minute + 1)
 
     def _begin(self, minute: int, nodes: Mapping[str, Usage]) -> None:
         """Forget the minutes that are too old now, and the nodes of which nothing newer is known."""
@@ -100,8 +95,7 @@ class RecentUsage:
 
 
 class UsageStore:
-    """Holds the last measurements, and a short past of the nodes'. `unavailable` is "" while they arrive, else a sentence that says why not
-    and what to do."""
+    """Holds the last measurements, and a short past of the nodes'. `unavailable` is "" while they arrive, else a sentence on why not."""
 
     name = "usage"
 
@@ -131,8 +125,7 @@ class UsageStore:
         self.version += 1
 
     def mark_unavailable(self, sentence: str, *, forget: bool = False) -> bool:
-        """Record why no round arrived and return True when anything changed; called by the poller. `forget` drops numbers that would
-        mislead."""
+        """Record why no round arrived and return whether anything changed; `forget` drops numbers that would mislead."""
         news = self.unavailable != sentence or (forget and bool(self._measured.nodes or self._measured.pods))
         self.unavailable = sentence
         if forget:

@@ -1,5 +1,4 @@
-"""What the platform promises, measured over its own metrics: service levels, the alerts on them, and the files for Prometheus and Grafana
-that are made from both; pure."""
+"""What the platform promises, measured over its own metrics: service levels, the alerts on them, and files made from both; pure."""
 
 from grid.servicelevels.levels import LEVELS, LevelTarget, ServiceLevel, default_targets, duration_words
 from grid.servicelevels.status import LevelDay, LevelStatus, status_of

@@ -25,9 +25,8 @@ class BurnRate:
     suffix: str
 
     def factor(self, target: LevelTarget) -> float:
-        """Return how many times as fast as allowed that is: the longer the level's window, the more. It is never slower than allowed, nor
-        faster than nearly everything being bad, or the alert could not fire."""
-        fastest = _MOST_BAD / target.budget
+        """Return how many times as fast as allowed that is: at least once, and no faster than nearly everything being bad."""
+        fastest = _MOST_BAD / target.budget  # beyond that the alert could not fire
         return min(max(1.0, round(self.share * target.window_days * 24 / self.hours, 6)), fastest)
 
     def words(self, target: LevelTarget) -> str:
@@ -54,8 +53,8 @@ WINDOWS = ("5m", "30m", "1h", "6h", "3d")
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """An alert: fires once `expression` has had a result for `lasts`. The texts may have Prometheus' template marks. `runbook` is the
-    anchor of a heading in docs/alerts.md."""
+    """An alert: fires once `expression` has had a result for `lasts`. The texts may have Prometheus' template marks. `runbook` is an
+    anchor in docs/alerts.md."""
 
     name: str
     expression: str
@@ -68,7 +67,6 @@ class AlertRule:
 
 
 def burn_alerts(targets: Sequence[LevelTarget]) -> tuple[AlertRule, ...]:
-    """Return the alerts of all service levels."""
     return tuple(_burn_alert(target, rate) for target in targets for rate in BURN_RATES)
 
 
@@ -100,7 +98,6 @@ _DISK = (
     f'min by (persistentvolumeclaim) (kubelet_volume_stats_available_bytes{{namespace="{PLATFORM_NAMESPACE}"}} '
     f'/ kubelet_volume_stats_capacity_bytes{{namespace="{PLATFORM_NAMESPACE}"}})'
 )
-_SHARE, _SECONDS = "{{ $value | humanizePercentage }}", "{{ $value | humanizeDuration }}"
 
 PLAIN_ALERTS: tuple[AlertRule, ...] = (
     AlertRule(
@@ -149,10 +146,7 @@ PLAIN_ALERTS: tuple[AlertRule, ...] = (
         "2m",
         "page",
         _("Pages show an old state of the cluster."),
-        _(
-            "{{{{ $labels.cache }}}} of {{{{ $labels.instance }}}} may be {seconds} behind the cluster.",
-            seconds=_SECONDS,
-        ),
+        _("{{ $labels.cache }} of {{ $labels.instance }} may be {{ $value | humanizeDuration }} behind the cluster."),
         "a-cache-is-behind",
     ),
     AlertRule(
@@ -162,8 +156,8 @@ PLAIN_ALERTS: tuple[AlertRule, ...] = (
         "ticket",
         _("A process makes everybody wait."),
         _(
-            "What was due in {{{{ $labels.instance }}}} waited up to {seconds} for the event loop, again and again for five minutes.",
-            seconds=_SECONDS,
+            "What was due in {{ $labels.instance }} waited up to {{ $value | humanizeDuration }} for the event loop, again and again for "
+            "five minutes."
         ),
         "the-event-loop-is-blocked",
     ),
@@ -173,7 +167,9 @@ PLAIN_ALERTS: tuple[AlertRule, ...] = (
         "5m",
         "page",
         _("The API server does not answer, or with errors."),
-        _("{share} of our requests to the API server had no answer, or one with a code from 500.", share=_SHARE),
+        _(
+            "{{ $value | humanizePercentage }} of our requests to the API server had no answer, or one with a code from 500."
+        ),
         "the-api-server-answers-with-errors",
     ),
     AlertRule(
@@ -191,7 +187,7 @@ PLAIN_ALERTS: tuple[AlertRule, ...] = (
         "10m",
         "ticket",
         _("An execution has been queued for very long."),
-        _("The one that waits longest has been queued for {seconds}.", seconds=_SECONDS),
+        _("The one that waits longest has been queued for {{ $value | humanizeDuration }}."),
         "an-execution-is-queued-for-very-long",
     ),
     AlertRule(
@@ -200,7 +196,7 @@ PLAIN_ALERTS: tuple[AlertRule, ...] = (
         "15m",
         "ticket",
         _("A volume of the platform is nearly full."),
-        _("{{{{ $labels.persistentvolumeclaim }}}} has {share} left.", share=_SHARE),
+        _("{{ $labels.persistentvolumeclaim }} has {{ $value | humanizePercentage }} left."),
         "a-volume-of-the-platform-is-full",
     ),
     AlertRule(
@@ -210,8 +206,7 @@ PLAIN_ALERTS: tuple[AlertRule, ...] = (
         "page",
         _("A volume of the platform is full."),
         _(
-            "{{{{ $labels.persistentvolumeclaim }}}} has {share} left. A full one stops launches and pages.",
-            share=_SHARE,
+            "{{ $labels.persistentvolumeclaim }} has {{ $value | humanizePercentage }} left. A full one stops launches and pages."
         ),
         "a-volume-of-the-platform-is-full",
     ),

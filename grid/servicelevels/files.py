@@ -22,7 +22,7 @@ def monitoring_files(targets: Sequence[LevelTarget]) -> dict[str, str]:
     return {
         RULES_FILE: _HEAD + _yaml(rules),
         DASHBOARD_FILE: json.dumps(dashboard(targets), indent=2) + "\n",
-        OPERATOR_FILE: _HEAD + "".join(f"---\n{_yaml(one)}" for one in _operator_objects(rules)),
+        OPERATOR_FILE: _HEAD + "".join(f"---\n{_yaml(manifest)}" for manifest in _operator_objects(rules)),
     }
 
 

@@ -10,24 +10,16 @@ from grid.servicelevels.levels import LevelTarget
 _SOURCE = {"type": "prometheus", "uid": "${source}"}
 _WIDTH, _HEIGHT = 24, 7
 
+_STARTS = 'sum by (le) (rate(compute_grid_start_seconds_bucket{ran="true"}[1h]))'
+_QUANTILES = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"))
 # Title, unit, expressions with their legends.
 _PLATFORM: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     (
         _("Start-up time"),
         "s",
-        tuple(
-            (
-                f'histogram_quantile({share}, sum by (le) (rate(compute_grid_start_seconds_bucket{{ran="true"}}[1h])))',
-                name,
-            )
-            for share, name in ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"))
-        ),
+        tuple((f"histogram_quantile({share}, {_STARTS})", name) for share, name in _QUANTILES),
     ),
-    (
-        _("Executions that are not over"),
-        "short",
-        (("sum by (state) (compute_grid_executions)", "{{state}}"),),
-    ),
+    (_("Executions that are not over"), "short", (("sum by (state) (compute_grid_executions)", "{{state}}"),)),
     (_("Longest wait in the queue"), "s", (("max(compute_grid_queue_oldest_seconds)", _("oldest")),)),
     (
         _("Failures by reason"),
@@ -79,11 +71,10 @@ def dashboard(targets: Sequence[LevelTarget]) -> dict[str, Any]:
 
 def _of_level(target: LevelTarget, y: int) -> list[dict[str, Any]]:
     level, budget = target.level, f"{target.budget:g}"
-    window = f"{target.window_days}d"
-    left = f"1 - ({target.error_ratio(window, '1h')}) / {budget}"
+    left = f"1 - ({target.error_ratio(f'{target.window_days}d', '1h')}) / {budget}"
     burns = [
-        (f'{RATIO}_{one}{{level="{level.id}"}} / {budget}', _("over {range}", range=one))
-        for one in ("5m", "1h", "6h", "3d")
+        (f'{RATIO}_{window}{{level="{level.id}"}} / {budget}', _("over {range}", range=window))
+        for window in ("5m", "1h", "6h", "3d")
     ]
     title = _("{level}: budget of {days} days left", level=level.title, days=target.window_days)
     stat = _panel(title, "percentunit", [(left, _("left"))], x=0, y=y, width=6)

@@ -33,11 +33,10 @@ def _slower(metric: str, *matchers: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServiceLevel:
-    """A promise in plain words with its measure. `promise` has its `{objective}`, and a `{threshold}` where the level has one; `counted`
-    is what is counted, and `runbook` the anchor of a heading in docs/alerts.md.
+    """A promise in plain words, with its `{objective}` and perhaps a `{threshold}`, and its measure; `runbook` is in docs/alerts.md.
 
-    `steps` are the thresholds that can be measured, in `unit`: a histogram knows its buckets only. Without them any number can.
-    Fewer than `fewest` within an alert's longer window alert nobody: one of two is not a trend.
+    `steps` are the thresholds that a histogram can measure, in `unit`; without them any number can. Fewer than `fewest` within an alert's
+    longer window alert nobody: one of two is not a trend.
     """
 
     id: str
@@ -55,7 +54,6 @@ class ServiceLevel:
     steps_of_second: int = 1
     highest_threshold: int = 0
     fewest: int = 10
-    metric: str = ""
 
     @property
     def name(self) -> str:
@@ -86,7 +84,6 @@ LEVELS: tuple[ServiceLevel, ...] = (
         threshold=300,
         steps=_START_STEPS,
         unit="seconds",
-        metric=_STARTS,
     ),
     ServiceLevel(
         id="queue-time",
@@ -101,7 +98,6 @@ LEVELS: tuple[ServiceLevel, ...] = (
         threshold=600,
         steps=_START_STEPS,
         unit="seconds",
-        metric=_PHASES,
     ),
     ServiceLevel(
         id="queue-length",
@@ -149,7 +145,6 @@ LEVELS: tuple[ServiceLevel, ...] = (
         unit="milliseconds",
         steps_of_second=1000,
         fewest=100,
-        metric=_SCREEN,
     ),
     ServiceLevel(
         id="pages",
@@ -222,9 +217,6 @@ class LevelTarget:
 
     def total(self, window: str, step: str = "1m") -> str:
         return self._filled(self.level.total, window, step)
-
-    def good(self, window: str, step: str = "1m") -> str:
-        return f"({self.total(window, step)}) - ({self.bad(window, step)})"
 
     def error_ratio(self, window: str, step: str = "1m") -> str:
         """Return the share of bad ones; nothing where there was nothing."""

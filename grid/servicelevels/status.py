@@ -19,8 +19,7 @@ class LevelDay:
 @dataclass(frozen=True, slots=True)
 class LevelStatus:
     """How a service level stands. `attained` is None when nothing was counted in the window; `burn` is how many times faster than allowed
-    the budget was used up lately, None when that is not known; `left` is the share of the budget that is left, negative when overspent;
-    `days` are the shares left after each day."""
+    the budget was used up lately; of the budget `left` is the share that is left, negative when overspent, after each of the `days`."""
 
     target: LevelTarget
     total: float
@@ -35,7 +34,7 @@ def status_of(target: LevelTarget, days: Sequence[LevelDay], burn_ratio: float |
     """Return the status over the window's days. `burn_ratio` is the share of bad ones lately."""
     counted = sorted((day for day in days if day.total > 0), key=lambda day: day.day)
     # Prometheus extrapolates an increase, so a day may have a little more bad ones than there were at all.
-    parts = [(one.day, min(max(one.bad, 0.0), one.total), one.total) for one in counted]
+    parts = [(day.day, min(max(day.bad, 0.0), day.total), day.total) for day in counted]
     total, bad = sum(total for _, _, total in parts), sum(bad for _, bad, _ in parts)
     burn = None if burn_ratio is None else min(max(burn_ratio, 0.0), 1.0) / target.budget
     if not total:

@@ -57,7 +57,11 @@ _NODE, _ONE = '{node="n1"}', f"{{{_POD}}}"
 def evaluated(directory: Path, series: dict[str, str], expected: dict[str, list[tuple[str, float]]]) -> None:
     """Assert that each expression is these samples after ten minutes."""
     tests: list[dict[str, Any]] = [
-        {"expr": expression, "eval_time": "10m", "exp_samples": [{"labels": one, "value": at} for one, at in samples]}
+        {
+            "expr": expression,
+            "eval_time": "10m",
+            "exp_samples": [{"labels": names, "value": at} for names, at in samples],
+        }
         for expression, samples in expected.items()
     ]
     given = [{"series": name, "values": values} for name, values in series.items()]
@@ -90,19 +94,14 @@ def test_a_pools_columns_count_what_lives_on_its_nodes(tmp_path: Path) -> None:
     columns = {
         "nodes": 1,
         "nodes_ready": 1,
+        "allocatable_gpus": 2,
+        "used_mebibytes": 2048 / 2**20,
         "requested_millicores": 1500,
         "allocatable_millicores": 8000,
         "used_millicores": 1000,
-        "used_mebibytes": 2048 / 2**20,
-        "allocatable_gpus": 2,
     }
-    samples = [(f'{{column="{name}"}}', value) for name, value in columns.items()]
-    asked = pool_columns("gpu", "label_pool")
-    evaluated(
-        tmp_path,
-        {**_CADVISOR, **_STATE},
-        {in_columns(asked): samples, in_columns(pool_columns("other", "label_pool")): []},
-    )
+    asked, other = (in_columns(pool_columns(pool, "label_pool")) for pool in ("gpu", "other"))
+    evaluated(tmp_path, {**_CADVISOR, **_STATE}, {asked: rows(columns), other: []})
 
 
 _LIMITS = {
@@ -149,16 +148,8 @@ def test_pod_throttled_by_own_limit_does_not_await_neighbours(tmp_path: Path) ->
 
 @needs_promtool
 def test_pod_and_node_columns_hold_only_known_values(tmp_path: Path) -> None:
-    of_pod = {
-        "cpu_used": 1,
-        "memory_used": 100,
-        "cpu_requested": 0.5,
-        "cpu_limit": 2,
-        "gpu": 80,
-        "throttled": 10,
-        "read": 10,
-        "received": 20,
-    }
+    of_pod = {"cpu_used": 1, "memory_used": 100, "cpu_requested": 0.5, "cpu_limit": 2}
+    of_pod |= {"gpu": 80, "throttled": 10, "read": 10, "received": 20}
     of_node = {"cpu_used": 1, "memory_used": 2048, "cpu_requested": 0.5, "cpu_limit": 8}
     expected = {
         in_columns(pods_columns("ns", "p1")): rows(of_pod),

@@ -29,16 +29,11 @@ def test_certificate_of_a_process_is_trusted_by_another() -> None:
     verified(Authority("secret"), chain, HOST)
 
 
-def test_another_installation_does_not() -> None:
+@pytest.mark.parametrize(("secret", "host"), [("another", HOST), ("secret", "kubernetes.default.svc")])
+def test_certificate_is_for_one_installation_and_name(secret: str, host: str) -> None:
     chain = Authority("secret").issue(HOST, now=datetime.now(UTC))
     with pytest.raises(VerificationError):
-        verified(Authority("another"), chain, HOST)
-
-
-def test_a_certificate_is_for_one_name() -> None:
-    chain = Authority("secret").issue(HOST, now=datetime.now(UTC))
-    with pytest.raises(VerificationError):
-        verified(Authority("secret"), chain, "kubernetes.default.svc")
+        verified(Authority(secret), chain, host)
 
 
 def test_a_service_is_named_by_name_namespace_and_port() -> None:

@@ -41,8 +41,8 @@ async def test_history_values_come_by_minute_without_non_numbers() -> None:
         ("nodes", [[at[0], "2"], [at[1], "3"]]), ("used_millicores", [[at[0], "1499.6"], [at[1], "NaN"], [at[2], "-1"]])
     )
     async with serving(answer) as server:
-        found = await read(f"{server.url}/base/")
-    assert found == {
+        minutes = await read(f"{server.url}/base/")
+    assert minutes == {
         START: {"nodes": 2, "used_millicores": 1500},
         START + 3: {"nodes": 3},
         START + 6: {"used_millicores": 0},

@@ -50,16 +50,10 @@ async def test_the_metrics_api_gives_the_pods_of_one_namespace() -> None:
     cluster = measuring_cluster()
     cluster.put(POD_METRICS, {"metadata": {"name": "p2", "namespace": "other"}, "containers": []})
     assert await MetricsApi(cluster).measure_pods("ns") == {"ns/p1": Usage(251, 101 * 2**20)}
-    cluster.unserved = {POD_METRICS}
-    with pytest.raises(NoMetrics):
-        await MetricsApi(cluster).measure_pods("ns")
-
-
-async def test_cluster_without_metrics_server_is_normal_with_sentence() -> None:
-    cluster = FakeCluster()
     cluster.unserved = {NODE_METRICS, POD_METRICS}
-    with pytest.raises(NoMetrics, match="metrics-server is not installed"):
-        await MetricsApi(cluster).measure()
+    for absent in (MetricsApi(cluster).measure(), MetricsApi(cluster).measure_pods("ns")):
+        with pytest.raises(NoMetrics, match="metrics-server is not installed"):
+            await absent
 
 
 async def test_unreadable_quantity_is_skipped_alone() -> None:
@@ -98,15 +92,9 @@ async def test_prometheus_gives_nodes_and_pods() -> None:
 
 async def test_prometheus_is_asked_for_the_pods_of_one_namespace() -> None:
     pod = {"namespace": "ns", "pod": "p1"}
-    answer = prometheus_answering(
-        {
-            pod_cpu("ns"): [(pod, "0.25")],
-            pod_memory("ns"): [(pod, "1.05e8")],
-        }
-    )
+    answer = prometheus_answering({pod_cpu("ns"): [(pod, "0.25")], pod_memory("ns"): [(pod, "1.05e8")]})
     async with serving(answer) as server:
-        found = await Prometheus(f"{server.url}/base/").measure_pods("ns")
-    assert found == {"ns/p1": Usage(250, 105_000_000)}
+        assert await Prometheus(f"{server.url}/base/").measure_pods("ns") == {"ns/p1": Usage(250, 105_000_000)}
 
 
 async def test_prometheus_without_containers_says_what_to_scrape() -> None:

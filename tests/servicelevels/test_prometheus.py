@@ -40,9 +40,8 @@ def _history() -> str:
         at = int(first.timestamp()) + number * STEP
         lines += [(f"{name} {grows * number} {at}", name) for name, grows in COUNTERS.items()]
         lines += [(f"{name} {value} {at}", name) for name, value in GAUGES.items()]
-    ordered = sorted(
-        lines, key=lambda line: line[1]
-    )  # OpenMetrics wants a metric's lines together; the sort keeps their times in order
+    # OpenMetrics wants a metric's lines together; the sort keeps their times in order.
+    ordered = sorted(lines, key=lambda line: line[1])
     return "\n".join(line for line, _ in ordered) + "\n# EOF\n"
 
 
@@ -84,15 +83,9 @@ def test_days_and_burn_rates_match_a_real_prometheus(address: str) -> None:
         for target in targets
         if target.level.id in read
     }
-    attained = {id: round(one.attained, 4) for id, one in statuses.items() if one.attained is not None}
-    assert attained == {
-        "start-time": 0.9,
-        "queue-time": 1,
-        "queue-length": 1,
-        "failure-rate": 0.99,
-        "pages": 0.99,
-    }
-    assert {len(one.days) for one in statuses.values()} == {2}
+    attained = {id: round(status.attained, 4) for id, status in statuses.items() if status.attained is not None}
+    assert attained == {"start-time": 0.9, "queue-time": 1, "queue-length": 1, "failure-rate": 0.99, "pages": 0.99}
+    assert {len(status.days) for status in statuses.values()} == {2}
     assert statuses["start-time"].burn == pytest.approx(2)
     assert statuses["pages"].burn == pytest.approx(2)
     assert statuses["queue-length"].burn == 0

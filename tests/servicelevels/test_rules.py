@@ -49,7 +49,7 @@ def test_the_command_writes_the_values_of_the_central_configuration(people: Peop
     assert 'le=~"300|300.0"' not in rules
     assert 'ratio_1h{level="workspaces"} > 0.0168\n' in rules
     panels = json.loads((tmp_path / "new" / DASHBOARD_FILE).read_text())["panels"]
-    left = {one["title"]: one["targets"][0]["expr"] for one in panels if "left" in one["title"]}
+    left = {panel["title"]: panel["targets"][0]["expr"] for panel in panels if "left" in panel["title"]}
     assert "[7d]" in left["Availability of workspaces: budget of 7 days left"]
     assert "[30d]" in left["Availability of pages: budget of 30 days left"]
 
@@ -63,12 +63,15 @@ def test_alerts_have_an_incident_and_documented_steps() -> None:
 
 def test_measurable_thresholds_are_buckets_of_their_histogram() -> None:
     collectors: Any = telemetry.REGISTRY._collector_to_names
-    buckets = {one._name: set(one._kwargs["buckets"]) for one in collectors if isinstance(one, Histogram)}
-    assert "compute_grid_start_seconds" in buckets
-    for level in LEVELS:
-        if level.metric in buckets:
-            steps = {step / level.steps_of_second for step in level.steps}
-            assert steps <= buckets[level.metric], level.id
+    histograms = [metric for metric in collectors if isinstance(metric, Histogram)]
+    measured = {
+        (level.id, metric._name) for level in LEVELS for metric in histograms if f"{metric._name}_bucket" in level.bad
+    }
+    assert len(measured) == sum(bool(level.steps) for level in LEVELS)
+    buckets = {metric._name: set(metric._kwargs["buckets"]) for metric in histograms}
+    for id, name in measured:
+        level = target_of(TARGETS, id).level
+        assert {step / level.steps_of_second for step in level.steps} <= buckets[name], id
 
 
 def test_threshold_between_buckets_uses_the_smaller_one() -> None:

@@ -23,7 +23,6 @@ from grid.metrics.levels import LevelDays, PrometheusLevels, burn_query, days_qu
 from grid.models import StartUp, State
 from grid.runtime import Runtime
 from grid.servicelevels import LevelDay, LevelTarget, default_targets, status_of
-from grid.servicelevels.levels import target_of
 from grid.starts.startdays_store import record
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier
@@ -58,14 +57,14 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def days(*bad: float, total: float = 1000) -> list[LevelDay]:
-    return [LevelDay(TODAY - timedelta(days=len(bad) - 1 - number), one, total) for number, one in enumerate(bad)]
+    return [LevelDay(TODAY - timedelta(days=len(bad) - 1 - number), count, total) for number, count in enumerate(bad)]
 
 
 def read(runtime: Runtime, known: Mapping[str, LevelDays] | Exception | None) -> ReadLevels:
     prometheus: Any = None if known is None else FakePrometheus(known)
-    found = async_to_sync(ServiceLevels(runtime, prometheus).read)()
-    assert found is not None
-    return found
+    levels = async_to_sync(ServiceLevels(runtime, prometheus).read)()
+    assert levels is not None
+    return levels
 
 
 # --- What a card says
@@ -134,27 +133,23 @@ def test_starts_of_the_window_are_good_within_the_threshold(start: Any) -> None:
     start(1000, queued=900)
     start(400, queued=20, days=1)
     start(400, days=30)
-    found = read_level_days(BY_ID, MOMENT)
-    assert found["start-time"] == LevelDays((LevelDay(TODAY - timedelta(days=1), 1, 1), LevelDay(TODAY, 1, 2)), 0.5)
-    assert [day.bad for day in found["queue-time"].days] == [0, 1]
-    assert set(found) == {"start-time", "queue-time", "failure-rate"}
+    levels = read_level_days(BY_ID, MOMENT)
+    assert levels["start-time"] == LevelDays((LevelDay(TODAY - timedelta(days=1), 1, 1), LevelDay(TODAY, 1, 2)), 0.5)
+    assert [day.bad for day in levels["queue-time"].days] == [0, 1]
+    assert set(levels) == {"start-time", "queue-time", "failure-rate"}
 
 
 def test_program_failures_and_full_quotas_are_not_counted(people: People) -> None:
     project = make_project(people.owner)
-    ends = [
-        (State.SUCCEEDED, "completed"),
-        (State.FAILED, "exit_code"),
-        (State.ERROR, "over_quota_timeout"),
-        (State.ERROR, "pod_gone"),
-    ]
+    ends = [(State.SUCCEEDED, "completed"), (State.FAILED, "exit_code")]
+    ends += [(State.ERROR, "over_quota_timeout"), (State.ERROR, "pod_gone")]
     for state, reason in ends:
         make_execution(people.owner, project, state=state, reason=reason, ended_at=MOMENT, settled_at=MOMENT)
     old = MOMENT - timedelta(days=31)
     make_execution(people.owner, project, state=State.ERROR, reason="pod_gone", ended_at=old, settled_at=old)
     with CaptureQueriesContext(connection) as queries:
-        found = read_level_days(BY_ID, MOMENT)
-    assert found["failure-rate"] == LevelDays((LevelDay(TODAY, 1, 4),), 0.25)
+        levels = read_level_days(BY_ID, MOMENT)
+    assert levels["failure-rate"] == LevelDays((LevelDay(TODAY, 1, 4),), 0.25)
     assert list(scans(queries)) == [], "no history is read from end to end"
 
 
@@ -188,8 +183,8 @@ def test_objectives_of_the_central_configuration_are_in_force(people: People, ru
 @pytest.mark.django_db(transaction=True)
 def test_levels_unknown_to_prometheus_come_from_database(runtime: Runtime, start: Any) -> None:
     start(10)
-    found = read(runtime, {"pages": LevelDays(tuple(days(1)), 0.0)})
-    assert {one.status.target.level.id: one.source for one in found.levels} == {
+    levels = read(runtime, {"pages": LevelDays(tuple(days(1)), 0.0)})
+    assert {level.status.target.level.id: level.source for level in levels.levels} == {
         "start-time": "database",
         "queue-time": "database",
         "queue-length": "",
@@ -198,7 +193,7 @@ def test_levels_unknown_to_prometheus_come_from_database(runtime: Runtime, start
         "pages": "prometheus",
         "workspaces": "",
     }
-    assert not found.is_silent
+    assert not levels.is_silent
 
 
 @pytest.mark.django_db(transaction=True)
@@ -244,8 +239,8 @@ def test_days_and_the_present_share_are_read_by_level(monkeypatch: pytest.Monkey
         {"metric": {"level": "pages", "count": "total"}, "values": [[before, "100"], [now, "50"]]},
         {"metric": {"level": "workspaces", "count": "bad"}, "values": [[now, "0"]]},
     ]
-    found = asked(monkeypatch, series, [{"metric": {"level": "pages"}, "value": [now, "0.5"]}])
-    assert found == {"pages": LevelDays((LevelDay(TODAY - timedelta(days=1), 1, 100), LevelDay(TODAY, 0, 50)), 0.5)}
+    levels = asked(monkeypatch, series, [{"metric": {"level": "pages"}, "value": [now, "0.5"]}])
+    assert levels == {"pages": LevelDays((LevelDay(TODAY - timedelta(days=1), 1, 100), LevelDay(TODAY, 0, 50)), 0.5)}
 
 
 def test_each_level_counts_the_days_of_its_own_window(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,9 +248,9 @@ def test_each_level_counts_the_days_of_its_own_window(monkeypatch: pytest.Monkey
     values = [[at, "1"] for at in times]
     series = [{"metric": {"level": id, "count": "total"}, "values": values} for id in ("pages", "workspaces")]
     targets = [replace(BY_ID["pages"], window_days=7), replace(BY_ID["workspaces"], window_days=90)]
-    found = asked(monkeypatch, series, [], targets)
-    assert {id: len(known.days) for id, known in found.items()} == {"pages": 7, "workspaces": 90}
-    assert found["pages"].days[0].day == TODAY - timedelta(days=6)
+    levels = asked(monkeypatch, series, [], targets)
+    assert {id: len(known.days) for id, known in levels.items()} == {"pages": 7, "workspaces": 90}
+    assert levels["pages"].days[0].day == TODAY - timedelta(days=6)
 
 
 @pytest.mark.parametrize("answer", [[{}], [{"metric": {}, "values": []}], None, "text"])
@@ -269,8 +264,3 @@ def test_no_expression_has_a_mark_that_was_not_filled() -> None:
     for text in (days_query(TARGETS), burn_query(TARGETS)):
         assert "$" not in text
         assert len(text) < 6000, "it is asked with GET"
-
-
-def test_the_good_are_all_but_the_bad() -> None:
-    target: LevelTarget = target_of(TARGETS, "workspaces")
-    assert target.good("1h") == f"({target.total('1h')}) - ({target.bad('1h')})"

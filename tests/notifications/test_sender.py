@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
@@ -71,6 +72,13 @@ def sender(outside: Outside, database: Any = at_once) -> Sender:
     return Sender(database, clock, troubles, random.Random(1), mailer=lambda: outside, poster=lambda: outside)
 
 
+@asynccontextmanager
+async def sending(outside: Outside, database: Any = at_once) -> AsyncIterator[None]:
+    task = asyncio.create_task(repeat(sender(outside, database).periodic()))
+    yield
+    await cancelled(task)
+
+
 async def sent_once(sender: Sender) -> None:
     await sender.run_once()
     await asyncio.gather(*sender._under_way.values())
@@ -89,10 +97,9 @@ async def test_a_server_that_is_slow_delays_nobody_else(ada: User, eve: User) ->
         waiting(eve)
         waiting(ada)
     waiting(ada, EMAIL)
-    task = asyncio.create_task(repeat(sender(outside).periodic()))
-    await until(lambda: not Delivery.objects.filter(user=ada, next_try_at__isnull=False).exists(), within=2)
-    await until(lambda: left() == 0, within=60)
-    await cancelled(task)
+    async with sending(outside):
+        await until(lambda: not Delivery.objects.filter(user=ada, next_try_at__isnull=False).exists(), within=2)
+        await until(lambda: left() == 0, within=60)
     slow = [at for at, address, _ in outside.seen if address == "https://slow.example.com/"]
     assert all(later - earlier > 9.99 for earlier, later in itertools.pairwise(slow)), "one at a time"
     assert len(outside.seen) == 11
@@ -103,9 +110,8 @@ async def test_failing_server_is_retried_at_growing_intervals(ada: User) -> None
     outside = Outside()
     outside.answers["https://example.com/hook"] = SendResult("It answered with status 500.")
     waiting(ada)
-    task = asyncio.create_task(repeat(sender(outside).periodic()))
-    await passes(8 * 60)
-    await cancelled(task)
+    async with sending(outside):
+        await passes(8 * 60)
     times = [at for at, _, _ in outside.seen]
     waits = [round((later - earlier) / 60) for earlier, later in itertools.pairwise(times)]
     assert waits == [1, 2, 4]
@@ -141,11 +147,10 @@ async def test_delivery_killed_before_recording_repeats_with_same_id(ada: User) 
     await passes(0.5)
     await first.aclose()
     assert left() == 1
-    task = asyncio.create_task(repeat(sender(outside).periodic()))
-    await passes(LEASE.total_seconds() - 10)
-    assert len(outside.seen) == 1, "the first might still be at it"
-    await until(lambda: left() == 0, within=20)
-    await cancelled(task)
+    async with sending(outside):
+        await passes(LEASE.total_seconds() - 10)
+        assert len(outside.seen) == 1, "the first might still be at it"
+        await until(lambda: left() == 0, within=20)
     assert len(outside.seen) == 2
     assert len({message for _, _, message in outside.seen}) == 1
 
@@ -161,12 +166,11 @@ async def test_database_outage_loses_and_repeats_nothing(ada: User, sends: int) 
         return work(*args, **kwargs)
 
     waiting(ada)
-    task = asyncio.create_task(repeat(sender(outside, database).periodic()))
-    await passes(60)
-    assert (left(), len(outside.seen)) == (1, sends)
-    is_away = False
-    await until(lambda: left() == 0, within=60)
-    await cancelled(task)
+    async with sending(outside, database):
+        await passes(60)
+        assert (left(), len(outside.seen)) == (1, sends)
+        is_away = False
+        await until(lambda: left() == 0, within=60)
     assert len(outside.seen) == 1
 
 
@@ -177,10 +181,8 @@ async def test_two_senders_send_it_once(ada: User, eve: User) -> None:
         waiting(ada)
         waiting(eve)
         waiting(eve, EMAIL)
-    tasks = [asyncio.create_task(repeat(sender(outside).periodic())) for _ in range(2)]
-    await until(lambda: left() == 0, within=120)
-    for task in tasks:
-        await cancelled(task)
+    async with sending(outside), sending(outside):
+        await until(lambda: left() == 0, within=120)
     messages = [message for _, _, message in outside.seen]
     assert len(messages) == len(set(messages)) == 21
 
@@ -188,12 +190,10 @@ async def test_two_senders_send_it_once(ada: User, eve: User) -> None:
 @in_world
 async def test_a_test_is_sent_within_seconds(ada: User, settings: Settings) -> None:
     outside = Outside()
-    task = asyncio.create_task(repeat(sender(outside).periodic()))
-    await passes(5)
-    asked: Callable[[], Awaitable[int]] = lambda: at_once(ask_for_test, ada, EMAIL, now=clock())  # noqa: E731
-    id = await asked()
-    await until(lambda: Delivery.objects.get(pk=id).sent_at is not None, within=3)
-    await cancelled(task)
+    async with sending(outside):
+        await passes(5)
+        id = ask_for_test(ada, EMAIL, now=clock())
+        await until(lambda: Delivery.objects.get(pk=id).sent_at is not None, within=3)
 
 
 @in_world

@@ -34,6 +34,11 @@ def warm(shop: Shop, configure: Configure) -> HardwareTier:
     return HardwareTier.objects.get(pk=shop.tier.pk)
 
 
+async def keep(world: World) -> None:
+    """Run the keeper of a new controller, which remembers nothing, once."""
+    await PlaceholderKeeper(world.controller()._context).run_once()
+
+
 def names(world: World) -> set[str]:
     return {pod["metadata"]["name"] for pod in world.pods()}
 
@@ -41,8 +46,7 @@ def names(world: World) -> set[str]:
 @in_world
 async def test_tier_has_placeholders_only_in_its_hours(warm: HardwareTier) -> None:
     world = World()
-    keeper = PlaceholderKeeper(world.controller()._context)
-    await keeper.run_once()
+    await keep(world)
     first, second = world.pods()
     assert first["spec"]["priorityClassName"] == PLACEHOLDER_CLASS
     assert first["spec"]["containers"][0]["resources"]["requests"]["memory"] == "4Gi"
@@ -51,23 +55,22 @@ async def test_tier_has_placeholders_only_in_its_hours(warm: HardwareTier) -> No
     assert KEYS.execution not in first["metadata"]["labels"]
     assert KEYS.user not in first["metadata"]["labels"]
     world.passes(7190)
-    await keeper.run_once()
+    await keep(world)
     assert world.pods() == [first, second], "until the last minute"
     world.passes(20)
-    await keeper.run_once()
+    await keep(world)
     assert not world.pods()
 
 
 @in_world
 async def test_evicted_or_ended_placeholder_is_made_again(warm: HardwareTier) -> None:
     world = World()
-    keeper = PlaceholderKeeper(world.controller()._context)
-    await keeper.run_once()
+    await keep(world)
     gone, ended = world.pods()
     world.cluster.remove(PODS, gone["metadata"]["name"], namespace=gone["metadata"]["namespace"])
     world.cluster.put(PODS, ended | {"status": {"phase": "Failed"}})
-    await keeper.run_once()
-    await keeper.run_once()
+    await keep(world)
+    await keep(world)
     assert names(world) == {gone["metadata"]["name"], ended["metadata"]["name"]}
     assert {pod["status"]["phase"] for pod in world.pods()} == {"Pending"}
 
@@ -88,11 +91,11 @@ async def test_unwanted_placeholder_is_removed(
     warm: HardwareTier, configure: Configure, changes: dict[str, Any], most: int, left: int
 ) -> None:
     world = World()
-    await PlaceholderKeeper(world.controller()._context).run_once()
+    await keep(world)
     before = names(world)
     HardwareTier.objects.filter(pk=warm.pk).update(**changes)
     configure(WARM_PLACES, most)
-    await PlaceholderKeeper(world.controller()._context).run_once()
+    await keep(world)
     assert len(names(world)) == left
     assert (names(world) <= before) == ("memory" not in changes)
 
@@ -100,8 +103,7 @@ async def test_unwanted_placeholder_is_removed(
 @in_world
 async def test_duplicate_or_killed_controllers_make_no_surplus_placeholders(warm: HardwareTier) -> None:
     world = World()
-    first, second = PlaceholderKeeper(world.controller()._context), PlaceholderKeeper(world.controller()._context)
-    await first.run_once()
+    await keep(world)
     half = world.pods()[0]["metadata"]
     world.cluster.remove(PODS, half["name"], namespace=half["namespace"])
     sees = world.cluster.list_page
@@ -110,7 +112,7 @@ async def test_duplicate_or_killed_controllers_make_no_surplus_placeholders(warm
         return b'{"items": []}' if resource == PODS else await sees(resource, **options)
 
     world.cluster.list_page = nothing  # type: ignore[method-assign]
-    await second.run_once()
+    await keep(world)
     assert len(world.pods()) == 2
 
 
@@ -119,8 +121,7 @@ async def test_the_priority_class_is_made_where_it_may_be(warm: HardwareTier) ->
     world = World()
     missing = NotAllowed("pods is forbidden: no PriorityClass with name compute-grid-placeholder was found")
     world.cluster.fail_next(missing, verb="create")
-    keeper = PlaceholderKeeper(world.controller()._context)
-    await keeper.run_once()
+    await keep(world)
     (priority_class,) = world.cluster.objects(PRIORITY_CLASSES)
     assert priority_class["value"] == CLASS["value"] == PRIORITY < 0
     assert len(world.pods()) == 2
@@ -128,11 +129,11 @@ async def test_the_priority_class_is_made_where_it_may_be(warm: HardwareTier) ->
         world.cluster.remove(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"])
     world.cluster.fail_next(missing, times=2, verb="create")
     with pytest.raises(NotAllowed, match=r"apply deploy/access\.yaml again"):
-        await keeper.run_once()
+        await keep(world)
     world.cluster.fail_next(ClusterUnavailable("away"))
     with pytest.raises(ClusterUnavailable):
-        await keeper.run_once()
-    await keeper.run_once()
+        await keep(world)
+    await keep(world)
     assert len(world.pods()) == 2
 
 
@@ -141,7 +142,7 @@ async def test_refused_placeholder_keeps_no_other_tier_cold(
     warm: HardwareTier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()
-    keeper, create = PlaceholderKeeper(world.controller()._context), world.cluster.create
+    create = world.cluster.create
     refused: list[str] = []
 
     async def choosy(resource: Resource, body: RawObject, **options: Any) -> RawObject:
@@ -154,7 +155,7 @@ async def test_refused_placeholder_keeps_no_other_tier_cold(
     warm.pk, warm.name = "zebra", "Zebra"
     warm.save()
     with pytest.raises(NotAllowed, match="maximum memory"):
-        await keeper.run_once()
+        await keep(world)
     assert [pod["metadata"]["labels"][KEYS.tier] for pod in world.pods()] == ["zebra", "zebra"]
     assert len(refused) == 1, "the second of the tier would be refused as well"
 
@@ -163,12 +164,12 @@ async def test_refused_placeholder_keeps_no_other_tier_cold(
 async def test_the_controller_takes_no_placeholder_for_an_execution(warm: HardwareTier, shop: Shop) -> None:
     world = World()
     controller = world.controller()
-    await PlaceholderKeeper(controller._context).run_once()
+    await keep(world)
     execution = shop.launch()
     await world.step(controller)
     await controller.audit()
     await world.step(controller)
-    await PlaceholderKeeper(controller._context).run_once()
+    await keep(world)
     assert len(world.pods()) == 3
     assert world.pod_of(execution)
     assert not UsageInterval.objects.exists()

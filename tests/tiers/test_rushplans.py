@@ -12,12 +12,12 @@ from grid.diagnosis.resources import requested_amounts
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.models import Environment, HardwareTier, Project, RushPlan
-from grid.tiers.placeholders import PlaceholderKeeper
 from grid.tiers.rushplans import plan_hours, plan_id
 from tests.controller.test_controller import Configure
 from tests.controller.world import World, in_world
 from tests.support.builders import decode
 from tests.support.shop import NOW, Shop
+from tests.tiers.test_placeholders import keep
 
 EARLY, HOURS = 20, 2
 
@@ -55,12 +55,11 @@ def placeholders(world: World) -> list[Any]:
 async def test_places_start_early_and_pull_image_and_end(plan: RushPlan) -> None:
     Environment.objects.filter(pk=plan.environment_id).update(image_pull_secret="registry")
     world = World()
-    keeper = PlaceholderKeeper(world.controller()._context)
     world.passes(40 * 60 - 1)
-    await keeper.run_once()
+    await keep(world)
     assert not world.pods(), "not before the minute at which they have to begin"
     world.passes(1)
-    await keeper.run_once()
+    await keep(world)
     pods = placeholders(world)
     assert len(pods) == 3
     spec, meta = pods[0]["spec"], pods[0]["metadata"]
@@ -71,7 +70,7 @@ async def test_places_start_early_and_pull_image_and_end(plan: RushPlan) -> None
     assert meta["annotations"][RUSH_PLAN] == plan.pk
     assert spec["activeDeadlineSeconds"] >= (EARLY + HOURS * 60) * 60, "and ends without a controller, soon after"
     world.passes((EARLY + HOURS * 60) * 60)
-    await keeper.run_once()
+    await keep(world)
     assert not world.pods()
 
 
@@ -79,21 +78,20 @@ async def test_places_start_early_and_pull_image_and_end(plan: RushPlan) -> None
 async def test_launches_take_places_that_are_not_remade_until_end(plan: RushPlan, shop: Shop) -> None:
     world = World()
     controller = world.controller()
-    keeper = PlaceholderKeeper(controller._context)
     shop.launch()
     await world.step(controller)
     world.passes(40 * 60)
-    await keeper.run_once()
+    await keep(world)
     assert len(placeholders(world)) == 3, "who came before has a place of no plan"
     execution = shop.launch(after=40 * 60)
     await world.step(controller)
     gone = placeholders(world)[0]["metadata"]
     world.cluster.remove(PODS, gone["name"], namespace=gone["namespace"])
-    await keeper.run_once()
-    await keeper.run_once()
+    await keep(world)
+    await keep(world)
     assert len(placeholders(world)) == 2
     type(execution).objects.filter(pk=execution.pk).update(slots_freed_at=world.now)
-    await keeper.run_once()
+    await keep(world)
     assert len(placeholders(world)) == 3
 
 
@@ -102,15 +100,14 @@ async def test_duplicate_or_restarted_controllers_make_each_place_once(plan: Rus
     make_plan(shop, environment=shop.job, places=2)
     world = World()
     world.passes(45 * 60)
-    first, second = PlaceholderKeeper(world.controller()._context), PlaceholderKeeper(world.controller()._context)
-    await first.run_once()
+    await keep(world)
     names = {pod["metadata"]["name"] for pod in world.pods()}
     assert len(names) == 5, "two plans of a tier keep apart"
     for pod in world.pods()[::2]:
         world.cluster.remove(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"])
     world.passes(60)
-    await second.run_once()
-    await first.run_once()
+    await keep(world)
+    await keep(world)
     assert {pod["metadata"]["name"] for pod in world.pods()} == names
 
 
@@ -122,7 +119,7 @@ async def test_launch_takes_a_place_of_only_one_plan(plan: RushPlan, shop: Shop)
     world.passes(45 * 60)
     shop.launch(after=45 * 60)
     await world.step(controller)
-    await PlaceholderKeeper(controller._context).run_once()
+    await keep(world)
     assert len(placeholders(world)) == 4
 
 
@@ -131,15 +128,14 @@ async def test_launch_takes_a_place_of_only_one_plan(plan: RushPlan, shop: Shop)
 async def test_places_go_with_their_plan(plan: RushPlan, configure: Configure, how: str) -> None:
     world = World()
     world.passes(45 * 60)
-    keeper = PlaceholderKeeper(world.controller()._context)
-    await keeper.run_once()
+    await keep(world)
     if how == "removed":
         plan.delete()
     elif how == "off":
         configure(WARM_PLACES, 0)
     else:
         HardwareTier.objects.update(is_archived=True)
-    await keeper.run_once()
+    await keep(world)
     assert not world.pods()
 
 
@@ -148,7 +144,7 @@ async def test_archived_environment_pulls_no_image(plan: RushPlan) -> None:
     Environment.objects.update(is_archived=True)
     world = World()
     world.passes(45 * 60)
-    await PlaceholderKeeper(world.controller()._context).run_once()
+    await keep(world)
     assert ["initContainers" in pod["spec"] for pod in world.pods()] == [False] * 3
 
 
@@ -161,7 +157,7 @@ async def test_place_has_capacity_for_sidecars(plan: RushPlan, shop: Shop, setti
     world = World()
     controller = world.controller()
     world.passes(45 * 60)
-    await PlaceholderKeeper(controller._context).run_once()
+    await keep(world)
     (place,) = [decode(pod, Pod) for pod in placeholders(world)]
     execution = shop.launch(after=45 * 60)
     await world.step(controller)

@@ -6,7 +6,7 @@ from typing import Any
 
 from grid.core.errors import Rejected
 from grid.models import Execution, Notification, ProjectBudget, State, UsageInterval
-from grid.usage.budgets.keeper import set_budget
+from grid.usage.budgets.keeper import count, set_budget
 from tests.support.shop import NOW, Shop
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -39,6 +39,13 @@ def budget(shop: Shop, amount: str | None = "100", *, now: datetime = NOW, **fie
     for name, value in fields.items():
         setattr(row, name, value)
     set_budget(row, now=now)
+
+
+def use_up(shop: Shop, **fields: Any) -> None:
+    """Spend the whole of a new budget, and have that counted."""
+    budget(shop, **fields)
+    spend(shop, "100")
+    count(None, now=NOW)
 
 
 def notified(event: str = "budget") -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from grid.usage.budgets.keeper import SettledSpending, count
 from grid.usage.budgets.rules import Budget
 from tests.support.shop import NOW, Shop
 from tests.test_query_plans import scans
-from tests.usage.budgeting import APRIL, DAY, HOUR, MARCH, MINUTE, budget, interval, spend
+from tests.usage.budgeting import APRIL, DAY, HOUR, MARCH, MINUTE, budget, interval, spend, use_up
 
 MOMENTS = st.integers(-3 * 1440, 34 * 1440).map(lambda minute: MARCH + minute * MINUTE)
 INTERVALS = st.lists(
@@ -108,9 +108,7 @@ def test_database_adds_up_what_ended_by_price(shop: Shop) -> None:
 
 @pytest.mark.django_db
 def test_admission_and_launch_read_no_interval(shop: Shop) -> None:
-    budget(shop)
-    spend(shop, "100")
-    count(None, now=NOW)
+    use_up(shop)
     shop.launch(project=Project.objects.start(id="free", name="Free", owner=shop.people.owner))
     with CaptureQueriesContext(connection) as queries:
         with pytest.raises(Rejected):

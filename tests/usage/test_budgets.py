@@ -24,7 +24,7 @@ from tests.support.database import database_on_file
 from tests.support.reading import OWNER
 from tests.support.schedules import run_due
 from tests.support.shop import NOW, Shop
-from tests.usage.budgeting import APRIL, HOUR, MINUTE, budget, messages, notified, spend
+from tests.usage.budgeting import APRIL, HOUR, MINUTE, budget, messages, notified, spend, use_up
 
 # --- What is refused, and what waits ---
 
@@ -48,9 +48,7 @@ def test_launch_is_refused_from_stop_line_until_budget_rises(shop: Shop) -> None
 
 @pytest.mark.django_db
 def test_only_the_month_of_an_amount_is_closed(shop: Shop) -> None:
-    budget(shop)
-    spend(shop, "100")
-    count(None, now=NOW)
+    use_up(shop)
     shop.launch(project=_project_of(shop.people.owner))
     assert closed_projects(["churn"], APRIL - MINUTE)
     assert closed_projects(["churn"], APRIL) == {}
@@ -123,9 +121,7 @@ def end(job: Job, state: State = State.SUCCEEDED) -> None:
 
 @pytest.mark.django_db
 def test_run_and_sweep_are_refused_with_the_sentence(shop: Shop, job: Job) -> None:
-    budget(shop)
-    spend(shop, "100")
-    count(None, now=NOW)
+    use_up(shop)
     for ask in (
         lambda: jobs.start(job.pk, by="alice", now=NOW),
         lambda: jobs.start_sweep(job.pk, [{"x": "1"}], by="alice", now=NOW),
@@ -157,9 +153,7 @@ def test_runs_requested_earlier_wait_for_the_budget(shop: Shop, job: Job) -> Non
 @pytest.mark.django_db
 def test_schedule_says_what_it_skipped_and_goes_on(shop: Shop, job: Job) -> None:
     schedule = schedules.create(job.pk, ScheduleSettings(cron="0 * * * *"), now=NOW)
-    budget(shop)
-    spend(shop, "100")
-    count(None, now=NOW)
+    use_up(shop)
     for hours in range(1, 5):
         run_due(now=NOW + hours * HOUR)
     schedule.refresh_from_db()
@@ -272,9 +266,7 @@ def _project_of(owner: Any) -> Project:
 @pytest.mark.django_db
 def test_budget_that_is_raised_in_time_stops_nothing(shop: Shop) -> None:
     runs = running(shop)
-    budget(shop, at_stop="stop")
-    spend(shop, "100")
-    count(None, now=NOW)
+    use_up(shop, at_stop="stop")
     budget(shop, "200", now=NOW + 9 * MINUTE)
     count(None, now=NOW + 11 * MINUTE)
     runs.refresh_from_db()

@@ -3,7 +3,6 @@
 In the expressions `$window` is a range of Prometheus (`1h`), `$threshold` a number and `$bucket` the matcher of a histogram's bucket.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grid.core.translation import gettext as _
@@ -232,10 +231,6 @@ class LevelTarget:
 
 def default_targets() -> tuple[LevelTarget, ...]:
     return tuple(LevelTarget(level, level.objective, level.threshold) for level in LEVELS)
-
-
-def target_of(targets: Sequence[LevelTarget], id: str) -> LevelTarget:
-    return next(target for target in targets if target.level.id == id)
 
 
 def duration_words(seconds: float) -> str:

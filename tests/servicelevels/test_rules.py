@@ -18,7 +18,7 @@ from grid.configuration.servicelevels import LEVEL_WINDOW, OBJECTIVES, THRESHOLD
 from grid.observability import telemetry
 from grid.servicelevels.alerts import BURN_RATES, PLAIN_ALERTS, AlertRule, burn_alerts
 from grid.servicelevels.files import DASHBOARD_FILE, OPERATOR_FILE, RULES_FILE, monitoring_files, rule_groups
-from grid.servicelevels.levels import LEVELS, LevelTarget, default_targets, target_of
+from grid.servicelevels.levels import LEVELS, LevelTarget, default_targets
 from tests.conftest import People
 from tests.servicelevels.incidents import BAD, BROKEN_PROMISES, INCIDENTS
 from tests.support.settings import change
@@ -29,6 +29,7 @@ MONITORING = ROOT / "deploy" / "monitoring"
 PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is missing: install Debian's package prometheus")
 TARGETS = default_targets()
+BY_ID = {target.level.id: target for target in TARGETS}
 ALERTS = {alert.name: alert for alert in (*burn_alerts(TARGETS), *PLAIN_ALERTS)}
 
 
@@ -70,16 +71,16 @@ def test_measurable_thresholds_are_buckets_of_their_histogram() -> None:
     assert len(measured) == sum(bool(level.steps) for level in LEVELS)
     buckets = {metric._name: set(metric._kwargs["buckets"]) for metric in histograms}
     for id, name in measured:
-        level = target_of(TARGETS, id).level
+        level = BY_ID[id].level
         assert {step / level.steps_of_second for step in level.steps} <= buckets[name], id
 
 
 def test_threshold_between_buckets_uses_the_smaller_one() -> None:
-    level = target_of(TARGETS, "start-time").level
+    level = BY_ID["start-time"].level
     assert LevelTarget(level, 9500, 299).measured_threshold == 120
     assert LevelTarget(level, 9500, 299).promise == "95 % of starts run within 2 min of their launch."
-    assert target_of(TARGETS, "event-to-screen").promise == "99 % of updates reach the browser within 1 s."
-    assert target_of(TARGETS, "queue-length").promise == "In 95 % of the time no more than 100 executions are queued."
+    assert BY_ID["event-to-screen"].promise == "99 % of updates reach the browser within 1 s."
+    assert BY_ID["queue-length"].promise == "In 95 % of the time no more than 100 executions are queued."
 
 
 def test_every_alert_can_fire_at_the_lowest_objective() -> None:
@@ -96,7 +97,7 @@ def test_every_alert_can_fire_at_the_lowest_objective() -> None:
     [(7, [3.36, 1.4, 1], "2 days"), (30, [14.4, 6, 1], "2 days"), (90, [18, 18, 3], "5 days")],
 )
 def test_longer_window_may_burn_faster_within_what_fires(days: int, factors: list[float], gone: str) -> None:
-    target = LevelTarget(target_of(TARGETS, "start-time").level, 9500, 300, days)
+    target = LevelTarget(BY_ID["start-time"].level, 9500, 300, days)
     assert [round(rate.factor(target), 6) for rate in BURN_RATES] == factors
     fast = burn_alerts([target])[0].summary
     assert fast.endswith(f"{factors[0]:g} times as fast as allowed; in {gone} the budget of {days} days is gone.")
@@ -158,9 +159,7 @@ def _unit_tests(rules: Path) -> dict[str, Any]:
         groups.append(_group(name, incident.series, checks))
     few = {series: values.replace("+100x", "+0x") for series, values in BROKEN_PROMISES["start-time"][1].items()}
     few['compute_grid_start_seconds_count{ran="true",kind="job"}'] = f"0x{BAD - 10} 0+1x9"
-    groups.append(
-        _group("few", few, [_checked(alert, BAD) for alert in burn_alerts([target_of(TARGETS, "start-time")])])
-    )
+    groups.append(_group("few", few, [_checked(alert, BAD) for alert in burn_alerts([BY_ID["start-time"]])]))
     return {"rule_files": [str(rules)], "evaluation_interval": "10m", "tests": groups}
 
 
@@ -179,7 +178,7 @@ def test_every_alert_fires_and_falls_silent_again(tmp_path: Path) -> None:
 
 @needs_promtool
 def test_bad_share_pages_in_short_but_not_long_window(tmp_path: Path) -> None:
-    level = target_of(TARGETS, "pages").level
+    level = BY_ID["pages"].level
     targets = {days: LevelTarget(level, level.objective, level.threshold, days) for days in (7, 90)}
     series = {
         'compute_grid_http_request_seconds_count{code="500"}': f"0+4x{BAD}",

@@ -5,10 +5,9 @@ from datetime import date, timedelta
 import pytest
 
 from grid.servicelevels import LevelDay, default_targets, status_of
-from grid.servicelevels.levels import target_of
 
 FIRST = date(2026, 3, 1)
-STARTS = target_of(default_targets(), "start-time")  # 95 %
+STARTS = next(target for target in default_targets() if target.level.id == "start-time")  # 95 %
 
 
 def days(*counted: tuple[float, float]) -> list[LevelDay]:

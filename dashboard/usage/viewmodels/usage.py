@@ -68,20 +68,9 @@ class UsageTotal:
         return amount
 
     @property
-    def cost_words(self) -> str:
-        return money(self.cost)
-
-    @property
-    def pods_words(self) -> str:
-        return hours(self.pods)
-
-    @property
-    def cores_words(self) -> str:
-        return hours(self.cores)
-
-    @property
-    def gpus_words(self) -> str:
-        return hours(self.gpus)
+    def words(self) -> dict[str, str]:
+        """Each of them in words."""
+        return {name: money(self.cost) if name == "cost" else hours(self.sorted_by(name)) for name in SORTS}
 
     def __bool__(self) -> bool:
         return bool(self.pods)
@@ -247,8 +236,8 @@ def day_bars(rows: Sequence[HeldTime], month: UsageMonth) -> list[DayBar]:
     for number, day in enumerate(days):
         height = round(100 * sizes[day] / highest) if highest else 0
         height = max(height, 2) if sizes[day] else 0  # what is there is seen
-        words = {"cost": totals[day].cost_words, "hours": totals[day].pods_words}
-        title = _("{day}: {cost}, {hours} pod hours", day=day_words(day), **words)
+        words = totals[day].words
+        title = _("{day}: {cost}, {hours} pod hours", day=day_words(day), cost=words["cost"], hours=words["pods"])
         left, wide = f"{number * width + width * 0.1:.2f}%", f"{width * 0.8:.2f}%"
         bars.append(DayBar(day, totals[day], title, left, wide, 100 - height, height))
     return bars

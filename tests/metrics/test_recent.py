@@ -2,28 +2,30 @@
 
 import sys
 
+import pytest
+
 from grid.metrics.usage import KEPT_MINUTES, RecentUsage, Usage, UsageSample
 
 GIB = 2**30
 
 
-def minutes(recent: RecentUsage, name: str) -> list[int]:
-    return [sample.minute for sample in recent.of(name)]
-
-
-def test_minute_holds_the_highest_measurement() -> None:
+@pytest.mark.parametrize(
+    ("rounds", "samples"),
+    [
+        ([(7, 200, GIB), (7, 900, GIB), (7, 100, 2 * GIB), (8, 300, 0)], [(7, 900, 2048), (8, 300, 0)]),
+        ([(100, 1, GIB), (101, 1, GIB), (105, 1, GIB)], [(100, 1, 1024), (101, 1, 1024), (105, 1, 1024)]),
+        ([(50, 5, GIB), (20, 7, GIB)], [(50, 7, 1024)]),
+        ([(1, 2**40, 2**80)], [(1, 2**32 - 2, 2**32 - 2)]),
+    ],
+    ids=["the highest of a minute", "a gap", "a clock that was set back", "beyond capacity"],
+)
+def test_each_measured_minute_has_a_sample(
+    rounds: list[tuple[int, int, int]], samples: list[tuple[int, int, int]]
+) -> None:
     recent = RecentUsage()
-    for cpu, memory in ((200, GIB), (900, GIB), (100, 2 * GIB)):
-        recent.add(7, {"n1": Usage(cpu, memory)})
-    recent.add(8, {"n1": Usage(300, 0)})
-    assert recent.of("n1") == [UsageSample(7, 900, 2048), UsageSample(8, 300, 0)]
-
-
-def test_a_minute_without_a_measurement_is_a_gap() -> None:
-    recent = RecentUsage()
-    for minute in (100, 101, 105):
-        recent.add(minute, {"n1": Usage(1, GIB)})
-    assert minutes(recent, "n1") == [100, 101, 105]
+    for minute, cpu, memory in rounds:
+        recent.add(minute, {"n1": Usage(cpu, memory)})
+    assert recent.of("n1") == samples
 
 
 def test_usage_older_than_half_an_hour_is_dropped() -> None:
@@ -40,20 +42,7 @@ def test_node_missing_in_a_round_keeps_known_usage() -> None:
     recent.add(10, {"n1": Usage(1, GIB), "n2": Usage(1, GIB)})
     recent.add(11, {"n2": Usage(1, GIB)})
     recent.add(12, {"n1": Usage(1, GIB), "n2": Usage(1, GIB)})
-    assert minutes(recent, "n1") == [10, 12]
-
-
-def test_a_clock_that_was_set_back_loses_nothing() -> None:
-    recent = RecentUsage()
-    recent.add(50, {"n1": Usage(5, GIB)})
-    recent.add(20, {"n1": Usage(7, GIB)})
-    assert recent.of("n1") == [UsageSample(50, 7, 1024)]
-
-
-def test_value_beyond_capacity_is_clamped() -> None:
-    recent = RecentUsage()
-    recent.add(1, {"n1": Usage(2**40, 2**80)})
-    assert recent.of("n1") == [UsageSample(1, 2**32 - 2, 2**32 - 2)]
+    assert [sample.minute for sample in recent.of("n1")] == [10, 12]
 
 
 def test_changing_nodes_take_bounded_memory() -> None:

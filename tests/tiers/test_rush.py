@@ -111,11 +111,6 @@ def test_a_refusal_says_why_and_what_to_do(known: LaunchPool, more: dict[str, An
     assert sentence in refusal.sentence and step in refusal.step
 
 
-def test_a_time_that_has_passed_is_refused() -> None:
-    (refusal,) = plan_rush(facts(pool(nodes(10))), TIMES, TIMES.until).refusals
-    assert "passed" in refusal.sentence and "yet to come" in refusal.step
-
-
 @pytest.mark.parametrize(
     ("known", "more", "early", "is_measured"),
     [
@@ -149,7 +144,9 @@ def test_places_begin_as_early_as_was_measured(
     assert rush.ready_at(READY - early + timedelta(minutes=5)) == READY + timedelta(minutes=5), "too late to be ready"
 
 
-def test_planner_may_decide_how_early_to_begin() -> None:
+def test_planner_decides_how_early_but_not_in_the_past() -> None:
+    (refusal,) = plan_rush(facts(pool(nodes(10))), TIMES, TIMES.until).refusals
+    assert "passed" in refusal.sentence and "yet to come" in refusal.step
     rush = plan_rush(facts(pool(nodes(1)), node=MeasuredTime()), replace(TIMES, early=timedelta(minutes=45)), NOW)
     assert (rush.early, rush.is_measured, rush.begins) == (timedelta(minutes=45), True, READY - timedelta(minutes=45))
 
@@ -162,11 +159,8 @@ def test_plan_cost_is_that_of_its_new_nodes() -> None:
     assert plan_rush(facts(pool(nodes(10))), times, NOW).cost == 0
     assert plan_rush(facts(pool(nodes(4)), price=Decimal(0)), times, NOW).cost is None
     assert plan_rush(facts(pool()), times, NOW).cost is None
-
-
-def test_room_of_other_warm_places_is_not_counted_twice() -> None:
-    rush = asked(pool(nodes(10)), pool_others=(replace(MEDIUM, tier="Other", count=8),), others=8)
-    assert (rush.fits_now, rush.new_nodes) == (32, 2)
+    shared = asked(pool(nodes(10)), pool_others=(replace(MEDIUM, tier="Other", count=8),), others=8)
+    assert (shared.fits_now, shared.new_nodes) == (32, 2), "the room of other warm places is not counted twice"
 
 
 alike = st.builds(

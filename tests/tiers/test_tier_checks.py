@@ -177,12 +177,6 @@ def test_empty_pool_is_judged_by_last_seen_nodes() -> None:
     assert large.problem.sentence.endswith("as its nodes were when last seen on 24 November 2026.")
 
 
-def test_gpu_nodes_warn_a_tier_without_gpus() -> None:
-    assert CHECKS["gpu-nodes"].advice[-1] == (
-        "It asks for no GPU, and a node full of it leaves 1 GPU unused. Choose a pool without GPUs."
-    )
-
-
 def test_the_words_of_a_tier_that_packs_badly() -> None:
     check = CHECKS["packs-better"]
     assert check.sentence == (
@@ -191,6 +185,9 @@ def test_the_words_of_a_tier_that_packs_badly() -> None:
     )
     assert check.advice[0] == "With 7.75 cores instead of 8, 2 would fit on a node instead of 1."
     assert (check.places, check.short_advice) == ("1", "7.75 cores: 2 places instead of 1")
+    assert CHECKS["gpu-nodes"].advice[-1] == (
+        "It asks for no GPU, and a node full of it leaves 1 GPU unused. Choose a pool without GPUs."
+    )
 
 
 def test_places_of_different_nodes_are_range_with_commonest_first() -> None:

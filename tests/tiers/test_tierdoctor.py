@@ -50,11 +50,11 @@ OWN = {"cpu": "500m", "memory": "1Gi"}
 
 
 def test_similar_nodes_share_a_shape_and_unavailable_are_separate() -> None:
-    mixed = pool(EIGHT, EIGHT, {**EIGHT, "unschedulable": True}, {**EIGHT, "ready": False}, {"cpu": "4"})
-    assert [(shape.allocatable["cpu"], shape.nodes, shape.away) for shape in mixed.shapes] == [
-        (8000, 2, 2),
-        (4000, 1, 0),
-    ]
+    leaving = [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]
+    away = [{**EIGHT, "unschedulable": True}, {**EIGHT, "ready": False}, {**EIGHT, "taints": leaving}]
+    eight, four = pool(EIGHT, EIGHT, *away, {"cpu": "4"}).shapes
+    assert (eight.allocatable["cpu"], eight.nodes, eight.away, eight.taints) == (8000, 2, 3, ())
+    assert (four.allocatable["cpu"], four.nodes, four.away) == (4000, 1, 0)
 
 
 def test_machines_differing_by_kibibytes_share_a_shape() -> None:
@@ -62,12 +62,6 @@ def test_machines_differing_by_kibibytes_share_a_shape() -> None:
     assert (shape.nodes, shape.own["memory"]) == (9, GIB)
     assert shape.free["memory"] == 31 * GIB
     assert pack(asks(100, 31 * GIB), shape).places == 1
-
-
-def test_node_about_to_be_removed_keeps_its_shape() -> None:
-    leaving = [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]
-    (shape,) = pool(EIGHT, {**EIGHT, "taints": leaving}).shapes
-    assert (shape.nodes, shape.away, shape.taints) == (1, 1, ())
 
 
 def test_only_the_nodes_own_pods_are_subtracted() -> None:
@@ -146,17 +140,14 @@ def test_taint_is_named_and_toleration_admits_the_tier() -> None:
     assert "nvidia.com/gpu=present:NoSchedule" in problem.sentence
     assert "nvidia.com/gpu=present:NoSchedule" in problem.next_step
     assert examine(asks(1000, GIB, Toleration(key=GPU, operator="Exists")), tainted).problem is None
+    soft = {**GPU_TAINT, "effect": "PreferNoSchedule"}
+    assert examine(asks(), pool({**EIGHT, "taints": [soft]})).problem is None, "it only prefers"
 
 
 def test_tainted_node_beside_a_cordoned_one_is_not_blamed() -> None:
     problem = problem_of(asks(), pool({**EIGHT, "taints": [GPU_TAINT]}, {**EIGHT, "unschedulable": True}))
     assert (problem.code, problem.severity, problem.who) == ("away", "wait", "operator")
     assert "1 node would have a place for it, and is cordoned" in problem.sentence
-
-
-def test_a_taint_that_only_prefers_keeps_nobody_off() -> None:
-    soft = {**GPU_TAINT, "effect": "PreferNoSchedule"}
-    assert examine(asks(), pool({**EIGHT, "taints": [soft]})).problem is None
 
 
 @pytest.mark.parametrize(("maximum", "code", "severity"), [(0, "no_nodes", "problem"), (3, "pool_empty", "wait")])

@@ -60,6 +60,7 @@ def test_hours_follow_the_clock_on_the_wall(begins: str, ends: str, warm: list[s
 def test_warm_hours_end_by_clock_of_the_zone() -> None:
     assert hours("08:00", "18:00").until_words(moment("2026-11-26T12:00")) == "18:00 (Europe/Berlin)"
     assert hours("08:00", "18:00").until_words(moment("2026-11-26T02:00")) == ""
+    assert hours("08:00", "18:00", frozenset()).next_run(moment("2026-11-26T12:00")) is None, "no day is one of theirs"
 
 
 def warm_tier(id: str, places: int, begins: str = "08:00") -> WarmTier:
@@ -106,7 +107,3 @@ def test_hours_after_midnight_may_begin_the_day_before() -> None:
     asked = WarmHours(WORKDAYS, time(0, 10), time(8), BERLIN, early=timedelta(minutes=30))
     assert asked.until(moment("2026-11-25T22:40")) == moment("2026-11-26T07:00")
     assert asked.until(moment("2026-11-25T22:39")) is None
-
-
-def test_no_days_never_come() -> None:
-    assert hours("08:00", "18:00", frozenset()).next_run(moment("2026-11-26T12:00")) is None

@@ -30,8 +30,8 @@ def made(name: str = "p", *, bound: float | None = 5, finished: tuple[float, ...
     return decode(pod(name, **(values | fields)), Pod)
 
 
-def held(of: Pod, *, gone_at: datetime | None = None) -> tuple[datetime, datetime | None]:
-    times = interval(of, gone_at=gone_at, now=NOW)
+def held(of: Pod, **known: datetime) -> tuple[datetime, datetime | None]:
+    times = interval(of, **({"now": NOW} | known))
     assert times is not None
     return times.began_at, times.ended_at
 
@@ -61,20 +61,15 @@ def test_evicted_pod_ends_with_disruption_or_unreadiness() -> None:
     assert held(made(phase="Failed", conditions=[scheduled, unready])) == (at(5), at(20))
 
 
-def test_pod_without_an_end_counts_until_last_attended() -> None:
-    times = interval(made(phase="Failed", reason="Evicted"), now=NOW, attended_until=at(30))
-    assert times is not None
-    assert (times.began_at, times.ended_at) == (at(5), at(30))
-
-
 def test_a_node_whose_clock_is_behind_erases_no_use() -> None:
     ran = {"terminated": {"exitCode": 0, "startedAt": stamp(at(1)), "finishedAt": stamp(at(11))}}
     late = made(bound=20, phase="Succeeded", statuses=[container_status(state=ran)])
     assert held(late) == (at(20), at(30))
 
 
-def test_silent_containers_end_when_noticed() -> None:
+def test_silent_containers_end_when_noticed_or_last_attended() -> None:
     assert held(made(phase="Failed", reason="Evicted")) == (at(5), NOW)
+    assert held(made(phase="Failed", reason="Evicted"), attended_until=at(30)) == (at(5), at(30))
     half = [
         container_status("a", state={"terminated": {"exitCode": 0, "finishedAt": stamp(at(9))}}),
         container_status(),
@@ -96,9 +91,7 @@ def test_clocks_that_differ_make_no_time_negative_or_future() -> None:
 
 def test_times_are_whole_seconds() -> None:
     late = NOW + timedelta(microseconds=700_000)
-    times = interval(made(bound=None), gone_at=late, now=late)
-    assert times is not None
-    assert (times.began_at, times.ended_at) == (NOW, NOW)
+    assert held(made(bound=None), gone_at=late, now=late) == (NOW, NOW)
 
 
 @pytest.mark.parametrize(("component", "is_head"), [(HEAD, True), ("worker", False)])

@@ -57,7 +57,7 @@ def autoscaler_of(runtime: Runtime, id: str) -> Autoscaler | None:
 
 
 def cluster_diagnosis(facts: ClusterSnapshot, diagnoses: Sequence[Diagnosis]) -> Diagnosis:
-    """Return one diagnosis for the whole cluster: a summary of its members, as severe as the first of `found` while members are missing.
+    """Return one diagnosis for the whole cluster: a summary of its members, as severe as the first of them while members are missing.
     Its code is "running", as that of a pod, when the head and a worker are ready."""
     is_short = not facts.head_is_up or facts.ready < facts.minimum
     worst = diagnoses[0].severity if diagnoses and is_short else "ok"

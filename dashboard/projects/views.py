@@ -76,7 +76,7 @@ def project_member(request: HttpRequest, id: str) -> HttpResponse:
         if request.method != "POST" or (is_change and "confirmed" not in request.POST):
             return render(request, "shell/question.html", {"question": _question(project, user, member, role)})
         sentence = _said(user, member, role)
-        _set_role(project, user, role)
+        _set_role(project, user, member, role)
         audit.record(actor=_user(request), instance=project, action=AuditEntry.Action.CHANGED, before=before)
     messages.success(request, sentence)
     return redirect("project", id)
@@ -162,11 +162,14 @@ def _title(project: Project, role: str) -> str:
     return _("Make {subject} a viewer")
 
 
-def _set_role(project: Project, user: User, role: str) -> None:
-    if role:
-        project.memberships.update_or_create(user=user, defaults={"role": role})
-    else:
+def _set_role(project: Project, user: User, member: Membership | None, role: str) -> None:
+    if not role:
         project.memberships.filter(user=user).delete()
+    elif member is None:
+        project.memberships.create(user=user, role=role)
+    else:
+        member.role = role
+        member.save(update_fields=["role"])
 
 
 def _said(user: User, before: Membership | None, role: str) -> str:

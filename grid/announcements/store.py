@@ -10,7 +10,7 @@ from grid.models import Announcement
 
 def announced(now: datetime) -> list[Maintenance]:
     """Return every maintenance that has not ended, in force or announced."""
-    return maintenances(Announcement.objects.not_ended(now))
+    return maintenances(Announcement.objects.not_ended(now).filter(no_launches_from__isnull=False))
 
 
 def maintenances(rows: QuerySet[Announcement]) -> list[Maintenance]:

@@ -63,12 +63,11 @@ class DriftRepair:
     async def create(self, row: LedgerRecord, spec: ExecutionSpec) -> str:
         """Create the missing objects in order and return the head's address. Raise NotYet without one, NameTaken, or the API server's
         error."""
-        context, address = self._context, ""
+        context, secrets = self._context, await self._context.secrets_of(spec)
         uid = await apply.create_anchor(context.api, spec, namespace=context.namespace)
-        for manifest in self._first(spec, uid, await context.secrets_of(spec)):
-            made = await apply.get_or_create(context.api, manifest, spec.id)
-            if manifest.resource == SERVICES:
-                address = objects.address_of(made)
+        first = self._first(spec, uid, secrets)
+        made = {manifest.resource: await apply.get_or_create(context.api, manifest, spec.id) for manifest in first}
+        address = objects.address_of(made[SERVICES])
         for manifest in self._workers(spec, uid, address):
             await apply.get_or_create(context.api, manifest, spec.id)
         self._kept[row.id] = self._goal(spec)
@@ -194,7 +193,7 @@ class DriftRepair:
             fields = ("minReplicas", "maxReplicas")
         elif manifest.resource == DEPLOYMENTS and _replicas(manifest, spec) is not None:
             fields = ("replicas",)
-        wanted = manifest.body["spec"]
+        wanted = manifest.body.get("spec", {})  # a Secret has none
         changes = {name: wanted[name] for name in fields if actual["spec"].get(name) != wanted[name]}
         if changes:
             await objects.patch(self._context.api, manifest, changes)

@@ -151,7 +151,7 @@ def deletion_order(workers: Sequence[Member], *, now: datetime) -> list[Member]:
     nodes = [worker.pod.spec.node_name for worker in staying.values()]
     return [
         staying[ranked.uid]
-        for ranked in pod_ranking.rank_for_deletion([_ranked(ranked.pod) for ranked in staying.values()], nodes, now)
+        for ranked in pod_ranking.rank_for_deletion([_ranked(worker.pod) for worker in staying.values()], nodes, now)
     ]
 
 

@@ -5,6 +5,7 @@ already launched, and a retry after months builds the same objects.
 """
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from decimal import Decimal
 from functools import lru_cache
 from types import MappingProxyType
@@ -304,7 +305,7 @@ def launched_revision(execution: Execution) -> int:
 def _of_row(kind: type[S], row: object, **own: object) -> S:
     """Return the part of a spec whose fields are the row's columns of those names, but for its `own`."""
     columns = {name: getattr(row, name) for name in kind.__struct_fields__ if name not in own}
-    frozen = {name: tuple(value) if isinstance(value, list) else value for name, value in columns.items()}
+    frozen = {name: tuple(value) if isinstance(value, list) else copy(value) for name, value in columns.items()}
     return kind(**frozen, **own)
 
 

@@ -22,6 +22,7 @@ _COLUMNS = (
     *("kind", "owner_id", "tier_id", "head_tier_id", "attached_to_id", "slots", "requested_at", "project_id"),
     *("revision", "state", "state_since", "reason", "reason_values", "message"),
 )
+_NO_ORDER = QueueOrder()  # which decides nothing
 _ON_ANOTHER_HEAD_TIER = Q(head_tier__isnull=False) & ~Q(head_tier=F("tier"))
 
 
@@ -118,7 +119,7 @@ def _units(rows: Sequence[Execution]) -> Iterator[Unit]:
 def queued_unit(unit: Unit, facts: GateFacts, order: QueueOrder | None = None) -> QueuedUnit:
     """Return the unit as `quota` sees it, with what closes the gate to it; `order` is what operators decided about it."""
     first, parts = unit[0], tuple(Part(row.pk, row.kind, tiers_of(row), row.slots) for row in unit)
-    order = order or QueueOrder()  # which decides nothing
+    order = order or _NO_ORDER
     hold = held(order.held_by, order.held_reason) if order.held_at is not None else None
     closed = why_not_start(facts, Candidate(first.owner_id, first.project_id, hold, order.rank is not None))
     return QueuedUnit(first.owner_id, first.requested_at, parts, order.rank, order.back_at, closed)

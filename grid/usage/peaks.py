@@ -5,7 +5,7 @@ Only the leader writes, and whole values (not what was added), so writing twice 
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from django.db import transaction
 
@@ -26,12 +26,8 @@ WRITE_SECONDS = 60.0  # at the earliest after the last write of an execution
 MEAN_SECONDS = 600.0  # at the latest, while its peaks stay: a new leader would lack so much of the mean
 _MUCH = 20  # a twentieth more is a new peak
 AT_ONCE = 500
-_COLUMNS = (
-    "memory_peak_bytes",
-    "cpu_peak_millicores",
-    "cpu_sum_millicores",
-    "samples",
-)  # those of `Peak`, in its order
+# Those of `Peak`, in its order.
+_COLUMNS = ("memory_peak_bytes", "cpu_peak_millicores", "cpu_sum_millicores", "samples")
 _ONE_POD = frozenset(Kind.values) - {Kind.CLUSTER.value}
 
 
@@ -72,7 +68,13 @@ def write(peaks: Mapping[str, Peak]) -> None:
     """Store the peaks; those of executions that were deleted meanwhile are dropped."""
     present = set(Execution.objects.filter(pk__in=list(peaks)).order_by().values_list("pk", flat=True))
     rows = [
-        PeakUse(execution_id=id, **dict(zip(_COLUMNS, astuple(peak), strict=True)))
+        PeakUse(
+            execution_id=id,
+            memory_peak_bytes=peak.memory,
+            cpu_peak_millicores=peak.cpu,
+            cpu_sum_millicores=peak.cpu_sum,
+            samples=peak.samples,
+        )
         for id, peak in peaks.items()
         if id in present
     ]

@@ -18,10 +18,11 @@ from grid.kube.resources import (
     DISRUPTION_BUDGETS,
     NETWORK_POLICIES,
     PODS,
+    SECRETS,
     SERVICES,
     Resource,
 )
-from grid.models import Execution
+from grid.models import Environment, Execution
 from tests.clusters.test_cluster_life import left, notes, queued_cluster, running_cluster, the, to_end, to_running
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, pod
@@ -238,6 +239,17 @@ def test_deleted_object_is_made_again_and_told(shop: Shop, kind: Any, suffix: st
         assert left(world) == []
 
     again()
+
+
+@in_world
+async def test_cluster_with_variables_in_a_secret_is_repaired(shop: Shop) -> None:
+    Environment.objects.update(variables={"MODE": "fast"})
+    world, controller, execution = await running_cluster(shop)
+    assert world.cluster.objects(SECRETS) != []
+    world.cluster.remove(AUTOSCALERS, f"cluster-{execution.pk}-worker", namespace=NAMESPACE)
+    await controller.audit()
+    await world.rounds(controller, 4)
+    assert len(world.cluster.objects(AUTOSCALERS)) == len(notes(execution, "made_again")) == 1
 
 
 @in_world

@@ -260,10 +260,10 @@ class ClusterForm(LaunchSection):
         return {name: str(value) for name, value in values.items() if value not in (None, "")} | boxes
 
     def not_offered(self, asked: Mapping[str, Any]) -> list[str]:
-        tiers, environments = {tier.pk for tier in self.tiers}, {tier.pk for tier in self.environments}
+        tiers = {tier.pk for tier in self.tiers}
         choices = (
             ("framework", {name.value for name in self.frameworks}),
-            ("cluster_environment", environments),
+            ("cluster_environment", {environment.pk for environment in self.environments}),
             ("head_tier", tiers),
             ("worker_tier", tiers),
         )

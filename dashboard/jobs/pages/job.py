@@ -90,7 +90,6 @@ class JobPage(LivePage[JobRunsView, JobFacts | None]):
         self._records: OrderedDict[str, JobRecord | None] = OrderedDict()
 
     def view(self, query: QueryDict) -> JobRunsView:
-
         sweep = str(query.get("sweep", ""))
         return JobRunsView(
             id_in(query, "id"),

@@ -186,9 +186,8 @@ def compared(
     came_of_it = [_outcome_facts(run) for run in (first_run, second_run)]
     first = asked_facts(first_run) | came_of_it[0] | dict(first_ran)
     second = asked_facts(second_run) | came_of_it[1] | dict(second_ran)
-    facts = [
-        ComparedFact(name, first.get(name, ""), second.get(name, "")) for name, text in (second | first).items() if text
-    ]
+    facts = [ComparedFact(name, first.get(name, ""), second.get(name, "")) for name in first | second]
+    facts = [fact for fact in facts if fact.first or fact.second]
     # Parameters come first, since a sweep differs in them, and what came of the runs last.
     ranks = dict.fromkeys(chain(*came_of_it), 2)
     ranks |= dict.fromkeys(map(_parameter, chain(first_run.parameters, second_run.parameters)), 0)

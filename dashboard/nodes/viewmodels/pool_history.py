@@ -142,10 +142,12 @@ def boxes_of(points: Iterable[PoolPoint]) -> list[ChartBox]:
 def pool_charts(shown: PoolMoments, range: str, *, until: int) -> dict[str, Any]:
     """Return the values that `static/chart.js` draws, over the whole range up to the minute `until`, also where nothing is known."""
 
-    def line(name: str, column: str, colour: str, dash: tuple[int, ...], *, size: int = 1, **more: Any) -> ChartLine:
+    def line(
+        name: str, column: str, colour: str, dash: tuple[int, ...], *, label: str = "", size: int = 1, **more: Any
+    ) -> ChartLine:
         known = [None if point is None else getattr(point, column) for point in shown.points]
         values = known if size == 1 else [None if value is None else round(value / size, 2) for value in known]
-        return ChartLine(name, more.pop("label", name), values, "amount", colour, dash, **more)
+        return ChartLine(name, label or name, values, "amount", colour, dash, **more)
 
     def amounts(unit: str, size: int = 1, *, is_used: bool = True) -> list[ChartLine]:
         return [

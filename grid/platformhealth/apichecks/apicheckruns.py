@@ -77,4 +77,5 @@ def purge(now: datetime, at_most: int) -> int:
     """Delete those that ended a month ago; see `grid.controller.housekeeping`."""
     old = ApiCheckRun.objects.filter(ended_at__lt=now - KEPT_FOR, is_clean=True)
     ids = list(old.values_list("pk", flat=True)[:at_most])
-    return ApiCheckRun.objects.filter(pk__in=ids).delete()[0]
+    ApiCheckRun.objects.filter(pk__in=ids).delete()
+    return len(ids)

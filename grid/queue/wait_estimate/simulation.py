@@ -33,7 +33,7 @@ class Simulation:
     def __init__(
         self, snapshot: QuotaSnapshot, holders: Sequence[tuple[float, Holder]], holds: Callable[[QueuedUnit], float]
     ) -> None:
-        waiting = [holder for holder in snapshot.waiting if holder.closed is None]
+        waiting = [unit for unit in snapshot.waiting if unit.closed is None]
         self._snapshot = snapshot
         self._holds = holds
         self._before = queue.precedences(waiting)

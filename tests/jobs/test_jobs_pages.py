@@ -185,8 +185,8 @@ def test_another_person_copies_a_job_by_its_execution(people: People, script: En
 
 
 def test_run_with_other_settings_leaves_job_unchanged_and_comparable(people: People, script: Environment) -> None:
-    job = launched(people, command="first")
-    fields = {**MACHINE, "command": "second", "parameters": f"rate={HOSTILE}"}
+    job = launched(people, command="first", parameters="mode=")
+    fields = {**MACHINE, "command": "second", "parameters": f"mode=fast\nrate={HOSTILE}"}
     status, where, _ = post(people.owner, f"/jobs/{job.pk}/run/", fields)
     assert (status, where.startswith("/executions/")) == (302, True)
     job.refresh_from_db()
@@ -194,7 +194,10 @@ def test_run_with_other_settings_leaves_job_unchanged_and_comparable(people: Peo
     answer = client_of(people.teammate).get(f"/jobs/{job.pk}/compare/?a=1&b=2").content.decode()
     assert HOSTILE not in answer and html.escape(HOSTILE) in answer
     differs, alike = answer.split("runs-alike")
-    assert all(word in differs for word in ("Parameter rate", "first", "second")) and "Hardware tier" in alike
+    assert (
+        all(word in differs for word in ("Parameter rate", "Parameter mode", "fast", "first", "second"))
+        and "Hardware tier" in alike
+    )
     assert "Command" not in alike
 
 

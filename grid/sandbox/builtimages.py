@@ -73,12 +73,12 @@ class BuildableCatalogue(ImageCatalogue):
         return Image(recipe.name, recipe.requirements, about, base.command, base.needs, base=base)
 
     def _recipes(self) -> list[Recipe]:
-        found = (_recipe_in(file) for file in sorted(self._folder.glob("*.json")))
-        return [recipe for recipe in found if recipe is not None]
+        recipes = (_recipe_in(file) for file in sorted(self._folder.glob("*.json")))
+        return [recipe for recipe in recipes if recipe is not None]
 
     def _read(self, name: str) -> Recipe | None:
-        found = _recipe_in(self._file(name))
-        return found if found is not None and found.name == name else None
+        recipe = _recipe_in(self._file(name))
+        return recipe if recipe is not None and recipe.name == name else None
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"

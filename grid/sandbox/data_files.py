@@ -35,17 +35,17 @@ def signed_by(authority: str) -> Callable[[Path], str]:
         content = path.read_bytes()
         try:
             key = serialization.load_pem_private_key(content, None)
-            found = x509.load_pem_x509_certificate(content)
+            leaf = x509.load_pem_x509_certificate(content)
         except (ValueError, TypeError):
             return "is no key with its certificate"
-        if found.public_key() != key.public_key():
+        if leaf.public_key() != key.public_key():
             return "has a key and a certificate that do not belong together"
         try:
             signer = x509.load_pem_x509_certificate((path.parent / authority).read_bytes())
         except (OSError, ValueError):
             return ""  # without its authority both are made anew; a damaged authority is reported by its own row
         try:
-            found.verify_directly_issued_by(signer)
+            leaf.verify_directly_issued_by(signer)
         except (InvalidSignature, ValueError, TypeError):
             return f"was not signed by {authority}"
         return certificate(path)

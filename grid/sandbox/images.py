@@ -170,10 +170,10 @@ def _entry(path: Path, name: str, entry: object) -> Image:
     return Image(name, tuple(requirements), str(entry.get("description", "")), tuple(command), needs)
 
 
-def _tables(where: str, found: object) -> list[dict[str, object]]:
-    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+def _tables(where: str, value: object) -> list[dict[str, object]]:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise BadCatalogue(f"{where}: needs must be a list of tables")
-    return found
+    return value
 
 
 def _need(where: str, entry: dict[str, object]) -> Need:

@@ -71,8 +71,8 @@ class ImageStore:
         return self._read(image) if image is not None else None
 
     def all_present(self) -> list[PulledImage]:
-        found = (self._read(image) for image in self.catalogue.images())
-        return [pulled for pulled in found if pulled is not None]
+        images = (self._read(image) for image in self.catalogue.images())
+        return [pulled for pulled in images if pulled is not None]
 
     async def pull(self, name: str) -> tuple[PulledImage, float]:
         """Return the image, made if it is missing, and the seconds that this took without waiting for others.

@@ -90,19 +90,19 @@ class MetricsServer:
 
     async def _stay_registered(self, port: int) -> None:
         """Register until cancelled, again and again, because the registration can be deleted or overwritten."""
-        told = ""
+        logged = ""
         while True:
             try:
                 problem = await self._register(port)
             except GridError as error:
                 problem = str(error)
-            if problem != told:
+            if problem != logged:
                 logger.log(
                     logging.WARNING if problem else logging.INFO,
                     "%s",
                     f"metrics.k8s.io is not served: {problem}" if problem else f"metrics.k8s.io is served port={port}",
                 )
-                told = problem
+                logged = problem
             await self._clock.sleep(_RETRY_SECONDS)
 
     async def _register(self, port: int) -> str:
@@ -110,15 +110,15 @@ class MetricsServer:
         certificate = await asyncio.to_thread((self._directory / "metrics-server.crt").read_bytes)
         wanted = api_service(port, certificate)
         path = API_SERVICES.path(name=_API_SERVICE)
-        found = await self._get(path)
-        spec = (found or {}).get("spec") or {}
-        if found is not None and not _is_ours(spec):
+        registration = await self._get(path)
+        spec = (registration or {}).get("spec") or {}
+        if registration is not None and not _is_ours(spec):
             other = spec.get("service") or {}
             where = f"{other.get('namespace')}/{other.get('name')}" if other else "the API server itself"
             return f"this cluster has another metrics server, {where}; remove its APIService {_API_SERVICE} to use this one"
         if await self._get(SERVICES.path(_NAMESPACE, _SERVICE)) is None:
             await self._api.create(SERVICES.path(_NAMESPACE), service())
-        if found is None:
+        if registration is None:
             await self._api.create(API_SERVICES.path(), wanted)
         elif any(spec.get(key) != value for key, value in wanted["spec"].items()):
             await self._api.patch(path, {"spec": wanted["spec"]})
@@ -131,8 +131,8 @@ class MetricsServer:
         with contextlib.suppress(GridError, TimeoutError):
             async with asyncio.timeout(_FAREWELL_SECONDS):
                 path = API_SERVICES.path(name=_API_SERVICE)
-                found = await self._get(path)
-                if found is not None and _is_ours(found["spec"]):
+                registration = await self._get(path)
+                if registration is not None and _is_ours(registration["spec"]):
                     await self._api.delete(path)
                     await self._api.delete(SERVICES.path(_NAMESPACE, _SERVICE))
 
@@ -204,8 +204,8 @@ def api_service(port: int, certificate: bytes) -> Object:
 
 
 def _is_ours(spec: Mapping[str, Object]) -> bool:
-    found = spec.get("service") or {}
-    return (found.get("namespace"), found.get("name")) == (_NAMESPACE, _SERVICE)
+    reference = spec.get("service") or {}
+    return (reference.get("namespace"), reference.get("name")) == (_NAMESPACE, _SERVICE)
 
 
 def _group() -> Object:
@@ -227,8 +227,8 @@ def _listed(kind: str, items: Iterator[Object]) -> Object:
     return {"kind": kind, "apiVersion": f"{_GROUP}/{_VERSION}", "metadata": {}, "items": list(items)}
 
 
-def _one(found: Iterator[Object], plural: str, name: str) -> web.Response:
-    item = next(found, None)
+def _one(items: Iterator[Object], plural: str, name: str) -> web.Response:
+    item = next(items, None)
     if item is None:
         details = {"name": name, "group": _GROUP, "kind": plural}
         raise Failure(404, "NotFound", f'{plural}.{_GROUP} "{name}" not found', details)

@@ -37,7 +37,7 @@ class Need:
 async def find(needs: Sequence[Need], path: str) -> dict[str, str]:
     """Return the programs' paths on `path`, a list of directories as in PATH, or else on the system's. Raise `Unmet` for the first
     missing or old one."""
-    found = {}
+    programs = {}
     for need in needs:
         place = await asyncio.to_thread(shutil.which, need.program, path=f"{path}:{SYSTEM_PATH}")
         if place is None:
@@ -45,12 +45,12 @@ async def find(needs: Sequence[Need], path: str) -> dict[str, str]:
         if need.version and (version := await _version(place)) < need.version:
             has = f"its version {version}" if version else "one that does not say its version"
             raise Unmet(f"{need.advice} (this machine's {place} is {has})")
-        found[need.program] = place
-    return found
+        programs[need.program] = place
+    return programs
 
 
-def link(found: dict[str, str], folder: Path) -> None:
-    for program, place in found.items():
+def link(programs: dict[str, str], folder: Path) -> None:
+    for program, place in programs.items():
         if not (folder / program).exists():
             (folder / program).symlink_to(place)
 

@@ -59,7 +59,7 @@ class NodePools(Sequence[NodePool]):
                 f"The pool's limits were changed meanwhile: now {pool.minimum} to {pool.maximum} nodes."
             )
         pools = {**self._pools, name: _limited(pool, minimum, maximum)}
-        write_private(self._file, json.dumps({one.name: [one.minimum, one.maximum] for one in pools.values()}))
+        write_private(self._file, json.dumps({each.name: [each.minimum, each.maximum] for each in pools.values()}))
         self._pools = pools
         logger.info("pool=%s has from %d to %d nodes from now on", name, minimum, maximum)
 

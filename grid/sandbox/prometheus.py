@@ -37,8 +37,8 @@ def configuration(
         "tls_config": {"ca_file": str(authority)},
     }
     address = urlsplit(server).netloc
-    found = {**access, "url": f"{server}{_TARGETS_PATH}", "refresh_interval": f"{seconds}s"}
-    cadvisor = {"job_name": "cadvisor", "scheme": "https", **access, "http_sd_configs": [found]}
+    discovery = {**access, "url": f"{server}{_TARGETS_PATH}", "refresh_interval": f"{seconds}s"}
+    cadvisor = {"job_name": "cadvisor", "scheme": "https", **access, "http_sd_configs": [discovery]}
     state = {
         "job_name": "kube-state-metrics",
         "scheme": "https",
@@ -80,8 +80,8 @@ def prepare(
     """
     config = yaml.safe_load(kubeconfig.read_text())
     cluster: Mapping[str, str] = config["clusters"][0]["cluster"]
-    current = next(one["context"] for one in config["contexts"] if one["name"] == config["current-context"])
-    token: str = next(one["user"]["token"] for one in config["users"] if one["name"] == current["user"])
+    current = next(context["context"] for context in config["contexts"] if context["name"] == config["current-context"])
+    token: str = next(user["user"]["token"] for user in config["users"] if user["name"] == current["user"])
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     authority, file = folder / "cluster-authority.crt", folder / "prometheus.yml"
     write_private(authority, base64.b64decode(cluster["certificate-authority-data"]).decode())

@@ -29,9 +29,9 @@ def class_of(claim: Mapping[str, Any]) -> str:
 def default_class(classes: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the name of the class for claims that name none: of several the newest, as everywhere; "" when there is none."""
     marked = [
-        (str(found["metadata"].get("creationTimestamp", "")), name)
-        for name, found in sorted(classes.items(), reverse=True)
-        if (found["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
+        (str(storage_class["metadata"].get("creationTimestamp", "")), name)
+        for name, storage_class in sorted(classes.items(), reverse=True)
+        if (storage_class["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
     ]
     return max(marked, key=lambda item: item[0], default=("", ""))[1]
 

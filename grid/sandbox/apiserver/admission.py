@@ -23,10 +23,10 @@ charge_quota = quota.charge
 
 def check_namespace(store: ObjectStore, kind: ServedKind, namespace: str, name: str) -> None:
     """Raise `Failure` unless the namespace exists and is not terminating."""
-    found = store.get("namespaces", namespace)
-    if found is None:
+    record = store.get("namespaces", namespace)
+    if record is None:
         raise not_found(NAMESPACES, namespace)
-    if "deletionTimestamp" in found.obj["metadata"]:
+    if "deletionTimestamp" in record.obj["metadata"]:
         cause = StatusCause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
         problem = f"unable to create new content in namespace {namespace} because it is being terminated"
         raise forbidden(kind, name, problem, [cause])

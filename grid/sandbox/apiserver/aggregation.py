@@ -99,10 +99,10 @@ class Aggregator:
 
     def groups(self) -> Mapping[str, Sequence[str]]:
         """Return the versions of each group, the preferred version first."""
-        found: dict[str, list[str]] = {}
+        versions: dict[str, list[str]] = {}
         for served in self.served():
-            found.setdefault(served.group, []).append(served.version)
-        return found
+            versions.setdefault(served.group, []).append(served.version)
+        return versions
 
     def served(self) -> list[discovery.ServedVersion]:
         """Return the groups and versions that other programs serve; a group of this server's own is never among them."""
@@ -152,10 +152,10 @@ class Aggregator:
         wanted = api["spec"]["service"]
         namespace, name, port = wanted["namespace"], wanted["name"], int(wanted.get("port") or 443)
         where = f'service/{name} in "{namespace}"'
-        found = self._store.get("services", f"{namespace}/{name}")
-        if found is None:
+        record = self._store.get("services", f"{namespace}/{name}")
+        if record is None:
             raise _Unavailable("ServiceNotFound", f"{where} is not present")
-        service = found.obj
+        service = record.obj
         if service["spec"].get("type") == "ExternalName":
             return f"{service['spec']['externalName']}:{port}"
         if not any(item["port"] == port for item in service["spec"].get("ports") or ()):
@@ -237,8 +237,8 @@ class Aggregator:
                 allow_redirects=False,
             ) as answer:
                 if 200 <= answer.status < 300:
-                    found = msgspec.json.decode(await answer.read(), type=_Resources)
-                    self._resources[spec["group"], spec["version"]] = found.resources
+                    resource_list = msgspec.json.decode(await answer.read(), type=_Resources)
+                    self._resources[spec["group"], spec["version"]] = resource_list.resources
                     return
                 problem = f"bad status from {url}: {answer.status}"
         except msgspec.DecodeError as error:

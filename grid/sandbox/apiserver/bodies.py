@@ -202,7 +202,7 @@ def _quoted(character: str) -> str:
 
 def duplicate_fields(body: bytes) -> list[str]:
     """Return the paths of object keys that occur twice in JSON; parsers silently keep the last one."""
-    found: list[str] = []
+    duplicates: list[str] = []
 
     def walk(value: Any, path: str) -> None:
         if isinstance(value, _Pairs):
@@ -210,7 +210,7 @@ def duplicate_fields(body: bytes) -> list[str]:
             for key, inner in value.pairs:
                 here = f"{path}.{key}" if path else key
                 if key in seen:
-                    found.append(here)
+                    duplicates.append(here)
                 seen.add(key)
                 walk(inner, here)
         elif isinstance(value, list):
@@ -218,7 +218,7 @@ def duplicate_fields(body: bytes) -> list[str]:
                 walk(inner, f"{path}[{number}]")
 
     walk(json.loads(body, object_pairs_hook=_Pairs), "")
-    return found
+    return duplicates
 
 
 class _Pairs:

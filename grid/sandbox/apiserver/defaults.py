@@ -152,9 +152,9 @@ def _volume(volume: Object) -> None:
     volume.setdefault("status", {}).setdefault("phase", "Pending")
 
 
-def _storage_class(found: Object) -> None:
-    found.setdefault("reclaimPolicy", "Delete")
-    found.setdefault("volumeBindingMode", "Immediate")
+def _storage_class(storage_class: Object) -> None:
+    storage_class.setdefault("reclaimPolicy", "Delete")
+    storage_class.setdefault("volumeBindingMode", "Immediate")
 
 
 def _secret(secret: Object) -> None:

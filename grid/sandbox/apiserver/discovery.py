@@ -41,8 +41,8 @@ def _versions(group: str) -> list[str]:
 
 
 def _kinds(group: str, version: str) -> list[ServedKind]:
-    found = (kind for kind in KINDS if (kind.group, kind.version) == (group, version))
-    return sorted(found, key=lambda kind: kind.plural)
+    kinds = (kind for kind in KINDS if (kind.group, kind.version) == (group, version))
+    return sorted(kinds, key=lambda kind: kind.plural)
 
 
 def api_versions(address: str) -> Object:

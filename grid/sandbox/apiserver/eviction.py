@@ -108,14 +108,14 @@ def why_not_now(name: str, status: Object) -> str:
     """Return why a budget allows no disruption. The counts of one that cannot be kept up to date say nothing."""
     conditions = status.get("conditions") or ()
     refused: Object = next((each for each in conditions if each["type"] == "DisruptionAllowed"), {})
-    told = refused.get("message", "") if refused.get("status") == "False" else ""
+    message = refused.get("message", "") if refused.get("status") == "False" else ""
     not_now = f"The disruption budget {name} does not allow evicting pods currently"
-    if told and refused.get("reason") == "SyncFailed":
-        return f"{not_now} because it failed sync: {told}"
+    if message and refused.get("reason") == "SyncFailed":
+        return f"{not_now} because it failed sync: {message}"
     needed, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
     if healthy <= needed:
         return f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
-    return f"{not_now} ({refused.get('reason', '')}): {told}" if told else not_now
+    return f"{not_now} ({refused.get('reason', '')}): {message}" if message else not_now
 
 
 def _too_many(why: str, *, retry_after: int | None = None) -> Failure:

@@ -30,11 +30,11 @@ def furnish_repositories(registry: Registry, directory: Path, *, namespace: str)
     makes for projects whose files are in Git. It follows a data directory that was moved, as no client could make it."""
     name, plural = "repositories", "persistentvolumes"
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = registry.store.get(plural, name)
-    if found is not None:
-        followed = found.fresh()
+    record = registry.store.get(plural, name)
+    if record is not None:
+        followed = record.fresh()
         followed["spec"]["hostPath"]["path"] = str(directory)
-        if followed != found.obj:
+        if followed != record.obj:
             registry.store.put(plural, name, followed)
         return
     spec = {

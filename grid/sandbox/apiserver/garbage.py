@@ -121,19 +121,19 @@ class Janitor:
         self._each(self._suspects, self._look_at)
         self._each(self._uncounted, self._recount)
 
-    def _each(self, waiting: set[T], look: Callable[[T], None]) -> None:
-        """Call `look` for each item; what could not be stored, and all items after it, stay in `waiting`."""
-        for one in sorted(waiting):
-            waiting.discard(one)  # before the call, because it may add the item again
+    def _each(self, waiting: set[T], clean_up: Callable[[T], None]) -> None:
+        """Call `clean_up` for each item; what could not be stored, and all items after it, stay in `waiting`."""
+        for item in sorted(waiting):
+            waiting.discard(item)  # before the call, because it may add the item again
             try:
-                look(one)
+                clean_up(item)
             except Failure as failure:
                 if failure.code >= 500:
-                    waiting.add(one)
+                    waiting.add(item)
                     raise
-                log.exception("cleaning up failed: %s", one)
+                log.exception("cleaning up failed: %s", item)
             except Exception:
-                log.exception("cleaning up failed: %s", one)
+                log.exception("cleaning up failed: %s", item)
 
     def _look_at(self, suspect: tuple[str, str]) -> None:
         resource, key = suspect
@@ -159,11 +159,11 @@ class Janitor:
             self._check_owners(kind, record)
 
     def _owner_lives(self, record: Record, owner: Object) -> bool:
-        found = self._uids.get(owner["uid"])
-        if found is None:
+        kind_and_key = self._uids.get(owner["uid"])
+        if kind_and_key is None:
             return False
         namespace = record.obj["metadata"].get("namespace")
-        return not found[0].namespaced or found[1].startswith(f"{namespace}/")
+        return not kind_and_key[0].namespaced or kind_and_key[1].startswith(f"{namespace}/")
 
     def _check_owners(self, kind: ServedKind, record: Record) -> None:
         """Delete an object without a living owner; remove references to dead owners from an object that has one."""

@@ -79,12 +79,12 @@ class Tokens:
             return None
         for token in [token for token, end in self._ends.items() if end <= now]:
             del self._ends[token], self._identities[token]
-        found = None
+        matched = None
         for token, identity in self._identities.items():
             # Every token is compared, each in constant time, so that the time taken reveals nothing about them.
             if hmac.compare_digest(token.encode(), given.strip().encode()):
-                found = identity
-        return found
+                matched = identity
+        return matched
 
 
 def kubeconfig(server: str, tokens: Tokens, authority: str) -> str:

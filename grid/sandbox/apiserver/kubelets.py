@@ -84,8 +84,8 @@ class Kubelets:
                     return await response.text()
                 raise Failure(503, "ServiceUnavailable", f"the kubelet of {node_name} answered {response.status}")
         except (aiohttp.ClientError, TimeoutError) as problem:
-            told = f'error trying to reach service: Get "{url}": {problem or "timed out"}'
-            raise Failure(503, "ServiceUnavailable", told) from problem
+            message = f'error trying to reach service: Get "{url}": {problem or "timed out"}'
+            raise Failure(503, "ServiceUnavailable", message) from problem
 
     async def stats(self) -> Mapping[str, Object]:
         """Return each ready node's summary, at most a few seconds old; leave out nodes that do not answer."""

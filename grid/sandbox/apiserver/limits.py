@@ -24,7 +24,7 @@ def limits_of(store: ObjectStore, namespace: str) -> list[Object]:
 
 def fill_in(limits: Iterable[Object], pod: Object) -> None:
     """Give each container of a new pod the requests and limits that it leaves out, and note on the pod what was set."""
-    told: list[str] = []
+    defaulted: list[str] = []
     for limit in limits:
         if limit.get("type") != "Container":
             continue
@@ -37,10 +37,10 @@ def fill_in(limits: Iterable[Object], pod: Object) -> None:
                     if missing:
                         resources[field] = known | missing
                         listed = ", ".join(sorted(missing))
-                        told.append(f"{listed} {field.removesuffix('s')} for {word} {container['name']}")
-    if told:
+                        defaulted.append(f"{listed} {field.removesuffix('s')} for {word} {container['name']}")
+    if defaulted:
         annotations = pod["metadata"].setdefault("annotations", {})
-        annotations[_SET_BY] = "LimitRanger plugin set: " + "; ".join(told)
+        annotations[_SET_BY] = "LimitRanger plugin set: " + "; ".join(defaulted)
 
 
 def check(store: ObjectStore, kind: ServedKind, namespace: str, obj: Object) -> None:

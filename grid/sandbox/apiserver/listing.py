@@ -112,8 +112,8 @@ def _collect(store: ObjectStore, target: ResourcePath, selection: Selection | No
     resource = target.kind.resource
     metadata: Object = {"resourceVersion": str(wanted.version)}
     if wanted.name and (target.prefix or not target.kind.namespaced) and wanted.version == store.version:
-        found = store.get(resource, target.prefix + wanted.name)
-        return ListPage([found] if found and (selection is None or selection.takes(found)) else [], metadata)
+        named = store.get(resource, target.prefix + wanted.name)
+        return ListPage([named] if named and (selection is None or selection.takes(named)) else [], metadata)
     if wanted.version == store.version:
         candidates = store.records(resource, prefix=target.prefix, after=wanted.after)
     else:

@@ -22,18 +22,18 @@ _RULE = "must not be provided in pod spec; priority admission controller compute
 def give_priority(store: ObjectStore, pod: Object) -> None:
     """Fill in a new pod's priority, or raise `Failure` when its class is missing or it asks for another priority than its class has."""
     spec, name = pod["spec"], pod["metadata"]["name"]
-    found: Object | None
+    priority_class: Object | None
     if spec.get("priorityClassName"):
         record = store.get(CLASSES, spec["priorityClassName"])
         if record is None:
             raise forbidden(PODS, name, f"no PriorityClass with name {spec['priorityClassName']} was found")
-        found = record.obj
+        priority_class = record.obj
     else:
-        found = _default_class(store)
-        if found is not None:
-            spec["priorityClassName"] = found["metadata"]["name"]
-    priority = int(found.get("value", 0)) if found else 0
-    policy = str(found.get("preemptionPolicy", _PREEMPTS)) if found else _PREEMPTS
+        priority_class = _default_class(store)
+        if priority_class is not None:
+            spec["priorityClassName"] = priority_class["metadata"]["name"]
+    priority = int(priority_class.get("value", 0)) if priority_class else 0
+    policy = str(priority_class.get("preemptionPolicy", _PREEMPTS)) if priority_class else _PREEMPTS
     if spec.get("priority", priority) != priority:
         why = f"the integer value of priority ({spec['priority']}) {_RULE} {priority} from the given PriorityClass name"
         raise forbidden(PODS, name, why)

@@ -103,9 +103,9 @@ def _requirement(tokens: list[str], position: int) -> tuple[Requirement, int]:
 
 
 def _values(tokens: list[str], position: int) -> tuple[list[str], int]:
-    found = tokens[position] if position < len(tokens) else ""
-    if found != "(":
-        raise _unparsable(f"found '{found}' expected: '('")
+    token = tokens[position] if position < len(tokens) else ""
+    if token != "(":
+        raise _unparsable(f"found '{token}' expected: '('")
     values: list[str] = []
     position += 1
     while position < len(tokens) and tokens[position] != ")":

@@ -87,16 +87,16 @@ async def state_metrics(nodes: Iterable[Record], pods: Iterable[Record]) -> str:
 
 
 async def _decoded(raw: Sequence[bytes], decode: Callable[[bytes], T]) -> list[T]:
-    found: list[T] = []
+    objects: list[T] = []
     for start in range(0, len(raw), _AT_ONCE):
-        found += map(decode, raw[start : start + _AT_ONCE])
+        objects += map(decode, raw[start : start + _AT_ONCE])
         await asyncio.sleep(0)
-    return found
+    return objects
 
 
 def _text(nodes: Sequence[_Node], pods: Sequence[_Pod]) -> str:
-    def gauge(name: str, told: str, samples: Iterator[Sample]) -> Family:
-        return Family(name, "gauge", told, samples)
+    def gauge(name: str, help_text: str, samples: Iterator[Sample]) -> Family:
+        return Family(name, "gauge", help_text, samples)
 
     return text_of(
         [
@@ -105,8 +105,10 @@ def _text(nodes: Sequence[_Node], pods: Sequence[_Pod]) -> str:
             gauge("kube_node_status_condition", "The conditions of a node.", _conditions(nodes)),
             gauge("kube_pod_info", "Where a pod is and what made it.", map(_info, pods)),
             gauge("kube_pod_status_phase", "The phase of a pod.", _phases(pods)),
-            gauge("kube_pod_container_resource_requests", "Requests.", _asked(pods, lambda one: one.requests)),
-            gauge("kube_pod_container_resource_limits", "Limits.", _asked(pods, lambda one: one.limits)),
+            gauge(
+                "kube_pod_container_resource_requests", "Requests.", _asked(pods, lambda resources: resources.requests)
+            ),
+            gauge("kube_pod_container_resource_limits", "Limits.", _asked(pods, lambda resources: resources.limits)),
         ]
     )
 
@@ -124,14 +126,14 @@ def _allocatable(nodes: Sequence[_Node]) -> Iterator[Sample]:
 
 def _conditions(nodes: Sequence[_Node]) -> Iterator[Sample]:
     for node in nodes:
-        for one in node.status.conditions:
+        for condition in node.status.conditions:
             for status in _STATUSES:
-                labels = {"node": node.metadata.name, "condition": one.type, "status": status}
-                yield labels, float(one.status.lower() == status)
+                labels = {"node": node.metadata.name, "condition": condition.type, "status": status}
+                yield labels, float(condition.status.lower() == status)
 
 
 def _info(pod: _Pod) -> Sample:
-    owner = next((one for one in pod.metadata.owner_references if one.controller), _Owner())
+    owner = next((reference for reference in pod.metadata.owner_references if reference.controller), _Owner())
     more = {
         "node": pod.spec.node_name,
         "host_ip": pod.status.host_i_p,

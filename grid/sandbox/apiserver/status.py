@@ -130,8 +130,8 @@ def too_large_version(asked: int, current: int) -> Failure:
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[StatusCause]) -> Failure:
     """Return a 422 with every cause; equal messages appear once, as on the real server."""
-    said = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
-    text = said[0] if len(said) == 1 else "[" + ", ".join(said) + "]"
+    messages = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
+    text = messages[0] if len(messages) == 1 else "[" + ", ".join(messages) + "]"
     qualified = f"{kind}.{group}" if group else kind
     details: Object = {"name": name} if name else {}
     if group:

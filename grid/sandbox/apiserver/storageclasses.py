@@ -14,9 +14,9 @@ def give_class(store: ObjectStore, claim: Object) -> None:
     """Give a new claim the default class, unless it names a class; "" names none on purpose."""
     if "storageClassName" in claim["spec"] or CLASS_BEFORE in (claim["metadata"].get("annotations") or {}):
         return
-    found = default_class({record.key: record.obj for record in store.records(CLASSES_RESOURCE)})
-    if found:
-        claim["spec"]["storageClassName"] = found
+    class_name = default_class({record.key: record.obj for record in store.records(CLASSES_RESOURCE)})
+    if class_name:
+        claim["spec"]["storageClassName"] = class_name
 
 
 def check_growth(store: ObjectStore, kind: ServedKind, new: Object, old: Object) -> None:

@@ -199,8 +199,8 @@ class ObjectStore:
     def _read(self, database: sqlite3.Connection) -> None:
         for resource, key, version, data in database.execute("SELECT resource, key, version, data FROM objects"):
             self._of(resource).records[key] = Record(key, None, bytes(data), version, cache=self._decoded)
-        for found in self._resources.values():
-            found.keys = sorted(found.records)
+        for collection in self._resources.values():
+            collection.keys = sorted(collection.records)
 
     def close(self) -> None:
         if self._database is not None:
@@ -218,27 +218,27 @@ class ObjectStore:
 
     def records(self, resource: str, *, prefix: str = "", after: str = "") -> Iterator[Record]:
         """Yield records in the order of keys, from the first key beyond `after`; `prefix` "namespace/" selects a namespace."""
-        found = self._of(resource)
-        position = bisect.bisect_right(found.keys, after) if after else bisect.bisect_left(found.keys, prefix)
-        for key in found.keys[position:]:
+        collection = self._of(resource)
+        position = bisect.bisect_right(collection.keys, after) if after else bisect.bisect_left(collection.keys, prefix)
+        for key in collection.keys[position:]:
             if not key.startswith(prefix):
                 return
-            yield found.records[key]
+            yield collection.records[key]
 
     def records_at(self, resource: str, version: int, *, prefix: str = "", after: str = "") -> Iterator[Record]:
         """Yield the records as they were at an earlier version, for which `can_show` must hold."""
-        found = self._of(resource)
+        collection = self._of(resource)
         undone: dict[str, Record | None] = {}
-        for change in reversed(found.history):
+        for change in reversed(collection.history):
             if change.version <= version:
                 break
             undone[change.key] = change.before
         if not undone:
             yield from self.records(resource, prefix=prefix, after=after)
             return
-        keys = sorted({*found.keys, *undone})
+        keys = sorted({*collection.keys, *undone})
         for key in keys[bisect.bisect_right(keys, after) if after else 0 :]:
-            record = undone[key] if key in undone else found.records[key]
+            record = undone[key] if key in undone else collection.records[key]
             if record is not None and key.startswith(prefix):
                 yield record
 
@@ -279,8 +279,8 @@ class ObjectStore:
 
         An object that is not kept is only in memory, and so is every later object under its key.
         """
-        found = self._of(resource)
-        before = found.records.get(key)
+        collection = self._of(resource)
+        before = collection.records.get(key)
         is_kept = is_kept if before is None else before.is_kept
         version = self.version + 1
         raw = msgspec.json.encode(with_version(obj, version))
@@ -294,22 +294,22 @@ class ObjectStore:
         else:
             self._pass(version)
         record = Record(key, obj, raw, version, cache=self._decoded, is_kept=is_kept)
-        found.records[key] = record
+        collection.records[key] = record
         if before is None:
-            bisect.insort(found.keys, key)
-        self._happened(found, StoreEvent(version, key, before, record))
+            bisect.insort(collection.keys, key)
+        self._happened(collection, StoreEvent(version, key, before, record))
         return record
 
     def remove(self, resource: str, key: str) -> StoreEvent:
-        found, version = self._of(resource), self.version + 1
-        if found.records[key].is_kept:
+        collection, version = self._of(resource), self.version + 1
+        if collection.records[key].is_kept:
             self._commit(version, "DELETE FROM objects WHERE resource = ? AND key = ?", (resource, key))
         else:
             self._pass(version)
-        before = found.records.pop(key)
-        del found.keys[bisect.bisect_left(found.keys, key)]
+        before = collection.records.pop(key)
+        del collection.keys[bisect.bisect_left(collection.keys, key)]
         change = StoreEvent(version, key, before, None)
-        self._happened(found, change)
+        self._happened(collection, change)
         return change
 
     def compact(self, *, everything: bool = False) -> None:
@@ -321,15 +321,15 @@ class ObjectStore:
 
     def forget(self, resource: str, version: int) -> None:
         """Drop the changes up to a version, so that watches from before it have to start again."""
-        found = self._of(resource)
-        self._drop(found, sum(1 for change in found.history if change.version <= version))
+        collection = self._of(resource)
+        self._drop(collection, sum(1 for change in collection.history if change.version <= version))
 
     def forget_everything(self) -> None:
         """Drop all history: every watch from an earlier version has to start again."""
         self._pass(self.version + 1)
-        for found in self._resources.values():
-            found.history.clear()
-            found.floor = self.version
+        for collection in self._resources.values():
+            collection.history.clear()
+            collection.floor = self.version
         self._marks.clear()
         self.compacted = self.version
 
@@ -357,12 +357,12 @@ class ObjectStore:
                 raise not_stored(self._path, problem) from problem
         self.version = version
 
-    def _happened(self, found: _Resource, change: StoreEvent) -> None:
-        found.history.append(change)
-        self._drop(found, len(found.history) - self._history)
-        for listener in tuple(found.listeners):
+    def _happened(self, collection: _Resource, change: StoreEvent) -> None:
+        collection.history.append(change)
+        self._drop(collection, len(collection.history) - self._history)
+        for listener in tuple(collection.listeners):
             listener(change)
 
-    def _drop(self, found: _Resource, count: int) -> None:
+    def _drop(self, collection: _Resource, count: int) -> None:
         for _ in range(count):
-            found.floor = found.history.popleft().version
+            collection.floor = collection.history.popleft().version

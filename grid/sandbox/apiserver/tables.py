@@ -152,19 +152,19 @@ def _autoscaler(obj: Object, now: datetime) -> list[Any]:
 
 def _target(metric: Object, current: Object) -> str:
     source = "containerResource" if metric["type"] == "ContainerResource" else metric["type"].lower()
-    wanted, found = metric.get(source) or {}, (current.get(source) or {}).get("current") or {}
+    wanted, measured = metric.get(source) or {}, (current.get(source) or {}).get("current") or {}
     target = wanted.get("target") or {}
     if target.get("averageUtilization") is not None:
-        seen = found.get("averageUtilization")
+        seen = measured.get("averageUtilization")
         return (
             f"{wanted.get('name', '')}: {'<unknown>' if seen is None else f'{seen}%'}/{target['averageUtilization']}%"
         )
     if metric["type"] == "External":
         if target.get("averageValue") is not None:
-            return f"{found.get('averageValue', '<unknown>')}/{target['averageValue']} (avg)"
-        return f"{found.get('value', '<unknown>')}/{target.get('value')}"
+            return f"{measured.get('averageValue', '<unknown>')}/{target['averageValue']} (avg)"
+        return f"{measured.get('value', '<unknown>')}/{target.get('value')}"
     goal = target.get("averageValue") or target.get("value")
-    return f"{wanted.get('name', '')}: {found.get('averageValue') or found.get('value') or '<unknown>'}/{goal}"
+    return f"{wanted.get('name', '')}: {measured.get('averageValue') or measured.get('value') or '<unknown>'}/{goal}"
 
 
 def _targets(metrics: Sequence[Object], current: Sequence[Object]) -> str:
@@ -186,8 +186,8 @@ def _budget(obj: Object, now: datetime) -> list[Any]:
 def _api_service(obj: Object, now: datetime) -> list[Any]:
     service = obj["spec"].get("service")
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    found = next((item for item in conditions if item["type"] == "Available"), {"status": "Unknown"})
-    shown = f"{found['status']} ({found['reason']})" if found["status"] == "False" else found["status"]
+    available = next((item for item in conditions if item["type"] == "Available"), {"status": "Unknown"})
+    shown = f"{available['status']} ({available['reason']})" if available["status"] == "False" else available["status"]
     where = f"{service['namespace']}/{service['name']}" if service else "Local"
     return [obj["metadata"]["name"], where, shown, age(obj, now)]
 

@@ -73,7 +73,9 @@ def _sidecars(pod: Object) -> set[str]:
 def _is_initialized(pod: Object) -> bool:
     """Return whether the table goes by the containers: also after the end of a pod whose sidecars ended after them, by a signal."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return not _init_status(pod) or any(one["type"] == "Initialized" and one["status"] == "True" for one in conditions)
+    return not _init_status(pod) or any(
+        condition["type"] == "Initialized" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _init_status(pod: Object) -> str:

@@ -39,16 +39,16 @@ def pod_metrics(pods: Iterable[Record], stats: Mapping[str, Object], now: dateti
         if of_this_name is None:
             continue
         uid = record.obj["metadata"]["uid"]
-        found = next((pod for pod in of_this_name if pod["podRef"].get("uid") == uid), None)
-        if found is None or not found.get("containers"):
+        pod_stats = next((pod for pod in of_this_name if pod["podRef"].get("uid") == uid), None)
+        if pod_stats is None or not pod_stats.get("containers"):
             continue
-        containers = [{"name": each["name"], "usage": _usage(each)} for each in found["containers"]]
+        containers = [{"name": each["name"], "usage": _usage(each)} for each in pod_stats["containers"]]
         if all(each["usage"] is not None for each in containers):
             yield {
                 "kind": "PodMetrics",
                 "apiVersion": "metrics.k8s.io/v1beta1",
                 "metadata": _metadata(record.obj, now),
-                "timestamp": _measured_at(found["containers"][0], now),
+                "timestamp": _measured_at(pod_stats["containers"][0], now),
                 "window": _WINDOW,
                 "containers": containers,
             }

@@ -73,11 +73,11 @@ class DeploymentController(QueueController):
             self._set_changed(None, replica_set)
 
     async def _reconcile(self, key: str) -> float | None:
-        found = self._deployments.get(key)
-        if found is None:
+        mirrored = self._deployments.get(key)
+        if mirrored is None:
             return None
         # The steps below change these objects, so that later steps see it; the mirrors' objects are shared and must not change.
-        deployment = copy.deepcopy(found)
+        deployment = copy.deepcopy(mirrored)
         sets = await self._claim(deployment)
         newest, old = rollout.split_sets(deployment, sets)
         if is_terminating(deployment):
@@ -266,10 +266,10 @@ class DeploymentController(QueueController):
 
     async def _existing(self, deployment: Object, wanted: Object) -> Object | None:
         """Return the set that already has the name if it is ours with the same template; else count a hash collision and return None."""
-        found = await self._client.get(REPLICA_SETS.path(namespace_of(deployment), name_of(wanted)))
-        ours = (controller_of(found) or {}).get("uid") == uid_of(deployment)
-        if ours and rollout.same_template(found["spec"]["template"], wanted["spec"]["template"]):
-            return found
+        existing = await self._client.get(REPLICA_SETS.path(namespace_of(deployment), name_of(wanted)))
+        ours = (controller_of(existing) or {}).get("uid") == uid_of(deployment)
+        if ours and rollout.same_template(existing["spec"]["template"], wanted["spec"]["template"]):
+            return existing
         status = {**(deployment.get("status") or {})}
         status["collisionCount"] = rollout.status_number(deployment, "collisionCount") + 1
         await self._put_status(deployment, status)

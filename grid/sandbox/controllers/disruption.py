@@ -85,8 +85,8 @@ def selector_in_go(selector: Mapping[str, Any] | None) -> str:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
     expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{one['key']},Operator:{one['operator']},Values:[{' '.join(one.get('values') or ())}],}},"
-        for one in selector.get("matchExpressions") or ()
+        f"LabelSelectorRequirement{{Key:{term['key']},Operator:{term['operator']},Values:[{' '.join(term.get('values') or ())}],}},"
+        for term in selector.get("matchExpressions") or ()
     )
     return (
         f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
@@ -174,12 +174,12 @@ class DisruptionController(QueueController):
                 continue  # as Kubernetes does since 1.22: of such pods it only tells, by an event
             if owner.get("kind") != REPLICA_SETS.kind:
                 return None
-            found = self._sets.get(f"{namespace_of(pod)}/{owner['name']}")
-            above = controller_of(found) if found else None
-            if found and above and above.get("kind") == DEPLOYMENTS.kind:
-                found = self._deployments.get(f"{namespace_of(pod)}/{above['name']}") or found
-            if found is not None:
-                scales[uid_of(found)] = int(found["spec"].get("replicas", 1))
+            workload = self._sets.get(f"{namespace_of(pod)}/{owner['name']}")
+            above = controller_of(workload) if workload else None
+            if workload and above and above.get("kind") == DEPLOYMENTS.kind:
+                workload = self._deployments.get(f"{namespace_of(pod)}/{above['name']}") or workload
+            if workload is not None:
+                scales[uid_of(workload)] = int(workload["spec"].get("replicas", 1))
         return sum(scales.values())
 
     async def _write(

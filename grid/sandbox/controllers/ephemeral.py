@@ -65,9 +65,9 @@ class EphemeralVolumeController(QueueController):
 
     async def _provide(self, pod: Object, claim: Object) -> str:
         """Create the claim if it is missing. Return why the pod has none, or ""."""
-        found = self._claims.get(f"{namespace_of(pod)}/{name_of(claim)}")
-        if found is not None:
-            return ownership_problem(pod, found)
+        existing = self._claims.get(f"{namespace_of(pod)}/{name_of(claim)}")
+        if existing is not None:
+            return ownership_problem(pod, existing)
         try:
             await self._client.create(VOLUME_CLAIMS.path(namespace_of(pod)), claim)
         except GridError as error:

@@ -105,17 +105,17 @@ class HorizontalController(QueueController):
         namespace, reference = namespace_of(autoscaler), autoscaler["spec"]["scaleTargetRef"]
         try:
             path = (await self._target(reference)).path(namespace, reference["name"], "scale")
-            found = await self._client.get(path)
+            scale = await self._client.get(path)
         except (GridError, _NoSuchTarget) as error:
             problem = answer_of(error).message
-            status, told = without_scale(autoscaler, problem, self._clock.now())
-            await self._write(autoscaler, status, (told,))
+            status, event = without_scale(autoscaler, problem, self._clock.now())
+            await self._write(autoscaler, status, (event,))
             return
-        situation = await self._situation(key, autoscaler, found)
+        situation = await self._situation(key, autoscaler, scale)
         decision = decide(situation, self._memories.get(key, Memory()), self._settings, self._clock.now())
         refusal = ""
         if decision.rescale:
-            refusal = await self._resize(path, found, decision.replicas or 0)
+            refusal = await self._resize(path, scale, decision.replicas or 0)
         outcome = conclude(situation, decision, self._settings, self._clock.now(), refusal=refusal)
         self._memories[key] = outcome.memory
         await self._write(autoscaler, outcome.status, outcome.events)
@@ -136,15 +136,15 @@ class HorizontalController(QueueController):
             served = ()
         for item in served:
             if item.get("kind") == kind and "/" not in item["name"]:
-                found = self._targets[version, kind] = Resource(group, name, item["name"], kind)
-                return found
+                resource = self._targets[version, kind] = Resource(group, name, item["name"], kind)
+                return resource
         raise _NoSuchTarget(f'no matches for kind "{kind}" in group "{group}"')
 
-    async def _situation(self, key: str, autoscaler: Object, found: Object) -> Situation:
+    async def _situation(self, key: str, autoscaler: Object, scale_object: Object) -> Situation:
         namespace = namespace_of(autoscaler)
-        text = str((found.get("status") or {}).get("selector") or "")
-        present = int((found.get("status") or {}).get("replicas") or 0)
-        scale = Scale(int((found.get("spec") or {}).get("replicas") or 0), text, present)
+        text = str((scale_object.get("status") or {}).get("selector") or "")
+        present = int((scale_object.get("status") or {}).get("replicas") or 0)
+        scale = Scale(int((scale_object.get("spec") or {}).get("replicas") or 0), text, present)
         if not reads_metrics(autoscaler["spec"], scale) or not text:
             return Situation(autoscaler, scale)
         selector = self._selectors[key] = read_selector(text)
@@ -178,18 +178,18 @@ class HorizontalController(QueueController):
 
     async def _usage(self, namespace: str, selector: str) -> NamespaceUsage:
         try:
-            found = await self._client.list(POD_METRICS.path(namespace), label_selector=selector)
+            metrics = await self._client.list(POD_METRICS.path(namespace), label_selector=selector)
         except GridError as error:
             problem = f"unable to fetch metrics from resource metrics API: {answer_of(error).message}"
             return NamespaceUsage(namespace, problem=problem)
-        return read_usage(namespace, found)
+        return read_usage(namespace, metrics)
 
     async def _external(self, namespace: str, metric: Mapping[str, Any]) -> External:
         path = f"{EXTERNAL_METRICS}/namespaces/{namespace}/{quote(name_of_metric(metric), safe='')}"
         try:
             async with asyncio.timeout(_LONGEST_ANSWER_SECONDS):
-                found = await self._client.list(path, label_selector=query_of(metric))
-            return External([millicores(item["value"]) for item in found])
+                items = await self._client.list(path, label_selector=query_of(metric))
+            return External([millicores(item["value"]) for item in items])
         except GridError as error:
             answer = answer_of(error)
             problem = answer.message
@@ -203,10 +203,10 @@ class HorizontalController(QueueController):
             problem = "it answered something that is no list of values"
         return External(problem=f"unable to fetch metrics from external metrics API: {problem}")
 
-    async def _resize(self, path: str, found: Object, replicas: int) -> str:
+    async def _resize(self, path: str, scale: Object, replicas: int) -> str:
         """Return why the server refused, or ""."""
         try:
-            await self._client.update(path, {**found, "spec": {**(found.get("spec") or {}), "replicas": replicas}})
+            await self._client.update(path, {**scale, "spec": {**(scale.get("spec") or {}), "replicas": replicas}})
         except GridError as error:
             return answer_of(error).message
         return ""

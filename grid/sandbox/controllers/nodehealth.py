@@ -45,8 +45,10 @@ def is_usable(node: Mapping[str, Any]) -> bool:
     if ready is None or ready.get("status") != "True":
         return False
     taints = {taint["key"] for taint in node.get("spec", {}).get("taints") or ()}
-    said = {_PRESSURE[kind] for kind in _UNUSABLE if (condition_of(node, kind) or {}).get("status") == "True"}
-    return not (taints | said) & {NOT_READY, *(_PRESSURE[kind] for kind in _UNUSABLE)}
+    pressure_taints = {
+        _PRESSURE[kind] for kind in _UNUSABLE if (condition_of(node, kind) or {}).get("status") == "True"
+    }
+    return not (taints | pressure_taints) & {NOT_READY, *(_PRESSURE[kind] for kind in _UNUSABLE)}
 
 
 def _from_conditions(node: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -78,8 +80,8 @@ def silent_conditions(node: Mapping[str, Any], now: datetime) -> list[Object] | 
     conditions = [dict(item) for item in node.get("status", {}).get("conditions") or ()]
     changed = False
     for kind in _WATCHED_CONDITIONS:
-        found = next((item for item in conditions if item["type"] == kind), None)
-        if found is None:
+        condition = next((item for item in conditions if item["type"] == kind), None)
+        if condition is None:
             never = "Kubelet never posted node status."
             conditions.append(
                 {
@@ -92,9 +94,9 @@ def silent_conditions(node: Mapping[str, Any], now: datetime) -> list[Object] | 
                 }
             )
             changed = True
-        elif found["status"] != "Unknown":
+        elif condition["status"] != "Unknown":
             silent = "Kubelet stopped posting node status."
-            found.update(status="Unknown", reason="NodeStatusUnknown", message=silent, lastTransitionTime=stamp)
+            condition.update(status="Unknown", reason="NodeStatusUnknown", message=silent, lastTransitionTime=stamp)
             changed = True
     return conditions if changed else None
 

@@ -89,7 +89,7 @@ class NodeRemoval:
         """Evict the node's pods, listed from the server itself, and wait until they are gone. Raise `CalledOff`."""
         deadline = self._clock.monotonic() + _REFUSED_SECONDS + _LONGEST_GRACE_SECONDS
         refused_until = self._clock.monotonic() + _REFUSED_SECONDS
-        told: set[str] = set()
+        reported_uids: set[str] = set()
         while True:
             pods = await self._pods_on(name)
             if not pods:
@@ -101,7 +101,7 @@ class NodeRemoval:
                 why = why_immovable(pod)
                 if why:
                     raise CalledOff(why)
-                refusal = await self._evict(pod, told) or refusal
+                refusal = await self._evict(pod, reported_uids) or refusal
             now = self._clock.monotonic()
             if refusal and now >= refused_until:
                 raise CalledOff(refusal)
@@ -110,10 +110,10 @@ class NodeRemoval:
             await self._clock.sleep(_POLL_SECONDS)
 
     async def _pods_on(self, name: str) -> list[Any]:
-        found = await self._client.list(PODS.path(), field_selector=f"spec.nodeName={name}")
-        return pods_to_move([pod for pod in found if not is_finished(pod)])
+        pods = await self._client.list(PODS.path(), field_selector=f"spec.nodeName={name}")
+        return pods_to_move([pod for pod in pods if not is_finished(pod)])
 
-    async def _evict(self, pod: Object, told: set[str]) -> str:
+    async def _evict(self, pod: Object, reported_uids: set[str]) -> str:
         """Ask for an eviction once; return the refusal, or "" when the pod is being deleted."""
         namespace, name = namespace_of(pod), name_of(pod)
         body: Object = {
@@ -128,8 +128,8 @@ class NodeRemoval:
             return ""
         except GridError as error:
             return answer_of(error).message
-        if uid_of(pod) not in told:
-            told.add(uid_of(pod))
+        if uid_of(pod) not in reported_uids:
+            reported_uids.add(uid_of(pod))
             about = reference_to(pod, kind=PODS.kind, api_version=PODS.api_version)
             await self._events.record(about, "ScaleDown", "deleting pod for node scale down")
         return ""

@@ -95,7 +95,7 @@ def deletion_order(pods: Sequence[Object], related: Iterable[Mapping[str, Any]],
     """Return the pods in the order of their deletion at scale-down; `related` are the pods of the same Deployment."""
     by_uid = {uid_of(pod): pod for pod in pods}
     nodes = (pod["spec"].get("nodeName") or "" for pod in related if is_active(pod))
-    return [by_uid[one.uid] for one in rank_for_deletion([_ranked(pod) for pod in pods], nodes, now)]
+    return [by_uid[ranked.uid] for ranked in rank_for_deletion([_ranked(pod) for pod in pods], nodes, now)]
 
 
 def _ranked(pod: Object) -> RankedPod:

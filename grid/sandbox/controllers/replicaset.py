@@ -76,48 +76,50 @@ class ReplicaSetController(QueueController):
                 self._queue.add(key_of(item))
 
     async def _reconcile(self, key: str) -> float | None:
-        found = self._sets.get(key)
-        if found is None:
+        replica_set = self._sets.get(key)
+        if replica_set is None:
             return None
-        owned = await self._claim(found)
+        owned = await self._claim(replica_set)
         problem: GridError | None = None
         reason = ""
         again: float | None = None
-        if not self._expectations.settle(uid_of(found), owned):
+        if not self._expectations.settle(uid_of(replica_set), owned):
             # Every pod change enqueues the set anyway; the delay only ends a wait for an expectation that never shows.
             again = _EXPECTATION_CHECK_SECONDS
-        elif not is_terminating(found):
+        elif not is_terminating(replica_set):
             active = [pod for pod in owned if is_active(pod)]
-            difference = len(active) - int(found["spec"].get("replicas", 1))
+            difference = len(active) - int(replica_set["spec"].get("replicas", 1))
             reason = "FailedCreate" if difference < 0 else "FailedDelete"
-            problem = await self._correct(found, active, difference)
+            problem = await self._correct(replica_set, active, difference)
         counts = tally(
             owned,
-            labels_of(found["spec"]["template"]),
-            int(found["spec"].get("minReadySeconds") or 0),
+            labels_of(replica_set["spec"]["template"]),
+            int(replica_set["spec"].get("minReadySeconds") or 0),
             self._clock.now(),
         )
-        conditions = self._conditions(found, problem, reason, settled=again is None)
-        await self._write_status(found, status_of(counts, found["metadata"].get("generation", 0), conditions))
+        conditions = self._conditions(replica_set, problem, reason, settled=again is None)
+        await self._write_status(
+            replica_set, status_of(counts, replica_set["metadata"].get("generation", 0), conditions)
+        )
         if problem is not None:
             raise AlreadyReported(answer_of(problem).message) from problem
         waits = [wait for wait in (again, counts.check_again) if wait is not None]
         return min(waits, default=None)
 
-    async def _claim(self, found: Object) -> list[Object]:
+    async def _claim(self, replica_set: Object) -> list[Object]:
         """Return the pods of this set, after adopting orphans that match and releasing pods that do not."""
-        selector = found["spec"].get("selector")
+        selector = replica_set["spec"].get("selector")
         owned = []
-        for pod in self._pods.of(uid_of(found)):
-            if matches_labels(selector, labels_of(pod)) or is_terminating(found):
+        for pod in self._pods.of(uid_of(replica_set)):
+            if matches_labels(selector, labels_of(pod)) or is_terminating(replica_set):
                 owned.append(pod)
             elif not is_terminating(pod):
                 await self._set_owner(pod, None)
-        if is_terminating(found):
+        if is_terminating(replica_set):
             return owned
-        for pod in self._pods.orphans(namespace_of(found)):
+        for pod in self._pods.orphans(namespace_of(replica_set)):
             if is_active(pod) and matches_labels(selector, labels_of(pod)):
-                await self._set_owner(pod, _owner_reference(found))
+                await self._set_owner(pod, _owner_reference(replica_set))
                 owned.append(pod)
         return owned
 
@@ -130,29 +132,29 @@ class ReplicaSetController(QueueController):
         with contextlib.suppress(NotFound):
             await self._client.patch(PODS.path(namespace_of(pod), name_of(pod)), body)
 
-    async def _correct(self, found: Object, active: list[Object], difference: int) -> GridError | None:
+    async def _correct(self, replica_set: Object, active: list[Object], difference: int) -> GridError | None:
         """Create missing pods or delete surplus ones; return the first refusal, or None."""
         if difference < 0:
-            return await self._create_slowly(found, min(-difference, _BURST))
+            return await self._create_slowly(replica_set, min(-difference, _BURST))
         if difference > 0:
-            victims = deletion_order(active, self._related(found), self._clock.now())[: min(difference, _BURST)]
-            problems = await asyncio.gather(*(self._delete_one(found, pod) for pod in victims))
+            victims = deletion_order(active, self._related(replica_set), self._clock.now())[: min(difference, _BURST)]
+            problems = await asyncio.gather(*(self._delete_one(replica_set, pod) for pod in victims))
             return next((problem for problem in problems if problem is not None), None)
         return None
 
-    def _related(self, found: Object) -> list[Object]:
+    def _related(self, replica_set: Object) -> list[Object]:
         """Return the pods of all sets of the same Deployment."""
-        owner = controller_of(found)
+        owner = controller_of(replica_set)
         if owner is None:
-            return self._pods.of(uid_of(found))
+            return self._pods.of(uid_of(replica_set))
         siblings = [item for item in self._sets.values() if (controller_of(item) or {}).get("uid") == owner["uid"]]
         return [pod for item in siblings for pod in self._pods.of(uid_of(item))]
 
-    async def _create_slowly(self, found: Object, missing: int) -> GridError | None:
+    async def _create_slowly(self, replica_set: Object, missing: int) -> GridError | None:
         batch = 1
         while missing > 0:
             batch = min(batch, missing)
-            problems = await asyncio.gather(*(self._create_one(found) for _ in range(batch)))
+            problems = await asyncio.gather(*(self._create_one(replica_set) for _ in range(batch)))
             refused = [problem for problem in problems if problem is not None]
             if refused:
                 return refused[0]
@@ -160,22 +162,22 @@ class ReplicaSetController(QueueController):
             batch *= 2
         return None
 
-    async def _create_one(self, found: Object) -> GridError | None:
-        template = found["spec"]["template"]
+    async def _create_one(self, replica_set: Object) -> GridError | None:
+        template = replica_set["spec"]["template"]
         meta = template.get("metadata") or {}
-        namespace = namespace_of(found)
+        namespace = namespace_of(replica_set)
         pod: Object = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
                 **{key: copy.deepcopy(meta[key]) for key in ("labels", "annotations", "finalizers") if meta.get(key)},
-                "generateName": f"{name_of(found)}-",
+                "generateName": f"{name_of(replica_set)}-",
                 "namespace": namespace,
-                "ownerReferences": [_owner_reference(found)],
+                "ownerReferences": [_owner_reference(replica_set)],
             },
             "spec": template["spec"],
         }
-        about = _reference(found)
+        about = _reference(replica_set)
         try:
             created = await self._client.create(PODS.path(namespace), pod)
         except GridError as error:
@@ -184,12 +186,12 @@ class ReplicaSetController(QueueController):
                     about, "FailedCreate", f"Error creating: {answer_of(error).message}", type="Warning"
                 )
             return error
-        self._expectations.created(uid_of(found), uid_of(created))
+        self._expectations.created(uid_of(replica_set), uid_of(created))
         await self._events.record(about, "SuccessfulCreate", f"Created pod: {name_of(created)}")
         return None
 
-    async def _delete_one(self, found: Object, pod: Object) -> GridError | None:
-        about = _reference(found)
+    async def _delete_one(self, replica_set: Object, pod: Object) -> GridError | None:
+        about = _reference(replica_set)
         try:
             await self._client.delete(PODS.path(namespace_of(pod), name_of(pod)), uid=uid_of(pod))
         except (NotFound, Conflict):
@@ -199,12 +201,14 @@ class ReplicaSetController(QueueController):
                 about, "FailedDelete", f"Error deleting: {answer_of(error).message}", type="Warning"
             )
             return error
-        self._expectations.deleted(uid_of(found), uid_of(pod))
+        self._expectations.deleted(uid_of(replica_set), uid_of(pod))
         await self._events.record(about, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
         return None
 
-    def _conditions(self, found: Object, problem: GridError | None, reason: str, *, settled: bool) -> list[Object]:
-        known: list[Object] = found.get("status", {}).get("conditions") or []
+    def _conditions(
+        self, replica_set: Object, problem: GridError | None, reason: str, *, settled: bool
+    ) -> list[Object]:
+        known: list[Object] = replica_set.get("status", {}).get("conditions") or []
         failure = next((item for item in known if item["type"] == "ReplicaFailure"), None)
         if problem is None:
             # While the mirror is behind, nothing was tried, so the failure may persist.
@@ -220,24 +224,26 @@ class ReplicaSetController(QueueController):
         }
         return [*known, condition]
 
-    async def _write_status(self, found: Object, status: Object) -> None:
-        if found.get("status") == status:
+    async def _write_status(self, replica_set: Object, status: Object) -> None:
+        if replica_set.get("status") == status:
             return
-        body = {**found, "apiVersion": REPLICA_SETS.api_version, "kind": REPLICA_SETS.kind, "status": status}
+        body = {**replica_set, "apiVersion": REPLICA_SETS.api_version, "kind": REPLICA_SETS.kind, "status": status}
         with contextlib.suppress(NotFound):
-            await self._client.update(REPLICA_SETS.path(namespace_of(found), name_of(found), "status"), body)
+            await self._client.update(
+                REPLICA_SETS.path(namespace_of(replica_set), name_of(replica_set), "status"), body
+            )
 
 
-def _owner_reference(found: Object) -> Object:
+def _owner_reference(replica_set: Object) -> Object:
     return {
         "apiVersion": REPLICA_SETS.api_version,
         "kind": REPLICA_SETS.kind,
-        "name": name_of(found),
-        "uid": uid_of(found),
+        "name": name_of(replica_set),
+        "uid": uid_of(replica_set),
         "controller": True,
         "blockOwnerDeletion": True,
     }
 
 
-def _reference(found: Object) -> Object:
-    return reference_to(found, kind=REPLICA_SETS.kind, api_version=REPLICA_SETS.api_version)
+def _reference(replica_set: Object) -> Object:
+    return reference_to(replica_set, kind=REPLICA_SETS.kind, api_version=REPLICA_SETS.api_version)

@@ -62,8 +62,8 @@ def template_hash(template: Mapping[str, Any], collisions: int) -> str:
     return "".join(letters)
 
 
-def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return _comparable(one) == _comparable(other)
+def same_template(template: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return _comparable(template) == _comparable(other)
 
 
 def _comparable(template: Mapping[str, Any]) -> object:

@@ -177,7 +177,9 @@ def seconds_until_late(deployment: Object, status: Object, now: datetime) -> flo
 def _failure(newest: Object | None, sets: Sequence[Object]) -> RolloutCondition | None:
     """Return the new set's failure, or else the first of any other set, or None."""
     for item in [*([newest] if newest else []), *sets]:
-        found = find((item.get("status") or {}).get("conditions") or [], FAILURE)
-        if found is not None:
-            return RolloutCondition(FAILURE, found["status"], found.get("reason", ""), found.get("message", ""))
+        condition = find((item.get("status") or {}).get("conditions") or [], FAILURE)
+        if condition is not None:
+            return RolloutCondition(
+                FAILURE, condition["status"], condition.get("reason", ""), condition.get("message", "")
+            )
     return None

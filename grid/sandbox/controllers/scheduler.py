@@ -208,8 +208,8 @@ class Scheduler(EmbeddedController):
         await self._events.record(_reference(pod), "FailedScheduling", message, type="Warning")
         known = condition_of(pod, "PodScheduled")
         nominated = _nominated(pod) if decision.nominated is None else decision.nominated
-        told = known and (known.get("status"), known.get("reason"), known.get("message"))
-        if told == ("False", "Unschedulable", message) and nominated == _nominated(pod):
+        reported = known and (known.get("status"), known.get("reason"), known.get("message"))
+        if reported == ("False", "Unschedulable", message) and nominated == _nominated(pod):
             return
         now = format_time(self._clock.now())
         changed = known is None or known.get("status") != "False"

@@ -55,7 +55,9 @@ def step_of_claim(claim: _Read, volumes: Mapping[str, _Read], classes: Mapping[s
     if named:
         return _step_of_requesting(claim, named, volumes.get(named))
     waits = waits_for_pod(claim, classes) and SELECTED_NODE not in annotations_of(claim)
-    volume = smallest_fit(claim, (one for one in volumes.values() if not waits or is_reserved(one, claim)))
+    volume = smallest_fit(
+        claim, (candidate for candidate in volumes.values() if not waits or is_reserved(candidate, claim))
+    )
     if volume is not None:
         return ClaimStep(volume=name_of(volume))
     if waits:
@@ -165,7 +167,9 @@ def smallest_fit(
         and (claim["spec"].get("selector") is None or matches_labels(claim["spec"]["selector"], labels_of(volume)))
         and reaches(volume)
     ]
-    return min(fitting, key=lambda one: (not is_reserved(one, claim), size_of(one), name_of(one)), default=None)
+    return min(
+        fitting, key=lambda volume: (not is_reserved(volume, claim), size_of(volume), name_of(volume)), default=None
+    )
 
 
 def waits_for_pod(claim: _Read, classes: Mapping[str, _Read]) -> bool:

@@ -88,10 +88,10 @@ class VolumeBinder(QueueController):
 
     async def _sync_claim(self, claim: Object) -> None:
         volumes = {name_of(volume): volume for volume in self._volumes.values()}
-        classes = {name_of(found): found for found in self._classes.values()}
-        found = default_class(classes)
-        if found and not {"storageClassName", "volumeName"} & claim["spec"].keys():  # the class came after the claim
-            await self._patch_claim(claim, {"spec": {"storageClassName": found}})
+        classes = {name_of(storage_class): storage_class for storage_class in self._classes.values()}
+        default = default_class(classes)
+        if default and not {"storageClassName", "volumeName"} & claim["spec"].keys():  # the class came after the claim
+            await self._patch_claim(claim, {"spec": {"storageClassName": default}})
             return
         step = step_of_claim(claim, volumes, classes)
         if step.volume:
@@ -145,11 +145,11 @@ class VolumeBinder(QueueController):
         owner = volume["spec"].get("claimRef") or {}
         if not owner.get("uid"):
             return None
-        found: Object | None = self._claims.get(_owner_key(volume))
-        if found is None or uid_of(found) != owner["uid"]:
+        claim: Object | None = self._claims.get(_owner_key(volume))
+        if claim is None or uid_of(claim) != owner["uid"]:
             with contextlib.suppress(NotFound):
                 return await self._client.get(VOLUME_CLAIMS.path(owner["namespace"], owner["name"]))
-        return found
+        return claim
 
     async def _set_phase(self, volume: Object, phase: str, reason: str = "", message: str = "") -> None:
         status = volume.get("status") or {}

@@ -70,15 +70,15 @@ def check_volume_update(new: Object, old: Object) -> list[StatusCause]:
     return causes
 
 
-def check_storage_class(found: Object) -> list[StatusCause]:
+def check_storage_class(storage_class: Object) -> list[StatusCause]:
     causes: list[StatusCause] = []
-    if not found.get("provisioner"):
+    if not storage_class.get("provisioner"):
         causes.append(required("provisioner"))
-    if found.get("reclaimPolicy") not in _CLASS_POLICIES:
-        causes.append(unsupported("reclaimPolicy", found.get("reclaimPolicy"), _CLASS_POLICIES))
-    if found.get("volumeBindingMode") not in _BINDING_MODES:
-        causes.append(unsupported("volumeBindingMode", found.get("volumeBindingMode"), _BINDING_MODES))
-    for number, term in enumerate(found.get("allowedTopologies") or ()):
+    if storage_class.get("reclaimPolicy") not in _CLASS_POLICIES:
+        causes.append(unsupported("reclaimPolicy", storage_class.get("reclaimPolicy"), _CLASS_POLICIES))
+    if storage_class.get("volumeBindingMode") not in _BINDING_MODES:
+        causes.append(unsupported("volumeBindingMode", storage_class.get("volumeBindingMode"), _BINDING_MODES))
+    for number, term in enumerate(storage_class.get("allowedTopologies") or ()):
         for place, item in enumerate(term.get("matchLabelExpressions") or ()):
             path = f"allowedTopologies[{number}].matchLabelExpressions[{place}]"
             causes += [required(f"{path}.values")] if not item.get("values") else []

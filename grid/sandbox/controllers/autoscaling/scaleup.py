@@ -185,6 +185,6 @@ def _refusal(
         elif blocked:
             reasons[blocked] += 1
         else:
-            found = _objection(item, state, snapshot)
-            reasons.update(found.reasons if found else ())
+            objection = _objection(item, state, snapshot)
+            reasons.update(objection.reasons if objection else ())
     return "pod didn't trigger scale-up: " + ", ".join(sorted(f"{count} {text}" for text, count in reasons.items()))

@@ -62,12 +62,12 @@ def propose_external(metric: Mapping[str, Any], view: MetricView) -> tuple[int, 
 
 
 def _total(metric: Mapping[str, Any], view: MetricView) -> int:
-    found = view.external.get((name_of_metric(metric), query_of(metric)), External())
-    problem = found.problem or ("" if found.values else "no metrics returned from external metrics API")
+    external = view.external.get((name_of_metric(metric), query_of(metric)), External())
+    problem = external.problem or ("" if external.values else "no metrics returned from external metrics API")
     if problem:
         where = f"{view.usage.namespace}/{name_of_metric(metric)}/{shown_selector(metric)}"
         raise CannotCompute(f"unable to get external metric {where}: {problem}")
-    return sum(found.values)
+    return sum(external.values)
 
 
 def _per_pod(total: int, wanted: int, view: MetricView) -> tuple[int, dict[str, int]]:

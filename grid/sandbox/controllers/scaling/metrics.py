@@ -31,14 +31,14 @@ class Conditions:
         self._now = format_time(now)
 
     def set(self, kind: str, holds: bool, reason: str, message: str) -> None:
-        found = next((item for item in self.items if item["type"] == kind), None)
-        if found is None:
-            found = {"type": kind, "status": ""}
-            self.items.append(found)
+        condition = next((item for item in self.items if item["type"] == kind), None)
+        if condition is None:
+            condition = {"type": kind, "status": ""}
+            self.items.append(condition)
         status = "True" if holds else "False"
-        if found["status"] != status:
-            found |= {"status": status, "lastTransitionTime": self._now}
-        found |= {"reason": reason, "message": message}
+        if condition["status"] != status:
+            condition |= {"status": status, "lastTransitionTime": self._now}
+        condition |= {"reason": reason, "message": message}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Computed:
 class _Failure:
     reason: str
     message: str
-    told: str
+    cause: str
 
 
 def compute(metrics: Sequence[Mapping[str, Any]], selector: str, view: MetricView, rivals: Sequence[str]) -> Computed:
@@ -76,11 +76,11 @@ def compute(metrics: Sequence[Mapping[str, Any]], selector: str, view: MetricVie
         statuses.append(status)
         if best == 0 or replicas > best:
             best, name = replicas, _name(metric)
-    events = tuple(Happening(failure.reason, failure.told, "Warning") for failure in failures)
+    events = tuple(Happening(failure.reason, failure.cause, "Warning") for failure in failures)
     if failures and (len(failures) == len(metrics) or best < view.current):
         first = failures[0]
         summary = f"invalid metrics ({len(failures)} invalid out of {len(metrics)}), first error is: {first.message}"
-        message = f"the HPA was unable to compute the replica count: {first.told}"
+        message = f"the HPA was unable to compute the replica count: {first.cause}"
         events = (*events, Happening("FailedComputeMetricsReplicas", summary, "Warning"))
         return Computed(None, "", statuses, first.reason, message, events)
     message = f"the HPA was able to successfully calculate a replica count from {name}"
@@ -108,7 +108,7 @@ def _refused(event: str, text: str, reason: str, message: str) -> Computed:
 
 class _Failed(Exception):
     def __init__(self, failure: _Failure) -> None:
-        super().__init__(failure.told)
+        super().__init__(failure.cause)
         self.failure = failure
 
 
@@ -116,8 +116,8 @@ def _propose(metric: Mapping[str, Any], view: MetricView) -> tuple[int, Mapping[
     """Return the replicas and the metric's status. Raise `_Failed`."""
     kind = metric["type"]
     if kind not in _SOURCES:
-        told = f"this cluster serves no metrics of type {kind}, only Resource, ContainerResource and External"
-        raise _Failed(_Failure(_FAILED.get(kind, "InvalidMetricSourceType"), told, told))
+        cause = f"this cluster serves no metrics of type {kind}, only Resource, ContainerResource and External"
+        raise _Failed(_Failure(_FAILED.get(kind, "InvalidMetricSourceType"), cause, cause))
     if kind == "External":
         return _propose_external(metric, view)
     target = read_target(metric)
@@ -125,10 +125,10 @@ def _propose(metric: Mapping[str, Any], view: MetricView) -> tuple[int, Mapping[
         proposal = propose(target, view)
         return proposal.replicas, _status(metric, proposal)
     except CannotCompute as problem:
-        told = f"failed to get {target.resource} {'utilization' if target.average is None else 'usage'}: {problem}"
+        cause = f"failed to get {target.resource} {'utilization' if target.average is None else 'usage'}: {problem}"
         where = "resource" if kind == "Resource" else "container"
-        message = f"failed to get {target.resource} {where} metric value: {told}"
-        raise _Failed(_Failure(_FAILED[kind], message, told)) from problem
+        message = f"failed to get {target.resource} {where} metric value: {cause}"
+        raise _Failed(_Failure(_FAILED[kind], message, cause)) from problem
 
 
 def _propose_external(metric: Mapping[str, Any], view: MetricView) -> tuple[int, Mapping[str, Any]]:
@@ -136,11 +136,11 @@ def _propose_external(metric: Mapping[str, Any], view: MetricView) -> tuple[int,
     try:
         replicas, current = propose_external(metric, view)
     except CannotCompute as problem:
-        name, told = name_of_metric(metric), str(problem)
+        name, cause = name_of_metric(metric), str(problem)
         per_pod = (source.get("target") or {}).get("averageValue") is not None
         which = f"{name} external metric" if per_pod else f"external metric {name}"
-        message = f"failed to get {name} external metric value: failed to get {which}: {told}"
-        raise _Failed(_Failure(_FAILED["External"], message, told)) from problem
+        message = f"failed to get {name} external metric value: failed to get {which}: {cause}"
+        raise _Failed(_Failure(_FAILED["External"], message, cause)) from problem
     amounts = {key: write_amount("", amount) for key, amount in current.items()}
     return replicas, {"type": "External", "external": {"metric": source["metric"], "current": amounts}}
 
@@ -160,7 +160,7 @@ def _status(metric: Mapping[str, Any], proposal: Proposal) -> Mapping[str, Any]:
     current: dict[str, Any] = {"averageValue": write_amount(target.resource, proposal.average)}
     if proposal.utilisation is not None:
         current["averageUtilization"] = proposal.utilisation
-    found = {"name": target.resource, "current": current}
+    source = {"name": target.resource, "current": current}
     if target.container:
-        found["container"] = target.container
-    return {"type": metric["type"], _SOURCES[metric["type"]]: found}
+        source["container"] = target.container
+    return {"type": metric["type"], _SOURCES[metric["type"]]: source}

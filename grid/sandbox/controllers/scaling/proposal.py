@@ -109,8 +109,8 @@ def _amounts(target: MetricTarget, usage: NamespaceUsage) -> dict[str, int]:
                 f"unable to get metrics for resource {target.resource}: failed to get container metrics: "
                 f"container {target.container} not present in metrics for pod {usage.namespace}/{name}"
             )
-    found = {name: pod.containers[target.container].get(target.resource) for name, pod in usage.pods.items()}
-    return {name: amount for name, amount in found.items() if amount is not None}
+    amounts = {name: pod.containers[target.container].get(target.resource) for name, pod in usage.pods.items()}
+    return {name: amount for name, amount in amounts.items() if amount is not None}
 
 
 def _group(resource: str, view: MetricView, amounts: Mapping[str, int]) -> _Groups:

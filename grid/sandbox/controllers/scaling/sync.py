@@ -167,11 +167,11 @@ def conclude(
         desired = known if decision.replicas is None else decision.replicas
         return SyncOutcome(_status(autoscaler, decision, desired), events, memory)
     size, conditions = decision.replicas or 0, decision.conditions
-    told = f"New size: {size}; reason: {decision.reason}"
+    summary = f"New size: {size}; reason: {decision.reason}"
     if refusal:
         sentence = f"the HPA controller was unable to update the target scale: {refusal}"
         conditions.set("AbleToScale", False, "FailedUpdateScale", sentence)
-        failed = Happening("FailedRescale", f"{told}; error: {refusal}", "Warning")
+        failed = Happening("FailedRescale", f"{summary}; error: {refusal}", "Warning")
         return SyncOutcome(_status(autoscaler, decision, known), (*events, failed), memory)
     conditions.set(
         "AbleToScale",
@@ -181,7 +181,7 @@ def conclude(
     )
     memory = remember_rescale(read_behaviour(autoscaler["spec"], settings), memory, decision.current, size, now)
     status = _status(autoscaler, decision, size, scaled=now)
-    return SyncOutcome(status, (*events, Happening("SuccessfulRescale", told)), memory)
+    return SyncOutcome(status, (*events, Happening("SuccessfulRescale", summary)), memory)
 
 
 def without_scale(autoscaler: Mapping[str, Any], problem: str, now: datetime) -> tuple[Mapping[str, Any], Happening]:

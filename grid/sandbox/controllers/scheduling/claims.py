@@ -57,8 +57,8 @@ class VolumePlaces:
     def __init__(self, pod: Mapping[str, Any], snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         known = [snapshot.claims.get(f"{namespace_of(pod)}/{name}") for _, name in _claimed(pod)]
-        found = [claim for claim in known if claim is not None]
-        named = [(claim, claim.get("spec", {}).get("volumeName")) for claim in found]
+        existing = [claim for claim in known if claim is not None]
+        named = [(claim, claim.get("spec", {}).get("volumeName")) for claim in existing]
         # The object of a volume from before this cluster had any is about to come, and every node reaches it.
         self._bound = [snapshot.volumes[name] for _, name in named if name in snapshot.volumes]
         self._waiting = [claim for claim, name in named if not name]
@@ -86,7 +86,7 @@ class VolumePlaces:
         for claim in sorted(self._waiting, key=lambda claim: requested_storage(claim["spec"])):
             storage_class = self._snapshot.classes.get(class_of(claim), {})
             volume = smallest_fit(
-                claim, self._snapshot.volumes.values(), taken=taken, reaches=lambda one: _reaches(state, one)
+                claim, self._snapshot.volumes.values(), taken=taken, reaches=lambda volume: _reaches(state, volume)
             )
             if volume is not None:
                 taken.add(name_of(volume))

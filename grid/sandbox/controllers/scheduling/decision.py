@@ -73,11 +73,11 @@ def decide(pod: Mapping[str, Any], requests: Amounts, snapshot: Snapshot) -> Sch
     objections: dict[str, Objection] = {}
     candidates = []
     for name, state in snapshot.nodes.items():
-        found = question.objection(state)
-        if found is None:
+        objection = question.objection(state)
+        if objection is None:
             candidates.append(state)
         else:
-            objections[name] = found
+            objections[name] = objection
     if candidates:
         return SchedulingDecision(node=best_node(pod, requests, candidates))
     return _refused(pod, requests, snapshot, objections)
@@ -87,7 +87,7 @@ def _refused(
     pod: Mapping[str, Any], requests: Amounts, snapshot: Snapshot, objections: Mapping[str, Objection]
 ) -> SchedulingDecision:
     count = len(objections)
-    reasons = _counted(reason for found in objections.values() for reason in found.reasons)
+    reasons = _counted(reason for objection in objections.values() for reason in objection.reasons)
     sentence = f"0/{count} nodes are available: {reasons}."
     outcome = preempt(pod, requests, snapshot, objections)
     if not isinstance(outcome, NoPreemption):

@@ -32,9 +32,9 @@ Filter = Callable[[Mapping[str, Any], Amounts, NodeState], Objection | None]
 def objection(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> Objection | None:
     """Return the first filter's objection, or None when the node takes the pod."""
     for check in FILTERS:
-        found = check(pod, requests, state)
-        if found is not None:
-            return found
+        refusal = check(pod, requests, state)
+        if refusal is not None:
+            return refusal
     return None
 
 

@@ -57,8 +57,8 @@ def preempt(
         return NoPreemption(_WAITS, waits=True)
     reasons: list[str] = []
     options: list[Preemption] = []
-    for name, found in objections.items():
-        if found.helpless:
+    for name, objection in objections.items():
+        if objection.helpless:
             reasons.append(_NOT_HELPFUL)
             continue
         outcome = _on_node(pod, requests, snapshot, name)
@@ -95,9 +95,9 @@ def _on_node(pod: PodObject, requests: Amounts, snapshot: Snapshot, name: str) -
         thought = snapshot.with_pods(name, pods)
         return Question(pod, requests, thought).objection(thought.nodes[name])
 
-    found = obstacle(staying)
-    if found is not None:
-        return found.reasons
+    objection = obstacle(staying)
+    if objection is not None:
+        return objection.reasons
     protected, free = _by_protection(lower, snapshot.budgets)
     victims: list[PodObject] = []
     broken = 0

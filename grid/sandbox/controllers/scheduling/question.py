@@ -27,9 +27,9 @@ class Question:
         kept = [pod for pod in self._snapshot.nominated.get(state.name, ()) if _goes_first(pod, self._pod)]
         if kept:
             crowded = self._snapshot.with_pods(state.name, [*state.pods, *kept])
-            found = Question(self._pod, self._requests, crowded)._ask(crowded.nodes[state.name])
-            if found is not None:
-                return found
+            objection = Question(self._pod, self._requests, crowded)._ask(crowded.nodes[state.name])
+            if objection is not None:
+                return objection
         return self._ask(state)
 
     def _ask(self, state: NodeState) -> Objection | None:

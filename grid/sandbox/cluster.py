@@ -196,7 +196,7 @@ async def run_nodes(settings: EmbeddedClusterSettings, stop: asyncio.Event) -> N
                     images=images,
                     pools=settings.pools,
                     settings=settings.fleet,
-                    beside=lambda fleet: _beside(settings, client, fleet),
+                    background=lambda fleet: _background(settings, client, fleet),
                 )
             )
             stopping = asyncio.create_task(stop.wait())
@@ -210,7 +210,7 @@ async def run_nodes(settings: EmbeddedClusterSettings, stop: asyncio.Event) -> N
         lock.release()
 
 
-def _beside(settings: EmbeddedClusterSettings, client: Client, fleet: Fleet) -> Sequence[Coroutine[Any, Any, None]]:
+def _background(settings: EmbeddedClusterSettings, client: Client, fleet: Fleet) -> Sequence[Coroutine[Any, Any, None]]:
     if not settings.metrics_server:
         return ()
     return (MetricsServer(client, fleet.summaries, settings.data / "machine").run(),)

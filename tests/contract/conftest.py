@@ -129,8 +129,8 @@ def name() -> str:
 @pytest_asyncio.fixture
 async def version(client: Client) -> tuple[int, int]:
     """Major and minor version that the server claims: behaviour that came with a version is asked for only from it on."""
-    said = (await client.request("GET", "/version")).ok()
-    return int(said["major"]), int(re.sub(r"\D.*", "", said["minor"]))
+    info = (await client.request("GET", "/version")).ok()
+    return int(info["major"]), int(re.sub(r"\D.*", "", info["minor"]))
 
 
 async def create_namespace(client: Client) -> str:

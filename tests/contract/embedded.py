@@ -44,9 +44,9 @@ class EmbeddedCluster:
         self._process = process
         deadline = time.monotonic() + START_SECONDS
         while not self._ready():
-            said = log.read_text(errors="replace")[-4000:]
-            assert process.poll() is None, f"the embedded cluster ended with code {process.returncode}:\n{said}"
-            assert time.monotonic() < deadline, f"the embedded cluster was not ready within {START_SECONDS} s:\n{said}"
+            tail = log.read_text(errors="replace")[-4000:]
+            assert process.poll() is None, f"the embedded cluster ended with code {process.returncode}:\n{tail}"
+            assert time.monotonic() < deadline, f"the embedded cluster was not ready within {START_SECONDS} s:\n{tail}"
             time.sleep(0.1)
 
     def stop(self) -> None:

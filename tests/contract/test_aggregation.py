@@ -29,19 +29,21 @@ async def api(space: Space, cluster: Space, name: str, tmp_path: Path) -> AsyncI
         await cluster.delete("apiservices", f"v1.{api.group}")
 
 
-def condition(found: Object) -> Object:
-    conditions = (found.get("status") or {}).get("conditions") or ()
+def condition(registration: Object) -> Object:
+    conditions = (registration.get("status") or {}).get("conditions") or ()
     return next((dict(item) for item in conditions if item["type"] == "Available"), {})
 
 
 async def becomes(cluster: Space, api: OwnApi, status: str, reason: str) -> Object:
-    found = await cluster.until(
+    registration = await cluster.until(
         "apiservices",
         f"v1.{api.group}",
-        lambda found: (condition(found).get("status"), condition(found).get("reason")) == (status, reason),
+        lambda registration: (
+            (condition(registration).get("status"), condition(registration).get("reason")) == (status, reason)
+        ),
         f"should become {status} {reason}",
     )
-    return condition(found)
+    return condition(registration)
 
 
 async def answers(client: Client, path: str, status: int) -> None:
@@ -66,27 +68,27 @@ async def register(cluster: Space, space: Space, api: OwnApi, name: str) -> str:
 async def test_requests_arrive_as_they_were_made(cluster: Space, space: Space, api: OwnApi, name: str) -> None:
     path = await register(cluster, space, api, name)
     answer = await space.client.request("POST", f"{path}/echoes/a", body={"x": 1}, query={"labelSelector": "a in (b)"})
-    said = answer.ok(201)
+    echo = answer.ok(201)
     assert answer.headers["X-Own"] == "yes"
-    assert (said["method"], json.loads(said["body"])) == ("POST", {"x": 1})
-    assert said["path"].startswith(f"{path}/echoes/a?labelSelector=a")
-    assert ["content-type", "application/json"] in said["headers"]
+    assert (echo["method"], json.loads(echo["body"])) == ("POST", {"x": 1})
+    assert echo["path"].startswith(f"{path}/echoes/a?labelSelector=a")
+    assert ["content-type", "application/json"] in echo["headers"]
 
 
 async def test_aggregated_api_gets_caller_identity_that_cannot_be_forged(
     cluster: Space, space: Space, api: OwnApi, name: str, connection: Connection
 ) -> None:
     path = await register(cluster, space, api, name)
-    said = (await space.client.request("GET", f"{path}/echoes")).ok(200)
-    headers: list[Any] = said["headers"]
+    echo = (await space.client.request("GET", f"{path}/echoes")).ok(200)
+    headers: list[Any] = echo["headers"]
     names = {key for key, _ in headers}
     assert "authorization" not in names
     assert len([value for key, value in headers if key == "x-remote-user" and value]) == 1
     assert "system:authenticated" in [value for key, value in headers if key == "x-remote-group"]
     config = await Space(space.client, "kube-system").get("configmaps", "extension-apiserver-authentication")
     data = config.ok(200)["data"]
-    assert said["subject"], "the server should present a certificate that the announced authority signed"
-    assert dict(said["subject"])["commonName"] in json.loads(data["requestheader-allowed-names"])
+    assert echo["subject"], "the server should present a certificate that the announced authority signed"
+    assert dict(echo["subject"])["commonName"] in json.loads(data["requestheader-allowed-names"])
     assert json.loads(data["requestheader-username-headers"]) == ["X-Remote-User"]
     assert json.loads(data["requestheader-group-headers"]) == ["X-Remote-Group"]
 
@@ -105,9 +107,9 @@ async def test_aggregated_api_is_discovered_until_its_api_service_goes(
 ) -> None:
     await register(cluster, space, api, name)
     groups = (await client.request("GET", "/apis")).ok(200)["groups"]
-    (found,) = (group for group in groups if group["name"] == api.group)
-    assert found["preferredVersion"] == {"groupVersion": f"{api.group}/v1", "version": "v1"}
-    assert (await client.request("GET", f"/apis/{api.group}")).ok(200)["versions"] == found["versions"]
+    (group,) = (group for group in groups if group["name"] == api.group)
+    assert group["preferredVersion"] == {"groupVersion": f"{api.group}/v1", "version": "v1"}
+    assert (await client.request("GET", f"/apis/{api.group}")).ok(200)["versions"] == group["versions"]
     resources = (await client.request("GET", f"/apis/{api.group}/v1")).ok(200)["resources"]
     assert [resource["name"] for resource in resources] == ["echoes", "streams"]
     (await cluster.delete("apiservices", f"v1.{api.group}")).ok(200)
@@ -130,8 +132,8 @@ async def test_without_its_service_it_is_not_available(
 ) -> None:
     absent = api_service(api, space.namespace, f"{name}-absent", insecureSkipTLSVerify=True)
     (await cluster.create("apiservices", absent)).ok(201)
-    told = (await becomes(cluster, api, "False", "ServiceNotFound"))["message"]
-    assert told == f'service/{name}-absent in "{space.namespace}" is not present'
+    message = (await becomes(cluster, api, "False", "ServiceNotFound"))["message"]
+    assert message == f'service/{name}-absent in "{space.namespace}" is not present'
     await answers(client, f"/apis/{api.group}/v1", 503)
     (await space.create("services", external_name(f"{name}-absent"))).ok(201)
     await becomes(cluster, api, "True", "Passed")

@@ -43,7 +43,7 @@ async def test_checks_pass_in_own_namespace_that_is_removed(api: HttpKubeApi, cl
         results = await results_in(scratch)
     finally:
         await remove(scratch)
-    assert [(one.name, one.words) for one in results if one.outcome != "passed"] == []
+    assert [(result.name, result.words) for result in results if result.outcome != "passed"] == []
     assert len(results) == len(CHECKS)
     answer = await cluster.get("namespaces", scratch.namespace)
     assert answer.status == 404 or answer.body["status"]["phase"] == "Terminating"
@@ -52,7 +52,9 @@ async def test_checks_pass_in_own_namespace_that_is_removed(api: HttpKubeApi, cl
 async def test_objects_in_shared_namespace_go_with_their_anchor(api: HttpKubeApi, new_space: MakeSpace) -> None:
     space, token = await new_space(), secrets.token_hex(4)
     scratch = Scratch(api, space.namespace, token, space.namespace)
-    no_end = [one for one in CHECKS if one.key not in ("garbage", "bookmarks")]  # as if it were killed before the end
+    no_end = [
+        check for check in CHECKS if check.key not in ("garbage", "bookmarks")
+    ]  # as if it were killed before the end
 
     async def tell(result: ApiCheckResult) -> None:
         assert result.outcome == "passed", result

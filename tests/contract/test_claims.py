@@ -38,7 +38,7 @@ async def test_a_claim_does_not_shrink_below_its_volume(space: Space, cluster: S
     (await cluster.create("persistentvolumes", volume(name, "2Gi"))).ok(201)
     try:
         (await space.create("persistentvolumeclaims", claim(name, "2Gi", storageClassName=name))).ok(201)
-        await space.until("persistentvolumeclaims", name, lambda one: one["status"]["phase"] == "Bound", "has a volume")
+        await space.until("persistentvolumeclaims", name, lambda pvc: pvc["status"]["phase"] == "Bound", "has a volume")
         smaller = {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}
         refusal = (await space.patch("persistentvolumeclaims", name, smaller)).refused(422, "Invalid")
         [cause] = refusal["details"]["causes"]

@@ -29,12 +29,14 @@ def lost(given: Any, kept: Any, path: str = "") -> list[str]:
             for where in lost(value, kept.get(key), f"{path}.{key}")
         ]
     if path.endswith(".metrics"):  # servers before 1.30 keep them in an order of their own
-        return [f"{path}: {one!r} is gone" for one in given if all(lost(one, other) for other in kept)]
+        return [
+            f"{path}: {metric!r} is gone" for metric in given if all(lost(metric, kept_metric) for kept_metric in kept)
+        ]
     if isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
         return [
             where
-            for n, (one, other) in enumerate(zip(given, kept, strict=True))
-            for where in lost(one, other, f"{path}[{n}]")
+            for n, (given_item, kept_item) in enumerate(zip(given, kept, strict=True))
+            for where in lost(given_item, kept_item, f"{path}[{n}]")
         ]
     # An empty value is the same as none.
     return [] if given == kept or (not given and kept is None) else [f"{path}: {given!r} became {kept!r}"]

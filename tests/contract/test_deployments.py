@@ -17,8 +17,8 @@ def hash_of(each: Object) -> str:
 
 
 def condition(each: Object, kind: str) -> Object:
-    found = [one for one in each["status"].get("conditions", ()) if one["type"] == kind]
-    return found[0] if found else {}
+    matches = [item for item in each["status"].get("conditions", ()) if item["type"] == kind]
+    return matches[0] if matches else {}
 
 
 async def sets_of(space: Space, name: str) -> dict[str, int]:

@@ -12,8 +12,8 @@ async def resources_of(client: Client, group_version: str) -> dict[str, Object]:
 
 
 async def test_the_server_tells_its_version(client: Client) -> None:
-    said = (await client.request("GET", "/version")).ok()
-    assert said["gitVersion"].startswith(f"v{said['major']}.")
+    info = (await client.request("GET", "/version")).ok()
+    assert info["gitVersion"].startswith(f"v{info['major']}.")
 
 
 async def test_a_server_that_works_says_it_is_ready(client: Client) -> None:

@@ -22,11 +22,12 @@ async def test_a_service_has_a_slice_that_goes_with_it(space: Space, dated: Spac
     }
     (await space.create("services", service)).ok(201)
     selector = f"kubernetes.io/service-name={name}"
-    [found] = await dated.until_items(
+    [endpoint_slice] = await dated.until_items(
         "endpointslices", lambda items: len(items) == 1, "a slice", labelSelector=selector
     )
-    assert found["addressType"] == "IPv4"
-    assert not found.get("endpoints")
-    assert found["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] == "endpointslice-controller.k8s.io"
+    assert endpoint_slice["addressType"] == "IPv4"
+    assert not endpoint_slice.get("endpoints")
+    labels = endpoint_slice["metadata"]["labels"]
+    assert labels["endpointslice.kubernetes.io/managed-by"] == "endpointslice-controller.k8s.io"
     (await space.delete("services", name)).ok()
     await dated.until_items("endpointslices", lambda items: not items, "gone", labelSelector=selector)

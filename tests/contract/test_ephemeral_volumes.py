@@ -60,10 +60,10 @@ async def test_existing_claim_is_left_alone_and_reported_by_pod(space: Space, na
     (await space.create("persistentvolumeclaims", claim)).ok(201)
     (await space.create("pods", with_scratch(name, {"spec": CLAIM}))).ok(201)
 
-    def told(events: list[Any]) -> bool:
-        return any(one["reason"] == "FailedBinding" and "was not created for" in one["message"] for one in events)
+    def is_reported(events: list[Any]) -> bool:
+        return any(event["reason"] == "FailedBinding" and "was not created for" in event["message"] for event in events)
 
-    await space.until_items("events", told, "should say so", fieldSelector=f"involvedObject.name={name}")
+    await space.until_items("events", is_reported, "should say so", fieldSelector=f"involvedObject.name={name}")
     left = (await space.get("persistentvolumeclaims", f"{name}-scratch")).ok(200)
     assert "ownerReferences" not in left["metadata"]
 

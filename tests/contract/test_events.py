@@ -12,28 +12,28 @@ async def subject(space: Space, name: str) -> Object:
 async def test_an_event_keeps_what_was_told(space: Space, name: str) -> None:
     about = await subject(space, name)
     time = "2026-01-02T03:04:05Z"
-    told = event(name, about, count=3, firstTimestamp=time, lastTimestamp=time, source={"component": "contract-tests"})
-    made = (await space.create("events", told)).ok(201)
+    sent = event(name, about, count=3, firstTimestamp=time, lastTimestamp=time, source={"component": "contract-tests"})
+    made = (await space.create("events", sent)).ok(201)
     for key in ("reason", "message", "type", "count", "firstTimestamp", "lastTimestamp", "source"):
-        assert made[key] == told[key]
-    assert made["involvedObject"] == told["involvedObject"]
+        assert made[key] == sent[key]
+    assert made["involvedObject"] == sent["involvedObject"]
 
 
 async def test_events_are_found_by_the_object_they_are_about(space: Space, name: str) -> None:
-    one, other = await subject(space, f"{name}-1"), await subject(space, f"{name}-2")
-    (await space.create("events", event(f"{name}-a", one, type="Warning", reason="Failed"))).ok(201)
-    (await space.create("events", event(f"{name}-b", one))).ok(201)
-    (await space.create("events", event(f"{name}-c", other))).ok(201)
+    first, second = await subject(space, f"{name}-1"), await subject(space, f"{name}-2")
+    (await space.create("events", event(f"{name}-a", first, type="Warning", reason="Failed"))).ok(201)
+    (await space.create("events", event(f"{name}-b", first))).ok(201)
+    (await space.create("events", event(f"{name}-c", second))).ok(201)
 
-    async def found(**fields: str) -> list[str]:
+    async def event_names(**fields: str) -> list[str]:
         about = {"involvedObject.kind": "ConfigMap", "involvedObject.name": f"{name}-1", **fields}
         return await space.names("events", fieldSelector=",".join(f"{key}={value}" for key, value in about.items()))
 
-    assert await found() == [f"{name}-a", f"{name}-b"]
-    assert await found(type="Warning") == [f"{name}-a"]
-    assert await found(reason="Tested") == [f"{name}-b"]
-    assert await found(**{"involvedObject.uid": one["metadata"]["uid"]}) == [f"{name}-a", f"{name}-b"]
-    assert await found(**{"involvedObject.uid": other["metadata"]["uid"]}) == []
+    assert await event_names() == [f"{name}-a", f"{name}-b"]
+    assert await event_names(type="Warning") == [f"{name}-a"]
+    assert await event_names(reason="Tested") == [f"{name}-b"]
+    assert await event_names(**{"involvedObject.uid": first["metadata"]["uid"]}) == [f"{name}-a", f"{name}-b"]
+    assert await event_names(**{"involvedObject.uid": second["metadata"]["uid"]}) == []
 
 
 async def test_a_repetition_is_counted_by_a_patch(space: Space, name: str) -> None:
@@ -54,9 +54,9 @@ async def test_events_can_be_watched_by_their_object(space: Space, name: str) ->
 
 
 async def test_an_event_lives_in_the_namespace_of_its_object(space: Space, name: str) -> None:
-    told = event(name, await subject(space, name))
-    told["involvedObject"]["namespace"] = "default"
-    refusal = (await space.create("events", told)).refused(422, "Invalid")
+    sent = event(name, await subject(space, name))
+    sent["involvedObject"]["namespace"] = "default"
+    refusal = (await space.create("events", sent)).refused(422, "Invalid")
     assert [cause["field"] for cause in refusal["details"]["causes"]] == ["involvedObject.namespace"]
 
 

@@ -85,13 +85,13 @@ async def until(space: Space, name: str, holds: Any, why: str) -> Object:
     return await eventually(read, why, holds=holds, within=PATIENCE_SECONDS)
 
 
-def condition(found: Object, kind: str) -> Object:
-    conditions = found["status"].get("conditions") or ()
+def condition(hpa: Object, kind: str) -> Object:
+    conditions = hpa["status"].get("conditions") or ()
     return next((dict(item) for item in conditions if item["type"] == kind), {})
 
 
-def current(found: Object) -> Object:
-    metrics = found["status"].get("currentMetrics") or [{}]
+def current(hpa: Object) -> Object:
+    metrics = hpa["status"].get("currentMetrics") or [{}]
     return dict(metrics[0].get("external", {}).get("current", {}))
 
 
@@ -100,13 +100,13 @@ async def messages(space: Space, name: str, reason: str) -> list[str]:
     return [event["message"] for event in (await space.listing("events", fieldSelector=fields)).ok(200)["items"]]
 
 
-async def is_told(space: Space, name: str, reason: str, message: str) -> None:
+async def expect_event(space: Space, name: str, reason: str, message: str) -> None:
     """Events are written in the background, also after the status that they tell of."""
 
-    async def look() -> bool:
+    async def is_reported() -> bool:
         return message in await messages(space, name, reason)
 
-    await eventually(look, f"{reason} should be told: {message}")
+    await eventually(is_reported, f"{reason} should be told: {message}")
 
 
 async def test_each_pod_has_its_share(space: Space, api: OwnApi, name: str) -> None:
@@ -114,23 +114,23 @@ async def test_each_pod_has_its_share(space: Space, api: OwnApi, name: str) -> N
     (await space.create("deployments", deployment(name, replicas=1))).ok(201)
     target = {"type": "AverageValue", "averageValue": "1"}
     (await space.create("horizontalpodautoscalers", autoscaler(name, target))).ok(201)
-    found = await until(space, name, lambda found: found["status"].get("currentReplicas") == 4, "3.5 are 4 pods")
-    active = condition(found, "ScalingActive")
+    hpa = await until(space, name, lambda hpa: hpa["status"].get("currentReplicas") == 4, "3.5 are 4 pods")
+    active = condition(hpa, "ScalingActive")
     assert (active["status"], active["reason"]) == ("True", "ValidMetricFound")
     shown = f"external metric wanted({SHOWN})"
     assert active["message"] == f"the HPA was able to successfully calculate a replica count from {shown}"
-    await is_told(space, name, "SuccessfulRescale", f"New size: 4; reason: {shown} above target")
+    await expect_event(space, name, "SuccessfulRescale", f"New size: 4; reason: {shown} above target")
     assert len(await messages(space, name, "SuccessfulRescale")) == 1
     assert "execution-id=abc" in api.asked
-    steady = await until(space, name, lambda found: current(found).get("averageValue") == "875m", "3.5 by 4")
+    steady = await until(space, name, lambda hpa: current(hpa).get("averageValue") == "875m", "3.5 by 4")
     assert steady["status"]["currentMetrics"][0]["external"]["metric"] == {"name": "wanted", "selector": SELECTOR}
     table = (await space.get("horizontalpodautoscalers", name, accept=TABLE)).ok(200)
     shown_target = [column["name"] for column in table["columnDefinitions"]].index("Targets")
     assert table["rows"][0]["cells"][shown_target] == "875m/1 (avg)"
     api.values = ["0"]
-    found = await until(space, name, lambda found: found["status"].get("currentReplicas") == 1, "nothing is 1 pod")
-    await is_told(space, name, "SuccessfulRescale", "New size: 1; reason: All metrics below target")
-    assert condition(found, "ScalingLimited")["reason"] == "TooFewReplicas"
+    hpa = await until(space, name, lambda hpa: hpa["status"].get("currentReplicas") == 1, "nothing is 1 pod")
+    await expect_event(space, name, "SuccessfulRescale", "New size: 1; reason: All metrics below target")
+    assert condition(hpa, "ScalingLimited")["reason"] == "TooFewReplicas"
 
 
 async def test_all_pods_together_have_a_value(space: Space, api: OwnApi, name: str) -> None:
@@ -145,10 +145,10 @@ async def test_all_pods_together_have_a_value(space: Space, api: OwnApi, name: s
     target = {"type": "Value", "value": "20"}
     (await space.create("horizontalpodautoscalers", autoscaler(name, target, selector=None))).ok(201)
     # One and a half times as much as wanted: three of two ready pods; the third is nobody's and never ready.
-    found = await until(space, name, lambda found: found["status"].get("currentReplicas") == 3, "half as much again")
-    assert current(found)["value"] == "30"
+    hpa = await until(space, name, lambda hpa: hpa["status"].get("currentReplicas") == 3, "half as much again")
+    assert current(hpa)["value"] == "30"
     shown = "external metric wanted(nil)"
-    await is_told(space, name, "SuccessfulRescale", f"New size: 3; reason: {shown} above target")
+    await expect_event(space, name, "SuccessfulRescale", f"New size: 3; reason: {shown} above target")
     assert len(await messages(space, name, "SuccessfulRescale")) == 1
     assert "" in api.asked
 
@@ -160,22 +160,25 @@ async def test_without_values_it_says_so_and_keeps_its_size(
     target = {"type": "AverageValue", "averageValue": "1"}
     (await space.create("horizontalpodautoscalers", autoscaler(name, target))).ok(201)
 
-    def failed(found: Object) -> bool:
-        told = condition(found, "ScalingActive")
-        return told.get("reason") == "FailedGetExternalMetric" and "no metrics returned" in told["message"]
+    def failed(hpa: Object) -> bool:
+        active = condition(hpa, "ScalingActive")
+        return active.get("reason") == "FailedGetExternalMetric" and "no metrics returned" in active["message"]
 
-    found = await until(space, name, failed, "no values are no zero")
+    hpa = await until(space, name, failed, "no values are no zero")
     problem = (
         f"unable to get external metric {space.namespace}/wanted/{SHOWN}: no metrics returned from external metrics API"
     )
-    told = condition(found, "ScalingActive")
-    assert (told["status"], told["message"]) == ("False", f"the HPA was unable to compute the replica count: {problem}")
-    await is_told(space, name, "FailedGetExternalMetric", problem)
+    active = condition(hpa, "ScalingActive")
+    assert (active["status"], active["message"]) == (
+        "False",
+        f"the HPA was unable to compute the replica count: {problem}",
+    )
+    await expect_event(space, name, "FailedGetExternalMetric", problem)
     # Old servers, 1.20 among them, name the metric only.
     value = "failed to get wanted external metric value: " if version > (1, 20) else ""
     why = f"{value}failed to get wanted external metric: {problem}"
     summary = f"invalid metrics (1 invalid out of 1), first error is: {why}"
-    await is_told(space, name, "FailedComputeMetricsReplicas", summary)
+    await expect_event(space, name, "FailedComputeMetricsReplicas", summary)
     assert (await space.get("deployments", name)).ok(200)["spec"]["replicas"] == 2
 
 
@@ -185,11 +188,11 @@ async def test_an_api_that_is_away_is_told(space: Space, cluster: Space, api: Ow
     target = {"type": "Value", "value": "1"}
     (await space.create("horizontalpodautoscalers", autoscaler(name, target))).ok(201)
 
-    def failed(found: Object) -> bool:
-        return "could not find" in condition(found, "ScalingActive").get("message", "")
+    def failed(hpa: Object) -> bool:
+        return "could not find" in condition(hpa, "ScalingActive").get("message", "")
 
-    found = await until(space, name, failed, "there is no such API")
-    assert condition(found, "ScalingActive")["message"] == (
+    hpa = await until(space, name, failed, "there is no such API")
+    assert condition(hpa, "ScalingActive")["message"] == (
         "the HPA was unable to compute the replica count: unable to get external metric "
         f"{space.namespace}/wanted/{SHOWN}: unable to fetch metrics from external metrics API: "
         "the server could not find the requested resource (get wanted.external.metrics.k8s.io)"

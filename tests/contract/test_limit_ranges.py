@@ -116,5 +116,5 @@ async def test_limits_that_contradict_each_other_are_refused(
     space: Space, limit: Object, field: str, problem: str
 ) -> None:
     refusal = (await space.create("limitranges", limit_range("bad", limit))).refused(422, "Invalid")
-    told = [cause["message"] for cause in refusal["details"]["causes"] if cause["field"] == field]
-    assert any(problem in message for message in told)
+    messages = [cause["message"] for cause in refusal["details"]["causes"] if cause["field"] == field]
+    assert any(problem in message for message in messages)

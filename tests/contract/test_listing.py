@@ -91,8 +91,8 @@ async def test_list_across_namespaces_includes_objects_of_this_namespace(
     space: Space, cluster: Space, name: str, seven: list[str]
 ) -> None:
     listed = (await cluster.listing("configmaps", labelSelector=f"of={name}")).ok(200)
-    found = [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in listed["items"]]
-    assert found == [(space.namespace, each) for each in seven]
+    keys = [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in listed["items"]]
+    assert keys == [(space.namespace, each) for each in seven]
 
 
 async def test_list_items_carry_no_kind(space: Space, name: str) -> None:

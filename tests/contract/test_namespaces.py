@@ -65,8 +65,8 @@ async def test_objects_of_one_name_live_in_several_namespaces(space: Space, new_
 
 
 async def test_the_namespace_default_has_the_clusters_own_service(client: Client) -> None:
-    found = (await Space(client, "default").get("services", "kubernetes")).ok(200)
-    assert found["metadata"]["labels"] == {"component": "apiserver", "provider": "kubernetes"}
-    assert found["spec"]["clusterIP"].endswith(".1")
-    assert [(port["name"], port["port"]) for port in found["spec"]["ports"]] == [("https", 443)]
-    assert "selector" not in found["spec"]
+    service = (await Space(client, "default").get("services", "kubernetes")).ok(200)
+    assert service["metadata"]["labels"] == {"component": "apiserver", "provider": "kubernetes"}
+    assert service["spec"]["clusterIP"].endswith(".1")
+    assert [(port["name"], port["port"]) for port in service["spec"]["ports"]] == [("https", 443)]
+    assert "selector" not in service["spec"]

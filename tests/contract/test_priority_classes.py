@@ -55,8 +55,8 @@ async def test_a_pod_of_a_missing_class_is_refused(space: Space) -> None:
 
 
 async def test_the_classes_of_the_system_are_there(cluster: Space) -> None:
-    found = (await cluster.get("priorityclasses", "system-node-critical")).ok(200)
-    assert found["value"] == 2000001000
+    critical = (await cluster.get("priorityclasses", "system-node-critical")).ok(200)
+    assert critical["value"] == 2000001000
 
 
 async def test_a_value_never_changes(cluster: Space, high: str) -> None:

@@ -40,8 +40,8 @@ async def coloured(space: Space, name: str) -> str:
     ],
 )
 async def test_a_label_selector_chooses(space: Space, coloured: str, selector: str, chosen: str) -> None:
-    found = await space.names("configmaps", labelSelector=f"of={coloured},{selector}")
-    assert [each.removeprefix(f"{coloured}-") for each in found] == list(chosen)
+    names = await space.names("configmaps", labelSelector=f"of={coloured},{selector}")
+    assert [each.removeprefix(f"{coloured}-") for each in names] == list(chosen)
 
 
 @pytest.mark.parametrize("selector", ["colour in red", "a b=c", "colour=-x-", "=red", "colour>many"])
@@ -66,8 +66,8 @@ async def test_pods_can_be_selected_by_node_and_phase(space: Space, name: str) -
     (await space.patch("pods", f"{name}-failed", {"status": {"phase": "Failed"}}, sub="status")).ok(200)
 
     async def chosen(selector: str) -> list[str]:
-        found = await space.names("pods", fieldSelector=selector, labelSelector=f"of={name}")
-        return [each.removeprefix(f"{name}-") for each in found]
+        names = await space.names("pods", fieldSelector=selector, labelSelector=f"of={name}")
+        return [each.removeprefix(f"{name}-") for each in names]
 
     assert await chosen(f"spec.nodeName={name}-node") == ["bound"]
     assert await chosen("spec.nodeName=") == ["failed", "free"]

@@ -99,5 +99,9 @@ async def test_metadata_can_be_read_without_the_rest(space: Space, name: str) ->
     assert [item["metadata"]["uid"] for item in listed["items"]] == [made["metadata"]["uid"]]
     none = (await space.listing("configmaps", accept=METADATA_LIST, labelSelector=f"of={name}-nobody")).ok(200)
     assert none["items"] is None
-    one = (await space.get("configmaps", name, accept=METADATA)).ok(200)
-    assert (one["kind"], one["metadata"], "data" in one) == ("PartialObjectMetadata", made["metadata"], False)
+    partial = (await space.get("configmaps", name, accept=METADATA)).ok(200)
+    assert (partial["kind"], partial["metadata"], "data" in partial) == (
+        "PartialObjectMetadata",
+        made["metadata"],
+        False,
+    )

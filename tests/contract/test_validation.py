@@ -265,8 +265,8 @@ async def test_scheduling_gates_may_only_go(space: Space, name: str, version: Ve
     came_with(version, (1, 27), "scheduling gates")
     gates = [{"name": "example.com/a"}, {"name": "example.com/b"}]
     made = (await space.create("pods", pod(name, spec={"schedulingGates": gates}))).ok(201)
-    told = next(each for each in made["status"]["conditions"] if each["type"] == "PodScheduled")
-    assert (told["status"], told["reason"]) == ("False", "SchedulingGated")
+    scheduled = next(each for each in made["status"]["conditions"] if each["type"] == "PodScheduled")
+    assert (scheduled["status"], scheduled["reason"]) == ("False", "SchedulingGated")
 
     async def change(spec: Object) -> Sequence[str]:
         return await fields_of_refused_change(space, "pods", name, {"spec": spec})
@@ -277,8 +277,8 @@ async def test_scheduling_gates_may_only_go(space: Space, name: str, version: Ve
     assert await change({"schedulingGates": gates[:1], "priority": 7}) == ["spec"]
     early = await space.create("pods", binding(name, f"{name}-node"), name=name, sub="binding")
     early.refused(409, "Conflict")
-    one = (await space.patch("pods", name, {"spec": {"schedulingGates": gates[1:]}})).ok(200)
-    assert one["spec"]["schedulingGates"] == gates[1:]
+    patched = (await space.patch("pods", name, {"spec": {"schedulingGates": gates[1:]}})).ok(200)
+    assert patched["spec"]["schedulingGates"] == gates[1:]
     none = (await space.patch("pods", name, {"spec": {"schedulingGates": None}})).ok(200)
     assert "schedulingGates" not in none["spec"]
     assert await change({"schedulingGates": gates}) == ["spec.schedulingGates[0].name", "spec.schedulingGates[1].name"]

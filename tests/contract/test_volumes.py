@@ -13,12 +13,12 @@ async def test_claim_binds_smallest_fitting_volume_and_releases_it(space: Space,
             await cluster.until(
                 "persistentvolumes",
                 f"{name}-{number}",
-                lambda one: one["status"].get("phase") == "Available",
+                lambda pv: pv["status"].get("phase") == "Available",
                 "is free",
             )
         (await space.create("persistentvolumeclaims", wanted)).ok(201)
         bound = await space.until(
-            "persistentvolumeclaims", name, lambda one: one["status"]["phase"] == "Bound", "should be bound"
+            "persistentvolumeclaims", name, lambda pvc: pvc["status"]["phase"] == "Bound", "should be bound"
         )
         assert bound["spec"]["volumeName"] == f"{name}-1"
         assert bound["status"]["capacity"] == {"storage": "2Gi"}
@@ -28,7 +28,7 @@ async def test_claim_binds_smallest_fitting_volume_and_releases_it(space: Space,
         assert taken["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
         (await space.delete("persistentvolumeclaims", name)).ok(200)
         await cluster.until(
-            "persistentvolumes", f"{name}-1", lambda one: one["status"].get("phase") == "Released", "should be released"
+            "persistentvolumes", f"{name}-1", lambda pv: pv["status"].get("phase") == "Released", "should be released"
         )
     finally:
         for number in range(3):

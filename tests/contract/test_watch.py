@@ -129,12 +129,12 @@ async def test_resumed_watch_has_no_gap_and_no_repetition(space: Space, name: st
 async def test_all_watchers_see_the_same_order(space: Space, cluster: Space, name: str) -> None:
     start = await version_of(space)
     query: dict[str, str] = {"labelSelector": f"of={name}", "resourceVersion": start}
-    async with space.watch("configmaps", **query) as one, cluster.watch("configmaps", **query) as other:
+    async with space.watch("configmaps", **query) as namespaced, cluster.watch("configmaps", **query) as cluster_wide:
         await asyncio.gather(
             *(space.create("configmaps", config_map(f"{name}-", labels={"of": name})) for _ in range(12))
         )
-        first = [seen(await one.next()) for _ in range(12)]
-        second = [seen(await other.next()) for _ in range(12)]
+        first = [seen(await namespaced.next()) for _ in range(12)]
+        second = [seen(await cluster_wide.next()) for _ in range(12)]
     assert first == second
     assert len(set(first)) == 12
 

@@ -27,24 +27,24 @@ class DiskUsage:
 
 def disk_usage(place: Path) -> DiskUsage | None:
     """Return how full the file system of this place is, or will be once it is made; None when that cannot be known."""
-    existing = next((one for one in (place, *place.parents) if one.exists()), place)
+    existing = next((path for path in (place, *place.parents) if path.exists()), place)
     try:
-        found = os.statvfs(existing)
+        stats = os.statvfs(existing)
     except OSError:
         return None
     # As `df` counts: what only root may write is no room.
-    used = (found.f_blocks - found.f_bfree) * found.f_frsize
-    return DiskUsage(used, used + found.f_bavail * found.f_frsize)
+    used = (stats.f_blocks - stats.f_bfree) * stats.f_frsize
+    return DiskUsage(used, used + stats.f_bavail * stats.f_frsize)
 
 
 def cadvisor(pods: Sequence[PodUsage], disk: DiskUsage | None = None) -> str:
     """Return each container's use, each pod's as its sum (with an empty `container`), and the node's as that of all (`id="/"`)."""
     families = [
-        _family("cpu_usage_seconds_total", "counter", "CPU time.", pods, lambda one: one.cpu_nanoseconds / 1e9),
-        _family("memory_working_set_bytes", "gauge", "Resident memory.", pods, lambda one: one.memory_bytes),
-        _family("memory_rss", "gauge", "Resident memory.", pods, lambda one: one.memory_bytes),
-        _family("fs_reads_bytes_total", "counter", "Bytes read from disks.", pods, lambda one: one.read_bytes),
-        _family("fs_writes_bytes_total", "counter", "Bytes written to disks.", pods, lambda one: one.written_bytes),
+        _family("cpu_usage_seconds_total", "counter", "CPU time.", pods, lambda stats: stats.cpu_nanoseconds / 1e9),
+        _family("memory_working_set_bytes", "gauge", "Resident memory.", pods, lambda stats: stats.memory_bytes),
+        _family("memory_rss", "gauge", "Resident memory.", pods, lambda stats: stats.memory_bytes),
+        _family("fs_reads_bytes_total", "counter", "Bytes read from disks.", pods, lambda stats: stats.read_bytes),
+        _family("fs_writes_bytes_total", "counter", "Bytes written to disks.", pods, lambda stats: stats.written_bytes),
         Family("container_fs_usage_bytes", "gauge", "Bytes used of the file system.", _of_disk(disk, "used")),
         Family("container_fs_limit_bytes", "gauge", "Bytes of the file system.", _of_disk(disk, "size")),
         Family("container_start_time_seconds", "gauge", "Start since 1970.", _starts(pods)),
@@ -52,8 +52,8 @@ def cadvisor(pods: Sequence[PodUsage], disk: DiskUsage | None = None) -> str:
     return text_of(families)
 
 
-def _family(name: str, kind: str, told: str, pods: Sequence[PodUsage], read: _Read) -> Family:
-    return Family(f"container_{name}", kind, told, _samples(pods, read))
+def _family(name: str, kind: str, description: str, pods: Sequence[PodUsage], read: _Read) -> Family:
+    return Family(f"container_{name}", kind, description, _samples(pods, read))
 
 
 def _samples(pods: Sequence[PodUsage], read: _Read) -> Iterator[Sample]:

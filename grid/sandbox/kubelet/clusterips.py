@@ -15,8 +15,8 @@ _DOTTED = RepeatedExpression(r"[0-9]+(?:\.[0-9]+)+")
 
 def addresses_in(texts: Iterable[str]) -> frozenset[str]:
     """Return the addresses in the texts that may be a Service's, which excludes this machine's own (127.* and 0.*)."""
-    found = {dotted for text in texts for dotted in _DOTTED.findall(text) if _is_address(dotted)}
-    return frozenset(address for address in found if not address.startswith(("127.", "0.")))
+    addresses = {dotted for text in texts for dotted in _DOTTED.findall(text) if _is_address(dotted)}
+    return frozenset(address for address in addresses if not address.startswith(("127.", "0.")))
 
 
 def _is_address(dotted: str) -> bool:

@@ -62,12 +62,12 @@ async def environment_of(container: Object, facts: DownwardFacts, sources: Sourc
         if entry.get("valueFrom"):
             variable = await _referenced(entry["valueFrom"], container, facts, sources)
         else:
-            values = {known: found.value for known, found in result.items()}
+            values = {known: earlier.value for known, earlier in result.items()}
             text = expand(str(entry.get("value") or ""), values)
             if text == _LOOPBACK:  # the machine's; what the pod has for itself here is its own address
                 text = facts.pod_ip
             variable = Variable(
-                text, any(found.secret and found.value in text for found in result.values() if found.value)
+                text, any(earlier.secret and earlier.value in text for earlier in result.values() if earlier.value)
             )
         if variable is not None:
             result[name] = variable

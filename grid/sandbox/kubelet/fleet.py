@@ -286,11 +286,11 @@ async def run_kubelets(
     images: ImageStore,
     pools: Sequence[NodePool] = DEFAULT_POOLS,
     settings: FleetSettings | None = None,
-    beside: Callable[[Fleet], Iterable[Coroutine[Any, Any, None]]] = lambda _: (),
+    background: Callable[[Fleet], Iterable[Coroutine[Any, Any, None]]] = lambda _: (),
 ) -> None:
     """Join the pools' nodes to another API server and run their pods until cancelled; then end all containers.
 
-    `beside` returns coroutines that run as long as the fleet does.
+    `background` returns coroutines that run as long as the fleet does.
     """
     settings = dataclasses.replace(settings or FleetSettings(), addresses_only=True)
     fleet = Fleet(api, data_dir=data_dir, images=images, pools=pools, settings=settings)
@@ -298,7 +298,7 @@ async def run_kubelets(
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(LocalVolumes(api, data_dir / "volumes").run())
-            for part in beside(fleet):
+            for part in background(fleet):
                 group.create_task(part)
     finally:
         await fleet.stop()

@@ -198,10 +198,10 @@ class Kubelet:
         worker = self._workers.get(uid_of(self._pods.get(f"{namespace}/{pod}") or {}))
         if worker is None:
             raise LookupError(f'pod "{pod}" not found on node {self.spec.name}')
-        found = next((item for item in worker.containers if item.name == container), None)
-        if found is None:
+        pod_container = next((item for item in worker.containers if item.name == container), None)
+        if pod_container is None:
             raise LookupError(f'container "{container}" not found in pod "{pod}"')
-        view = found.view()
+        view = pod_container.view()
         if previous:
             # While the container waits for its restart, the attempt that ended counts as the previous one.
             ended = view.current if view.waiting is not None else view.previous

@@ -26,8 +26,10 @@ def excess(pod: Object, directory: Path) -> str:
         if volumes[name] > whole(limit):
             return f'Usage of EmptyDir volume "{name}" exceeds the limit "{limit}". '
     containers = pod["spec"]["containers"]
-    used = {str(one["name"]): _size_of(directory / "containers" / str(one["name"])) for one in containers}
-    limits = {str(one["name"]): limit for one in containers if (limit := _limit(one))}
+    used = {
+        str(container["name"]): _size_of(directory / "containers" / str(container["name"])) for container in containers
+    }
+    limits = {str(container["name"]): limit for container in containers if (limit := _limit(container))}
     total = sum(whole(limit) for limit in limits.values())
     if len(limits) == len(containers) and sum(volumes.values()) + sum(used.values()) > total:
         written = next(iter(limits.values())) if len(limits) == 1 else str(total)

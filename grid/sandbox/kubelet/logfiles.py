@@ -101,8 +101,8 @@ class _Cursor:
         """Move to where `count` lines remain, or to the start when there are fewer."""
         left = count
         for path in reversed(self._files()):
-            offset, found = _tail(path, left)
-            left -= found
+            offset, lines = _tail(path, left)
+            left -= lines
             self._open(path)
             if self._file is not None:
                 self._file.seek(offset)
@@ -156,7 +156,7 @@ def _inode(file: IO[bytes]) -> int:
 
 def _tail(path: Path, count: int) -> tuple[int, int]:
     """Return the offset from which at most `count` lines of the file remain, and their number."""
-    found = 0
+    lines = 0
     with path.open("rb") as file:
         position = end = file.seek(0, 2)
         while position > 0:
@@ -167,10 +167,10 @@ def _tail(path: Path, count: int) -> tuple[int, int]:
             while (index := chunk.rfind(b"\n", 0, index)) >= 0:
                 # The newline at the very end closes the last line; any other one closes the line before those counted.
                 if start + index + 1 < end:
-                    found += 1
-                    if found == count:
-                        return start + index + 1, found
+                    lines += 1
+                    if lines == count:
+                        return start + index + 1, lines
                 elif count == 0:
                     return end, 0
             position = start
-    return 0, found + (1 if end else 0)
+    return 0, lines + (1 if end else 0)

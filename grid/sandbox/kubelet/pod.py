@@ -322,8 +322,8 @@ class PodWorker:
         current = self._pod.get("status") or {}
         if self._refused and self._verdict is not None:
             # Nothing was made for it, so nothing but the decision is told.
-            told = {"phase": self._verdict.phase, "reason": self._verdict.reason, "message": self._verdict.message}
-            return {**current, **told, "startTime": format_time(self._started_at)}
+            decision = {"phase": self._verdict.phase, "reason": self._verdict.reason, "message": self._verdict.message}
+            return {**current, **decision, "startTime": format_time(self._started_at)}
         if self._written is not None:
             # Our own copy is newer than the mirror's, but other clients write conditions too.
             ours = {item["type"]: item for item in self._written["conditions"]}

@@ -60,12 +60,12 @@ class ProcessRuntime:
         return self._directory / checked_name(pod_uid)
 
     def pods(self) -> list[PodIdentity]:
-        found = []
+        identities = []
         for entry in self._directory.iterdir():
             identity = _read(entry / "pod.json")
             if identity is not None:
-                found.append(PodIdentity(entry.name, identity["namespace"], identity["name"]))
-        return found
+                identities.append(PodIdentity(entry.name, identity["namespace"], identity["name"]))
+        return identities
 
     def containers(self, pod_uid: str) -> list[str]:
         place = self.pod_directory(pod_uid) / "containers"
@@ -76,8 +76,8 @@ class ProcessRuntime:
         if not place.is_dir():
             return []
         numbers = sorted(int(entry.name) for entry in place.iterdir() if entry.name.isdigit())
-        found = (self._load(place / str(number)) for number in numbers[-_KEPT_ATTEMPTS:])
-        return [attempt for attempt in found if attempt is not None]
+        attempts = (self._load(place / str(number)) for number in numbers[-_KEPT_ATTEMPTS:])
+        return [attempt for attempt in attempts if attempt is not None]
 
     def root(self, pod_uid: str, container: str, number: int) -> Path:
         place = self._container(pod_uid, container) / str(number) / "root"

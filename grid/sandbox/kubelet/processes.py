@@ -65,7 +65,7 @@ class Process:
 def with_variable(name: str, value: str) -> list[Process]:
     """Return the processes that have this variable in their environment, by inheritance or not."""
     wanted = f"{name}={value}".encode()
-    found = []
+    processes = []
     boot = boot_id()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -73,8 +73,8 @@ def with_variable(name: str, value: str) -> list[Process]:
         with contextlib.suppress(OSError):
             stat = read_stat(int(entry.name))
             if stat is not None and wanted in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(Process(boot, int(entry.name), stat[1]))
-    return found
+                processes.append(Process(boot, int(entry.name), stat[1]))
+    return processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +106,15 @@ def disk_bytes(pids: Iterable[int]) -> tuple[int, int] | None:
     """Return the bytes that processes, and the children that they waited for, had read from disks and written to them; None when the system
     does not tell of any of them."""
     read = written = 0
-    told = False
+    is_known = False
     for pid in pids:
         with contextlib.suppress(OSError, ValueError, KeyError):
             lines = Path(f"/proc/{pid}/io").read_text().splitlines()
             figures = dict(line.split(": ") for line in lines)
             read += int(figures["read_bytes"])
             written += max(0, int(figures["write_bytes"]) - int(figures["cancelled_write_bytes"]))
-            told = True
-    return (read, written) if told else None
+            is_known = True
+    return (read, written) if is_known else None
 
 
 def trees(table: dict[int, TableRow], roots: list[int]) -> dict[int, list[int]]:
@@ -122,7 +122,7 @@ def trees(table: dict[int, TableRow], roots: list[int]) -> dict[int, list[int]]:
     children: dict[int, list[int]] = {}
     for pid, row in table.items():
         children.setdefault(row.parent, []).append(pid)
-    found: dict[int, list[int]] = {}
+    pids_by_root: dict[int, list[int]] = {}
     for root in roots:
         below: list[int] = []
         waiting = list(children.get(root, ()))
@@ -130,8 +130,8 @@ def trees(table: dict[int, TableRow], roots: list[int]) -> dict[int, list[int]]:
             pid = waiting.pop()
             below.append(pid)
             waiting.extend(children.get(pid, ()))
-        found[root] = below
-    return found
+        pids_by_root[root] = below
+    return pids_by_root
 
 
 def proportional_bytes(pids: list[int]) -> int:

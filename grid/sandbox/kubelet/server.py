@@ -90,8 +90,8 @@ class NodeServer:
 
     def _chosen_port(self, address: str) -> int:
         runner = self._runner
-        found = [name[1] for name in (runner.addresses if runner is not None else ()) if name[0] == address]
-        return int(found[-1])
+        ports = [name[1] for name in (runner.addresses if runner is not None else ()) if name[0] == address]
+        return int(ports[-1])
 
     async def remove(self, address: str) -> None:
         self._nodes.pop(address, None)

@@ -115,12 +115,12 @@ class ApiSources:
         self._api = api
 
     async def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
-        found = await self._get(CONFIG_MAPS.path(namespace, name))
-        return None if found is None else decoded({**found, "kind": CONFIG_MAPS.kind})
+        config_map = await self._get(CONFIG_MAPS.path(namespace, name))
+        return None if config_map is None else decoded({**config_map, "kind": CONFIG_MAPS.kind})
 
     async def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
-        found = await self._get(SECRETS.path(namespace, name))
-        return None if found is None else decoded({**found, "kind": SECRETS.kind})
+        secret = await self._get(SECRETS.path(namespace, name))
+        return None if secret is None else decoded({**secret, "kind": SECRETS.kind})
 
     async def claim(self, namespace: str, name: str) -> Object | None:
         return await self._get(VOLUME_CLAIMS.path(namespace, name))

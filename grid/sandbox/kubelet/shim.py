@@ -57,13 +57,13 @@ def descendants(root: int) -> dict[int, int]:
         if stat is not None:
             children.setdefault(stat[0], []).append(int(entry))
             starts[int(entry)] = stat[1]
-    found: dict[int, int] = {}
+    descendant_starts: dict[int, int] = {}
     waiting = [root]
     while waiting:
         for child in children.get(waiting.pop(), ()):
-            found[child] = starts[child]
+            descendant_starts[child] = starts[child]
             waiting.append(child)
-    return found
+    return descendant_starts
 
 
 def write_whole(path: str, content: object) -> None:

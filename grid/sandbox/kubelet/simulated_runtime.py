@@ -85,7 +85,7 @@ class SimulatedRuntime:
         return sorted(name for uid, name in self._containers if uid == pod_uid)
 
     def attempts(self, pod_uid: str, container: str) -> list[Attempt]:
-        return [one.attempt for one in self._containers.get((pod_uid, container), ())]
+        return [entry.attempt for entry in self._containers.get((pod_uid, container), ())]
 
     def root(self, pod_uid: str, container: str, number: int) -> Path:
         place = self._directory / pod_uid / "containers" / container / str(number) / "root"
@@ -101,9 +101,9 @@ class SimulatedRuntime:
             directory=self.root(spec.pod.uid, spec.container, spec.number).parent,
         )
         script = spec.env.get(VARIABLE, "ends=0" if list(spec.argv) == _ENDS_AT_ONCE else "")
-        one = _Container(attempt, Play.read(script), self._clock.monotonic())
+        container = _Container(attempt, Play.read(script), self._clock.monotonic())
         started = self._containers.setdefault((spec.pod.uid, spec.container), [])
-        started.append(one)
+        started.append(container)
         del started[:-_KEPT_ATTEMPTS]
         return attempt
 
@@ -111,64 +111,64 @@ class SimulatedRuntime:
         """Return at once, because a start takes no time."""
 
     async def ended(self, attempt: Attempt) -> Attempt:
-        one = self._find(attempt)
-        if one is None or one.attempt.exit is not None:
-            return one.attempt if one is not None else attempt
-        play = one.play
+        container = self._find(attempt)
+        if container is None or container.attempt.exit is not None:
+            return container.attempt if container is not None else attempt
+        play = container.play
         due = [seconds for seconds in (play.ends, play.oom) if seconds is not None]
         if due:
-            await self._wait(one, one.started + min(due) - self._clock.monotonic())
+            await self._wait(container, container.started + min(due) - self._clock.monotonic())
         else:
-            await one.over.wait()
-        if one.attempt.exit is None:
+            await container.over.wait()
+        if container.attempt.exit is None:
             is_out_of_memory = play.oom is not None and (play.ends is None or play.oom <= play.ends)
-            self._exit(one, *((_KILLED, "OOMKilled", _SIGKILL) if is_out_of_memory else _own_end(play.code)))
-        return one.attempt
+            self._exit(container, *((_KILLED, "OOMKilled", _SIGKILL) if is_out_of_memory else _own_end(play.code)))
+        return container.attempt
 
     def terminate(self, attempt: Attempt) -> None:
-        one = self._find(attempt)
-        if one is not None and one.attempt.exit is None:
-            self._exit(one, _TERMINATED, "Error", 0)
+        container = self._find(attempt)
+        if container is not None and container.attempt.exit is None:
+            self._exit(container, _TERMINATED, "Error", 0)
 
     def kill(self, attempt: Attempt) -> None:
-        one = self._find(attempt)
-        if one is not None and one.attempt.exit is None:
-            self._exit(one, _KILLED, "Error", _SIGKILL)
+        container = self._find(attempt)
+        if container is not None and container.attempt.exit is None:
+            self._exit(container, _KILLED, "Error", _SIGKILL)
 
     def mark_shutdown(self, attempt: Attempt) -> None:
-        one = self._find(attempt)
-        if one is not None:
-            one.by_shutdown = True
+        container = self._find(attempt)
+        if container is not None:
+            container.by_shutdown = True
 
     async def execute(self, attempt: Attempt, argv: Sequence[str], timeout: float) -> Executed:
         return Executed(0, "")
 
     def usage(self, attempt: Attempt) -> ContainerStats | None:
-        one = self._find(attempt)
-        if one is None or one.attempt.exit is not None:
+        container = self._find(attempt)
+        if container is None or container.attempt.exit is not None:
             return None
-        nanocores = one.play.cpu_millicores * 1_000_000
-        seconds = self._clock.monotonic() - one.started
-        return ContainerStats(int(nanocores * seconds), nanocores, one.play.memory_bytes, self._clock.now())
+        nanocores = container.play.cpu_millicores * 1_000_000
+        seconds = self._clock.monotonic() - container.started
+        return ContainerStats(int(nanocores * seconds), nanocores, container.play.memory_bytes, self._clock.now())
 
     def forget(self, pod_uid: str) -> None:
         self._pods.pop(pod_uid, None)
         for key in [key for key in self._containers if key[0] == pod_uid]:
             del self._containers[key]
 
-    async def _wait(self, one: _Container, seconds: float) -> None:
+    async def _wait(self, container: _Container, seconds: float) -> None:
         """Wait until the container is ended or the time is over."""
         slept = asyncio.ensure_future(self._clock.sleep(max(0.0, seconds)))
-        await first_of(asyncio.ensure_future(one.over.wait()), slept)
+        await first_of(asyncio.ensure_future(container.over.wait()), slept)
 
     def _find(self, attempt: Attempt) -> _Container | None:
         known = self._containers.get((attempt.spec.pod.uid, attempt.spec.container), ())
-        return next((one for one in known if one.attempt.id == attempt.id), None)
+        return next((container for container in known if container.attempt.id == attempt.id), None)
 
-    def _exit(self, one: _Container, code: int, reason: str, signal: int) -> None:
-        ended = Exit(code, reason, "", self._clock.now(), signal=signal, by_shutdown=one.by_shutdown)
-        one.attempt = replace(one.attempt, exit=ended)
-        one.over.set()
+    def _exit(self, container: _Container, code: int, reason: str, signal: int) -> None:
+        ended = Exit(code, reason, "", self._clock.now(), signal=signal, by_shutdown=container.by_shutdown)
+        container.attempt = replace(container.attempt, exit=ended)
+        container.over.set()
 
 
 class SimulatedImages(ImageStore):

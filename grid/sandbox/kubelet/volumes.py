@@ -77,11 +77,11 @@ class PodVolumes:
         place = self._directory / name
         if "ephemeral" in volume:
             claim = f"{name_of(pod)}-{name}"
-            found = await self._bound_claim(claim)
-            owner = controller_of(found)
+            volume_claim = await self._bound_claim(claim)
+            owner = controller_of(volume_claim)
             if owner is None or owner["uid"] != uid_of(pod):
                 raise ConfigError(f'persistentvolumeclaim "{claim}" was not created for this pod')
-            bound = await self._volume_of(found)
+            bound = await self._volume_of(volume_claim)
             goes_with_it = bound.get("spec", {}).get("persistentVolumeReclaimPolicy") == "Delete"
             place = (self._persistent(bound) if goes_with_it else None) or place
         if "emptyDir" in volume and name == sockets.SOCKETS:
@@ -98,12 +98,12 @@ class PodVolumes:
         raise ConfigError(f"a volume of kind {kinds or 'unknown'} is not supported by this cluster")
 
     async def _bound_claim(self, claim: str) -> Object:
-        found = await self._sources.claim(namespace_of(self._facts.pod), claim)
-        if found is None:
+        volume_claim = await self._sources.claim(namespace_of(self._facts.pod), claim)
+        if volume_claim is None:
             raise ConfigError(f'persistentvolumeclaim "{claim}" not found')
-        if (found.get("status") or {}).get("phase") != "Bound":
+        if (volume_claim.get("status") or {}).get("phase") != "Bound":
             raise ConfigError(f'persistentvolumeclaim "{claim}" is not bound')
-        return found
+        return volume_claim
 
     async def _volume_of(self, claim: Object) -> Object:
         name = (claim.get("spec") or {}).get("volumeName")

@@ -252,7 +252,9 @@ def _container(execution: SimulatedExecution, component: str) -> Object:
         "PYTHONPATH": "/etc/grid/jupyter/python",
         "GRID_PACKAGES_PATH": f"/home/grid/.local/grid/{execution.environment.id}",
     }
-    told: list[Object] = [{"name": name, "value": value} for name, value in settings.items()] if is_workspace else []
+    jupyter_env: list[Object] = (
+        [{"name": name, "value": value} for name, value in settings.items()] if is_workspace else []
+    )
     mounted: list[Object] = (
         [{"name": "jupyter", "mountPath": "/etc/grid/jupyter", "readOnly": True}] if is_workspace else []
     )
@@ -271,7 +273,7 @@ def _container(execution: SimulatedExecution, component: str) -> Object:
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP", "apiVersion": "v1"}}},
             {"name": "GRID_LISTEN_HOST", "value": "$(POD_IP)"},
             {"name": "JUPYTER_TOKEN", "valueFrom": {"secretKeyRef": {"name": execution.name, "key": "token"}}},
-            *told,
+            *jupyter_env,
         ],
         "resources": {"requests": requests, "limits": {**requests, "ephemeral-storage": "20Gi"}},
         "volumeMounts": [

@@ -186,5 +186,5 @@ def pools_of(nodes: int) -> Counter[str]:
     """Return the number of nodes in each pool; it only grows with `nodes`, and the shares are right at any number."""
     counts: Counter[str] = Counter()
     for number in range(nodes):
-        counts[max(POOLS, key=lambda one: one[1] * (number + 1) - counts[one[0].name])[0].name] += 1
+        counts[max(POOLS, key=lambda row: row[1] * (number + 1) - counts[row[0].name])[0].name] += 1
     return counts

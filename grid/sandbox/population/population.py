@@ -100,10 +100,10 @@ class Population:
 
     def stock_out(self, pool: str, count: int) -> int:
         """Give the pool no capacity for two minutes and replace `count` of its pods, which then wait."""
-        found = self._with_workers(count, lambda key: stories.is_replaced(self, key), pool=pool)
-        if found:
+        replaced = self._with_workers(count, lambda key: stories.is_replaced(self, key), pool=pool)
+        if replaced:
             self._out_of_stock[pool] = self._clock.monotonic() + stories.STOCK_OUT_SECONDS
-        return found
+        return replaced
 
     def bad_image(self, count: int) -> int:
         return self._with_workers(count, lambda key: stories.is_replaced(self, key, image=happenings.MISSING_IMAGE))
@@ -307,7 +307,7 @@ class Population:
     def add_node(self, pool: str) -> None:
         if len(self.rooms.nodes) >= self._size.nodes:
             return
-        template = next(one for one, _, _ in POOLS if one.name == pool)
+        template = next(template for template, _, _ in POOLS if template.name == pool)
         name, number = self.plan.node_name(pool), next(self._numbers)
         self.write(NODES, name, objects.node(name, self.plan.uid(), template, number, self.now()))
         self.rooms.add_node(NodeSpace.of(name, template))

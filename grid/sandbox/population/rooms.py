@@ -141,23 +141,23 @@ class Rooms:
         """Return empty surplus nodes of pools that have more than the wanted number."""
         surplus = Counter(room.pool for room in self.nodes.values()) - wanted
         used = {place.node for place in self._pods.values()} if surplus else ()
-        found: list[str] = []
+        names: list[str] = []
         for name, room in self.nodes.items():
-            if surplus[room.pool] > 0 and name not in used and len(found) < len(self.nodes) - wanted.total():
+            if surplus[room.pool] > 0 and name not in used and len(names) < len(self.nodes) - wanted.total():
                 surplus[room.pool] -= 1
-                found.append(name)
-        return found
+                names.append(name)
+        return names
 
     def draw(self, rng: random.Random, count: int, *, part: str = "", pool: str = "") -> Iterator[str]:
         """Yield up to `count` different pods that are on a node, with `part` in their name and of that pool."""
-        found: set[str] = set()
+        drawn: set[str] = set()
         for _ in range(count * 50 if self._keys else 0):
-            if len(found) == count:
+            if len(drawn) == count:
                 return
             key = self._keys[rng.randrange(len(self._keys))]
             place = self._pods[key]
-            if key not in found and place.node and part in key and pool in ("", place.need.pool):
-                found.add(key)
+            if key not in drawn and place.node and part in key and pool in ("", place.need.pool):
+                drawn.add(key)
                 yield key
 
     def draw_any(self, rng: random.Random) -> str:

@@ -47,13 +47,13 @@ def backends_of(service: Object, pods: Iterable[Object]) -> dict[int, Sequence[B
     for port in service["spec"].get("ports") or ():
         if port.get("protocol", "TCP") != "TCP":
             continue
-        found = {
+        backends = {
             Backend(str(pod["status"]["podIP"]), number)
             for pod in chosen
             if (number := target_port(port, pod)) is not None
         }
-        if found:
-            result[int(port["port"])] = sorted(found)
+        if backends:
+            result[int(port["port"])] = sorted(backends)
     return result
 
 

@@ -159,7 +159,7 @@ class ServiceProxy:
                 await self._open(address, port, backends, service or {})
         if service is None:
             del self._listeners[address]
-            self._failing = {one for one in self._failing if one[0] != address}
+            self._failing = {key for key in self._failing if key[0] != address}
             self._addresses.release_service(address)
 
     async def _open(self, address: str, port: int, backends: Sequence[Backend], service: Object) -> None:

@@ -15,5 +15,5 @@ def violations(page: Page, part: str = "html") -> list[str]:
     """Return the rules that are broken in the part of the page that a selector names, each with the first three elements that break it."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(_SCRIPT)
-    found: list[dict[str, Any]] = page.evaluate(_RUN, part)
-    return [f"{one['id']}: {[node['html'] for node in one['nodes']][:3]}" for one in found]
+    results: list[dict[str, Any]] = page.evaluate(_RUN, part)
+    return [f"{violation['id']}: {[node['html'] for node in violation['nodes']][:3]}" for violation in results]

@@ -38,8 +38,8 @@ async def next_sample(stage: Stage) -> None:
 
 def _empty() -> None:
     newest = list(PoolSample.objects.filter(minute=PoolSample.objects.latest("minute").minute))
-    for one in newest:
-        one.pk, one.minute, one.nodes, one.nodes_ready = None, one.minute + 1, 0, 0
+    for sample in newest:
+        sample.pk, sample.minute, sample.nodes, sample.nodes_ready = None, sample.minute + 1, 0, 0
     PoolSample.objects.bulk_create(newest)
 
 
@@ -50,12 +50,12 @@ async def half_an_hour_of_use(stage: Stage, nodes: dict[str, list[int]]) -> None
     usage._monotonic = lambda: time.monotonic() + 3600  # which counts from the machine's start, a minute ago perhaps
     now = int(usage._monotonic() // 60)
     for ago in reversed(range(30)):
-        found = {}
+        usages = {}
         for name, percents in nodes.items():
             percent = percents[(29 - ago) * len(percents) // 30]
-            found[name] = Usage(80 * percent, 2**30 * 32 * (percent // 2 + 20) // 100)
-        usage.recent.add(now - ago, found)
-    stage.measured = Measured(found, {})
+            usages[name] = Usage(80 * percent, 2**30 * 32 * (percent // 2 + 20) // 100)
+        usage.recent.add(now - ago, usages)
+    stage.measured = Measured(usages, {})
     usage.replace(stage.measured)
     stage.runtime.hub.publish(usage.name)
 

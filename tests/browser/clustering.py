@@ -127,14 +127,14 @@ async def troubled(stage: Stage) -> None:
         PODS, worker_pod(ID, "c4kqm", node="default-7f4k2", ready=False, phase="Pending", statuses=[broken])
     )
     stage.cluster.put(PODS, waiting_worker(ID, "d9fwz"))
-    said = (
+    message = (
         "the HPA was unable to compute the replica count: failed to get cpu utilization: unable to get metrics for resource cpu: "
         "unable to fetch metrics from resource metrics API: the server is currently unable to handle the request"
     )
     able = condition(
         "AbleToScale", "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale"
     )
-    inactive = condition("ScalingActive", "False", "FailedGetResourceMetric", said)
+    inactive = condition("ScalingActive", "False", "FailedGetResourceMetric", message)
     stage.cluster.put(AUTOSCALERS, autoscaler(ID, current=3, desired=3, cpu=None, conditions=[able, inactive]))
     await executing._take_in(stage)
 

@@ -44,10 +44,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def chromium_path() -> str:
-    found = find_chromium()
-    if not found:
+    path = find_chromium()
+    if not path:
         pytest.skip(MISSING)
-    return found
+    return path
 
 
 @pytest.fixture(scope="session")

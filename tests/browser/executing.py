@@ -123,8 +123,8 @@ async def enter(stage: Stage, id: str, state: str, message: str = "") -> None:
 
 
 async def latest(stage: Stage) -> str:
-    found = await sync_to_async(lambda: Execution.objects.order_by("-requested_at").first())()
-    return found.pk if found else ""
+    execution = await sync_to_async(lambda: Execution.objects.order_by("-requested_at").first())()
+    return execution.pk if execution else ""
 
 
 async def count(stage: Stage) -> int:
@@ -145,14 +145,16 @@ async def await_node(stage: Stage, id: str) -> None:
         stage.cluster.put(
             PODS, builders.pod(f"on-{name}", node=name, phase="Running", namespace="other", requests=asked)
         )
-    said = builders.condition("PodScheduled", "False", "Unschedulable", "0/4 nodes are available: 3 Insufficient cpu.")
+    unschedulable = builders.condition(
+        "PodScheduled", "False", "Unschedulable", "0/4 nodes are available: 3 Insufficient cpu."
+    )
     spec = {"nodeSelector": {NODE_POOL: "fast"}}
-    stage.cluster.put(PODS, _pod(id, requests={"cpu": "2"}, spec=spec, conditions=[said]))
+    stage.cluster.put(PODS, _pod(id, requests={"cpu": "2"}, spec=spec, conditions=[unschedulable]))
 
 
 async def tell(stage: Stage, id: str, name: str, reason: str, message: str, kind: str = "Normal") -> None:
     """An event about the execution's pod, now."""
-    pod = next(one for one in stage.cluster.objects(PODS) if one["metadata"]["name"] == f"workspace-{id}")
+    pod = next(pod for pod in stage.cluster.objects(PODS) if pod["metadata"]["name"] == f"workspace-{id}")
     at = datetime.now(UTC)
     stage.cluster.put(EVENTS, builders.event(name, about=pod, reason=reason, message=message, kind=kind, at=at))
 

@@ -81,18 +81,18 @@ def _files() -> None:
     shutil.rmtree(_FOLDER, ignore_errors=True)
     _FOLDER.mkdir(parents=True)
     settings.REPOSITORIES = str(_FOLDER)
-    began, said = _commits(Path(settings.REPOSITORIES))
+    began, report = _commits(Path(settings.REPOSITORIES))
     Project.objects.filter(pk="churn").update(files=Project.Files.GIT)
     kept = _FOLDER / "churn.git" / "unpushed"
     kept.mkdir()
     (kept / "workspace-dddd5555ff.bundle").touch()
     for id, columns in (
-        (SAVED, {"branch": "job-second", **{name: said[name] for name in said if name.startswith("results")}}),
+        (SAVED, {"branch": "job-second", **{name: report[name] for name in report if name.startswith("results")}}),
         (KEPT, {"kept": "repository", "problem": "It could not be pushed: no space left on device"}),
     ):
         execution = Execution.objects.get(pk=id)
         write_frozen(execution, spec={**execution.spec, "files": {"branch": "main"}})
-        RunFiles.objects.create(execution=execution, began=began, ended=said["ended"], **columns)
+        RunFiles.objects.create(execution=execution, began=began, ended=report["ended"], **columns)
 
 
 async def two_runs(stage: Stage) -> None:

@@ -52,10 +52,10 @@ async def _unpulled(stage: Stage, message: str) -> None:
 async def disk_filled(stage: Stage) -> None:
     """The kubelet evicts what fills its node's disk."""
     await _execution(stage, "running")
-    said = "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 1Gi. "
+    pressure = "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 1Gi. "
     used = "Container run was using 70Gi, request is 0, has larger consumption of ephemeral-storage. "
-    evicted = builders.condition("DisruptionTarget", "True", "TerminationByKubelet", said, at=datetime.now(UTC))
-    _pod(stage, phase="Failed", status={"reason": "Evicted", "message": said + used}, conditions=[evicted])
+    evicted = builders.condition("DisruptionTarget", "True", "TerminationByKubelet", pressure, at=datetime.now(UTC))
+    _pod(stage, phase="Failed", status={"reason": "Evicted", "message": pressure + used}, conditions=[evicted])
     full = builders.condition("DiskPressure", "True", "KubeletHasDiskPressure", "kubelet has disk pressure")
     ready = builders.condition("Ready", "True", "KubeletReady")
     stage.cluster.put(NODES, builders.node(NODE, pool="default", conditions=[ready, full]))
@@ -90,8 +90,8 @@ async def controller_stopped(stage: Stage) -> None:
 async def quota_used_up(stage: Stage) -> None:
     """The API server refuses the pod, and the controller writes that down as `grid.executions.reconcile` does."""
     await _execution(stage, "deploying")
-    said = 'pods "run" is forbidden: exceeded quota: compute, requested: requests.cpu=1, used: requests.cpu=4, limited: requests.cpu=4'
-    known = explain_refusal(said)
+    refusal = 'pods "run" is forbidden: exceeded quota: compute, requested: requests.cpu=1, used: requests.cpu=4, limited: requests.cpu=4'
+    known = explain_refusal(refusal)
     assert known is not None
     written = {"reason": "not_allowed", "message": f"{known.sentence} {known.next_step}"}
     await sync_to_async(Execution.objects.filter(pk=ID).update)(**written)
@@ -127,7 +127,7 @@ async def cpu_stolen(stage: Stage) -> None:
 async def slow_volume(stage: Stage) -> None:
     await _execution(stage, "preparing")
     starting = builders.container_status(state={"waiting": {"reason": "ContainerCreating"}})
-    said = (
+    message = (
         "Unable to attach or mount volumes: unmounted volumes=[project], unattached volumes=[project home]: timed out"
     )
-    _tell(stage, _pod(stage, statuses=[starting]), "FailedMount", f"{said} waiting for the condition")
+    _tell(stage, _pod(stage, statuses=[starting]), "FailedMount", f"{message} waiting for the condition")

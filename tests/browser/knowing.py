@@ -39,7 +39,7 @@ async def fail(stage: Stage, log: str) -> str:
 
 
 def _fail(log: str) -> str:
-    now, found = datetime.now(UTC), logfindings.findings(log)
+    now, findings = datetime.now(UTC), logfindings.findings(log)
     owner, tier = User.objects.get(username="alice"), HardwareTier.objects.get(pk="small")
     job = Execution.objects.create(
         owner=owner,
@@ -48,7 +48,7 @@ def _fail(log: str) -> str:
         kind="job",
         title="Nightly training",
         state="failed",
-        message=f"The program ended with an error: exit code 1. {found[0].meaning} {found[0].cure}",
+        message=f"The program ended with an error: exit code 1. {findings[0].meaning} {findings[0].cure}",
         requested_at=now,
         state_since=now,
         ended_at=now,
@@ -59,5 +59,5 @@ def _fail(log: str) -> str:
         execution=job, at=now, to_state="failed", reason="exit_code", message=job.words(OWNER)
     )
     ExecutionLog.objects.create(execution=job, text=log, at=now)
-    knowledge.record(job.pk, found, now)
+    knowledge.record(job.pk, findings, now)
     return job.pk

@@ -82,8 +82,8 @@ def look_at(page: Page, name: str, *, part: str = "html", opened: bool = False) 
 
     With `opened`, everything is looked at open that can be opened.
     """
-    found = wrong_with(page, name, part=part, opened=opened)
-    assert not found, "\n".join(found)
+    problems = wrong_with(page, name, part=part, opened=opened)
+    assert not problems, "\n".join(problems)
 
 
 def wrong_with(page: Page, name: str, *, part: str = "html", opened: bool = False) -> list[str]:
@@ -95,9 +95,9 @@ def wrong_with(page: Page, name: str, *, part: str = "html", opened: bool = Fals
     if folder := os.environ.get("GRID_SCREENSHOTS"):
         width, dark = page.evaluate("[innerWidth, matchMedia('(prefers-color-scheme: dark)').matches]")
         page.screenshot(path=Path(folder) / f"{name}-{width}-{'dark' if dark else 'light'}.png", full_page=True)
-    found = [f"{name}: {each}" for each in (*moved, *faults(page), *violations(page, part))]
+    problems = [f"{name}: {each}" for each in (*moved, *faults(page), *violations(page, part))]
     page.evaluate("window.lookedAt = performance.now()")
-    return found
+    return problems
 
 
 def highest_row(page: Page) -> float:

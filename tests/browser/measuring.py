@@ -30,5 +30,5 @@ def _measure(job: str, number: int, more: str) -> None:
     }
     if more:
         values[more] = [(step, 1e-4 * step) for step in steps]
-    found = Measurements(values, refused=3 if more else 0)
-    assert store.add(id, known, LogPlace("2026-02-02T10:00:00", 1), found, now=timezone.now())
+    measurements = Measurements(values, refused=3 if more else 0)
+    assert store.add(id, known, LogPlace("2026-02-02T10:00:00", 1), measurements, now=timezone.now())

@@ -97,13 +97,13 @@ async def stored(stage: Stage) -> list[str]:
     from django.apps import apps
 
     def read() -> list[str]:
-        found: set[str] = set()
+        texts: set[str] = set()
         for model in apps.get_models():
             for row in model._default_manager.values_list():
-                found.update(_strings(row))
+                texts.update(_strings(row))
         for kind in (NODES, PODS):
-            found.update(_strings(stage.cluster.objects(kind)))
-        return [text for text in found if len(text) > 3 and _WORDS.match(text)]
+            texts.update(_strings(stage.cluster.objects(kind)))
+        return [text for text in texts if len(text) > 3 and _WORDS.match(text)]
 
     return await sync_to_async(read)()
 
@@ -114,8 +114,8 @@ def _strings(value: Any) -> Iterator[str]:
     elif isinstance(value, dict):
         yield from _strings(list(value.values()))
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _strings(one)
+        for item in value:
+            yield from _strings(item)
 
 
 def _django_says() -> list[str]:
@@ -123,7 +123,7 @@ def _django_says() -> list[str]:
     root = Path(django.__file__).parent
     folders = (root / "conf" / "locale", root / "contrib" / "auth" / "locale")
     catalogues = [gettext.translation("django", folder, [pseudolanguage.LANGUAGE]) for folder in folders]
-    texts = [text for one in catalogues for text in vars(one)["_catalog"].values()]
+    texts = [text for catalogue in catalogues for text in vars(catalogue)["_catalog"].values()]
     return [start for text in texts if len(start := text.split("%")[0].strip()) > 3]
 
 

@@ -43,7 +43,7 @@ def page(chromium: Browser, clusters: Served) -> Iterator[Page]:
 
 
 def ended(clusters: Served) -> list[tuple[str, str]]:
-    return [one for one in clusters.executions.reached if "kill" in one[1]]
+    return [call for call in clusters.executions.reached if "kill" in call[1]]
 
 
 def test_cluster_page_ends_nothing_of_another_without_consent(page: Page, clusters: Served) -> None:

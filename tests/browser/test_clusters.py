@@ -55,8 +55,8 @@ def test_the_chart_is_drawn_and_says_why_it_grew(stage: StageProcess, visit: Vis
 
 
 def _times_written(page: Page) -> list[str]:
-    found: list[str] = page.evaluate("window.written")
-    return [text for text in found if re.fullmatch(r"\d\d[:-]\d\d(:\d\d)?", text)]
+    texts: list[str] = page.evaluate("window.written")
+    return [text for text in texts if re.fullmatch(r"\d\d[:-]\d\d(:\d\d)?", text)]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -97,19 +97,19 @@ def test_arrow_keys_move_through_the_chart_and_announce_values(stage: StageProce
     page = visit("alice", PATH)
     chart = page.get_by_role("application", name="Workers over time. The arrow keys move through time.")
     chart.focus()
-    said = chart.locator("[aria-live]")
+    announcement = chart.locator("[aria-live]")
     page.keyboard.press("ArrowLeft")
-    expect(said).to_have_text(re.compile(r"^\d\d:\d\d:\d\d UTC: ready \d+, wanted 16, CPU \d+ %, memory \d+ %"))
+    expect(announcement).to_have_text(re.compile(r"^\d\d:\d\d:\d\d UTC: ready \d+, wanted 16, CPU \d+ %, memory \d+ %"))
     page.keyboard.press("Home")
-    expect(said).to_contain_text("ready 1, wanted 1,")
+    expect(announcement).to_contain_text("ready 1, wanted 1,")
     page.keyboard.press("ArrowRight")
-    second = said.inner_text()
+    second = announcement.inner_text()
     page.keyboard.press("ArrowRight")
-    expect(said).not_to_have_text(second)
+    expect(announcement).not_to_have_text(second)
     page.keyboard.press("ArrowLeft")
-    expect(said).to_have_text(second)
+    expect(announcement).to_have_text(second)
     page.keyboard.press("Escape")
-    expect(said).to_have_text("")
+    expect(announcement).to_have_text("")
     page.keyboard.press("Tab")
     expect(page.locator(".samples-table summary")).to_be_focused()
 

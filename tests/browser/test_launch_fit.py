@@ -38,8 +38,8 @@ async def no_nodes(stage: Stage) -> None:
 
 async def refuse(stage: Stage) -> None:
     """Answer as the controller would."""
-    said = "exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10"
-    answer = DryRunAnswer(CheckOutcome.REFUSED, "The quota “team” of the namespace is used up.", said)
+    refusal = "exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10"
+    answer = DryRunAnswer(CheckOutcome.REFUSED, "The quota “team” of the namespace is used up.", refusal)
 
     def write() -> None:
         for id in LaunchCheck.objects.filter(answered_at=None).values_list("pk", flat=True):

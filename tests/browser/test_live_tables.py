@@ -32,8 +32,8 @@ def watched(visit: Visit, path: str = NODES, **how: Any) -> Page:
 
 
 def lit(page: Page) -> list[str]:
-    found: list[str] = page.evaluate("window.lit")
-    return found
+    row_ids: list[str] = page.evaluate("window.lit")
+    return row_ids
 
 
 def test_row_lights_up_for_a_state_not_a_measurement(stage: StageProcess, visit: Visit) -> None:

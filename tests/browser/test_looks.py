@@ -90,9 +90,9 @@ def test_faults_of_a_page_are_found(visit: Visit) -> None:
     page.wait_for_function(
         "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
     )
-    found = wrong_with(page, "account")
+    problems = wrong_with(page, "account")
     for each in (
         *("wider than the window by", "9px: tiny", "broken inside a word: unbreakable", "the chart CPU takes"),
         *("image-alt", "moved by"),
     ):
-        assert any(each in one for one in found), (each, found)
+        assert any(each in problem for problem in problems), (each, problems)

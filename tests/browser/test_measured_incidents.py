@@ -120,6 +120,6 @@ def _column(page: Page, title: str) -> list[str]:
     """Return a column of the table beside the charts, newest first, of the moments in which it is known."""
     table = page.locator("#use .samples-table table")
     titles = table.locator("thead th").all_text_contents()
-    place = next(number for number, one in enumerate(titles) if one.startswith(title))
+    place = next(number for number, heading in enumerate(titles) if heading.startswith(title))
     cells = [row.locator("td").nth(place).text_content() or "" for row in table.locator("tbody tr").all()]
     return [cell.strip() for cell in cells if cell.strip() != "–"]

@@ -44,8 +44,8 @@ def test_keyboard_reads_a_cell_and_can_skip_them_all(stage: StageProcess, visit:
     page.locator("#head-batch a").focus()
     page.keyboard.press("Tab")
     expect(page.locator("#pool-map a.n").first).to_be_focused()
-    told = page.evaluate("getComputedStyle(document.activeElement, '::after').content")
-    assert "batch-0000: ready; 16 cores" in told
+    content = page.evaluate("getComputedStyle(document.activeElement, '::after').content")
+    assert "batch-0000: ready; 16 cores" in content
 
 
 def test_a_controller_that_stops_is_seen_within_twenty_seconds(stage: StageProcess, visit: Visit) -> None:

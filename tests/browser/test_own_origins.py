@@ -31,9 +31,9 @@ def executions() -> Executions:
 
 @pytest.fixture
 def visitor(chromium: Browser, executions: Executions) -> Iterator[tuple[BrowserContext, Served]]:
-    with served(executions) as found, contextlib.closing(chromium.new_context()) as context:
-        context.add_cookies(found.cookies())  # type: ignore[arg-type]
-        yield context, found
+    with served(executions) as server, contextlib.closing(chromium.new_context()) as context:
+        context.add_cookies(server.cookies())  # type: ignore[arg-type]
+        yield context, server
 
 
 Plant = Callable[[str], Page]
@@ -161,7 +161,7 @@ def test_planted_page_sets_no_cookie_sent_to_another(plant: Plant, visitor: tupl
         """
     )
     expect(planted).to_have_title("Planted")
-    sent = [one["value"] for one in context.cookies(served.address("mine")) if one["name"] == "grid_workspace"]
+    sent = [cookie["value"] for cookie in context.cookies(served.address("mine")) if cookie["name"] == "grid_workspace"]
     assert sent == ["s"]
 
 
@@ -261,7 +261,7 @@ def test_stored_data_of_an_origin_goes_when_it_ended(
     for _ in range(2):
         tab.goto(served.address("mine"))
         expect(tab).to_have_title("It has ended")
-    assert [one["name"] for one in context.cookies(served.address("mine"))] == ["grid_workspace"]
+    assert [cookie["name"] for cookie in context.cookies(served.address("mine"))] == ["grid_workspace"]
     executions.ended.clear()
     executions.programs["mine"] = nothing_planted
     tab.goto(served.address("mine"))

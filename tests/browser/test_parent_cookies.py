@@ -67,7 +67,7 @@ def test_sibling_host_cannot_swap_a_session_for_another(chromium: Browser, secur
         contextlib.closing(_logged_in(chromium, secure_stage, "bob")) as attackers,
         contextlib.closing(_logged_in(chromium, secure_stage, "alice")) as victims,
     ):
-        theirs = {one["name"]: one["value"] for one in attackers.cookies()}
+        theirs = {cookie["name"]: cookie["value"] for cookie in attackers.cookies()}
         session = theirs["__Host-grid_session"]
         tab = victims.new_page()
         tab.route(f"{SIBLING}**", lambda route: route.fulfill(content_type="text/html", body="<title>Evil</title>"))
@@ -78,7 +78,7 @@ def test_sibling_host_cannot_swap_a_session_for_another(chromium: Browser, secur
                     "cookie => { document.cookie = cookie; }",
                     f"{name}={session}; domain=grid.localhost; path={path}; secure",
                 )
-        planted = {one["name"] for one in victims.cookies() if one["domain"] == ".grid.localhost"}
+        planted = {cookie["name"] for cookie in victims.cookies() if cookie["domain"] == ".grid.localhost"}
         assert "grid_session" in planted, "the attack itself works"
         assert "__Host-grid_session" not in planted
         for path in ("/", "/executions/", "/account/"):

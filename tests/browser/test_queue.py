@@ -37,9 +37,9 @@ def expected_wait(page: Page, id: str) -> Locator:
 
 def expected_minutes(page: Page, id: str) -> int:
     expect(expected_wait(page, id)).to_contain_text(_MINUTES)
-    found = _MINUTES.search(expected_wait(page, id).inner_text())
-    assert found is not None
-    return int(found[1])
+    match = _MINUTES.search(expected_wait(page, id).inner_text())
+    assert match is not None
+    return int(match[1])
 
 
 def decide(page: Page, title: str, button: str, *, reason: str = "") -> None:

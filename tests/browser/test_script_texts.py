@@ -23,8 +23,8 @@ def page(stage: StageProcess, visit: Visit) -> Page:
 
 
 def test_the_texts_come_in_their_language(page: Page) -> None:
-    found = JavaScriptCatalog().render_to_response({"catalog": TRANSLATED, "formats": {}, "plural": None})
-    page.route(TEXTS, lambda route: route.fulfill(body=found.content, content_type="text/javascript"))
+    response = JavaScriptCatalog().render_to_response({"catalog": TRANSLATED, "formats": {}, "plural": None})
+    page.route(TEXTS, lambda route: route.fulfill(body=response.content, content_type="text/javascript"))
     page.goto(PATH)
     expect(page.locator("time[data-age]").first).to_have_text(re.compile(r"^\d+ \((d|h|min|s)\)$"))
 

@@ -10,7 +10,9 @@ from tests.browser.server import Stage
 
 
 def _intervals() -> None:
-    executions = {one.owner.username: one for one in Execution.objects.select_related("owner", "project")}
+    executions = {
+        execution.owner.username: execution for execution in Execution.objects.select_related("owner", "project")
+    }
     tiers = list(HardwareTier.objects.order_by("cost_per_hour"))
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     rows = []

@@ -29,10 +29,10 @@ def grid(tmp_path: Path) -> Iterator[Grid]:
 
 @pytest.fixture
 def browser() -> Iterator[Browser]:
-    found = find_chromium()
-    if not found:
+    path = find_chromium()
+    if not path:
         pytest.skip(MISSING)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
         browser.close()

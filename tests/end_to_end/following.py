@@ -19,7 +19,7 @@ class Follower:
     def __init__(self, kubeconfig: Path) -> None:
         self._told: list[tuple[float, Any]] = []
         self._followers = [self._follow(kubeconfig, kind) for kind in ("pods", "events")]
-        self._readers = [threading.Thread(target=self._read, args=(one,)) for one in self._followers]
+        self._readers = [threading.Thread(target=self._read, args=(process,)) for process in self._followers]
         for reader in self._readers:
             reader.start()
 
@@ -33,11 +33,11 @@ class Follower:
     def known_since(self, name: str, knows: Knows) -> float | None:
         """When the server first told a state of the pod, or an event about it, for which `knows` is true."""
         about = (
-            (at, one)
-            for at, one in tuple(self._told)
-            if name in (one["metadata"]["name"], one.get("involvedObject", {}).get("name"))
+            (at, resource)
+            for at, resource in tuple(self._told)
+            if name in (resource["metadata"]["name"], resource.get("involvedObject", {}).get("name"))
         )
-        return next((at for at, one in about if knows(one)), None)
+        return next((at for at, resource in about if knows(resource)), None)
 
     def _follow(self, kubeconfig: Path, kind: str) -> "subprocess.Popen[str]":
         kubectl = Path(sys.executable).parent / "kubectl"
@@ -59,31 +59,33 @@ class Follower:
 
 def waits_for(*reasons: str) -> Knows:
     """A container waits for one of the reasons."""
-    return lambda one: any(
-        state.get("waiting", {}).get("reason") in reasons for status in _containers(one) for state in [status["state"]]
+    return lambda resource: any(
+        state.get("waiting", {}).get("reason") in reasons
+        for status in _containers(resource)
+        for state in [status["state"]]
     )
 
 
-def has_ended(one: Any) -> bool:
-    return any("terminated" in state for status in _containers(one) for state in _states(status))
+def has_ended(resource: Any) -> bool:
+    return any("terminated" in state for status in _containers(resource) for state in _states(status))
 
 
 def has_failed(reason: str) -> Knows:
     """The pod as a whole has failed for this reason."""
-    return lambda one: one["kind"] == "Pod" and one.get("status", {}).get("reason") == reason
+    return lambda resource: resource["kind"] == "Pod" and resource.get("status", {}).get("reason") == reason
 
 
-def is_unscheduled(one: Any) -> bool:
-    conditions = one.get("status", {}).get("conditions", ()) if one["kind"] == "Pod" else ()
+def is_unscheduled(resource: Any) -> bool:
+    conditions = resource.get("status", {}).get("conditions", ()) if resource["kind"] == "Pod" else ()
     return any((each["type"], each["status"]) == ("PodScheduled", "False") for each in conditions)
 
 
 def event(reason: str) -> Knows:
-    return lambda one: bool(one["kind"] == "Event" and one["reason"] == reason)
+    return lambda resource: bool(resource["kind"] == "Event" and resource["reason"] == reason)
 
 
-def _containers(one: Any) -> Sequence[Any]:
-    status = one.get("status", {}) if one["kind"] == "Pod" else {}
+def _containers(resource: Any) -> Sequence[Any]:
+    status = resource.get("status", {}) if resource["kind"] == "Pod" else {}
     return [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
 
 

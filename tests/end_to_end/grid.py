@@ -151,17 +151,17 @@ class Grid:
 
     def kill_part(self, part: str, *, meanwhile: Callable[[], object] = lambda: None) -> None:
         """Kill one of the programs and wait until the supervisor has started it again; `meanwhile` is called at once."""
-        victim = next(one for one in self.processes() if part in one.cmdline())
+        victim = next(process for process in self.processes() if part in process.cmdline())
         victim.kill()
         meanwhile()
         wait_until(lambda: self._runs_anew(part, victim), 20, f"a new {part}")
 
     def _runs_anew(self, part: str, victim: psutil.Process) -> bool:
-        found = False
-        for one in self.processes():
+        is_running = False
+        for process in self.processes():
             with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-                found = found or (part in one.cmdline() and one.pid != victim.pid)
-        return found
+                is_running = is_running or (part in process.cmdline() and process.pid != victim.pid)
+        return is_running
 
     def password(self, username: str) -> str:
         accounts = json.loads((self.var / "demo-users.json").read_text())

@@ -237,7 +237,7 @@ class RealGrid:
     def allow_demand(self) -> None:
         """What deploy/external-metrics.yaml says, with this machine's loopback in place of a Service's pods."""
         objects = list(yaml.safe_load_all(DEMAND.read_text()))
-        next(one for one in objects if one["kind"] == "Service")["spec"] = {
+        next(manifest for manifest in objects if manifest["kind"] == "Service")["spec"] = {
             "type": "ExternalName",
             "externalName": "localhost",
         }
@@ -297,4 +297,4 @@ def probe(url: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]
 def is_ready(thing: Mapping[str, Any]) -> bool:
     """A node or a pod."""
     conditions = thing["status"].get("conditions") or ()
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)

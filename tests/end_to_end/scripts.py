@@ -81,9 +81,9 @@ class Session:
 
     def cookie(self, name: str, host: str) -> str:
         """The value that this host has given."""
-        return next(one.value or "" for one in self._jar if one.name == name and one.domain == host)
+        return next(cookie.value or "" for cookie in self._jar if cookie.name == name and cookie.domain == host)
 
-    def look(self, address: str) -> tuple[int, str]:
+    def fetch(self, address: str) -> tuple[int, str]:
         """Status and text at a whole address, also of a refusal."""
         try:
             with self._opener.open(address, timeout=60) as answer:
@@ -95,9 +95,9 @@ class Session:
     def cluster_of(self, execution_id: str) -> str:
         """The id of its cluster, from the link on its page."""
         page = self.get(f"/executions/{execution_id}/")
-        found: set[str] = set(re.findall(r'href="/executions/(\w+)/"', page)) - {execution_id}
-        assert len(found) == 1, found
-        return found.pop()
+        ids: set[str] = set(re.findall(r'href="/executions/(\w+)/"', page)) - {execution_id}
+        assert len(ids) == 1, ids
+        return ids.pop()
 
     def state(self, execution_id: str) -> str:
         return _found(_STATE, self.get(f"/executions/{execution_id}/"))

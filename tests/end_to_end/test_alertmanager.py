@@ -206,7 +206,7 @@ def operator(web: str, environment: dict[str, str]) -> Session:
 def silences_in(port: int) -> list[tuple[str, str]]:
     """Who created each silence that Alertmanager has, and its state."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v2/silences", timeout=10) as answer:
-        return [(one["createdBy"], one["status"]["state"]) for one in json.load(answer)]
+        return [(silence["createdBy"], silence["status"]["state"]) for silence in json.load(answer)]
 
 
 def test_page_shows_alert_and_silence_ends_in_alertmanager(

@@ -135,8 +135,8 @@ def the_api_server_dies_while_workers_come(grid: Grid, person: Session, job: str
 
     resize(person, cluster, 3)
     wait_until(lambda: len(workers(grid)) == 3, 60, "workers that come")
-    said = "a page that says that the cluster does not answer, and how old it is"
-    grid.kill_part("sandbox", meanwhile=lambda: wait_until(is_said, 10, said))
+    expected = "a page that says that the cluster does not answer, and how old it is"
+    grid.kill_part("sandbox", meanwhile=lambda: wait_until(is_said, 10, expected))
     person.wait_for_line(job, "grown", seconds=PATIENCE)
 
     def is_over() -> bool:
@@ -155,9 +155,9 @@ def a_worker_is_killed_for_memory(person: Session, job: str, cluster: str) -> No
     )
     wait_until(lambda: line.search(words(read(person, cluster))) is not None, 60, f"a page that says “{line.pattern}”")
     wait_until(lambda: ready_workers(read(person, cluster)) == 3, 60, "a page that shows three workers again")
-    told = words(read(person, cluster))
-    assert "A worker used more memory than its tier has" in told
-    assert "1 worker was ended for using more memory than the tier has, and started again" in told
+    text = words(read(person, cluster))
+    assert "A worker used more memory than its tier has" in text
+    assert "1 worker was ended for using more memory than the tier has, and started again" in text
 
 
 def read(person: Session, cluster: str) -> str:
@@ -166,8 +166,8 @@ def read(person: Session, cluster: str) -> str:
 
 def samples(person: Session, cluster: str) -> dict[str, Any]:
     """What its chart draws."""
-    found: dict[str, Any] = json.loads(person.get(f"/executions/{cluster}/samples/"))
-    return found
+    chart: dict[str, Any] = json.loads(person.get(f"/executions/{cluster}/samples/"))
+    return chart
 
 
 def resize(person: Session, cluster: str, workers: int) -> None:

@@ -68,14 +68,14 @@ def test_damage_is_reported_in_a_sentence_and_left_alone(var: Path, damage: str)
     harmed = [kept for kept in KEPT_FILES if damage in noticed(kept) and kept.name not in _NOT_OF_A_RUN]
     harmed = [kept for kept in harmed if not kept.is_folder and kept is not SECRET_KEY]
     for kept in harmed:
-        DAMAGES[damage](found(var, kept))
+        DAMAGES[damage](path_of(var, kept))
     before = state(var)
     answer = run("up", var, "--port", "1")
     assert answer.returncode == 1
     sentences = answer.stderr.removeprefix("CommandError: ").splitlines()
     assert len(sentences) == len(harmed), answer.stderr
     for kept in harmed:
-        (sentence,) = [one for one in sentences if one.startswith(f"{found(var, kept)}, ")]
+        (sentence,) = [sentence for sentence in sentences if sentence.startswith(f"{path_of(var, kept)}, ")]
         assert kept.holds in sentence and kept.advice in sentence and sentence.endswith(".")
     assert state(var) == before
 
@@ -128,7 +128,7 @@ def test_lost_cache_is_made_anew(intact: Path, tmp_path: Path) -> None:
     grid.interrupt()
 
 
-def found(var: Path, kept: ManagedFile) -> Path:
+def path_of(var: Path, kept: ManagedFile) -> Path:
     return sorted(var.glob(kept.name))[0] if "*" in kept.name else var / kept.name
 
 

@@ -45,7 +45,7 @@ def demand_of(grid: Place) -> int:
     if NAME not in grid.kubectl("get", "apiservices", "-o", "name"):
         return 0
     autoscalers = json.loads(grid.kubectl("get", "hpa", "-n", "compute-grid", "-o", "json"))["items"]
-    ids = [one["metadata"]["labels"]["dominodatalab.com/execution-id"] for one in autoscalers]
+    ids = [autoscaler["metadata"]["labels"]["dominodatalab.com/execution-id"] for autoscaler in autoscalers]
     path = "/apis/external.metrics.k8s.io/v1beta1/namespaces/compute-grid/compute_grid_wanted_workers"
-    found = [json.loads(grid.kubectl("get", "--raw", f"{path}?labelSelector=execution-id%3D{id}")) for id in ids]
-    return max((int(item["value"]) for one in found for item in one["items"]), default=0)
+    answers = [json.loads(grid.kubectl("get", "--raw", f"{path}?labelSelector=execution-id%3D{id}")) for id in ids]
+    return max((int(item["value"]) for answer in answers for item in answer["items"]), default=0)

@@ -158,8 +158,8 @@ class Watched:
     @property
     def seen(self) -> float | None:
         """When its sentence was first seen there."""
-        found = self.page.evaluate("window.seenAt")
-        return None if found is None else float(found)
+        seen_at = self.page.evaluate("window.seenAt")
+        return None if seen_at is None else float(seen_at)
 
     @property
     def words(self) -> str:
@@ -192,23 +192,29 @@ def test_each_failure_is_said_within_seconds(grid: Grid, follower: Follower, bro
             patch_status(grid, "pod", pod.name, pod.status)
 
     with contextlib.suppress(AssertionError):
-        wait_until(lambda: all(one.seen for one in watched), 180, "all sentences")
-    assert [f"{one.case.name}: {one.words}" for one in watched if not one.seen] == []
+        wait_until(lambda: all(failure.seen for failure in watched), 180, "all sentences")
+    assert [f"{failure.case.name}: {failure.words}" for failure in watched if not failure.seen] == []
     late = {}
-    for one in watched:
-        known = follower.known_since(one.pod, one.case.knows)
-        assert known is not None and one.seen is not None, f"Kubernetes never knew {one.case.name}"
-        late[one.case.name] = round(one.seen - known, 1)
+    for failure in watched:
+        known = follower.known_since(failure.pod, failure.case.knows)
+        assert known is not None and failure.seen is not None, f"Kubernetes never knew {failure.case.name}"
+        late[failure.case.name] = round(failure.seen - known, 1)
     assert max(late.values()) <= SOON, late
 
 
 def furnish(admin: Session) -> None:
     for id, entries in TIERS.items():
         admin.post("/tiers/new/", {**entries, "id": id, "name": id.capitalize()}, page="/tiers/new/")
-    for one in LAUNCHES:
-        entries = {"id": one.name, "name": one.name, "kind": one.kind, "image": one.image, "is_visible": "on"}
-        port = {"port": "8888"} if one.kind == "workspace" else {}
-        entries |= {"command": "\n".join(one.command), **port}
+    for launch in LAUNCHES:
+        entries = {
+            "id": launch.name,
+            "name": launch.name,
+            "kind": launch.kind,
+            "image": launch.image,
+            "is_visible": "on",
+        }
+        port = {"port": "8888"} if launch.kind == "workspace" else {}
+        entries |= {"command": "\n".join(launch.command), **port}
         admin.post("/environments/new/", entries, page="/environments/new/")
 
 

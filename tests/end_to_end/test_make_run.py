@@ -25,12 +25,12 @@ def nodes_of(grid: Grid) -> list[str]:
 
 
 def alive(processes: list[psutil.Process]) -> list[str]:
-    found = []
-    for one in processes:
+    running = []
+    for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
-            if one.is_running() and one.status() != psutil.STATUS_ZOMBIE:
-                found.append(str(one))
-    return found
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                running.append(str(process))
+    return running
 
 
 def test_run_prints_logins_and_ends_with_all_its_processes(grid: Grid) -> None:

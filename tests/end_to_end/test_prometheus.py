@@ -42,19 +42,19 @@ def asked(grid: Grid, path: str, **query: str) -> Any:
 def healthy(grid: Grid) -> set[str]:
     """Return the jobs of which it reaches each target."""
     targets = (asked(grid, "targets") or {"activeTargets": []})["activeTargets"]
-    jobs = {one["labels"]["job"] for one in targets}
-    return jobs - {one["labels"]["job"] for one in targets if one["health"] != "up"}
+    jobs = {target["labels"]["job"] for target in targets}
+    return jobs - {target["labels"]["job"] for target in targets if target["health"] != "up"}
 
 
 def known_at(grid: Grid, moment: float) -> list[Any]:
-    found = asked(grid, "query", query='up{job="compute-grid-web"}', time=str(moment))
-    return list(found["result"]) if found else []
+    answer = asked(grid, "query", query='up{job="compute-grid-web"}', time=str(moment))
+    return list(answer["result"]) if answer else []
 
 
 def programs(grid: Grid) -> dict[int, psutil.Process]:
     """Return what the supervisor runs."""
     assert grid.process is not None
-    return {one.pid: one for one in psutil.Process(grid.process.pid).children()}
+    return {process.pid: process for process in psutil.Process(grid.process.pid).children()}
 
 
 def test_pages_have_charts_and_second_run_keeps_them(grid: Grid) -> None:
@@ -70,7 +70,7 @@ def test_pages_have_charts_and_second_run_keeps_them(grid: Grid) -> None:
 
     wait_until(lambda: all(charts()[name]["lines"] for name in ("cpu", "filesystem")), 120, "charts of the node")
     before = programs(grid)
-    victim = next(one for one in before.values() if one.name() == "prometheus")
+    victim = next(process for process in before.values() if process.name() == "prometheus")
     victim.kill()
     wait_until(lambda: healthy(grid) >= JOBS, 120, "another Prometheus that scrapes everything")
     assert programs(grid).keys() >= before.keys() - {victim.pid}, "everything else has gone on"

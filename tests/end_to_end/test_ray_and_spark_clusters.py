@@ -126,20 +126,20 @@ def running(grid: Grid) -> Iterator[Grid]:
 
 def look_at_ray(person: Session, address: str, tab: Page) -> None:
     """Its dashboard: the page, its script, and what the script asks for."""
-    status, page = person.look(address)
+    status, page = person.fetch(address)
     assert status == 200
     assert "Ray Dashboard" in words(page)
     assert outside(page, address) == []
     script = next(link for link in links(page, at=address) if link.endswith(".js"))
-    status, text = person.look(script)
+    status, text = person.fetch(script)
     assert status == 200
     assert "nodes?view=summary" in text
 
     def alive() -> int:
-        status, answer = person.look(f"{address}api/v0/nodes")
+        status, answer = person.fetch(f"{address}api/v0/nodes")
         if status != 200:
             return -1
-        return sum(one["state"] == "ALIVE" for one in json.loads(answer)["data"]["result"]["result"])
+        return sum(node["state"] == "ALIVE" for node in json.loads(answer)["data"]["result"]["result"])
 
     wait_until(lambda: alive() == 4, 90, "a head and three workers in Ray's own answer")
     tab.goto(f"{address}#/cluster")
@@ -148,24 +148,24 @@ def look_at_ray(person: Session, address: str, tab: Page) -> None:
 
 def look_at_spark(person: Session, address: str, tab: Page) -> None:
     """The master's page, and through it an application's with one of its assets and one answer of its API."""
-    wait_until(lambda: "Workers: 3 Alive" in words(person.look(address)[1]), 60, "three workers on the master's page")
-    status, master = person.look(address)
+    wait_until(lambda: "Workers: 3 Alive" in words(person.fetch(address)[1]), 60, "three workers on the master's page")
+    status, master = person.fetch(address)
     assert status == 200
     assert "Spark Master at spark://" in words(master)
     assert outside(master, address) == []
     application = next(link for link in links(master, at=address) if "/proxy/app-" in link)
-    status, page = person.look(f"{application}/jobs/")
+    status, page = person.fetch(f"{application}/jobs/")
     assert status == 200
     assert "Spark Jobs" in words(page)
     assert "Completed Jobs" in words(page)
     assert outside(page, address) == []
     sheet = next(link for link in links(page, at=f"{application}/jobs/") if link.endswith("/webui.css"))
-    assert person.look(sheet)[0] == 200
+    assert person.fetch(sheet)[0] == 200
     name = application.rpartition("/")[2]
 
     def executors() -> int:
-        status, answer = person.look(f"{application}/api/v1/applications/{name}/executors")
-        return sum(one["id"] != "driver" for one in json.loads(answer)) if status == 200 else -1
+        status, answer = person.fetch(f"{application}/api/v1/applications/{name}/executors")
+        return sum(executor["id"] != "driver" for executor in json.loads(answer)) if status == 200 else -1
 
     wait_until(lambda: executors() == 3, 60, "three executors in Spark's own answer")
     tab.goto(f"{application}/executors/")
@@ -192,9 +192,11 @@ def alone(framework: str) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("alone")
-@pytest.mark.parametrize(("framework", "script", "look"), [("ray", RAY, look_at_ray), ("spark", SPARK, look_at_spark)])
+@pytest.mark.parametrize(
+    ("framework", "script", "look_at_cluster"), [("ray", RAY, look_at_ray), ("spark", SPARK, look_at_spark)]
+)
 def test_a_jobs_cluster_grows_and_shrinks_and_loses_nothing(
-    running: Grid, browser: Browser, framework: str, script: str, look: Callable[[Session, str, Page], None]
+    running: Grid, browser: Browser, framework: str, script: str, look_at_cluster: Callable[[Session, str, Page], None]
 ) -> None:
     grid, scientist, operator = running, Session(running, "scientist"), Session(running, "operator")
     put_into_project(grid, "main.py", script)
@@ -223,7 +225,7 @@ def test_a_jobs_cluster_grows_and_shrinks_and_loses_nothing(
     scientist.wait_for_line(job, "grown to 3", seconds=GROWTH_SECONDS)
     assert len(pool(operator)) >= 3
     address = scientist.open(cluster)
-    look(scientist, address, tab_of(browser, scientist, address))
+    look_at_cluster(scientist, address, tab_of(browser, scientist, address))
     a_stranger_does_not_get_in(operator, cluster, address)
     # The framework knows a worker before Kubernetes calls it ready, and the chart has a point every 15 seconds.
     wait_until(lambda: 3 in ready(chart(scientist, cluster)), GROWTH_SECONDS, "three ready workers in the chart")
@@ -244,7 +246,7 @@ def pool(operator: Session) -> list[str]:
 
 
 def a_stranger_does_not_get_in(stranger: Session, cluster: str, address: str) -> None:
-    assert stranger.look(address)[0] == 403
+    assert stranger.fetch(address)[0] == 403
     with pytest.raises(urllib.error.HTTPError) as refused:
         stranger.open(cluster)
     with refused.value as refusal:
@@ -253,24 +255,24 @@ def a_stranger_does_not_get_in(stranger: Session, cluster: str, address: str) ->
 
 def chart(person: Session, cluster: str) -> dict[str, Any]:
     """What the cluster's chart is drawn from."""
-    found: dict[str, Any] = json.loads(person.get(f"/executions/{cluster}/samples/"))
-    return found
+    samples: dict[str, Any] = json.loads(person.get(f"/executions/{cluster}/samples/"))
+    return samples
 
 
 def ready(chart: dict[str, Any]) -> list[int | None]:
     """Its line of ready workers."""
-    found: list[int | None] = chart["charts"]["workers"]["lines"]["ready"]["values"]
-    return found
+    values: list[int | None] = chart["charts"]["workers"]["lines"]["ready"]["values"]
+    return values
 
 
 def growth_and_its_cause_are_told(person: Session, cluster: str) -> None:
     """In the autoscaler's words in the stored history, and in ours beside the chart."""
     wait_until(lambda: ready(chart(person, cluster))[-1:] == [1], 60, "a chart that ends with one worker")
-    told = [(one["grows"], one["words"]) for one in chart(person, cluster)["events"]]
-    assert any(grows and "to 3 workers: CPU use is above its target." in sentence for grows, sentence in told), told
+    events = [(event["grows"], event["words"]) for event in chart(person, cluster)["events"]]
+    assert any(grows and "to 3 workers: CPU use is above its target." in sentence for grows, sentence in events), events
     assert any(
-        not grows and "to 1 worker: everything that is measured is below" in sentence for grows, sentence in told
-    ), told
+        not grows and "to 1 worker: everything that is measured is below" in sentence for grows, sentence in events
+    ), events
     history = person.get(f"/executions/{cluster}/lifecycle/")
     above = "SuccessfulRescale: New size: 3; reason: cpu resource utilization (percentage of request) above target"
     assert above in history

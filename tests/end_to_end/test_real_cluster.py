@@ -110,7 +110,7 @@ def test_cluster_scales_with_its_work_and_loses_nothing(real_grid: RealGrid) -> 
     for words in ("above target", "below target"):  # a busy server tells its events late
 
         def is_told(words: str = words) -> bool:
-            return any(words in one for one in rescales(real_grid))
+            return any(words in message for message in rescales(real_grid))
 
         wait_until(is_told, 60, f"an event that says {words}")
     nothing_is_left(real_grid)
@@ -127,7 +127,7 @@ def test_a_cluster_grows_for_what_waits_in_it(real_grid: RealGrid) -> None:
     scientist.wait_for(job, "Succeeded", seconds=WORK_SECONDS)
     for line in ("grown", "shrunk"):
         scientist.wait_for_line(job, line, seconds=30)
-    assert any("external metric compute_grid_wanted_workers" in one for one in rescales(real_grid))
+    assert any("external metric compute_grid_wanted_workers" in message for message in rescales(real_grid))
     nothing_is_left(real_grid)
     real_grid.nothing_was_forbidden()
 
@@ -183,9 +183,9 @@ def ready(grid: RealGrid, cluster: str, component: str) -> set[str]:
 
 def rescales(grid: RealGrid) -> list[str]:
     """What the real autoscaler says that it did."""
-    found = json.loads(grid.kubectl("get", "events", "-n", NAMESPACE, "-o", "json"))["items"]
-    said = [one for one in found if one["source"].get("component") == "horizontal-pod-autoscaler"]
-    return [one["message"] for one in said if one["reason"] == "SuccessfulRescale"]
+    events = json.loads(grid.kubectl("get", "events", "-n", NAMESPACE, "-o", "json"))["items"]
+    autoscaler_events = [event for event in events if event["source"].get("component") == "horizontal-pod-autoscaler"]
+    return [event["message"] for event in autoscaler_events if event["reason"] == "SuccessfulRescale"]
 
 
 def nothing_is_left(grid: RealGrid) -> None:

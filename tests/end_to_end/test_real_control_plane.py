@@ -147,21 +147,21 @@ def test_the_api_server_takes_the_manifests(real_grid: RealGrid, name: str) -> N
 def test_a_process_answers_the_manifests_probes(real_grid: RealGrid, name: str) -> None:
     """With the settings, arguments and probes of deploy/compute-grid.yaml, beside the one that runs."""
     objects = {
-        (one["kind"], one["metadata"]["name"]): one
-        for one in yaml.safe_load_all((DEPLOY / "compute-grid.yaml").read_text())
+        (manifest["kind"], manifest["metadata"]["name"]): manifest
+        for manifest in yaml.safe_load_all((DEPLOY / "compute-grid.yaml").read_text())
     }
     pod = objects["Deployment", name]["spec"]["template"]["spec"]
     container = pod["containers"][0]
     real_grid.manage(*pod["initContainers"][0]["args"])  # the tables are there, so it succeeds
     port, chosen = free_ports(1), container["ports"][0]["containerPort"]
-    arguments = [f"--port={port}" if one == f"--port={chosen}" else one for one in container["args"]]
+    arguments = [f"--port={port}" if argument == f"--port={chosen}" else argument for argument in container["args"]]
     assert arguments != container["args"]
     settings = real_grid.settings(real_grid.write_kubeconfig(name)) | objects["ConfigMap", "settings"]["data"]
     real_grid.start(f"second-{name}", arguments, settings)
     try:
         for probed in ("livenessProbe", "readinessProbe"):
             request = container[probed]["httpGet"]
-            headers = {one["name"]: one["value"] for one in request.get("httpHeaders", ())}
+            headers = {header["name"]: header["value"] for header in request.get("httpHeaders", ())}
             url = f"http://127.0.0.1:{port}{request['path']}"
             wait_until(lambda url=url, headers=headers: probe(url, headers)[0] == 200, 60, probed)  # type: ignore[misc]
         if name == "web":
@@ -209,7 +209,7 @@ def test_operator_taints_and_labels_node_without_bypassing_budgets(real_grid: Re
 
     def taints() -> set[tuple[str, str]]:
         spec = json.loads(real_grid.kubectl("get", "node", name, "-o", "json"))["spec"]
-        return {(one["key"], one["effect"]) for one in spec.get("taints", ())}
+        return {(taint["key"], taint["effect"]) for taint in spec.get("taints", ())}
 
     def rack() -> str:
         return real_grid.kubectl("get", "node", name, "-o", r"jsonpath={.metadata.labels.example\.com/rack}")

@@ -66,8 +66,8 @@ def test_ours_goes_before_it_harms_and_comes_again(served: RealGrid) -> None:
 
 
 def test_metrics_are_served_to_the_api_server_only(served: RealGrid) -> None:
-    told = json.loads(served.kubectl("get", "--raw", NUMBERS))
-    assert told["kind"] == "ExternalMetricValueList"
+    metrics = json.loads(served.kubectl("get", "--raw", NUMBERS))
+    assert metrics["kind"] == "ExternalMetricValueList"
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     with pytest.raises(urllib.error.HTTPError) as refused:

@@ -116,8 +116,8 @@ def test_a_stopped_jobs_files_are_saved(git_grid: GitGrid) -> None:
     job = git_grid.launch("Stopped", f"echo begun > begun.txt && {serve}", page_port="8000")
     git_grid.scientist.wait_for(job, "Running", seconds=PULL_SECONDS)
     pod = json.loads(git_grid.grid.kubectl("get", "pod", f"job-{job}", "-n", NAMESPACE, "-o", "json"))
-    assert [one["name"] for one in pod["spec"]["initContainers"]] == ["executor-prepare"]
-    assert [one["name"] for one in pod["spec"]["containers"]] == ["run", "nginx", "executor"]
+    assert [container["name"] for container in pod["spec"]["initContainers"]] == ["executor-prepare"]
+    assert [container["name"] for container in pod["spec"]["containers"]] == ["run", "nginx", "executor"]
     front = f"http://{pod['status']['podIP']}:{pod['spec']['containers'][1]['ports'][0]['containerPort']}/"
     assert status_of(front) == 403, "nobody without our token is answered"
     page = f"/executions/{job}/"
@@ -130,10 +130,10 @@ def test_a_stopped_jobs_files_are_saved(git_grid: GitGrid) -> None:
 def test_a_schedule_saves_the_files_of_its_runs(git_grid: GitGrid) -> None:
     job = git_grid.launch("Each minute", "date +%s%N >> runs.txt")
     git_grid.scientist.wait_for(job, "Succeeded", seconds=PULL_SECONDS)
-    found = re.search(r'href="(/jobs/\w+/)', git_grid.scientist.get(f"/executions/{job}/"))
-    assert found is not None
+    match = re.search(r'href="(/jobs/\w+/)', git_grid.scientist.get(f"/executions/{job}/"))
+    assert match is not None
     fields = {"cron": "* * * * *", "time_zone": "UTC", "overlap": "skip", "missed": "once"}
-    page = f"{found[1]}schedules/new/"
+    page = f"{match[1]}schedules/new/"
     git_grid.scientist.post(page, fields, page=page)
     wait_until(lambda: len(git_grid.git("show", "main:runs.txt").splitlines()) >= 2, 180, "a run of the schedule")
     git_grid.grid.nothing_was_forbidden()

@@ -50,11 +50,11 @@ def test_vscode_opens_project_folder_with_a_working_terminal(grid: Grid, browser
         ide.keyboard.type("python hello.py > said.txt")
         ide.keyboard.press("Enter")
         with contextlib.suppress(AssertionError):
-            wait_until(lambda: said.exists() and said.read_text() == "42\n", 10, "an answer")
+            wait_until(lambda: output.exists() and output.read_text() == "42\n", 10, "an answer")
             return True
         return False
 
-    said = project / "said.txt"
+    output = project / "said.txt"
     wait_until(is_said, 90, "an answer of the shell")
     expect(ide.get_by_role("treeitem", name=re.compile("said.txt"))).to_be_visible(timeout=SOON)
     assert {host for host in asked if host not in ("", "127.0.0.1")} == {f"{execution}.localhost"}

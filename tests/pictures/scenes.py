@@ -198,6 +198,6 @@ def be_at_home(studio: Studio) -> None:
     studio.take(phone, "phone")
 
 
-def wait_for_many(found: Locator, count: int) -> None:
+def wait_for_many(elements: Locator, count: int) -> None:
     """Wait until there are at least so many."""
-    expect(found.nth(count - 1)).to_be_attached()
+    expect(elements.nth(count - 1)).to_be_attached()

@@ -43,8 +43,8 @@ async def population(api: Api) -> AsyncIterator[Population]:
 
 
 async def test_the_population_is_told_and_resized(api: Api, population: Population) -> None:
-    told = await api.ask("GET", "/sandbox/population")
-    assert (told.status, told.body["nodes"], told.body["pods"]) == (200, 5, 60)
+    answer = await api.ask("GET", "/sandbox/population")
+    assert (answer.status, answer.body["nodes"], answer.body["pods"]) == (200, 5, 60)
     asked = await api.ask("PATCH", "/sandbox/population", {"pods": 70, "churn": 3})
     assert asked.body["wanted"] == {"nodes": 5, "pods": 70, "churn": 3}
 
@@ -189,8 +189,8 @@ async def test_pool_limits_are_changed_against_current_ones_and_persist(api: Api
     pools = NodePools(DEFAULT_POOLS, file)
     population = Population(api.server.registry, Size(), namespace="compute-grid")
     api.server.beside = Control(api.server, population, pools=pools).answer
-    told = await api.ask("GET", "/sandbox/pools")
-    assert {"name": "default", "minimum": 1, "maximum": 5} in told.body["pools"]
+    answer = await api.ask("GET", "/sandbox/pools")
+    assert {"name": "default", "minimum": 1, "maximum": 5} in answer.body["pools"]
     path = "/sandbox/pools/default"
     assert (await api.ask("PATCH", path, {"minimum": 2, "maximum": 9, "was": [1, 5]})).status == 200
     for body, status in (

@@ -61,11 +61,11 @@ async def built(builds: ImageBuilds, asked: BuildOrder) -> BuildAnswer:
 
 
 def installers(folder: Path) -> list[psutil.Process]:
-    found = [(one, " ".join(one.info["cmdline"] or ())) for one in psutil.process_iter(["cmdline"])]
-    return [one for one, line in found if " pip " in line and str(folder) in line]
+    processes = [(process, " ".join(process.info["cmdline"] or ())) for process in psutil.process_iter(["cmdline"])]
+    return [process for process, line in processes if " pip " in line and str(folder) in line]
 
 
-async def said(*argv: str | Path) -> str:
+async def output_of(*argv: str | Path) -> str:
     process = await asyncio.create_subprocess_exec(*map(str, argv), stdout=asyncio.subprocess.PIPE)
     return (await process.communicate())[0].decode().strip()
 
@@ -79,12 +79,12 @@ async def test_requirements_are_built_on_unchanged_base(builds: ImageBuilds, tmp
     assert 0 < answers[0].layer_bytes < answers[0].size_bytes
     images = store(tmp_path)  # as another process sees them
     places = [
-        pulled.environment for pulled in map(images.present, [BASE.name, *(one.name for one in orders)]) if pulled
+        pulled.environment for pulled in map(images.present, [BASE.name, *(asked.name for asked in orders)]) if pulled
     ]
-    versions = [await said(place / "bin" / "first") for place in places]
+    versions = [await output_of(place / "bin" / "first") for place in places]
     assert versions == ["1.0", "1.0", "2.0"]
     text = "import first, second, sys; print(sys.prefix, first.VERSION, second.VERSION)"
-    assert await said(places[1] / "bin" / "python3", "-c", text) == f"{places[1]} 1.0 1.0"
+    assert await output_of(places[1] / "bin" / "python3", "-c", text) == f"{places[1]} 1.0 1.0"
     by_digest = images.present(f"{BUILT_HERE}lab@{answers[0].digest}")
     assert by_digest is not None
     assert by_digest.environment == places[1]

@@ -57,14 +57,14 @@ async def serving(client: Client, folder: Path, uid: str = "") -> AsyncIterator[
 
 
 async def registered(client: Client) -> Object:
-    async def look() -> Object:
+    async def registration() -> Object:
         try:
             return await client.get(PATH)
         except GridError:
             return {}
 
-    found = await eventually(look)
-    return dict(found["spec"])
+    service = await eventually(registration)
+    return dict(service["spec"])
 
 
 async def ask(spec: Object, path: str) -> tuple[int, Any]:
@@ -134,7 +134,7 @@ async def test_leftovers_of_killed_metrics_server_are_repaired(tmp_path: Path) -
         await client.create(SERVICES.path("kube-system"), service())
         await client.create(API_SERVICES.path(), api_service(1, b"old"))
         async with serving(client, tmp_path):
-            await eventually(lambda: client.get(PATH), holds=lambda found: found["spec"]["service"]["port"] != 1)
+            await eventually(lambda: client.get(PATH), holds=lambda service: service["spec"]["service"]["port"] != 1)
             spec = (await client.get(PATH))["spec"]
             assert (await ask(spec, "/apis/metrics.k8s.io"))[1]["name"] == "metrics.k8s.io"
 
@@ -154,10 +154,10 @@ async def test_another_metrics_server_stays(tmp_path: Path, caplog: pytest.LogCa
 
 
 def _said(caplog: pytest.LogCaptureFixture) -> Any:
-    async def look() -> bool:
+    async def is_reported() -> bool:
         return "metrics.k8s.io is not served" in caplog.text
 
-    return look
+    return is_reported
 
 
 def test_the_embedded_cluster_needs_none(tmp_path: Path) -> None:

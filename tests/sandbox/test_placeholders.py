@@ -86,9 +86,9 @@ async def test_launch_replaces_a_placeholder_at_once(kubeconfig: Path) -> None:
             """Return the node of each running pod whose name begins so."""
             pods: list[Object] = await client.list(PODS.path("default"))
             return {
-                one["metadata"]["name"]: one["spec"]["nodeName"]
-                for one in pods
-                if one["metadata"]["name"].startswith(start) and one.get("status", {}).get("phase") == "Running"
+                pod["metadata"]["name"]: pod["spec"]["nodeName"]
+                for pod in pods
+                if pod["metadata"]["name"].startswith(start) and pod.get("status", {}).get("phase") == "Running"
             }
 
         async def both_warm() -> bool:
@@ -113,5 +113,5 @@ async def test_launch_replaces_a_placeholder_at_once(kubeconfig: Path) -> None:
 
 
 async def _none(client: Client) -> bool:
-    names = [one["metadata"]["name"] for one in await client.list(PODS.path("default"))]
+    names = [pod["metadata"]["name"] for pod in await client.list(PODS.path("default"))]
     return not any(name.startswith("warm-") for name in names)

@@ -75,11 +75,11 @@ def nodes(population: Population) -> list[Object]:
 
 def states(population: Population) -> Counter[str]:
     """The reasons for which containers wait, and the phases of the rest."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for pod in pods(population):
         statuses = pod["status"].get("containerStatuses") or [{}]
-        found[statuses[0].get("state", {}).get("waiting", {}).get("reason") or pod["status"]["phase"]] += 1
-    return found
+        counts[statuses[0].get("state", {}).get("waiting", {}).get("reason") or pod["status"]["phase"]] += 1
+    return counts
 
 
 @virtual_time
@@ -95,11 +95,11 @@ async def test_population_has_the_requested_nodes_and_pods() -> None:
 
 @virtual_time
 async def test_population_is_determined_by_its_seed() -> None:
-    found = []
+    populations = []
     for seed in (3, 3, 4):
         async with populated(Size(5, 80, seed=seed)) as population:
-            found.append([(pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods(population)])
-    assert found[0] == found[1] != found[2]
+            populations.append([(pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods(population)])
+    assert populations[0] == populations[1] != populations[2]
 
 
 @virtual_time

@@ -125,11 +125,11 @@ async def test_real_process_is_measured_in_present_and_past(scraped: Scraped) ->
         await until_known(past, scraped)
 
         async def charts() -> bool:
-            now, found = int(time.time() // 60), {}
+            now, measured = int(time.time() // 60), {}
             for name, columns in (("pod", pods_columns("default", "busy")), ("node", node_columns(pod["nodeName"]))):
                 known = await asyncio.to_thread(history.ask, in_columns(columns), now - 5, now + 1, 1)
-                found[name] = known[max(known)] if known else {}
-            of_pod, of_node = found["pod"], found["node"]
+                measured[name] = known[max(known)] if known else {}
+            of_pod, of_node = measured["pod"], measured["node"]
             assert not {"throttled", "received", "gpu"} & (of_pod.keys() | of_node.keys()), "which nobody measures"
             written = of_pod.get("written", 0) > 0 and of_node.get("written", 0) > 0
             return written and of_pod.get("memory_limit") == 2**29 and of_node.get("cpu_limit", 0) > 0

@@ -24,8 +24,8 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
 
 
 def get(grid: RealGrid, kind: str, name: str) -> Object:
-    found: Object = json.loads(grid.kubectl("get", kind, name, "-n", NAMESPACE, "-o", "json"))
-    return found
+    resource: Object = json.loads(grid.kubectl("get", kind, name, "-n", NAMESPACE, "-o", "json"))
+    return resource
 
 
 def phase(grid: RealGrid, name: str) -> str:
@@ -46,8 +46,8 @@ def test_a_client_reaches_pods_through_their_service(grid: RealGrid) -> None:
 
 
 def test_draining_pod_runs_hook_and_ends_within_grace(grid: RealGrid) -> None:
-    said = grid.folder / "said"
-    hook = {"exec": {"command": ["sh", "-c", f"echo $TASK drained > {said}"]}}
+    output = grid.folder / "said"
+    hook = {"exec": {"command": ["sh", "-c", f"echo $TASK drained > {output}"]}}
     container = {
         "name": "run",
         "image": "compute-grid/test:1",
@@ -59,7 +59,7 @@ def test_draining_pod_runs_hook_and_ends_within_grace(grid: RealGrid) -> None:
     apply(grid, [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "worker"}, "spec": spec}])
     wait_until(lambda: phase(grid, "worker") == "Running", 60, "a worker")
     grid.kubectl("delete", "pod", "worker", "-n", NAMESPACE, "--timeout=19s")
-    assert said.read_text() == "worker drained\n"
+    assert output.read_text() == "worker drained\n"
 
 
 def test_ephemeral_volume_comes_and_goes_with_a_pod(grid: RealGrid) -> None:

@@ -111,7 +111,7 @@ async def test_a_kubelets_metrics_are_reached_through_the_api_server(api: Api, k
 
 
 async def test_prometheus_finds_only_nodes_with_a_kubelet(api: Api, state: str) -> None:
-    found = (await api.ask("GET", "/sandbox/scrape-targets")).body
-    assert [one["labels"]["node"] for one in found] == ["n1", "n2"]
-    assert found[0]["targets"] == [api.server.address]
-    assert found[0]["labels"]["__metrics_path__"] == "/api/v1/nodes/n1/proxy/metrics/cadvisor"
+    targets = (await api.ask("GET", "/sandbox/scrape-targets")).body
+    assert [target["labels"]["node"] for target in targets] == ["n1", "n2"]
+    assert targets[0]["targets"] == [api.server.address]
+    assert targets[0]["labels"]["__metrics_path__"] == "/api/v1/nodes/n1/proxy/metrics/cadvisor"

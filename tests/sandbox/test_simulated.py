@@ -102,11 +102,13 @@ async def test_failures_come_on_demand(client: Client) -> None:
 
     async def shown() -> bool:
         states = [state_of(await status_of(client, name)) for name in plays]
-        return all("terminated" in one or ("waiting" in one and "Pull" in str(one["waiting"])) for one in states)
+        return all(
+            "terminated" in state or ("waiting" in state and "Pull" in str(state["waiting"])) for state in states
+        )
 
     await eventually(shown, "all have failed in their way")
     ended = {name: state_of(await status_of(client, name)).get("terminated") or {} for name in plays}
-    assert {name: one.get("exitCode") for name, one in ended.items()} == {
+    assert {name: state.get("exitCode") for name, state in ended.items()} == {
         "ends": 0,
         "fails": 3,
         "oom": 137,

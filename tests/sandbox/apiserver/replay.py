@@ -157,10 +157,10 @@ class Replay:
 
     def _filled(self, text: str) -> str:
         def value(match: re.Match[str]) -> str:
-            found = self.answers[match[1]]
+            answer = self.answers[match[1]]
             for part in match[2].split("."):
-                found = found[part]
-            return str(found)
+                answer = answer[part]
+            return str(answer)
 
         return _PLACEHOLDER.sub(value, text)
 
@@ -169,8 +169,8 @@ def difference(exchange: Exchange, answer: Answer) -> str:
     """What differs in status code, Status body, names in a list, cells of a table or events of a watch."""
     recorded = exchange.response
     if answer.status != recorded["status"]:
-        said = answer.body.get("message") if isinstance(answer.body, dict) else answer.body
-        return f"status {answer.status} instead of {recorded['status']}: {said}"
+        message = answer.body.get("message") if isinstance(answer.body, dict) else answer.body
+        return f"status {answer.status} instead of {recorded['status']}: {message}"
     expected, actual = summary(recorded.get("body")), _comparable(exchange, answer.body)
     return "" if expected == actual else f"{actual} instead of {expected}"
 

@@ -28,8 +28,8 @@ def api_service(**spec: Any) -> Any:
 
 
 async def condition(api: Api) -> tuple[str, str]:
-    found = (await api.ask("GET", f"{API_SERVICES}/{NAME}")).body
-    conditions = found["status"].get("conditions") or [{"reason": "", "message": ""}]
+    service = (await api.ask("GET", f"{API_SERVICES}/{NAME}")).body
+    conditions = service["status"].get("conditions") or [{"reason": "", "message": ""}]
     return conditions[0]["reason"], conditions[0]["message"]
 
 
@@ -68,8 +68,8 @@ async def test_ready_pods_behind_a_service_serve_it(api: Api, tmp_path: Path) ->
         assert await until(api, "ServiceNotFound") == 'service/things in "default" is not present'
         ports = [{"port": 444, "targetPort": port}]
         await api.make(SERVICES, {"metadata": {"name": "things"}, "spec": {"selector": {"app": "t"}, "ports": ports}})
-        told = 'service/things in "default" is not listening on port 443'
-        assert await until(api, "ServicePortError") == told
+        message = 'service/things in "default" is not listening on port 443'
+        assert await until(api, "ServicePortError") == message
         change = {"spec": {"ports": [{"port": 443, "targetPort": port}]}}
         await api.ask("PATCH", f"{SERVICES}/things", change, media="application/merge-patch+json")
         assert "no pod is ready" in await until(api, "MissingEndpoints")
@@ -84,8 +84,8 @@ async def test_ready_pods_behind_a_service_serve_it(api: Api, tmp_path: Path) ->
         labels = {"spec": {"sessionAffinity": "ClientIP"}}
         await api.ask("PATCH", f"{SERVICES}/things", labels, media="application/merge-patch+json")
         assert await until(api, "Passed") == "all checks passed"
-        found = (await api.ask("GET", "/apis/things.example.com/v1")).body
-        assert [resource["name"] for resource in found["resources"]] == ["things", "things/status"]
+        discovery = (await api.ask("GET", "/apis/things.example.com/v1")).body
+        assert [resource["name"] for resource in discovery["resources"]] == ["things", "things/status"]
         broken = await api.ask("GET", "/apis/things.example.com/v1/broken")
         assert (broken.status, broken.body) == (500, "on its own account")
 
@@ -98,24 +98,24 @@ async def test_everything_is_discovered_in_one_answer(api: Api, tmp_path: Path) 
         await api.make(API_SERVICES, api_service(service=where))
         await until(api, "Passed")
         accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
-        (found,) = (
+        (group,) = (
             item
             for item in (await api.ask("GET", "/apis", **accept)).body["items"]
             if item["metadata"]["name"] == "things.example.com"
         )
-        assert found["versions"][0]["freshness"] == "Current"
-        assert [resource["resource"] for resource in found["versions"][0]["resources"]] == ["things"]
+        assert group["versions"][0]["freshness"] == "Current"
+        assert [resource["resource"] for resource in group["versions"][0]["resources"]] == ["things"]
         table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
         rows = (await api.ask("GET", API_SERVICES, **table)).body["rows"]
         assert [row["cells"][:3] for row in rows] == [[NAME, "default/things", "True"], METRICS]
     await api.ask("GET", "/apis/things.example.com/v1")  # nobody is there any more, which is noticed by asking
     assert "failing or missing response from https://127.0.0.1:" in await until(api, "FailedDiscoveryCheck")
-    (found,) = (
+    (group,) = (
         item
         for item in (await api.ask("GET", "/apis", **accept)).body["items"]
         if item["metadata"]["name"] == "things.example.com"
     )
-    assert found["versions"][0]["freshness"] == "Stale"
+    assert group["versions"][0]["freshness"] == "Stale"
     rows = (await api.ask("GET", API_SERVICES, **table)).body["rows"]
     assert rows[0]["cells"][2] == "False (FailedDiscoveryCheck)"
 

@@ -89,17 +89,19 @@ async def test_full_disk_refuses_clients_and_later_finishes_begun_work(
     answers = [await small.ask("POST", _MAPS, big(f"m{number}")) for number in names]
     refused = [answer for answer in answers if answer.status != 201]
     assert len(refused) > 100
-    assert {(one.status, one.body["kind"], one.body["reason"]) for one in refused} == {(500, "Status", "InternalError")}
+    assert {(answer.status, answer.body["kind"], answer.body["reason"]) for answer in refused} == {
+        (500, "Status", "InternalError")
+    }
     assert (
         f"the disk of {disk / 'cluster.sqlite3'} is full, nothing was saved: make room there"
         in refused[0].body["message"]
     )
     listed = (await small.ask("GET", _MAPS)).body["items"]
     stored = [name for name, answer in zip(names, answers, strict=True) if answer.status == 201]
-    found = {one["metadata"]["name"] for one in listed}
-    assert {name for name in found if name.startswith("m")} == {f"m{name}" for name in stored}
-    said = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert len(said) == 1 and said[0].getMessage().startswith("The disk of the database is full")
+    present = {item["metadata"]["name"] for item in listed}
+    assert {name for name in present if name.startswith("m")} == {f"m{name}" for name in stored}
+    warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(warnings) == 1 and warnings[0].getMessage().startswith("The disk of the database is full")
     ballast.unlink()
     assert (await small.ask("POST", _MAPS, big("with-room"))).status == 201
     await eventually(lambda: not owned(small), "the end of what the deleted owner left behind")

@@ -66,8 +66,8 @@ async def test_server_owned_fields_cannot_be_set(api: Api, field: str) -> None:
         assert (await api.ask("PATCH", f"{MAPS}/a", {"metadata": {"uid": "other"}}, media=MERGE)).status == 409
     else:
         await api.ask("PATCH", f"{MAPS}/a", {"metadata": {field: value}}, media=MERGE)
-    found = (await api.ask("GET", f"{MAPS}/a")).body
-    assert found["metadata"].get(field) == made["metadata"].get(field)
+    stored = (await api.ask("GET", f"{MAPS}/a")).body
+    assert stored["metadata"].get(field) == made["metadata"].get(field)
 
 
 async def test_lease_update_requires_a_resource_version(api: Api) -> None:

@@ -46,7 +46,7 @@ def test_an_empty_selector_selects_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("selector", "said"),
+    ("selector", "message"),
     [
         ("app in web", "unable to parse requirement: found 'web' expected: '('"),
         ("a b=c", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
@@ -59,17 +59,17 @@ def test_an_empty_selector_selects_everything() -> None:
         ("n>x", f"{NO_INTEGER}: for 'Gt', 'Lt' operators, the value must be an integer"),
     ],
 )
-def test_invalid_selector_is_refused_in_words_of_kubernetes(selector: str, said: str) -> None:
+def test_invalid_selector_is_refused_in_words_of_kubernetes(selector: str, message: str) -> None:
     with pytest.raises(Failure) as refused:
         label_predicate(selector)
-    assert (refused.value.code, refused.value.message) == (400, said)
+    assert (refused.value.code, refused.value.message) == (400, message)
 
 
 def test_invalid_field_selector_is_shown_whole() -> None:
     with pytest.raises(Failure) as refused:
         field_predicate("status.phase=Running,spec.nodeName", PODS)
-    said = "invalid selector: 'status.phase=Running,spec.nodeName'; can't understand 'spec.nodeName'"
-    assert refused.value.message == said
+    message = "invalid selector: 'status.phase=Running,spec.nodeName'; can't understand 'spec.nodeName'"
+    assert refused.value.message == message
 
 
 @given(st.text(max_size=40))

@@ -43,11 +43,11 @@ def test_stored_objects_survive_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "cluster.sqlite3"
     writer = subprocess.Popen([sys.executable, "-c", _WRITER, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
-    said = [writer.stdout.readline().split() for _ in range(200)]
+    written = [writer.stdout.readline().split() for _ in range(200)]
     os.kill(writer.pid, signal.SIGKILL)
     rest, _ = writer.communicate()
-    said += [line.split() for line in rest.splitlines() if len(line.split()) == 2]
-    number, version = (int(each) for each in said[-1])
+    written += [line.split() for line in rest.splitlines() if len(line.split()) == 2]
+    number, version = (int(each) for each in written[-1])
     store = ObjectStore(path)
     assert store.version >= version
     there = {each for each in range(1, number + 1) if store.get("pods", f"default/p{each}") is not None}

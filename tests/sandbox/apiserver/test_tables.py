@@ -28,8 +28,8 @@ def sidecar(**status: Any) -> dict[str, Any]:
 def test_finished_pod_shows_end_of_program_and_not_sidecar(
     status: list[Any], phase: str, more: dict[str, Any], cells: tuple[str, str, str]
 ) -> None:
-    for one in more["initContainerStatuses"]:
-        one["started"] = True
+    for sidecar in more["initContainerStatuses"]:
+        sidecar["started"] = True
     shown = pod("p", node="n", phase=phase, statuses=status, conditions=INITIALIZED, spec=SIDECAR, status=more)
     assert tuple(pod_cells(shown, MOMENT)[1:4]) == cells
 
@@ -38,7 +38,7 @@ def test_finished_pod_kept_by_finalizer_is_not_terminating() -> None:
     kept: dict[str, Any] = {"deletionTimestamp": "2026-03-04T12:00:00Z", "finalizers": ["example.com/keep"]}
     done = pod("p", node="n", phase="Succeeded", statuses=[container_status(state=DONE)], **kept)
     runs = pod("p", node="n", phase="Running", statuses=[container_status(ready=True)], **kept)
-    assert [pod_cells(one, MOMENT)[2] for one in (done, runs)] == ["Completed", "Terminating"]
+    assert [pod_cells(each, MOMENT)[2] for each in (done, runs)] == ["Completed", "Terminating"]
 
 
 def test_restarts_of_unfinished_init_steps_are_counted() -> None:

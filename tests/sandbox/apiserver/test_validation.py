@@ -20,7 +20,7 @@ FIXED = (
 
 
 @pytest.mark.parametrize(
-    ("size", "phase", "said"),
+    ("size", "phase", "problems"),
     [
         ("8Gi", "Bound", []),
         ("3Gi", "Bound", []),
@@ -30,11 +30,11 @@ FIXED = (
         ("1Gi", "Pending", [FIXED, SHRUNK]),
     ],
 )
-def test_claim_grows_when_bound_and_never_shrinks(size: str, phase: str, said: list[str]) -> None:
+def test_claim_grows_when_bound_and_never_shrinks(size: str, phase: str, problems: list[str]) -> None:
     old = copy.deepcopy(OLD_CLAIM) | {"status": OLD_CLAIM["status"] | {"phase": phase}}
     new = copy.deepcopy(old)
     new["spec"]["resources"]["requests"]["storage"] = size
-    assert [f"{cause.field}: {cause.message}" for cause in others.check_claim_update(new, old)] == said
+    assert [f"{cause.field}: {cause.message}" for cause in others.check_claim_update(new, old)] == problems
 
 
 @pytest.mark.parametrize(("volume", "allowed"), [("", True), ("pvc-1", False)])

@@ -73,9 +73,9 @@ async def test_a_client_that_does_not_read_is_cut_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "is_watch"), [("True", True), ("", True), ("1", True), ("False", False), ("0", False)]
+    ("spelling", "is_watch"), [("True", True), ("", True), ("1", True), ("False", False), ("0", False)]
 )
-async def test_watch_is_accepted_in_every_client_spelling(api: Api, said: str, is_watch: bool) -> None:
+async def test_watch_is_accepted_in_every_client_spelling(api: Api, spelling: str, is_watch: bool) -> None:
     await api.config_map("a")
-    answer = await api.ask("GET", f"/api/v1/namespaces/default/configmaps?watch={said}&timeoutSeconds=1")
+    answer = await api.ask("GET", f"/api/v1/namespaces/default/configmaps?watch={spelling}&timeoutSeconds=1")
     assert ("type" in answer.body) is is_watch

@@ -1,7 +1,7 @@
-"""Takes a recorded HorizontalPodAutoscaler through its life again, look by look, on the recording's own time.
+"""Takes a recorded HorizontalPodAutoscaler through its life again, sync by sync, on the recording's own time.
 
-Each look of the real controller is found by what it left behind: requests for metrics, status changes, events. Ours gets
-what the real one saw at that moment; its status and memory are its own from the look before.
+Each sync of the real controller is found by what it left behind: requests for metrics, status changes, events. Ours gets
+what the real one saw at that moment; its status and memory are its own from the sync before.
 """
 
 import json
@@ -18,8 +18,8 @@ from grid.sandbox.controllers.scaling.reading import read_pod, read_usage
 from grid.sandbox.controllers.scaling.sync import Scale, Situation, conclude, decide, reads_metrics, without_scale
 
 RECORDINGS = Path("tests/recordings/hpa")
-_ONE_LOOK_SECONDS = 1.0
-# Between the first effect of a look without metrics and the moment when it read its input.
+_ONE_SYNC_SECONDS = 1.0
+# Between the first effect of a sync without metrics and the moment when it read its input.
 _EFFECT_SECONDS = 0.015
 _SETTINGS = ScalingSettings(
     sync_seconds=5, down_seconds=30, cpu_initialisation_seconds=20, initial_readiness_seconds=10
@@ -31,8 +31,8 @@ Entry = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Look:
-    """One look of the real controller: what it asked and did, and when."""
+class Sync:
+    """One sync of the real controller: what it asked and did, and when."""
 
     name: str
     at: float
@@ -56,22 +56,22 @@ def recording(name: str) -> Entry:
     return loaded
 
 
-def looks_of(record: Entry) -> list[Look]:
-    """In the order in which they happened; statuses are carried on where a look changed nothing."""
-    looks: list[Look] = []
-    latest: dict[str, Look] = {}
+def syncs_of(record: Entry) -> list[Sync]:
+    """In the order in which they happened; statuses are carried on where a sync changed nothing."""
+    syncs: list[Sync] = []
+    latest: dict[str, Sync] = {}
     names = [item["metadata"]["name"] for item in record["hpa_created"]]
     for index, entry in enumerate(record["timeline"]):
         name = _cause(entry, names)
         if not name:
             continue
-        look = latest.get(name)
-        if look is None or entry["t"] - look.at > _ONE_LOOK_SECONDS:
-            status = look.status if look else {}
-            look = latest[name] = Look(name, entry["t"], index, status=status)
-            looks.append(look)
-        _note(look, entry)
-    return looks
+        sync = latest.get(name)
+        if sync is None or entry["t"] - sync.at > _ONE_SYNC_SECONDS:
+            status = sync.status if sync else {}
+            sync = latest[name] = Sync(name, entry["t"], index, status=status)
+            syncs.append(sync)
+        _note(sync, entry)
+    return syncs
 
 
 def _cause(entry: Entry, names: Sequence[str]) -> str:
@@ -86,14 +86,14 @@ def _cause(entry: Entry, names: Sequence[str]) -> str:
     return ""
 
 
-def _note(look: Look, entry: Entry) -> None:
+def _note(sync: Sync, entry: Entry) -> None:
     match entry["kind"]:
         case "metrics_request":
-            look.answers.append(entry)
+            sync.answers.append(entry)
         case "event":
-            look.events.append((entry["eventType"], entry["reason"], plain(entry["message"])))
+            sync.events.append((entry["eventType"], entry["reason"], plain(entry["message"])))
         case "hpa":
-            look.status = entry["status"]
+            sync.status = entry["status"]
 
 
 def plain(text: str) -> str:
@@ -110,15 +110,15 @@ class Replay:
         self._statuses: dict[str, Entry] = {}
         self._known: set[str] = set()
 
-    def see(self, look: Look) -> Seen:
-        now = self._began + timedelta(seconds=look.at)
+    def see(self, sync: Sync) -> Seen:
+        now = self._began + timedelta(seconds=sync.at)
         before = [
             entry
             for index, entry in enumerate(self._record["timeline"])
-            if (index < look.first if look.answers else entry["t"] < look.at - _EFFECT_SECONDS)
+            if (index < sync.first if sync.answers else entry["t"] < sync.at - _EFFECT_SECONDS)
         ]
-        spec = [entry for entry in before if entry["kind"] == "hpa" and entry["name"] == look.name and "spec" in entry]
-        autoscaler = {"spec": spec[-1]["spec"], "status": self._statuses.get(look.name, {}), "metadata": {}}
+        spec = [entry for entry in before if entry["kind"] == "hpa" and entry["name"] == sync.name and "spec" in entry]
+        autoscaler = {"spec": spec[-1]["spec"], "status": self._statuses.get(sync.name, {}), "metadata": {}}
         target = [
             entry
             for entry in before
@@ -126,34 +126,34 @@ class Replay:
         ]
         if not target:
             name = autoscaler["spec"]["scaleTargetRef"]["name"]
-            status, told = without_scale(autoscaler, f'deployments.apps "{name}" not found', now)
-            self._statuses[look.name] = dict(status)
-            event: tuple[str, str, str] = (told.type, told.reason, told.message)
+            status, warning = without_scale(autoscaler, f'deployments.apps "{name}" not found', now)
+            self._statuses[sync.name] = dict(status)
+            event: tuple[str, str, str] = (warning.type, warning.reason, warning.message)
             return Seen(dict(status), [event], asked=False)
-        return self._decide(look, autoscaler, target[-1]["specReplicas"], self._pods(before), now)
+        return self._decide(sync, autoscaler, target[-1]["specReplicas"], self._pods(before), now)
 
-    def _decide(self, look: Look, autoscaler: Entry, replicas: int, pods: list[PodState], now: datetime) -> Seen:
-        self._known.add(look.name)
+    def _decide(self, sync: Sync, autoscaler: Entry, replicas: int, pods: list[PodState], now: datetime) -> Seen:
+        self._known.add(sync.name)
         labels = self._record["target"]["spec"]["selector"]["matchLabels"]
         scale = Scale(replicas, ",".join(f"{key}={value}" for key, value in labels.items()))
         rivals = tuple(f"{self._record['namespace']}/{name}" for name in sorted(self._known)) if pods else ()
-        situation = Situation(autoscaler, scale, pods, self._usage(look), rivals)
-        decision = decide(situation, self._memories.get(look.name, Memory()), _SETTINGS, now)
+        situation = Situation(autoscaler, scale, pods, self._usage(sync), rivals)
+        decision = decide(situation, self._memories.get(sync.name, Memory()), _SETTINGS, now)
         outcome = conclude(situation, decision, _SETTINGS, now)
-        self._memories[look.name] = outcome.memory
-        self._statuses[look.name] = dict(outcome.status)
+        self._memories[sync.name] = outcome.memory
+        self._statuses[sync.name] = dict(outcome.status)
         events: list[tuple[str, str, str]] = [(item.type, item.reason, plain(item.message)) for item in outcome.events]
         asked = reads_metrics(autoscaler["spec"], scale) and len(rivals) < 2
         return Seen(dict(outcome.status), events, asked)
 
     def _pods(self, before: Sequence[Entry]) -> list[PodState]:
-        found: dict[str, PodState] = {}
+        states: dict[str, PodState] = {}
         for entry in before:
             if entry["kind"] == "pod" and entry["type"] == "DELETED":
-                found.pop(entry["name"], None)
+                states.pop(entry["name"], None)
             elif entry["kind"] == "pod":
-                found[entry["name"]] = read_pod(self._pod(entry))
-        return list(found.values())
+                states[entry["name"]] = read_pod(self._pod(entry))
+        return list(states.values())
 
     def _pod(self, entry: Entry) -> Entry:
         ready = {"type": "Ready", "status": entry["ready"], "lastTransitionTime": entry["readyTransition"]}
@@ -167,17 +167,17 @@ class Replay:
             },
         }
 
-    def _usage(self, look: Look) -> NamespaceUsage:
-        if not look.answers:
+    def _usage(self, sync: Sync) -> NamespaceUsage:
+        if not sync.answers:
             return NamespaceUsage()
-        answer = look.answers[0]
+        answer = sync.answers[0]
         if answer["status"] != 200:
             return NamespaceUsage(problem="unable to fetch metrics from resource metrics API: metrics are down")
         usage = answer["usage"]
         if isinstance(usage, str):
             usage = next(
                 entry["usage"]
-                for entry in reversed(self._record["timeline"][: look.first])
+                for entry in reversed(self._record["timeline"][: sync.first])
                 if entry["kind"] == "metrics_request" and isinstance(entry.get("usage"), dict)
             )
         items = [

@@ -73,10 +73,10 @@ def recorded_outcome(record: dict[str, Any]) -> Outcome:
 
 def rest_before(record: dict[str, Any], step: dict[str, Any]) -> dict[str, Any] | None:
     """The status in which the recorded Deployment had come to rest before a step; None where it had not."""
-    said = [entry for entry in record["timeline"] if entry["kind"] == "deployment" and entry["t"] < step["t"]]
-    if not said or step["t"] - said[-1]["t"] < _REST_SECONDS:
+    entries = [entry for entry in record["timeline"] if entry["kind"] == "deployment" and entry["t"] < step["t"]]
+    if not entries or step["t"] - entries[-1]["t"] < _REST_SECONDS:
         return None
-    return {key: value for key, value in (said[-1].get("status") or {}).items() if key != "conditions"}
+    return {key: value for key, value in (entries[-1].get("status") or {}).items() if key != "conditions"}
 
 
 def _note_set(outcome: Outcome, names: Names, name: str, spec: Object | None) -> None:

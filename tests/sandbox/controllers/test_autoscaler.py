@@ -117,12 +117,12 @@ class Bench:
         return {name_of(node) for node in self.seen.of(NODES).values()}
 
     def node_of(self, pod: str) -> str:
-        found = self.seen.of(PODS).get(f"default/{pod}")
-        return found["spec"].get("nodeName", "") if found else ""
+        stored = self.seen.of(PODS).get(f"default/{pod}")
+        return stored["spec"].get("nodeName", "") if stored else ""
 
     def status(self) -> Object:
-        found = self.seen.of(CONFIG_MAPS).get("kube-system/cluster-autoscaler-status")
-        loaded: Object = yaml.safe_load(found["data"]["status"]) if found else {}
+        config_map = self.seen.of(CONFIG_MAPS).get("kube-system/cluster-autoscaler-status")
+        loaded: Object = yaml.safe_load(config_map["data"]["status"]) if config_map else {}
         return loaded
 
     def group(self, name: str) -> Object:

@@ -48,10 +48,10 @@ def test_quiet_group_status_matches_the_recording_in_order() -> None:
     assert list(ours["clusterWide"]["health"]) == list(recorded["clusterWide"]["health"])
 
 
-def _without_times(found: Any) -> Any:
-    if isinstance(found, dict):
-        return {key: _without_times(value) for key, value in found.items() if key not in ("time", *times())}
-    return [_without_times(item) for item in found] if isinstance(found, list) else found
+def _without_times(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _without_times(value) for key, value in tree.items() if key not in ("time", *times())}
+    return [_without_times(item) for item in tree] if isinstance(tree, list) else tree
 
 
 def test_busy_group_counts_nodes_and_shows_its_action() -> None:

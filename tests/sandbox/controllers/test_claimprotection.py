@@ -49,9 +49,9 @@ async def test_an_unprotected_claim_is_protected(tmp_path: Path) -> None:
         await client.patch(path, {"metadata": {"finalizers": None}})
         async with running(ControllerManager(client, clock=clock)):
             await eventually(
-                lambda: client.get(path), holds=lambda found: found["metadata"].get("finalizers") == [PROTECTION]
+                lambda: client.get(path), holds=lambda claim: claim["metadata"].get("finalizers") == [PROTECTION]
             )
             await client.create(PODS.path("default"), make_pod("p", nodeName="gone", volumes=VOLUMES))
             await client.delete(path)
             await client.delete(PODS.path("default", "p"), grace_seconds=0)
-            await eventually(lambda: client.list(VOLUME_CLAIMS.path("default")), holds=lambda found: not found)
+            await eventually(lambda: client.list(VOLUME_CLAIMS.path("default")), holds=lambda claims: not claims)

@@ -14,8 +14,8 @@ from tests.sandbox.support import FastClock, api_server
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    async with api_server(tmp_path, FastClock()) as found:
-        yield found
+    async with api_server(tmp_path, FastClock()) as api_client:
+        yield api_client
 
 
 def config_map(name: str, **data: str) -> Object:

@@ -26,7 +26,7 @@ def shrinks(record: dict[str, Any]) -> list[Shrink]:
     """The recorded scale-downs, in order."""
     start = datetime.fromisoformat(record["t0"])
     pods: dict[str, Object] = {}
-    found: list[Shrink] = []
+    recorded: list[Shrink] = []
     for entry in record["timeline"]:
         if entry["kind"] == "step" and entry["what"].startswith("cost "):
             _, cost, _, name = entry["what"].split()
@@ -34,7 +34,7 @@ def shrinks(record: dict[str, Any]) -> list[Shrink]:
         elif entry["kind"] == "refused":
             pods[entry["what"].split()[-1]]["metadata"].pop("annotations")
         elif entry["kind"] == "step" and entry["what"].startswith("scale to"):
-            found.append(Shrink([], start + timedelta(seconds=entry["t"]), set()))
+            recorded.append(Shrink([], start + timedelta(seconds=entry["t"]), set()))
         elif entry["kind"] == "pod":
             name = entry["metadata"]["name"]
             if entry["type"] == "DELETED":
@@ -42,11 +42,11 @@ def shrinks(record: dict[str, Any]) -> list[Shrink]:
                 continue
             pod = pods.setdefault(name, {"metadata": {"name": name}, "spec": {}, "status": {}})
             if entry["terminating"] and "deletionTimestamp" not in pod["metadata"]:
-                if not found[-1].chosen:
-                    found[-1].pods = [_copy(item) for item in pods.values() if is_active(item)]
-                found[-1].chosen.add(name)
+                if not recorded[-1].chosen:
+                    recorded[-1].pods = [_copy(item) for item in pods.values() if is_active(item)]
+                recorded[-1].chosen.add(name)
             _note(pod, entry, start)
-    return [shrink for shrink in found if shrink.chosen]
+    return [shrink for shrink in recorded if shrink.chosen]
 
 
 def _copy(pod: Object) -> Object:

@@ -67,8 +67,8 @@ async def test_evictions_are_granted_up_to_the_budget(tmp_path: Path) -> None:
             await client.create(DEPLOYMENTS.path("default"), make_deployment("web", 3))
 
             def status() -> Object:
-                found: Object = budgets.get("default/web") or {}
-                return found.get("status") or {}
+                budget: Object = budgets.get("default/web") or {}
+                return budget.get("status") or {}
 
             await eventually(lambda: status().get("disruptionsAllowed") == 1, "one may go")
             assert {key: status()[key] for key in ("currentHealthy", "desiredHealthy", "expectedPods")} == {
@@ -101,13 +101,13 @@ async def test_pods_without_controller_are_reported_and_not_expected(tmp_path: P
             await client.create(DISRUPTION_BUDGETS.path("default"), budget(maxUnavailable=1))
 
             def status() -> Object:
-                found: Object = budgets.get("default/web") or {}
-                return found.get("status") or {}
+                budget: Object = budgets.get("default/web") or {}
+                return budget.get("status") or {}
 
             await eventually(lambda: status().get("currentHealthy") == 3, "all three run")
             assert (status()["expectedPods"], status()["desiredHealthy"], status()["disruptionsAllowed"]) == (2, 1, 2)
-            told = [one for one in events.values() if one["reason"] == "UnmanagedPods"]
-            assert "(selector: &LabelSelector{MatchLabels:map[string]string{app: web,}," in told[0]["message"]
+            unmanaged = [event for event in events.values() if event["reason"] == "UnmanagedPods"]
+            assert "(selector: &LabelSelector{MatchLabels:map[string]string{app: web,}," in unmanaged[0]["message"]
 
 
 def test_a_selector_is_written_as_go_writes_it() -> None:

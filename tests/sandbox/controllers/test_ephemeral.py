@@ -64,13 +64,13 @@ async def test_pod_waits_for_its_claim_and_takes_it_along(tmp_path: Path) -> Non
         await add_node(client, make_node("a", now=clock.now()))
         await client.create(PODS.path("default"), with_scratch("p"))
         pod = await eventually(
-            lambda: client.get(PODS.path("default", "p")), holds=lambda found: found["spec"].get("nodeName") == "a"
+            lambda: client.get(PODS.path("default", "p")), holds=lambda pod: pod["spec"].get("nodeName") == "a"
         )
         claim = await client.get(VOLUME_CLAIMS.path("default", "p-scratch"))
         assert claim["status"]["phase"] == "Bound"
         assert claim["metadata"]["ownerReferences"][0]["uid"] == pod["metadata"]["uid"]
         await client.delete(PODS.path("default", "p"), grace_seconds=0)
-        await eventually(lambda: client.list(VOLUME_CLAIMS.path("default")), holds=lambda found: not found)
+        await eventually(lambda: client.list(VOLUME_CLAIMS.path("default")), holds=lambda claims: not claims)
 
 
 async def test_deleted_claim_of_waiting_pod_is_made_again(tmp_path: Path) -> None:
@@ -81,11 +81,11 @@ async def test_deleted_claim_of_waiting_pod_is_made_again(tmp_path: Path) -> Non
     ):
         await client.create(PODS.path("default"), with_scratch("p"))
         path = VOLUME_CLAIMS.path("default", "p-scratch")
-        first = (await eventually(lambda: client.list(VOLUME_CLAIMS.path("default")), holds=lambda found: found))[0]
+        first = (await eventually(lambda: client.list(VOLUME_CLAIMS.path("default")), holds=lambda claims: claims))[0]
         await client.delete(path)
         again = await eventually(
             lambda: client.list(VOLUME_CLAIMS.path("default")),
-            holds=lambda found: found and found[0]["metadata"]["uid"] != first["metadata"]["uid"],
+            holds=lambda claims: claims and claims[0]["metadata"]["uid"] != first["metadata"]["uid"],
         )
         assert name_of(again[0]) == "p-scratch"
 
@@ -99,14 +99,14 @@ async def test_obstacle_to_ephemeral_claim_is_reported_and_retried(tmp_path: Pat
         mine = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "p-scratch"}, "spec": SPEC}
         await client.create(VOLUME_CLAIMS.path("default"), mine)
         await client.create(PODS.path("default"), with_scratch("p"))
-        told = await eventually(lambda: client.list(EVENTS.path("default")), holds=lambda found: found)
-        assert (told[0]["reason"], told[0]["type"]) == ("FailedBinding", "Warning")
-        assert told[0]["source"]["component"] == "ephemeral_volume"
-        assert told[0]["message"] == (
+        events = await eventually(lambda: client.list(EVENTS.path("default")), holds=lambda events: events)
+        assert (events[0]["reason"], events[0]["type"]) == ("FailedBinding", "Warning")
+        assert events[0]["source"]["component"] == "ephemeral_volume"
+        assert events[0]["message"] == (
             "ephemeral volume scratch: PVC default/p-scratch was not created for pod default/p (pod is not owner)"
         )
         await client.delete(VOLUME_CLAIMS.path("default", "p-scratch"))
         await eventually(
             lambda: client.list(VOLUME_CLAIMS.path("default")),
-            holds=lambda found: found and found[0]["metadata"].get("ownerReferences"),
+            holds=lambda claims: claims and claims[0]["metadata"].get("ownerReferences"),
         )

@@ -59,8 +59,8 @@ def view(*values: int, current: int = 2, present: int | None = None, pods: int =
 def test_an_average_is_what_each_pod_shall_have(
     values: tuple[int, ...], present: int, replicas: int, average: int
 ) -> None:
-    found = propose_external(metric({"averageValue": "1"}), view(*values, present=present))
-    assert found == (replicas, {"averageValue": average})
+    proposal = propose_external(metric({"averageValue": "1"}), view(*values, present=present))
+    assert proposal == (replicas, {"averageValue": average})
 
 
 @pytest.mark.parametrize(
@@ -88,19 +88,19 @@ def test_only_running_ready_pods_carry_the_external_value(idle: dict[str, Any]) 
     [({"averageValue": "1"}, "wanted external metric"), ({"value": "1"}, "external metric wanted")],
 )
 def test_unavailable_metric_is_named_in_kubernetes_order(target: dict[str, str], which: str) -> None:
-    found = compute([metric(target)], "app=x", view(problem="no adapter"), ())
-    told = "unable to get external metric default/wanted/nil: no adapter"
-    first = f"failed to get wanted external metric value: failed to get {which}: {told}"
-    assert [(event.reason, event.type, event.message) for event in found.events] == [
-        ("FailedGetExternalMetric", "Warning", told),
+    computed = compute([metric(target)], "app=x", view(problem="no adapter"), ())
+    problem = "unable to get external metric default/wanted/nil: no adapter"
+    first = f"failed to get wanted external metric value: failed to get {which}: {problem}"
+    assert [(event.reason, event.type, event.message) for event in computed.events] == [
+        ("FailedGetExternalMetric", "Warning", problem),
         ("FailedComputeMetricsReplicas", "Warning", f"invalid metrics (1 invalid out of 1), first error is: {first}"),
     ]
-    assert found.message == f"the HPA was unable to compute the replica count: {told}"
+    assert computed.message == f"the HPA was unable to compute the replica count: {problem}"
 
 
 def test_a_metric_without_any_value_is_told() -> None:
-    told = "unable to get external metric default/wanted/nil: no metrics returned from external metrics API"
-    with pytest.raises(CannotCompute, match=f"^{told}$"):
+    problem = "unable to get external metric default/wanted/nil: no metrics returned from external metrics API"
+    with pytest.raises(CannotCompute, match=f"^{problem}$"):
         propose_external(metric({"value": "20"}), view())
 
 
@@ -116,8 +116,8 @@ def test_selector_is_sent_as_text_and_shown_like_go() -> None:
         {"key": "new", "operator": "Exists"},
         {"key": "zone", "operator": "NotIn", "values": ["x"]},
     ]
-    found = metric({}, {"matchLabels": {"queue": "blue", "a": "b"}, "matchExpressions": expressions})
-    assert query_of(found) == "a=b,new,!old,queue=blue,tier in (a,b),zone notin (x)"
+    spec = metric({}, {"matchLabels": {"queue": "blue", "a": "b"}, "matchExpressions": expressions})
+    assert query_of(spec) == "a=b,new,!old,queue=blue,tier in (a,b),zone notin (x)"
     assert shown_selector(metric({}, {"matchExpressions": expressions[:2]})) == (
         "&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorRequirement{"
         "LabelSelectorRequirement{Key:tier,Operator:In,Values:[b a],},"

@@ -56,24 +56,25 @@ async def with_reason(client: Client, name: str, kind: str, reason: str) -> Obje
     """The autoscaler once the condition has that reason."""
     path = AUTOSCALERS.path("default", name)
     return await eventually(
-        lambda: client.get(path), holds=lambda found: (condition_of(found, kind) or {}).get("reason") == reason
+        lambda: client.get(path),
+        holds=lambda autoscaler: (condition_of(autoscaler, kind) or {}).get("reason") == reason,
     )
 
 
 async def events(client: Client, reason: str) -> list[Any]:
-    found = await client.list(EVENTS.path("default"))
-    return [item["message"] for item in found if item["reason"] == reason]
+    listed = await client.list(EVENTS.path("default"))
+    return [item["message"] for item in listed if item["reason"] == reason]
 
 
 async def test_a_target_below_the_minimum_grows_without_metrics(tmp_path: Path) -> None:
     async with controlled(tmp_path) as client:
         await client.create(DEPLOYMENTS.path("default"), make_deployment("web", 1))
         await client.create(AUTOSCALERS.path("default"), make_autoscaler("web", "web"))
-        found = await with_reason(client, "web", "AbleToScale", "SucceededRescale")
+        autoscaler = await with_reason(client, "web", "AbleToScale", "SucceededRescale")
         target = await client.get(DEPLOYMENTS.path("default", "web"))
         assert target["spec"]["replicas"] == 2
-        assert (found["status"]["currentReplicas"], found["status"]["desiredReplicas"]) == (1, 2)
-        assert found["status"]["lastScaleTime"]
+        assert (autoscaler["status"]["currentReplicas"], autoscaler["status"]["desiredReplicas"]) == (1, 2)
+        assert autoscaler["status"]["lastScaleTime"]
         assert await events(client, "SuccessfulRescale") == [
             "New size: 2; reason: Current number of replicas below Spec.MinReplicas"
         ]
@@ -83,8 +84,8 @@ async def test_without_measurements_it_says_so_and_changes_nothing(tmp_path: Pat
     async with controlled(tmp_path) as client:
         await client.create(DEPLOYMENTS.path("default"), make_deployment("web", 3))
         await client.create(AUTOSCALERS.path("default"), make_autoscaler("web", "web"))
-        found = await with_reason(client, "web", "ScalingActive", "FailedGetResourceMetric")
-        condition = condition_of(found, "ScalingActive")
+        autoscaler = await with_reason(client, "web", "ScalingActive", "FailedGetResourceMetric")
+        condition = condition_of(autoscaler, "ScalingActive")
         assert condition is not None
         assert condition["message"].endswith("no metrics returned from resource metrics API")
         assert (await client.get(DEPLOYMENTS.path("default", "web")))["spec"]["replicas"] == 3
@@ -94,13 +95,13 @@ async def test_a_target_that_does_not_exist_is_told(tmp_path: Path) -> None:
     async with controlled(tmp_path) as client:
         await client.create(AUTOSCALERS.path("default"), make_autoscaler("gone", "absent"))
         await client.create(AUTOSCALERS.path("default"), make_autoscaler("strange", "x", kind="Wheel"))
-        told = "the HPA controller was unable to get the target's current scale: "
+        prefix = "the HPA controller was unable to get the target's current scale: "
         for name, problem in {
             "gone": 'deployments.apps "absent" not found',
             "strange": 'no matches for kind "Wheel" in group "apps"',
         }.items():
-            found = await with_reason(client, name, "AbleToScale", "FailedGetScale")
-            assert found["status"]["conditions"][0]["message"] == told + problem
+            autoscaler = await with_reason(client, name, "AbleToScale", "FailedGetScale")
+            assert autoscaler["status"]["conditions"][0]["message"] == prefix + problem
             assert problem in await eventually(
                 lambda: events(client, "FailedGetScale"), holds=lambda seen: len(seen) > 1
             )
@@ -115,8 +116,8 @@ async def test_two_autoscalers_of_the_same_pods_stop_each_other(tmp_path: Path) 
         for name in ("first", "second"):
             await client.create(AUTOSCALERS.path("default"), make_autoscaler(name, "web"))
         for name in ("first", "second"):
-            found = await with_reason(client, name, "ScalingActive", "AmbiguousSelector")
-            assert "[default/first default/second]" in str(found["status"]["conditions"])
+            autoscaler = await with_reason(client, name, "ScalingActive", "AmbiguousSelector")
+            assert "[default/first default/second]" in str(autoscaler["status"]["conditions"])
         await client.delete(AUTOSCALERS.path("default", "first"))
         await with_reason(client, "second", "ScalingActive", "FailedGetResourceMetric")
 
@@ -182,7 +183,7 @@ def _cpu(utilisation: int) -> Object:
 
 
 async def _until_running(client: Client, count: int) -> None:
-    def holds(found: Any) -> bool:
-        return [pod["status"].get("phase") for pod in found] == ["Running"] * count
+    def holds(pods: Any) -> bool:
+        return [pod["status"].get("phase") for pod in pods] == ["Running"] * count
 
     await eventually(lambda: client.list(PODS.path("default")), holds=holds)

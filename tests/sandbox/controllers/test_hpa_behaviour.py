@@ -32,10 +32,10 @@ FRESH = Memory()
 
 def test_unset_behaviour_has_kubernetes_defaults() -> None:
     assert read_behaviour({}, SETTINGS) is None
-    found = read_behaviour({"behavior": {}}, SETTINGS)
+    behaviour = read_behaviour({"behavior": {}}, SETTINGS)
     quarter = timedelta(seconds=15)
     both = (ScalingPolicy("Pods", 4, quarter), ScalingPolicy("Percent", 100, quarter))
-    assert found == Behaviour(
+    assert behaviour == Behaviour(
         Rules(timedelta(), "Max", both), Rules(timedelta(minutes=5), "Max", (ScalingPolicy("Percent", 100, quarter),))
     )
 
@@ -43,10 +43,10 @@ def test_unset_behaviour_has_kubernetes_defaults() -> None:
 def test_set_behaviour_is_used_even_when_empty() -> None:
     policy = {"type": "Pods", "value": 1, "periodSeconds": 60}
     up = {"stabilizationWindowSeconds": 30, "selectPolicy": "Min", "policies": [policy]}
-    found = read_behaviour({"behavior": {"scaleUp": up, "scaleDown": {"stabilizationWindowSeconds": 0}}}, SETTINGS)
-    assert found is not None
-    assert found.up == Rules(timedelta(seconds=30), "Min", (ScalingPolicy("Pods", 1, timedelta(minutes=1)),))
-    assert found.down.window == timedelta()
+    behaviour = read_behaviour({"behavior": {"scaleUp": up, "scaleDown": {"stabilizationWindowSeconds": 0}}}, SETTINGS)
+    assert behaviour is not None
+    assert behaviour.up == Rules(timedelta(seconds=30), "Min", (ScalingPolicy("Pods", 1, timedelta(minutes=1)),))
+    assert behaviour.down.window == timedelta()
 
 
 def test_tolerance_is_per_direction_with_default_tenth() -> None:
@@ -117,15 +117,15 @@ def test_disabled_direction_stays_with_too_fast_reason() -> None:
 
 
 def test_recommendations_in_window_hold_replicas_and_older_are_dropped() -> None:
-    def said(seconds: float, replicas: int) -> Recommendation:
+    def recommended(seconds: float, replicas: int) -> Recommendation:
         return Recommendation(NOW - timedelta(seconds=seconds), replicas)
 
-    memory = Memory(recommendations=(said(301, 30), said(300, 9), said(10, 8)))
+    memory = Memory(recommendations=(recommended(301, 30), recommended(300, 9), recommended(10, 8)))
     stable, reason, later = stabilise(None, memory, 10, 5, SETTINGS, NOW)
     assert (stable, reason) == (9, KEPT_UP)
-    assert later.recommendations == (said(300, 9), said(10, 8), Recommendation(NOW, 5))
+    assert later.recommendations == (recommended(300, 9), recommended(10, 8), Recommendation(NOW, 5))
     behaviour = Behaviour(Rules(timedelta(seconds=60), "Max", ()), Rules(timedelta(seconds=300), "Max", ()))
-    low = Memory(recommendations=(said(60, 1), said(59, 12), said(300, 40)))
+    low = Memory(recommendations=(recommended(60, 1), recommended(59, 12), recommended(300, 40)))
     assert stabilise(behaviour, low, 10, 20, SETTINGS, NOW)[:2] == (12, KEPT_DOWN)
     assert stabilise(behaviour, low, 10, 10, SETTINGS, NOW)[:2] == (10, UNSTABILISED)
     assert stabilise(behaviour, low, 20, 5, SETTINGS, NOW)[:2] == (12, KEPT_UP)

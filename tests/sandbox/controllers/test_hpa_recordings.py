@@ -1,11 +1,11 @@
-"""Our HorizontalPodAutoscaler decides, look by look, what the real one did in 28 recorded scenarios, in the same words."""
+"""Our HorizontalPodAutoscaler decides, sync by sync, what the real one did in 28 recorded scenarios, in the same words."""
 
 from typing import Any
 
 import pytest
 
 from grid.sandbox.client import parse_time
-from tests.sandbox.controllers.hpa_replay import RECORDINGS, Replay, looks_of, plain, recording
+from tests.sandbox.controllers.hpa_replay import RECORDINGS, Replay, plain, recording, syncs_of
 
 _TIMES = ("lastTransitionTime", "lastScaleTime")
 _SCENARIOS = sorted(path.stem for path in RECORDINGS.glob("*.json"))
@@ -16,18 +16,18 @@ def test_all_recorded_scenarios_are_replayed() -> None:
 
 
 @pytest.mark.parametrize("name", _SCENARIOS)
-def test_each_look_ends_as_the_real_one_did(name: str) -> None:
+def test_each_sync_ends_as_the_real_one_did(name: str) -> None:
     record = recording(name)
     replay = Replay(record)
-    looks = looks_of(record)
-    assert len(looks) > 3
-    for look in looks:
-        ours = replay.see(look)
-        where = f"{name} at {look.at}"
-        assert ours.asked == bool(look.answers), where
-        assert sorted(ours.events) == sorted(look.events), where
-        assert _timeless(ours.status) == _timeless(look.status), where
-        _compare_times(ours.status, look.status, where)
+    syncs = syncs_of(record)
+    assert len(syncs) > 3
+    for sync in syncs:
+        ours = replay.see(sync)
+        where = f"{name} at {sync.at}"
+        assert ours.asked == bool(sync.answers), where
+        assert sorted(ours.events) == sorted(sync.events), where
+        assert _timeless(ours.status) == _timeless(sync.status), where
+        _compare_times(ours.status, sync.status, where)
 
 
 def _timeless(status: dict[str, Any]) -> dict[str, Any]:

@@ -272,7 +272,7 @@ def test_durations_are_read_as_go_writes_them() -> None:
 
 
 def test_pod_requests_include_only_lasting_containers() -> None:
-    found = read_pod(
+    state = read_pod(
         {
             "metadata": {"name": "web-0", "deletionTimestamp": "2026-11-21T12:00:00Z"},
             "spec": {
@@ -297,7 +297,7 @@ def test_pod_requests_include_only_lasting_containers() -> None:
         ("bare", {}),
         ("sidecar", {"cpu": 1000}),
     )
-    assert found == PodState("web-0", "Running", True, True, LONG_AGO + timedelta(minutes=1), LONG_AGO, requests)
+    assert state == PodState("web-0", "Running", True, True, LONG_AGO + timedelta(minutes=1), LONG_AGO, requests)
     assert read_pod({"metadata": {"name": "new"}}) == PodState("new", "", False, None, None, None, ())
 
 
@@ -323,8 +323,8 @@ def test_measurements_are_read_with_their_moment_and_window() -> None:
 def test_target_without_number_is_reported_in_kubernetes_words() -> None:
     scaler = autoscaler()
     del scaler["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"]
-    told = decision(scaler, [500]).events[0].message
-    assert told == (
+    message = decision(scaler, [500]).events[0].message
+    assert message == (
         "failed to get cpu utilization: invalid resource metric source: neither an average utilization target nor an "
         "average value (usage) target was set"
     )

@@ -25,13 +25,13 @@ class Watched:
 @asynccontextmanager
 async def watched(cluster: FakeCluster) -> AsyncIterator[Watched]:
     """A mirror that has synced."""
-    found = Watched(Mirror(cluster, PODS))
-    found.mirror.subscribe(found.listen)
-    task = asyncio.create_task(found.mirror.run())
-    await found.mirror.synced()
+    listener = Watched(Mirror(cluster, PODS))
+    listener.mirror.subscribe(listener.listen)
+    task = asyncio.create_task(listener.mirror.run())
+    await listener.mirror.synced()
     await eventually(lambda: cluster.count("watch") == 1, "a watch is open")
     try:
-        yield found
+        yield listener
     finally:
         await cancelled(task)
 

@@ -56,35 +56,35 @@ async def bench(folder: Path, patience: NodeTimeouts) -> AsyncIterator[Bench]:
             yield Bench(client, clock, seen)
 
 
-async def add_pod(found: Bench, name: str, node: str, **spec: Any) -> None:
-    await found.client.create(PODS.path("default"), make_pod(name, nodeName=node, **spec))
+async def add_pod(cluster: Bench, name: str, node: str, **spec: Any) -> None:
+    await cluster.client.create(PODS.path("default"), make_pod(name, nodeName=node, **spec))
 
 
 async def test_silent_node_becomes_unknown_and_evicts_intolerant_pods(tmp_path: Path) -> None:
-    async with bench(tmp_path, NodeTimeouts(grace=4.0, period=0.5)) as found:
-        await add_node(found.client, make_node("a"))
+    async with bench(tmp_path, NodeTimeouts(grace=4.0, period=0.5)) as cluster:
+        await add_node(cluster.client, make_node("a"))
         forever = [{"operator": "Exists"}]
-        await add_pod(found, "patient", "a", tolerations=forever)
+        await add_pod(cluster, "patient", "a", tolerations=forever)
         soon = [
             {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 2}
             for key in (NOT_READY, UNREACHABLE)
         ]
-        await add_pod(found, "hasty", "a", tolerations=soon)
-        await eventually(lambda: (UNREACHABLE, "NoExecute") in found.taints("a"), "the node is unreachable")
-        node: Object = found.seen.of(NODES).get("a") or {}
+        await add_pod(cluster, "hasty", "a", tolerations=soon)
+        await eventually(lambda: (UNREACHABLE, "NoExecute") in cluster.taints("a"), "the node is unreachable")
+        node: Object = cluster.seen.of(NODES).get("a") or {}
         ready = condition_of(node, "Ready") or {}
         assert (ready["status"], ready["reason"]) == ("Unknown", "NodeStatusUnknown")
         assert ready["message"] == "Kubelet stopped posting node status."
         await eventually(
-            lambda: (found.pod("hasty") or {"metadata": {}})["metadata"].get("deletionTimestamp"), "eviction"
+            lambda: (cluster.pod("hasty") or {"metadata": {}})["metadata"].get("deletionTimestamp"), "eviction"
         )
-        assert not (found.pod("patient") or {})["metadata"].get("deletionTimestamp")
-        await eventually(lambda: {"NodeNotReady", "TaintManagerEviction"} <= found.reasons(), "events")
+        assert not (cluster.pod("patient") or {})["metadata"].get("deletionTimestamp")
+        await eventually(lambda: {"NodeNotReady", "TaintManagerEviction"} <= cluster.reasons(), "events")
 
 
 async def test_a_node_that_renews_its_lease_stays_ready(tmp_path: Path) -> None:
-    async with bench(tmp_path, NodeTimeouts(grace=30.0, period=0.5)) as found:
-        await add_node(found.client, make_node("a"))
+    async with bench(tmp_path, NodeTimeouts(grace=30.0, period=0.5)) as cluster:
+        await add_node(cluster.client, make_node("a"))
         path = LEASES.path("kube-node-lease")
         lease: Object = {
             "apiVersion": LEASES.api_version,
@@ -92,42 +92,42 @@ async def test_a_node_that_renews_its_lease_stays_ready(tmp_path: Path) -> None:
             "metadata": {"name": "a"},
             "spec": {"holderIdentity": "a", "leaseDurationSeconds": 40},
         }
-        await found.client.create(path, lease)
+        await cluster.client.create(path, lease)
         for _ in range(16):
-            await found.clock.sleep(2.5)
-            renewed = {"spec": {"renewTime": format_micro_time(found.clock.now())}}
-            await found.client.patch(f"{path}/a", renewed)
-        assert not found.taints("a")
-        await eventually(lambda: (UNREACHABLE, "NoSchedule") in found.taints("a"), "silence is noticed afterwards")
+            await cluster.clock.sleep(2.5)
+            renewed = {"spec": {"renewTime": format_micro_time(cluster.clock.now())}}
+            await cluster.client.patch(f"{path}/a", renewed)
+        assert not cluster.taints("a")
+        await eventually(lambda: (UNREACHABLE, "NoSchedule") in cluster.taints("a"), "silence is noticed afterwards")
 
 
 async def test_a_node_that_becomes_ready_loses_its_taint(tmp_path: Path) -> None:
-    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as found:
-        await add_node(found.client, make_node("a", ready=False))
-        await eventually(lambda: (NOT_READY, "NoSchedule") in found.taints("a"), "the taint")
+    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as cluster:
+        await add_node(cluster.client, make_node("a", ready=False))
+        await eventually(lambda: (NOT_READY, "NoSchedule") in cluster.taints("a"), "the taint")
         status = {"status": {"conditions": make_node("a")["status"]["conditions"]}}
-        await found.client.patch(NODES.path(name="a", subresource="status"), status)
-        await eventually(lambda: not found.taints("a"), "the taint is gone")
+        await cluster.client.patch(NODES.path(name="a", subresource="status"), status)
+        await eventually(lambda: not cluster.taints("a"), "the taint is gone")
 
 
 async def test_pods_of_a_gone_node_are_deleted_permanently(tmp_path: Path) -> None:
-    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5, quarantine=2.0)) as found:
-        await add_node(found.client, make_node("a"))
-        await add_node(found.client, make_node("b"))
-        await add_pod(found, "lost", "a")
-        await add_pod(found, "safe", "b")
-        await found.client.delete(NODES.path(name="a"))
-        await eventually(lambda: found.pod("lost") is None, "the lost pod is gone")
-        assert found.pod("safe") is not None
+    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5, quarantine=2.0)) as cluster:
+        await add_node(cluster.client, make_node("a"))
+        await add_node(cluster.client, make_node("b"))
+        await add_pod(cluster, "lost", "a")
+        await add_pod(cluster, "safe", "b")
+        await cluster.client.delete(NODES.path(name="a"))
+        await eventually(lambda: cluster.pod("lost") is None, "the lost pod is gone")
+        assert cluster.pod("safe") is not None
 
 
 async def test_pod_deleted_before_scheduling_is_removed(tmp_path: Path) -> None:
-    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as found:
+    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as cluster:
         pod = make_pod("never")
-        await found.client.create(PODS.path("default"), pod)
-        await eventually(lambda: found.pod("never"), "the pod")
-        await found.client.delete(PODS.path("default", "never"))
-        await eventually(lambda: found.pod("never") is None, "the pod is gone")
+        await cluster.client.create(PODS.path("default"), pod)
+        await eventually(lambda: cluster.pod("never"), "the pod")
+        await cluster.client.delete(PODS.path("default", "never"))
+        await eventually(lambda: cluster.pod("never") is None, "the pod is gone")
 
 
 @pytest.mark.parametrize(
@@ -170,21 +170,21 @@ def test_the_shortest_toleration_decides_when_a_pod_leaves() -> None:
 
 
 async def test_operator_taint_evicts_pod_after_its_toleration(tmp_path: Path) -> None:
-    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as found:
-        await add_node(found.client, make_node("a"))
+    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as cluster:
+        await add_node(cluster.client, make_node("a"))
         some = {"key": "work", "operator": "Exists", "effect": "NoExecute"}
-        await add_pod(found, "soon", "a", tolerations=[some | {"tolerationSeconds": 3}])
-        await add_pod(found, "forever", "a", tolerations=[some])
+        await add_pod(cluster, "soon", "a", tolerations=[some | {"tolerationSeconds": 3}])
+        await add_pod(cluster, "forever", "a", tolerations=[some])
         taint = {"key": "work", "value": "on", "effect": "NoExecute"}  # as kubectl writes it, without a time
-        await found.client.patch(NODES.path(name="a"), {"spec": {"taints": [taint]}})
-        tainted = found.clock.monotonic()
+        await cluster.client.patch(NODES.path(name="a"), {"spec": {"taints": [taint]}})
+        tainted = cluster.clock.monotonic()
         await eventually(
-            lambda: (found.pod("soon") or {"metadata": {}})["metadata"].get("deletionTimestamp"), "eviction"
+            lambda: (cluster.pod("soon") or {"metadata": {}})["metadata"].get("deletionTimestamp"), "eviction"
         )
-        assert found.clock.monotonic() - tainted >= 3
-        target = condition_of(found.pod("soon") or {}, "DisruptionTarget") or {}
+        assert cluster.clock.monotonic() - tainted >= 3
+        target = condition_of(cluster.pod("soon") or {}, "DisruptionTarget") or {}
         assert (target["reason"], target["message"]) == (
             "DeletionByTaintManager",
             "Taint manager: deleting due to NoExecute taint",
         )
-        assert not (found.pod("forever") or {})["metadata"].get("deletionTimestamp")
+        assert not (cluster.pod("forever") or {})["metadata"].get("deletionTimestamp")

@@ -41,9 +41,9 @@ def victims(decision: SchedulingDecision) -> list[str]:
 
 
 def test_the_least_important_pod_leaves() -> None:
-    found = decide([on("a", "low", 1), on("a", "mid", 5)])
-    assert (found.nominated, victims(found)) == ("a", ["low"])
-    assert found.message == "0/1 nodes are available: 1 Insufficient cpu."
+    decision = decide([on("a", "low", 1), on("a", "mid", 5)])
+    assert (decision.nominated, victims(decision)) == ("a", ["low"])
+    assert decision.message == "0/1 nodes are available: 1 Insufficient cpu."
 
 
 def test_no_more_pods_leave_than_have_to() -> None:
@@ -78,16 +78,16 @@ def test_a_budget_does_not_save_the_only_victims() -> None:
 
 
 def test_equally_important_pods_stay() -> None:
-    found = decide([on("a", "equal", 1000, "4")])
-    assert (found.nominated, found.victims) == ("", ())
-    assert found.message.endswith(
+    decision = decide([on("a", "equal", 1000, "4")])
+    assert (decision.nominated, decision.victims) == ("", ())
+    assert decision.message.endswith(
         "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
     )
 
 
 def test_insufficient_victims_are_reported_with_what_is_missing() -> None:
-    found = decide([on("a", "equal", 1000, "3"), on("a", "low", 1, "1")])
-    assert found.message == (
+    decision = decide([on("a", "equal", 1000, "3"), on("a", "low", 1, "1")])
+    assert decision.message == (
         "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: "
         "0/1 nodes are available: 1 Insufficient cpu."
     )
@@ -99,9 +99,9 @@ def test_pod_waits_on_nominated_node_while_victims_end() -> None:
     ending = on("a", "low", 1, "4", deletionTimestamp="2026-11-21T04:10:00Z")
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
     ending["status"]["conditions"] = [condition]
-    found = decide([ending], pod)
-    assert (found.nominated, found.victims) == (None, ())
-    assert found.message.endswith("preemption: not eligible due to a terminating pod on the nominated node.")
+    decision = decide([ending], pod)
+    assert (decision.nominated, decision.victims) == (None, ())
+    assert decision.message.endswith("preemption: not eligible due to a terminating pod on the nominated node.")
 
 
 def test_reserved_capacity_is_withheld_from_less_important_pod() -> None:
@@ -137,9 +137,9 @@ async def test_victim_is_notified_and_ended_and_pod_takes_over(tmp_path: Path) -
             uid = (await client.create(PODS.path("default"), vip))["metadata"]["uid"]
             await eventually(lambda: node_of("vip") == "a", "the important pod is bound")
             await eventually(lambda: [e for e in events.values() if e["reason"] == "Preempted"], "the victim's event")
-        told = next(event for event in events.values() if event["reason"] == "Preempted")
-        assert told["message"] == f"Preempted by pod {uid} on node a"
-        assert told["involvedObject"]["name"] == "low"
+        event = next(event for event in events.values() if event["reason"] == "Preempted")
+        assert event["message"] == f"Preempted by pod {uid} on node a"
+        assert event["involvedObject"]["name"] == "low"
         assert pods.get("default/low") is None
     ended = [condition_of(pod, "DisruptionTarget") for pod in history if pod["metadata"]["name"] == "low"]
     assert {(each["reason"], each["message"]) for each in ended if each} == {

@@ -188,8 +188,8 @@ def test_node_with_unplaceable_pod_reserves_no_space_elsewhere() -> None:
 def test_moving_pods_are_listed_once_without_staying_ones() -> None:
     daemon = pod_on("a", "daemon")
     daemon["metadata"]["ownerReferences"] = [OWNER | {"kind": "DaemonSet"}]
-    found = pods_to_move([pod_on("a", "p"), daemon, pod_on("a", "q"), pod_on("a", "p")])
-    assert [name_of(pod) for pod in found] == ["p", "q"]
+    moving = pods_to_move([pod_on("a", "p"), daemon, pod_on("a", "q"), pod_on("a", "p")])
+    assert [name_of(pod) for pod in moving] == ["p", "q"]
 
 
 def test_a_disruption_budget_that_allows_nothing_keeps_the_node() -> None:

@@ -131,15 +131,19 @@ def test_the_pool_that_wastes_least_grows() -> None:
     pools = [_pool("big", {"cpu": "16", "memory": "64Gi"}, 3), _pool("small", {"cpu": "4", "memory": "16Gi"}, 3)]
     sizes = {"big": 0, "small": 0}
     fits_both = make_pod("p", requests={"cpu": "3", "memory": "12Gi"})
-    assert [str(one) for one in plan([fits_both], sizes=sizes, pools=pools).increases] == ["small 0->1 (max: 3)"]
+    assert [str(increase) for increase in plan([fits_both], sizes=sizes, pools=pools).increases] == [
+        "small 0->1 (max: 3)"
+    ]
     fills_big = make_pod("p", requests={"cpu": "15", "memory": "60Gi"})
-    assert [str(one) for one in plan([fills_big], sizes=sizes, pools=pools).increases] == ["big 0->1 (max: 3)"]
+    assert [str(increase) for increase in plan([fills_big], sizes=sizes, pools=pools).increases] == [
+        "big 0->1 (max: 3)"
+    ]
 
 
 def test_idle_memory_is_waste_like_an_idle_core() -> None:
     pools = [_pool("roomy", {"cpu": "4", "memory": "64Gi"}, 3), _pool("lean", {"cpu": "5", "memory": "8Gi"}, 3)]
     pod = make_pod("p", requests={"cpu": "4", "memory": "8Gi"})
-    assert [one.pool for one in plan([pod], sizes={"roomy": 0, "lean": 0}, pools=pools).increases] == ["lean"]
+    assert [increase.pool for increase in plan([pod], sizes={"roomy": 0, "lean": 0}, pools=pools).increases] == ["lean"]
 
 
 def test_unrequested_accelerator_outweighs_any_idle_core() -> None:
@@ -148,20 +152,22 @@ def test_unrequested_accelerator_outweighs_any_idle_core() -> None:
         _pool("vast", {"cpu": "200", "memory": "2000Gi"}, 3),
     ]
     pod = make_pod("p", requests={"cpu": "1", "memory": "1Gi"})
-    assert [one.pool for one in plan([pod], sizes={"gpu": 0, "vast": 0}, pools=pools).increases] == ["vast"]
+    assert [increase.pool for increase in plan([pod], sizes={"gpu": 0, "vast": 0}, pools=pools).increases] == ["vast"]
 
 
 def test_largest_pods_are_packed_first_to_save_nodes() -> None:
     pools = [_pool("only", {"cpu": "4", "memory": "16Gi"}, 9)]
     pods = [make_pod(f"p{index}", requests={"cpu": cpu}) for index, cpu in enumerate("111333")]
-    assert [str(one) for one in plan(pods, sizes={"only": 0}, pools=pools).increases] == ["only 0->3 (max: 9)"]
+    assert [str(increase) for increase in plan(pods, sizes={"only": 0}, pools=pools).increases] == [
+        "only 0->3 (max: 9)"
+    ]
 
 
 def test_pool_at_maximum_helps_some_and_refuses_the_rest() -> None:
     pools = [_pool("only", {"cpu": "4", "memory": "16Gi"}, 2)]
     pods = [make_pod(f"p{index}", requests={"cpu": "3"}) for index in range(3)]
     result = plan(pods, sizes={"only": 1}, pools=pools)
-    assert [str(one) for one in result.increases] == ["only 1->2 (max: 2)"]
+    assert [str(increase) for increase in result.increases] == ["only 1->2 (max: 2)"]
     assert len(result.triggered) == 1
     assert set(result.refused.values()) == {"pod didn't trigger scale-up: 1 max node group size reached"}
 
@@ -176,14 +182,14 @@ def test_waste_of_nodes_is_averaged_and_accelerators_summed() -> None:
     """Two nodes of four cores with three taken waste less, node by node, than one of sixteen with six taken."""
     pods = [make_pod(f"p{index}", requests={"cpu": "3", "memory": "12Gi"}) for index in range(2)]
     pools = [_pool("big", {"cpu": "16", "memory": "64Gi"}, 3), _pool("small", {"cpu": "4", "memory": "16Gi"}, 3)]
-    assert [one.pool for one in plan(pods, sizes={"big": 0, "small": 0}, pools=pools).increases] == ["small"]
+    assert [increase.pool for increase in plan(pods, sizes={"big": 0, "small": 0}, pools=pools).increases] == ["small"]
     cards = {"nvidia.com/gpu": "1"}
     pools = [
         _pool("one-by-one", {"cpu": "3", "memory": "12Gi"} | cards, 3),
         _pool("together", {"cpu": "60", "memory": "240Gi"} | cards, 3),
     ]
     increases = plan(pods, sizes={"one-by-one": 0, "together": 0}, pools=pools).increases
-    assert [one.pool for one in increases] == ["together"]
+    assert [increase.pool for increase in increases] == ["together"]
 
 
 def test_refusal_counts_full_pools_and_failing_pools() -> None:

@@ -58,69 +58,71 @@ async def bench(folder: Path, *nodes: Object) -> AsyncIterator[Bench]:
 
 
 async def test_scheduled_pod_gets_a_node_and_an_event(tmp_path: Path) -> None:
-    async with bench(tmp_path, make_node("a")) as found:
-        await found.add(make_pod("p", requests={"cpu": "1"}))
-        await eventually(lambda: found.node_of("p") == "a", "the pod is bound")
-        await eventually(lambda: found.events("Scheduled"), "the event")
-        event = found.events("Scheduled")[0]
+    async with bench(tmp_path, make_node("a")) as cluster:
+        await cluster.add(make_pod("p", requests={"cpu": "1"}))
+        await eventually(lambda: cluster.node_of("p") == "a", "the pod is bound")
+        await eventually(lambda: cluster.events("Scheduled"), "the event")
+        event = cluster.events("Scheduled")[0]
         assert event["message"] == "Successfully assigned default/p to a"
         assert event["source"]["component"] == "default-scheduler"
 
 
 async def test_unschedulable_pod_says_why_and_is_placed_later(tmp_path: Path) -> None:
-    async with bench(tmp_path, make_node("a", cpu="2")) as found:
-        await found.add(make_pod("big", requests={"cpu": "4"}))
-        await eventually(lambda: found.refusal("big"), "the refusal")
-        assert found.refusal("big") == (
+    async with bench(tmp_path, make_node("a", cpu="2")) as cluster:
+        await cluster.add(make_pod("big", requests={"cpu": "4"}))
+        await eventually(lambda: cluster.refusal("big"), "the refusal")
+        assert cluster.refusal("big") == (
             "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: "
             "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
         )
-        assert found.events("FailedScheduling")[0]["type"] == "Warning"
-        await add_node(found.client, make_node("b", cpu="8"))
-        await eventually(lambda: found.node_of("big") == "b", "the pod takes the new node")
+        assert cluster.events("FailedScheduling")[0]["type"] == "Warning"
+        await add_node(cluster.client, make_node("b", cpu="8"))
+        await eventually(lambda: cluster.node_of("big") == "b", "the pod takes the new node")
 
 
 async def test_node_is_never_overcommitted_by_concurrent_pods(tmp_path: Path) -> None:
-    async with bench(tmp_path, make_node("a", cpu="4"), make_node("b", cpu="4")) as found:
-        await asyncio.gather(*(found.add(make_pod(f"p{index}", requests={"cpu": "1"})) for index in range(12)))
+    async with bench(tmp_path, make_node("a", cpu="4"), make_node("b", cpu="4")) as cluster:
+        await asyncio.gather(*(cluster.add(make_pod(f"p{index}", requests={"cpu": "1"})) for index in range(12)))
         pods = [f"p{index}" for index in range(12)]
         await eventually(
             lambda: (
-                len([name for name in pods if found.node_of(name)]) == 8
-                and len([name for name in pods if found.refusal(name)]) == 4
+                len([name for name in pods if cluster.node_of(name)]) == 8
+                and len([name for name in pods if cluster.refusal(name)]) == 4
             ),
             "eight run and four are refused",
         )
         for node in ("a", "b"):
-            assert len([name for name in pods if found.node_of(name) == node]) == 4
-        await found.client.delete(PODS.path("default", next(n for n in pods if found.node_of(n))), grace_seconds=0)
-        await eventually(lambda: len([n for n in pods if found.node_of(n)]) == 8, "a waiting pod takes the free place")
+            assert len([name for name in pods if cluster.node_of(name) == node]) == 4
+        await cluster.client.delete(PODS.path("default", next(n for n in pods if cluster.node_of(n))), grace_seconds=0)
+        await eventually(
+            lambda: len([n for n in pods if cluster.node_of(n)]) == 8, "a waiting pod takes the free place"
+        )
 
 
 async def test_a_pod_of_another_scheduler_is_left_alone(tmp_path: Path) -> None:
-    async with bench(tmp_path, make_node("a")) as found:
-        await found.add(make_pod("theirs", schedulerName="volcano"))
-        await found.add(make_pod("ours"))
-        await eventually(lambda: found.node_of("ours"), "ours is bound")
-        assert not found.node_of("theirs")
-        assert not found.refusal("theirs")
+    async with bench(tmp_path, make_node("a")) as cluster:
+        await cluster.add(make_pod("theirs", schedulerName="volcano"))
+        await cluster.add(make_pod("ours"))
+        await eventually(lambda: cluster.node_of("ours"), "ours is bound")
+        assert not cluster.node_of("theirs")
+        assert not cluster.refusal("theirs")
 
 
 async def test_pod_waits_for_its_volume_claim(tmp_path: Path) -> None:
     volume = {"name": "home", "persistentVolumeClaim": {"claimName": "home"}}
-    async with bench(tmp_path, make_node("a")) as found:
-        await found.add(make_pod("p", volumes=[volume]))
-        await eventually(lambda: found.refusal("p"), "the refusal")
-        assert found.refusal("p") == '0/1 nodes are available: persistentvolumeclaim "home" not found. not found'
+    async with bench(tmp_path, make_node("a")) as cluster:
+        await cluster.add(make_pod("p", volumes=[volume]))
+        await eventually(lambda: cluster.refusal("p"), "the refusal")
+        assert cluster.refusal("p") == '0/1 nodes are available: persistentvolumeclaim "home" not found. not found'
         claim = {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
             "metadata": {"name": "home"},
             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
         }
-        await found.client.create(VOLUME_CLAIMS.path("default"), claim)
-        await eventually(lambda: found.node_of("p") == "a", "the pod is bound")
-        bound = await found.client.get(VOLUME_CLAIMS.path("default", "home"))
+        await cluster.client.create(VOLUME_CLAIMS.path("default"), claim)
+        await eventually(lambda: cluster.node_of("p") == "a", "the pod is bound")
+        bound = await cluster.client.get(VOLUME_CLAIMS.path("default", "home"))
         assert bound["status"] == {
             "phase": "Bound",
             "accessModes": ["ReadWriteOnce"],
@@ -130,12 +132,12 @@ async def test_pod_waits_for_its_volume_claim(tmp_path: Path) -> None:
 
 
 async def test_cordoned_node_takes_no_pods_until_released(tmp_path: Path) -> None:
-    async with bench(tmp_path, make_node("a")) as found:
-        await found.client.patch(NODES.path(name="a"), {"spec": {"unschedulable": True}})
-        await found.add(make_pod("p"))
-        await eventually(lambda: "1 node(s) were unschedulable" in found.refusal("p"), "the refusal")
-        await found.client.patch(NODES.path(name="a"), {"spec": {"unschedulable": None}})
-        await eventually(lambda: found.node_of("p") == "a", "the pod is bound")
+    async with bench(tmp_path, make_node("a")) as cluster:
+        await cluster.client.patch(NODES.path(name="a"), {"spec": {"unschedulable": True}})
+        await cluster.add(make_pod("p"))
+        await eventually(lambda: "1 node(s) were unschedulable" in cluster.refusal("p"), "the refusal")
+        await cluster.client.patch(NODES.path(name="a"), {"spec": {"unschedulable": None}})
+        await eventually(lambda: cluster.node_of("p") == "a", "the pod is bound")
 
 
 def test_booting_node_takes_no_pod_even_without_taint() -> None:

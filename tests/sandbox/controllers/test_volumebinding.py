@@ -194,52 +194,52 @@ class _Cluster:
         claims, volumes = self.seen
         if not claims:
             return
-        found = claims[self.rng.choice(sorted(claims))]
-        step = step_of_claim(found, volumes, {})
+        claim = claims[self.rng.choice(sorted(claims))]
+        step = step_of_claim(claim, volumes, {})
         if not step.volume:
             return
         chosen = volumes[step.volume]
         if not (chosen["spec"].get("claimRef") or {}).get("uid"):
             notes = {} if chosen["spec"].get("claimRef") else {BOUND_BY_CONTROLLER: "yes"}
-            ours = {"claimRef": owner(name_of(found), uid_of(found))}
+            ours = {"claimRef": owner(name_of(claim), uid_of(claim))}
             new = {**chosen, "metadata": {**chosen["metadata"], "annotations": notes}, "spec": chosen["spec"] | ours}
             if not self._write(self.volumes, chosen, new):
                 return
-        if self.rng.random() < 0.8 and BIND_COMPLETED not in annotations_of(found):  # or it is killed here
-            meta = {**found["metadata"], "annotations": {BIND_COMPLETED: "yes"}}
+        if self.rng.random() < 0.8 and BIND_COMPLETED not in annotations_of(claim):  # or it is killed here
+            meta = {**claim["metadata"], "annotations": {BIND_COMPLETED: "yes"}}
             self._write(
-                self.claims, found, {**found, "metadata": meta, "spec": found["spec"] | {"volumeName": step.volume}}
+                self.claims, claim, {**claim, "metadata": meta, "spec": claim["spec"] | {"volumeName": step.volume}}
             )
 
     def _sync(self) -> None:
-        for name, found in self.seen[1].items():
-            ref = found["spec"].get("claimRef") or {}
+        for name, volume in self.seen[1].items():
+            ref = volume["spec"].get("claimRef") or {}
             # As the binder does: a claim that is not in its view is asked for.
             known = self.seen[0].get(ref.get("name", ""))
             if known is None or uid_of(known) != ref.get("uid"):
                 known = self.claims.get(ref.get("name", ""))
-            step = step_of_volume(found, known)
-            spec = {**found["spec"]}
+            step = step_of_volume(volume, known)
+            spec = {**volume["spec"]}
             if step.gives_up == "claim":
                 del spec["claimRef"]
             elif step.gives_up == "uid":
                 spec["claimRef"] = {**ref, "uid": ""}
-            phase = step.phase or ("Available" if step.gives_up else found["status"]["phase"])
-            if spec != found["spec"] or phase != found["status"]["phase"]:
-                self._write(self.volumes, self.seen[1][name], {**found, "spec": spec, "status": {"phase": phase}})
+            phase = step.phase or ("Available" if step.gives_up else volume["status"]["phase"])
+            if spec != volume["spec"] or phase != volume["status"]["phase"]:
+                self._write(self.volumes, self.seen[1][name], {**volume, "spec": spec, "status": {"phase": phase}})
 
     def bound(self) -> list[tuple[str, str]]:
         """Each claim with its volume, where both name each other and the claim says so."""
         pairs = []
-        for name, found in self.claims.items():
-            mine = self.volumes.get(found["spec"].get("volumeName", ""))
-            if mine and BIND_COMPLETED in annotations_of(found) and self._owner_of(mine) == (name, uid_of(found)):
+        for name, claim in self.claims.items():
+            mine = self.volumes.get(claim["spec"].get("volumeName", ""))
+            if mine and BIND_COMPLETED in annotations_of(claim) and self._owner_of(mine) == (name, uid_of(claim)):
                 pairs.append((name, name_of(mine)))
         return pairs
 
     @staticmethod
-    def _owner_of(found: Object) -> tuple[str, str]:
-        ref = found["spec"].get("claimRef") or {}
+    def _owner_of(volume: Object) -> tuple[str, str]:
+        ref = volume["spec"].get("claimRef") or {}
         return ref.get("name", ""), ref.get("uid", "")
 
     def _check(self) -> None:
@@ -256,9 +256,9 @@ def _check_order(seed: int) -> None:
     cluster = _Cluster(random.Random(seed))
     cluster.run(60)
     cluster.settle()
-    for name, found in cluster.claims.items():
-        holding = [one for one in cluster.volumes.values() if cluster._owner_of(one) == (name, uid_of(found))]
+    for name, claim in cluster.claims.items():
+        holding = [volume for volume in cluster.volumes.values() if cluster._owner_of(volume) == (name, uid_of(claim))]
         assert len(holding) <= 1, "two volumes are kept for one claim"
-        free = [one for one in cluster.volumes.values() if smallest_fit(found, [one]) and not holding]
-        waits = BIND_COMPLETED not in annotations_of(found) and not found["spec"].get("volumeName")
+        free = [volume for volume in cluster.volumes.values() if smallest_fit(claim, [volume]) and not holding]
+        waits = BIND_COMPLETED not in annotations_of(claim) and not claim["spec"].get("volumeName")
         assert not (waits and free), "a claim waits beside a volume that fits"

@@ -73,24 +73,27 @@ class Storage:
 
     async def bound(self, name: str) -> tuple[Object, Object]:
         """A claim and its volume once both name each other."""
-        found = await eventually(lambda: self.claim(name), holds=lambda one: one["status"]["phase"] == "Bound")
-        return found, await self.volume(found["spec"]["volumeName"], "Bound")
+        claim = await eventually(lambda: self.claim(name), holds=lambda claim: claim["status"]["phase"] == "Bound")
+        return claim, await self.volume(claim["spec"]["volumeName"], "Bound")
 
     async def claim(self, name: str) -> Object:
         return await self.client.get(VOLUME_CLAIMS.path("default", name))
 
     async def volume(self, name: str, phase: str) -> Object:
         return await eventually(
-            lambda: self.client.get(VOLUMES.path(name=name)), holds=lambda one: one["status"].get("phase") == phase
+            lambda: self.client.get(VOLUMES.path(name=name)),
+            holds=lambda volume: volume["status"].get("phase") == phase,
         )
 
-    async def told(self, name: str, reason: str) -> str:
+    async def event_message(self, name: str, reason: str) -> str:
         """The message of an event about a claim or a volume."""
 
         async def messages() -> list[str]:
             events = await self.client.list(EVENTS.path("default"))
             return [
-                one["message"] for one in events if (one["involvedObject"]["name"], one["reason"]) == (name, reason)
+                event["message"]
+                for event in events
+                if (event["involvedObject"]["name"], event["reason"]) == (name, reason)
             ]
 
         return (await eventually(messages))[0]
@@ -108,10 +111,10 @@ class Storage:
                 monotonic=time.monotonic,
             )
             asked = msgspec.convert(pod, Pod)
-            told = explain_placement(asked, [], await around.of(asked), now=datetime.now(UTC))
+            explanation = explain_placement(asked, [], await around.of(asked), now=datetime.now(UTC))
         finally:
             await reader.close()
-        return f"{told.sentence} {told.next_step} {told.table}"
+        return f"{explanation.sentence} {explanation.next_step} {explanation.table}"
 
     async def gone(self, path: str) -> None:
         async def is_gone() -> bool:
@@ -140,9 +143,9 @@ async def storage(folder: Path, *nodes: Object) -> AsyncIterator[Storage]:
 
 
 async def test_claim_gets_default_class_volume_that_goes_with_it(tmp_path: Path) -> None:
-    async with storage(tmp_path) as found:
-        await found.make(claim("files"))
-        mine, made = await found.bound("files")
+    async with storage(tmp_path) as cluster:
+        await cluster.make(claim("files"))
+        mine, made = await cluster.bound("files")
         assert mine["spec"]["storageClassName"] == made["spec"]["storageClassName"] == "standard"
         assert made["metadata"]["name"] == f"pvc-{uid_of(mine)}"
         assert made["metadata"]["annotations"] == {PROVISIONED_BY: PROVISIONER}
@@ -151,140 +154,146 @@ async def test_claim_gets_default_class_volume_that_goes_with_it(tmp_path: Path)
         assert made["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
         assert mine["metadata"]["annotations"].items() >= {BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}.items()
         assert mine["status"] == {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
-        assert await found.told("files", "ProvisioningSucceeded")
+        assert await cluster.event_message("files", "ProvisioningSucceeded")
         place = Path(made["spec"]["hostPath"]["path"])
         (place / "notes.txt").write_text("kept as long as the claim")
-        await found.client.delete(VOLUME_CLAIMS.path("default", "files"))
-        await found.gone(VOLUMES.path(name=made["metadata"]["name"]))
-        assert not [*found.directory.iterdir()]
+        await cluster.client.delete(VOLUME_CLAIMS.path("default", "files"))
+        await cluster.gone(VOLUMES.path(name=made["metadata"]["name"]))
+        assert not [*cluster.directory.iterdir()]
 
 
 async def test_a_retained_volume_is_released_and_taken_by_nobody(tmp_path: Path) -> None:
-    async with storage(tmp_path) as found:
-        await found.make(storage_class("kept", reclaimPolicy="Retain"), claim("files", storageClassName="kept"))
-        _, made = await found.bound("files")
+    async with storage(tmp_path) as cluster:
+        await cluster.make(storage_class("kept", reclaimPolicy="Retain"), claim("files", storageClassName="kept"))
+        _, made = await cluster.bound("files")
         place = Path(made["spec"]["hostPath"]["path"])
         (place / "notes.txt").write_text("kept")
-        await found.client.delete(VOLUME_CLAIMS.path("default", "files"))
+        await cluster.client.delete(VOLUME_CLAIMS.path("default", "files"))
         name = made["metadata"]["name"]
-        await found.volume(name, "Released")
-        await found.make(claim("files", storageClassName="kept"))
-        again, _ = await found.bound("files")
+        await cluster.volume(name, "Released")
+        await cluster.make(claim("files", storageClassName="kept"))
+        again, _ = await cluster.bound("files")
         assert again["spec"]["volumeName"] != name
         assert (place / "notes.txt").read_text() == "kept"
-        await found.client.delete(VOLUMES.path(name=name))
-        await found.gone(VOLUMES.path(name=name))
+        await cluster.client.delete(VOLUMES.path(name=name))
+        await cluster.gone(VOLUMES.path(name=name))
         assert (place / "notes.txt").exists()
 
 
 async def test_claim_of_unknown_class_waits_for_it(tmp_path: Path) -> None:
-    async with storage(tmp_path, make_node("n")) as found:
-        await found.make(claim("files", storageClassName="fast"))
-        assert await found.told("files", "ProvisioningFailed") == 'storageclass.storage.k8s.io "fast" not found'
-        assert (await found.claim("files"))["status"]["phase"] == "Pending"
-        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
-        await found.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
-        pod = await eventually(
-            lambda: found.client.get(PODS.path("default", "p")), holds=lambda one: condition_of(one, "PodScheduled")
+    async with storage(tmp_path, make_node("n")) as cluster:
+        await cluster.make(claim("files", storageClassName="fast"))
+        assert (
+            await cluster.event_message("files", "ProvisioningFailed") == 'storageclass.storage.k8s.io "fast" not found'
         )
-        said = (condition_of(pod, "PodScheduled") or {})["message"]
-        assert said.startswith("0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found")
-        told = await found.explained(pod)
-        assert "there is no storage class fast. Ask your admin to create the class" in told
-        assert "one that exists: standard." in told
-        await found.make(storage_class("fast"))
-        await found.bound("files")
+        assert (await cluster.claim("files"))["status"]["phase"] == "Pending"
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
+        await cluster.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
+        pod = await eventually(
+            lambda: cluster.client.get(PODS.path("default", "p")), holds=lambda pod: condition_of(pod, "PodScheduled")
+        )
+        message = (condition_of(pod, "PodScheduled") or {})["message"]
+        assert message.startswith(
+            "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
+        )
+        explanation = await cluster.explained(pod)
+        assert "there is no storage class fast. Ask your admin to create the class" in explanation
+        assert "one that exists: standard." in explanation
+        await cluster.make(storage_class("fast"))
+        await cluster.bound("files")
 
 
 async def test_new_default_class_serves_waiting_claims(tmp_path: Path) -> None:
-    async with storage(tmp_path) as found:
-        await found.client.delete(STORAGE_CLASSES.path(name="standard"))
-        await found.make(claim("files"))
+    async with storage(tmp_path) as cluster:
+        await cluster.client.delete(STORAGE_CLASSES.path(name="standard"))
+        await cluster.make(claim("files"))
         message = "no persistent volumes available for this claim and no storage class is set"
-        assert await found.told("files", "FailedBinding") == message
-        await found.make(storage_class("new", is_default=True))
-        mine, _ = await found.bound("files")
+        assert await cluster.event_message("files", "FailedBinding") == message
+        await cluster.make(storage_class("new", is_default=True))
+        mine, _ = await cluster.bound("files")
         assert mine["spec"]["storageClassName"] == "new"
 
 
 async def test_admin_volumes_are_bound_by_size_and_name(tmp_path: Path) -> None:
-    async with storage(tmp_path) as found:
-        await found.make(volume("large", "9Gi"), volume("small", "3Gi"), volume("tiny", "1Gi"))
-        await found.volume("tiny", "Available")
-        await found.make(claim("files", "2Gi", storageClassName=""))
-        mine, _ = await found.bound("files")
+    async with storage(tmp_path) as cluster:
+        await cluster.make(volume("large", "9Gi"), volume("small", "3Gi"), volume("tiny", "1Gi"))
+        await cluster.volume("tiny", "Available")
+        await cluster.make(claim("files", "2Gi", storageClassName=""))
+        mine, _ = await cluster.bound("files")
         assert (mine["spec"]["volumeName"], mine["status"]["capacity"]) == ("small", {"storage": "3Gi"})
-        await found.make(claim("named", "2Gi", storageClassName="", volumeName="tiny"))
+        await cluster.make(claim("named", "2Gi", storageClassName="", volumeName="tiny"))
         problem = 'Cannot bind to requested volume "tiny": requested PV is too small'
-        assert await found.told("named", "VolumeMismatch") == problem
-        await found.make(claim("late", "2Gi", storageClassName="", volumeName="small"))
-        assert await found.told("late", "FailedBinding") == 'volume "small" already bound to a different claim.'
-        await found.client.delete(VOLUMES.path(name="small"))
-        bound = await found.client.get(VOLUMES.path(name="small"))
+        assert await cluster.event_message("named", "VolumeMismatch") == problem
+        await cluster.make(claim("late", "2Gi", storageClassName="", volumeName="small"))
+        assert (
+            await cluster.event_message("late", "FailedBinding") == 'volume "small" already bound to a different claim.'
+        )
+        await cluster.client.delete(VOLUMES.path(name="small"))
+        bound = await cluster.client.get(VOLUMES.path(name="small"))
         assert bound["metadata"]["deletionTimestamp"], "it waits for its claim"
-        await found.client.delete(VOLUME_CLAIMS.path("default", "files"))
-        await found.gone(VOLUMES.path(name="small"))
+        await cluster.client.delete(VOLUME_CLAIMS.path("default", "files"))
+        await cluster.gone(VOLUMES.path(name="small"))
 
 
 async def test_nobody_deletes_the_files_of_an_admin_s_volume(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     source: dict[str, Any] = {"hostPath": {"path": str(tmp_path / "theirs")}, "persistentVolumeReclaimPolicy": "Delete"}
-    async with storage(tmp_path) as found:
-        await found.make(volume("theirs", **source), claim("files", storageClassName=""))
-        await found.bound("files")
-        await found.client.delete(VOLUME_CLAIMS.path("default", "files"))
-        failed = await found.volume("theirs", "Failed")
+    async with storage(tmp_path) as cluster:
+        await cluster.make(volume("theirs", **source), claim("files", storageClassName=""))
+        await cluster.bound("files")
+        await cluster.client.delete(VOLUME_CLAIMS.path("default", "files"))
+        failed = await cluster.volume("theirs", "Failed")
         assert failed["status"]["reason"] == "VolumeFailedDelete"
         assert failed["status"]["message"].endswith("no deletable volume plugin matched")
         assert (tmp_path / "theirs").is_dir()
 
 
 async def test_a_claim_whose_volume_is_gone_is_lost(tmp_path: Path) -> None:
-    async with storage(tmp_path) as found:
-        await found.make(claim("files"))
-        _, made = await found.bound("files")
+    async with storage(tmp_path) as cluster:
+        await cluster.make(claim("files"))
+        _, made = await cluster.bound("files")
         path = VOLUMES.path(name=made["metadata"]["name"])
-        await found.client.delete(path)
-        await found.client.patch(path, {"metadata": {"finalizers": None}})
-        await eventually(lambda: found.claim("files"), holds=lambda one: one["status"]["phase"] == "Lost")
+        await cluster.client.delete(path)
+        await cluster.client.patch(path, {"metadata": {"finalizers": None}})
+        await eventually(lambda: cluster.claim("files"), holds=lambda claim: claim["status"]["phase"] == "Lost")
         message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
-        assert await found.told("files", "ClaimLost") == message
+        assert await cluster.event_message("files", "ClaimLost") == message
 
 
 async def test_a_claim_grows_where_its_class_allows_it(tmp_path: Path) -> None:
     grown = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
-    async with storage(tmp_path) as found:
-        await found.make(storage_class("fixed"), claim("files"), claim("stiff", storageClassName="fixed"))
-        _, made = await found.bound("files")
-        await found.bound("stiff")
+    async with storage(tmp_path) as cluster:
+        await cluster.make(storage_class("fixed"), claim("files"), claim("stiff", storageClassName="fixed"))
+        _, made = await cluster.bound("files")
+        await cluster.bound("stiff")
         with pytest.raises(
             NotAllowed, match="only dynamically provisioned pvc can be resized and the storageclass that"
         ):
-            await found.client.patch(VOLUME_CLAIMS.path("default", "stiff"), grown)
-        await found.client.patch(VOLUME_CLAIMS.path("default", "files"), grown)
+            await cluster.client.patch(VOLUME_CLAIMS.path("default", "stiff"), grown)
+        await cluster.client.patch(VOLUME_CLAIMS.path("default", "files"), grown)
         await eventually(
-            lambda: found.claim("files"), holds=lambda one: one["status"]["capacity"] == {"storage": "3Gi"}
+            lambda: cluster.claim("files"), holds=lambda claim: claim["status"]["capacity"] == {"storage": "3Gi"}
         )
         await eventually(
-            lambda: found.client.get(VOLUMES.path(name=made["metadata"]["name"])),
-            holds=lambda one: one["spec"]["capacity"] == {"storage": "3Gi"},
+            lambda: cluster.client.get(VOLUMES.path(name=made["metadata"]["name"])),
+            holds=lambda volume: volume["spec"]["capacity"] == {"storage": "3Gi"},
         )
 
 
 async def test_late_volume_is_made_where_its_pod_goes(tmp_path: Path) -> None:
     late = storage_class("late", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=in_zones("a", "b"))
     nodes = [make_node(zone, labels={ZONE: zone}) for zone in ("b", "c")]
-    async with storage(tmp_path, *nodes) as found:
-        await found.make(late, claim("files", storageClassName="late"))
+    async with storage(tmp_path, *nodes) as cluster:
+        await cluster.make(late, claim("files", storageClassName="late"))
         message = "waiting for first consumer to be created before binding"
-        assert await found.told("files", "WaitForFirstConsumer") == message
+        assert await cluster.event_message("files", "WaitForFirstConsumer") == message
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
-        await found.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
+        await cluster.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
         pod = await eventually(
-            lambda: found.client.get(PODS.path("default", "p")), holds=lambda one: one["spec"].get("nodeName")
+            lambda: cluster.client.get(PODS.path("default", "p")), holds=lambda pod: pod["spec"].get("nodeName")
         )
         assert pod["spec"]["nodeName"] == "b"
-        _, made = await found.bound("files")
+        _, made = await cluster.bound("files")
         (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
         assert term == {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}
 
@@ -299,39 +308,39 @@ async def test_admin_volume_waits_for_the_pod_too(tmp_path: Path) -> None:
         "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}]}
     }
     nodes = [make_node(zone, labels={ZONE: zone}) for zone in ("a", "b")]
-    async with storage(tmp_path, *nodes) as found:
-        await found.make(
+    async with storage(tmp_path, *nodes) as cluster:
+        await cluster.make(
             {"metadata": {"name": local.pop("name")}, **local},
             volume("disk", storageClassName="local", nodeAffinity=reach),
             claim("files", storageClassName="local"),
         )
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
-        await found.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
+        await cluster.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
         pod = await eventually(
-            lambda: found.client.get(PODS.path("default", "p")), holds=lambda one: one["spec"].get("nodeName")
+            lambda: cluster.client.get(PODS.path("default", "p")), holds=lambda pod: pod["spec"].get("nodeName")
         )
         assert pod["spec"]["nodeName"] == "b"
-        mine, _ = await found.bound("files")
+        mine, _ = await cluster.bound("files")
         assert mine["spec"]["volumeName"] == "disk"
 
 
 async def test_pod_goes_only_where_its_volume_is_reachable(tmp_path: Path) -> None:
     zonal = storage_class("zonal", allowedTopologies=in_zones("a"))
-    async with storage(tmp_path, make_node("n", labels={ZONE: "b"})) as found:
-        await found.make(zonal, claim("files", storageClassName="zonal"))
-        await found.bound("files")
+    async with storage(tmp_path, make_node("n", labels={ZONE: "b"})) as cluster:
+        await cluster.make(zonal, claim("files", storageClassName="zonal"))
+        await cluster.bound("files")
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
-        await found.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
+        await cluster.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
         pod = await eventually(
-            lambda: found.client.get(PODS.path("default", "p")), holds=lambda one: condition_of(one, "PodScheduled")
+            lambda: cluster.client.get(PODS.path("default", "p")), holds=lambda pod: condition_of(pod, "PodScheduled")
         )
-        said = (condition_of(pod, "PodScheduled") or {})["message"]
-        assert "1 node(s) didn't match PersistentVolume's node affinity" in said
-        assert "zone a" in await found.explained(pod)
-        await add_node(found.client, make_node("other", labels={ZONE: "a"}))
+        message = (condition_of(pod, "PodScheduled") or {})["message"]
+        assert "1 node(s) didn't match PersistentVolume's node affinity" in message
+        assert "zone a" in await cluster.explained(pod)
+        await add_node(cluster.client, make_node("other", labels={ZONE: "a"}))
         await eventually(
-            lambda: found.client.get(PODS.path("default", "p")),
-            holds=lambda one: one["spec"].get("nodeName") == "other",
+            lambda: cluster.client.get(PODS.path("default", "p")),
+            holds=lambda pod: pod["spec"].get("nodeName") == "other",
         )
 
 
@@ -348,15 +357,16 @@ async def test_claims_bound_without_volume_get_one_at_next_start(tmp_path: Path)
         await client.patch(f"{path}/status", {"status": status})
         parts = ControllerManager(client, clock=clock), DirectoryProvisioner(client, directory=directory, clock=clock)
         async with running(*parts):
-            found = Storage(client, directory)
+            cluster = Storage(client, directory)
             await eventually(
-                lambda: found.claim("files"), holds=lambda one: BIND_COMPLETED in one["metadata"].get("annotations", {})
+                lambda: cluster.claim("files"),
+                holds=lambda claim: BIND_COMPLETED in claim["metadata"].get("annotations", {}),
             )
-            mine, made = await found.bound("files")
+            mine, made = await cluster.bound("files")
             assert mine["status"] == status
             assert made["spec"]["hostPath"]["path"] == str(directory / "default" / "files")
             await client.delete(path)
-            await found.volume(made["metadata"]["name"], "Released")
+            await cluster.volume(made["metadata"]["name"], "Released")
             assert (directory / "default" / "files").is_dir()
 
 

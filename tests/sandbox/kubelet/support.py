@@ -73,7 +73,7 @@ class JumpClock:
         return False
 
 
-_RESOURCES = {one.path(): one for one in vars(resources).values() if isinstance(one, Resource)}
+_RESOURCES = {resource.path(): resource for resource in vars(resources).values() if isinstance(resource, Resource)}
 _PATH = re.compile(r"((?:/api|/apis/[^/]+)/v1)(?:/namespaces/([^/]+))?(/[^/]+)(?:/([^/]+))?(?:/([^/]+))?")
 
 
@@ -180,9 +180,9 @@ class FakeApi:
 
 def _place(path: str) -> tuple[Resource, str, str, str]:
     """The resource, the namespace, the name and the subresource that a path is about."""
-    found = _PATH.fullmatch(path)
-    assert found, path
-    version, namespace, plural, name, subresource = (part or "" for part in found.groups())
+    match = _PATH.fullmatch(path)
+    assert match, path
+    version, namespace, plural, name, subresource = (part or "" for part in match.groups())
     return _RESOURCES[version + plural], namespace, name, subresource
 
 

@@ -10,7 +10,7 @@ NO_DEVICES = "Allocate failed due to requested number of devices unavailable for
 
 
 @pytest.mark.parametrize(
-    ("wanted", "reason", "said"),
+    ("wanted", "reason", "message"),
     [
         (
             {"cpu": 500_000, "memory": 2**60},
@@ -29,10 +29,10 @@ NO_DEVICES = "Allocate failed due to requested number of devices unavailable for
         ),
     ],
 )
-def test_missing_resource_is_named(wanted: dict[str, int], reason: str, said: str) -> None:
+def test_missing_resource_is_named(wanted: dict[str, int], reason: str, message: str) -> None:
     verdict = refusal(wanted, NODE, [{"cpu": 1000, "memory": 2**30}])
     assert verdict is not None
-    assert (verdict.phase, verdict.reason, verdict.message) == ("Failed", reason, said)
+    assert (verdict.phase, verdict.reason, verdict.message) == ("Failed", reason, message)
 
 
 def test_exactly_fitting_pod_is_admitted_and_another_is_not() -> None:
@@ -48,9 +48,9 @@ async def test_pod_bound_to_full_node_fails_without_running(world: World) -> Non
     await world.phase("first", "Running")
     await world.run(pod("second", "sleep 60", container=resources))
     status = await world.phase("second", "Failed")
-    said = "Node didn't have enough resource: cpu, requested: 6000, used: 6000, capacity: 8000"
-    assert (status["reason"], status["message"]) == ("OutOfcpu", f"Pod was rejected: {said}")
+    message = "Node didn't have enough resource: cpu, requested: 6000, used: 6000, capacity: 8000"
+    assert (status["reason"], status["message"]) == ("OutOfcpu", f"Pod was rejected: {message}")
     assert "containerStatuses" not in status
     await world.event("second", "OutOfcpu")
-    assert world.api.messages("second", "OutOfcpu") == [said]
+    assert world.api.messages("second", "OutOfcpu") == [message]
     assert world.api.events("second", "Pulling") == []

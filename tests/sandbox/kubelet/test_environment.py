@@ -183,9 +183,9 @@ async def test_config_maps_secrets_and_pod_fields_are_files(world: World) -> Non
 
 
 async def test_a_file_about_the_pods_annotations_follows_them(world: World) -> None:
-    told = {"path": "told", "fieldRef": {"fieldPath": "metadata.annotations['example.com/told']"}}
+    item = {"path": "told", "fieldRef": {"fieldPath": "metadata.annotations['example.com/told']"}}
     mount = {"volumeMounts": [{"name": "about", "mountPath": "/etc/about"}]}
-    volumes: list[Any] = [{"name": "about", "downwardAPI": {"items": [told]}}]
+    volumes: list[Any] = [{"name": "about", "downwardAPI": {"items": [item]}}]
     script = "test -e /etc/about/told && until grep -q yes /etc/about/told; do sleep 0.05; done"
     await world.run(pod("waits", script, container=mount, volumes=volumes))
     await world.ready("waits")
@@ -240,8 +240,8 @@ async def test_an_ephemeral_volume_goes_with_its_pod(world: World) -> None:
     created = await world.run(
         pod("work", "echo big > /mnt/local/x; cat /mnt/local/x", container=mount, volumes=volumes)
     )
-    told = 'MountVolume.SetUp failed for volume "scratch" : persistentvolumeclaim "work-scratch" not found'
-    assert await world.event("work", "FailedMount") == told
+    message = 'MountVolume.SetUp failed for volume "scratch" : persistentvolumeclaim "work-scratch" not found'
+    assert await world.event("work", "FailedMount") == message
     owner = {"kind": "Pod", "name": "work", "uid": created["metadata"]["uid"], "controller": True}
     world.api.bind_claim("work-scratch", ownerReferences=[owner])
     world.clock.jump(5)
@@ -284,5 +284,5 @@ async def test_socket_volume_is_private_and_has_short_path(tmp_path: Path) -> No
 
 async def test_loopback_address_in_variable_is_that_of_pod() -> None:
     values_ = {"ALONE": "127.0.0.1", "AFTER": "http://$(ALONE):1/", "WITHIN": "http://127.0.0.1:1/"}
-    found = await values({"env": [{"name": name, "value": value} for name, value in values_.items()]})
-    assert found == {"ALONE": "127.64.0.9", "AFTER": "http://127.64.0.9:1/", "WITHIN": "http://127.0.0.1:1/"}
+    resolved = await values({"env": [{"name": name, "value": value} for name, value in values_.items()]})
+    assert resolved == {"ALONE": "127.64.0.9", "AFTER": "http://127.64.0.9:1/", "WITHIN": "http://127.0.0.1:1/"}

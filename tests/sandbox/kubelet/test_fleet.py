@@ -206,10 +206,10 @@ def test_addresses_are_kept_over_a_restart_and_reused_late(tmp_path: Path) -> No
 def test_service_address_derives_from_cluster_ip_and_is_kept(tmp_path: Path) -> None:
     book = AddressBook(tmp_path / "book.json", rng=random.Random(7))
     book.open()
-    first, beside = book.service("10.96.3.7"), book.service("10.96.3.8")
+    first, second = book.service("10.96.3.7"), book.service("10.96.3.8")
     collides = str(ipaddress.ip_address("10.96.3.7") + 4095)
     other = book.service(collides)
-    assert len({first, beside, other}) == 3
+    assert len({first, second, other}) == 3
     assert all(ipaddress.ip_address(place) in ipaddress.ip_network("127.48.0.0/12") for place in (first, other))
     book.release_service("10.96.3.7")
     book.release_service("10.96.3.7")

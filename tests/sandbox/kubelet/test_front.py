@@ -70,19 +70,21 @@ async def start(world: World, spec: ExecutionSpec) -> str:
 def processes(world: World) -> list[psutil.Process]:
     """All of the pod, which are the children of its containers' shims."""
     shims = [
-        one for one in psutil.process_iter(["cmdline"]) if str(world.directory) in " ".join(one.info["cmdline"] or ())
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if str(world.directory) in " ".join(process.info["cmdline"] or ())
     ]
     return list({process.pid: process for shim in shims for process in shim.children(recursive=True)}.values())
 
 
 def listening(world: World) -> dict[tuple[str, int], str]:
     """The program that listens at each address."""
-    found = {}
+    programs = {}
     for process in processes(world):
         for connection in process.net_connections("inet"):
             if connection.status == psutil.CONN_LISTEN:
-                found[connection.laddr[0], connection.laddr[1]] = " ".join(process.cmdline())
-    return found
+                programs[connection.laddr[0], connection.laddr[1]] = " ".join(process.cmdline())
+    return programs
 
 
 def opened() -> dict[str, str]:
@@ -93,10 +95,10 @@ def opened() -> dict[str, str]:
 def mechanism_of(address: tuple[str, int]) -> bytes:
     with socket.create_connection(address, timeout=10) as connection:
         connection.sendall(SIGNATURE)
-        said = b""
-        while len(said) < MECHANISM.stop and (part := connection.recv(64)):
-            said += part
-    return said[MECHANISM].rstrip(b"\0")
+        received = b""
+        while len(received) < MECHANISM.stop and (part := connection.recv(64)):
+            received += part
+    return received[MECHANISM].rstrip(b"\0")
 
 
 def connects_as_nobody(path: str) -> bool:
@@ -138,18 +140,18 @@ async def test_program_answers_only_its_workspace_nginx(world: World) -> None:
             while (await channels.receive_json(timeout=30))["msg_type"] != "kernel_info_reply":
                 pass
 
-        found = listening(world)
-        assert (address, PORT) in found
+        programs = listening(world)
+        assert (address, PORT) in programs
         (connection,) = world.directory.rglob("runtime/kernel-*.json")
         of_kernel = {value for key, value in json.loads(connection.read_text()).items() if key.endswith("_port")}
-        assert {("127.0.0.1", port) for port in of_kernel} <= found.keys()
-        for (host, port), program in found.items():
+        assert {("127.0.0.1", port) for port in of_kernel} <= programs.keys()
+        for (host, port), program in programs.items():
             if "ipykernel" in program:  # its own ports, and one where it takes what its child processes print
                 assert (port not in of_kernel) or await asyncio.to_thread(mechanism_of, (host, port)) == b"CURVE"
                 continue
             async with http.get(f"http://{host}:{port}/api", headers={"Authorization": f"token {TOKEN}"}) as answer:
-                said = answer.status, await answer.text()
-            assert said == (403, "Open this from the dashboard."), (host, port, program)
+                response = answer.status, await answer.text()
+            assert response == (403, "Open this from the dashboard."), (host, port, program)
 
     sockets = {
         str(connection.laddr)

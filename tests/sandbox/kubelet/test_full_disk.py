@@ -21,8 +21,8 @@ async def test_running_pods_survive_full_disk_and_new_ones_wait(tmp_path: Path) 
             await world.phase("before", "Running")
             ballast = fill(disk)
             await world.run(pod("after", "echo hello; sleep 600", volumes=[volume], container=mounted))
-            said = await eventually(lambda: world.api.messages("after", "FailedCreatePodSandBox"), "a reason")
-            assert "No space left on device" in said[0]
+            messages = await eventually(lambda: world.api.messages("after", "FailedCreatePodSandBox"), "a reason")
+            assert "No space left on device" in messages[0]
             silent = len(world.log("before"))
             assert world.api.status("before")["phase"] == "Running"
             ballast.unlink()

@@ -160,14 +160,14 @@ def npm_image(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> Ima
 async def test_npm_program_is_installed_without_scripts_and_linked(
     tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = tmp_path / "said"
-    script = f"""echo "$(basename $PWD) $@ $SECRET_OF_OURS" >> {said}
+    log = tmp_path / "said"
+    script = f"""echo "$(basename $PWD) $@ $SECRET_OF_OURS" >> {log}
 mkdir -p node_modules/.bin node_modules/ide/lib && echo > node_modules/.bin/ide"""
     images = ImageStore(tmp_path / "images", npm_image(monkeypatch, tmp_path / "bin", script))
     pulled, _ = await images.pull("team/ide:1")
     assert (pulled.environment / "bin" / "ide").resolve().exists()
     quiet = "--no-audit --no-fund --no-update-notifier --loglevel=error"
-    assert said.read_text().splitlines() == [
+    assert log.read_text().splitlines() == [
         f"node install {quiet} --ignore-scripts ide@1 ",
         f"lib install {quiet} --omit=dev --ignore-scripts ",
         f"node exec {quiet} --offline -c node-gyp rebuild ",
@@ -232,10 +232,10 @@ def test_a_file_adds_to_the_catalogue_and_may_replace(tmp_path: Path) -> None:
         '[images."compute-grid/test:1"]\nrequirements = []\n'
     )
     catalogue = ImageCatalogue.with_file(file)
-    found = catalogue.find("docker.io/team/polars:1")
-    assert found is not None
-    assert (found.requirements, found.description) == (("polars==1.*",), "Polars")
-    assert found.needs == (
+    image = catalogue.find("docker.io/team/polars:1")
+    assert image is not None
+    assert (image.requirements, image.description) == (("polars==1.*",), "Polars")
+    assert image.needs == (
         Need("dot", "Install graphviz", 2),
         Need("git", "It needs the program git: install it and pull again"),
     )

@@ -62,14 +62,14 @@ def test_local_storage_is_limited_per_volume_container_and_pod(tmp_path: Path) -
     for place, mebibytes in (("volumes/v", 3), ("containers/run/0/root", 2), ("containers/other/0/log", 1)):
         written(tmp_path, place, mebibytes)
     assert excess(two_containers("20Mi", "20Mi"), tmp_path) == ""
-    told = excess(two_containers("20Mi", "20Mi", sizeLimit="2Mi"), tmp_path)
-    assert told == 'Usage of EmptyDir volume "v" exceeds the limit "2Mi". '
+    problem = excess(two_containers("20Mi", "20Mi", sizeLimit="2Mi"), tmp_path)
+    assert problem == 'Usage of EmptyDir volume "v" exceeds the limit "2Mi". '
     assert excess(two_containers("20Mi", "20Mi", sizeLimit="2Mi", medium="Memory"), tmp_path) == "", "that is memory"
-    told = excess(two_containers("3Mi", "2Mi"), tmp_path)
-    assert told == f"Pod ephemeral local storage usage exceeds the total limit of containers {5 * MIB}. "
+    problem = excess(two_containers("3Mi", "2Mi"), tmp_path)
+    assert problem == f"Pod ephemeral local storage usage exceeds the total limit of containers {5 * MIB}. "
     assert excess(two_containers("3Mi", ""), tmp_path) == "", "a container without a limit lifts that of the pod"
-    told = excess(two_containers("1Mi", "20Mi"), tmp_path)
-    assert told == 'Container run exceeded its local ephemeral storage limit "1Mi". '
+    problem = excess(two_containers("1Mi", "20Mi"), tmp_path)
+    assert problem == 'Container run exceeded its local ephemeral storage limit "1Mi". '
 
 
 def test_a_pod_without_limits_is_not_measured(tmp_path: Path) -> None:

@@ -84,8 +84,8 @@ class Lab:
     async def ask(self, method: str, where: str, **body: Any) -> dict[str, Any]:
         async with self.http.request(method, self.url + where, json=body) as answer:
             assert answer.ok, await answer.text()
-            found: dict[str, Any] = await answer.json()
-            return found
+            reply: dict[str, Any] = await answer.json()
+            return reply
 
     async def run_cell(self, code: str) -> str:
         """In a notebook in the project's folder; what it prints."""
@@ -100,14 +100,14 @@ class Lab:
                 {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
             )
             # The reply comes over a channel of its own, often before what was printed; "idle" comes after it on the same channel.
-            said, is_idle = "", False
+            printed, is_idle = "", False
             while not is_idle:
-                told = await channels.receive_json(timeout=PATIENCE)
-                if told["parent_header"].get("msg_id") == "1":
-                    if told["msg_type"] in ("stream", "error"):
-                        said += told["content"].get("text") or "\n".join(told["content"]["traceback"])
-                    is_idle = told["content"].get("execution_state") == "idle"
-            return said
+                message = await channels.receive_json(timeout=PATIENCE)
+                if message["parent_header"].get("msg_id") == "1":
+                    if message["msg_type"] in ("stream", "error"):
+                        printed += message["content"].get("text") or "\n".join(message["content"]["traceback"])
+                    is_idle = message["content"].get("execution_state") == "idle"
+            return printed
 
     async def run_in_terminal(self, line: str, until: str) -> None:
         """Opened in the project's folder, as JupyterLab does."""
@@ -151,8 +151,8 @@ async def test_planted_project_files_are_not_run_by_workspace_start(lab: Lab) ->
     assert "beside.py" in names, "the project's files are what JupyterLab shows"
     assert not lab.witness.exists(), lab.witness.read_text()
 
-    told = await lab.run_cell("import beside, os; print(beside.WORD, os.getcwd(), os.environ['HOME'], sep='|')")
-    assert told.strip().split("|") == ["a module beside the notebook", str(lab.project), str(lab.home)]
+    printed = await lab.run_cell("import beside, os; print(beside.WORD, os.getcwd(), os.environ['HOME'], sep='|')")
+    assert printed.strip().split("|") == ["a module beside the notebook", str(lab.project), str(lab.home)]
     assert not lab.witness.exists(), lab.witness.read_text()
 
     await lab.run_in_terminal("bash -l -i -c 'echo $((6 * 7)) in $PWD'", f"42 in {lab.project}")

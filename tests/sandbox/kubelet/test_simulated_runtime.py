@@ -94,7 +94,7 @@ async def test_simulated_container_uses_what_its_play_says(runtime: SimulatedRun
 async def test_last_two_attempts_are_known_until_pod_is_forgotten(runtime: SimulatedRuntime) -> None:
     for number in range(3):
         runtime.kill(await runtime.start(spec(number)))
-    assert [one.spec.number for one in runtime.attempts("uid-1", "run")] == [1, 2]
+    assert [attempt.spec.number for attempt in runtime.attempts("uid-1", "run")] == [1, 2]
     assert (runtime.pods(), runtime.containers("uid-1")) == ([POD], ["run"])
     runtime.forget("uid-1")
     assert (runtime.pods(), runtime.attempts("uid-1", "run")) == ([], [])

@@ -26,7 +26,7 @@ async def test_node_joins_and_runs_a_pod_to_its_end(tmp_path: Path) -> None:
         await fleet.start()
         try:
             (node,) = fleet.instances("small")
-            await eventually(lambda: client.list(NODES.path()), holds=lambda found: _ready(found))
+            await eventually(lambda: client.list(NODES.path()), holds=lambda nodes: _ready(nodes))
             container = {"name": "run", "image": "compute-grid/test:1", "command": ["sh", "-c", "echo hello; exit 2"]}
             spec = {"nodeName": node, "restartPolicy": "Never", "containers": [container]}
             body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job"}, "spec": spec}
@@ -36,7 +36,7 @@ async def test_node_joins_and_runs_a_pod_to_its_end(tmp_path: Path) -> None:
             ended = done["status"]["containerStatuses"][0]["state"]["terminated"]
             assert (ended["exitCode"], ended["reason"]) == (2, "Error")
             await client.delete(path)
-            await eventually(lambda: client.list(PODS.path("default")), holds=lambda found: not found)
+            await eventually(lambda: client.list(PODS.path("default")), holds=lambda pods: not pods)
         finally:
             await fleet.stop()
 

@@ -76,7 +76,7 @@ def test_named_target_port_is_resolved_in_each_pod() -> None:
     sidecar = {"name": "s", "restartPolicy": "Always", "ports": [{"name": "side", "containerPort": 1}]}
     once = {"name": "i", "ports": [{"name": "once", "containerPort": 2}]}
     udp = {"name": "u", "ports": [{"name": "udp", "containerPort": 3, "protocol": "UDP"}]}
-    one = pod(spec={"initContainers": [sidecar, once], "containers": [udp]})
-    found = [target_port({"port": 80, "targetPort": name}, one) for name in ("side", "once", "udp", "comm", 7)]
-    assert found == [1, None, None, None, 7]
-    assert target_port({"port": 80}, one) == 80
+    backend = pod(spec={"initContainers": [sidecar, once], "containers": [udp]})
+    ports = [target_port({"port": 80, "targetPort": name}, backend) for name in ("side", "once", "udp", "comm", 7)]
+    assert ports == [1, None, None, None, 7]
+    assert target_port({"port": 80}, backend) == 80

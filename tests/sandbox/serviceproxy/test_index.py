@@ -41,15 +41,17 @@ def test_everything_that_is_selected_is_a_candidate(
         if new is not None:
             known_services[namespace, name] = new
     for each in known_services.values():
-        wanted = [one for one in known_pods.values() if selects(each, one)]
+        wanted = [known_pod for known_pod in known_pods.values() if selects(each, known_pod)]
         assert [
-            one for one in known_pods.values() if one in list(pod_index.candidates(each)) and selects(each, one)
+            known_pod
+            for known_pod in known_pods.values()
+            if known_pod in list(pod_index.candidates(each)) and selects(each, known_pod)
         ] == wanted
-        assert all(one in known_pods.values() for one in pod_index.candidates(each))
-    for one in known_pods.values():
-        found = list(service_index.candidates(one))
-        assert len({each["metadata"]["name"] for each in found}) == len(found)
-        assert all(each in found for each in known_services.values() if selects(each, one))
+        assert all(known_pod in known_pods.values() for known_pod in pod_index.candidates(each))
+    for known_pod in known_pods.values():
+        candidates = list(service_index.candidates(known_pod))
+        assert len({each["metadata"]["name"] for each in candidates}) == len(candidates)
+        assert all(each in candidates for each in known_services.values() if selects(each, known_pod))
 
 
 def test_two_hundred_clusters_do_not_look_at_each_other() -> None:

@@ -73,13 +73,13 @@ async def test_client_reaches_deployment_pods_through_service(tmp_path: Path) ->
         await client.create(DEPLOYMENTS.path("default"), deployment())
         await eventually(
             lambda: client.get(DEPLOYMENTS.path("default", "head")),
-            holds=lambda found: found["status"].get("readyReplicas") == 2,
+            holds=lambda deployment: deployment["status"].get("readyReplicas") == 2,
         )
         heads = {name_of(pod) for pod in await client.list(PODS.path("default"))}
         assert await answers(client, "both", service, 2) == heads
         await client.patch(DEPLOYMENTS.path("default", "head", "scale"), {"spec": {"replicas": 1}})
         left = await eventually(
-            lambda: client.list(PODS.path("default"), label_selector="app=head"), holds=lambda found: len(found) == 1
+            lambda: client.list(PODS.path("default"), label_selector="app=head"), holds=lambda pods: len(pods) == 1
         )
         assert await answers(client, "one", service, 1) == {name_of(left[0])}
 
@@ -94,7 +94,9 @@ async def test_draining_pod_leaves_service_and_costliest_stays(tmp_path: Path) -
         lifecycle = {"preStop": {"exec": {"command": hook}}}
         await client.create(DEPLOYMENTS.path("default"), deployment(3, grace=60, lifecycle=lifecycle))
         path = DEPLOYMENTS.path("default", "head")
-        await eventually(lambda: client.get(path), holds=lambda found: found["status"].get("readyReplicas") == 3)
+        await eventually(
+            lambda: client.get(path), holds=lambda deployment: deployment["status"].get("readyReplicas") == 3
+        )
         pods = [name_of(pod) for pod in await client.list(PODS.path("default"))]
         for name, cost in zip(pods, ("10", "200", "-5"), strict=True):
             await client.patch(PODS.path("default", name), {"metadata": {"annotations": {DELETION_COST: cost}}})
@@ -106,7 +108,7 @@ async def test_draining_pod_leaves_service_and_costliest_stays(tmp_path: Path) -
         assert await answers(client, "asks", service, 1) == {pods[1]}
         go_on.touch()
         await eventually(
-            lambda: client.list(PODS.path("default"), label_selector="app=head"), holds=lambda found: len(found) == 1
+            lambda: client.list(PODS.path("default"), label_selector="app=head"), holds=lambda pods: len(pods) == 1
         )
 
 

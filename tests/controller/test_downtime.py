@@ -40,15 +40,15 @@ def test_line_says_duration_cause_and_fate_of_programs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "since"),
+    ("seen", "ends"),
     [
-        ([FINE, CUT_OFF, Freshness(True, 9.0, "Too many requests."), FINE, FINE], [SINCE + 5 * SECOND]),
-        ([FINE, CUT_OFF, FINE], [SINCE + 5 * SECOND]),
+        ([FINE, CUT_OFF, Freshness(True, 9.0, "Too many requests."), FINE, FINE], ["Until 12:00:18"]),
+        ([FINE, CUT_OFF, FINE], ["Until 12:00:13"]),
         ([Freshness(False, 0.0, "Not yet read."), FINE], []),
     ],
     ids=["changing causes", "one cause, for the shortest time that counts", "never filled"],
 )
-async def test_outage_of_a_filled_cache_is_counted_once(seen: list[Freshness], since: list[datetime]) -> None:
+async def test_outage_of_a_filled_cache_is_counted_once(seen: list[Freshness], ends: list[str]) -> None:
     log, entries = DowntimeLog(None), list[EventRecord]()
 
     async def write(entry: EventRecord) -> None:
@@ -57,7 +57,8 @@ async def test_outage_of_a_filled_cache_is_counted_once(seen: list[Freshness], s
     for number, freshness in enumerate(seen):
         log.notice(freshness, SINCE + number * 5 * SECOND)
     await log.record(write)
-    assert [(entry.reason, entry.at) for entry in entries] == [("cluster_away", at) for at in since]
+    expected = [("cluster_away", SINCE + 5 * SECOND, end) for end in ends]
+    assert [(entry.reason, entry.at, entry.message[:14]) for entry in entries] == expected
 
 
 @in_world

@@ -304,3 +304,18 @@ def test_a_changed_key_of_a_server_is_a_warning(ssh: SshServer, tmp_path: Path) 
 def test_invalid_server_key_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         HostKey.parse(text)
+
+
+def test_server_runs_merge_and_conflict_goes_to_own_branch(server: HttpsServer | SshServer, away: Away) -> None:
+    there = bare(server.root / "b.git", base="base\n")
+    first, other, third = (away(server.url("b.git"), secret_of(server)).prepare() for _ in range(3))
+    commit(there, theirs="pushed meanwhile\n")
+    (first.work / "first").write_text("1")
+    assert first.save()["branch"] == "main"
+    assert (read(there, "first"), read(there, "theirs")) == ("1", "pushed meanwhile\n")
+    commit(there, base="theirs\n")
+    (other.work / "base").write_text("other\n")
+    report = other.save()
+    assert report["branch"] == "job-b"
+    assert (read(there, "base"), read(there, "base", "job-b")) == ("theirs\n", "other\n")
+    assert third.save()["began"] == third.save()["ended"]

@@ -76,6 +76,11 @@ def test_a_log_is_for_whoever_may_see_the_execution(people: People, running: Exe
         assert client_of(user).get(pod).status_code == 200
 
 
+def test_unknown_container_becomes_the_usual_one(people: People, running: Execution, cluster: FakeCluster) -> None:
+    write(cluster, running, "hello")
+    assert "hello" in text(people.owner, running, "log/?container=../../secrets&pod=other")
+
+
 def test_log_link_has_execution_id_and_says_limits(
     people: People, running: Execution, cluster: FakeCluster, settings: Settings
 ) -> None:

@@ -36,6 +36,10 @@ def test_template_terms_are_in_the_glossary(name: str, term: str) -> None:
     assert "popover" in rendered(f"{{% term {term} %}}")
 
 
+def test_terms_are_used() -> None:
+    assert len(USES) > 15
+
+
 def test_every_term_of_a_field_is_in_the_glossary() -> None:
     assert set(OF_FIELDS.values()) <= set(TERMS)
 

@@ -176,3 +176,10 @@ async def test_unresponsive_database_is_asked_by_a_single_reading() -> None:
     answers.set()
     assert await waiting == ALICE
     assert asked == 2, "what was read of the past is not believed"
+
+
+async def test_brief_database_failure_ends_no_page() -> None:
+    sessions = Sessions()
+    sessions.failures = 3
+    assert await SessionWatch(sessions.read, seconds=0.001).viewer("alive") == ALICE
+    assert len(sessions.readings) == 4

@@ -68,10 +68,10 @@ async def endless(request: web.Request) -> web.StreamResponse:
 
 
 async def elsewhere(request: web.Request) -> web.StreamResponse:
-    """Followed, this would be an answer of another sort."""
-    return (
-        web.Response() if request.path == "/elsewhere" else web.Response(status=302, headers={"Location": "/elsewhere"})
-    )
+    """Followed, this would be said to be a 404."""
+    if request.path == "/elsewhere":
+        return web.Response(status=404)
+    return web.Response(status=302, headers={"Location": "/elsewhere"})
 
 
 @FRAMEWORKS

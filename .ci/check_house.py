@@ -1,4 +1,4 @@
-"""Checks the plan of the house beside the import contracts: what rooms let in, lengths of files, names of classes.
+"""Checks the plan of the house beside the import contracts: what rooms let in, lengths of files, names of classes, empty names.
 
 Run by `make check`; prints each breach as a line, and exits with 1 if there is any.
 """
@@ -21,6 +21,8 @@ SHORT_DEBTS = {"dashboard/executions/viewmodels/told.py"}
 TESTS_OF_MANY = {"access", "browser", "contract", "end_to_end", "golden", "pictures", "recordings"}
 # Django finds this folder by its name; it is no room.
 OF_DJANGO = {"migrations"}
+# They say nothing of what they hold; a thing has the name of what it is.
+EMPTY_NAMES = {"one", "found", "told", "said", "look", "beside"}
 # Django and the commands find these by their names.
 NAMES_OF_FRAMEWORKS = {"Command", "Migration"}
 
@@ -49,6 +51,21 @@ def classes(files: Sequence[Path]) -> Iterator[str]:
     for name, places in sorted(files_of.items()):
         if len(places) > 1 and name not in NAMES_OF_FRAMEWORKS:
             yield f"class {name} is in {' and '.join(places)}; give one of them another name"
+
+
+def empty_names(files: Sequence[Path]) -> Iterator[str]:
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                name = node.id
+            elif isinstance(node, ast.arg):
+                name = node.arg
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                name = node.name
+            else:
+                continue
+            if name in EMPTY_NAMES:
+                yield f"{path}:{node.lineno}: {name} does not say what it holds or does; name it for that"
 
 
 def rooms() -> Iterator[str]:
@@ -109,8 +126,10 @@ def imported_by(path: Path, modules: Container[str]) -> Iterator[str]:
 
 def main() -> int:
     product = [path for path in tracked("grid/*.py", "dashboard/*.py") if "migrations" not in path.parts]
+    others = tracked("tests/*.py", "benchmarks/*.py")
     breaches = [
-        *lengths([*product, *tracked("tests/*.py", "benchmarks/*.py")]),
+        *lengths([*product, *others]),
+        *empty_names([*product, *others]),
         *classes(product),
         *rooms(),
         *imports_of_private_modules(product),

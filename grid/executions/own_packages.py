@@ -50,10 +50,10 @@ def _use(place: str) -> None:
         at = before.index(images[0]) if images else len(before)
         sys.path[:] = [*before[:at], *added, *before[at:]]
     programs = os.path.join(place, "bin")
-    found = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    if programs not in found:
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    if programs not in folders:
         # Last, so that no program of the user's replaces one that the IDE starts.
-        os.environ["PATH"] = os.pathsep.join([*found, programs])
+        os.environ["PATH"] = os.pathsep.join([*folders, programs])
     if _runs_pip(_command_line()):
         sys.modules.pop("sysconfig", None)  # it remembers the prefix
         sys.prefix = sys.exec_prefix = place

@@ -18,7 +18,14 @@ from dashboard.administration.viewmodel import history_lines
 from dashboard.administration.views.administration import catalogue_edit, catalogue_list
 from dashboard.administration.views.edited_kinds import EditedKind
 from dashboard.projects.forms import MemberForm, OwnProjectForm
-from dashboard.shell.access import may_administer, may_contribute, may_manage_project, may_observe, may_see_project
+from dashboard.shell.access import (
+    may_administer,
+    may_contribute,
+    may_manage_project,
+    may_observe,
+    may_see_project,
+    user_of,
+)
 from dashboard.shell.viewmodels.confirmation import Confirmation
 from dashboard.workspaces.viewmodels.shutdown import LIMIT_LABELS
 from grid.audit import entries as audit
@@ -77,13 +84,13 @@ def project_member(request: HttpRequest, id: str) -> HttpResponse:
             return render(request, "shell/question.html", {"question": _question(project, user, member, role)})
         sentence = _said(user, member, role)
         _set_role(project, user, member, role)
-        audit.record(actor=_user(request), instance=project, action=AuditEntry.Action.CHANGED, before=before)
+        audit.record(actor=user_of(request), instance=project, action=AuditEntry.Action.CHANGED, before=before)
     messages.success(request, sentence)
     return redirect("project", id)
 
 
 def _own_list(request: HttpRequest) -> HttpResponse:
-    memberships = Membership.objects.filter(user=_user(request)).select_related("project")
+    memberships = Membership.objects.filter(user=user_of(request)).select_related("project")
     shown = sorted(
         memberships,
         key=lambda membership: (membership.project.is_archived, _RANK[membership.role], membership.project.name),
@@ -100,7 +107,7 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
             form = OwnProjectForm(request.POST, instance=project)
             if form.is_valid():
                 form.save()
-                audit.record(actor=_user(request), instance=project, action=AuditEntry.Action.CHANGED, before=before)
+                audit.record(actor=user_of(request), instance=project, action=AuditEntry.Action.CHANGED, before=before)
                 messages.success(request, _("{project} is saved.", project=project))
                 return redirect("project", id)
         else:
@@ -202,8 +209,3 @@ def _managed(request: HttpRequest, id: str) -> Project:
 
 def _roles(project: Project) -> dict[int, str]:
     return dict(project.memberships.values_list("user_id", "role"))
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

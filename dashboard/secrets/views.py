@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods
 from dashboard.secrets.forms import SecretForm
 from dashboard.secrets.records import uses_of
 from dashboard.secrets.viewmodel import deletion_sentences
-from dashboard.shell.access import may_administer, may_contribute, may_see_project
+from dashboard.shell.access import may_administer, may_contribute, may_see_project, user_of
 from dashboard.shell.viewmodels.confirmation import Confirmation
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
@@ -29,7 +29,7 @@ from grid.secrets import storedsecrets
 @require_http_methods(["GET", "HEAD", "POST"])
 @sensitive_post_parameters("value")
 def own_secrets(request: HttpRequest) -> HttpResponse:
-    user = _user(request)
+    user = user_of(request)
     form = SecretForm(request.POST or None, request.FILES or None, projects=projects_for(user))
     if form.is_valid() and _put(request, form, owner=user, project=form.cleaned_data["project"]):
         return redirect("secrets")
@@ -38,7 +38,7 @@ def own_secrets(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def own_secret_delete(request: HttpRequest, id: int) -> HttpResponse:
-    secret = get_object_or_404(storedsecrets.of_person(_user(request)), pk=id)
+    secret = get_object_or_404(storedsecrets.of_person(user_of(request)), pk=id)
     return _delete(request, secret, back=reverse("secrets"))
 
 
@@ -66,7 +66,7 @@ def _put(request: HttpRequest, form: SecretForm, *, owner: User | None, project:
     """Store what the form says; return False with its problems in the form."""
     typed = {name: form.cleaned_data[name] for name in ("name", "is_file", "value")}
     try:
-        secret = storedsecrets.put(by=_user(request), owner=owner, project=project, now=timezone.now(), **typed)
+        secret = storedsecrets.put(by=user_of(request), owner=owner, project=project, now=timezone.now(), **typed)
     except Rejected as refused:
         for problem in refused.problems:
             form.add_error(problem.path if problem.path in form.fields else None, problem.message)
@@ -88,7 +88,7 @@ def _delete(request: HttpRequest, secret: StoredSecret, *, back: str) -> HttpRes
             keep_url=back,
         )
         return render(request, "shell/question.html", {"question": question})
-    storedsecrets.delete(secret, by=_user(request))
+    storedsecrets.delete(secret, by=user_of(request))
     messages.success(request, _("{name} was deleted. Active executions keep it until they end.", name=secret.name))
     return redirect(back)
 
@@ -108,8 +108,3 @@ def _project(request: HttpRequest, id: str) -> tuple[Project, bool]:
     if not may_set and not may_administer(request.user):
         raise PermissionDenied(_("Only the project's owner and contributors see which secrets it has."))
     return project, may_set
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

@@ -14,7 +14,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.files.forms.remotes import RemoteForm
-from dashboard.shell.access import may_manage_project, may_see_project
+from dashboard.shell.access import may_manage_project, may_see_project, user_of
 from dashboard.shell.viewmodels.confirmation import Confirmation
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
@@ -22,7 +22,7 @@ from grid.database.encryption import Undecryptable
 from grid.files import stored_remotes as remotes
 from grid.files.remotes import HostKey, HostKeyRefused, Remote, RemoteFailed
 from grid.files.remoteurls import parse
-from grid.models import Project, RemoteRepository, User
+from grid.models import Project, RemoteRepository
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def project_remote(request: HttpRequest, id: str) -> HttpResponse:
     form = RemoteForm(data, initial=initial, has_secret=known is not None)
     if form.is_valid():
         try:
-            stored = remotes.put(project, by=_user(request), now=timezone.now(), **form.cleaned_data)
+            stored = remotes.put(project, by=user_of(request), now=timezone.now(), **form.cleaned_data)
         except Rejected as refused:
             for problem in refused.problems:
                 form.add_error(problem.path if problem.path in form.fields else None, problem.message)
@@ -88,7 +88,7 @@ def project_remote_confirm(request: HttpRequest, id: str) -> HttpResponse:
     project = _project(request, id)
     try:
         key = remotes.confirm(
-            project, by=_user(request), key=request.POST.get("key", ""), url=request.POST.get("url", "")
+            project, by=user_of(request), key=request.POST.get("key", ""), url=request.POST.get("url", "")
         )
     except Rejected as refused:
         messages.error(request, refused.problems[0].message)
@@ -103,7 +103,7 @@ def project_remote_confirm(request: HttpRequest, id: str) -> HttpResponse:
 @require_POST
 def project_remote_remove(request: HttpRequest, id: str) -> HttpResponse:
     try:
-        remotes.remove(_project(request, id), by=_user(request))
+        remotes.remove(_project(request, id), by=user_of(request))
     except Rejected as refused:
         messages.error(request, refused.problems[0].message)
     else:
@@ -186,8 +186,3 @@ def _project(request: HttpRequest, id: str) -> Project:
     if not settings.REPOSITORIES:
         raise Http404
     return project
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

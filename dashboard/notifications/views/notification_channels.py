@@ -13,9 +13,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.notifications.notification_channels import webhook_url
 from dashboard.notifications.viewmodels.notification_channels import test_words
+from dashboard.shell.access import user_of
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
-from grid.models import Delivery, User
+from grid.models import Delivery
 from grid.notifications import channels
 
 
@@ -38,7 +39,7 @@ LOOK_SECONDS = 0.25
 @require_http_methods(["GET", "HEAD", "POST"])
 def webhook(request: HttpRequest) -> HttpResponse:
     """Set where notifications are posted, and show the secret once: it is stored encrypted, and never shown again."""
-    user = _user(request)
+    user = user_of(request)
     url = webhook_url(user.pk)
     form = WebhookForm(request.POST if request.method == "POST" else None, initial={"url": url})
     if form.is_valid():
@@ -55,7 +56,7 @@ def webhook(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def webhook_remove(request: HttpRequest) -> HttpResponse:
-    channels.remove_target(_user(request))
+    channels.remove_target(user_of(request))
     messages.success(request, _("The webhook was removed. Nothing is posted from now on."))
     return _back()
 
@@ -64,7 +65,7 @@ def webhook_remove(request: HttpRequest) -> HttpResponse:
 async def notification_test(request: HttpRequest) -> HttpResponse:
     """Have the controller send a test through one channel, wait for it a little, and say what happened."""
     channel = request.POST.get("channel", "")
-    user = await sync_to_async(_user)(request)
+    user = await sync_to_async(user_of)(request)
     try:
         id = await sync_to_async(channels.ask_for_test)(user, channel, now=timezone.now())
     except Rejected as refused:
@@ -88,8 +89,3 @@ async def _outcome(user_id: int, id: int) -> Delivery | None:
 
 def _back() -> HttpResponse:
     return redirect(f"{reverse('account')}#notifications")
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

@@ -8,11 +8,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.sharing.forms import PortShareForm
-from dashboard.shell.access import may_contribute
+from dashboard.shell.access import may_contribute, user_of
 from dashboard.workspaces.views.workspaces import managed
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
-from grid.models import Execution, PortShare, State, User
+from grid.models import Execution, PortShare, State
 from grid.sharing.portsharing import share_port, shared_ports, unshare_port
 from grid.sharing.sharing import members_to_share_with
 
@@ -33,7 +33,7 @@ def workspace_share(request: HttpRequest, id: str) -> HttpResponse:
     if form.is_bound and form.is_valid():
         chosen = form.cleaned_data
         try:
-            share = share_port(execution.pk, **chosen, by=_user(request), now=now)
+            share = share_port(execution.pk, **chosen, by=user_of(request), now=now)
         except Rejected as refused:
             for problem in refused.problems:
                 form.add_error(problem.path or None, problem.message)
@@ -56,11 +56,6 @@ def workspace_unshare(request: HttpRequest, id: str) -> HttpResponse:
     is_id = asked.isascii() and asked.isalnum()  # PostgreSQL refuses to look for NUL
     share = PortShare.objects.filter(pk=asked, execution__workspace=id).first() if is_id else None
     if share is not None:
-        unshare_port(share, by=_user(request), now=timezone.now())
+        unshare_port(share, by=user_of(request), now=timezone.now())
         messages.success(request, _("{name} is no longer shared. Pages that are open are cut.", name=share.name))
     return redirect("workspace", id=id)
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

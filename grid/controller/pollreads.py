@@ -15,8 +15,8 @@ from grid.workspaces import workspaces
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """What became of the executions that were written: the clusters that were told to end with their parents, the revisions of those that
-    are open, the jobs with a run to move on, by their owners, and whether admission may decide otherwise than before."""
+    """What became of the executions that were written: the clusters that were told to end with their parents, and the revisions of those
+    that are open. `jobs` are those with a run to move on, `may_change_queue` says whether admission may decide otherwise than before."""
 
     stopped: Sequence[str]
     versions: Mapping[str, int]

@@ -4,7 +4,7 @@ The engine is RE2, which has no backtracking: `(a+)+$` is as harmless as `a`. It
 look-around, and its memory is bounded. The time for a character grows with the size of the program, so that of people's patterns is
 limited, too.
 
-RE2 differs from Python's `re`: `\\d`, `\\s`, `\\w` and `\\b` know ASCII only (write `\\pL` for any letter), `$` is the very end of the text
+RE2 differs from Python's `re`: `\\d`, `\\s`, `\\w` and `\\b` know ASCII only (write `\\pL` for any letter). `$` is the very end of the text
 unless `(?m)` is given, flags are written into the pattern, and a repetition goes to 1000 at most. Every expression, and every function
 that reads a text by hand, is run on hostile text by tests/test_linear_time.py.
 """

@@ -1,8 +1,8 @@
 """What the database needs beyond Django: threads for its work, triggers with the feed of what was written, and words for its troubles.
 
-It owns how queries are kept off the event loop (`threads`), how processes learn of each other's writes (`triggers`, `changefeed`), what
-is encrypted at rest, and how the leader asks (`seam`), how periodic tasks run (`periodic`), and turns. Others may import all of it;
-the tables themselves are in `grid.models`.
+It owns how queries are kept off the event loop (`threads`), and how processes learn of each other's writes (`triggers`, `changefeed`). It
+also owns what is encrypted at rest, how the leader asks (`seam`), how periodic tasks run (`periodic`), and turns. Others may import all of
+it; the tables themselves are in `grid.models`.
 """
 
 PUBLIC = ("changefeed", "encryption", "periodic", "seam", "threads", "triggers", "trouble", "turns", "write_probe")

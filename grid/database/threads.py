@@ -1,6 +1,6 @@
 """Runs database work in a bounded number of threads, so that a slow query delays nobody else.
 
-By default, Django runs work outside of a request in one thread of the process, one after the other, and each request in a thread and over a
+By default, Django runs work outside of a request in one thread of the process, one after the other. Each request has a thread and a
 connection of its own, however many there are. A process that serves people opens the thread pools below instead: one kind of work never
 waits for another. Where they are not open (commands, tests), work runs where Django would run it.
 

@@ -1,7 +1,7 @@
 """The queue: what may start at all, who gets slots now, in which order, and how long everybody else is expected to wait.
 
-It owns the gate, which says whether something may start whatever is free, the quota rules, which decide on a snapshot without I/O, the
-admission that writes their answer, what operators decide about the order, and the estimate of waits in `wait_estimate`. Who launches asks
+It owns the gate, which says whether something may start whatever is free, and the quota rules, which decide on a snapshot without I/O.
+It also owns the admission that writes their answer, what operators decide about the order, and the estimate of waits. Who launches asks
 `launches` or `gatefacts`; others may read `quota`, `snapshot` and the expected waits; only admission starts anything.
 """
 

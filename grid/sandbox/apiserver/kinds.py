@@ -2,7 +2,7 @@
 messages follow.
 
 Behaviour that differs between kinds (defaults, validation, columns) lives in modules that are keyed by
-`ServedKind.resource`, so adding a kind means one row here and an entry in each table that should treat it in its own way.
+`ServedKind.resource`. A new kind is one row here, and an entry in each table that should treat it in its own way.
 """
 
 from collections.abc import Mapping

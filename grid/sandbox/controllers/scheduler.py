@@ -1,8 +1,8 @@
 """The scheduler: binds every pending pod to a node, or reports in the real scheduler's words why none takes it.
 
 Highest priority first, then first come, first served. An unschedulable pod is tried again after a change that may help it (a node
-came or changed, a pod went away, a claim was bound, for a pod with rules about others also a pod that was placed), after a back-off of
-1 to 10 seconds of its own, and in any case every five minutes. Where pods of lower priority are in the way, as few as possible are
+came or changed, a pod went away, a claim was bound). It waits for a back-off of 1 to 10 seconds of its own, and is tried in any case
+every five minutes. Where pods of lower priority are in the way, as few as possible are
 ended, and the node is kept for the pod meanwhile. Pods that name another scheduler are left alone. The decision itself is pure:
 `controllers.scheduling`.
 """

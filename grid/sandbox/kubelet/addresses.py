@@ -2,7 +2,7 @@
 
 A cluster claims one of 256 blocks: pods are numbered inside its part of 127.64.0.0/10, nodes inside its part of
 127.32.0.0/12, Services inside its part of 127.48.0.0/12, each at the number of its cluster IP if that is free. The claim is an
-abstract socket that the kernel gives to one process only and takes back when that process ends, so two clusters on one machine
+abstract socket that the kernel gives to one process only and takes back when that process ends. So two clusters on one machine
 never share addresses, and a killed one leaves nothing behind.
 """
 

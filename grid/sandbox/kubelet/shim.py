@@ -1,8 +1,8 @@
 """The supervisor of one container's process, which outlives the kubelet that started it.
 
 Run as `python -I -S shim.py DIRECTORY` with a `spec.json` in it; needs nothing but the standard library, on Linux. It detaches
-from its caller (two forks, a session of its own), becomes the subreaper of its descendants, starts the command in a session of
-its own, writes the command's output to `log/0.log` in the format of the Container Runtime Interface, and when the command has ended
+from its caller (two forks, a session of its own), becomes the subreaper of its descendants, and starts the command in a session of
+its own. It writes the command's output to `log/0.log` in the format of the Container Runtime Interface. When the command has ended,
 it kills the rest of its tree, as the end of a PID namespace would. `started.json` appears once the command runs, `exit.json`
 when all processes have ended; both are written atomically.
 

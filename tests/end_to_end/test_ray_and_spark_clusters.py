@@ -154,10 +154,11 @@ def look_at_spark(person: Session, address: str, tab: Page) -> None:
     assert "Spark Master at spark://" in words(master)
     assert outside(master, address) == []
     application = next(link for link in links(master, at=address) if "/proxy/app-" in link)
+    # There may be three workers before the first job has ended.
+    wait_until(lambda: "Completed Jobs" in words(person.fetch(f"{application}/jobs/")[1]), 120, "a completed job")
     status, page = person.fetch(f"{application}/jobs/")
     assert status == 200
     assert "Spark Jobs" in words(page)
-    assert "Completed Jobs" in words(page)
     assert outside(page, address) == []
     sheet = next(link for link in links(page, at=f"{application}/jobs/") if link.endswith("/webui.css"))
     assert person.fetch(sheet)[0] == 200

@@ -22,7 +22,7 @@ TESTS_OF_MANY = {"access", "browser", "contract", "end_to_end", "golden", "pictu
 # Django finds this folder by its name; it is no room.
 OF_DJANGO = {"migrations"}
 # They say nothing of what they hold; a thing has the name of what it is.
-EMPTY_NAMES = {"one", "found", "told", "said", "look", "beside"}
+EMPTY_NAMES = {"one", "found", "told", "said", "look", "beside", "around"}
 # Django and the commands find these by their names.
 NAMES_OF_FRAMEWORKS = {"Command", "Migration"}
 

@@ -43,12 +43,12 @@ _NOT_MADE = {
 
 @dataclass(frozen=True)  # without slots, which leave no place for cached properties
 class ObservedCluster:
-    """The state of a cluster in Kubernetes now: its pods, and the events about any of its objects, oldest first; `around` is read only
+    """The state of a cluster in Kubernetes now: its pods, and the events about any of its objects, oldest first; `scheduling` is read only
     for the message of a timeout."""
 
     pods: Sequence[Pod] = ()
     events: Sequence[Event] = ()
-    around: SchedulingContext | None = None
+    scheduling: SchedulingContext | None = None
 
     @cached_property
     def head(self) -> Pod | None:
@@ -123,7 +123,7 @@ def _too_long(
 
 
 def _explain(pod: Pod, seen: ObservedCluster, now: datetime) -> str:
-    why = explain_pod(pod, seen.about(pod), now=now, around=seen.around)
+    why = explain_pod(pod, seen.about(pod), now=now, scheduling=seen.scheduling)
     return f"{why.sentence} {why.next_step}".strip()
 
 

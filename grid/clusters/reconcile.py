@@ -52,7 +52,7 @@ class Clusters:
         change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
         pod = progress.awaited(row, seen)
         if pod is not None and waits_for_a_node(change, pod):
-            seen = replace(seen, around=await context.nodes.of(pod))
+            seen = replace(seen, scheduling=await context.nodes.of(pod))
             change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
         if change is not None:
             return Finding(change, seen.head)

@@ -103,7 +103,7 @@ def periodic_tasks(
         index = PackageIndex(settings.PACKAGE_ADVISORIES)
         tasks.append(PackageChecks(database, clock, troubles, index).periodic())
     if inputs.usage is not None:
-        source = shared.cpu.around(inputs.usage)
+        source = shared.cpu.recording(inputs.usage)
         peaks = PeakKeeper(source, context.pods, database, target.namespace, monotonic=context.monotonic)
         tasks.append(peaks.periodic())
     if inputs.platform is not None:

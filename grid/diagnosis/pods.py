@@ -34,9 +34,9 @@ _IN_ORDER_OF_WEIGHT = ("problem", "wait", "ok")
 
 
 def explain_pod(
-    pod: Pod, events: Sequence[Event], *, now: datetime, around: SchedulingContext | None = None
+    pod: Pod, events: Sequence[Event], *, now: datetime, scheduling: SchedulingContext | None = None
 ) -> Diagnosis:
-    """Explain the pod's present state; `events` are those of this pod, oldest first. `around` says why it has no node, where known."""
+    """Explain the pod's present state; `events` are those of this pod, oldest first. `scheduling` says why it has no node, where known."""
     if pod.status.phase == "Failed":
         return _failed(pod)
     if pod.status.phase == "Succeeded":
@@ -46,7 +46,7 @@ def explain_pod(
     if pod.status.phase == "Unknown":
         return _node_lost(pod, quoted(pod.status.message))
     if not pod.spec.node_name:
-        return explain_placement(pod, events, around, now=now)
+        return explain_placement(pod, events, scheduling, now=now)
     return _silent_node(pod, events) or _containers(pod, events, now)
 
 

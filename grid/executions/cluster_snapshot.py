@@ -37,11 +37,11 @@ _ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """One list of everything; `around` is None when it failed. `at` is by the clock of pods, `until` by the monotonic one."""
+    """One list of everything; `scheduling` is None when it failed. `at` is by the clock of pods, `until` by the monotonic one."""
 
     at: datetime
     until: float
-    around: SchedulingContext | None
+    scheduling: SchedulingContext | None
 
     def is_after(self, created: datetime | None) -> bool:
         return created is None or created <= self.at
@@ -74,8 +74,8 @@ class ClusterSnapshotLister:
 
     async def of(self, pod: Pod) -> SchedulingContext | None:
         """Return what is around the pod, from a list that is younger than the pod; None when it is not known."""
-        around = await self.since(pod.metadata.creation_timestamp)
-        return around if self.can_judge(pod) else None
+        scheduling = await self.since(pod.metadata.creation_timestamp)
+        return scheduling if self.can_judge(pod) else None
 
     async def since(self, created: datetime | None) -> SchedulingContext | None:
         """Return what is around all pods that were created until then; None when it is not known.
@@ -93,7 +93,7 @@ class ClusterSnapshotLister:
             except TimeoutError:
                 logger.info("nodes not listed for a message reason=not within %s s", PATIENCE_SECONDS)
                 return None
-        return last.around
+        return last.scheduling
 
     def is_listed_after(self, pod: Pod) -> bool:
         """Return whether the last list was made after the pod."""
@@ -116,8 +116,8 @@ class ClusterSnapshotLister:
 
     async def _read(self) -> _Listed:
         at = self._clock()
-        around = await self._listed()
-        self._last = _Listed(at, self._monotonic() + KEPT_SECONDS, around)
+        scheduling = await self._listed()
+        self._last = _Listed(at, self._monotonic() + KEPT_SECONDS, scheduling)
         return self._last
 
     async def _listed(self) -> SchedulingContext | None:

@@ -33,11 +33,11 @@ _TIMEOUTS = {State.DEPLOYING: "deploying_timeout", State.PREPARING: "preparing_t
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """The pod now, None when it is certain that there is none, with its events; `around` is for the message of a timeout only."""
+    """The pod now, None when it is certain that there is none, with its events; `scheduling` is for the message of a timeout only."""
 
     pod: Pod | None
     events: Sequence[Event] = ()
-    around: SchedulingContext | None = None
+    scheduling: SchedulingContext | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def next_change(
         return Transition(State.ERROR, "pod_gone", level="Warning", values={"kind": row.kind})
     if row.state == State.DEPLOYING and pod.spec.node_name:
         return Transition(State.PREPARING, "scheduled", values={"node": pod.spec.node_name, "kind": row.kind})
-    why = explain_pod(pod, seen.events, now=now, around=seen.around)
+    why = explain_pod(pod, seen.events, now=now, scheduling=seen.scheduling)
     if pod.status.phase in ("Succeeded", "Failed") or has_ended_before_its_pod(pod):
         return _ended(row, why)
     if pod.metadata.deletion_timestamp is not None:

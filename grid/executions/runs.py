@@ -89,7 +89,7 @@ class Runs:
         seen = ObservedPod(pod, context.events.about(kind="Pod", name=name, namespace=context.namespace))
         change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
         if pod is not None and progress.waits_for_a_node(change, pod):
-            seen = replace(seen, around=await context.nodes.of(pod))
+            seen = replace(seen, scheduling=await context.nodes.of(pod))
             change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
         return Finding(change, pod)
 

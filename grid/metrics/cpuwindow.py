@@ -24,7 +24,7 @@ class CpuWindow:
         self._source: PodUsageSource | None = None
         self._samples: dict[str, deque[tuple[float, int]]] = {}
 
-    def around(self, source: PodUsageSource) -> PodUsageSource:
+    def recording(self, source: PodUsageSource) -> PodUsageSource:
         """Return the source of which it remembers the answers."""
         self._source = source
         return self

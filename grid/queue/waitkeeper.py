@@ -57,19 +57,19 @@ class WaitKeeper:
                 if seen is not None:
                     on_node[id] = seen
         crowded = [pod for pod in context.pods.values() if is_unplaced(pod) and is_refused(pod)]
-        around = await self._around(crowded)
-        if around is None:
+        scheduling = await self._scheduling(crowded)
+        if scheduling is None:
             return Observed(new_nodes, on_node)
         seekers, crowded = list[RoomSeeker](), [pod for pod in crowded if self._is_judged(pod)]
         async for pod in in_slices(sorted(crowded, key=observing.rank_of)[: observing.MOST_SEEKERS], JUDGED_AT_ONCE):
-            outlook = outlook_of(pod, self._events(pod), around, now=now)
+            outlook = outlook_of(pod, self._events(pod), scheduling, now=now)
             if outlook.needs_node and not _is_worker(pod):
                 new_nodes[execution_of(pod)] = True
             elif outlook.nodes:
                 seekers.append(observing.seeker(pod, outlook.nodes, execution_of(pod), is_needed=self._is_needed(pod)))
-        return Observed(new_nodes, on_node, await self._room(seekers, around))
+        return Observed(new_nodes, on_node, await self._room(seekers, scheduling))
 
-    async def _around(self, crowded: Sequence[Pod]) -> SchedulingContext | None:
+    async def _scheduling(self, crowded: Sequence[Pod]) -> SchedulingContext | None:
         """Return the nodes and what is requested of them if one of the pods was not judged yet; None when it is not time, or nothing can
         be read."""
         context, now = self._context, self._context.clock()
@@ -83,29 +83,29 @@ class WaitKeeper:
         self._lists_from = context.monotonic() + LIST_SECONDS
         # A list that is younger than all of them: in an older one the claims of the later ones are missing.
         created = [at for pod in fresh if (at := pod.metadata.creation_timestamp) is not None]
-        around = await context.nodes.since(max(created, default=None))
-        if around is not None:
+        scheduling = await context.nodes.since(max(created, default=None))
+        if scheduling is not None:
             self._judged = {execution_of(pod) for pod in crowded if context.nodes.is_listed_after(pod)}
         elif context.nodes.is_reading:
             # Of a large cluster the list comes later, and is kept only for a short time.
             self._lists_from = context.monotonic()
-        return around
+        return scheduling
 
     def _is_judged(self, pod: Pod) -> bool:
         """Return whether the list knows what may keep the pod off a node; later pods are judged by the next list."""
         return self._context.nodes.is_listed_after(pod) and self._context.nodes.can_judge(pod)
 
-    async def _room(self, seekers: Sequence[RoomSeeker], around: SchedulingContext) -> RoomFacts:
+    async def _room(self, seekers: Sequence[RoomSeeker], scheduling: SchedulingContext) -> RoomFacts:
         """Return what the seekers find on the nodes. The pods of executions are the only ones there whose end can be told."""
         on = dict[str, list[Pod]]()
         for pod in self._context.pods.values():
             on.setdefault(pod.spec.node_name, []).append(pod)
         wanted = frozenset[str]().union(*(seeker.nodes for seeker in seekers))
         tally = observing.OccupantTally(execution_of, self._context.clock())
-        nodes = [node for node in around.nodes if node.metadata.name in wanted]
+        nodes = [node for node in scheduling.nodes if node.metadata.name in wanted]
         async for node in in_slices(nodes[: observing.MOST_NODES], observing.NODES_AT_ONCE):
             name = node.metadata.name
-            tally.count(node, around.room.requested(name), on.get(name, ()))
+            tally.count(node, scheduling.room.requested(name), on.get(name, ()))
         return tally.room(seekers)
 
     def _is_needed(self, pod: Pod) -> bool:

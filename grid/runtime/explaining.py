@@ -63,7 +63,7 @@ class PodExplainer:
             return explain_pod(pod, events, now=now)
 
         def explained() -> Diagnosis:
-            return explain_pod(pod, events, now=now, around=self._around(pod, names_others))
+            return explain_pod(pod, events, now=now, scheduling=self._scheduling(pod, names_others))
 
         shape = self._shape(pod, events, names_others, now)
         return self._remembered(self._known, shape, self._basis(pod), now, explained)
@@ -75,7 +75,7 @@ class PodExplainer:
         events = self._caches.events.about_pod(pod)
 
         def hoped_for() -> Outlook:
-            return outlook_of(pod, events, self._around(pod, names_others=False), now=now)
+            return outlook_of(pod, events, self._scheduling(pod, names_others=False), now=now)
 
         return self._remembered(self._outlooks, self._shape(pod, events, False, now), self._basis(pod), now, hoped_for)
 
@@ -150,12 +150,12 @@ class PodExplainer:
         """Return what the pod's volumes mean for its nodes; most claims mean nothing, and each person and project has another."""
         if not pod.spec.volumes:
             return None
-        around, message = self._around(pod, names_others=False), scheduler_message(pod, events)
-        problem = explain_claims(pod, around, message, now=now)
-        unknown = pod.spec.volumes if around.claims is None and "volume" in message.lower() else None
-        return reachable_from(pod, around), problem and (problem.sentence, problem.severity), unknown
+        scheduling, message = self._scheduling(pod, names_others=False), scheduler_message(pod, events)
+        problem = explain_claims(pod, scheduling, message, now=now)
+        unknown = pod.spec.volumes if scheduling.claims is None and "volume" in message.lower() else None
+        return reachable_from(pod, scheduling), problem and (problem.sentence, problem.severity), unknown
 
-    def _around(self, pod: Pod, names_others: bool) -> SchedulingContext:
+    def _scheduling(self, pod: Pod, names_others: bool) -> SchedulingContext:
         caches = self._caches
         # Their reports of health leave the nodes as pods see them.
         if self._kinds[0] != caches.room_changes.nodes_version:

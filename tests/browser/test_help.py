@@ -47,13 +47,13 @@ def test_open_question_mark_is_beside_its_word_in_window(
         question.click()
         note = page.locator(".term-note:popover-open")
         expect(note).to_have_count(1)
-        around, inside = question.bounding_box(), note.bounding_box()
-        assert around
+        button, inside = question.bounding_box(), note.bounding_box()
+        assert button
         assert inside
-        assert min(around["width"], around["height"]) >= LEAST_TARGET
+        assert min(button["width"], button["height"]) >= LEAST_TARGET
         assert inside["x"] >= 0
         assert inside["x"] + inside["width"] <= width
-        gap = max(inside["y"] - around["y"] - around["height"], around["y"] - inside["y"] - inside["height"])
+        gap = max(inside["y"] - button["y"] - button["height"], button["y"] - inside["y"] - inside["height"])
         assert 0 <= gap < 10
         assert violations(page) == []
         assert faults(page) == []

@@ -54,7 +54,7 @@ class Crash(Fault):
 
     is_dead: bool = False
 
-    async def around(self, call: Callable[[], Awaitable[Any]]) -> Any:
+    async def run(self, call: Callable[[], Awaitable[Any]]) -> Any:
         await asyncio.sleep(0)  # another controller may come between two calls
         task = asyncio.current_task()
 

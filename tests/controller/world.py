@@ -66,7 +66,7 @@ class Fault:
     after: bool = False
     calls: int = 0
 
-    async def around(self, call: Callable[[], Awaitable[Any]]) -> Any:
+    async def run(self, call: Callable[[], Awaitable[Any]]) -> Any:
         self.calls += 1
         kill = self.calls == self.at
         if kill and not self.after:
@@ -88,7 +88,7 @@ class FaultyApi:
         method = getattr(self._cluster, name)
         if name in ("watch", "logs"):
             return method
-        return lambda *args, **kwargs: self._fault.around(lambda: method(*args, **kwargs))
+        return lambda *args, **kwargs: self._fault.run(lambda: method(*args, **kwargs))
 
 
 @dataclass
@@ -121,7 +121,7 @@ class World:
             async def call() -> Any:
                 return work(*args, **kwargs)
 
-            return await fault.around(call)
+            return await fault.run(call)
 
         api = cast(KubeApi, FaultyApi(self.cluster, fault))
         target = LaunchTarget(data_plane, NAMESPACE, lambda id: f"token-of-{id}", front_key=str)

@@ -266,10 +266,10 @@ async def test_only_sums_are_kept_of_too_many_pods(monkeypatch: pytest.MonkeyPat
     for number in range(1100):
         cluster.put(PODS, pod(f"p{number}", node="n1", phase="Running", requests={"cpu": "1"}))
     listed = nodes.nodes(cluster)
-    around = await listed.of(waiting())
-    assert around is not None
-    assert (around.room.requested("n1")["pods"], around.room.amounts("n1").cpu) == (1100, 1_100_000)
-    assert not list(around.pods())
+    scheduling = await listed.of(waiting())
+    assert scheduling is not None
+    assert (scheduling.room.requested("n1")["pods"], scheduling.room.amounts("n1").cpu) == (1100, 1_100_000)
+    assert not list(scheduling.pods())
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
     choosy = pod("w", spec={"affinity": apart}, creationTimestamp=stamp(NOW - timedelta(seconds=60)))
     assert await listed.of(decode(choosy, Pod)) is None, "which pods are where is not known"
@@ -279,15 +279,15 @@ async def test_only_sums_are_kept_of_too_many_pods(monkeypatch: pytest.MonkeyPat
 async def test_a_message_names_no_pod_of_others() -> None:
     cluster = a_cluster()
     cluster.put(PODS, pod("secret-project", node="n1", phase="Running"))
-    around = await Clock().nodes(cluster).of(waiting())
-    assert around is not None
-    assert [around.holder(other) for other in around.pods()] == ["another pod"]
+    scheduling = await Clock().nodes(cluster).of(waiting())
+    assert scheduling is not None
+    assert [scheduling.holder(other) for other in scheduling.pods()] == ["another pod"]
 
 
 @virtual_time
 async def test_nodes_are_known_without_volumes_or_autoscaler() -> None:
     cluster = a_cluster()
     cluster.fail_next(ClusterUnavailable("away"), verb="get")
-    around = await Clock().nodes(cluster).of(waiting())
-    assert around is not None
-    assert (len(around.nodes), around.groups, around.claims) == (1, None, {})
+    scheduling = await Clock().nodes(cluster).of(waiting())
+    assert scheduling is not None
+    assert (len(scheduling.nodes), scheduling.groups, scheduling.claims) == (1, None, {})

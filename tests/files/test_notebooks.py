@@ -160,7 +160,7 @@ def test_a_giant_notebook_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    "around",
+    "outer",
     [
         "[%s]",
         '{"cells": [], "other": [%s]}',
@@ -173,8 +173,8 @@ def test_a_giant_notebook_is_cut() -> None:
     ],
 )
 @pytest.mark.parametrize("part", ["[]", "{}", '"a"', "1.5", '{"a":[[[]]]}'])
-def test_hostile_notebook_is_skipped_without_allocating_its_parts(around: str, part: str) -> None:
-    content = (around % ",".join([part] * 50_000)).encode()
+def test_hostile_notebook_is_skipped_without_allocating_its_parts(outer: str, part: str) -> None:
+    content = (outer % ",".join([part] * 50_000)).encode()
     tracemalloc.start()
     try:
         with suppress(NotANotebook):

@@ -11,7 +11,7 @@ from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.controller.controller import Controller
 from grid.core.labels import KEYS
 from grid.diagnosis.placement.outlook import Outlook, outlook_of
-from grid.executions import cluster_snapshot as around
+from grid.executions import cluster_snapshot as scheduling
 from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import Execution, StartUp, WaitPrediction
@@ -163,7 +163,7 @@ async def test_list_judges_only_older_pods_with_checkable_rules(
     shop: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 99)
-    monkeypatch.setattr(around, "MOST_PODS", -1)
+    monkeypatch.setattr(scheduling, "MOST_PODS", -1)
     judged, seconds = list[str](), [0.0]
     world, controller, keeper = kept(monotonic=lambda: seconds[0])
     world.cluster.put(NODES, node("node-1", cpu="1500m"))

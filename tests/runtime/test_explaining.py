@@ -27,18 +27,18 @@ class Explained:
     """Stands in for `explain_pod` and keeps what it was called with."""
 
     def __init__(self) -> None:
-        self.around: list[SchedulingContext | None] = []
+        self.scheduling: list[SchedulingContext | None] = []
 
     def __call__(
-        self, pod: Pod, events: Sequence[Event], *, now: Any, around: SchedulingContext | None = None
+        self, pod: Pod, events: Sequence[Event], *, now: Any, scheduling: SchedulingContext | None = None
     ) -> Diagnosis:
-        self.around.append(around)
-        return Diagnosis("busy", f"Answer {len(self.around)}.", "wait", "")
+        self.scheduling.append(scheduling)
+        return Diagnosis("busy", f"Answer {len(self.scheduling)}.", "wait", "")
 
     @property
     def last(self) -> SchedulingContext:
-        assert self.around[-1] is not None
-        return self.around[-1]
+        assert self.scheduling[-1] is not None
+        return self.scheduling[-1]
 
 
 @pytest.fixture
@@ -168,14 +168,14 @@ def test_an_answer_is_given_what_is_around_the_pod(explained: Explained, cluster
 
 def test_before_both_lists_are_read_only_the_messages_count(explained: Explained, cluster: FakeCluster) -> None:
     ask(new_runtime({LOCAL: cluster}), waiting())
-    assert explained.around == [None], "room that is not read yet would look free"
+    assert explained.scheduling == [None], "room that is not read yet would look free"
 
 
 def test_a_pod_with_a_node_depends_on_no_pool(explained: Explained, cluster: FakeCluster) -> None:
     runtime = runtime_of(cluster)
     (runs,) = runtime.pods.values()
     ask(runtime, runs)
-    assert explained.around == [None]
+    assert explained.scheduling == [None]
     assert runtime.explainer.topics(runs) == frozenset()
     assert room_topic("fast") in runtime.explainer.topics(waiting())
     assert "volumes" not in runtime.explainer.topics(waiting())

@@ -24,10 +24,10 @@ _STATUS_WRITTEN = timedelta(seconds=60)
 
 
 def explain_placement(
-    pod: Pod, events: Sequence[Event], around: SchedulingContext | None, *, now: datetime
+    pod: Pod, events: Sequence[Event], scheduling: SchedulingContext | None, *, now: datetime
 ) -> Diagnosis:
     """Explain a pod without a node; `events` are its own, oldest first. Without surroundings, only the messages are read."""
-    if around is None:
+    if scheduling is None:
         return explain_unscheduled(pod, events, now=now)
     held = explain_held(pod, events, now=now)
     if held is not None:
@@ -35,12 +35,12 @@ def explain_placement(
     message = scheduler_message(pod, events)
     scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
     evidence = quoted(message, scaling.message if scaling else "")
-    about_claims = explain_claims(pod, around, message, now=now)
-    if about_claims is None and around.claims is None:
+    about_claims = explain_claims(pod, scheduling, message, now=now)
+    if about_claims is None and scheduling.claims is None:
         about_claims = explain_volume_message(pod, message, settled=is_settled(pod, now))
     if about_claims is not None:
         return replace(about_claims, evidence=quoted(*evidence, *about_claims.evidence))
-    placement = Placement(pod, around, volumes=reachable_from(pod, around))
+    placement = Placement(pod, scheduling, volumes=reachable_from(pod, scheduling))
     situations = placement.situations()
     rows = table(placement, situations)
     pool_nodes = placement.in_pool(situations)

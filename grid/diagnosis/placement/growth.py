@@ -82,11 +82,11 @@ class Growth:
 def growth_of(placement: Placement, pool_nodes: Sequence[NodeSituation], events: Sequence[Event]) -> Growth:
     """Return what is known of the pool's growth. New nodes are like one that the pool has and that would take the pod, or else like the
     template: a pool may have nodes of several sizes."""
-    around, pool = placement.around, placement.pool
+    scheduling, pool = placement.scheduling, placement.pool
     refusal = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
     refused = refusal.message if refusal is not None and refusal.reason == "NotTriggerScaleUp" else ""
-    group = (around.groups or {}).get(pool) if pool else None
-    template = around.templates.get(pool) if pool else None
+    group = (scheduling.groups or {}).get(pool) if pool else None
+    template = scheduling.templates.get(pool) if pool else None
     fits: bool | None = None
     is_small = False
     if any(situation.kinds <= _NOT_ON_A_NEW_NODE for situation in pool_nodes):
@@ -123,7 +123,7 @@ def _has_no_port(placement: Placement, pool_nodes: Sequence[NodeSituation]) -> b
 def _overhead(placement: Placement, pool_nodes: Sequence[NodeSituation]) -> ResourceAmounts:
     """Return what the pods of DaemonSets and the static pods will take of a new node: the least that they take of a present one, or what
     they took of the template. A DaemonSet of some nodes only must not make the new one too small."""
-    own = [placement.around.room.own(node.metadata.name) for situation in pool_nodes for node in situation.nodes]
+    own = [placement.scheduling.room.own(node.metadata.name) for situation in pool_nodes for node in situation.nodes]
     if not own:
-        return placement.around.templates_own.get(placement.pool, {})
+        return placement.scheduling.templates_own.get(placement.pool, {})
     return {name: min(each.get(name, 0) for each in own) for name in own[0]}

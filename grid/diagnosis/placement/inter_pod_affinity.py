@@ -30,10 +30,10 @@ class InterPodAffinity:
     """The rules between one pod and those on nodes. Pods are gone through once, and only when the pod or somebody's anti-affinity asks for
     it; nodes of the same topology domains are judged once."""
 
-    def __init__(self, pod: Pod, around: SchedulingContext, groups: Sequence[Sequence[Node]]) -> None:
+    def __init__(self, pod: Pod, scheduling: SchedulingContext, groups: Sequence[Sequence[Node]]) -> None:
         """`groups` are all nodes, in groups that do not differ in what the pod asks of a node."""
         affinity = pod.spec.affinity
-        self._pod, self._around, self._groups = pod, around, groups
+        self._pod, self._scheduling, self._groups = pod, scheduling, groups
         self._apart = _terms(affinity.pod_anti_affinity if affinity else None)
         self._beside = _terms(affinity.pod_affinity if affinity else None)
         self._spread = _hard(pod)
@@ -76,7 +76,7 @@ class InterPodAffinity:
 
     @cached_property
     def _nodes(self) -> dict[str, Node]:
-        return {node.metadata.name: node for node in self._around.nodes}
+        return {node.metadata.name: node for node in self._scheduling.nodes}
 
     def _on_nodes(self, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Node]]:
         nodes = self._nodes
@@ -89,7 +89,7 @@ class InterPodAffinity:
         """Where the pod may not be: beside pods that it must be apart from, and beside pods that must be apart from it."""
         domains: dict[_Domain, str] = {}
         if self._apart:
-            for other, node in self._on_nodes(self._around.pods()):
+            for other, node in self._on_nodes(self._scheduling.pods()):
                 for term in self._apart:
                     if _selects(term, self._pod, other):
                         words = _(
@@ -97,11 +97,11 @@ class InterPodAffinity:
                             labels=selector_in_words(term.label_selector),
                         )
                         _add(domains, term, node, words)
-        strangers = self._around.room.keeping_apart()
+        strangers = self._scheduling.room.keeping_apart()
         for other, node in self._on_nodes(strangers) if strangers else ():
             for term in _terms(other.spec.affinity.pod_anti_affinity if other.spec.affinity else None):
                 if _selects(term, other, self._pod):
-                    words = self._around.holder(other) or _("pod {name}", name=other.metadata.name)
+                    words = self._scheduling.holder(other) or _("pod {name}", name=other.metadata.name)
                     _add(domains, term, node, _("{pod}, which must be apart from this", pod=words))
         return domains
 
@@ -110,7 +110,7 @@ class InterPodAffinity:
         """The domains of the pods that every affinity term selects."""
         return {
             (term.topology_key, value)
-            for other, node in self._on_nodes(self._around.pods())
+            for other, node in self._on_nodes(self._scheduling.pods())
             if all(_selects(term, self._pod, other) for term in self._beside)
             for term in self._beside
             if (value := node.metadata.labels.get(term.topology_key)) is not None
@@ -137,7 +137,7 @@ class InterPodAffinity:
         namespace = self._pod.metadata.namespace
         on_node = Counter(
             pod.spec.node_name
-            for pod in self._around.pods()
+            for pod in self._scheduling.pods()
             if pod.metadata.namespace == namespace
             and matches_labels(group, pod.metadata.labels)
             and pod.metadata.deletion_timestamp is None

@@ -90,9 +90,11 @@ def without(situations: Iterable[NodeSituation], *kinds: str) -> list[NodeSituat
 class Placement:
     """A pod and its surroundings. A large cluster has thousands of nodes in few situations, so nothing is made for a single node."""
 
-    def __init__(self, pod: Pod, around: SchedulingContext, *, volumes: Mapping[str, NodeTerms] | None = None) -> None:
+    def __init__(
+        self, pod: Pod, scheduling: SchedulingContext, *, volumes: Mapping[str, NodeTerms] | None = None
+    ) -> None:
         """`volumes` are where the volumes of the pod can be reached, by what they are in words."""
-        self.pod, self.around = pod, around
+        self.pod, self.scheduling = pod, scheduling
         self.needs: ResourceAmounts = {name: amount for name, amount in requested_amounts(pod).items() if amount > 0}
         self.volumes = volumes or {}
         terms = pod.spec.affinity.node_affinity if pod.spec.affinity else None
@@ -101,20 +103,20 @@ class Placement:
         labels = frozenset(pod.spec.node_selector).union(*map(keys_of, selecting))
         self._counted_by = counted_by(pod)
         asked = NodeQuestion(tuple(sorted(labels)), tuple(sorted(self._counted_by)), tuple(sorted(self.needs)))
-        self._groups = around.alike(asked)
-        self._between = InterPodAffinity(pod, around, self._groups)
+        self._groups = scheduling.alike(asked)
+        self._between = InterPodAffinity(pod, scheduling, self._groups)
         self._ports = host_ports(pod)
 
     @property
     def pool(self) -> str:
         """The node pool that the pod asks for, "" for any."""
-        return self.pod.spec.node_selector.get(self.around.pool_label, "")
+        return self.pod.spec.node_selector.get(self.scheduling.pool_label, "")
 
     def in_pool(self, situations: Iterable[NodeSituation]) -> list[NodeSituation]:
         """Return the nodes of that pool; none when the pod asks for no pool."""
         if not self.pool:
             return []
-        label = self.around.pool_label
+        label = self.scheduling.pool_label
         return [each for each in situations if each.nodes[0].metadata.labels.get(label) == self.pool]
 
     def situations(self) -> list[NodeSituation]:
@@ -136,7 +138,7 @@ class Placement:
 
     def _now(self, group: Sequence[Node], empty: tuple[Obstacle, ...]) -> dict[tuple[Obstacle, ...], list[Node]]:
         """Return nodes that are alike by what keeps the pod off each now. Those on which the same is taken are judged once."""
-        checked, room, between = self._checked(group[0], empty), self.around.room, self._between
+        checked, room, between = self._checked(group[0], empty), self.scheduling.room, self._between
         names = [name for name, _, _ in checked]
         alike: dict[_Taken, list[Node]] = {}
         for node in group:
@@ -171,7 +173,9 @@ class Placement:
         for key, value in spec.node_selector.items():
             if labels.get(key) != value:
                 yield (
-                    Obstacle("pool", value) if key == self.around.pool_label else Obstacle("selector", f"{key}={value}")
+                    Obstacle("pool", value)
+                    if key == self.scheduling.pool_label
+                    else Obstacle("selector", f"{key}={value}")
                 )
         if self._affinity is not None and not matches_terms(self._affinity, node):
             yield Obstacle("affinity", in_words(self._affinity))
@@ -217,7 +221,7 @@ class Placement:
 
     def port_users(self, node_name: str) -> list[Pod]:
         """Return the pods on the node that have a port that this pod needs."""
-        pods = filter(holds_a_node, self.around.pods_on(node_name))
+        pods = filter(holds_a_node, self.scheduling.pods_on(node_name))
         return [pod for pod in pods if any(_clash(port, other) for port in self._ports for other in host_ports(pod))]
 
     def _taken_ports(self, node_name: str, *, own_only: bool = False) -> Iterator[tuple[Kind, str]]:

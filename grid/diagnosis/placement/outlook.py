@@ -26,13 +26,13 @@ class Outlook:
 _UNKNOWN = Outlook()
 
 
-def outlook_of(pod: Pod, events: Sequence[Event], around: SchedulingContext, *, now: datetime) -> Outlook:
+def outlook_of(pod: Pod, events: Sequence[Event], scheduling: SchedulingContext, *, now: datetime) -> Outlook:
     """Return the outlook of a pod; `events` are its own, oldest first."""
     if not is_unplaced(pod) or explain_held(pod, events, now=now) is not None:
         return _UNKNOWN
-    if explain_claims(pod, around, scheduler_message(pod, events), now=now) is not None:
+    if explain_claims(pod, scheduling, scheduler_message(pod, events), now=now) is not None:
         return _UNKNOWN
-    placement = Placement(pod, around, volumes=reachable_from(pod, around))
+    placement = Placement(pod, scheduling, volumes=reachable_from(pod, scheduling))
     situations = placement.situations()
     pool_nodes = placement.in_pool(situations)
     growth = growth_of(placement, pool_nodes, events)

@@ -65,7 +65,7 @@ def _row(placement: Placement, group: Sequence[NodeSituation]) -> EvidenceRow:
     lasting, until = _lasting(first.obstacles), None
     if first.kinds <= {"full"}:
         parts[-1] += _holders(
-            placement, _("; taken by {holders}"), (pod for name in named for pod in placement.around.pods_on(name))
+            placement, _("; taken by {holders}"), (pod for name in named for pod in placement.scheduling.pods_on(name))
         )
         until = _until(placement, group, named)
     elif first.kinds == {"port"}:
@@ -149,7 +149,7 @@ def _between_words(situation: NodeSituation) -> list[str]:
 def _holders(placement: Placement, clause: str, pods: Iterable[Pod]) -> str:
     """Return who has what this waits for: of all that runs on the nodes that the row names, or of those that have its port."""
     holding = filter(holds_a_node, pods)
-    known = list(dict.fromkeys(words for words in map(placement.around.holder, holding) if words))
+    known = list(dict.fromkeys(words for words in map(placement.scheduling.holder, holding) if words))
     return clause.format(holders=listed_up_to(_HOLDERS, known)) if known else ""
 
 
@@ -160,11 +160,11 @@ def _until(placement: Placement, group: Iterable[NodeSituation], named: Collecti
 
 
 def _room_on(placement: Placement, node: Node) -> datetime | None:
-    around = placement.around
-    taken, size = around.room.requested(node.metadata.name), resource_amounts(node.status.allocatable)
+    scheduling = placement.scheduling
+    taken, size = scheduling.room.requested(node.metadata.name), resource_amounts(node.status.allocatable)
     missing = {name: amount + taken.get(name, 0) - size.get(name, 0) for name, amount in placement.needs.items()}
     ending: list[tuple[datetime, Pod]] = []
-    for pod in around.pods_on(node.metadata.name):
+    for pod in scheduling.pods_on(node.metadata.name):
         end = _end_of(pod) if holds_a_node(pod) else None
         if end is not None:
             ending.append((end, pod))

@@ -35,27 +35,27 @@ class UsedClaim:
         return 2 if self.words in OURS.values() else 1
 
 
-def reachable_from(pod: Pod, around: SchedulingContext) -> dict[str, NodeTerms]:
+def reachable_from(pod: Pod, scheduling: SchedulingContext) -> dict[str, NodeTerms]:
     """Return where the pod's volumes can be reached, by what they are in words; without those for which no place is known."""
     reachable = {}
-    for used in _used(pod, around):
-        volume = (around.volumes or {}).get(used.claim.spec.volume_name) if used.claim else None
+    for used in _used(pod, scheduling):
+        volume = (scheduling.volumes or {}).get(used.claim.spec.volume_name) if used.claim else None
         affinity = volume.spec.node_affinity if volume else None
         if affinity is not None and affinity.required is not None:
             reachable[used.words] = affinity.required
     return reachable
 
 
-def explain_claims(pod: Pod, around: SchedulingContext, message: str, *, now: datetime) -> Diagnosis | None:
+def explain_claims(pod: Pod, scheduling: SchedulingContext, message: str, *, now: datetime) -> Diagnosis | None:
     """Explain the first claim that keeps the pod from every node; None when none does, or when the claims are not known.
 
     A claim without a volume is no reason by itself: some get their volume when the pod gets its node. The scheduler says when it is one.
     """
     unbound = _UNBOUND in message or _NO_VOLUME in message
-    for used in _used(pod, around):
-        if (classless := _without_class(used, around, message)) is not None:
+    for used in _used(pod, scheduling):
+        if (classless := _without_class(used, scheduling, message)) is not None:
             return classless
-        sentence = _problem(used, around, unbound=unbound, none_available=_NO_VOLUME in message)
+        sentence = _problem(used, scheduling, unbound=unbound, none_available=_NO_VOLUME in message)
         if not sentence:
             continue
         waits = not is_settled(pod, now) and (used.claim is not None or used.is_ephemeral)
@@ -67,19 +67,19 @@ def explain_claims(pod: Pod, around: SchedulingContext, message: str, *, now: da
     return None
 
 
-def _without_class(used: UsedClaim, around: SchedulingContext, message: str) -> Diagnosis | None:
+def _without_class(used: UsedClaim, scheduling: SchedulingContext, message: str) -> Diagnosis | None:
     """Explain a claim for which no volume is made, because its storage class does not exist or it has none; None when nothing says so.
 
     What exists decides; where that may not be listed, Kubernetes' last word on the claim does.
     """
-    claim, classes = used.claim, around.classes
+    claim, classes = used.claim, scheduling.classes
     if claim is None or claim.spec.volume_name or claim.metadata.deletion_timestamp is not None:
         return None
-    name, events = claim.spec.storage_class_name, around.claim_events(claim)
+    name, events = claim.spec.storage_class_name, scheduling.claim_events(claim)
     last = events[-1].message if events else ""
     if name:
         # An admin's own volumes may name a class that has no object; what they lack is said elsewhere.
-        has_volumes = any(volume.spec.storage_class_name == name for volume in (around.volumes or {}).values())
+        has_volumes = any(volume.spec.storage_class_name == name for volume in (scheduling.volumes or {}).values())
         is_missing = _NO_CLASS.format(name) in last if classes is None else name not in classes and not has_volumes
         why = _("there is no storage class {name}", name=name)
         step = _("Ask your admin to create the class{again}.")
@@ -108,7 +108,7 @@ def _without(used: UsedClaim, why: str) -> str:
     return ngettext("{what} has no volume: {why}.", "{what} have no volume: {why}.", used.number, what=what, why=why)
 
 
-def _problem(used: UsedClaim, around: SchedulingContext, *, unbound: bool, none_available: bool) -> str:
+def _problem(used: UsedClaim, scheduling: SchedulingContext, *, unbound: bool, none_available: bool) -> str:
     what, claim = capitalised(used.words), used.claim
     if claim is None:
         if used.is_ephemeral:
@@ -127,8 +127,8 @@ def _problem(used: UsedClaim, around: SchedulingContext, *, unbound: bool, none_
             volume=claim.spec.volume_name,
         )
     if not claim.spec.volume_name and unbound:
-        if none_available and around.volumes is not None:
-            return _without(used, _why_none(claim, around.volumes.values()))
+        if none_available and scheduling.volumes is not None:
+            return _without(used, _why_none(claim, scheduling.volumes.values()))
         storage_class, named = claim.spec.storage_class_name, ""
         if storage_class:
             named = _(" (storage class {storage_class})", storage_class=storage_class)
@@ -164,10 +164,10 @@ def _why_none(claim: VolumeClaim, volumes: Iterable[Volume]) -> str:
     return _("no node that may take this reaches a free one{of_class} that is large enough", of_class=of_class)
 
 
-def _used(pod: Pod, around: SchedulingContext) -> Iterator[UsedClaim]:
-    if around.claims is None:
+def _used(pod: Pod, scheduling: SchedulingContext) -> Iterator[UsedClaim]:
+    if scheduling.claims is None:
         return
     for volume in pod.spec.volumes:
         name = volume.claim_of(pod.metadata.name)
-        claim = around.claims.get(f"{pod.metadata.namespace}/{name}")
+        claim = scheduling.claims.get(f"{pod.metadata.namespace}/{name}")
         yield UsedClaim(name, claim_words(volume, name), volume.ephemeral is not None, claim)

@@ -154,8 +154,8 @@ class LogShipper(ReconcileObserver):
     async def pod_ends(self, row: LedgerRecord, pod: Pod) -> None:
         """Read what is left of the logs of an execution that is to go: of `pod`, and of a cluster's others. Nothing that fails here, and
         no kubelet that hangs, keeps it from ending."""
-        around = (*self._context.pods.by("execution", row.id), pod)
-        pods = [pod for pod in {pod.metadata.uid: pod for pod in around}.values() if has_run(pod)]
+        of_execution = (*self._context.pods.by("execution", row.id), pod)
+        pods = [pod for pod in {pod.metadata.uid: pod for pod in of_execution}.values() if has_run(pod)]
         turn = asyncio.Semaphore(AT_ONCE)
 
         async def read(pod: Pod) -> None:

@@ -93,12 +93,12 @@ class World:
         return None if common and not certain else certain
 
     def explain(self) -> Diagnosis:
-        around = surroundings(
+        scheduling = surroundings(
             self.nodes, self.pods, self.objects,
             groups={self.group.name: self.group} if self.group else None,
             templates={self.pool: decode(self.template, Node)} if self.template else {},
         )  # fmt: skip
-        return explain_pod(decode(self.pod, Pod), (), now=MOMENT + timedelta(minutes=5), around=around)
+        return explain_pod(decode(self.pod, Pod), (), now=MOMENT + timedelta(minutes=5), scheduling=scheduling)
 
 
 def a_pod(name: str, chance: random.Random, *, most: int, **more: Any) -> Raw:

@@ -32,8 +32,8 @@ def outlook(
     waiting = pod("w", requests={"cpu": cpu}, conditions=[refused], spec={"nodeSelector": {NODE_POOL: "p"}, **(spec or {})})  # fmt: skip
     groups = {"p": NodeGroup("p", 0, group[1], group[0])} if group else None
     decoded = [decode(event, Event) for event in events or ()]
-    around = surroundings(nodes, TAKERS, groups=groups)
-    return outlook_of(decode(waiting, Pod), decoded, around, now=MOMENT + timedelta(minutes=5))
+    scheduling = surroundings(nodes, TAKERS, groups=groups)
+    return outlook_of(decode(waiting, Pod), decoded, scheduling, now=MOMENT + timedelta(minutes=5))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def explain(
     minutes: float = 5,
     spec: dict[str, Any] | None = None,
     backed_off: bool | None = None,
-    **around: Any,
+    **scheduling: Any,
 ) -> Diagnosis:
     """`group` is the target and the maximum of the pool's node group."""
     unscheduled = condition("PodScheduled", "False", "Unschedulable", "0/9 nodes are available: 9 of some reason.")
@@ -38,7 +38,7 @@ def explain(
     groups = {"p": NodeGroup("p", 0, group[1], group[0], backed_off, "no capacity")} if group else None
     return explain_pod(
         decode(waiting, Pod), [decode(event, Event) for event in events or ()],
-        now=MOMENT + timedelta(minutes=minutes), around=surroundings(nodes, pods or (), groups=groups, **around),
+        now=MOMENT + timedelta(minutes=minutes), scheduling=surroundings(nodes, pods or (), groups=groups, **scheduling),
     )  # fmt: skip
 
 

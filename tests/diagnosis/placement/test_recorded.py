@@ -22,11 +22,11 @@ def explained(case: dict[str, Any], *, minutes: float = 5) -> str:
     assert pod.metadata.creation_timestamp is not None
     now = pod.metadata.creation_timestamp + timedelta(minutes=minutes)
     events = [decode({"metadata": {"name": "e", "creationTimestamp": stamp(now)}, **event}, Event) for event in case["events"]]  # fmt: skip
-    around = surroundings(
+    scheduling = surroundings(
         case["nodes"], case["other_pods"], case["other_objects"],
         namespace=pod.metadata.namespace, holder=lambda other: f"pod {other.metadata.name}",
     )  # fmt: skip
-    return as_read(explain_pod(pod, events, now=now, around=around))
+    return as_read(explain_pod(pod, events, now=now, scheduling=scheduling))
 
 
 def test_the_words_of_all_recorded_situations_are_as_stored() -> None:

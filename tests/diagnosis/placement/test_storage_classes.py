@@ -29,7 +29,7 @@ def classes(*names: str, default: str = "") -> dict[str, StorageClass]:
 
 
 def explain(
-    around: dict[str, StorageClass] | None,
+    scheduling: dict[str, StorageClass] | None,
     claim: dict[str, Any],
     *events: Any,
     minutes: int = 5,
@@ -44,16 +44,16 @@ def explain(
     world = surroundings(
         [node("n1")],
         claims={f"{NAMESPACE}/c": named},
-        classes=around,
+        classes=scheduling,
         volumes=volumes,
         claim_events=lambda asked: claim_events if asked is named else (),
     )
-    return explain_pod(waits, [], now=MOMENT + timedelta(minutes=minutes), around=world)
+    return explain_pod(waits, [], now=MOMENT + timedelta(minutes=minutes), scheduling=world)
 
 
 @pytest.mark.parametrize("minutes", [0, 5])
 @pytest.mark.parametrize(
-    ("around", "step"),
+    ("scheduling", "step"),
     [
         (
             classes("slow", default="standard"),
@@ -63,16 +63,16 @@ def explain(
     ],
 )
 def test_missing_class_is_named_at_once_with_existing_ones(
-    around: dict[str, StorageClass], step: str, minutes: int
+    scheduling: dict[str, StorageClass], step: str, minutes: int
 ) -> None:
-    diagnosis = explain(around, {"storageClassName": "fast"}, NO_FAST, minutes=minutes)
+    diagnosis = explain(scheduling, {"storageClassName": "fast"}, NO_FAST, minutes=minutes)
     assert (diagnosis.code, diagnosis.severity, diagnosis.who) == ("storage_class", "problem", "admin")
     assert (diagnosis.sentence, diagnosis.next_step) == (MISSING, f"Ask your admin to {step}")
     assert diagnosis.evidence == (UNBOUND, NO_FAST["message"])
 
 
 @pytest.mark.parametrize(
-    ("around", "claim", "events", "sentence"),
+    ("scheduling", "claim", "events", "sentence"),
     [
         (classes("fast"), {"storageClassName": "fast"}, [NO_FAST], UNTOLD),
         (None, {"storageClassName": "fast"}, [NO_FAST], MISSING),
@@ -92,9 +92,9 @@ def test_missing_class_is_named_at_once_with_existing_ones(
     ],
 )
 def test_class_is_called_missing_only_when_known_so(
-    around: dict[str, StorageClass] | None, claim: dict[str, Any], events: list[Any], sentence: str
+    scheduling: dict[str, StorageClass] | None, claim: dict[str, Any], events: list[Any], sentence: str
 ) -> None:
-    assert explain(around, claim, *events).sentence == sentence
+    assert explain(scheduling, claim, *events).sentence == sentence
 
 
 @pytest.mark.parametrize("claim", [{"storageClassName": "fast", "volumeName": "v"}, {"volumeName": "v"}])

@@ -102,7 +102,7 @@ class Storage:
         """What the pages say about a pod, from what they read of this cluster."""
         reader = HttpKubeApi(self.client._source)
         try:
-            around = ClusterSnapshotLister(
+            lister = ClusterSnapshotLister(
                 reader,
                 "default",
                 templates=nothing_remembered,
@@ -111,7 +111,7 @@ class Storage:
                 monotonic=time.monotonic,
             )
             asked = msgspec.convert(pod, Pod)
-            explanation = explain_placement(asked, [], await around.of(asked), now=datetime.now(UTC))
+            explanation = explain_placement(asked, [], await lister.of(asked), now=datetime.now(UTC))
         finally:
             await reader.close()
         return f"{explanation.sentence} {explanation.next_step} {explanation.table}"

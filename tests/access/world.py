@@ -257,24 +257,22 @@ def build(directory: Path) -> World:
     SavedView.objects.create(user=people["owner"], table="executions", name="Mine", query="?kind=job")
     for holder in ({"owner": people["owner"]}, {"project": project}):
         StoredSecret.objects.create(name="KEY", ciphertext="x", changed_by="owner", **holder)
-    RushPlan.objects.create(
-        id="aaaa",
-        tier=notebook.tier,
-        environment=notebook.environment,
-        places=2,
-        ready="09:00",
-        until="12:00",
-        zone="UTC",
-    )
+    _of_the_platform(notebook)
+    entry = AuditEntry.objects.create(actor_name="admin", action="changed", object_type="", object_id="", changes={})
+    cookies = {name: cookie_of(user) for name, user in people.items()}
+    token = _asked_for(people["owner"], cookies.values())
+    return World(people, cookies, executions, workspaces, ports, entry, directory, commit, token)
+
+
+def _of_the_platform(notebook: Workspace) -> None:
+    """Store what belongs to no project: a rush plan, an alert with its silence, an announcement, and an entry of the knowledge."""
+    machine = {"tier": notebook.tier, "environment": notebook.environment}
+    RushPlan.objects.create(id="aaaa", places=2, ready="09:00", until="12:00", zone="UTC", **machine)
     now = timezone.now()
     Alert.objects.create(pk=1, fingerprint="f", name="Slow", labels={"alertname": "Slow"}, started_at=now, heard_at=now)
     AlertSilence.objects.create(pk=1, name="Slow", matchers={"alertname": "Slow"}, reason="Known.", until_at=now)
     Announcement.objects.create(id="upgrade", text="The cluster is upgraded tonight.")
     KnowledgeEntry.objects.create(id="licence", pattern="LIC", meaning="No licence.", cure="Wait.")
-    entry = AuditEntry.objects.create(actor_name="admin", action="changed", object_type="", object_id="", changes={})
-    cookies = {name: cookie_of(user) for name, user in people.items()}
-    token = _asked_for(people["owner"], cookies.values())
-    return World(people, cookies, executions, workspaces, ports, entry, directory, commit, token)
 
 
 def _asked_for(owner: User, cookies: Iterable[str]) -> str:

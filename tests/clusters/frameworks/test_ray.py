@@ -133,8 +133,8 @@ def test_an_idle_cluster_holds_nothing_and_wants_no_workers() -> None:
 
 
 def test_busy_cluster_tells_worker_holdings_and_waiting_tasks() -> None:
-    """Thirty tasks of a task that waits for them, two actors, a result of 8 MB, a placement group of four that does not fit, and a task
-    for eight CPUs, on two workers of one."""
+    """The cluster has two workers of one CPU. It was given thirty tasks of a task that waits for them, two actors and a result of 8 MB;
+    also a placement group of four and a task for eight CPUs, which do not fit."""
     assert read(recorded("busy")) == ClusterReport(
         workers={"worker-0": WorkerReport(1, 0), "worker-1": WorkerReport(3, 8_000_003)},
         pending_tasks=28 + 4 + 1,

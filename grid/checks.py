@@ -93,11 +93,10 @@ def origins(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
 
 
 def _kept_apart(dashboard: SplitResult, workspaces: SplitResult) -> list[CheckMessage]:
-    hosts = dashboard.hostname or "", workspaces.hostname or ""
-    if hosts[0] == hosts[1]:
+    if dashboard.hostname == workspaces.hostname:
         sentence = "The dashboard and the workspaces differ only by port, and browsers share cookies between ports."
         return [Warning(sentence, hint="Give GRID_WORKSPACE_ORIGIN a host name of its own.", id="grid.W001")]
-    shared = shared_domain(*hosts)
+    shared = shared_domain(dashboard.hostname or "", workspaces.hostname or "")
     if not shared:
         return []
     return [

@@ -247,7 +247,7 @@ class GrantGate:
         answer = self._answers.get(key)
         if answer is None:
             if len(self._answers) >= _REMEMBER_AT_MOST:
-                self._answers = {key: answer for key, answer in self._answers.items() if key in self._held}
+                self._answers = {held: self._answers[held] for held in self._held if held in self._answers}
             answer = self._answers[key] = _Answer(passage, now, now)
         answer.passage, answer.confirmed_at = passage, now
         if passage is None or passage.has_ended:

@@ -64,11 +64,11 @@ def damages(folder: Path, table: Sequence[ManagedFile]) -> list[str]:
             path=path,
             holds=kept.holds,
             problem=problem,
-            remedy=remedy,
+            remedy=_remedy(problem, kept),
         )
         for kept in table
         for path in _files(folder, kept.name)
-        if (problem := damage(path, kept)) and (remedy := _remedy(problem, kept))
+        if (problem := damage(path, kept))
     ]
 
 

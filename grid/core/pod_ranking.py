@@ -48,9 +48,9 @@ def rank_for_deletion(pods: Sequence[RankedPod], nodes: Iterable[str], now: date
         return bool(pod.node), _PHASE_ORDER.get(pod.phase, 0), pod.is_ready, pod.cost, -together[pod.node]
 
     def compare(left: RankedPod, right: RankedPod) -> int:
-        by_state = first(left), first(right)
-        if by_state[0] != by_state[1]:
-            return -1 if by_state[0] < by_state[1] else 1
+        left_state, right_state = first(left), first(right)
+        if left_state != right_state:
+            return -1 if left_state < right_state else 1
         by_readiness = _by_age(left, right, left.ready_since, right.ready_since, now) if left.is_ready else 0
         by_restarts = right.restarts - left.restarts
         return by_readiness or by_restarts or _by_age(left, right, left.created, right.created, now)
@@ -58,13 +58,15 @@ def rank_for_deletion(pods: Sequence[RankedPod], nodes: Iterable[str], now: date
     return sorted(pods, key=cmp_to_key(compare))
 
 
-def _by_age(left: RankedPod, right: RankedPod, time: datetime | None, other: datetime | None, now: datetime) -> int:
+def _by_age(
+    left: RankedPod, right: RankedPod, left_time: datetime | None, right_time: datetime | None, now: datetime
+) -> int:
     """Compare two times: unknown first, then the latest first."""
-    if time == other:
+    if left_time == right_time:
         return 0
-    if time is None or other is None:
-        return -1 if time is None else 1
-    difference = _log_age(time, now) - _log_age(other, now)
+    if left_time is None or right_time is None:
+        return -1 if left_time is None else 1
+    difference = _log_age(left_time, now) - _log_age(right_time, now)
     return difference or (-1 if left.uid < right.uid else 1)
 
 

@@ -86,10 +86,11 @@ class PodExplainer:
         known = answers.get(shape)
         if known is not None and known[0] == basis and timedelta() <= now - known[1] < GOOD_FOR:
             return known[2]
+        new = answer()
         if len(answers) >= MOST_KEPT:
             answers.clear()
-        answers[shape] = basis, now, answer()
-        return answers[shape][2]
+        answers[shape] = basis, now, new
+        return new
 
     def awaited(self, pod: Pod) -> tuple[str, int] | None:
         """Return the pool that the pod waits for, "" for any, and the version of its nodes; None when it waits for no node."""

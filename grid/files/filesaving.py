@@ -58,8 +58,9 @@ class FileSaving:
         files = files_of(row)
         if files is None:
             return False
-        deleted = self._context.pods.deleted_pods.get(row.id, {}).values()
-        pods = [*await self._context.find_pods(row.id), *(gone.pod for gone in deleted)]
+        pods = list(await self._context.find_pods(row.id))
+        # Only now: a pod may have been deleted while the API server was asked.
+        pods += [gone.pod for gone in self._context.pods.deleted_pods.get(row.id, {}).values()]
         for pod in pods:
             report = _CUT_SHORT if was_cut_short(pod) else report_of(pod)
             if report is not None and not is_saving(pod) and self._recorded.get(row.id) != report:

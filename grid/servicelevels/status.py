@@ -19,7 +19,8 @@ class LevelDay:
 @dataclass(frozen=True, slots=True)
 class LevelStatus:
     """How a service level stands. `attained` is None when nothing was counted in the window; `burn` is how many times faster than allowed
-    the budget was used up lately; of the budget `left` is the share that is left, negative when overspent, after each of the `days`."""
+    the budget was used up lately, None when that is not known. `left` is the share of the budget that is left, negative when overspent;
+    `days` has the share that was left after each day."""
 
     target: LevelTarget
     total: float

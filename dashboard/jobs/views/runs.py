@@ -1,4 +1,5 @@
-"""The pages of a job's run: the record of what an attempt ran with, the results, for contributors alone, and what runs have measured."""
+"""The pages of a job's run: the record of what an attempt ran with, and what runs have measured. Contributors and the owner also see
+the results."""
 
 from typing import Any
 

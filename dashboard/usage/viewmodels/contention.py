@@ -22,7 +22,8 @@ RowOf = Callable[[str], ExecutionRow | None]
 
 
 class PodBar(ViewModel, frozen=True, gc=False):
-    """A pod of the chart: what it requested and uses, and as shares of the CPU that pods can use; `execution_id` is "" for others' pods."""
+    """A pod of the chart: what it requested and uses, and as shares of the CPU that pods can use; `execution_id` is "" for a pod of
+    no execution known here."""
 
     name: str
     execution_id: str

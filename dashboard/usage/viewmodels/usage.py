@@ -69,7 +69,7 @@ class UsageTotal:
 
     @property
     def words(self) -> dict[str, str]:
-        """Each of them in words."""
+        """Each of them in words, made anew at each call."""
         return {name: money(self.cost) if name == "cost" else hours(self.sorted_by(name)) for name in SORTS}
 
     def __bool__(self) -> bool:

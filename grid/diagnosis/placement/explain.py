@@ -26,7 +26,7 @@ _STATUS_WRITTEN = timedelta(seconds=60)
 def explain_placement(
     pod: Pod, events: Sequence[Event], scheduling: SchedulingContext | None, *, now: datetime
 ) -> Diagnosis:
-    """Explain a pod without a node; `events` are its own, oldest first. Without surroundings, only the messages are read."""
+    """Explain a pod without a node; `events` are its own, oldest first. Without its scheduling context, only the messages are read."""
     if scheduling is None:
         return explain_unscheduled(pod, events, now=now)
     held = explain_held(pod, events, now=now)

@@ -95,16 +95,6 @@ def test_a_wrong_profile_is_refused_at_its_field(people: People, values: dict[st
     assert not AuditEntry.objects.filter(object_type="user").exists()
 
 
-def test_display_name_of_two_parts_stays_until_changed(people: People) -> None:
-    User.objects.filter(pk=people.owner.pk).update(first_name="Alice", last_name="Liddell")
-    client = log_in(people.owner)
-    assert 'value="Alice Liddell"' in client.get("/account/").content.decode()
-    client.post("/account/", {"name": "Alice Liddell", "email": ""})
-    assert User.objects.get(pk=people.owner.pk).last_name == "Liddell"
-    client.post("/account/", {"name": "", "email": ""})
-    assert User.objects.get(pk=people.owner.pk).get_full_name() == ""
-
-
 def test_ending_one_session_ends_that_one(people: People) -> None:
     here, there, third = (log_in(people.owner) for _ in range(3))
     assert here.post("/account/sessions/end/", {"session": key_of(there)})["Location"] == "/account/"

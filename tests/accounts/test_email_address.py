@@ -13,7 +13,6 @@ from pytest_django.fixtures import Settings
 from grid.models import AuditEntry, Delivery, EmailChange, User
 from grid.notifications import addresses
 from grid.notifications.deliveries import record_result, take_due
-from grid.notifications.letters import SENT, SendResult
 from grid.notifications.mail import send
 from tests.conftest import People
 from tests.shell.browsing import client_of
@@ -185,30 +184,6 @@ def test_a_removed_address_is_gone_at_once_and_told(people: People, alice: Clien
     ask(alice, "")
     assert (address_of(people), EmailChange.objects.count()) == ("", 0)
     assert "Your e-mail address was removed" in letters()[OLD].subject
-
-
-def test_address_is_stored_as_typed_without_mail_server(people: People, alice: Client, settings: Settings) -> None:
-    settings.EMAIL_HOST = ""
-    page = alice.get("/account/").content.decode()
-    assert "This installation sends no e-mail, so it is stored as you type it." in page
-    ask(alice)
-    assert address_of(people) == NEW
-    assert not Delivery.objects.exists()
-
-
-def test_refused_letter_delays_no_other_and_is_explained(people: People, alice: Client) -> None:
-    ask(alice)
-    kept = {"event": "failed", "title": "Train", "sentence": "", "path": "/", "execution": "", "kind": "", "at": ""}
-    sent, now = [], timezone.now()
-    for at in (now, now, now + timedelta(seconds=61), now + timedelta(seconds=61)):
-        for parcel in take_due("email", busy=(), at_most=9, now=at):
-            sent.append(parcel.address)
-            refused = SendResult("The mail server refused it for now.") if parcel.address == NEW else SENT
-            record_result(parcel, refused, now=at)
-        if len(sent) == 2:
-            Delivery.objects.create(user=people.owner, channel="email", payload=kept, at=now, next_try_at=now)
-    assert sent == [NEW, OLD, NEW, OLD]
-    assert "The mail server refused it for now." in alice.get("/account/").content.decode()
 
 
 def test_address_typed_by_admin_is_confirmed_by_its_owner(people: People, alice: Client, admin: Client) -> None:

@@ -34,9 +34,3 @@ def test_roles_are_assigned_all_at_once(shop: Shop) -> None:
     assert shop.project.people() == {"owner": "charlie", "contributors": ["alice"], "viewers": []}
     shop.project.assign(owner=people.owner, contributors=[], viewers=[people.stranger])
     assert shop.project.people() == {"owner": "alice", "contributors": [], "viewers": ["charlie"]}
-
-
-def test_role_that_stays_is_not_written_again(shop: Shop) -> None:
-    before = set(Membership.objects.values_list("pk", "role"))
-    shop.project.assign(owner=shop.people.owner, contributors=[shop.people.teammate], viewers=[])
-    assert set(Membership.objects.values_list("pk", "role")) == before

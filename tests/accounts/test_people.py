@@ -5,16 +5,13 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Group
-from django.core.exceptions import PermissionDenied
 from django.test import Client
-from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from dashboard.accounts import people as accounts
 from dashboard.accounts.viewmodels.people import deactivation_sentences, person_row, valid_for
 from dashboard.shell.access import Role, role_of
 from grid.accounts.backend import DEMO_GROUP
-from grid.core.hashing import HashingQueue
 from grid.models import AuditEntry, Session, User
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
@@ -92,16 +89,6 @@ def test_a_link_works_once(admin: Client) -> None:
     answer = second.post(waiting, again)
     assert answer.status_code == 410
     assert "Ask an admin for a new link." in answer.content.decode()
-    assert User.objects.get(username="nina").check_password(PASSWORD)
-
-
-def test_link_used_during_another_hashing_changes_nothing(admin: Client) -> None:
-    link = invite(admin)
-    token = link.strip("/").split("/")[-1]
-    slow = User.objects.get(username="nina")
-    slow.set_password("another passphrase")
-    assert join(Client(), link) == 302
-    assert not accounts.set_password(slow, token)
     assert User.objects.get(username="nina").check_password(PASSWORD)
 
 
@@ -206,17 +193,6 @@ def test_nobody_demotes_or_deactivates_oneself(admin: Client, people: People) ->
     assert history(people.admin) == []
 
 
-def test_demoted_admin_changes_nothing_in_a_pending_request(people: People) -> None:
-    other = User.objects.create_superuser("other")
-    accounts.change_role(other.pk, Role.PRACTITIONER, actor=people.admin)
-    # The second request was let in before, and waited for the first.
-    with pytest.raises(PermissionDenied):
-        accounts.change_role(people.admin.pk, Role.PRACTITIONER, actor=other)
-    with pytest.raises(PermissionDenied):
-        accounts.set_active(people.admin.pk, False, actor=other)
-    assert role_of(User.objects.get(pk=people.admin.pk)) is Role.ADMIN
-
-
 def test_sessions_are_ended_one_or_all(admin: Client, people: People) -> None:
     for _ in range(3):
         client_of(people.owner)
@@ -254,17 +230,6 @@ def test_a_demo_account_joins_from_this_machine_only(admin: Client, people: Peop
     assert join(Client(REMOTE_ADDR="192.0.2.7"), link) == 410
     here = Client(SERVER_NAME="localhost")
     assert join(here, link) == 302
-
-
-def test_a_password_waits_in_the_queue(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    link, browser = invite(admin), Client()
-    monkeypatch.setattr("dashboard.accounts.forms.login.hashing_queue", HashingQueue(places=0))
-    address = browser.get(link)["Location"]
-    answer = browser.post(address, {"new_password1": PASSWORD, "new_password2": PASSWORD})
-    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
-    assert "Too many people are logging in" in answer.content.decode()
-    monkeypatch.undo()
-    assert join(browser, link) == 302, "the link was not used up"
 
 
 def test_thousands_of_people_are_paged_with_few_queries(
@@ -310,8 +275,3 @@ def test_words() -> None:
         "Files, workspaces, projects and history are kept, and so is the role.",
         "They stay the owner of Churn; choose another owner on the project's page.",
     ]
-
-
-def test_the_page_of_a_person_says_since_when(admin: Client, people: People) -> None:
-    User.objects.filter(pk=people.owner.pk).update(date_joined=timezone.now().replace(year=2020, month=2, day=3))
-    assert "2020-02-03" in admin.get(f"/people/{people.owner.pk}/").content.decode()

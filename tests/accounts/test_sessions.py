@@ -24,7 +24,6 @@ from tests.shell.browsing import client_of
 from tests.support.settings import change
 
 IDLE, ABSOLUTE = timedelta(hours=12), timedelta(days=7)
-SECOND = timedelta(seconds=1)
 
 
 def cookie(client: Client) -> str:
@@ -86,13 +85,6 @@ def test_page_views_keep_session_alive_with_rare_writes(session: Client) -> None
     age(session, seen=timedelta(seconds=90))
     session.get("/projects/")
     assert timezone.now() - Session.objects.get().seen_at < timedelta(seconds=30)
-
-
-def test_reading_a_session_is_no_use_of_it(session: Client) -> None:
-    age(session, seen=timedelta(hours=1))
-    before = Session.objects.get().seen_at
-    assert SessionStore(cookie(session)).load()
-    assert Session.objects.get().seen_at == before
 
 
 def test_touching_counts_for_all_keys_given(session: Client, people: People) -> None:
@@ -168,16 +160,6 @@ async def test_upload_with_made_up_cookie_is_refused_before_arrival(people: Peop
     scope["headers"] = [(name.encode(), value.encode()) for name, value in headers.items()]
     await dashboard(scope, receive, send)
     assert sent[0]["status"] == 413 and b"Log in" in sent[1]["body"]
-
-
-def test_a_session_of_nobody_is_not_logged_in(db: None) -> None:
-    store = SessionStore()
-    store["colour"] = "green"
-    store.create()
-    store.save()
-    key = store.session_key or ""
-    assert SessionStore(key)["colour"] == "green"
-    assert valid_users([stored_key(key)]) == {}
 
 
 def test_session_table_holds_nothing_usable_as_a_cookie(session: Client) -> None:

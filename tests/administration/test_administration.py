@@ -9,8 +9,7 @@ from django.utils import timezone
 
 from dashboard.administration.views.administration import _save, _version
 from dashboard.projects.forms import ProjectForm
-from dashboard.tiers.forms.tier import TierForm
-from grid.models import AuditEntry, Environment, HardwareTier, Project, User
+from grid.models import AuditEntry, Environment, Project, User
 from grid.secrets import storedsecrets
 from tests.administration.administering import CLUSTER_ENVIRONMENT
 from tests.conftest import People
@@ -205,25 +204,6 @@ def test_second_project_of_the_same_id_overwrites_nothing(people: People) -> Non
         second.save()
     first.refresh_from_db()
     assert (first.name, first.people()["owner"]) == ("Customer churn", "alice")
-
-
-def test_refused_default_tier_leaves_the_default_unchanged(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The id was taken after it was looked for, as when two admins make one at the same time."""
-    values = {"name": "Small", "node_pool": "default", "cores": "1", "memory": "4Gi"}
-    HardwareTier.objects.create(id="small", is_default=True, **values)
-    entries = {**values, "id": "new", "is_default": "on", "is_visible": "on", "cost_per_hour": "1", "gpus": "0"}
-    form = TierForm({**entries, "gpu_resource": "nvidia.com/gpu", "ephemeral_storage": "10Gi"})
-    assert form.is_valid(), form.errors
-
-    def taken(commit: bool = True) -> None:
-        HardwareTier.objects.bulk_create([HardwareTier(id="new", **values)])
-        HardwareTier.objects.create(id="new", **values)
-
-    monkeypatch.setattr(form, "save", taken)
-    with pytest.raises(IntegrityError):  # rolled back with it, so nobody has that id: a fault, and no word of "taken"
-        _save(form, people.admin, version="")
-    assert HardwareTier.objects.get(is_default=True).pk == "small"
-    assert not AuditEntry.objects.exists()
 
 
 def test_closed_accounts_keep_roles_when_project_is_edited(admin: Client, people: People) -> None:

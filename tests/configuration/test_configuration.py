@@ -14,7 +14,7 @@ from grid.models import AuditEntry, ConfigRecord, State, User
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
 from tests.support.golden import assert_golden
-from tests.support.settings import change, reset
+from tests.support.settings import change
 
 PAGE = "/configuration/"
 SLOTS, QUEUE = centralconfig.MAXIMUM_EXECUTIONS_PER_USER.key, centralconfig.GLOBAL_QUEUE_LIMIT.key
@@ -99,15 +99,6 @@ def test_reset_is_reviewed_together_with_typed_changes(admin: Client, people: Pe
     assert AuditEntry.objects.filter(action="reset", object_id=QUEUE, changes={"value": [500, 1000]}).exists()
 
 
-def test_a_switch_is_turned_and_follows_all_frameworks_again(admin: Client) -> None:
-    answer = admin.post(PAGE, {**form_of(send(admin, **{RAY_SWITCH: "off"})), "do": "save"}, follow=True)
-    assert "Autoscaling of Ray clusters is now off; it is in force already." in text_of(answer)
-    assert not centralconfig.cluster_policy("ray").autoscaling
-    answer = admin.post(PAGE, {**form_of(send(admin, **{RAY_SWITCH: ""})), "do": "save"}, follow=True)
-    assert "Autoscaling of Ray clusters is as for all frameworks, on." in text_of(answer)
-    assert not ConfigRecord.objects.exists()
-
-
 def test_any_key_is_set_directly_through_the_same_review(admin: Client) -> None:
     review = send(admin, key=f" {QUEUE} ", value="500", **{SLOTS: "3"})
     assert {line.change.setting.key: line.text for line in review.context["lines"]} == {SLOTS: "3", QUEUE: "500"}
@@ -178,15 +169,6 @@ def test_a_stale_form_brings_no_old_value_back(admin: Client, people: People) ->
     assert centralconfig.overrides() == {QUEUE: "700", TIMEOUT: "60", SLOTS: "3"}
 
 
-def test_setting_reset_meanwhile_is_not_set_again(admin: Client, people: People) -> None:
-    change(QUEUE, "500", actor=people.admin)
-    base = centralconfig.overrides()
-    reset(QUEUE, actor=people.admin)
-    answer = send(admin, "review", base, **{QUEUE: "600"})
-    assert answer.status_code == 409
-    assert "ada-admin changed this to 1000 executions" in text_of(answer)
-
-
 def test_going_back_does_not_hide_a_concurrent_change(admin: Client, people: People) -> None:
     review = send(admin, **{QUEUE: "500"})
     change(QUEUE, "700", actor=people.admin)
@@ -237,14 +219,6 @@ def test_the_filter_outlives_review_and_saving(admin: Client) -> None:
     assert len(review.context["lines"]) == 2
     assert f'action="{there}"' in text_of(review)
     assert admin.post(there, {**form_of(review), "do": "save"}).headers["Location"] == there
-
-
-def test_the_contents_count_the_changed_settings_of_each_section(admin: Client, people: People) -> None:
-    for key, text in {QUEUE: "500", SLOTS: "3", AUDIT: "10"}.items():
-        change(key, text, actor=people.admin)
-    sections = admin.get(PAGE).context["sections"]
-    counts = {section.short_title: section.changed for section in sections if section.changed}
-    assert counts == {"Slots and queue": 2, "Retention": 1}
 
 
 def test_the_review_looks_as_stored(admin: Client, people: People) -> None:

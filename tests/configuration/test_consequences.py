@@ -227,14 +227,6 @@ def test_rows_older_than_a_shorter_retention_are_counted(effect: Effect, people:
         assert effect(setting, "30") == "Nothing is old enough yet."
 
 
-def test_rows_are_counted_up_to_a_limit(effect: Effect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setting_effects, "MOST_COUNTED", 2)
-    old = timezone.now() - timedelta(days=20)
-    for _ in range(5):
-        AuditEntry.objects.create(actor_name="ada", action="changed", object_type="setting", object_id="x", at=old)
-    assert effect(centralconfig.AUDIT_RETENTION, "10") == "More than 2 records would be deleted within the hour."
-
-
 def test_worker_limit_concerns_clusters_of_following_frameworks(effect: Effect, people: People) -> None:
     make_cluster(people.owner, make_project(people.owner))
     most, of_dask = CLUSTER_SETTINGS["maximum_workers"], FRAMEWORK_SETTINGS["dask"]["maximum_workers"]

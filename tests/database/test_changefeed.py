@@ -4,7 +4,6 @@ import asyncio
 import random
 import shutil
 import sqlite3
-import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -302,27 +301,6 @@ async def test_replaced_database_file_is_a_feed_loss(store: Store, tmp_path: Pat
         await asyncio.to_thread(lambda: Path(shutil.copy(path, tmp_path / "other")).replace(path))
         with pytest.raises(FeedLost, match="replaced"):
             await feed.next()
-
-
-@ON_SQLITE
-async def test_feed_left_during_a_poll_ends_without_harm(
-    store: Store, execution: Execution, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asks, go_on = threading.Event(), threading.Event()
-    read = changefeed._pragma
-
-    def slowly(connection: sqlite3.Connection, name: str) -> int:
-        asks.set()
-        go_on.wait(20)
-        return read(connection, name)
-
-    async with store.listening():
-        monkeypatch.setattr(changefeed, "_pragma", slowly)
-        await asyncio.to_thread(asks.wait, 20)
-    go_on.set()
-    for thread in [thread for thread in threading.enumerate() if thread.name == "change feed"]:
-        await asyncio.to_thread(thread.join, 20)
-        assert not thread.is_alive()
 
 
 @ON_SQLITE

@@ -1,18 +1,17 @@
 """Database work in threads: how many, over which connections, and that none waits for another's query."""
 
 import asyncio
-import sys
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
 from django.conf import settings as django_settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.asgi import get_asgi_application
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.module_loading import import_string
@@ -39,14 +38,6 @@ async def two() -> AsyncIterator[DatabaseThreads]:
 async def test_work_runs_in_django_thread_while_pool_is_closed() -> None:
     its_own = await sync_to_async(threading.get_ident)()
     assert await DatabaseThreads(2, "closed").run(threading.get_ident) == its_own
-
-
-def test_a_transaction_that_waits_for_the_work_goes_on(db: None) -> None:
-    with transaction.atomic():
-        User.objects.create(username="alice")
-        assert async_to_sync(DatabaseThreads(2, "closed").run)(User.objects.count) == 1
-        transaction.set_rollback(True)
-    assert User.objects.count() == 0
 
 
 async def test_a_query_waits_for_no_other(two: DatabaseThreads) -> None:
@@ -117,17 +108,6 @@ async def test_postgresql_cancels_slow_statement_and_thread_continues(settings: 
         assert await threads.run(User.objects.count) == 0
     finally:
         await threads.close()
-
-
-@ON_POSTGRESQL
-def test_postgresql_plans_a_statement_that_is_repeated_once() -> None:
-    for number in range(10):
-        User.objects.filter(username=f"user-{number}").exists()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE statement LIKE '%grid_user%'"
-        )
-        assert cursor.fetchall() == [(5,)]  # the first five were not prepared
 
 
 @ON_POSTGRESQL
@@ -209,15 +189,6 @@ async def status_of(application: Any, address: str) -> int:
     code: int = (await browser.receive_output(timeout=30))["status"]
     await browser.wait(timeout=30)
     return code
-
-
-async def test_computing_thread_delays_the_loop_under_a_millisecond() -> None:
-    sys.setswitchinterval(0.005)  # as Python begins
-    database.open_threads()
-    try:
-        assert sys.getswitchinterval() < 0.001
-    finally:
-        await database.close_threads()
 
 
 async def test_views_waiting_outside_the_database_hold_no_thread(settings: Settings) -> None:

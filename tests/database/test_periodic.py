@@ -100,26 +100,12 @@ async def test_first_run_waits_until_it_is_ready() -> None:
 
 
 @virtual_time
-async def test_long_runs_rest_in_proportion() -> None:
-    work = Work(takes=20.0)
-    await record_after(200.0, PeriodicTask("logs", 5.0, work.run_once, rest=2.0))
-    assert set(work.pauses) == {40.0}
-
-
-@virtual_time
 async def test_failures_back_off_with_jitter() -> None:
     work = Work(*(ClusterUnavailable("gone") for _ in range(9)))
     await record_after(120.0, PeriodicTask("nodes", 1.0, work.run_once))
     assert work.pauses[0] == 1.0 < work.pauses[3] < work.pauses[5]
     assert min(work.pauses[5:9]) >= 7.5 and max(work.pauses[5:9]) <= 15.0 and len(set(work.pauses[5:9])) == 4
     assert work.pauses[9] <= 1.0  # it works again
-
-
-@virtual_time
-async def test_retry_replaces_the_interval_after_failure() -> None:
-    work = Work(OSError("gone"), None)
-    await record_after(4000.0, PeriodicTask("clean-up", 3600.0, work.run_once, retry=300.0))
-    assert work.pauses[0] == 300.0 and work.pauses[1] > 3000.0
 
 
 @virtual_time

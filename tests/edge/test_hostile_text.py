@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
-import psutil
 import pytest
 
 from tests.edge.hostiletext import HARMLESS, LINES, Asker, common_pages, health_of, pages, repositories_in, store_for
 from tests.edge.process import WebProcess, web_process
-from tests.support.waiting import wait_until
 
 # A busy machine may take a second by chance; quadratic expressions took 7 s and more. `python -m benchmarks.hostiletext` measures
 # the milliseconds.
@@ -59,14 +57,3 @@ def test_texts_of_all_classes_together_keep_nobody_waiting(web: WebProcess, aske
         while len(waits) < TRIES and waits[-1] > BOUND_SECONDS:
             waits.append(longest(web, asker, *asked))
         assert min(waits) <= BOUND_SECONDS, f"{what}: /healthz waited {min(waits):.1f} s"
-
-
-def test_workers_that_read_texts_end_with_the_web_process(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("ended")
-    with web_process(folder, **repositories_in(folder)) as process:
-        store_for(process)
-        Asker(process).ask(*pages(HARMLESS)["notebook"])
-        workers = psutil.Process(process.process.pid).children(recursive=True)
-        assert any("anyio.to_process" in worker.cmdline() for worker in workers)
-    wait_until(lambda: not any(worker.is_running() for worker in workers), 30, "the workers to end")
-    assert "Traceback" not in process.log.read_text()

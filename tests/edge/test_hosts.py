@@ -1,8 +1,6 @@
 """Only our own host names are answered, only our own pages open websockets, and logs stay lines."""
 
 import logging
-import subprocess
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +11,6 @@ from grid.edge.addresses import client_key, matcher
 from grid.edge.hosts import OwnHosts
 from grid.edge.logs import ClientFaults, LineFormatter
 from grid.edge.refusals import cleaned
-from tests.edge.process import ROOT
 from tests.edge.serving import refusals
 from tests.edge.test_limits import Asked, asked
 
@@ -106,17 +103,3 @@ def test_proxies_are_addresses_and_networks() -> None:
     assert is_proxy("10.1.2.3") and is_proxy("::1") and not is_proxy("10.2.0.1") and not is_proxy("unix")
     with pytest.raises(ValueError, match="does not appear"):
         matcher(["ingress"])
-
-
-def test_line_at_interpreter_exit_is_cleaned_too() -> None:
-    """When modules go, codecs can be looked up no more."""
-    code = (
-        "import builtins\n"
-        "from grid.edge.refusals import cleaned\n"
-        "class Last:\n"
-        "    def __del__(self, cleaned=cleaned):\n"
-        "        print(cleaned('a\\nb'))\n"
-        "builtins.last = Last()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert (done.stdout, done.stderr) == ("a\\nb\n", "")

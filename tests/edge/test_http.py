@@ -12,12 +12,6 @@ from tests.support.waiting import eventually
 Caplog = pytest.LogCaptureFixture
 
 
-async def test_a_usual_request_is_answered() -> None:
-    async with serving(App()) as server:
-        answer = await server.ask(head("POST", "/a", "Connection: close", "Content-Length: 5") + "hello")
-    assert answer.startswith(b"HTTP/1.1 200 OK") and answer.endswith(b"5 bytes of /a\r\n0\r\n\r\n")
-
-
 @pytest.mark.parametrize(
     "sent", ["G", "GET / HTTP/1.1\r\nHost: te", "\r\n", "GET / HTTP/1.1\r\nUpgrade: websocket\r\n"]
 )

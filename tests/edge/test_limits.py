@@ -189,12 +189,6 @@ async def test_a_session_and_an_address_have_their_share(
     assert await status_of(application, ask(asks)) == 200  # what was held is given back
 
 
-async def test_websocket_is_closed_where_no_answer_is_possible() -> None:
-    request = asked(type="websocket")
-    await limited(at_once(), shares=Shares(websockets_of_address=0))(request.scope, request.receive, request.send)
-    assert request.sent == [{"type": "websocket.close", "code": 1013}]
-
-
 async def test_pending_bodies_count_in_the_share_of_address() -> None:
     application = limited(at_once(), shares=Shares(bodies_of_address=1), bodies=Bodies())
     half = asked(b"a", b"b")

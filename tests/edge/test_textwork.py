@@ -99,10 +99,6 @@ def test_short_texts_are_read_in_this_process() -> None:
     read_with(act)
 
 
-async def test_closed_workers_read_in_a_thread() -> None:
-    assert await TextWorkers().run(length, "abc", size=LONG) == (3, os.getpid())
-
-
 def test_errors_of_the_work_reach_the_caller() -> None:
     async def act(workers: TextWorkers) -> None:
         with pytest.raises(ValueError, match="not a notebook"):

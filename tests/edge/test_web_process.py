@@ -13,7 +13,7 @@ import pytest
 
 from tests.edge.process import PASSWORD, WebProcess, rest, status, web_process
 from tests.edge.serving import UPGRADE
-from tests.edge.test_websocket import BINARY, CONTINUATION, TEXT, frame
+from tests.edge.test_websocket import TEXT, frame
 from tests.support.waiting import wait_until
 
 MIB = 2**20
@@ -266,20 +266,3 @@ def test_malformed_websockets_are_no_fault_of_ours(web: WebProcess, lines: Lines
     logged = lines()
     assert len(logged) <= 1, logged
     assert all(len(line) < 600 and "Traceback" not in line and " ERROR " not in line for line in logged), logged
-
-
-def test_browser_messages_on_live_page_are_not_kept(web: WebProcess, lines: Lines) -> None:
-    """Twelve messages of 64 MiB, half sent, in one frame or in pieces; also of somebody who is not logged in."""
-    before = web.resident()
-    with contextlib.ExitStack() as held:
-        for number in range(12):
-            connection = held.enter_context(opened(web))
-            with contextlib.suppress(OSError):
-                if number % 2:
-                    connection.sendall(frame(BINARY, length=64 * MIB)[:14])
-                for piece in range(32):
-                    connection.sendall(
-                        bytes(MIB) if number % 2 else frame(CONTINUATION if piece else TEXT, bytes(MIB), fin=False)
-                    )
-        assert web.resident() - before < 32 * MIB
-    assert not any("Traceback" in line for line in lines())

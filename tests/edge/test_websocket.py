@@ -205,12 +205,6 @@ async def test_slow_reader_of_large_message_is_not_gone() -> None:
         await client.until(b"still here")
 
 
-async def test_client_without_pong_is_taken_for_gone() -> None:
-    async with serving(App(), ping_seconds=0.1) as server:
-        client = await connected(server)
-        assert b"keepalive ping timeout" in await client.rest()
-
-
 async def test_application_sending_to_gone_client_gets_an_error() -> None:
     ended: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 

@@ -23,8 +23,3 @@ def test_clusters_and_what_listens_on_ports_are_named() -> None:
         "Other users of this machine reach, past our login: Dask and Spark clusters; "
         f"the web servers of Old lab, which listen on a port of their pod; {OWN}"
     )
-
-
-def test_without_nginx_every_web_server_is_named() -> None:
-    sentence = reachable([LAB, CODE, SCRIPT], has_front=False)
-    assert "the web servers of JupyterLab and VS Code, which listen on a port of their pod" in sentence

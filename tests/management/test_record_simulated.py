@@ -1,12 +1,10 @@
 """Rows for executions that are only simulated, read from their pods."""
 
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import OperationalError
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
@@ -14,7 +12,6 @@ from grid.core.labels import KEYS, NODE_POOL
 from grid.executions.launch_choices import environments_for, tiers_for
 from grid.executions.spec import parse_spec
 from grid.kube.objects import Pod
-from grid.management.commands import record_simulated as command
 from grid.management.simulated import record_simulated
 from grid.models import Execution, HardwareTier, Membership, Project, State, User
 from grid.models.dataplane import LOCAL
@@ -68,31 +65,6 @@ def test_a_second_time_only_what_is_new_is_made() -> None:
     assert (Execution.objects.count(), Project.objects.count(), HardwareTier.objects.count()) == (2, 1, 1)
 
 
-def test_ended_execution_is_recorded_again_when_its_pod_returns() -> None:
-    record(simulated_pod("aaaaaaaaaa"))
-    now = timezone.now()
-    Execution.objects.update(state=State.SUCCEEDED, slots_reserved_at=None, ended_at=now, settled_at=now)
-    assert record(simulated_pod("aaaaaaaaaa"), simulated_pod("bbbbbbbbbb")) == 1
-
-
-def test_a_database_that_does_not_answer_is_tried_again(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
-    settings.DEMO = True
-
-    class Enough(Exception):
-        """So that the endless loop ends."""
-
-    async def no_pods(**_: bool) -> list[Pod]:
-        return []
-
-    asked = Mock(side_effect=[OperationalError("database is locked"), Enough])
-    monkeypatch.setattr(command, "record_simulated", asked)
-    monkeypatch.setattr(command, "_pods", no_pods)
-    monkeypatch.setattr(command, "connection", Mock())
-    with pytest.raises(Enough):
-        call_command("record_simulated", every=0.001)
-    assert asked.call_count == 2
-
-
 def test_simulated_owners_are_members_who_cannot_log_in() -> None:
     record(simulated_pod("aaaaaaaaaa"), simulated_pod("bbbbbbbbbb", user="bilal-2"))
     roles = dict(Membership.objects.values_list("user__username", "role"))
@@ -120,16 +92,6 @@ def test_simulated_cluster_is_recorded_on_demand_with_all_slots() -> None:
     cluster = parse_spec(execution).cluster
     assert cluster is not None
     assert (cluster.framework, cluster.workers_maximum) == ("dask", 2)
-
-
-def test_ended_or_ending_simulated_pod_gets_no_row() -> None:
-    assert (
-        record(
-            simulated_pod("aaaaaaaaaa", phase="Succeeded"),
-            simulated_pod("bbbbbbbbbb", deletionTimestamp="2026-01-01T00:00:00Z"),
-        )
-        == 0
-    )
 
 
 def test_simulated_recording_is_refused_outside_the_demonstration(settings: Settings) -> None:

@@ -1,7 +1,6 @@
 """The set-up before `make run`: one short line for each step, and what pip says only when it fails."""
 
 import runpy
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +27,6 @@ def python_that(folder: Path, *, ends: int) -> None:
     program.chmod(0o755)
 
 
-def test_packages_are_installed_with_one_line_and_once(
-    script: dict[str, Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    python_that(tmp_path, ends=0)
-    script["install"]("requirements.lock")
-    output = capfd.readouterr()
-    assert (len(output.out.splitlines()), output.err) == (1, "")
-    assert output.out.startswith("Installing the packages of requirements.lock")
-    assert output.out.endswith(" s.\n")
-    script["install"]("requirements.lock")
-    assert capfd.readouterr() == ("", "")
-
-
 def test_pip_output_is_shown_on_failure(
     script: dict[str, Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,8 +38,3 @@ def test_pip_output_is_shown_on_failure(
     assert "WARNING: warning 47" in output.err
     assert output.err.splitlines()[-1].startswith("The packages in requirements.lock could not be installed")
     assert not (tmp_path / "installed-requirements.lock").exists()
-
-
-def test_start_time_is_counted_from_before_set_up() -> None:
-    recipe = subprocess.run(["make", "-n", "run"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert recipe.index("began=$(date +%s)") < recipe.index("setup_environment.py run") < recipe.index("--began $began")

@@ -93,24 +93,6 @@ def test_a_program_that_ends_by_itself_is_started_again(supervisor: Supervisor, 
         wait_until(lambda: pid_of(tmp_path, "one") not in (0, first.pid))
 
 
-def test_unstartable_program_is_retried_and_ends_no_other(
-    supervisor: Supervisor, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As when there is no memory for another process; here its file is away for a while."""
-    file, away = tmp_path / "python", tmp_path / "away"
-    file.symlink_to(sys.executable)
-    begun = program(tmp_path, "one", SLEEPER)
-    supervisor.start(replace(begun, arguments=[str(file), *begun.arguments[1:]]), program(tmp_path, "two", SLEEPER))
-    first, other = registered(tmp_path)["one"], registered(tmp_path)["two"]
-    with watched(supervisor):
-        file.rename(away)
-        first.kill()
-        wait_until(lambda: "one cannot be started" in caplog.text)
-        away.rename(file)
-        wait_until(lambda: pid_of(tmp_path, "one") not in (0, first.pid))
-        assert other.is_running()
-
-
 def test_crashing_optional_program_is_given_up_alone(
     supervisor: Supervisor, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

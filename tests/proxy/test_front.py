@@ -176,26 +176,6 @@ async def test_requests_arrive_unchanged_and_without_the_token(through: aiohttp.
     assert not {name for name in seen["headers"] if name.startswith("x-grid")}
 
 
-async def test_websockets_go_through(through: aiohttp.ClientSession) -> None:
-    headers = {**COOKIE, "Origin": "http://abc.workspaces.test:8001"}
-    async with through.ws_connect("/ws", headers=headers, protocols=["v1.kernel"]) as ws:
-        assert ws.protocol == "v1.kernel"
-        await ws.send_str("hello")
-        assert await ws.receive_str() == "token token-of-abc hello"
-        await ws.send_bytes(b"ab" * 500_000)
-        assert await ws.receive_bytes() == b"ba" * 500_000
-        await ws.send_str("close 4001")
-        await ws.receive()
-        assert ws.close_code == 4001
-
-
-async def test_an_answer_is_streamed(through: aiohttp.ClientSession, pod: tuple[UserServer, Target]) -> None:
-    async with through.get("/stream", headers=COOKIE) as answer:
-        assert await answer.content.readany() == b"first"
-        pod[0].release.set()
-        assert await answer.content.read() == b"second"
-
-
 async def test_body_over_the_limit_is_refused_with_sentence(through: aiohttp.ClientSession) -> None:
     async with through.post("/", data=b"x" * 2**20, headers=COOKIE) as answer:
         assert (answer.status, (await answer.json())["length"]) == (200, 2**20)

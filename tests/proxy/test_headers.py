@@ -79,10 +79,5 @@ def test_header_containing_a_line_end_is_dropped(value: str) -> None:
     assert browser(("X-Split", value), ("X-Whole", "a\tb")) == [("x-whole", "a\tb")]
 
 
-def test_body_is_sent_with_its_length_without_waiting_for_expect() -> None:
-    sent = upstream(("expect", "100-continue"), ("content-length", "12"))
-    assert ("expect" in sent, sent["content-length"]) == (False, "12")
-
-
 def test_a_cookie_that_cannot_be_parsed_is_absent() -> None:
     assert cookies([("cookie", "=; ;;a;b=1")]) == {"": "", "b": "1"}

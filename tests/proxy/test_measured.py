@@ -58,12 +58,6 @@ async def test_answer_is_counted_once_by_code_and_origin(status: int, options: d
     assert counted(code) == before + 1
 
 
-async def test_probes_are_not_counted() -> None:
-    before = counted("200")
-    await answer(200, path="/alive")
-    assert counted("200") == before
-
-
 @pytest.fixture
 async def websocket() -> AsyncIterator[asyncio.Task[None]]:
     accepted = asyncio.Event()

@@ -1,8 +1,5 @@
 """Traces, as a collector gets them: a real one, of which only storing is left out."""
 
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -82,30 +79,3 @@ async def test_failed_span_hides_its_message(collector: Collector) -> None:
     span = (await collector.all())["GET"]
     assert (span.status.code, span.status.message) == (ERROR, "ValueError")
     assert b"secret" not in span.SerializeToString()
-
-
-def test_sdk_is_not_imported_without_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in tracing.ENDPOINTS:
-        monkeypatch.delenv(name, raising=False)
-    code = (
-        "import sys, dashboard.proxy.http, grid.kube.transport; from grid.observability import tracing; tracing.begin('web')\n"
-        "with tracing.of_execution('abc'), tracing.span('GET', tracing.CLIENT) as span: span.set('a', 1)\n"
-        "tracing.end(); sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
-
-
-def test_collector_without_the_packages_is_told_and_stops_nothing() -> None:
-    code = (
-        "import sys; sys.modules['opentelemetry'] = None\n"
-        "from grid.observability import tracing; tracing.begin('web')\n"
-        "with tracing.span('GET', tracing.CLIENT) as span: span.set('a', 1)\n"
-        "tracing.end()"
-    )
-    environment = {**os.environ, tracing.ENDPOINTS[0]: "http://127.0.0.1:1"}
-    ended = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert ended.stderr.splitlines() == [
-        "there are no traces although a collector is named: install the packages of requirements-otel.lock"
-    ]

@@ -138,15 +138,6 @@ async def test_other_questions_are_refused_with_advice(ask: Any) -> None:
     assert (status, body["reason"]) == (404, "NotFound")
 
 
-async def test_clients_discover_what_is_served(ask: Any) -> None:
-    _, resources = await ask("/apis/external.metrics.k8s.io/v1beta1")
-    assert [resource["name"] for resource in resources["resources"]] == [METRIC]
-    _, group = await ask("/apis/external.metrics.k8s.io")
-    _, groups = await ask("/apis")
-    assert group["preferredVersion"]["groupVersion"] == "external.metrics.k8s.io/v1beta1"
-    assert [group["name"] for group in groups["groups"]] == ["external.metrics.k8s.io"]
-
-
 def anybody() -> ssl.SSLContext:
     """Who knows the bundle and has no certificate."""
     return ssl.create_default_context(cadata=AUTHORITY.pem)

@@ -2,12 +2,11 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -82,44 +81,6 @@ async def test_changes_from_feed_are_read_alone_and_at_once() -> None:
         assert row_of(executions, "e7").state == "failed"
         assert executions.get("e8") is None
         assert len(executions.values()) == 100
-
-
-@virtual_time
-async def test_at_the_start_all_rows_are_read_once() -> None:
-    database = Database()
-    database.write("one")
-    async with following(database, ScriptedFeed()) as executions:
-        assert executions.get("one") is not None
-        assert database.reads == ["versions", "all"]
-
-
-class _SilentFeed(ScriptedFeed):
-    async def changes(self) -> AsyncGenerator[Collection[Change]]:
-        await asyncio.Event().wait()
-        yield ()
-
-
-@virtual_time
-async def test_feed_that_never_begins_delays_first_rows_briefly() -> None:
-    database = Database()
-    database.write("one")
-    async with following(database, _SilentFeed()) as executions:
-        assert not database.reads
-        await passes(0.6)
-        assert executions.get("one") is not None
-
-
-async def test_many_rows_are_taken_in_slices() -> None:
-    database = Database()
-    for number in range(2 * PUT_AT_ONCE + 1):
-        database.write(f"e{number}")
-    executions = ActiveExecutions(Hub(), clock=lambda: NOW, ask=database.ask)
-    reading, sizes = asyncio.create_task(executions.refresh()), [0]
-    while not reading.done():
-        await asyncio.sleep(0)
-        sizes.append(len(executions.values()))
-    assert {after - before for before, after in pairwise(sizes)} - {0} == {PUT_AT_ONCE, 1}
-    assert executions.version == 1
 
 
 async def test_refresh_cancelled_between_slices_published_the_first() -> None:
@@ -244,34 +205,6 @@ async def test_name_changed_while_feed_was_lost_is_read_later() -> None:
         assert row_of(executions, "one").tier_name == "Tiny"
 
 
-@virtual_time
-async def test_hint_unconfirmed_by_feed_is_followed_within_a_second() -> None:
-    database, feed = Database(), ScriptedFeed()
-    async with following(database, feed) as executions:
-        await passes(2)
-        database.write("one")
-        executions.hint()
-        await passes(1.2)
-        assert executions.get("one") is not None
-
-
-@virtual_time
-async def test_unforeseen_feed_failure_leaves_polling_unchanged() -> None:
-    class Broken:
-        async def changes(self) -> AsyncGenerator[Collection[Change]]:
-            for unforeseen in (ValueError("nobody expected this"),):
-                raise unforeseen
-            yield set()
-
-    database = Database()
-    database.write("one")
-    executions = ActiveExecutions(Hub(), clock=lambda: NOW, feed=Broken(), ask=database.ask, rng=random.Random(1))
-    task = asyncio.create_task(executions.run())
-    await passes(1.1)
-    assert executions.get("one") is not None
-    await cancelled(task)
-
-
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
 @virtual_time
@@ -298,20 +231,3 @@ async def test_however_looks_overlap_the_last_state_is_shown(seed: int) -> None:
                 looks.create_task(executions.refresh())
             await asyncio.sleep(rng.uniform(0, 0.1))
     assert {row.id: row.title for row in executions.values()} == {id: row.title for id, row in database.rows.items()}
-
-
-@virtual_time
-async def test_many_missing_lookups_share_a_single_comparison() -> None:
-    database = Database()
-    executions = ActiveExecutions(Hub(), clock=lambda: NOW, ask=database.ask)
-    reading = asyncio.create_task(executions.read_changes([Change("other")]))
-    await asyncio.sleep(0)
-    database.write("new")
-
-    async def somebody() -> bool:
-        await executions.catch_up()
-        return executions.get("new") is not None
-
-    assert await asyncio.gather(*(somebody() for _ in range(20))) == [True] * 20
-    await reading
-    assert database.reads.count("versions") == 1

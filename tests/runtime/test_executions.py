@@ -1,12 +1,11 @@
 """The snapshot of active executions: what is in it, when it is read, and what that costs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -15,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from grid.kube.hub import Hub
 from grid.models import Environment, Execution, HardwareTier, Project, State
-from grid.runtime.executionrows import SnapshotVersions, read_rows, read_versions
+from grid.runtime.executionrows import read_rows, read_versions
 from grid.runtime.executions import ActiveExecutions
 from tests.conftest import People
 from tests.support.frozen import on_tier
@@ -167,46 +166,3 @@ async def test_refresh_without_changes_reads_and_publishes_nothing(people: Peopl
     assert await executions.refresh()
     assert not await executions.refresh()
     assert executions.version == 1
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_older_read_does_not_replace_a_newer_one(people: People) -> None:
-    """The launcher's own look may be done before a slow one that began earlier."""
-    slow, begun, go_on = ["old"], asyncio.Event(), asyncio.Event()
-
-    async def ask(read: Callable[[datetime], Any], now: datetime) -> Any:
-        rows = await sync_to_async(read)(now)
-        if slow and read is not read_versions:
-            slow.pop()
-            begun.set()
-            await go_on.wait()
-        return rows
-
-    executions = ActiveExecutions(Hub(), clock=lambda: NOW, ask=ask)
-    looking = asyncio.create_task(executions.refresh())
-    await begun.wait()
-    execution = await sync_to_async(launch)(people)
-    again = asyncio.create_task(executions.refresh())
-    await asyncio.sleep(0)
-    go_on.set()
-    await asyncio.gather(looking, again)
-    assert executions.get(execution.pk) is not None
-
-
-async def test_missing_lookup_refreshes_once_a_period(people: People) -> None:
-    asked: list[object] = []
-
-    async def ask(read: Callable[[datetime], Any], now: datetime) -> Any:
-        asked.append(read)
-        return SnapshotVersions({}, ()) if read is read_versions else []
-
-    executions = ActiveExecutions(Hub(), clock=lambda: NOW, period=3600, ask=ask)
-    for _ in range(3):
-        await executions.catch_up()
-    assert asked.count(read_versions) == 1
-
-
-async def test_a_hint_before_anything_runs_is_no_error() -> None:
-    executions = ActiveExecutions(Hub(), clock=lambda: NOW)
-    executions.hint()
-    assert not executions.values()

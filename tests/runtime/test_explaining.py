@@ -97,21 +97,6 @@ def test_similar_pods_share_an_explanation(explained: Explained, cluster: FakeCl
     )
 
 
-def test_irrelevant_pod_fields_do_not_prevent_sharing(explained: Explained, cluster: FakeCluster) -> None:
-    runtime, message = runtime_of(cluster), "0/2 nodes are available."
-    for number in range(10):
-        pod = waiting(
-            f"w{number}", volumes=[{"name": "home", "persistentVolumeClaim": {"claimName": f"home-{number}"}}]
-        )
-        at = MOMENT + timedelta(seconds=number)
-        about = {"kind": "Pod", **builders.pod(f"w{number}")}
-        cluster.put(
-            EVENTS, builders.event(f"e{number}", about=about, reason="FailedScheduling", message=message, at=at)
-        )
-        fill(runtime, cluster)
-        assert ask(runtime, pod) == "Answer 1.", "its own claim and the second of its event are nobody else's"
-
-
 def test_reader_without_rights_sees_no_names_of_others(cluster: FakeCluster) -> None:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}, "namespaceSelector": {}}
     apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
@@ -138,21 +123,6 @@ def test_explanation_ends_with_change_of_its_pool_only(explained: Explained, clu
     fill(runtime, cluster)
     assert ask(runtime, waiting()) == "Answer 4."
     assert ask(runtime, waiting(), seconds=6) == "Answer 5.", "some answers say how long something has taken"
-
-
-def test_nodes_are_regrouped_only_on_relevant_changes(explained: Explained, cluster: FakeCluster) -> None:
-    runtime = runtime_of(cluster)
-    ask(runtime, waiting())
-    kinds = explained.last.kinds
-    cluster.put(NODES, builders.node("f1", pool="fast", annotations={"heard": "now"}))
-    fill(runtime, cluster)
-    ask(runtime, waiting(cpu="3"))
-    assert explained.last.kinds is kinds
-    cluster.put(NODES, builders.node("f1", pool="fast", cpu="64"))
-    fill(runtime, cluster)
-    ask(runtime, waiting(cpu="3"))
-    assert explained.last.kinds is not kinds
-    assert {node.status.allocatable["cpu"] for node in explained.last.nodes} == {"64", "4"}
 
 
 def test_an_answer_is_given_what_is_around_the_pod(explained: Explained, cluster: FakeCluster) -> None:

@@ -38,35 +38,6 @@ async def setting_aside(*, is_synced: bool = True) -> AsyncIterator[None]:
 
 
 @virtual_time
-async def test_objects_surviving_full_collection_are_frozen() -> None:
-    async with setting_aside():
-        before = gc.get_freeze_count()
-        listed: list[list[int]] = [[] for _ in range(10_000)]
-        gc.collect()
-        assert gc.get_freeze_count() >= before + len(listed)
-        gc.collect()
-        assert not gc.get_objects(generation=2)
-
-
-@virtual_time
-async def test_full_collection_never_scans_many_new_objects() -> None:
-    looked_at: list[int] = []
-
-    def count(phase: str, info: dict[str, int]) -> None:
-        if phase == "start" and info["generation"] == 2:
-            looked_at.append(sum(len(gc.get_objects(generation)) for generation in range(3)))
-
-    async with setting_aside():
-        gc.callbacks.append(count)
-        try:
-            kept: list[list[int]] = [[] for _ in range(200_000)]
-        finally:
-            gc.callbacks.remove(count)
-    assert len(kept) / 3_000 <= len(looked_at)
-    assert max(looked_at) <= 3_000
-
-
-@virtual_time
 async def test_garbage_cycle_after_freezing_is_collected_eventually() -> None:
     async with setting_aside():
         knot = Knot()
@@ -105,10 +76,3 @@ async def test_absent_cluster_does_not_keep_collector_disabled() -> None:
         assert not gc.isenabled()
         await asyncio.sleep(2 * LOOK_SECONDS)
         assert gc.isenabled()
-
-
-@virtual_time
-async def test_process_ending_early_reenables_the_collector() -> None:
-    async with setting_aside(is_synced=False):
-        await asyncio.sleep(LOOK_SECONDS)
-        assert gc.get_freeze_count()

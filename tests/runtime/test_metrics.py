@@ -42,11 +42,6 @@ async def test_filled_caches_report_how_far_they_lag(url: str) -> None:
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
 
 
-async def test_the_loop_says_how_long_something_waited_for_it(url: str) -> None:
-    async with aiohttp.ClientSession() as session, session.get(f"{url}/metrics") as answer:
-        assert "compute_grid_loop_longest_wait_seconds 0.25" in (await answer.text()).splitlines()
-
-
 async def test_metrics_endpoint_answers_nothing_else(url: str) -> None:
     async with aiohttp.ClientSession() as session, session.get(f"{url}/readyz") as answer:
         assert answer.status == 404
@@ -82,25 +77,6 @@ async def test_without_its_database_a_controller_still_answers() -> None:
     text = await read(MetricsEndpoint(work, refresh=work.refresh))
     assert text["compute_grid_controller_leads", ()] == 1
     assert not [name for name, _ in text if name == "compute_grid_executions"]
-
-
-async def test_process_counters_are_exported() -> None:
-    before = await read(MetricsEndpoint())
-    telemetry.entered("error", "image_missing")
-    telemetry.started("job", 12.0, {"pulling": 8.0, "node_wait": 0.0, "setup": None}, ran=True)
-    telemetry.asked("GET", 200, 0.01)
-    telemetry.looked("executions", 0.02)
-    after = await read(MetricsEndpoint())
-    for key in [
-        ("compute_grid_execution_states_entered_total", ("error",)),
-        ("compute_grid_execution_failures_total", ("image_missing", "error")),
-        ("compute_grid_start_seconds_count", ("job", "true")),
-        ("compute_grid_start_phase_seconds_count", ("pulling",)),
-        ("compute_grid_api_request_seconds_count", ("200", "GET")),
-        ("compute_grid_live_page_behind_seconds_count", ("executions",)),
-    ]:
-        assert after[key] == before.get(key, 0.0) + 1, key
-    assert ("compute_grid_start_phase_seconds_count", ("node_wait",)) not in after.keys() - before.keys()
 
 
 async def test_reasons_without_end_are_counted_as_others(monkeypatch: pytest.MonkeyPatch) -> None:

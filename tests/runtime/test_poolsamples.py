@@ -1,8 +1,5 @@
 """The samples of node pools: what one says, that a minute has one writer, what is kept, and that a lost one ends nothing."""
 
-import asyncio
-import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,9 +18,7 @@ from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
 from tests.support import builders
 from tests.support.cluster import FakeCluster
-from tests.support.periodic import repeat
 from tests.support.runtime import runtime_of
-from tests.support.virtual import cancelled, virtual_time
 
 MINUTE = 29_000_000
 STATUS = "nodeGroups: [{name: default-gpu, health: {cloudProviderTarget: 0, minSize: 0, maxSize: 2}}]"
@@ -127,24 +122,3 @@ def test_lagging_process_writes_no_sample(cluster: FakeCluster, late: float) -> 
     runtime = runtime_of(cluster)
     take(sampler(cluster, runtime=runtime, monotonic=lambda: runtime.monotonic() + late))
     assert PoolSample.objects.exists() is (late == 0)
-
-
-@virtual_time
-async def test_sampling_comes_once_a_minute_at_varying_second(cluster: FakeCluster) -> None:
-    came: list[float] = []
-
-    async def note(work: Callable[..., object], *args: object) -> bool:
-        came.append(asyncio.get_running_loop().time())
-        return True
-
-    runtime = runtime_of(cluster)
-    loop = asyncio.get_running_loop()
-    sampler = PoolSampler(
-        runtime.data_planes[LOCAL], clock=loop.time, monotonic=runtime.monotonic, run=note, rng=random.Random(7)
-    )
-    task = asyncio.create_task(repeat(sampler.periodic()))
-    await asyncio.sleep(600)
-    await cancelled(task)
-    assert len({int(at // 60) for at in came}) == len(came)
-    assert len(came) in (9, 10)
-    assert len({int(at % 60) for at in came}) > 4

@@ -1,8 +1,6 @@
 """What pools' nodes looked like is written by the sampler, read by each web process, and used where a pool has no node."""
 
-import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -10,10 +8,8 @@ from pathlib import Path
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import OperationalError
 
 from grid.core.labels import NODE_POOL, SIMULATED
-from grid.database.periodic import PeriodicTask
 from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
 from grid.kube.hub import Hub
 from grid.kube.objects import Node
@@ -22,8 +18,7 @@ from grid.models import PoolSample, PoolTemplate
 from grid.models.dataplane import LOCAL
 from grid.runtime.poolsamples import PoolSampler
 from grid.runtime.poolshapes import pool_shapes
-from grid.runtime.pooltemplates import PERIOD_SECONDS, TOPIC, PoolTemplates
-from grid.tiers import pooltemplates
+from grid.runtime.pooltemplates import TOPIC, PoolTemplates
 from grid.tiers.pooltemplates import KEPT, read, remember
 from tests.queue.test_at_once import at_once
 from tests.runtime.test_poolsamples import MINUTE, STATUS
@@ -31,9 +26,7 @@ from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.cluster import FakeCluster
 from tests.support.database import database_on_file
-from tests.support.periodic import repeat
 from tests.support.runtime import fill, runtime_of
-from tests.support.virtual import cancelled, virtual_time
 
 DAEMON = {"kind": "DaemonSet", "apiVersion": "apps/v1", "metadata": {"name": "agent", "uid": "1"}}
 
@@ -109,16 +102,6 @@ def test_template_unseen_for_a_year_is_forgotten() -> None:
     assert [pool for pool, *_ in read()] == ["gpu"]
 
 
-@pytest.mark.django_db
-def test_later_of_two_concurrent_template_writes_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has read before the other writes."""
-    monkeypatch.setattr(pooltemplates, "read", list)
-    remember({"gpu": a_template("8"), "big": a_template("64")}, MOMENT)
-    remember({"gpu": a_template("16"), "new": a_template("4")}, MOMENT)
-    stored = {row.pool: row.node["allocatable"]["cpu"] for row in PoolTemplate.objects.all()}
-    assert stored == {"big": "64000m", "gpu": "16000m", "new": "4000m"}
-
-
 def test_processes_at_once_leave_one_row_of_each_pool(transactional_db: None, tmp_path: Path) -> None:
     names = [f"p{number}" for number in range(20)]
     with database_on_file(tmp_path / "grid.sqlite3"):
@@ -169,31 +152,6 @@ def test_a_row_that_cannot_be_read_costs_only_itself(caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.WARNING):
         async_to_sync(mine.run_once)()
     assert (list(mine.nodes), "pool='other'" in caplog.text) == (["gpu"], True)
-
-
-@virtual_time
-async def test_reader_reads_every_minute_and_keeps_data_on_failure() -> None:
-    came: list[float] = []
-    loop = asyncio.get_running_loop()
-    hub = Hub()
-
-    async def answer(work: Callable[..., object], *args: object) -> object:
-        came.append(loop.time())
-        if len(came) == 2:
-            raise OperationalError("the database is away")
-        node = {"labels": {}, "taints": [], "allocatable": {"cpu": "8"}}
-        return [("gpu", node, {}, MOMENT)]
-
-    mine = PoolTemplates(hub)
-    with hub.subscribe([TOPIC]) as heard:
-        task = asyncio.create_task(
-            repeat(PeriodicTask("templates", PERIOD_SECONDS, partial(mine.run_once, run=answer)))
-        )
-        await asyncio.sleep(PERIOD_SECONDS * 3.1)
-        await cancelled(task)
-        assert heard.taken() == {TOPIC}
-    assert len(came) == 4
-    assert (mine.version, list(mine.nodes)) == (1, ["gpu"])
 
 
 async def test_empty_pool_has_its_remembered_shapes() -> None:

@@ -35,11 +35,6 @@ from tests.support.runtime import fill
 from tests.support.virtual import cancelled, loop_time, passes, until, virtual_time
 
 
-def test_there_is_no_runtime_before_it_is_started() -> None:
-    with pytest.raises(RuntimeError, match="not started"):
-        get_runtime()
-
-
 @pytest.mark.django_db(transaction=True)
 async def test_runtime_starts_without_a_cluster_and_says_so(settings: Any, tmp_path: Any) -> None:
     settings.KUBECONFIG = str(tmp_path / "none")

@@ -95,29 +95,6 @@ async def test_claims_are_not_listed_without_a_waiting_pod() -> None:
 
 
 @virtual_time
-async def test_volumes_are_relisted_only_for_newly_bound_claims() -> None:
-    cluster = a_cluster()
-
-    def volumes_asked() -> int:
-        return sum(request.resource == VOLUMES for request in cluster.requests)
-
-    async with listing(cluster) as (lists, _):
-        lists.pod_changed(None, a_pod())
-        await passes(60)
-        assert (volumes_asked(), lists_asked(cluster) > 2) == (1, True)
-        cluster.put(VOLUME_CLAIMS, a_claim("project-2", volumeName="disk-2"))
-        cluster.put(VOLUMES, {"metadata": metadata("disk-2")})
-        await passes(20)
-        assert volumes_asked() == 1, "no waiting pod uses the new claim"
-        other = a_pod("other", claim="project-2")
-        lists.pod_changed(None, other)
-        await passes(60)
-        known = lists.known_for(other)
-        assert known is not None
-        assert (volumes_asked(), set(known[1])) == (2, {"disk-1", "disk-2"})
-
-
-@virtual_time
 async def test_storage_classes_are_listed_for_unbound_waiting_claims() -> None:
     cluster = a_cluster()
     cluster.put(STORAGE_CLASSES, {"metadata": metadata("slow")})

@@ -9,12 +9,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from django.db import connection
 from django.template.loader import render_to_string
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
-from dashboard.shell.access import Role, assign_role
 from dashboard.tiers import rush_records
 from dashboard.tiers.viewmodels.rush import PlanFacts, plan_row, rush_answer
 from grid.configuration import NAMESPACE, WARM_PLACES
@@ -141,12 +138,6 @@ def test_single_click_saves_plan_and_second_adds_none(scene: FakeCluster, people
     assert "Planned Next run: 5 March, 08:30 (Europe/Berlin) 40 Medium JupyterLab Mon, Thu 09:00 to 12:00" in page
 
 
-def test_plan_ending_before_places_are_ready_says_so(scene: FakeCluster, people: People) -> None:
-    soon = ASKED | {"on": "2026-03-04", "ready": "10:05", "until": "10:20"}
-    page = text(client_of(people.operator).get(PAGE, soon))
-    assert "Ready about 4 March, 10:30 (Europe/Berlin). The plan ends before. Choose a later end" in page
-
-
 def test_resaved_plan_begins_as_early_as_known_now(scene: FakeCluster, people: People) -> None:
     client = client_of(people.operator)
     client.post(PAGE, WEEKLY)
@@ -265,41 +256,6 @@ def test_the_list_tells_how_far_a_plan_is(scene: FakeCluster, people: People, ru
     assert "“Most warm places” to 3 or more. 1 ready, 2 not yet and 0 taken" in page
     clock.seconds = 48 * 3600
     assert "Over 3 Medium" in text(client.get(PAGE))
-
-
-def test_plans_beyond_total_places_are_held_up(scene: FakeCluster, people: People, clock: Clock) -> None:
-    client, held = client_of(people.operator), "Held up The central configuration allows 40 warm places at once"
-    queries = []
-    for changed in ({"places": "20"}, {"places": "15"}, {"places": "30", "on": "2026-03-06"}):
-        assert client.post(PAGE, ASKED | changed).status_code == 302
-        client.get(PAGE)  # the message
-        with CaptureQueriesContext(connection) as captured:
-            client.get(PAGE)
-        queries.append(len(captured))
-    assert len(set(queries)) == 1, "however many are planned"
-    make_tier("small", cores="1", memory="1Gi", warm_places=6, warm_days=["thu"], warm_from="10:00", warm_until="11:00")
-    assert "Held up" not in text(client.get(PAGE)), "100 are allowed"
-    ConfigRecord.objects.update(value="40")
-    page = text(client.get(PAGE))
-    assert page.count(held) == 1, "the smaller one has its places, and the day after there are no others"
-    assert "and 21 other places of these hours count too. Plan at most 19 places, or ask an admin to set" in page
-    clock.seconds = 22.75 * 3600  # the hours of two plans have begun, not yet those of the tier
-    assert "Held up" not in text(client.get(PAGE))
-    ConfigRecord.objects.update(value="34")
-    page = text(client.get(PAGE))
-    assert page.count("Held up") == 1 and "19 places, or ask an admin to set “Most warm places” to 35" in page
-
-
-@pytest.mark.parametrize("person", ["owner", "teammate", "stranger", "auditor"])
-def test_only_operators_and_admins_plan(scene: FakeCluster, people: People, person: str) -> None:
-    if person == "auditor":
-        assign_role(people.stranger, Role.AUDITOR)
-    client = client_of(people.stranger if person == "auditor" else getattr(people, person))
-    client_of(people.operator).post(PAGE, ASKED)
-    path = f"{PAGE}{RushPlan.objects.get().pk}/remove/"
-    answers = [client.get(PAGE), client.post(PAGE, WEEKLY), client.get(path), client.post(path)]
-    assert [answer.status_code for answer in answers] == [403] * 4
-    assert RushPlan.objects.count() == 1
 
 
 def test_a_form_of_another_site_saves_nothing(scene: FakeCluster, people: People) -> None:

@@ -1,6 +1,5 @@
 """What the tier doctor and the right-size hint say on pages, and how that looks."""
 
-import re
 from decimal import Decimal
 from typing import Any
 
@@ -61,11 +60,6 @@ def page_of(name: str) -> str:
     return render_to_string("tiers/fragments/tier_check.html", {"check": CHECKS[name], "relaunch": ""})
 
 
-def lines_of(name: str) -> list[str]:
-    """The lines of a check without the drawings of its bars."""
-    return [re.sub("<svg.*</svg>", "", line.strip()) for line in page_of(name).splitlines() if line.strip()]
-
-
 @pytest.mark.parametrize("name", ["several-shapes", "when-last-seen"])
 def test_how_a_check_looks(name: str) -> None:
     assert_golden(f"tier-check-{name}", page_of(name))
@@ -80,50 +74,6 @@ def test_executor_share_is_mentioned() -> None:
         "Each place has 0.05 cores and 64 MiB of memory more, for the executor of a project whose files are in Git, "
         "which adds 1.2 % to the price."
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "status", "more"),
-    [
-        ("packs-better", "ok", [
-            '<strong>3 nodes</strong> <span class="muted">16 cores, 64 GiB</span>',
-            '<span class="sub">1 place, <span class="muted">7.5 cores and 33 GiB of memory unused</span></span>',
-            '<dd><span class="bar-text"><span>8 of 15.5</span></span>',
-            '<dd><span class="bar-text"><span>30 GiB of 63 GiB</span></span>',
-        ]),
-        ("gpu-nodes", "ok", [
-            '<strong>2 nodes</strong> <span class="muted">8 cores, 33 GiB, 1 GPU</span>',
-            '<span class="sub">1 place, <span class="muted">3.5 cores, 16 GiB of memory and 1 GPU unused</span></span>',
-            "<dt>GPUs</dt>",
-            '<dd><span class="bar-text"><span>0 of 1</span></span>',
-        ]),
-        ("tainted", "problem", [
-            '<span class="sub">1 place without the taint, <span class="muted">3.5 cores and 16 GiB of memory unused</span></span>',
-            '<span class="status status-problem sub">Not tolerated: nvidia.com/gpu=present:NoSchedule</span>',
-        ]),
-        ("too-large", "problem", [
-            '<span class="sub">no place</span>',
-            '<dd><span class="bar-text"><span>0 of 7.5</span></span>',
-            '<dd><span class="bar-text"><span>0 B of 32 GiB</span></span>',
-        ]),
-        ("away", "wait", ['<span class="sub muted">cordoned, not ready or being removed</span>']),
-        ("pool-empty", "wait", []),
-    ],
-)  # fmt: skip
-def test_tier_checks_show_their_own_lines(name: str, status: str, more: list[str]) -> None:
-    """Lines that stand in the stored check too are left out."""
-    check = CHECKS[name]
-    if check.problem is None:
-        head = [f'<span class="status status-{status}">{check.sentence}</span>']
-    else:
-        step = f'<span class="sub muted">{check.problem.next_step}</span>'
-        head = [f'<span class="status status-{status}">{check.problem.sentence}</span>', step]
-    advice = ["".join(f"<li>{sentence}</li>" for sentence in check.advice)] if check.advice else []
-    stored = lines_of("several-shapes")
-    assert [line for line in lines_of(name) if line not in stored] == [*head, *more, *advice]
-    page = page_of(name)
-    assert ("packed-words" in page, "packed-advice" in page) == (name != "pool-empty", bool(check.advice))
-    assert ("packed-place" in page) == (name not in ("too-large", "pool-empty"))
 
 
 @pytest.mark.parametrize(

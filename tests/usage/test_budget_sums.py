@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -20,7 +19,7 @@ from grid.usage.budgets.keeper import SettledSpending, count
 from grid.usage.budgets.rules import Budget
 from tests.support.shop import NOW, Shop
 from tests.test_query_plans import scans
-from tests.usage.budgeting import APRIL, DAY, HOUR, MARCH, MINUTE, budget, interval, spend, use_up
+from tests.usage.budgeting import APRIL, DAY, MARCH, MINUTE, budget, interval, spend, use_up
 
 MOMENTS = st.integers(-3 * 1440, 34 * 1440).map(lambda minute: MARCH + minute * MINUTE)
 INTERVALS = st.lists(
@@ -65,17 +64,6 @@ def test_spending_is_the_sum_of_each_pod_second(
 
 
 @pytest.mark.django_db
-def test_month_ends_at_midnight_utc_and_divides_running_pods(shop: Shop) -> None:
-    row = shop.launch()
-    interval(row, APRIL - HOUR, None, price="6")
-    assert spending.spent(["churn"], APRIL - MINUTE)["churn"] == Decimal("5.9")
-    assert spending.spent(["churn"], APRIL)["churn"] == 0
-    assert spending.spent(["churn"], APRIL + HOUR)["churn"] == 6
-    east = (APRIL - MINUTE).astimezone(datetime.fromisoformat("2026-04-01T00:00:00+05:00").tzinfo)
-    assert spending.spent(["churn"], east)["churn"] == Decimal("5.9"), "the clock's zone changes nothing"
-
-
-@pytest.mark.django_db
 def test_counting_reads_a_month_and_not_the_history(shop: Shop) -> None:
     budget(shop)
     spend(shop, "1")
@@ -83,27 +71,6 @@ def test_counting_reads_a_month_and_not_the_history(shop: Shop) -> None:
         earlier = count(None, now=NOW)
         count(earlier, now=NOW)
     assert list(scans(queries)) == []
-
-
-@pytest.mark.django_db
-def test_database_adds_up_what_ended_by_price(shop: Shop) -> None:
-    row = shop.launch()
-    for number in range(20):
-        ended = interval(row, NOW - DAY - HOUR, NOW - DAY + number * MINUTE, price="2" if number % 2 else "3")
-        if number < 10:
-            dailyusage.add(dailyusage.added_up([ended]))
-            ended.delete()
-    read: list[int] = []
-
-    def rows(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        with connection.cursor() as counting:
-            counting.cursor.execute(f"SELECT count(*) FROM ({sql}) AS read_rows", params)
-            read.append(counting.cursor.fetchone()[0])
-        return execute(sql, params, many, context)
-
-    with connection.execute_wrapper(rows):
-        spending.settled(["churn"], NOW)
-    assert read == [4], "two prices of what is kept, two of what is deleted"
 
 
 @pytest.mark.django_db

@@ -82,17 +82,6 @@ def test_waiting_launch_starts_once_the_budget_is_raised(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_waiting_launch_starts_with_the_new_month(shop: Shop) -> None:
-    budget(shop, now=APRIL - HOUR)
-    waits = shop.launch()
-    Execution.objects.update(state_since=APRIL - HOUR)
-    spend(shop, "100", at=APRIL - HOUR)
-    count(None, now=APRIL - MINUTE)
-    assert admit_waiting(LOCAL, now=APRIL - MINUTE) == []
-    assert admit_waiting(LOCAL, now=APRIL) == [waits.pk]
-
-
-@pytest.mark.django_db
 def test_overlong_wait_ends_with_the_budget_sentence(shop: Shop) -> None:
     budget(shop)
     waits = shop.launch()
@@ -117,18 +106,6 @@ def end(job: Job, state: State = State.SUCCEEDED) -> None:
         state=state, message="Over.", reason_values=None, ended_at=NOW, settled_at=NOW
     )
     advance_all([job.pk], now=NOW)
-
-
-@pytest.mark.django_db
-def test_run_and_sweep_are_refused_with_the_sentence(shop: Shop, job: Job) -> None:
-    use_up(shop)
-    for ask in (
-        lambda: jobs.start(job.pk, by="alice", now=NOW),
-        lambda: jobs.start_sweep(job.pk, [{"x": "1"}], by="alice", now=NOW),
-    ):
-        with pytest.raises(Rejected, match="has spent"):
-            ask()
-    assert JobRun.objects.count() == 1
 
 
 @pytest.mark.django_db
@@ -261,16 +238,6 @@ def test_running_execution_is_stopped_ten_minutes_after_the_notice(shop: Shop) -
 
 def _project_of(owner: Any) -> Project:
     return Project.objects.start(id="other", name="Other", owner=owner)
-
-
-@pytest.mark.django_db
-def test_budget_that_is_raised_in_time_stops_nothing(shop: Shop) -> None:
-    runs = running(shop)
-    use_up(shop, at_stop="stop")
-    budget(shop, "200", now=NOW + 9 * MINUTE)
-    count(None, now=NOW + 11 * MINUTE)
-    runs.refresh_from_db()
-    assert runs.stop_requested_at is None
 
 
 @pytest.mark.django_db

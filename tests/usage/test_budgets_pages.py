@@ -114,13 +114,6 @@ class TestPages:
         assert "$12.00 of $10.00 spent" in page
         assert "At the stop line" in page[page.index("History") :]
 
-    def test_saving_it_unchanged_writes_nothing(self, people: People, project: Project) -> None:
-        self.set_by_admin(people, amount="")
-        assert not ProjectBudget.objects.exists()
-        for _ in range(2):
-            self.set_by_admin(people)
-        assert AuditEntry.objects.filter(object_type="projectbudget").count() == 1
-
     def test_empty_amount_takes_it_away(self, people: People, project: Project) -> None:
         self.set_by_admin(people)
         self.set_by_admin(people, amount="")

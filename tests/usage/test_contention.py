@@ -122,20 +122,6 @@ def test_noisy_owner_and_ended_execution_read_nothing(people: People, victim: Ex
 # --- Following the usage
 
 
-@pytest.mark.parametrize(("own", "is_contended"), [(100, False), (550, True)])
-def test_idle_reserved_cores_can_be_used_by_pods(
-    victim: Execution, cluster: FakeCluster, runtime: Runtime, own: int, is_contended: bool
-) -> None:
-    capacity = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-    status = {"capacity": capacity, "allocatable": {**capacity, "cpu": "3500m"}}
-    cluster.put(NODES, builders.node("worker-1", status=status))
-    fill(runtime, cluster)
-    used = {"victim": 850, "noisy": 2600}
-    for place in range(ROUNDS):
-        measure(runtime, MOMENT.timestamp() + 15 * place, used, own=own)
-    assert bool(runtime.contention.worst) is is_contended
-
-
 def test_findings_stand_through_an_outage_and_begin_anew(victim: Execution, runtime: Runtime) -> None:
     contend(runtime)
     for forget, expected in ((False, {victim.pk}), (True, set[str]())):
@@ -156,29 +142,6 @@ def test_pages_are_woken_by_news_only(victim: Execution, runtime: Runtime) -> No
     assert news == expected
     watch.take_in()
     assert news == expected, "the same measurement again"
-
-
-def test_news_of_one_node_wakes_no_page_of_another(
-    people: People, victim: Execution, cluster: FakeCluster, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("NODES_AT_ONCE", "FOUND_AT_ONCE", "VICTIMS_AT_ONCE"):  # with a pause after each
-        monkeypatch.setattr(f"grid.runtime.contention.{name}", 1)
-    other = make_execution(people.owner, victim.project, title="Other", started_at=MOMENT)
-    cluster.put(NODES, builders.node("worker-2", cpu="4"))
-    running: dict[str, Any] = {"node": "worker-2", "phase": "Running", "ready": True}
-    cluster.put(PODS, pod_of(other.pk, name="victim-2", containers=container("750m"), **running))
-    cluster.put(PODS, builders.pod("noisy-2", containers=container("2"), **running))
-    fill(runtime, cluster)
-    news: list[Topic] = []
-    watch = ContentionWatch(runtime.pods, runtime.nodes, runtime.usage, news.append, execution_of=id_of)
-    pods = {f"{NAMESPACE}/{name}{end}": Usage(used, 1) for name, used in USED.items() for end in ("", "-2")}
-    for place in range(ROUNDS + 1):
-        news.clear()
-        later = 15.0 * (place + 1)
-        at = {key: later if place < ROUNDS or key.endswith("-2") else later - 15 for key in pods}
-        runtime.usage.replace(Measured({}, pods, pods_at=at))
-        watch.take_in()
-    assert news == [TOPIC, (TOPIC, "name", "worker-2"), (TOPIC, "execution", other.pk)]
 
 
 @virtual_time

@@ -9,13 +9,9 @@ from asgiref.sync import async_to_sync
 from dashboard.nodes.pages import use_history
 from dashboard.nodes.pages.use_history import UseHistory
 from dashboard.usage.viewmodels.failure_moments import (
-    SHOWN_AT_MOST,
     ContainerEnd,
-    FailedExecution,
     FailureMoment,
-    execution_failures,
     failures_of,
-    newest,
     node_failures,
 )
 from grid.core.labels import KEYS
@@ -84,15 +80,6 @@ def test_node_troubles_are_marked_once_and_daily_life_not() -> None:
     earlier = node_failures(node, [node_event("e3", "NodeNotReady", -60)], "")
     assert earlier[-1].words == "The node is not ready: R", "the event is of an earlier time"
     assert node_failures(None, [], "") == []
-
-
-def test_the_newest_of_very_many_are_kept() -> None:
-    many = execution_failures(
-        (FailedExecution(str(number), "Job", MOMENT + timedelta(seconds=number), "") for number in range(60)), str
-    )
-    kept = newest(many[30:], many[:30])
-    assert kept == many[-SHOWN_AT_MOST:]
-    assert kept[-1].words == "Job failed: no reason is known."
 
 
 def marks(people: People, person: str = "operator", range: str = "1h") -> list[str]:

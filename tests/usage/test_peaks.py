@@ -126,17 +126,6 @@ async def test_measurements_wait_for_an_unavailable_database(execution: Executio
 
 
 @in_world
-async def test_without_an_answer_of_the_metrics_nothing_is_written(execution: Execution) -> None:
-    scene = Scene()
-    scene.add(execution.pk)
-    scene.measured = None
-    with suppress(ClusterUnavailable):
-        await scene.keeper.run_once()
-    assert scene.writes == []
-    assert stored(execution.pk) == Peak()
-
-
-@in_world
 async def test_deleted_execution_hinders_no_other_write(execution: Execution) -> None:
     write({"deleted123": Peak(GIB, 1, 1, 1), execution.pk: Peak(2 * GIB, 1, 1, 1)})
     assert list(PeakUse.objects.values_list("pk", flat=True)) == [execution.pk]

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from dashboard.usage import size_records
-from dashboard.usage.size_records import last_runs
 from grid.kube.resources import NODES
 from grid.models import Execution, HardwareTier, PeakUse, Project, State
 from grid.runtime import Runtime
@@ -72,15 +70,6 @@ def test_other_titles_and_unmeasured_runs_do_not_count(people: People, project: 
         ended(people, project, minute=minute, title="Other")
     make_execution(people.owner, project, state=State.SUCCEEDED, ended_at=MOMENT, settled_at=MOMENT)
     assert "would do" not in page(people.owner, "/launch/?kind=workspace&tier=large")
-
-
-def test_only_the_latest_runs_are_looked_at(people: People, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(size_records, "LOOKED_AT", 4)
-    old = [ended(people, project, minute=-minute) for minute in range(3)]
-    for left in (3, 2, 1, 0):
-        later = MOMENT + timedelta(minutes=9 - left)
-        make_execution(people.owner, project, state=State.FAILED, ended_at=later, settled_at=later)
-        assert len(last_runs(people.owner.pk, old[0])) == left
 
 
 def test_launch_form_begins_with_the_offered_tier_of_link(people: People, project: Project) -> None:

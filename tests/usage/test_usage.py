@@ -23,7 +23,7 @@ from grid.usage import usage
 from grid.usage.intervals import Changes, Interval
 from tests.clusters import test_cluster_life as clusters
 from tests.controller.world import Fault, Killed, World, fresh, in_world, to_running
-from tests.support.builders import NAMESPACE, condition
+from tests.support.builders import NAMESPACE
 from tests.support.shop import NOW, Shop
 
 
@@ -90,22 +90,6 @@ async def test_head_and_workers_use_machines_of_their_tiers(shop: Shop, worker_t
 
 
 @in_world
-async def test_job_uses_its_node_until_its_program_ended(shop: Shop) -> None:
-    world, execution = World(), shop.launch(kind="job", environment=shop.job)
-    controller = world.controller()
-    await bound(world, controller)
-    world.behave()
-    await world.step(controller)
-    world.passes(100)
-    pod = world.pod_of(execution)
-    world.finish(pod, 0)
-    pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = "2026-03-04T09:00:30Z"
-    world.cluster.put(PODS, pod)
-    await world.step(controller)
-    assert held(execution) == [(10, 30)]
-
-
-@in_world
 async def test_execution_at_rest_costs_no_query_and_request(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     controller = world.controller()
@@ -118,61 +102,6 @@ async def test_execution_at_rest_costs_no_query_and_request(shop: Shop) -> None:
         await world.step(controller)
     assert any(execution.pk in query["sql"] for query in captured.captured_queries), "it was looked at"
     assert not any("usageinterval" in query["sql"] for query in captured.captured_queries)
-
-
-@in_world
-async def test_waiting_or_never_bound_pod_uses_nothing(shop: Shop) -> None:
-    world, execution = World(), shop.launch()
-    controller = world.controller()
-    await world.step(controller)
-    request_stop(fresh(execution), by="alice", now=world.now)
-    for _ in range(3):
-        await world.step(controller)
-        gone_pods = [pod for pod in world.pods() if "deletionTimestamp" in pod["metadata"]]
-        for pod in gone_pods:
-            gone(world, pod)
-    assert fresh(execution).settled_at is not None
-    assert held(execution) == []
-
-
-@in_world
-async def test_pod_that_takes_a_name_is_counted_separately(shop: Shop) -> None:
-    world, execution = World(), shop.launch()
-    controller = world.controller()
-    await bound(world, controller)
-    old = world.pod_of(execution)
-    gone(world, old)
-    given_out = ("uid", "resourceVersion")
-    new = {**old, "metadata": {key: value for key, value in old["metadata"].items() if key not in given_out}}
-    world.passes(5)
-    await world.cluster.create(PODS, new, namespace=NAMESPACE)
-    created = world.pod_of(execution)
-    assert created["metadata"]["uid"] != old["metadata"]["uid"]
-    world.schedule(created)
-    await world.step(controller)
-    assert held(execution) == [(10, 25), (25, None)]
-
-
-@in_world
-async def test_worker_on_lost_node_counts_until_let_go(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await clusters.to_running(world, controller, execution)
-    world.behave()
-    await world.step(controller)
-    lost = world.workers_of(execution)[0]
-    began = len(held(execution))
-    world.passes(300)
-    lost["metadata"]["deletionTimestamp"] = "2026-03-04T09:05:00Z"
-    lost["status"]["conditions"] = [condition("Ready", "Unknown", "NodeStatusUnknown")]
-    world.cluster.put(PODS, lost)
-    world.passes(60)
-    await world.step(controller)
-    assert UsageInterval.objects.filter(ended_at__isnull=True).count() == began
-    gone(world, lost)
-    await world.step(controller)
-    ended = UsageInterval.objects.get(ended_at__isnull=False)
-    assert (ended.pod_uid, ended.ended_at) == (lost["metadata"]["uid"], world.now)
 
 
 @in_world

@@ -67,13 +67,6 @@ def test_a_reset_brings_the_default_back_and_is_audited(people: People) -> None:
     assert not ConfigRecord.objects.exists()
 
 
-@pytest.mark.parametrize("text", ["many", "-1", "100001", "2.5", "1e3", "3 4"])
-def test_a_wrong_value_is_refused_under_its_key(text: str) -> None:
-    with pytest.raises(Rejected) as refused:
-        plan({KEY: text}, {})
-    assert [problem.path for problem in refused.value.problems] == [KEY]
-
-
 def test_problems_are_reported_by_key_including_unknown_keys() -> None:
     with pytest.raises(Rejected) as refused:
         plan({KEY: "many", "com.example.nothing": "1", DRAIN: "90", DASK_DRAIN: "0"}, {})
@@ -166,31 +159,21 @@ def test_unset_framework_setting_follows_all_frameworks(people: People) -> None:
     assert centralconfig.value_of(FRAMEWORK_SETTINGS["dask"]["drain_seconds"]) == 90
 
 
-def test_policy_takes_one_query_and_has_kubernetes_defaults(db: None) -> None:
+def test_policy_takes_one_query_and_a_known_framework(db: None) -> None:
     with CaptureQueriesContext(connection) as queries:
-        policy = cluster_policy("ray")
+        assert cluster_policy("ray").autoscaling
     assert len(queries) == 1
-    assert (policy.autoscaling, policy.target_cpu, policy.target_memory) == (True, 80, 80)
-    assert (policy.up_workers, policy.up_percent, policy.up_period_seconds, policy.up_stabilisation_seconds) == (
-        *(4, 100, 15, 0),
-    )
-    assert (policy.down_percent, policy.down_period_seconds, policy.down_stabilisation_seconds) == (100, 15, 300)
     with pytest.raises(ValueError, match=r"There is no framework 'flink'; there are dask, ray, spark."):
         cluster_policy("flink")
 
 
-@pytest.mark.parametrize(("text", "is_on"), [("off", False), (" OFF ", False), ("0", False), ("on", True), ("1", True)])
-def test_a_switch_is_said_as_on_or_off(people: People, text: str, is_on: bool) -> None:
+def test_a_switch_is_said_as_on_or_off(people: People) -> None:
     key = CLUSTER_SETTINGS["autoscaling"].key
-    change(key, text, actor=people.admin)
-    assert cluster_policy("spark").autoscaling is is_on
-    assert [entry.changes for entry in AuditEntry.objects.all()] == ([] if is_on else [{"value": ["on", "off"]}])
-
-
-@pytest.mark.parametrize("text", ["2", "maybe", "-1"])
-def test_a_switch_is_nothing_but_on_or_off(people: People, text: str) -> None:
+    change(key, " OFF ", actor=people.admin)
+    assert not cluster_policy("spark").autoscaling
+    assert AuditEntry.objects.get().changes == {"value": ["on", "off"]}
     with pytest.raises(Rejected, match="is neither “on” nor “off”"):
-        change(CLUSTER_SETTINGS["autoscaling"].key, text, actor=people.admin)
+        change(key, "maybe", actor=people.admin)
 
 
 def test_a_target_and_its_bounds_cannot_contradict_each_other(people: People) -> None:

@@ -46,17 +46,12 @@ def time_limit(seconds: int, before: int = HOUR) -> Consequence:
     ("seconds", "sentence", "is_loss"),
     [
         (600, "3 executions would end now: 2 of alice and 1 of bob.", True),
-        (1200, "1 execution would end now: 1 of alice.", True),
+        (12 * 60, "1 execution would end now: 1 of alice.", True),  # one that is exactly as old continues
         (4 * HOUR - 1, "No execution would end now.", False),
-        (0, "4 executions would end now: 2 of alice and 2 of bob.", True),
     ],
 )
 def test_a_shorter_limit_names_whose_executions_would_end(seconds: int, sentence: str, is_loss: bool) -> None:
     assert time_limit(seconds, before=4 * HOUR) == Consequence(sentence, is_loss)
-
-
-def test_execution_exactly_as_old_as_limit_continues() -> None:
-    assert time_limit(12 * 60).text == "1 execution would end now: 1 of alice."
 
 
 @pytest.mark.parametrize("seconds", [HOUR, HOUR + 1])
@@ -76,11 +71,6 @@ def test_first_five_of_many_people_are_named() -> None:
         (30, "Queued executions that fit start at once.", False),
         (20, "Nobody is above the limit.", False),
         (
-            10,
-            f"1 person is above it: alice (20 slots). {STAYS} 1 queued launch needs more slots than that and cannot start.",
-            True,
-        ),
-        (
             0,
             f"2 people are above it: alice (20 slots) and bob (1 slot). {STAYS} {STUCK} Nobody can start anything.",
             True,
@@ -95,9 +85,7 @@ def test_a_limit_of_slots_names_who_is_above_it(limit: int, sentence: str, is_lo
 @pytest.mark.parametrize(
     ("waiting", "limit", "sentence"),
     [
-        (0, 10, "The queue is empty; there is room for 10 more."),
         (1, 10, "1 launch waits now; there is room for 9 more."),
-        (12, 10, "12 launches wait now; queued ones stay. Launches that would have to wait are refused."),
         (10, 10, "10 launches wait now; queued ones stay. Launches that would have to wait are refused."),
         (0, 0, "The queue is empty. Launches that would have to wait are refused."),
     ],
@@ -116,10 +104,8 @@ def test_locks_of_logins_that_begin_and_end_are_named() -> None:
     ("expired", "days", "before", "sentence"),
     [
         (7, 30, 90, "7 logs would be deleted within the hour."),
-        (7, 30, 0, "7 logs would be deleted within the hour."),
         (101, 30, 90, "More than 100 logs would be deleted within the hour."),
         (0, 30, 90, "Nothing is old enough yet."),
-        (7, 90, 30, "Nothing is deleted now. Earlier deletions are not undone."),
         (7, 0, 30, "Nothing is deleted now. Earlier deletions are not undone."),
     ],
 )

@@ -12,7 +12,6 @@ from dashboard.configuration.viewmodels.settings import (
     SettingSection,
     Typed,
     in_force,
-    overtaken_sentence,
     review_lines,
     saved_sentence,
     setting_sections,
@@ -157,15 +156,6 @@ def test_saved_sentence_names_one_setting_or_counts_several() -> None:
         == "Autoscaling of Ray clusters is as for all frameworks, on."
     )
     assert sentence({DRAIN.key: "90", SWITCH.key: "off"}) == "2 settings changed; they are in force already."
-
-
-def test_overtaken_sentence_names_the_faster_admin_and_time() -> None:
-    assert overtaken_sentence(SWITCH, 0, "bob", MOMENT).startswith(
-        f"bob changed this to off on {MOMENT:%Y-%m-%d at %H:%M:%S} UTC."
-    )
-    assert overtaken_sentence(DRAIN, 60, "", None).startswith(
-        "Somebody changed this to 60 seconds (1 min). Review again"
-    )
 
 
 @pytest.mark.parametrize(

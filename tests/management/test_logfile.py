@@ -45,13 +45,6 @@ def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 3_000
 
 
-def test_a_later_start_goes_on_in_the_same_file(tmp_path: Path) -> None:
-    path = tmp_path / "web.log"
-    for text in (b"first\n", b"second, without an end of line"):
-        printed(LogFile(path), text)
-    assert written(path) == ["first", "second, without an end of line"]
-
-
 def test_full_disk_does_not_block_logging_and_lines_return(disk: Path) -> None:
     path = disk / "log" / "web.log"
     log = LogFile(path)
@@ -60,10 +53,3 @@ def test_full_disk_does_not_block_logging_and_lines_return(disk: Path) -> None:
     ballast.unlink()
     printed(LogFile(path), b"there is room again\n")
     assert written(path)[-1] == "there is room again"
-
-
-def test_an_overlong_line_is_written_in_parts(tmp_path: Path) -> None:
-    path = tmp_path / "web.log"
-    printed(LogFile(path), b"y" * 300_000 + b"\n")
-    assert "".join(written(path)) == "y" * 300_000
-    assert len(written(path)) > 1

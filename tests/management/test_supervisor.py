@@ -14,7 +14,6 @@ import psutil
 import pytest
 
 from grid.management.supervisor import StartFailed, SupervisedProgram, Supervisor, end_leftovers
-from tests.support.smalldisk import fill
 from tests.support.waiting import wait_until
 
 SLEEPER = "import signal,sys,pathlib,time; pathlib.Path(sys.argv[1]).write_text('up'); time.sleep(600)"
@@ -150,13 +149,3 @@ def test_a_damaged_register_is_no_obstacle(tmp_path: Path, content: bytes) -> No
     register = tmp_path / "processes.json"
     register.write_bytes(content)
     assert end_leftovers(register) == []
-
-
-def test_full_disk_does_not_keep_program_from_starting(disk: Path) -> None:
-    supervisor = Supervisor(disk / "processes.json")
-    fill(disk)
-    try:
-        supervisor.start(SupervisedProgram("one", ["sleep", "600"], {}, disk / "log", lambda: True))
-        assert not (disk / "processes.json.unfinished").exists()
-    finally:
-        supervisor.stop()

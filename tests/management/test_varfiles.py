@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.core.data_files import SECRET_KEY, ManagedFile, damage, damages, lack_of_room
+from grid.core.data_files import SECRET_KEY, ManagedFile, damages, lack_of_room
 from grid.management.varfiles import KEPT_FILES
 from grid.sandbox.data_files import KEPT_FILES as CLUSTER_FILES
 from tests.support.damage import DAMAGES, as_a_usual_user, noticed, state
@@ -116,11 +116,3 @@ def test_disk_without_space_is_reported_even_without_folder(tmp_path: Path) -> N
     sentence = lack_of_room(tmp_path / "not" / "yet", free + 2**40)
     assert sentence.startswith(f"The disk of {tmp_path / 'not' / 'yet'} is full (")
     assert lack_of_room(Path("/proc/compute-grid"), 2**20) == "", "no disk at all"
-
-
-def test_vanishing_file_is_fine_but_dangling_link_is_damage(tmp_path: Path) -> None:
-    kept = ManagedFile("grid.sqlite3-wal", "the newest changes")
-    path = tmp_path / kept.name
-    assert damage(path, kept) == ""
-    path.symlink_to(tmp_path / "nowhere")
-    assert damage(path, kept) == "is a link that leads nowhere"

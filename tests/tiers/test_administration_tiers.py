@@ -35,25 +35,15 @@ def test_a_new_tier_is_saved_and_recorded(admin: Client) -> None:
     ("field", "value", "sentence"),
     [
         ("cores", "lots", "is not a quantity"),
-        ("cores", "0", "more than zero"),
         ("cores", "10P", "more than any machine has"),
-        ("memory", "4GB", "is not a quantity"),
         ("cores_limit", "500m", "below the request of 1"),
-        ("memory_limit", "1Gi", "below the request of 4Gi"),
         ("shared_memory", "5Gi", "memory limit of 4Gi"),
-        ("ephemeral_storage", "10GB", "is not a quantity"),
         ("ephemeral_storage", "0", "more than zero"),
-        ("ephemeral_storage", "", "required"),
         ("node_pool", "defualt", "There is no node pool “defualt” in the cluster. It has: default, default-gpu."),
         ("id", "Small Tier", "lower-case letters"),
-        ("gpus", "-1", "greater than or equal to 0"),
         ("cost_per_hour", "-1", "greater than or equal to 0"),
-        ("maximum_simultaneous", "0", "greater than or equal to 1"),
-        ("tolerations", "a b:NoSchedule", "is not a toleration"),
         ("tolerations", "a:Sometimes", "is not an effect"),
-        ("extra_labels", "team", "has no “=”"),
         ("extra_labels", "team=a b", "is not a valid label value"),
-        ("kinds", "fortran", "not one of the available choices"),
     ],
 )
 def test_wrong_tier_entry_is_reported_at_its_field_unsaved(
@@ -270,24 +260,14 @@ def test_first_unfitting_executions_are_named_and_rest_linked(
         assert "would no longer fit" not in admin.get("/tiers/").text, "the nodes are not known"
 
 
-@pytest.mark.parametrize(
-    ("states", "sentence"),
-    [
-        (["succeeded", "error"], ""),
-        (["running", "stopped"], "1 active execution uses it. It keeps the values that it was launched with"),
-        (["running", "queued"], "2 active executions use it. They keep the values that they were launched with"),
-    ],
-)
-def test_tier_editor_sees_how_many_use_it(
-    admin: Client, people: People, tier: HardwareTier, states: list[str], sentence: str
-) -> None:
+def test_editor_sees_how_many_use_tier_and_environment(admin: Client, people: People, tier: HardwareTier) -> None:
     project = Project.objects.start(id="churn", name="Churn", owner=people.owner)
     lab = Environment.objects.create(id="lab", name="Lab", image="lab:1", port=8888)
-    for state in states:
+    for state in ("succeeded", "running", "queued"):
         Execution.objects.create(owner=people.owner, project=project, environment=lab, state=state, **on_tier(tier))
     for path in ("/tiers/small/", "/environments/lab/"):
-        assert admin.get(path).context["in_use"].startswith(sentence)
-        assert bool(admin.get(path).context["in_use"]) == bool(sentence)
+        in_use = admin.get(path).context["in_use"]
+        assert in_use.startswith("2 active executions use it. They keep the values that they were launched with")
     assert admin.get("/projects/churn/").context["in_use"] == ""
 
 

@@ -176,21 +176,16 @@ def test_plan_is_removed_after_confirmation_with_audit_entry(scene: FakeCluster,
     [
         ({"places": "0"}, "Plan at least 1 place.", ""),
         ({"places": "1000000"}, "Plan at most 1,000 places", "write several plans"),
-        ({"places": "forty"}, "Enter a whole number.", ""),
         ({"on": "2026-03-04"}, "09:00 on 4 March 2026 has passed.", "Choose a time that is yet to come."),
-        ({"on": "2031-03-04"}, "Choose a day within a year from today.", ""),
         ({"on": "0001-01-01"}, "Choose a day within a year from today.", ""),
         ({"on": "2026-03-29", "ready": "02:30", "until": "03:15"}, "do not exist on that day: the clocks change", ""),
-        ({"on": ""}, "Choose either one day or days of the week.", ""),
         ({"days": ["mon"]}, "Choose either one day or days of the week.", ""),
         ({"until": "09:00"}, "Choose a time other than the one at which the places are ready.", ""),
         ({"ready": "25:00"}, "such as 08:00", ""),
         ({"zone": "Nowhere/Here"}, "There is no time zone “Nowhere/Here”.", "such as Europe/Berlin"),
         ({"environment": "old"}, "Old is archived.", "Choose another environment, or ask an admin to restore it."),
         ({"tier": "old"}, "Old is archived.", "Choose another tier"),
-        ({"tier": "huge"}, "asks for 64 cores; the largest node of the pool default offers 8", "Choose another tier"),
         ({"places": "60"}, "The pool default may have 12 nodes, on which 48 places", "Plan at most 48 places"),
-        ({"places": "101"}, "allows 100 warm places at once", "Plan at most 100 places"),
         ({"tier": "<script>"}, "Select a valid choice", ""),
     ],
 )
@@ -199,7 +194,6 @@ def test_refused_plan_says_why_and_what_to_do(
 ) -> None:
     make_environment("old", name="Old", is_archived=True)
     make_tier("old", name="Old", is_archived=True)
-    make_tier("huge", name="Huge", cores="64")
     client = client_of(people.operator)
     for answer in (client.post(PAGE, ASKED | changed), client.get(PAGE, ASKED | changed)):
         shown = text(answer)

@@ -60,7 +60,7 @@ def page_of(name: str) -> str:
     return render_to_string("tiers/fragments/tier_check.html", {"check": CHECKS[name], "relaunch": ""})
 
 
-@pytest.mark.parametrize("name", ["several-shapes", "when-last-seen"])
+@pytest.mark.parametrize("name", ["several-shapes", "tainted", "when-last-seen"])
 def test_how_a_check_looks(name: str) -> None:
     assert_golden(f"tier-check-{name}", page_of(name))
 
@@ -79,13 +79,6 @@ def test_executor_share_is_mentioned() -> None:
 @pytest.mark.parametrize(
     ("name", "sentence", "step"),
     [
-        (
-            "tainted",
-            ("No node of the pool default takes this tier: the nodes that are large enough have the taint "
-            "nvidia.com/gpu=present:NoSchedule, which it does not tolerate."),
-            ("Add nvidia.com/gpu=present:NoSchedule to its tolerations, or choose another pool; "
-            "until then, what is launched on it waits."),
-        ),
         (
             "too-large",
             ("No node of the pool default is large enough for this tier, not even an empty one: "

@@ -134,22 +134,12 @@ def test_a_new_password_ends_every_other_session(people: People) -> None:
     assert Client().post("/login/", {"username": "alice", "password": NEW}).status_code == 302
 
 
-@pytest.mark.parametrize(
-    ("new", "sentence"),
-    [
-        ("elevenchars", "This password is too short. It must contain at least 12 characters."),
-        ("alice-alice-alice", "The password is too similar to the username."),
-        ("password1234", "This password is too common."),
-        ("830571920384", "This password is entirely numeric."),
-    ],
-)
-def test_the_rules_are_shown_and_hold(people: People, new: str, sentence: str) -> None:
+def test_password_rules_are_shown_and_hold(people: People) -> None:
     client = log_in(people.owner)
     assert "at least 12 characters" in client.get("/account/password/").content.decode()
-    User.objects.filter(username="alice").update(username="alice-alice-alice")
-    answer = change_password(client, "alice-password", new)
-    assert sentence in answer.content.decode()
-    assert User.objects.get(username="alice-alice-alice").check_password("alice-password")
+    answer = change_password(client, "alice-password", "elevenchars")
+    assert "This password is too short. It must contain at least 12 characters." in answer.content.decode()
+    assert User.objects.get(username="alice").check_password("alice-password")
 
 
 def test_wrong_old_password_counts_like_a_failed_login(people: People, settings: Settings) -> None:
@@ -198,10 +188,6 @@ def test_the_login_page_leads_no_further_than_here(people: People) -> None:
         (
             "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36 Edg/140.0",
             "Edge on Windows",
-        ),
-        (
-            "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Safari/605.1.15",
-            "Safari on macOS",
         ),
         ("python-requests/2.32", "python-requests/2.32"),
         ("", "Unknown browser"),

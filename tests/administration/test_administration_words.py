@@ -29,7 +29,6 @@ def test_tier_words_have_units_and_memory_per_core() -> None:
     ("changed", "sentence"),
     [
         ({}, "same as request; 10 GiB of disk"),
-        ({"cores_limit": "7"}, "up to 7 cores, if the node has room; 10 GiB of disk"),
         ({"memory_limit": "16Gi"}, "up to 16 GiB, if the node has room; 10 GiB of disk"),
         (
             {"cores_limit": "7", "memory_limit": "16Gi"},
@@ -39,11 +38,6 @@ def test_tier_words_have_units_and_memory_per_core() -> None:
 )
 def test_tier_limits_are_worded_as_a_sentence(changed: dict[str, Any], sentence: str) -> None:
     assert tier_words(tier(**changed)).limits == sentence
-
-
-def test_unreadable_stored_quantity_spoils_only_its_own_words() -> None:
-    words = tier_words(tier(cores="many"))
-    assert (words.cores, words.memory, words.per_core) == ("many", "14 GiB", "")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +53,6 @@ def test_a_price_names_no_currency(cost: str, words: str) -> None:
     ("nodes", "maximum", "words"),
     [
         ([], 2, "no node now, at most 2"),
-        ([{"cpu": "8", "memory": "32Gi"}], 0, "1 node, 8 cores, 32 GiB"),
         ([{"cpu": "8", "memory": "32Gi"}] * 2, 5, "2 nodes, each 8 cores, 32 GiB"),
         (
             [{"cpu": "8", "memory": "32Gi"}, {"cpu": "4", "memory": "64Gi"}],
@@ -67,7 +60,6 @@ def test_a_price_names_no_currency(cost: str, words: str) -> None:
             "2 nodes, the largest 8 cores, 32 GiB",
         ),
         ([{"cpu": "8", "memory": "61Gi", "amd.com/gpu": "2"}], 2, "1 node, 8 cores, 61 GiB, 2 GPUs amd.com/gpu"),
-        ([{"cpu": "nonsense"}], 0, "1 node, 0 cores, 0 B"),
     ],
 )
 def test_a_pool_is_told_by_its_largest_node(nodes: list[dict[str, str]], maximum: int, words: str) -> None:
@@ -92,9 +84,7 @@ def test_empty_pool_is_described_by_its_last_seen_node() -> None:
     [
         (25, "slots", "25 slots"),
         (5400, "seconds", "5400 seconds (1 h 30 min)"),
-        (86400, "seconds", "86400 seconds (1 d)"),
         (90, "seconds", "90 seconds"),
-        (0, "seconds", "0 seconds"),
     ],
 )
 def test_amount_of_seconds_is_also_worded_in_larger_units(value: int, unit: str, words: str) -> None:
@@ -109,8 +99,6 @@ def test_amount_of_seconds_is_also_worded_in_larger_units(value: int, unit: str,
         ("cost_per_hour", ["0.3800", "0.40"], FieldChange("cost_per_hour", "0.38", "0.40")),
         ("is_visible", [True, False], FieldChange("is_visible", "yes", "no")),
         ("cores_limit", ["", "2"], FieldChange("cores_limit", "empty", "2")),
-        ("port", [None, 80], FieldChange("port", "empty", "80")),
-        ("groups", [[], ["vision"]], FieldChange("groups", added=("vision",))),
         ("command", [["a", "b"], ["a", "c"]], FieldChange("command", removed=("b",), added=("c",))),
         ("command", [["a", "b"], ["b", "a"]], FieldChange("command", "a, b", "b, a")),
         ("variables", [{"A": "1"}, {"A": "2"}], FieldChange("variables", removed=("A=1",), added=("A=2",))),

@@ -114,18 +114,6 @@ def test_a_shorter_retention_counts_what_is_deleted(expired: int, days: int, bef
     assert consequence == Consequence(sentence, is_loss="would be" in sentence)
 
 
-def test_clusters_above_worker_limit_are_named_and_keep_theirs() -> None:
-    consequence = consequences.maximum_workers([("alice", 20), ("bob", 5)], limit=10)
-    assert consequence.text.startswith("1 running cluster may grow beyond it: 1 of alice. It keeps its maximum;")
-    assert not consequence.is_loss
-
-
-def test_frameworks_with_their_own_value_are_named() -> None:
-    assert consequences.followers("So.", []) == "So."
-    assert consequences.followers("So.", ["Dask"]) == "So. Dask has its own value."
-    assert consequences.followers("So.", ["Ray", "Dask"]) == "So. Dask and Ray have their own values."
-
-
 Effect = Callable[..., str]
 
 

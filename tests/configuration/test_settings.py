@@ -11,7 +11,6 @@ from dashboard.configuration.viewmodels.settings import (
     SettingRow,
     SettingSection,
     Typed,
-    in_force,
     review_lines,
     saved_sentence,
     setting_sections,
@@ -26,7 +25,6 @@ from grid.configuration import (
     plan,
     values_with,
 )
-from grid.configuration.servicelevels import LEVEL_WINDOW, WINDOWS
 from grid.models import ConfigRecord
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
@@ -59,24 +57,6 @@ def test_setting_sections_cover_the_registry_exactly() -> None:
     assert sorted(row.setting.key for group in shown.values() for row in group.rows) == sorted(REGISTRY)
 
 
-def test_unset_framework_or_level_setting_shows_the_effective_value() -> None:
-    shown = sections({DRAIN.key: "90"})
-    dask = row(DASK_DRAIN, shown)
-    assert (dask.value, dask.placeholder, dask.fallback) == ("", "90", "as for all frameworks: 90")
-    assert dask.help == "1 to 3600 (1 h); not set, it is as for all frameworks: 90."
-    window = row(WINDOWS["pages"], sections({LEVEL_WINDOW.key: "60"}))
-    assert (window.help, window.back) == (
-        "7 to 90; not set, it is as for all levels: 60.",
-        "Use the value for all levels",
-    )
-    section = shown["Dask clusters, where they differ"]
-    assert (section.is_closed, section.is_open, section.note) == (
-        True,
-        False,
-        "No value differs from those for all frameworks.",
-    )
-
-
 def test_section_opens_when_setting_is_set_wrong_or_searched() -> None:
     own = sections({DASK_DRAIN.key: "20"})
     section = own["Dask clusters, where they differ"]
@@ -90,15 +70,6 @@ def test_section_opens_when_setting_is_set_wrong_or_searched() -> None:
     assert typed["Dask clusters, where they differ"].is_open and not typed["Ray clusters, where they differ"].is_open
     assert (row(DASK_DRAIN, typed).value, row(DASK_DRAIN, typed).is_typed) == ("30", True)
     assert sections(shown=SettingFilter("drain"))["Spark clusters, where they differ"].is_open
-
-
-def test_switch_is_worded_on_or_off_and_offers_default() -> None:
-    shown = sections({SWITCH.key: "0"})
-    assert (row(SWITCH, shown).value, row(SWITCH, shown).has_fallback) == ("off", True)
-    assert row(SWITCH, shown).help == "On or off; the default is on."
-    assert row(RAY_SWITCH, shown).fallback == "as for all frameworks: off"
-    assert not row(SWITCH, sections()).has_fallback
-    assert [in_force(SWITCH, 1), in_force(DRAIN, 120)] == ["on", "120 seconds (2 min)"]
 
 
 @pytest.mark.parametrize(

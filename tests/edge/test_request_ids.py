@@ -62,10 +62,6 @@ async def test_request_id_is_accepted_only_from_valid_header() -> None:
         assert len(id) == 16
 
 
-async def test_program_behind_the_proxy_answers_with_own_headers() -> None:
-    assert (await asked(tells=False))[1] == []
-
-
 def test_lines_say_the_request_and_the_execution_once() -> None:
     with of_request("request-1"), of_execution("abc"):
         assert TEXT.format(record("slow user=%s", "alice")) == "slow user=alice request=request-1 execution=abc"

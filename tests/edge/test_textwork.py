@@ -188,22 +188,3 @@ def test_texts_that_cannot_be_read_soon_are_refused(tmp_path: Path, bounds: dict
         assert (await of_person("ada", workers, length, "abc"))[0] == 3
 
     read_with(act, slow_seconds=1.0, **bounds)
-
-
-def test_turn_is_kept_until_abandoned_work_has_ended(tmp_path: Path) -> None:
-    async def act(workers: TextWorkers) -> None:
-        abandoned = asyncio.create_task(of_person("ada", workers, hang, str(tmp_path / "pid")))
-        await asyncio.sleep(0)
-        abandoned.cancel()
-        await asyncio.wait([abandoned])
-        with pytest.raises(TextWorkBusy):
-            await of_person("ada", workers, length, "abc")
-        while True:  # until the worker has been ended
-            try:
-                assert (await of_person("ada", workers, length, "abc"))[0] == 3
-            except TextWorkBusy:
-                await asyncio.sleep(0.02)
-            else:
-                break
-
-    read_with(act, slow_seconds=1.0, most_of_a_person=1)

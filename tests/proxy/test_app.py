@@ -86,11 +86,9 @@ async def test_fetches_after_session_end_replace_no_opener(browser: aiohttp.Clie
     ("path", "headers"),
     [
         ("/", {}),
-        ("/", {"Cookie": "grid_workspace=wrong"}),
         ("/__grid__/open?ticket=wrong", {}),
         ("/__grid__/open?ticket=t1", {}),
         ("/__grid__/open?ticket=t1", {"Cookie": "grid_opener=another"}),
-        ("/infrastructure/", {}),
     ],
 )
 async def test_without_a_grant_every_address_gives_the_same_403(
@@ -109,10 +107,7 @@ async def test_without_a_grant_every_address_gives_the_same_403(
         "workspaces.test:8001",
         "other.workspaces.test:8001",
         "abc.workspaces.test",
-        "abc.abc.workspaces.test:8001",
-        "a;b.workspaces.test:8001",
         "abc.evil.test:8001",
-        "127.0.0.1:8001",
         "",
     ],
 )
@@ -149,8 +144,6 @@ async def test_a_request_reaches_the_pod_unchanged_but_for_identity(browser: aio
     [
         ("GET", "/", {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1"}, 1),
         ("GET", "/", {"Sec-Fetch-Mode": "navigate"}, 0),  # it reloads itself
-        ("GET", "/api/kernels", {"Sec-Fetch-Mode": "cors"}, 0),
-        ("GET", "/", {}, 0),
         ("POST", "/api/sessions", {}, 1),
         ("PUT", "/lab/api/workspaces/default", {}, 0),
     ],
@@ -170,15 +163,6 @@ async def test_an_answer_is_streamed_while_it_is_made(
         assert await answer.content.readexactly(5) == b"first"
         pod[0].release.set()
         assert await answer.content.read() == b"second"
-
-
-async def test_an_endless_answer_ends_when_the_reader_leaves(
-    browser: aiohttp.ClientSession, pod: tuple[UserServer, Target]
-) -> None:
-    answer = await browser.get("/stream", headers=COOKIE)
-    assert await answer.content.readexactly(5) == b"first"
-    answer.close()
-    await asyncio.wait_for(pod[0].left.wait(), 10)
 
 
 async def test_endless_answer_ends_with_its_permission(

@@ -108,14 +108,6 @@ async def test_its_websockets_pass_with_and_without_the_prefix(
         assert await ws.receive_str(timeout=10) == f"{path} hello"
 
 
-async def test_visitor_sees_that_the_head_is_down(browser: aiohttp.ClientSession, gate: OpenToOneSecret) -> None:
-    gate.known = replace(PASSAGE, state="preparing", message="Its image is pulled.")
-    gate.address = None
-    async with browser.get("/w/abc/") as answer:
-        assert answer.status == 503
-        assert "This cluster is preparing, and its head is not up. Its image is pulled." in await answer.text()
-
-
 OPENED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
 

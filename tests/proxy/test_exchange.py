@@ -10,7 +10,6 @@ import aiohttp
 import pytest
 
 from dashboard.proxy.gate import Target
-from dashboard.proxy.http import _read
 from tests.proxy.support import COOKIE, HOST, ORIGIN, OpenToOneSecret, visiting
 
 
@@ -105,24 +104,6 @@ async def test_unaccepted_websocket_ends_with_its_permission(
     assert refused.value.status == 403
 
 
-async def test_program_answering_early_still_gets_whole_body(browser: aiohttp.ClientSession, program: Program) -> None:
-    program.answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
-    program.echoes = 50_000
-    begun = asyncio.Event()
-
-    async def body() -> AsyncIterator[bytes]:
-        yield b"x" * 10_000
-        await begun.wait()
-        for _ in range(4):
-            yield b"x" * 10_000
-            await asyncio.sleep(0.01)
-
-    headers = {**COOKIE, "Content-Length": "50000"}
-    async with browser.post("/", headers=headers, data=body()) as answer:
-        begun.set()
-        assert await asyncio.wait_for(answer.read(), 10) == b"x" * 50_000
-
-
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
@@ -153,12 +134,3 @@ async def test_headers_pass_byte_by_byte(browser: aiohttp.ClientSession, program
     async with browser.get("/", headers=COOKIE) as answer:
         raw = dict(answer.raw_headers)
     assert (raw[b"content-disposition"], raw[b"x-old"]) == (name.encode(), b"\xe9")
-
-
-async def test_program_that_reads_no_body_is_abandoned() -> None:
-    """Until then nothing is read, so that the browser may have gone long ago."""
-
-    async def receive() -> dict[str, object]:
-        return {"type": "http.request", "body": b"x", "more_body": True}
-
-    await asyncio.wait_for(_read(receive, asyncio.Queue(1), untaken=0.01), 10)

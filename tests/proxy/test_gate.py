@@ -70,17 +70,6 @@ async def test_a_hundred_requests_at_once_ask_the_database_once() -> None:
     assert len(grants.asked) == 1
 
 
-async def test_concurrent_visitors_are_checked_together() -> None:
-    grants = Grants({("abc", str(number)): PASSAGE for number in range(50)})
-    grants.answer.clear()
-    gate = gate_of(grants)
-    waiting = [asyncio.create_task(gate.passage("abc", str(number))) for number in range(50)]
-    await asyncio.sleep(0)
-    grants.answer.set()
-    assert await asyncio.gather(*waiting) == [PASSAGE] * 50
-    assert len(grants.asked) <= 2
-
-
 async def test_next_round_ends_open_access_and_refuses_new() -> None:
     grants = Grants({KEY: PASSAGE})
     gate = gate_of(grants)

@@ -1,7 +1,5 @@
 """What the proxy counts: what it answered, and which websockets are open."""
 
-import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,12 +11,6 @@ from grid.observability.telemetry import OTHER, REGISTRY
 
 def counted(code: str) -> float:
     return REGISTRY.get_sample_value("compute_grid_proxy_request_seconds_count", {"code": code}) or 0.0
-
-
-def open_now() -> float:
-    value = REGISTRY.get_sample_value("compute_grid_proxy_websockets")
-    assert value is not None
-    return value
 
 
 async def nothing() -> Any:
@@ -56,25 +48,3 @@ async def test_answer_is_counted_once_by_code_and_origin(status: int, options: d
     before = counted(code)
     await answer(status, **options)
     assert counted(code) == before + 1
-
-
-@pytest.fixture
-async def websocket() -> AsyncIterator[asyncio.Task[None]]:
-    accepted = asyncio.Event()
-
-    async def application(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "websocket.accept"})
-        accepted.set()
-        await asyncio.Event().wait()
-
-    task = asyncio.create_task(MeasuredProxy(application)({"type": "websocket", "path": "/"}, nothing, ignored))
-    await accepted.wait()
-    yield task
-    task.cancel()
-
-
-async def test_websocket_counts_as_open_until_any_end(websocket: asyncio.Task[None]) -> None:
-    during = open_now()
-    websocket.cancel()
-    await asyncio.wait([websocket])
-    assert open_now() == during - 1

@@ -5,7 +5,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-from django.db import IntegrityError, OperationalError, connection
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -116,30 +115,3 @@ def test_request_is_counted_by_url_name_or_as_other(client: Client) -> None:
     client.get("/static/nothing-of-this-name")
     assert value(name, **login) == before[0] + 1
     assert value(name, **unknown) <= before[1] + 1
-
-
-@pytest.mark.django_db
-def test_statement_is_timed_once_and_integrity_error_uncounted() -> None:
-    def statements() -> float:
-        return value("compute_grid_database_seconds_count", vendor=connection.vendor)
-
-    database.measure_statements(connection)  # as at a reconnection
-    before, errors = statements(), value("compute_grid_database_errors_total")
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-    assert statements() == before + 1
-
-    def refuse(error: Exception) -> Callable[..., Any]:
-        def execute(*_: Any) -> Any:
-            raise error
-
-        return execute
-
-    for error, counted in ((IntegrityError(), 0), (OperationalError(), 1)):
-        with (
-            connection.execute_wrapper(refuse(error)),
-            pytest.raises(type(error)),
-            connection.cursor() as cursor,
-        ):
-            cursor.execute("SELECT 1")
-        assert value("compute_grid_database_errors_total") == errors + counted

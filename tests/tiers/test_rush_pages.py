@@ -12,7 +12,6 @@ import pytest
 from django.template.loader import render_to_string
 from django.test import Client
 
-from dashboard.tiers import rush_records
 from dashboard.tiers.viewmodels.rush import PlanFacts, plan_row, rush_answer
 from grid.configuration import NAMESPACE, WARM_PLACES
 from grid.core.labels import APP_COMPONENT, APP_NAME, KEYS, MANAGER, NODE_POOL, PLACEHOLDER, RUSH_PLAN
@@ -148,15 +147,6 @@ def test_resaved_plan_begins_as_early_as_known_now(scene: FakeCluster, people: P
     assert "This plan existed already. It now begins 8 min before." in text(client.get(PAGE))
 
 
-def test_there_are_only_so_many_plans(scene: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rush_records, "MOST_PLANS", 1)
-    client = client_of(people.operator)
-    assert [client.post(PAGE, ASKED).status_code for _ in range(2)] == [302, 302], "the same again is no second one"
-    refused = client.post(PAGE, ASKED | {"places": "8"})
-    assert refused.status_code == 422 and "Remove one, and save this one again." in text(refused)
-    assert RushPlan.objects.count() == 1
-
-
 def test_plan_is_removed_after_confirmation_with_audit_entry(scene: FakeCluster, people: People) -> None:
     client = client_of(people.operator)
     client.post(PAGE, ASKED)
@@ -209,13 +199,6 @@ def test_while_the_cluster_is_not_known_nothing_is_saved(db: None, people: Peopl
         answer = client_of(people.operator).post(PAGE, ASKED)
     assert answer.status_code == 422 and "The cluster does not answer now" in text(answer)
     assert not RushPlan.objects.exists()
-
-
-def test_answer_from_outdated_cluster_view_says_so(scene: FakeCluster, people: People, runtime: Runtime) -> None:
-    runtime.nodes.mark_failed("The API server does not answer.")
-    page = text(client_of(people.operator).get(PAGE, ASKED))
-    assert "The API server does not answer. These numbers are those from before." in page
-    assert "8 of 40 fit" in page
 
 
 def test_other_warm_places_of_the_same_hours_count(scene: FakeCluster, people: People) -> None:

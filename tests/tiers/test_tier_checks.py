@@ -7,7 +7,7 @@ import pytest
 from django.template.loader import render_to_string
 
 from dashboard.shell.fragments import render_fragment
-from dashboard.tiers.viewmodels.tierchecks import TierCheck, relaunch_sentence, tier_check
+from dashboard.tiers.viewmodels.tierchecks import TierCheck, tier_check
 from dashboard.usage.viewmodels.sizehints import SizeFacts, size_note
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes
 from grid.kube.objects import Taint
@@ -133,40 +133,11 @@ def test_the_words_of_a_tier_that_packs_badly() -> None:
     )
 
 
-def test_places_of_different_nodes_are_range_with_commonest_first() -> None:
-    check = CHECKS["several-shapes"]
-    assert check.places == "1 to 3"
-    assert [(shape.nodes, shape.places, shape.away) for shape in check.shapes] == [
-        ("2 nodes", "1 place", ""),
-        ("1 node", "3 places", "2 more nodes cordoned, not ready or being removed"),
-    ]
-    assert check.overlap == "Large gives at least as much, for $0.40 an hour."
-
-
 def test_indistinguishable_nodes_are_a_single_line() -> None:
     some = shape(8, 33, 2)
     other = NodeShape({**some.allocatable, "memory": some.allocatable["memory"] - 4 * 2**20}, some.own, (), 3, 1)
     (only,) = checked(4, 15, some, other).shapes
     assert (only.nodes, only.away) == ("5 nodes", "1 more node cordoned, not ready or being removed")
-
-
-def test_bar_is_filled_with_node_pods_and_places() -> None:
-    bar = CHECKS["several-shapes"].bar
-    assert bar is not None
-    assert (bar.label, bar.text) == ("CPU", "4 of 7.5")
-    assert [piece.kind for piece in bar.pieces] == ["own", "place"]
-    assert all(piece.x >= 0 and piece.x + piece.width <= 1000 for piece in bar.pieces)
-
-
-@pytest.mark.parametrize(
-    ("running", "sentence"),
-    [
-        (0, ""),
-        (2, "2 executions run on this tier now. They keep their nodes; launched again on these values, they find no place."),
-    ],
-)  # fmt: skip
-def test_relaunch_sentence_counts_running_executions_that_lose_their_place(running: int, sentence: str) -> None:
-    assert relaunch_sentence(running) == sentence
 
 
 SMALL = SizedTier("small", "Small", 1000, 4 * GIB, 4 * GIB, 0, "", Decimal("0.05"))

@@ -4,10 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 
-from dashboard.nodes.pages import use_history
-from dashboard.nodes.pages.use_history import UseHistory
 from dashboard.usage.viewmodels.failure_moments import (
     ContainerEnd,
     FailureMoment,
@@ -22,7 +19,7 @@ from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
 from tests.nodes.test_infrastructure import get, scene
-from tests.nodes.test_use_history import KILLED, NOW, USED, FakePrometheus, connected
+from tests.nodes.test_use_history import KILLED, NOW, USED, connected
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE, container_status, decode, stamp
 from tests.support.cluster import FakeCluster
@@ -117,15 +114,3 @@ def test_node_charts_are_marked_by_events_pods_and_records(
     assert f'<a href="/pods/{NAMESPACE}/{there.object_name}/#events">{pods}</a>' in text
     event = "event-default.e9"
     assert f'<a href="/nodes/worker-1/#{event}">NodeNotReady: Gone.</a>' in text and f'id="{event}"' in text
-
-
-def test_a_database_that_fails_takes_only_its_marks(
-    people: People, scene: FakeCluster, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*asked: object) -> None:
-        raise OSError("gone")
-
-    monkeypatch.setattr(use_history, "failed_on", broken)
-    history = UseHistory(runtime, FakePrometheus({NOW: USED}))
-    assert async_to_sync(history.failed_on)("worker-1", "1h") == ()
-    assert async_to_sync(UseHistory(runtime, None).failed_on)("worker-1", "1h") == ()

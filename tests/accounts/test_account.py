@@ -7,11 +7,9 @@ from django.conf import settings as django_settings
 from django.test import Client
 from pytest_django import Settings
 
-from dashboard.accounts.viewmodels.logins import browser_words
 from grid.accounts.sessions import stored_key
 from grid.models import AuditEntry, Session, User
 from tests.conftest import People
-from tests.executions.executing import make_project
 from tests.support import hashing
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -49,15 +47,6 @@ def test_session_list_shows_only_own_browsers_and_addresses(people: People) -> N
     assert page.index("Firefox on Linux") < page.index("curl/8.5.0"), "this one is first"
     assert "10.9.9.9" not in page
     assert "<script>" not in page.replace("<script ", "")
-
-
-def test_account_page_shows_role_and_projects(people: People) -> None:
-    make_project(people.owner, people.operator)
-    page = log_in(people.operator).get("/account/").content.decode()
-    assert "Operator: also stops and changes everybody&#x27;s executions" in page
-    assert '<a href="/projects/churn/">Customer churn</a>' in page
-    assert '<td class="l2">Contributor</td>' in page
-    assert "You are in no project." in log_in(people.stranger).get("/account/").content.decode()
 
 
 def test_profile_is_changed_by_its_owner_and_audited(people: People) -> None:
@@ -179,22 +168,6 @@ def test_the_login_page_leads_no_further_than_here(people: People) -> None:
     client = Client()
     form = {"username": "alice", "password": "alice-password", "next": "https://evil.example/"}
     assert client.post(answer["Location"], form)["Location"] == "/"
-
-
-@pytest.mark.parametrize(
-    ("agent", "words"),
-    [
-        (FIREFOX, "Firefox on Linux"),
-        (
-            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36 Edg/140.0",
-            "Edge on Windows",
-        ),
-        ("python-requests/2.32", "python-requests/2.32"),
-        ("", "Unknown browser"),
-    ],
-)
-def test_browser_is_named_from_its_user_agent(agent: str, words: str) -> None:
-    assert browser_words(agent) == words
 
 
 @pytest.mark.parametrize(("who", "first"), [("owner", "/"), ("operator", "/overview/"), ("admin", "/overview/")])

@@ -134,12 +134,6 @@ def test_email_link_ends_by_newer_link_cancellation_or_age(people: People, alice
     assert "waits to be confirmed" not in alice.get("/account/").content.decode()
 
 
-def test_a_letter_of_a_cancelled_change_is_not_sent(people: People, alice: Client) -> None:
-    ask(alice)
-    alice.post("/account/email/cancel/")
-    assert set(letters()) == {OLD}
-
-
 def test_email_link_ends_with_closed_account_or_new_password(people: People, alice: Client) -> None:
     ask(alice)
     link = link_in(letters()[NEW])

@@ -91,12 +91,6 @@ def test_lock_expires_despite_further_guesses(few: People) -> None:
     assert log_in("alice", address=ELSEWHERE).status_code == 302
 
 
-def test_old_failures_do_not_count(few: People) -> None:
-    guess("alice", 2)
-    later(COOL_OFF)
-    assert guess("alice", 1) == [200]
-
-
 def test_address_with_many_names_is_locked_for_everybody(few: People) -> None:
     for number in range(6):
         log_in(f"name-{number}", "wrong", address=ELSEWHERE)

@@ -210,11 +210,6 @@ def test_sessions_are_ended_one_or_all(admin: Client, people: People) -> None:
     ]
 
 
-def test_admin_who_ends_own_sessions_logs_in_again(admin: Client, people: People) -> None:
-    assert admin.post(f"/people/{people.admin.pk}/sessions/end/").status_code == 302
-    assert admin.get("/people/").status_code == 302
-
-
 def test_logged_in_person_becomes_the_invited_person(admin: Client, people: People) -> None:
     link = invite(admin)
     assert join(admin, link) == 302

@@ -96,15 +96,6 @@ def test_concurrent_change_of_a_planned_setting_stores_nothing(people: People) -
     assert AuditEntry.objects.count() == 1
 
 
-def test_a_reset_by_somebody_else_is_a_change_too(people: People) -> None:
-    change(QUEUE, "700", actor=people.admin)
-    changes = plan({QUEUE: "500"}, overrides())
-    reset(QUEUE, actor=people.admin)
-    with pytest.raises(ChangedMeanwhile):
-        apply(changes, actor=people.admin)
-    assert overrides() == {}
-
-
 def test_change_of_another_setting_conflicts_only_if_contradicted(people: People) -> None:
     lowest, target = CLUSTER_SETTINGS["minimum_target"].key, CLUSTER_SETTINGS["target_cpu"].key
     changes = plan({target: "40", QUEUE: "500"}, overrides())

@@ -99,11 +99,6 @@ def test_reset_is_reviewed_together_with_typed_changes(admin: Client, people: Pe
     assert AuditEntry.objects.filter(action="reset", object_id=QUEUE, changes={"value": [500, 1000]}).exists()
 
 
-def test_any_key_is_set_directly_through_the_same_review(admin: Client) -> None:
-    review = send(admin, key=f" {QUEUE} ", value="500", **{SLOTS: "3"})
-    assert {line.change.setting.key: line.text for line in review.context["lines"]} == {SLOTS: "3", QUEUE: "500"}
-
-
 @pytest.mark.parametrize(
     ("key", "sentence"), [("no.such.key", "There is no setting named no.such.key."), ("", "Name the setting.")]
 )
@@ -204,14 +199,6 @@ def test_search_hides_settings_but_keeps_them_in_the_form(admin: Client, people:
     assert 'action="/configuration/?q=slots+queue&changed=on"' in text_of(page)
     nothing = text_of(admin.get(PAGE, {"q": "nothing like this"}))
     assert '<p class="empty" id="settings-none" >' in nothing
-
-
-def test_the_filter_outlives_review_and_saving(admin: Client) -> None:
-    there = f"{PAGE}?q=queue&changed=on"
-    review = admin.post(there, {"base": "{}", "do": "review", QUEUE: "500", SLOTS: "3"})
-    assert len(review.context["lines"]) == 2
-    assert f'action="{there}"' in text_of(review)
-    assert admin.post(there, {**form_of(review), "do": "save"}).headers["Location"] == there
 
 
 def test_the_review_looks_as_stored(admin: Client, people: People) -> None:

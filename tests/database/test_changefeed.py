@@ -25,7 +25,7 @@ from grid.database.changefeed import (
     feed_of,
 )
 from grid.database.triggers import TABLE
-from grid.models import Execution, Job, JobRun, Membership, RunSettings, Schedule
+from grid.models import Execution, Job, JobRun, RunSettings, Schedule
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
 from tests.support.database import ON_POSTGRESQL, ON_SQLITE
@@ -213,14 +213,6 @@ async def test_write_that_no_list_shows_is_not_published(store: Store, execution
         assert await feed.next() == {Change(execution.pk)}
 
 
-async def test_moved_member_is_published_for_both_projects(store: Store, execution: Execution) -> None:
-    async with store.listening() as feed:
-        columns = "name, description, volume_size, files, is_archived, created_at"
-        await store.write(f"INSERT INTO grid_project (id, {columns}) SELECT 'other', {columns} FROM grid_project")
-        await store.write("UPDATE grid_membership SET project_id = 'other'")
-        assert await feed.next() == {Change(project="churn"), Change(project="other")}
-
-
 async def test_a_database_without_triggers_is_no_feed(store: Store) -> None:
     """It would be heard as one to which nothing is written."""
     table = " ON grid_execution" if connection.vendor == "postgresql" else ""
@@ -360,12 +352,3 @@ def present() -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute(triggers.LISTED[connection.vendor])
         return {name for (name,) in cursor.fetchall()}
-
-
-def test_triggers_stand_on_every_table_that_lists_show(execution: Execution) -> None:
-    """A migration that makes a table anew takes its triggers away on SQLite; they are made again after each."""
-    assert present() == triggers.names()
-    tables = [model._meta.db_table for model in (Execution, Membership)]
-    assert {
-        f"{table}_{operation}_said" for table in tables for operation in ("insert", "update", "delete")
-    } <= present()

@@ -23,6 +23,7 @@ from grid.database.trouble import DatabaseTrouble, trouble_of
 from grid.models import User
 from tests.support.database import ON_POSTGRESQL
 from tests.support.slowquery import SlowQuery
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -160,9 +161,17 @@ async def test_a_probe_waits_for_no_request(two: DatabaseThreads, monkeypatch: p
     await asyncio.gather(*waiting)
 
 
+class SlowViews:
+    """How many wait for an answer, and what lets them go."""
+
+    waiting = 0
+    may_answer: asyncio.Event
+
+
 @login_not_required
 async def slow_view(request: HttpRequest) -> HttpResponse:
-    await asyncio.sleep(3)
+    SlowViews.waiting += 1
+    await SlowViews.may_answer.wait()
     return HttpResponse("slow")
 
 
@@ -193,13 +202,14 @@ async def status_of(application: Any, address: str) -> int:
 
 async def test_views_waiting_outside_the_database_hold_no_thread(settings: Settings) -> None:
     settings.ROOT_URLCONF = __name__
+    SlowViews.waiting, SlowViews.may_answer = 0, asyncio.Event()
     database.open_threads()
     try:
         application = RequestThreads(get_asgi_application())
         waiting = [asyncio.create_task(status_of(application, "/slow/")) for _ in range(2 * database.requests.number)]
-        await asyncio.sleep(0.5)
+        await eventually(lambda: SlowViews.waiting == len(waiting))
         assert await status_of(application, "/quick/") == 200
-        assert not any(task.done() for task in waiting)
+        SlowViews.may_answer.set()
         assert set(await asyncio.gather(*waiting)) == {200}
     finally:
         await database.close_threads()

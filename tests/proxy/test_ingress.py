@@ -178,11 +178,6 @@ async def test_ended_permission_or_execution_is_refused(way: Way) -> None:
     assert await status_of(way, Origin=ORIGIN, **SECRET) == 302
 
 
-async def test_while_the_database_does_not_answer_nobody_passes(way: Way) -> None:
-    way.gate.answers = False
-    assert await status_of(way, **SECRET) == 500
-
-
 async def test_permission_is_cached_except_for_websockets_and_others(way: Way) -> None:
     assert await status_of(way, "/1", **SECRET) == 200
     way.gate.is_open = False
@@ -205,14 +200,6 @@ async def test_websockets_go_through_from_its_own_pages_alone(way: Way) -> None:
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
             await way.browser.ws_connect("/ws", headers={**SECRET, **origin})
         assert refused.value.status == 403
-
-
-async def test_other_sites_may_only_open_a_page(way: Way) -> None:
-    elsewhere = {"Sec-Fetch-Site": "cross-site", **SECRET}
-    assert await status_of(way, **elsewhere) == 403
-    assert await status_of(way, **{**elsewhere, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}) == 200
-    assert await status_of(way, method="POST", Origin="http://evil.test", **SECRET) == 403
-    assert await status_of(way, **{"Service-Worker": "script", **SECRET}) == 403
 
 
 async def test_strange_host_or_path_keeps_its_permission_check(way: Way) -> None:

@@ -182,18 +182,6 @@ async def test_unresponsive_database_is_asked_again_after_change() -> None:
 
 
 @virtual_time
-async def test_name_changed_during_full_comparison_is_read_too() -> None:
-    database, feed = Database(), ScriptedFeed()
-    database.write("one")
-    async with following(database, feed) as executions:
-        for second in range(30):  # so that one of them comes when a comparison is due
-            database.rows["one"] = replace(database.rows["one"], tier_name=f"T{second}")
-            feed.told.put_nowait({EVERYTHING})
-            await passes(1)
-            assert row_of(executions, "one").tier_name == f"T{second}"
-
-
-@virtual_time
 async def test_name_changed_while_feed_was_lost_is_read_later() -> None:
     database, feed = Database(), ScriptedFeed()
     database.write("one")

@@ -145,20 +145,6 @@ async def test_a_hint_is_followed_at_once_and_published(people: People) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_new_subscriber_sees_an_unhinted_change(people: People) -> None:
-    hub = Hub()
-    executions = ActiveExecutions(hub, clock=lambda: NOW, period=0.02, idle_period=3600)
-    async with running(executions):
-        with hub.subscribe({"executions"}) as subscription:
-            await sync_to_async(launch)(people)
-            await subscription.changed()
-        execution = await sync_to_async(launch)(people)
-        with hub.subscribe({"executions"}) as subscription:
-            await subscription.changed()
-        assert executions.get(execution.pk) is not None
-
-
-@pytest.mark.django_db(transaction=True)
 async def test_refresh_without_changes_reads_and_publishes_nothing(people: People) -> None:
     hub = Hub()
     executions = ActiveExecutions(hub, clock=lambda: NOW)

@@ -42,11 +42,6 @@ async def test_filled_caches_report_how_far_they_lag(url: str) -> None:
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
 
 
-async def test_metrics_endpoint_answers_nothing_else(url: str) -> None:
-    async with aiohttp.ClientSession() as session, session.get(f"{url}/readyz") as answer:
-        assert answer.status == 404
-
-
 async def read(server: MetricsEndpoint) -> dict[tuple[str, tuple[str, ...]], float]:
     """What it answers, by name and the values of the labels in the order of their names."""
     port = await server.start("127.0.0.1", 0)

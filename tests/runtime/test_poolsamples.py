@@ -82,14 +82,6 @@ def test_use_is_unknown_unless_most_nodes_are_measured(measured: int, used: int 
 
 
 @pytest.mark.django_db
-def test_pool_minute_is_written_once_by_the_first(cluster: FakeCluster) -> None:
-    first, second = sampler(cluster), sampler(FakeCluster())
-    cluster.put(NODES, builders.node("n3"))
-    take(first, sampler(cluster), second)
-    assert PoolSample.objects.get(pool="default").nodes == 2
-
-
-@pytest.mark.django_db
 def test_two_that_write_at_once_leave_one_sample() -> None:
     store(MINUTE, {"default": PoolTally(nodes=2)})
     store(MINUTE, {"default": PoolTally(nodes=3), "new": PoolTally()})

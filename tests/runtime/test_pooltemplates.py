@@ -1,7 +1,6 @@
 """What pools' nodes looked like is written by the sampler, read by each web process, and used where a pool has no node."""
 
 import logging
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from grid.models import PoolSample, PoolTemplate
 from grid.models.dataplane import LOCAL
 from grid.runtime.poolsamples import PoolSampler
 from grid.runtime.poolshapes import pool_shapes
-from grid.runtime.pooltemplates import TOPIC, PoolTemplates
+from grid.runtime.pooltemplates import PoolTemplates
 from grid.tiers.pooltemplates import KEPT, read, remember
 from tests.queue.test_at_once import at_once
 from tests.runtime.test_poolsamples import MINUTE, STATUS
@@ -26,7 +25,7 @@ from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.cluster import FakeCluster
 from tests.support.database import database_on_file
-from tests.support.runtime import fill, runtime_of
+from tests.support.runtime import runtime_of
 
 DAEMON = {"kind": "DaemonSet", "apiVersion": "apps/v1", "metadata": {"name": "agent", "uid": "1"}}
 
@@ -166,29 +165,3 @@ async def test_empty_pool_has_its_remembered_shapes() -> None:
     assert list(shapes) == ["default", "default-gpu"]
     assert (shapes["default-gpu"].next, shapes["default-gpu"].seen) == (seen.shape, seen.seen)
     assert shapes["default"].next is None, "its nodes of now decide"
-
-
-def test_waiting_pod_is_explained_from_remembered_pool_templates() -> None:
-    cluster = FakeCluster()
-    data = {"status": STATUS}
-    cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
-    conditions = [builders.condition("PodScheduled", "False", "Unschedulable", "0/0 nodes are available.")]
-    spec = {"nodeSelector": {NODE_POOL: "default-gpu"}}
-    cluster.put(PODS, builders.pod("waits", spec=spec, requests={"cpu": "7800m"}, conditions=conditions))
-    runtime = runtime_of(cluster)
-    fill(runtime, cluster)
-    (pod,) = runtime.pods.values()
-
-    def sentence() -> str:
-        return runtime.explainer.explain(pod, names_others=False, now=MOMENT + timedelta(minutes=5)).sentence
-
-    assert TOPIC in runtime.explainer.topics(pod)
-    unknown = sentence()
-    assert "the autoscaler may start one" in unknown
-    gpu = a_template("8")
-    labels = {**gpu.node.metadata.labels, NODE_POOL: "default-gpu"}
-    gpu = replace(gpu, node=decode(builders.node("new", pool="default-gpu", cpu="8", labels=labels), Node))
-    runtime.templates.take({"default-gpu": gpu})
-    assert "a new one would be too small" in sentence(), "7.5 of its 8 cores are left beside its own pods"
-    runtime.templates.take({"default-gpu": replace(gpu, own={})})
-    assert sentence() == unknown

@@ -170,17 +170,6 @@ def test_running_execution_that_could_not_restart_is_counted(admin: Client, tier
     assert "runs on this tier now" not in admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
 
 
-@pytest.mark.parametrize("files", [Project.Files.GIT, Project.Files.REMOTE])
-def test_executor_is_counted_once_a_project_uses_git(admin: Client, tier: HardwareTier, files: str) -> None:
-    def check() -> str:
-        return admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
-
-    Project.objects.create(id="git", name="Git", files=Project.Files.GIT, is_archived=True)
-    assert "for the executor" not in check()
-    Project.objects.update(is_archived=False, files=files)
-    assert "Each place has 0.05 cores, 64 MiB of memory and 64 MiB of disk more, for the executor" in check()
-
-
 @pytest.mark.parametrize(
     ("kinds", "is_counted"), [([], True), (["workspace", "job"], True), (["job"], True), (["cluster"], False)]
 )

@@ -63,11 +63,9 @@ def asked(known: LaunchPool, places: int = 40, **more: Any) -> Rush:
     [
         (pool(nodes(10)), 40, 0, 10, 0),
         (pool(nodes(4)), 16, 6, 16, 0),
-        (pool(nodes(4, cores=3)), 4, 9, 16, 0),  # a core of each is of no use
         (pool(nodes(4, cores=3), nodes(2)), 12, 7, 14, 0),
         (pool(nodes(4, takes_pods=False)), 0, 10, 16, 0),  # cordoned
         (pool(nodes(4, taints=(TAINT,)), nodes(1)), 4, 9, 15, 0),
-        (pool(nodes(10, cores=2), maximum=12), 10, 8, 2, 22),  # when executions end there is room for all
         (pool(nodes(10, cores=2), maximum=0), 10, 8, 0, 30),
         (pool(remembered=nodes(1), seen="2026-11-20"), 0, 10, 20, 0),
         (pool(), 0, None, 20, 0),  # never seen a node
@@ -114,7 +112,6 @@ def test_a_refusal_says_why_and_what_to_do(known: LaunchPool, more: dict[str, An
 @pytest.mark.parametrize(
     ("known", "more", "early", "is_measured"),
     [
-        (pool(nodes(1)), {}, timedelta(minutes=6) + MARGIN, True),
         (pool(nodes(10)), {}, timedelta(minutes=6) + MARGIN, True),  # what is free now may be taken by then
         (pool(nodes(10), maximum=0), {}, MARGIN, True),
         (pool(nodes(10), maximum=0), {"images": ImageNodes(lack=("n1",))}, timedelta(minutes=2) + MARGIN, True),

@@ -81,18 +81,6 @@ def test_waiting_launch_starts_once_the_budget_is_raised(shop: Shop) -> None:
     assert admit_waiting(LOCAL, now=NOW) == [waits.pk]
 
 
-@pytest.mark.django_db
-def test_overlong_wait_ends_with_the_budget_sentence(shop: Shop) -> None:
-    budget(shop)
-    waits = shop.launch()
-    spend(shop, "100")
-    count(None, now=NOW)
-    admit_waiting(LOCAL, now=NOW + 25 * HOUR)
-    waits.refresh_from_db()
-    assert (waits.state, waits.reason) == (State.ERROR, "over_quota_timeout")
-    assert waits.words(OWNER).startswith("It has waited 24 hours and could not start. The project Churn has reached")
-
-
 @pytest.fixture
 def job(shop: Shop) -> Job:
     shop.launch(kind="job", environment=shop.job, title="Train", job=JobSettings(command="python train.py", retries=1))
@@ -176,16 +164,6 @@ def test_changed_budget_holds_at_once_and_tells_lines_anew(shop: Shop) -> None:
     budget(shop, "90")
     assert len(notified()) == 4
     assert closed_projects(["churn"], NOW)
-
-
-@pytest.mark.django_db
-def test_present_owner_is_told_both_lines_at_once(shop: Shop) -> None:
-    budget(shop)
-    shop.project.assign(owner=shop.people.teammate, contributors=[shop.people.owner], viewers=[])
-    spend(shop, "150")
-    count(count(None, now=NOW), now=NOW)
-    assert [name for name, _ in notified()] == ["bob", "ada-admin"]
-    assert "has spent $150.00" in notified()[0][1]
 
 
 @pytest.mark.django_db

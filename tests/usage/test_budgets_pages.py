@@ -176,20 +176,3 @@ class TestPages:
             assert answer[0] != 302
             assert "has spent $12.00 of its $12.00" in answer[1]
         assert JobRun.objects.count() == 1
-
-
-def test_page_shows_six_months_with_their_reached_lines(people: People) -> None:
-    project = make_project(people.owner)
-    now = datetime.now(UTC)
-    month = now.date().replace(day=1)
-    for number in range(8):
-        at = datetime(month.year, month.month, 3, tzinfo=UTC) if number == 1 else None
-        BudgetMonth.objects.create(project=project, month=month, spent=number * 10, counted_at=now, warned_at=at)
-        earlier, month = month, (month - timedelta(days=1)).replace(day=1)
-    page = client_of(people.owner).get(PATH)
-    past = page.context["past"]
-    assert [month.spent for month in past] == ["$10.00", "$20.00", "$30.00", "$40.00", "$50.00", "$60.00"]
-    assert past[0].reached == f"warning line on 3 {past[0].month:%B}"
-    assert f"{past[5].month:%B %Y}" in page.text
-    assert f"{earlier:%B %Y}" not in page.text
-    assert page.text.count("no line") == 5

@@ -161,17 +161,6 @@ async def test_usage_round_is_taken_in_beside_other_work() -> None:
     running.cancel()
 
 
-def test_gone_nodes_and_foreign_namespaces_are_ignored(
-    victim: Execution, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    contend(runtime)
-    assert runtime.contention.on_node("worker-1") is not None
-    cluster.remove(NODES, "worker-1")
-    fill(runtime, cluster)
-    measure(runtime, MOMENT.timestamp() + 60)
-    assert (runtime.contention.on_node("worker-1"), runtime.contention.victims) == (None, {})
-
-
 # --- Telling the owner
 
 

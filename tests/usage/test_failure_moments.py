@@ -3,8 +3,6 @@
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from dashboard.usage.viewmodels.failure_moments import (
     ContainerEnd,
     FailureMoment,
@@ -40,15 +38,6 @@ def test_eviction_is_marked_and_good_end_is_not() -> None:
     evicted = decode(builders.pod("bad", node="n1", status=status), Pod)
     words = "bad was evicted: The node was low on resource: memory."
     assert failures_of([good, evicted], link) == [FailureMoment(MOMENT, words, "bad None")]
-
-
-@pytest.mark.parametrize(
-    ("status", "is_previous"), [(container_status(state=KILLED), False), (container_status(lastState=KILLED), True)]
-)
-def test_error_leads_to_the_log_of_the_ended_run(status: dict[str, Any], is_previous: bool) -> None:
-    pod = decode(builders.pod("p", statuses=[status]), Pod)
-    [moment] = failures_of([pod], link)
-    assert (moment.at, moment.url) == (LATER, f"p {('run', is_previous)}")
 
 
 def condition(kind: str, status: str, minutes: int) -> dict[str, str]:

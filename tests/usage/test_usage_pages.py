@@ -324,18 +324,6 @@ class TestPages:
         assert "Nobody has the name “&lt;b&gt;”." in client.get("/usage/everybody/?person=<b>").content.decode()
         assert client.get("/usage/everybody/?person=%00").status_code == 200
 
-    def test_page_of_a_pool_has_its_chart_and_file(self, people: People, used: Execution) -> None:
-        client = client_of(people.operator)
-        page = client.get("/usage/everybody/").content.decode()
-        assert "By node pool" in page
-        assert "pool=default" in page
-        assert "$12.34" in client.get("/usage/everybody/?pool=default").content.decode()
-        for path in ("/usage/everybody/?pool=gpu", f"/usage/people/{people.owner.pk}/?pool=gpu"):
-            other = client.get(path).content.decode()
-            assert "Node pool: gpu" in other
-            assert "$12.34" not in other
-            assert "12.34" not in client.get(f"{path}&download=1").content.decode()
-
     def test_files_are_for_those_who_see_the_page(self, people: People, used: Execution) -> None:
         path = f"/usage/people/{people.owner.pk}/?download=1"
         answer = client_of(people.owner).get(path)

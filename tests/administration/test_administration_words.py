@@ -8,7 +8,7 @@ import pytest
 from dashboard.administration.viewmodel import FieldChange, amount, history_line, number
 from dashboard.tiers.viewmodels.tiers import pool_words, tier_words
 from dashboard.usage.viewmodels.prices import price_words
-from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, ShapeTally
+from grid.diagnosis.nodeshapes import PoolShapes, ShapeTally
 from grid.kube.objects import Metadata, Node, NodeStatus
 from grid.models import AuditEntry, HardwareTier
 
@@ -68,15 +68,6 @@ def test_a_pool_is_told_by_its_largest_node(nodes: list[dict[str, str]], maximum
         tally.count(Node(metadata=Metadata(name="n"), status=NodeStatus(allocatable=allocatable)), {})
     [pool] = pool_words([PoolShapes("p", tally.shapes(), maximum)])
     assert pool.size == words
-
-
-def test_empty_pool_is_described_by_its_last_seen_node() -> None:
-    seen = NodeShape({"cpu": 8000, "memory": 32 * 2**30, "amd.com/gpu": 1}, {}, (), 0, 0)
-    pools = [PoolShapes("p", (), maximum, seen, "24 November 2026") for maximum in (2, 0)]
-    assert [pool.size for pool in pool_words(pools)] == [
-        "no node now, at most 2; when last seen on 24 November 2026: 8 cores, 32 GiB, 1 GPU amd.com/gpu",
-        "no node now, at most 0",
-    ]
 
 
 @pytest.mark.parametrize(

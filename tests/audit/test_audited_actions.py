@@ -179,16 +179,6 @@ def test_a_workspaces_new_title_is_recorded_once(people: People) -> None:
     assert changes_of() == [{"title": ["Old", "New"]}]
 
 
-def test_a_restart_that_is_called_off_is_recorded(people: People) -> None:
-    workspace = make_workspace(
-        people.owner, make_project(people.owner), state="running", ended_at=None, settled_at=None
-    )
-    for action in ("restart/", "restart/cancel/", "restart/cancel/"):
-        assert client_of(people.owner).post(f"/workspaces/{workspace.pk}/{action}").status_code == 302
-    assert [action for _, action, _, _ in entries(object_type="workspace")] == ["restarted", "changed"]
-    assert changes_of(object_type="workspace")[-1] == {"restart": ["asked for", ""]}
-
-
 def test_runs_of_jobs_and_their_stops_are_recorded(people: People) -> None:
     job, client = submitted_job(people), client_of(people.owner)
     machine = {"environment": "script", "tier": "small"}

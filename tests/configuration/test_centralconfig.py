@@ -21,7 +21,6 @@ from grid.configuration import (
     overrides,
     plan,
 )
-from grid.configuration.servicelevels import LEVEL_WINDOW, WINDOWS
 from grid.core.errors import Rejected
 from grid.models import AuditEntry, ConfigRecord, User
 from tests.conftest import People
@@ -184,14 +183,6 @@ def test_a_target_and_its_bound_may_change_together(people: People) -> None:
     fields = {"minimum_target": "5", "target_cpu": "10"}
     apply(plan({CLUSTER_SETTINGS[field].key: text for field, text in fields.items()}, {}), actor=people.admin)
     assert (cluster_policy("ray").minimum_target, cluster_policy("ray").target_cpu) == (5, 10)
-
-
-def test_level_without_own_window_uses_that_of_all(people: People) -> None:
-    change(LEVEL_WINDOW.key, "60", actor=people.admin)
-    change(WINDOWS["pages"].key, "7", actor=people.admin)
-    days = {target.level.id: target.window_days for target in centralconfig.service_level_targets()}
-    assert days.pop("pages") == 7
-    assert set(days.values()) == {60}
 
 
 def test_no_two_settings_have_one_title() -> None:

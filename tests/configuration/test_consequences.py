@@ -59,12 +59,6 @@ def test_a_longer_limit_ends_nothing(seconds: int) -> None:
     assert time_limit(seconds) == Consequence("No execution ends now; those under the limit get the longer time.")
 
 
-def test_first_five_of_many_people_are_named() -> None:
-    begun = [(f"person-{number}", ago(hours=2)) for number in range(8)]
-    text = consequences.time_limit(begun, seconds=60, before=HOUR, now=MOMENT, of_sessions=True).text
-    assert text.startswith("8 sessions would end now: 1 of person-0, ") and text.endswith("1 of person-4 and 3 more.")
-
-
 @pytest.mark.parametrize(
     ("limit", "sentence", "is_loss"),
     [
@@ -92,12 +86,6 @@ def test_a_limit_of_slots_names_who_is_above_it(limit: int, sentence: str, is_lo
 )
 def test_queue_limit_is_compared_with_queue_length(waiting: int, limit: int, sentence: str) -> None:
     assert consequences.queue_limit(waiting, limit=limit) == Consequence(sentence, waiting >= limit)
-
-
-def test_locks_of_logins_that_begin_and_end_are_named() -> None:
-    assert consequences.login_locks(["a", "b"], ["b"]) == Consequence("1 login would be unlocked now: a.")
-    assert consequences.login_locks([], ["a", "b"]) == Consequence("2 logins would be locked now: a and b.", True)
-    assert consequences.login_locks(["a"], ["a"]) == Consequence("No login is locked or unlocked now.")
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,6 @@ async def test_second_head_of_connection_has_a_limit_too(caplog: Caplog) -> None
     assert len(refusals(caplog.records)) == 1
 
 
-async def test_silent_connection_is_closed_without_answer_or_log(caplog: Caplog) -> None:
-    async with serving(App(), limits=SHORT) as server:
-        assert await server.ask("") == b""
-    assert refusals(caplog.records) == []
-
-
 @pytest.mark.parametrize(
     "sent",
     [head("POST", "/", "Content-Length: 100") + "half", head("POST", "/", "Transfer-Encoding: chunked") + "5\r\nhal"],

@@ -140,12 +140,6 @@ async def test_gone_client_gets_no_answer() -> None:
     assert request.sent == [] and inner.bodies == []
 
 
-async def test_bodies_stream_where_the_application_bounds_them_itself() -> None:
-    inner = at_once()
-    assert await status_of(limited(inner), asked(b"a", b"b")) == 200
-    assert inner.bodies == [b"a"]
-
-
 SHARES = Shares(requests_of_session=2, requests_of_address=3, websockets_of_session=2, websockets_of_address=3)
 
 
@@ -235,7 +229,6 @@ async def test_made_up_cookie_takes_no_share_of_uploads() -> None:
         ("somebody", "/launch/", "This form takes no more than 1 MiB. Put large data into"),
         ("somebody", "/files/upload/", "one upload and its form take no more than 21 MiB together"),
         ("made-up", "/files/upload/", "Log in, and choose the files again"),
-        ("", "/files/upload/", "Log in, and choose the files again"),
     ],
 )
 async def test_oversized_body_is_refused_with_an_alternative(cookie: str, path: str, sentence: str) -> None:

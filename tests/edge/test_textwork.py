@@ -91,14 +91,6 @@ def test_long_texts_are_read_by_one_warm_process() -> None:
     assert not children()
 
 
-def test_short_texts_are_read_in_this_process() -> None:
-    async def act(workers: TextWorkers) -> None:
-        assert await workers.run(length, "abc", size=INLINE_BYTES) == (3, os.getpid())
-        assert not children()
-
-    read_with(act)
-
-
 def test_errors_of_the_work_reach_the_caller() -> None:
     async def act(workers: TextWorkers) -> None:
         with pytest.raises(ValueError, match="not a notebook"):

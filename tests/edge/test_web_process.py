@@ -216,27 +216,3 @@ def test_malformed_requests_are_no_fault_of_ours(web: WebProcess, lines: Lines, 
     logged = lines()
     assert len(logged) <= 1, logged
     assert all(len(line) < 600 and "Traceback" not in line and " ERROR " not in line for line in logged), logged
-
-
-ODD_SOCKETS = {
-    "NUL in the path": ("/live/%00/", ()),
-    "no UTF-8 in the path": ("/live/%ff%fe/", ()),
-    "no UTF-8 in the cookie": ("/live/home/", ("Cookie: grid_session=\xff\xfe\xff\xfe\xff\xfe\xff\xfe",)),
-    "huge cookie": ("/live/home/", (f"Cookie: grid_session={'a' * 8000}",)),
-    "odd extension": ("/live/home/", ("Sec-WebSocket-Extensions: ;;=\xff",)),
-    "two origins": ("/live/home/", ("Origin: http://evil.example",)),
-}
-
-
-@pytest.mark.parametrize("name", ODD_SOCKETS)
-def test_malformed_websockets_are_no_fault_of_ours(web: WebProcess, lines: Lines, name: str) -> None:
-    path, headers = ODD_SOCKETS[name]
-    with web.connect(source=ATTACKER) as connection:
-        connection.sendall(web.head("GET", path, *live(web), *headers))
-        answer = connection.recv(4096)
-        connection.sendall(frame(8))
-        rest(connection)
-    assert 100 < status(answer) < 500, answer
-    logged = lines()
-    assert len(logged) <= 1, logged
-    assert all(len(line) < 600 and "Traceback" not in line and " ERROR " not in line for line in logged), logged

@@ -42,15 +42,6 @@ def close_code(answer: bytes) -> int:
     return int.from_bytes(answer[2:4], "big")
 
 
-async def test_message_within_limit_reaches_the_application() -> None:
-    app = App()
-    async with serving(app) as server:
-        client = await connected(server)
-        client.send(frame(TEXT, b"hel", fin=False) + frame(CONTINUATION, b"lo") + frame(BINARY, b"\xff"))
-        await eventually(lambda: len(app.received) == 2)
-    assert [message.get("text", message.get("bytes")) for message in app.received] == ["hello", b"\xff"]
-
-
 async def test_fragments_cost_no_more_than_what_is_in_them() -> None:
     """Empty ones are no part of a message's size, so there may be any number."""
     app = App()

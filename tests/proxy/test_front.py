@@ -259,14 +259,6 @@ async def test_program_on_unix_socket_is_reached_with_websockets(tmp_path: Path)
         await runner.cleanup()
 
 
-async def test_program_on_pod_address_alone_is_reached(pod: tuple[UserServer, Target], tmp_path: Path) -> None:
-    front = Front(free_ports(1), pod[1], tmp_path, loopback="127.0.0.2")
-    async with front, aiohttp.ClientSession(front.url) as session:
-        for method in ("GET", "POST"):
-            async with session.request(method, "/x", headers=valid(), data=b"abc") as answer:
-                assert (answer.status, (await answer.json())["length"]) == (200, 3)
-
-
 @pytest.mark.parametrize(
     ("is_any", "expected"),
     [

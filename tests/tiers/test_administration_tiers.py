@@ -15,7 +15,7 @@ from grid.models import AuditEntry, ConfigRecord, Environment, Execution, Hardwa
 from grid.models.dataplane import LOCAL
 from grid.runtime import new_runtime, using_runtime
 from grid.tiers.warmhours import DAYS
-from tests.administration.administering import CLUSTER_ENVIRONMENT, TIER, version_of
+from tests.administration.administering import TIER, version_of
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project, make_tier
 from tests.support.cluster import FakeCluster
@@ -258,28 +258,6 @@ def test_editor_sees_how_many_use_tier_and_environment(admin: Client, people: Pe
         in_use = admin.get(path).context["in_use"]
         assert in_use.startswith("2 active executions use it. They keep the values that they were launched with")
     assert admin.get("/projects/churn/").context["in_use"] == ""
-
-
-def test_tier_can_be_limited_to_clusters_of_a_framework(admin: Client) -> None:
-    assert admin.post("/tiers/new/", {**TIER, "kinds": ["cluster", "spark"]}).status_code == 302
-    assert HardwareTier.objects.get().kinds == ["cluster", "spark"]
-    shown = admin.get("/tiers/small/").content.decode()
-    for words in ("Dask clusters", "Ray clusters", "Spark clusters"):
-        assert words in shown
-    assert "only clusters, Spark clusters" in admin.get("/tiers/").content.decode()
-
-
-def test_tier_editor_sees_the_heads_on_it(admin: Client, people: People, tier: HardwareTier) -> None:
-    project = Project.objects.start(id="churn", name="Churn", owner=people.owner)
-    dask = Environment.objects.create(**CLUSTER_ENVIRONMENT, frameworks={"dask": "2026.8.0"})
-    other = HardwareTier.objects.create(id="other", name="Other", node_pool="default", cores="1", memory="4Gi")
-    for head, workers in ((tier, other), (tier, tier)):
-        Execution.objects.create(
-            owner=people.owner, project=project, environment=dask, kind="cluster", head_tier=head, **on_tier(workers),
-            workers_minimum=1, workers_maximum=2, state="running",
-        )  # fmt: skip
-    assert admin.get("/tiers/small/").context["in_use"].startswith("2 active executions use it.")
-    assert admin.get("/tiers/other/").context["in_use"].startswith("1 active execution uses it.")
 
 
 WARM = {"warm_places": "2", "warm_days": ["mon", "fri"], "warm_from": "08:00", "warm_until": "18:00"}

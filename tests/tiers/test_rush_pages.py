@@ -285,7 +285,6 @@ FACTS = RushFacts(
             },
             MOMENT,
         ),
-        ("refused", {"most": 0}, MOMENT),
     ],
 )
 def test_answers_look_as_stored(name: str, facts: dict[str, Any], now: datetime) -> None:

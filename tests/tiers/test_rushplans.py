@@ -140,15 +140,6 @@ async def test_places_go_with_their_plan(plan: RushPlan, configure: Configure, h
 
 
 @in_world
-async def test_archived_environment_pulls_no_image(plan: RushPlan) -> None:
-    Environment.objects.update(is_archived=True)
-    world = World()
-    world.passes(45 * 60)
-    await keep(world)
-    assert ["initContainers" in pod["spec"] for pod in world.pods()] == [False] * 3
-
-
-@in_world
 async def test_place_has_capacity_for_sidecars(plan: RushPlan, shop: Shop, settings: Settings) -> None:
     Project.objects.update(files=Project.Files.GIT)
     settings.EXECUTOR_CORES, settings.EXECUTOR_MEMORY = "50m", "128Mi"

@@ -65,11 +65,6 @@ def test_course_adds_up_by_day_and_continues_its_pace() -> None:
     assert (view.first, view.last) == (date(2026, 3, 1), date(2026, 3, 31))
 
 
-def test_last_day_of_the_month_has_its_course() -> None:
-    view = budget_view(CHURN, {date(2026, 3, 31): Decimal(9)}, datetime(2026, 3, 31, 23, 59, 59, tzinfo=UTC))
-    assert view.projection == "At the pace of the last week $9.00 are spent by the end of the month."
-
-
 @pytest.mark.parametrize(
     ("spent", "price", "words"),
     [

@@ -109,10 +109,6 @@ def some(uid: str, *, ended: float | None = None) -> Interval:
     ("recorded", "seen", "vanished", "expected"),
     [
         pytest.param(Recorded(), [some("a")], {}, Changes((some("a"),)), id="new"),
-        pytest.param(Recorded({"a": at(5)}), [some("a")], {}, Changes(), id="known"),
-        pytest.param(Recorded({"a": at(5)}), [some("a", ended=9)], {}, Changes(ended={"a": at(9)}), id="over"),
-        pytest.param(Recorded(), [some("a", ended=9)], {}, Changes((some("a", ended=9),)), id="came and went"),
-        pytest.param(Recorded(over=frozenset("a")), [some("a", ended=9)], {}, Changes(), id="told already"),
         pytest.param(Recorded(over=frozenset("a")), [some("a")], {}, Changes(), id="never again"),
         pytest.param(Recorded({"a": at(5)}), [], {"a": at(7)}, Changes(ended={"a": at(7)}), id="vanished"),
         pytest.param(Recorded({"a": at(5)}), [], {"a": at(3)}, Changes(ended={"a": at(5)}), id="not before it began"),

@@ -1,13 +1,12 @@
 """The controller's record of which pod held a node from when to when."""
 
-import sqlite3
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import cast
 
 import pytest
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from grid.controller.controller import Controller
@@ -245,20 +244,6 @@ async def test_recording_fault_is_logged_and_delays_no_stop(
     assert "not recorded by UsageRecorder" in caplog.text
 
 
-@in_world
-async def test_a_database_that_is_away_is_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*args: object) -> None:
-        error = sqlite3.OperationalError("disk I/O error")
-        error.sqlite_errorname = "SQLITE_IOERR"
-        raise OperationalError("disk I/O error") from error
-
-    world, execution = World(), shop.launch()
-    await to_running(world, world.controller())
-    monkeypatch.setattr(usage, "read_open", fail)
-    with pytest.raises(OperationalError):
-        await world.controller()._reconciler.reconcile(execution.pk)
-
-
 def test_pod_that_pretends_to_be_head_counts_as_launched(shop: Shop) -> None:
     execution = shop.launch()
     usage.record(execution.pk, Changes((replace(interval("a"), is_head=True),)))
@@ -285,13 +270,6 @@ def test_writing_twice_changes_nothing(shop: Shop) -> None:
     usage.record(execution.pk, Changes((interval("a"),)))
     assert sorted(held(execution), key=lambda times: times[1] or 0) == [(0, 5), (0, 7)]
     assert set(UsageInterval.objects.values_list("seconds", flat=True)) == {5, 7}
-
-
-def test_foreign_interval_ends_only_with_its_pod(shop: Shop) -> None:
-    execution = shop.launch()
-    usage.record(execution.pk, Changes((interval("a"),)))
-    usage.record(execution.pk, Changes((interval("a", 7), interval("b", 9)), {}))
-    assert held(execution) == [(0, 7), (0, 9)]
 
 
 def test_execution_with_unsummed_usage_cannot_be_deleted(shop: Shop) -> None:

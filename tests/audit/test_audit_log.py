@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.audit.records import read_audit
-from dashboard.audit.viewmodel import AuditPosition, AuditView, sealing_sentence
+from dashboard.audit.viewmodel import AuditPosition, AuditView
 from grid.audit.sealing import seal
 from grid.models import AuditEntry, User
 from tests.conftest import People
@@ -188,11 +188,6 @@ def test_the_file_has_all_matches_and_no_formula(admin: Client, many: list[Audit
     assert len(b"".join(_streamed(few)).splitlines()) == 1 + sum(
         row.actor_name == "bob" and row.action == "archived" for row in many
     )
-
-
-def test_sealing_is_said_in_a_sentence() -> None:
-    assert sealing_sentence(1, 10).startswith("1 entry is not sealed yet")
-    assert sealing_sentence(11, 10).startswith("More than 10 entries are not")
 
 
 def test_the_entry_of_a_deleted_account_stays(admin: Client, people: People) -> None:

@@ -157,14 +157,6 @@ def test_a_stale_form_brings_no_old_value_back(admin: Client, people: People) ->
     assert centralconfig.overrides() == {QUEUE: "700", TIMEOUT: "60", SLOTS: "3"}
 
 
-def test_going_back_does_not_hide_a_concurrent_change(admin: Client, people: People) -> None:
-    review = send(admin, **{QUEUE: "500"})
-    change(QUEUE, "700", actor=people.admin)
-    page = admin.post(PAGE, {**form_of(review), "do": "back"})
-    again = send(admin, "review", json.loads(page.context["base"]), **{QUEUE: "500"})
-    assert again.status_code == 409
-
-
 @pytest.mark.parametrize(
     "base",
     ["", "[]", '{"a": 1}', "{" * 5000, json.dumps({QUEUE: "<b>"})],

@@ -89,13 +89,6 @@ def test_search_matches_words_in_section_title_meaning_or_key(words: str, titles
     assert {section.is_shown for section in searched.values()} == ({True, False} if titles else {False})
 
 
-def test_changed_only_shows_what_is_set_typed_or_wrong() -> None:
-    typed = Typed({DRAIN.key: "90", SWITCH.key: "on"}, {SWITCH.key: ("No.",)})
-    filtered = sections({GLOBAL_QUEUE_LIMIT.key: "500"}, typed, SettingFilter(is_changed_only=True))
-    shown = [row.setting.title for section in filtered.values() for row in section.rows if row.is_shown]
-    assert shown == ["Queue limit", "Autoscaling", "Drain time"]
-
-
 def test_wrong_value_is_shown_whatever_is_searched() -> None:
     filtered = sections(typed=Typed({DRAIN.key: "x"}, {DRAIN.key: ("No.",)}), shown=SettingFilter("queue limit"))
     assert row(DRAIN, filtered).is_shown

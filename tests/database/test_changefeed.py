@@ -1,10 +1,9 @@
 """What a database tells of its writes: SQLite's file and a real PostgreSQL, by the same promises."""
 
 import asyncio
-import random
 import shutil
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from grid.database.changefeed import (
     Change,
     ChangeFeed,
     FeedLost,
-    FeedSubscriber,
     PostgresFeed,
     SqliteFeed,
     feed_of,
@@ -29,7 +27,6 @@ from grid.models import Execution, Job, JobRun, RunSettings, Schedule
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
 from tests.support.database import ON_POSTGRESQL, ON_SQLITE
-from tests.support.virtual import cancelled, loop_time, passes, virtual_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 THE_LISTENERS_END = (
@@ -321,30 +318,6 @@ async def test_a_connection_that_the_server_ends_is_said(store: Store) -> None:
         await store.write(THE_LISTENERS_END)
         with pytest.raises(FeedLost, match=r"terminating connection|closed the connection"):
             await feed.next()
-
-
-@pytest.mark.django_db(transaction=False)
-@virtual_time
-async def test_failing_feed_is_logged_once_and_retried_ever_later(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    tried: list[float] = []
-
-    class Deaf:
-        async def changes(self) -> AsyncGenerator[Collection[Change]]:
-            tried.append(loop_time())
-            await asyncio.sleep(6)
-            for lost in (FeedLost("LISTEN hears nothing"),):
-                raise lost
-            yield set()
-
-    listener = FeedSubscriber(Deaf(), lambda changes: None, rng=random.Random(1))
-    task = asyncio.create_task(listener.run())
-    await passes(600)
-    await cancelled(task)
-    assert not listener.is_told
-    assert len(tried) < 40
-    assert [record.levelname for record in caplog.records].count("WARNING") == 1
 
 
 def present() -> set[str]:

@@ -51,18 +51,6 @@ async def test_a_query_waits_for_no_other(two: DatabaseThreads) -> None:
     await waiting
 
 
-async def test_no_more_run_at_once_than_there_are_threads(two: DatabaseThreads) -> None:
-    slow = SlowQuery()
-    async with slow.unanswered():
-        waiting = [asyncio.create_task(two.run(slow.run)) for _ in range(2)]
-        for _ in waiting:
-            await slow.is_running()
-        third = asyncio.create_task(two.run(User.objects.count))
-        assert await asyncio.wait([third], timeout=0.2) == (set(), {third})
-    assert await third == 0
-    await asyncio.gather(*waiting)
-
-
 async def test_thread_keeps_its_connection_and_closes_it_at_end() -> None:
     threads = DatabaseThreads(1, "of a test")
     threads.open()

@@ -1,11 +1,9 @@
 """Periodic tasks run at their intervals, are tried again with a growing delay, and what became of them is recorded; in virtual time."""
 
 import asyncio
-import contextlib
 import logging
 import random
 import sqlite3
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -177,25 +175,6 @@ async def test_trouble_with_the_database_is_recorded_in_its_words() -> None:
     error.__cause__ = full
     record = await record_after(0.5, PeriodicTask("seals", 1.0, Work(error).run_once))
     assert record.error.startswith("The disk of the database is full")
-
-
-@virtual_time
-async def test_context_is_left_when_the_task_ends() -> None:
-    events: list[str] = []
-
-    @contextlib.asynccontextmanager
-    async def within() -> AsyncIterator[None]:
-        events.append("entered")
-        try:
-            yield
-        finally:
-            events.append("left")
-
-    async def run_once() -> None:
-        events.append("run")
-
-    await record_after(5.0, PeriodicTask("session", 10.0, run_once, within=within))
-    assert events == ["entered", "run", "left"]
 
 
 @virtual_time

@@ -131,12 +131,6 @@ async def test_foreign_page_loads_nothing_from_a_cluster(
         assert answer.status == 403
 
 
-@pytest.mark.parametrize("site", ["same-origin", "none"])
-async def test_own_links_and_typed_addresses_pass_unchanged(browser: aiohttp.ClientSession, site: str) -> None:
-    async with browser.get("/w/abc/?job=1", headers={"Sec-Fetch-Site": site, **OPENED}) as answer:
-        assert (await answer.json())["target"] == "/?job=1"
-
-
 KILL = "/w/abc/jobs/job/kill/?id=1&x=%26"
 LED = {"Sec-Fetch-Site": "same-origin", "Referer": f"{ORIGIN}/w/abc/jobs/", **OPENED}
 

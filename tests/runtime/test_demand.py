@@ -129,15 +129,6 @@ async def test_no_number_is_given_where_none_is_fresh(ask: Any) -> None:
         assert (status, body["items"]) == (200, []), id
 
 
-async def test_other_questions_are_refused_with_advice(ask: Any) -> None:
-    for selector in ("", "busy", "app=busy", "execution-id="):
-        status, body = await ask(path(), labelSelector=selector)
-        assert (status, body["kind"]) == (400, "Status"), selector
-        assert "execution-id" in body["message"]
-    status, body = await ask(path(metric="queue_length"), labelSelector="execution-id=busy")
-    assert (status, body["reason"]) == (404, "NotFound")
-
-
 def anybody() -> ssl.SSLContext:
     """Who knows the bundle and has no certificate."""
     return ssl.create_default_context(cadata=AUTHORITY.pem)

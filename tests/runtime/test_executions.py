@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -50,35 +49,6 @@ def test_row_has_list_columns_and_its_viewers(people: People) -> None:
     assert (row.title, row.owner_username, row.project_name, row.tier_name) == ("Model", "alice", "Fraud", "Small")
     assert row.project_roles == {people.owner.pk: "owner", people.teammate.pk: "contributor"}
     assert row.object_name == execution.object_name
-
-
-def test_cluster_row_has_framework_and_head_tier(people: People) -> None:
-    tier = {"node_pool": "default", "cores": "1", "memory": "4Gi"}
-    head = HardwareTier.objects.create(id="head", name="For heads", **tier)
-    launch(people, kind="cluster", head_tier=head, framework="dask", workers_minimum=1, workers_maximum=2)
-    (row,) = read_rows(NOW)
-    assert (row.framework, row.head_tier_name, row.tier_name) == ("dask", "For heads", "Small")
-
-
-def test_few_rows_tell_each_owner_project_and_tier(people: People) -> None:
-    first, _, other = launch(people), launch(people), launch(people, title="Other")
-    executions = ActiveExecutions(Hub(), clock=lambda: NOW)
-    row = next(row for row in read_rows(NOW) if row.id == first.pk)
-    changed = replace(row, id=other.pk, owner_id=people.teammate.pk, owner_username="bob", tier_id="large")
-
-    def values() -> tuple[set[str], set[str], set[str]]:
-        rows = list(executions.one_of_each())
-        return {row.owner_username for row in rows}, {row.project_id for row in rows}, {row.tier_id for row in rows}
-
-    executions.replace(read_rows(NOW))
-    assert values() == ({"alice"}, {"fraud"}, {"small"})
-    assert len(list(executions.one_of_each())) == 3
-    executions.replace([*(row for row in read_rows(NOW) if row.id != other.pk), changed])
-    assert values() == ({"alice", "bob"}, {"fraud"}, {"small", "large"})
-    executions.replace([changed])
-    assert values() == ({"bob"}, {"fraud"}, {"large"})
-    executions.replace([])
-    assert values() == (set(), set(), set())
 
 
 def test_reading_costs_few_queries_however_many_there_are(people: People) -> None:

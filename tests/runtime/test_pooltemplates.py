@@ -18,7 +18,7 @@ from grid.models.dataplane import LOCAL
 from grid.runtime.poolsamples import PoolSampler
 from grid.runtime.poolshapes import pool_shapes
 from grid.runtime.pooltemplates import PoolTemplates
-from grid.tiers.pooltemplates import KEPT, read, remember
+from grid.tiers.pooltemplates import read, remember
 from tests.queue.test_at_once import at_once
 from tests.runtime.test_poolsamples import MINUTE, STATUS
 from tests.support import builders
@@ -89,16 +89,6 @@ def test_template_row_is_written_on_change_or_hourly(cpu: str, later: int, is_wr
     row = PoolTemplate.objects.get()
     assert row.seen_at == (at if is_written else MOMENT)
     assert row.node["allocatable"]["cpu"] == f"{cpu}000m"
-
-
-@pytest.mark.django_db
-def test_template_unseen_for_a_year_is_forgotten() -> None:
-    remember({"gone": a_template(), "gpu": a_template()}, MOMENT)
-    later = MOMENT + KEPT
-    remember({"gpu": a_template("8", later)}, later)
-    assert [pool for pool, *_ in read()] == ["gone", "gpu"]
-    remember({}, later + timedelta(seconds=1))
-    assert [pool for pool, *_ in read()] == ["gpu"]
 
 
 def test_processes_at_once_leave_one_row_of_each_pool(transactional_db: None, tmp_path: Path) -> None:

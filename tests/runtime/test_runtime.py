@@ -13,7 +13,6 @@ from dashboard.nodes.pages.infrastructure import InfrastructurePage, ScaleDownAn
 from dashboard.shell.access import Role, Viewer
 from dashboard.shell.pages.feed import Feeds
 from grid.controller.leader import LEASE
-from grid.edge.refusals import Message
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
 from grid.metrics.sources import MetricsApi
 from grid.models.dataplane import LOCAL
@@ -28,7 +27,6 @@ from grid.runtime import (
     stop_runtime,
     supervised,
 )
-from grid.runtime.lifespan import Lifespan
 from tests.support.builders import config_map, event, node, pod
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
@@ -146,50 +144,3 @@ async def test_crashed_loop_is_restarted(caplog: pytest.LogCaptureFixture) -> No
     await cancelled(task)
     assert lives == 3
     assert "unforeseen" in caplog.text
-
-
-class Server:
-    """The server's side of the lifespan protocol."""
-
-    def __init__(self, *messages: str) -> None:
-        self._messages = list(messages)
-        self.sent: list[Message] = []
-
-    async def receive(self) -> Message:
-        return {"type": f"lifespan.{self._messages.pop(0)}"}
-
-    async def send(self, message: Message) -> None:
-        self.sent.append(message)
-
-
-async def test_the_lifespan_starts_before_and_stops_after() -> None:
-    calls = []
-
-    async def start() -> None:
-        calls.append("start")
-
-    async def stop() -> None:
-        calls.append("stop")
-
-    async def application(scope: Message, receive: object, send: object) -> None:
-        calls.append(scope["type"])
-
-    server = Server("startup", "shutdown")
-    lifespan = Lifespan(application, start=start, stop=stop)
-    await lifespan({"type": "http"}, server.receive, server.send)
-    await lifespan({"type": "lifespan"}, server.receive, server.send)
-    await lifespan({"type": "websocket"}, server.receive, server.send)
-    assert calls == ["http", "start", "stop", "websocket"]
-    assert [message["type"] for message in server.sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
-
-
-async def test_a_start_that_fails_is_told_to_the_server() -> None:
-    async def start() -> None:
-        raise LookupError("no settings")
-
-    async def application(scope: Message, receive: object, send: object) -> None:
-        raise AssertionError("not reached")
-
-    server = Server("startup")
-    await Lifespan(application, start=start, stop=start)({"type": "lifespan"}, server.receive, server.send)
-    assert server.sent == [{"type": "lifespan.startup.failed", "message": "LookupError: no settings"}]

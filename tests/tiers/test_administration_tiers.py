@@ -103,14 +103,6 @@ def test_new_default_tier_replaces_the_old_one(admin: Client, tier: HardwareTier
     assert AuditEntry.objects.filter(object_id="small", changes={"is_default": [True, False]}).exists()
 
 
-def test_archiving_keeps_the_tier_and_restoring_brings_it_back(admin: Client, tier: HardwareTier) -> None:
-    admin.post("/tiers/small/archive/")
-    assert HardwareTier.objects.filter(id="small", is_archived=True).exists()
-    admin.post("/tiers/small/archive/")
-    assert HardwareTier.objects.filter(id="small", is_archived=False).exists()
-    assert [entry.action for entry in AuditEntry.objects.all()] == ["restored", "archived"]
-
-
 def test_the_id_of_a_tier_never_changes(admin: Client, tier: HardwareTier) -> None:
     assert admin.get("/tiers/nothing/").status_code == 404
     admin.post("/tiers/small/", {**TIER, "id": "other", "version": version_of(admin, "/tiers/small/")})
@@ -152,15 +144,6 @@ def test_the_check_follows_the_typing_and_saves_nothing(admin: Client, tier: Har
     assert "Correct the fields of the machine" in unclear
     assert HardwareTier.objects.get().cores == "1"
     assert admin.post("/tiers/none/check/", TIER).status_code == 404
-
-
-def test_check_without_scripts_shows_the_form_and_saves_nothing(admin: Client, tier: HardwareTier) -> None:
-    answer = admin.post("/tiers/small/", {**TIER, "cores": "3", "check": "on"})
-    text = answer.content.decode()
-    assert answer.status_code == 200
-    assert "1 place on its only node of the pool default" in text
-    assert "With 2 cores instead of 3" not in text  # a third less is another tier
-    assert HardwareTier.objects.get().cores == "1"
 
 
 def test_running_execution_that_could_not_restart_is_counted(admin: Client, tier: HardwareTier, people: People) -> None:

@@ -109,19 +109,6 @@ def test_an_operator_is_told_nodes_minutes_images_and_cost(scene: FakeCluster, p
         assert sentence in page, sentence
 
 
-def test_page_without_measurements_says_that_it_guesses(scene: FakeCluster, people: People) -> None:
-    client = client_of(people.operator)
-    page = text(client.get(PAGE, ASKED))
-    assert "A new node: not known yet, nothing was measured in this pool." in page
-    assert "5 March, 08:30 (Europe/Berlin), 30 min before. That is a guess" in page
-    assert "08:15 (Europe/Berlin), 45 min before." in text(client.get(PAGE, ASKED | {"early": "45"}))
-    starts(2)
-    assert "only 2 new nodes measured" in text(client.get(PAGE, ASKED))
-    StartUp.objects.all().delete()
-    starts(20)
-    assert "A new node: 95 % within 19 min, of 20 measured." in text(client.get(PAGE, ASKED))
-
-
 def test_single_click_saves_plan_and_second_adds_none(scene: FakeCluster, people: People) -> None:
     client = client_of(people.operator)
     for _ in range(2):

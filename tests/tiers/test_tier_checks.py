@@ -76,33 +76,13 @@ def test_executor_share_is_mentioned() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence", "step"),
-    [
-        (
-            "too-large",
-            ("No node of the pool default is large enough for this tier, not even an empty one: "
-            "it asks for 64 cores, but the largest node has 7.5 left beside its own pods."),
-            "Make the tier smaller or choose another pool; until then, what is launched on it waits and ends as an error.",
-        ),
-        (
-            "away",
-            ("No node of the pool default takes this tier now: "
-            "2 nodes would have a place for it, and are all cordoned, not ready or being removed."),
-            "Ask an operator about these nodes.",
-        ),
-        (
-            "pool-empty",
-            ("The pool default has no node now; the autoscaler starts one when somebody launches on this tier (at most 3 nodes). "
-            "Only then is it known whether the tier fits."),
-            "Nothing to do if you know the size of its nodes.",
-        ),
-    ],
-)  # fmt: skip
-def test_unplaceable_tier_shows_problem_and_next_step(name: str, sentence: str, step: str) -> None:
-    problem = CHECKS[name].problem
+def test_empty_pool_says_that_the_autoscaler_may_start_nodes() -> None:
+    problem = CHECKS["pool-empty"].problem
     assert problem is not None
-    assert (problem.sentence, problem.next_step) == (sentence, step)
+    assert problem.sentence == (
+        "The pool default has no node now; the autoscaler starts one when somebody launches on this tier (at most 3 nodes). "
+        "Only then is it known whether the tier fits."
+    )
 
 
 def test_empty_pool_is_judged_by_last_seen_nodes() -> None:

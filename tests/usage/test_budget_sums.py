@@ -9,17 +9,14 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from grid.core.errors import Rejected
 from grid.models import DailyUsage, Execution, Project, UsageInterval
-from grid.models.dataplane import LOCAL
-from grid.queue.admission import admit_waiting
 from grid.usage import dailyusage
 from grid.usage.budgets import spending
 from grid.usage.budgets.keeper import SettledSpending, count
 from grid.usage.budgets.rules import Budget
 from tests.support.shop import NOW, Shop
 from tests.test_query_plans import scans
-from tests.usage.budgeting import APRIL, DAY, MARCH, MINUTE, budget, interval, spend, use_up
+from tests.usage.budgeting import APRIL, DAY, MARCH, MINUTE, budget, interval, spend
 
 MOMENTS = st.integers(-3 * 1440, 34 * 1440).map(lambda minute: MARCH + minute * MINUTE)
 INTERVALS = st.lists(
@@ -71,17 +68,6 @@ def test_counting_reads_a_month_and_not_the_history(shop: Shop) -> None:
         earlier = count(None, now=NOW)
         count(earlier, now=NOW)
     assert list(scans(queries)) == []
-
-
-@pytest.mark.django_db
-def test_admission_and_launch_read_no_interval(shop: Shop) -> None:
-    use_up(shop)
-    shop.launch(project=Project.objects.start(id="free", name="Free", owner=shop.people.owner))
-    with CaptureQueriesContext(connection) as queries:
-        with pytest.raises(Rejected):
-            shop.launch()
-        admit_waiting(LOCAL, now=NOW)
-    assert not [query["sql"] for query in queries if "usage" in query["sql"]]
 
 
 def test_earlier_spending_is_reread_daily_and_for_new_projects() -> None:

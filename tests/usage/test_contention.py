@@ -1,7 +1,6 @@
 """CPU contention on the pages: operators read who takes too much, the owner of a victim that it is short of CPU, others nothing."""
 
 import asyncio
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -192,27 +191,6 @@ def test_owner_is_told_once_after_some_minutes(people: People, victim: Execution
     sentence = Notification.objects.get(event="cpu_contention").sentence
     assert sentence.startswith(SHORT)
     assert "charlie" not in sentence
-
-
-def test_a_database_that_fails_is_asked_again(victim: Execution, runtime: Runtime) -> None:
-    calls = []
-
-    async def fails_once(function: Any, *arguments: Any, **named: Any) -> Any:
-        calls.append(function)
-        if len(calls) == 1:
-            raise OSError("away")
-        return await in_thread(function, *arguments, **named)
-
-    contend(runtime, seconds=NOTICE_SECONDS + 15)
-    failing = notices(runtime, fails_once)
-
-    async def thrice() -> None:
-        for _ in range(3):
-            with suppress(OSError):
-                await failing.run_once()
-
-    async_to_sync(thrice)()
-    assert (len(calls), len(notified())) == (2, 1)
 
 
 def test_ended_or_unknown_is_not_told_and_sweep_once(people: People, runtime: Runtime) -> None:

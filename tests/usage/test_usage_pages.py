@@ -100,12 +100,6 @@ def test_tables_begin_with_largest_and_sum_the_rest() -> None:
     assert tiers.lines[0].share == 100
 
 
-def test_tables_are_sorted_by_the_chosen_column() -> None:
-    rows = [ROW._replace(project="Dear", price_per_hour=Decimal(9)), ROW._replace(project="GPUs", gpu_seconds=1)]
-    for sort, first in (("cost", "Dear"), ("gpus", "GPUs")):
-        assert tables(rows, UsageView(MARCH, sort), is_everybody=False)[0].lines[0].name == first
-
-
 def test_projects_of_the_same_name_differ_by_ids() -> None:
     rows = [ROW, ROW._replace(project_id="churn-2", price_per_hour=Decimal(2)), ROW._replace(project="Fraud")]
     projects = tables(rows, UsageView(MARCH), is_everybody=False)[0]
@@ -114,11 +108,6 @@ def test_projects_of_the_same_name_differ_by_ids() -> None:
         "Churn (churn)": Decimal("0.6"),
         "Fraud": Decimal("0.6"),
     }
-
-
-def test_kind_of_deleted_executions_is_not_known() -> None:
-    kinds = tables([ROW, ROW._replace(kind="")], UsageView(MARCH), is_everybody=False)[3]
-    assert {line.name for line in kinds.lines} == {"Job", "Deleted executions"}
 
 
 def test_pools_are_summed_and_lead_to_their_page() -> None:

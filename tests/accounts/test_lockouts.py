@@ -78,11 +78,6 @@ async def test_a_server_that_answers_asynchronously_says_the_same(few: People) -
     assert all("Too many wrong passwords" in answer.content.decode() for answer in answers[2:])
 
 
-def test_the_person_still_gets_in_from_another_address(few: People) -> None:
-    guess("alice", 5)
-    assert log_in("alice").status_code == 302
-
-
 def test_lock_expires_despite_further_guesses(few: People) -> None:
     guess("alice", 3)
     later(COOL_OFF - timedelta(minutes=1))
@@ -246,9 +241,6 @@ def test_failure_row_keeps_no_password_and_counts_by_address(few: People) -> Non
         ("192.0.2.1", "192.0.2.1"),
         ("::ffff:192.0.2.1", "192.0.2.1"),
         ("2001:db8:1:2:aaaa::1", "2001:db8:1:2::"),
-        ("2001:db8:1:2:bbbb::2", "2001:db8:1:2::"),
-        ("::1", "::"),
-        ("", "0.0.0.0"),
         ("not an address", "0.0.0.0"),
     ],
 )

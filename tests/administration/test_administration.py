@@ -107,8 +107,6 @@ def test_an_environment_is_saved_unchanged_with_its_frameworks(admin: Client) ->
         ("", "Say which frameworks a cluster of this environment can have."),
         ("dusk 1.0", "“dusk” is not a framework; there are dask, ray, spark."),
         ("dask", "“dask” does not name one version; write for example dask 2026.8.0."),
-        ("dask 1.0 2.0", "does not name one version"),
-        ("dask " + "9" * 41, "does not name one version"),
         ("dask <b>", "does not name one version"),
         ("dask 1.0\ndask 2.0", "“dask” is given twice."),
     ],

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.administration.viewmodel import FieldChange, amount, history_line, number
+from dashboard.administration.viewmodel import FieldChange, history_line
 from dashboard.tiers.viewmodels.tiers import pool_words, tier_words
 from dashboard.usage.viewmodels.prices import price_words
 from grid.diagnosis.nodeshapes import PoolShapes, ShapeTally
@@ -23,21 +23,6 @@ def test_tier_words_have_units_and_memory_per_core() -> None:
     assert (words.gpus, words.shared_memory, words.price) == ("2 GPUs", "2 GiB", "$0.19 an hour")
     assert words.kinds == ""
     assert tier_words(tier(kinds=["job", "cluster", "dask"])).kinds == "jobs, clusters, Dask clusters"
-
-
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
-        ({}, "same as request; 10 GiB of disk"),
-        ({"memory_limit": "16Gi"}, "up to 16 GiB, if the node has room; 10 GiB of disk"),
-        (
-            {"cores_limit": "7", "memory_limit": "16Gi"},
-            "up to 7 cores and 16 GiB, if the node has room; 10 GiB of disk",
-        ),
-    ],
-)
-def test_tier_limits_are_worded_as_a_sentence(changed: dict[str, Any], sentence: str) -> None:
-    assert tier_words(tier(**changed)).limits == sentence
 
 
 @pytest.mark.parametrize(
@@ -68,19 +53,6 @@ def test_a_pool_is_told_by_its_largest_node(nodes: list[dict[str, str]], maximum
         tally.count(Node(metadata=Metadata(name="n"), status=NodeStatus(allocatable=allocatable)), {})
     [pool] = pool_words([PoolShapes("p", tally.shapes(), maximum)])
     assert pool.size == words
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "words"),
-    [
-        (25, "slots", "25 slots"),
-        (5400, "seconds", "5400 seconds (1 h 30 min)"),
-        (90, "seconds", "90 seconds"),
-    ],
-)
-def test_amount_of_seconds_is_also_worded_in_larger_units(value: int, unit: str, words: str) -> None:
-    assert amount(value, unit) == words
-    assert number(value, unit) == words.replace(f" {unit}", "")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from grid.models import AppShare, AuditEntry, Execution, Job, Session, User
 from grid.queue.launches import why_not_launch
 from grid.sharing.grants import digest
 from tests.conftest import People
-from tests.executions.executing import make_environment, make_execution, make_project, make_tier, make_workspace
+from tests.executions.executing import make_environment, make_execution, make_project, make_tier
 from tests.executions.launching import ATTACHED, offer_clusters
 from tests.shell.browsing import client_of
 
@@ -170,13 +170,6 @@ def test_job_setting_changes_are_audited_without_variable_values(people: People)
     old, new = (f"{cron} Europe/Berlin (overlap: queue, missed: none)" for cron in ("30 6 * * 1-5", "0 7 * * *"))
     schedules = [change["schedule"] for change in changes_of(object_type="job")]
     assert schedules == [["", old], [old, new], [new, f"{new}, paused"], [new, ""]]
-
-
-def test_a_workspaces_new_title_is_recorded_once(people: People) -> None:
-    workspace = make_workspace(people.owner, make_project(people.owner), title="Old")
-    for _ in range(2):
-        assert client_of(people.owner).post(f"/workspaces/{workspace.pk}/rename/", {"title": "New"}).status_code == 302
-    assert changes_of() == [{"title": ["Old", "New"]}]
 
 
 def test_runs_of_jobs_and_their_stops_are_recorded(people: People) -> None:

@@ -77,18 +77,6 @@ def test_a_limit_of_slots_names_who_is_above_it(limit: int, sentence: str, is_lo
 
 
 @pytest.mark.parametrize(
-    ("waiting", "limit", "sentence"),
-    [
-        (1, 10, "1 launch waits now; there is room for 9 more."),
-        (10, 10, "10 launches wait now; queued ones stay. Launches that would have to wait are refused."),
-        (0, 0, "The queue is empty. Launches that would have to wait are refused."),
-    ],
-)
-def test_queue_limit_is_compared_with_queue_length(waiting: int, limit: int, sentence: str) -> None:
-    assert consequences.queue_limit(waiting, limit=limit) == Consequence(sentence, waiting >= limit)
-
-
-@pytest.mark.parametrize(
     ("expired", "days", "before", "sentence"),
     [
         (7, 30, 90, "7 logs would be deleted within the hour."),

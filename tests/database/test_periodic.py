@@ -3,11 +3,9 @@
 import asyncio
 import logging
 import random
-import sqlite3
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError
 
 from grid.core.errors import ClusterUnavailable
 from grid.database.periodic import PeriodicRunner, PeriodicTask, RunsIn, TaskRecord
@@ -168,16 +166,6 @@ def test_failure_is_logged_once_and_its_end_too(
 
 
 @virtual_time
-async def test_trouble_with_the_database_is_recorded_in_its_words() -> None:
-    full = sqlite3.OperationalError("database or disk is full")
-    full.sqlite_errorname = "SQLITE_FULL"
-    error = OperationalError("database or disk is full")
-    error.__cause__ = full
-    record = await record_after(0.5, PeriodicTask("seals", 1.0, Work(error).run_once))
-    assert record.error.startswith("The disk of the database is full")
-
-
-@virtual_time
 async def test_metrics_count_runs_and_failures_of_each_task() -> None:
     runner = new_runner()
     work = Work(None, ClusterUnavailable("gone"), takes=2.0)
@@ -188,10 +176,3 @@ async def test_metrics_count_runs_and_failures_of_each_task() -> None:
     assert sample("last_success_timestamp_seconds", "metered") == NOW.timestamp() + 2.0
     await cancelled(running)
     assert sample("last_success_timestamp_seconds", "metered") is None
-
-
-@virtual_time
-async def test_two_tasks_of_one_name_are_refused() -> None:
-    task = PeriodicTask("twice", 1.0, Work().run_once)
-    with pytest.raises(ValueError, match="same name"):
-        await new_runner().run([task, task])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.database.turns import LONGEST_REST_SECONDS, PersonTurns, RateLimit, in_turn, rest_after
+from grid.database.turns import LONGEST_REST_SECONDS, PersonTurns, RateLimit, rest_after
 from tests.support.virtual import loop_time, virtual_time
 
 NOW = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
@@ -18,16 +18,6 @@ DUE = st.lists(PEOPLE, max_size=40)
 
 def numbered(people: list[str]) -> list[tuple[str, int]]:
     return [(person, number) for number, person in enumerate(people)]
-
-
-def test_person_with_a_single_item_is_served_first_round() -> None:
-    flood = numbered(["flood"] * 3000)
-    assert list(in_turn([*flood, ("other", 3000)], {}))[:3] == [("flood", 0), ("other", 3000), ("flood", 1)]
-
-
-def test_person_served_longest_ago_comes_next() -> None:
-    due = [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
-    assert [person for person, _ in in_turn(due, {"a": 3, "b": 1, "c": 2})] == ["d", "b", "c", "a"]
 
 
 @given(DUE)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.database.write_probe import LEAST_FREE, database_problems, folder_problems
+from grid.database.write_probe import LEAST_FREE, folder_problems
 
 
 def test_folder_with_space_has_no_problem_and_stays_empty(tmp_path: Path) -> None:
@@ -23,8 +23,3 @@ def test_a_disk_that_is_nearly_full_is_a_problem(tmp_path: Path) -> None:
 def test_a_folder_that_takes_no_file_is_a_problem(path: str) -> None:
     (problem,) = folder_problems({"the folder": Path(path)})
     assert problem.startswith("Nothing can be written to the folder: ")
-
-
-@pytest.mark.django_db
-def test_the_tests_database_can_be_written() -> None:
-    assert database_problems() == []

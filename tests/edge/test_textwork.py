@@ -26,10 +26,6 @@ def length(text: str) -> tuple[int, int]:
     return len(text), os.getpid()
 
 
-def refuse(text: str) -> None:
-    raise ValueError(text)
-
-
 def hang(began: str) -> None:
     """Wait for ever, deaf to everything that can be ignored."""
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -89,15 +85,6 @@ def test_long_texts_are_read_by_one_warm_process() -> None:
 
     read_with(act)
     assert not children()
-
-
-def test_errors_of_the_work_reach_the_caller() -> None:
-    async def act(workers: TextWorkers) -> None:
-        with pytest.raises(ValueError, match="not a notebook"):
-            await workers.run(refuse, "not a notebook", size=LONG)
-        assert len(children()) == 1
-
-    read_with(act)
 
 
 @pytest.mark.parametrize(("work", "bounds"), [(hang, {"slow_seconds": 1.0}), (compute, {"seconds": 0.5})])

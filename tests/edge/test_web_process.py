@@ -157,19 +157,6 @@ def opened(web: WebProcess, *headers: str) -> socket.socket:
     return connection
 
 
-@pytest.mark.parametrize("host", ["e" * 8000, "\xff"])
-@pytest.mark.parametrize("kind", ["http", "websocket"])
-def test_bad_host_is_answered_400_and_logged_once(web: WebProcess, lines: Lines, host: str, kind: str) -> None:
-    headers = live(web) if kind == "websocket" else ("Connection: close",)
-    asked = web.head("GET", "/live/home/", *headers).replace(
-        f"127.0.0.1:{web.port}\r\n".encode(), host.encode("latin-1") + b"\r\n", 1
-    )
-    answer = web.ask(asked)
-    assert status(answer) == 400
-    (line,) = lines()
-    assert "status=400 reason=unknown-host" in line and len(line) < 400
-
-
 MULTIPART = "Content-Type: multipart/form-data; boundary="
 
 

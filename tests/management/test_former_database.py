@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from grid.checks import former_databases
-
 
 @pytest.fixture
 def former(tmp_path: Path, first: str) -> Path:
@@ -53,9 +51,3 @@ def test_database_of_earlier_version_is_refused_with_advice(former: Path, comman
     assert "docs/repair.md says how to start afresh" in answer.stderr
     assert "Traceback" not in answer.stderr
     assert hashlib.sha256(former.read_bytes()).digest() == before
-
-
-@pytest.mark.django_db
-def test_own_database_is_not_taken_for_an_earlier_one() -> None:
-    assert former_databases(None, databases=["default"]) == []
-    assert former_databases(None) == []

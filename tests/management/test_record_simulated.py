@@ -12,7 +12,7 @@ from grid.core.labels import KEYS, NODE_POOL
 from grid.executions.spec import parse_spec
 from grid.kube.objects import Pod
 from grid.management.simulated import record_simulated
-from grid.models import Execution, HardwareTier, Membership, Project, State, User
+from grid.models import Execution, Membership, State, User
 from grid.models.dataplane import LOCAL
 from grid.projects import departures
 from tests.support.builders import decode, pod
@@ -55,12 +55,6 @@ def test_simulated_execution_gets_a_row_matching_its_pod() -> None:
     execution = Execution.objects.get(pk="aaaaaaaaaa")
     assert (execution.owner.username, execution.project_id, execution.tier.node_pool) == ("amara-1", "churn-1", "cpu")
     assert parse_spec(execution).object_name == "workspace-aaaaaaaaaa"
-
-
-def test_a_second_time_only_what_is_new_is_made() -> None:
-    assert record(simulated_pod("aaaaaaaaaa")) == 1
-    assert record(simulated_pod("aaaaaaaaaa"), simulated_pod("bbbbbbbbbb", user="bilal-2")) == 1
-    assert (Execution.objects.count(), Project.objects.count(), HardwareTier.objects.count()) == (2, 1, 1)
 
 
 def test_simulated_owners_are_members_who_cannot_log_in() -> None:

@@ -66,10 +66,6 @@ def test_damaged_file_is_reported_in_a_single_sentence(var: Path, kept: ManagedF
     assert kept.advice in sentence and sentence.endswith(".") and "\n" not in sentence
 
 
-def test_every_row_has_a_file_here(intact: Path) -> None:
-    assert [kept.name for kept in KEPT_FILES if kept.name not in _ELSEWHERE and not list(intact.glob(kept.name))] == []
-
-
 def test_unreadable_file_is_reported_with_its_needed_owner(var: Path) -> None:
     """In a process of its own, because root may read everything."""
     harmed = [kept for kept in KEPT_FILES if "unreadable" in noticed(kept) and kept.name not in _ELSEWHERE]

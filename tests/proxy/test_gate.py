@@ -70,6 +70,12 @@ async def test_a_hundred_requests_at_once_ask_the_database_once() -> None:
     assert len(grants.asked) == 1
 
 
+async def test_somebody_elses_secret_beside_ones_own_opens_nothing() -> None:
+    gate = gate_of(Grants({KEY: PASSAGE}))
+    mine, theirs = await asyncio.gather(gate.passage(*KEY), gate.passage("other", "s1"))
+    assert (mine, theirs) == (PASSAGE, None)
+
+
 async def test_next_round_ends_open_access_and_refuses_new() -> None:
     grants = Grants({KEY: PASSAGE})
     gate = gate_of(grants)

@@ -6,9 +6,8 @@ import aiohttp
 import pytest
 
 from dashboard.proxy.gate import Target
-from grid.core.origins import Origins
 from grid.sharing.grants import Passage
-from tests.proxy.support import COOKIE, ORIGIN, OpenToOneSecret, UserServer, visiting
+from tests.proxy.support import COOKIE, ORIGIN, OpenToOneSecret, UserServer
 
 PASSAGE = Passage("abc", "running", "", 8501, strips_prefix=True, is_shared_port=True)
 
@@ -27,18 +26,6 @@ async def test_app_answers_at_root_of_own_origin(browser: aiohttp.ClientSession)
     async with browser.ws_connect("/ws", headers=COOKIE, origin=ORIGIN) as ws:
         await ws.send_str("hello")
         assert (await ws.receive_str(timeout=10)).endswith(" hello")
-
-
-async def test_app_below_path_gets_requests_without_path_and_policy(gate: OpenToOneSecret) -> None:
-    origins = Origins("http://workspaces.test:8001", by_path=True)
-    headers = {"Cookie": "grid_workspace_abc=s1", "Host": "workspaces.test:8001"}
-    async with visiting(gate, origins=origins, headers=headers) as browser:
-        async with browser.get("/w/abc/run") as answer:
-            assert (await answer.json())["target"] == "/run"
-            assert "connect-src http://workspaces.test:8001/w/abc/ " in answer.headers["Content-Security-Policy"]
-        async with browser.ws_connect("/w/abc/ws", origin="http://workspaces.test:8001") as ws:
-            await ws.send_bytes(b"ab")
-            assert await ws.receive_bytes(timeout=10) == b"ba"
 
 
 async def test_unanswered_port_page_says_how_to_start_program(

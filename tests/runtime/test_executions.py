@@ -112,13 +112,3 @@ async def test_a_hint_is_followed_at_once_and_published(people: People) -> None:
             await asyncio.to_thread(executions.hint)
             await subscription.changed()
             assert [row.state for row in executions.values()] == [State.RUNNING]
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_refresh_without_changes_reads_and_publishes_nothing(people: People) -> None:
-    hub = Hub()
-    executions = ActiveExecutions(hub, clock=lambda: NOW)
-    await sync_to_async(launch)(people)
-    assert await executions.refresh()
-    assert not await executions.refresh()
-    assert executions.version == 1

@@ -5,13 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 
 from grid.core.labels import NODE_POOL
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.placement import SchedulingContext
 from grid.kube.objects import Event, Pod
-from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS
+from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, explaining, new_runtime
 from grid.runtime.roomchanges import room_topic
@@ -34,11 +33,6 @@ class Explained:
     ) -> Diagnosis:
         self.scheduling.append(scheduling)
         return Diagnosis("busy", f"Answer {len(self.scheduling)}.", "wait", "")
-
-    @property
-    def last(self) -> SchedulingContext:
-        assert self.scheduling[-1] is not None
-        return self.scheduling[-1]
 
 
 @pytest.fixture
@@ -66,22 +60,6 @@ def waiting(name: str = "waits", *, pool: str = "fast", cpu: str = "2", **spec: 
 def ask(runtime: Runtime, pod: Pod, *, names_others: bool = False, seconds: int = 0) -> str:
     now = LATER + timedelta(seconds=seconds)
     return runtime.explainer.explain(pod, names_others=names_others, now=now).sentence
-
-
-def test_missing_storage_class_is_explained_by_claim_events(cluster: FakeCluster) -> None:
-    """Where the classes may not be listed."""
-    claim = {"metadata": builders.metadata("c", namespace=builders.NAMESPACE), "spec": {"storageClassName": "fast"}}
-    cluster.put(VOLUME_CLAIMS, claim)
-    cluster.forbidden[STORAGE_CLASSES] = "storageclasses is forbidden"
-    message = 'storageclass.storage.k8s.io "fast" not found'
-    about = {"kind": "PersistentVolumeClaim", "name": "c", "namespace": builders.NAMESPACE, "uid": "uid-of-c"}
-    cluster.put(EVENTS, {**builders.event("e", reason="ProvisioningFailed", message=message), "involvedObject": about})
-    pod = waiting(volumes=[{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}])
-    runtime = runtime_of(cluster)
-    volumes = runtime.data_planes[LOCAL].volumes
-    volumes.pod_changed(None, pod)
-    async_to_sync(volumes.list_once)()
-    assert ask(runtime, pod) == "The project's files have no volume: there is no storage class fast."
 
 
 def test_similar_pods_share_an_explanation(explained: Explained, cluster: FakeCluster) -> None:
@@ -123,17 +101,6 @@ def test_explanation_ends_with_change_of_its_pool_only(explained: Explained, clu
     fill(runtime, cluster)
     assert ask(runtime, waiting()) == "Answer 4."
     assert ask(runtime, waiting(), seconds=6) == "Answer 5.", "some answers say how long something has taken"
-
-
-def test_an_answer_is_given_what_is_around_the_pod(explained: Explained, cluster: FakeCluster) -> None:
-    runtime = runtime_of(cluster)
-    ask(runtime, waiting())
-    assert {node.metadata.name for node in explained.last.nodes} == {"f1", "s1"}
-    assert explained.last.room.requested("f1")["cpu"] == 3000
-    (runs,) = explained.last.pods_on("f1")
-    assert runs.metadata.name == "runs"
-    assert explained.last.holder(runs) == "another pod", "a name may tell whose it is"
-    assert (explained.last.groups, explained.last.claims, explained.last.volumes) == (None, None, None)
 
 
 def test_before_both_lists_are_read_only_the_messages_count(explained: Explained, cluster: FakeCluster) -> None:

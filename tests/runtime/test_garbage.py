@@ -55,21 +55,6 @@ async def test_garbage_cycle_after_freezing_is_collected_eventually() -> None:
 
 
 @virtual_time
-async def test_collector_pauses_during_first_lists_and_freezes_them() -> None:
-    is_synced = False
-    task = asyncio.create_task(set_aside(lambda: is_synced))
-    await asyncio.sleep(5 * LOOK_SECONDS)
-    before = gc.get_freeze_count()
-    listed: list[list[int]] = [[] for _ in range(10_000)]
-    assert not gc.isenabled()
-    is_synced = True
-    await asyncio.sleep(2 * LOOK_SECONDS)
-    assert gc.isenabled()
-    assert gc.get_freeze_count() >= before + len(listed)
-    await cancelled(task)
-
-
-@virtual_time
 async def test_absent_cluster_does_not_keep_collector_disabled() -> None:
     async with setting_aside(is_synced=False):
         await asyncio.sleep(LONGEST_REST_SECONDS - LOOK_SECONDS)

@@ -13,7 +13,7 @@ from grid.models import PoolSample, State
 from grid.models.dataplane import LOCAL
 from grid.models.pool import ALL_POOLS
 from grid.runtime import Runtime
-from grid.runtime.poolsamples import DELETED_AT_ONCE, KEPT_MINUTES, PoolSampler, PoolTally, sample_of, store, together
+from grid.runtime.poolsamples import DELETED_AT_ONCE, KEPT_MINUTES, PoolSampler, PoolTally, sample_of, store
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
 from tests.support import builders
@@ -65,14 +65,6 @@ def test_a_sample_says_what_the_pages_say(cluster: FakeCluster, people: People) 
     assert (default.pods_waiting, default.executions_running, default.executions_waiting) == (1, 2, 2)
     assert (gpu.pool, gpu.nodes, gpu.used_millicores, gpu.executions_running) == ("default-gpu", 0, None, 0)
     assert (whole.pool, whole.nodes, whole.used_millicores, whole.executions_running) == (ALL_POOLS, 2, 700, 2)
-
-
-def test_all_pools_together_are_their_sum() -> None:
-    some = Amounts(cpu=1, memory=2, gpus=3)
-    tally = PoolTally(nodes=2, ready=1, requested=some, allocatable=some.times(2), pods_waiting=4)
-    other = PoolTally(nodes=3, ready=3, requested=some, allocatable=some, used=some, measured=3, pods_waiting=1)
-    whole = PoolTally(5, 4, some.times(2), some.times(3), some, 3, 5)
-    assert together([tally, other]) == together([other, tally]) == whole
 
 
 @pytest.mark.parametrize(("measured", "used"), [(0, None), (2, None), (3, 900)])

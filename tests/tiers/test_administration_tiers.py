@@ -103,12 +103,6 @@ def test_new_default_tier_replaces_the_old_one(admin: Client, tier: HardwareTier
     assert AuditEntry.objects.filter(object_id="small", changes={"is_default": [True, False]}).exists()
 
 
-def test_the_id_of_a_tier_never_changes(admin: Client, tier: HardwareTier) -> None:
-    assert admin.get("/tiers/nothing/").status_code == 404
-    admin.post("/tiers/small/", {**TIER, "id": "other", "version": version_of(admin, "/tiers/small/")})
-    assert list(HardwareTier.objects.values_list("id", flat=True)) == ["small"]
-
-
 def test_saving_without_a_change_records_nothing(admin: Client, tier: HardwareTier) -> None:
     HardwareTier.objects.filter(id="small").update(cost_per_hour="0.3800")
     page = admin.get("/tiers/small/")
@@ -144,13 +138,6 @@ def test_the_check_follows_the_typing_and_saves_nothing(admin: Client, tier: Har
     assert "Correct the fields of the machine" in unclear
     assert HardwareTier.objects.get().cores == "1"
     assert admin.post("/tiers/none/check/", TIER).status_code == 404
-
-
-def test_running_execution_that_could_not_restart_is_counted(admin: Client, tier: HardwareTier, people: People) -> None:
-    make_execution(people.owner, make_project(people.owner), tier=tier)
-    lost = "1 execution runs on this tier now. It keeps its node; launched again on these values, it finds no place."
-    assert lost in admin.post("/tiers/small/check/", {**TIER, "cores": "64"}).content.decode()
-    assert "runs on this tier now" not in admin.post("/tiers/small/check/", {**TIER, "cores": "2"}).content.decode()
 
 
 @pytest.mark.parametrize(

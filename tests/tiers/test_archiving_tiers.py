@@ -28,8 +28,3 @@ def test_the_question_before_archiving_says_who_uses_it(admin: Client, people: P
     unused = make_environment("unused", name="Unused <b>")
     assert "No active execution uses it." in admin.get(f"/environments/{unused.pk}/archive/").text
     assert not HardwareTier.objects.filter(is_archived=True).exists()
-
-
-def test_archived_tier_is_not_asked_about(admin: Client) -> None:
-    make_tier("old", is_archived=True)
-    assert admin.get("/tiers/old/archive/").status_code == 404

@@ -113,13 +113,6 @@ def test_the_words_of_a_tier_that_packs_badly() -> None:
     )
 
 
-def test_indistinguishable_nodes_are_a_single_line() -> None:
-    some = shape(8, 33, 2)
-    other = NodeShape({**some.allocatable, "memory": some.allocatable["memory"] - 4 * 2**20}, some.own, (), 3, 1)
-    (only,) = checked(4, 15, some, other).shapes
-    assert (only.nodes, only.away) == ("5 nodes", "1 more node cordoned, not ready or being removed")
-
-
 SMALL = SizedTier("small", "Small", 1000, 4 * GIB, 4 * GIB, 0, "", Decimal("0.05"))
 LARGE = SizedTier("large", "Large", 4000, 16 * GIB, 16 * GIB, 0, "", Decimal("0.35"))
 USED: dict[str, Any] = {

@@ -53,18 +53,6 @@ def test_month_that_has_just_begun_leads_nowhere_yet() -> None:
     assert "of the last 2 days" in budget_view(CHURN, costs(3), datetime(2026, 3, 2, 5, tzinfo=UTC)).projection
 
 
-def test_course_adds_up_by_day_and_continues_its_pace() -> None:
-    view = budget_view(CHURN, costs(0, 0, 0, 5, 5, 5, 5, 5, 5, 2), TENTH)
-    titles = [bar.title for bar in view.bars]
-    assert len(titles) == 31
-    assert titles[8:11] == ["9 March: $30.00", "10 March: $32.00", "11 March: about $37.04"]
-    assert [bar.is_projected for bar in view.bars].index(True) == 10
-    heights = [bar.height for bar in view.bars]
-    assert heights == sorted(heights)
-    assert view.stop_top > 0, "what is spent by the end is above the line"
-    assert (view.first, view.last) == (date(2026, 3, 1), date(2026, 3, 31))
-
-
 @pytest.mark.parametrize(
     ("spent", "price", "words"),
     [

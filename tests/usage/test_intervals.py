@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.core.labels import APP_COMPONENT, HEAD
 from grid.kube.objects import Pod
 from grid.usage.intervals import Changes, Interval, Recorded, after, changes, interval
 from tests.support.builders import MOMENT, condition, container_status, decode, pod, stamp
@@ -92,13 +91,6 @@ def test_clocks_that_differ_make_no_time_negative_or_future() -> None:
 def test_times_are_whole_seconds() -> None:
     late = NOW + timedelta(microseconds=700_000)
     assert held(made(bound=None), gone_at=late, now=late) == (NOW, NOW)
-
-
-@pytest.mark.parametrize(("component", "is_head"), [(HEAD, True), ("worker", False)])
-def test_a_head_is_told_from_a_worker(component: str, is_head: bool) -> None:
-    times = interval(made(labels={APP_COMPONENT: component}), now=NOW)
-    assert times is not None
-    assert times.is_head is is_head
 
 
 def some(uid: str, *, ended: float | None = None) -> Interval:

@@ -72,13 +72,6 @@ def test_other_titles_and_unmeasured_runs_do_not_count(people: People, project: 
     assert "would do" not in page(people.owner, "/launch/?kind=workspace&tier=large")
 
 
-def test_launch_form_begins_with_the_offered_tier_of_link(people: People, project: Project) -> None:
-    chosen = '<input type="radio" name="tier" id="tier-{0}" value="{0}" required checked>'
-    assert chosen.format("huge") in page(people.owner, "/launch/?tier=huge")
-    shown = page(people.owner, "/launch/?tier=no-such")
-    assert not any(chosen.format(tier) in shown for tier in ("small", "large", "huge"))
-
-
 def test_page_of_ended_run_tells_owner_and_observers_peak(people: People, project: Project) -> None:
     for minute in range(3):
         last = ended(people, project, minute=minute)

@@ -21,7 +21,6 @@ from dashboard.usage.viewmodels.usage import (
     UsageMonth,
     UsageView,
     day_bars,
-    hours,
     last_months,
     picture_sentence,
     tables,
@@ -71,20 +70,6 @@ def test_unknown_month_and_column_become_the_defaults(month: str) -> None:
     assert (view.month.value, view.sort, view.only) == ("2026-03", "cost", {})
 
 
-def test_total_is_exact() -> None:
-    total = total_of([ROW, ROW._replace(gpu_seconds=7200, pod_seconds=1, price_per_hour=Decimal("36"))])
-    assert total.cost == Decimal("0.61")
-    assert total.cores == 2
-    assert total.gpus == 2
-
-
-@pytest.mark.parametrize(
-    ("amount", "words"), [("0", "0"), ("0.01", "less than 0.1"), ("0.14", "0.1"), ("1234.56", "1,234.6")]
-)
-def test_hours_are_words(amount: str, words: str) -> None:
-    assert hours(Decimal(amount)) == words
-
-
 def test_tables_begin_with_largest_and_sum_the_rest() -> None:
     rows = [
         ROW._replace(user_id=number, username=f"user-{number:02}", pod_seconds=number * 3600) for number in range(1, 61)
@@ -98,16 +83,6 @@ def test_tables_begin_with_largest_and_sum_the_rest() -> None:
     assert people.more.name == "10 more"
     assert people.more.total.pods == sum(range(1, 11))
     assert tiers.lines[0].share == 100
-
-
-def test_projects_of_the_same_name_differ_by_ids() -> None:
-    rows = [ROW, ROW._replace(project_id="churn-2", price_per_hour=Decimal(2)), ROW._replace(project="Fraud")]
-    projects = tables(rows, UsageView(MARCH), is_everybody=False)[0]
-    assert {line.name: line.total.cost for line in projects.lines} == {
-        "Churn (churn-2)": Decimal(2),
-        "Churn (churn)": Decimal("0.6"),
-        "Fraud": Decimal("0.6"),
-    }
 
 
 def test_pools_are_summed_and_lead_to_their_page() -> None:

@@ -254,7 +254,13 @@ FACTS = RushFacts(
         ("late", {"pull": MeasuredTime(90.0, 2, is_estimate=True)}, READY - timedelta(minutes=2)),
         (
             "not-known",
-            {"pool": LaunchPool("default", (), 12), "price": Decimal(0), "node": MeasuredTime(None, 3)},
+            {
+                "pool": LaunchPool("default", (), 12),
+                "price": Decimal(0),
+                "node": MeasuredTime(None, 3),
+                "pull": MeasuredTime(),
+                "images": ImageNodes(),
+            },
             MOMENT,
         ),
         (

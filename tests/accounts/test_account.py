@@ -73,7 +73,6 @@ def test_profile_is_changed_by_its_owner_and_audited(people: People) -> None:
         ({"email": "no address"}, "email"),
         ({"email": "a" * 250 + "@example.org"}, "email"),
         ({"name": "x" * 151}, "name"),
-        ({"name": "right-to-left \u202e mark"}, "name"),
         ({"name": "nul\0"}, "name"),
     ],
 )

@@ -72,8 +72,3 @@ def test_a_change_is_told_as_its_reader_would(name: str, values: list[Any], chan
     line = history_line(AuditEntry(action="changed", changes={name: values}), {"memory": "Memory"}, is_reversible=True)
     assert line.changes == (change,)
     assert line.can_be_taken_back
-
-
-def test_creation_cannot_be_undone_and_lists_no_fields() -> None:
-    line = history_line(AuditEntry(action="created", changes={"name": [None, "Small"]}), {}, is_reversible=True)
-    assert (line.changes, line.can_be_taken_back) == ((), False)

@@ -1,4 +1,4 @@
-"""The page of the audit log: who reads it, what its filter finds page by page, what it links to, and its file for spreadsheets."""
+"""The page of the audit log: what its filter finds page by page, what it links to, and its file. Who reads it: tests/access."""
 
 import csv
 import io

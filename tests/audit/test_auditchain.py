@@ -1,4 +1,4 @@
-"""The chain of the audit log: whatever is changed, removed, inserted or swapped is found."""
+"""The chain of the audit log: whatever is changed, removed or numbered anew is found."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone

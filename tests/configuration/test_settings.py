@@ -89,11 +89,6 @@ def test_search_matches_words_in_section_title_meaning_or_key(words: str, titles
     assert {section.is_shown for section in searched.values()} == ({True, False} if titles else {False})
 
 
-def test_wrong_value_is_shown_whatever_is_searched() -> None:
-    filtered = sections(typed=Typed({DRAIN.key: "x"}, {DRAIN.key: ("No.",)}), shown=SettingFilter("queue limit"))
-    assert row(DRAIN, filtered).is_shown
-
-
 def test_a_review_marks_what_applies_without_an_override() -> None:
     stored = {GLOBAL_QUEUE_LIMIT.key: "500"}
     changes = plan({GLOBAL_QUEUE_LIMIT.key: "", DRAIN.key: "90", DASK_DRAIN.key: "60", SWITCH.key: "off"}, stored)

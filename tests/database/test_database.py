@@ -1,4 +1,4 @@
-"""Database work in threads: how many, over which connections, and that none waits for another's query."""
+"""Database work in threads: over which connections, and that none waits for another's query."""
 
 import asyncio
 import threading

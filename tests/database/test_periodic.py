@@ -76,26 +76,6 @@ async def test_returned_seconds_replace_the_interval() -> None:
 
 
 @virtual_time
-async def test_first_run_waits_until_it_is_ready() -> None:
-    work, is_ready, began = Work(), asyncio.Event(), loop_time()
-
-    async def ready() -> None:
-        await is_ready.wait()
-
-    runner = new_runner()
-    task = PeriodicTask("budgets", 60.0, work.run_once, first_after=7.0, ready=ready)
-    running = asyncio.create_task(runner.run([task]))
-    await passes(100.0)
-    assert work.began_at == [] and runner.records[0].due_at is None and not runner.records[0].is_running
-    is_ready.set()
-    await passes(1.0)
-    assert runner.records[0].due_at == NOW + timedelta(seconds=107)
-    await passes(10.0)
-    assert work.began_at == [began + 107.0]
-    await cancelled(running)
-
-
-@virtual_time
 async def test_failures_back_off_with_jitter() -> None:
     work = Work(*(ClusterUnavailable("gone") for _ in range(9)))
     await record_after(120.0, PeriodicTask("nodes", 1.0, work.run_once))

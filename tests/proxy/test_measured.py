@@ -1,4 +1,4 @@
-"""What the proxy counts: what it answered, and which websockets are open."""
+"""What the proxy counts of what it answered."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ async def ignored(message: Any) -> None:
     pass
 
 
-async def answer(status: int, *, by_program: bool = False, path: str = "/", type: str = "http") -> None:
+async def answer(status: int, *, by_program: bool = False, type: str = "http") -> None:
     async def application(scope: Any, receive: Any, send: Any) -> None:
         if by_program:
             answered_by_program(scope)
@@ -31,7 +31,7 @@ async def answer(status: int, *, by_program: bool = False, path: str = "/", type
         else:
             await explain(scope, send, status, "No.")  # type: ignore[arg-type]
 
-    await MeasuredProxy(application, apart=["/alive"])({"type": type, "path": path}, nothing, ignored)
+    await MeasuredProxy(application)({"type": type, "path": "/"}, nothing, ignored)
 
 
 @pytest.mark.parametrize(

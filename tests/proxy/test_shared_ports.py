@@ -1,4 +1,4 @@
-"""An app on a shared port of a workspace through the proxy, on an origin of its own and below a path."""
+"""An app on a shared port of a workspace through the proxy, on an origin of its own; below a path it is like a cluster's page."""
 
 import socket
 

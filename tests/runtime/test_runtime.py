@@ -1,4 +1,4 @@
-"""The runtime as a whole: starting without a cluster, following one, stopping, and its lifespan in the server."""
+"""The runtime as a whole: starting without a cluster, following one, and stopping."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""The rush planner's page: what operators are told, what they save once, what is refused and why; and who is refused."""
+"""The rush planner's page: what operators are told, what they save once, what is refused and why. Who may: tests/access."""
 
 import re
 from dataclasses import replace

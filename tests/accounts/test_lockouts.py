@@ -248,8 +248,3 @@ def test_an_ipv6_client_is_its_network(address: str, network: str) -> None:
     request = HttpRequest()
     request.META["REMOTE_ADDR"] = address
     assert client_network(request) == network
-
-
-def test_the_default_limit_stops_two_hundred_guesses(people: People) -> None:
-    assert guess("alice", 12) == [200] * 9 + [429] * 3
-    assert locked(log_in("alice", address=ELSEWHERE))

@@ -118,11 +118,6 @@ def test_contradiction_is_reported_at_the_fields_that_cause_it(admin: Client) ->
     assert [row.setting.key for row in answer.context["wrong"]] == [lowest, highest]
 
 
-def test_a_form_without_a_change_says_so(admin: Client) -> None:
-    answer = admin.post(PAGE, {"base": "{}", "do": "review", SLOTS: "25", QUEUE: "1000"}, follow=True)
-    assert "Nothing was changed." in text_of(answer)
-
-
 def test_slower_admin_sees_who_changed_what_and_when(admin: Client, people: People) -> None:
     review = send(admin, **{SLOTS: "3", QUEUE: "500"})
     bob = User.objects.create_superuser("bob-admin")

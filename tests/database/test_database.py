@@ -36,11 +36,6 @@ async def two() -> AsyncIterator[DatabaseThreads]:
     await threads.close()
 
 
-async def test_work_runs_in_django_thread_while_pool_is_closed() -> None:
-    its_own = await sync_to_async(threading.get_ident)()
-    assert await DatabaseThreads(2, "closed").run(threading.get_ident) == its_own
-
-
 async def test_a_query_waits_for_no_other(two: DatabaseThreads) -> None:
     slow = SlowQuery()
     async with slow.unanswered():

@@ -59,13 +59,6 @@ def test_pod_placement_changes_the_pool_of_its_node(scene: Scene) -> None:
     assert scene.changed() == {SLOW, ALL}
 
 
-def test_a_resized_pod_changes_its_pool(scene: Scene) -> None:
-    scene.pod("p", node="f1", phase="Running", requests={"cpu": "1"})
-    scene.changed()
-    scene.pod("p", node="f1", phase="Running", requests={"cpu": "2"})
-    assert scene.changed() == {FAST, ALL}
-
-
 @pytest.mark.parametrize(
     "change",
     [

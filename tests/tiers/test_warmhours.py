@@ -55,12 +55,6 @@ def test_hours_follow_the_clock_on_the_wall(begins: str, ends: str, warm: list[s
     assert all(every_day.until(moment(text)) is None for text in cold)
 
 
-def test_warm_hours_end_by_clock_of_the_zone() -> None:
-    assert hours("08:00", "18:00").until_words(moment("2026-11-26T12:00")) == "18:00 (Europe/Berlin)"
-    assert hours("08:00", "18:00").until_words(moment("2026-11-26T02:00")) == ""
-    assert hours("08:00", "18:00", frozenset()).next_run(moment("2026-11-26T12:00")) is None, "no day is one of theirs"
-
-
 def warm_tier(id: str, places: int, begins: str = "08:00") -> WarmTier:
     tier = TierSpec(id=id, name=id, node_pool="default", cores="1", cores_limit="1", memory="1Gi", memory_limit="1Gi")
     return WarmTier(tier, places, hours(begins, "18:00"))

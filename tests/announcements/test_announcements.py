@@ -129,15 +129,6 @@ def test_edit_and_end_are_audited_and_ended_one_vanishes(operator: User, people:
     assert row.text == "The registry is slow again."
 
 
-def test_announcement_ended_before_its_start_is_never_shown(operator: User) -> None:
-    client = client_of(operator)
-    publish(client, from_at="2999-01-01T00:00")
-    client.post(f"/announcements/{Announcement.objects.get().pk}/end/")
-    row = Announcement.objects.get()
-    assert row.until_at is not None
-    assert row.from_at == row.until_at <= timezone.now()
-
-
 def test_person_hides_announcement_alone_and_for_its_life(operator: User, people: People) -> None:
     publish(client_of(operator))
     row = Announcement.objects.get()

@@ -1,16 +1,14 @@
 """Maintenance: from a time on nothing new is launched; queued executions wait for its end, and owners of running ones are notified."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import DatabaseError
 
 from grid.announcements import keeper
-from grid.announcements.keeper import periodic, tell_owners
+from grid.announcements.keeper import tell_owners
 from grid.announcements.rules import (
     Maintenance,
     coming_sentence,
@@ -32,11 +30,9 @@ from grid.notifications.outbox import tell_of_maintenance
 from grid.queue.admission import admit_waiting
 from grid.queue.gate import words_of
 from grid.workspaces import workspaces
-from tests.controller.world import World, fresh, in_world
-from tests.notifications.test_sender import at_once as directly
+from tests.controller.world import fresh
 from tests.queue.test_at_once import at_once
 from tests.support.database import database_on_file
-from tests.support.periodic import repeat
 from tests.support.reading import OWNER
 from tests.support.schedules import run_due
 from tests.support.shop import NOW, Shop
@@ -157,20 +153,6 @@ def test_maintenance_time_does_not_count_as_waiting(shop: Shop, configure: Confi
     assert fresh(second).reason == "over_user_slots"
     admit_waiting(LOCAL, now=NOW + 55 * HOUR)
     assert fresh(second).reason == "over_quota_timeout"
-
-
-@in_world
-async def test_controller_holds_launch_in_maintenance_and_starts_it_afterwards(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    row = announce(start=-1, end=None)
-    controller = world.controller()
-    await world.step(controller)
-    assert (fresh(execution).state, execution.reason) == ("queued", "maintenance")
-    assert execution.words(OWNER).startswith("Maintenance until an operator ends it: Kubernetes is upgraded.")
-    Announcement.objects.filter(pk=row.pk).update(until_at=world.now)
-    await world.step(controller)
-    assert fresh(execution).state != "queued"
 
 
 @pytest.fixture
@@ -305,21 +287,3 @@ def test_two_controllers_at_once_tell_each_owner_once(on_file: Shop) -> None:
     at_once(*[lambda: tell_owners(now=NOW)] * 3)
     assert sorted(name for name, _ in sent()) == ["alice", "bob"]
     assert AnnouncementReader.objects.filter(told_at__isnull=False).count() == 2
-
-
-@pytest.mark.django_db
-@in_world
-async def test_keeper_survives_a_failing_database_and_tells_later(shop: Shop) -> None:
-    running(shop)
-    announce()
-    failures = [DatabaseError("away")]
-
-    async def database(work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        if failures:
-            raise failures.pop()
-        return await directly(work, *args, **kwargs)
-
-    task = asyncio.create_task(repeat(periodic(database, lambda: NOW)))
-    await asyncio.sleep(70)
-    task.cancel()
-    assert [name for name, _ in sent()] == ["alice"]

@@ -9,7 +9,6 @@ from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, PODS
 from grid.models import Execution, State
 from grid.runtime import Runtime
-from tests.clusters.clustering import head_pod, make_cluster
 from tests.conftest import People
 from tests.executions.executing import (
     make_execution,
@@ -49,20 +48,6 @@ def test_a_crash_loop_is_told_as_everywhere_else(people: People, cluster: FakeCl
         assert CRASHES in shown, path
         assert re.search(r'status-problem"[^>]*>Running', shown), path
         assert "See the end of the log." in shown, path
-
-
-def test_crashing_cluster_head_is_a_problem_in_both_lists(
-    people: People, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    execution = make_cluster(people.owner, make_project(people.owner))
-    cluster.put(PODS, head_pod(execution.pk, ready=False, statuses=[_AGAIN]))
-    fill(runtime, cluster)
-    read_executions(runtime)
-    for path in ("/", "/executions/"):
-        shown = page(people.owner, path)
-        assert re.search(
-            rf'status-problem">Running</span>.{{0,200}}{re.escape(CRASHES)}.*0 of 0 workers', shown, re.S
-        ), path
 
 
 async def test_home_follows_the_pods_of_what_one_runs(people: People, cluster: FakeCluster, runtime: Runtime) -> None:

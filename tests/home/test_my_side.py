@@ -43,13 +43,6 @@ def test_similar_launches_are_offered_once_with_latest_first(people: People) -> 
     assert first.pk not in home.partition("Launch again")[2].partition("Projects")[0]
 
 
-def test_newest_launch_is_first_regardless_of_count(people: People) -> None:
-    project = make_project(people.owner)
-    for hour, title in enumerate("aedfcba"):
-        make_execution(people.owner, project, title=title, requested_at=MOMENT + timedelta(hours=hour))
-    assert [launch.title for launch in read_home(people.owner.pk, 9).launches] == ["a", "b", "c", "f", "d"]
-
-
 def test_own_projects_are_listed_without_archived_ones(people: People) -> None:
     make_project(people.admin, people.owner, id="shared", name="Shared")
     old = make_project(people.owner, id="old", name="Old")

@@ -125,18 +125,6 @@ def test_invisible_pod_looks_like_a_missing_pod(people: People, scene: FakeClust
     assert "workspace-abc" not in main[0][0]
 
 
-@pytest.mark.parametrize(
-    ("path", "sentence"),
-    [("/nodes/none/", b"There is no node named none."), (f"/pods/{NAMESPACE}/none/", b"There is no pod named none in")],
-)
-def test_missing_pod_or_node_is_reported_as_gone(
-    path: str, sentence: bytes, people: People, scene: FakeCluster
-) -> None:
-    response = get(people, "operator", path)
-    assert response.status_code == 404
-    assert sentence in response.content
-
-
 def test_page_shows_nodes_pools_and_node_removal(people: People, scene: FakeCluster) -> None:
     page = get(people, "operator", "/infrastructure/").content.decode()
     assert "worker-1" in page
@@ -162,14 +150,6 @@ def test_a_changed_threshold_is_in_force(people: People, scene: FakeCluster, run
         "Kept: 25 % of CPU requested; removable below 20 %."
         in get(people, "operator", "/nodes/worker-2/").content.decode()
     )
-
-
-def test_pods_waiting_for_empty_pool_are_counted_there(people: People, scene: FakeCluster, runtime: Runtime) -> None:
-    scene.put(PODS, builders.pod("waits", spec={"nodeSelector": {NODE_POOL: "gpu"}}))
-    fill(runtime, scene)
-    page = get(people, "operator", "/infrastructure/").content.decode()
-    assert 'id="pool-gpu"' in page
-    assert "1 pod waiting for a node" in page
 
 
 def test_placeholders_are_told_as_warm_places_and_hold_nothing(

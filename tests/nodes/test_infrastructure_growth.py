@@ -12,7 +12,6 @@ from grid.runtime import Runtime
 from tests.clusters.clustering import head_pod, waiting_worker, worker_pod
 from tests.conftest import People
 from tests.shell.browsing import client_of
-from tests.shell.live import connected
 from tests.support import builders
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
@@ -122,20 +121,3 @@ def test_the_pool_tells_of_each_step_of_a_growth(people: People, pool: Pool) -> 
     assert tiles[1:] == ["node-b: Ready, 100 % requested", "may still come"]
     assert "Ready" in rows["node-b"]
     assert "Not ready" not in rows["node-b"]
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_open_infrastructure_page_shows_growth_to_operator(people: People, pool: Pool) -> None:
-    async with connected("/live/infrastructure/", people.operator) as socket:
-        await socket.message()
-        pool.is_asked_for_two_more()
-        await socket.message_about("2 pods waiting for a node")
-        pool.starts_a_node()
-        message = await socket.message_about("1 node on the way")
-        assert "triggered scale-up" in message, "the autoscaler's own words, under what it does"
-        pool.node_joins()
-        message = await socket.message_about("2 nodes, 1 ready")
-        assert '<tr id="node-node-b">' in message
-        pool.node_is_ready()
-        message = await socket.message_about("2 nodes; 1 to 3 allowed")
-        assert "waiting for a node" not in message

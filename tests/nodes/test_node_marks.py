@@ -83,9 +83,3 @@ def test_change_applies_only_to_node_version_in_preview(busy: FakeCluster, runti
     NodeTask.objects.update(ended_at=timezone.now(), outcome="changed")
     TASKS.forget()
     assert "Look at a new preview" in client.get("/nodes/n1/").text
-
-
-def test_mark_preview_is_refused_without_operator_right(busy: FakeCluster, people: People) -> None:
-    for name in ("n1", "no-such"):
-        assert client_of(people.owner).get(f"/nodes/{name}/mark/", NO_EXECUTE).status_code == 403
-    assert client_of(people.operator).post(PAGE, {}).status_code == 422

@@ -52,14 +52,6 @@ def test_operator_cordons_with_reason_and_page_shows_request(scene: FakeCluster,
     assert "/nodes/n1/cordon/" not in auditors
 
 
-def test_node_task_is_refused_regardless_of_node_existence(scene: FakeCluster, people: People, auditor: User) -> None:
-    for person in (auditor, people.owner):
-        for name in ("n1", "no-such"):
-            assert client_of(person).post(f"/nodes/{name}/cordon/", {"do": "cordon", "reason": "x"}).status_code == 403
-    assert client_of(people.operator).get("/nodes/no-such/cordon/").status_code == 404
-    assert not NodeTask.objects.exists()
-
-
 def test_others_read_who_cordoned_it_and_why(
     scene: FakeCluster, runtime: Runtime, people: People, auditor: User
 ) -> None:

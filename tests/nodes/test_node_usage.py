@@ -79,10 +79,6 @@ def test_usage_line_gives_lowest_highest_and_last_value() -> None:
     assert (line.lines[0][:2], line.areas) == ("0,", ())
 
 
-def test_unmeasured_node_has_no_usage_line() -> None:
-    assert usage_line("CPU", [], 4000, 0) is None
-
-
 def test_a_node_without_cores_is_drawn_as_idle() -> None:
     line = usage_line("CPU", [(1, 500)], 0, 500)
     assert line is not None

@@ -5,16 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
 from django.db import DatabaseError
-from django.test import Client
 
-from dashboard.nodes import overview_records
-from dashboard.nodes.overview_records import LAUNCHES_LOOKED_AT, environments_never_started
+from dashboard.nodes.overview_records import environments_never_started
 from dashboard.nodes.pages.infrastructure import ScaleDownAnswers
 from dashboard.shell.viewmodels.format import clock_time
 from grid.audit import entries as audit
-from grid.core.labels import NODE_POOL
 from grid.database import write_probe as writing
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models import AuditEntry, State, User
@@ -31,7 +27,7 @@ from tests.executions.executing import (
     pod_of,
     read_executions,
 )
-from tests.shell.browsing import client_of, page_at
+from tests.shell.browsing import page_at
 from tests.shell.live import Clock, connected
 from tests.support import builders
 from tests.support.builders import MOMENT
@@ -59,25 +55,6 @@ def scene(people: People, cluster: FakeCluster, runtime: Runtime, clock: Clock) 
     return cluster
 
 
-def test_overview_is_for_observers(people: People, scene: FakeCluster) -> None:
-    auditor = User.objects.create_user(username="ann-auditor")
-    auditor.groups.add(Group.objects.get_or_create(name="auditors")[0])
-    seen = {user.username: client_of(user).get(PATH) for user in (people.owner, people.operator, people.admin, auditor)}
-    assert {name: answer.status_code for name, answer in seen.items()} == {
-        "alice": 403,
-        "olga-operator": 200,
-        "ada-admin": 200,
-        "ann-auditor": 200,
-    }
-    assert {name for name, answer in seen.items() if "Misconfigured" in answer.text} == {"ada-admin"}
-    assert Client().get(PATH).status_code == 302
-
-
-def test_the_home_of_those_who_observe_links_to_it(people: People, scene: FakeCluster) -> None:
-    assert PATH in client_of(people.operator).get("/").text
-    assert PATH not in client_of(people.owner).get("/").text
-
-
 def test_overview_shows_pools_with_cells_and_autoscaler_state(people: People, scene: FakeCluster) -> None:
     text = page_of(people.operator)
     assert "3 nodes in 2 pools." in text
@@ -87,22 +64,7 @@ def test_overview_shows_pools_with_cells_and_autoscaler_state(people: People, sc
     assert 'href="/nodes/worker-2/" title="worker-2: cordoned; 4 cores, 16 GiB; up to 20 % requested"' in text
 
 
-def test_empty_pool_that_pods_wait_for_is_shown(people: People, scene: FakeCluster, runtime: Runtime) -> None:
-    scene.put(PODS, builders.pod("waits", phase="Pending", spec={"nodeSelector": {NODE_POOL: "gpu"}}))
-    fill(runtime, scene)
-    text = page_of(people.operator)
-    assert "1 pod waits for a node" in text
-    assert "No node now." in text
-
-
 # --- Platform health
-
-
-def test_a_platform_that_works_is_told_in_one_line(people: People, scene: FakeCluster, runtime: Runtime) -> None:
-    runtime.usage.unavailable = ""
-    text = page_of(people.operator)
-    assert "Platform healthy" in text
-    assert "health-told" not in text
 
 
 def test_a_stopped_controller_is_told_in_words(
@@ -113,14 +75,6 @@ def test_a_stopped_controller_is_told_in_words(
     assert "Trouble with the controller" in text
     assert "It has stopped: nothing is admitted" in text
     assert f"Since {clock_time(MOMENT)} UTC" in text
-
-
-def test_a_cache_that_is_behind_is_named(people: People, scene: FakeCluster, runtime: Runtime, clock: Clock) -> None:
-    runtime.config_maps.mark_failed("Connection refused.")
-    clock.seconds += 5
-    text = page_of(people.operator)
-    assert "Trouble with the watch caches" in text
-    assert "Behind the cluster: config maps. Connection refused." in text
 
 
 def test_a_database_that_cannot_be_read_is_told(
@@ -242,16 +196,6 @@ def test_environments_of_which_no_launch_started_are_found(people: People) -> No
     (line,) = environments_never_started()
     assert (line.object_id, line.title) == ("broken", "Environment Broken")
     assert line.sentence == "It has never started: 2 launches failed. The latest: Cause 2."
-
-
-def test_only_the_latest_launches_are_looked_at(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert LAUNCHES_LOOKED_AT == 1000
-    monkeypatch.setattr(overview_records, "LAUNCHES_LOOKED_AT", 2)
-    project, environment = make_project(people.owner), make_environment("broken")
-    for minute in range(4):
-        ended(people, project, environment, minute=minute)
-    (line,) = environments_never_started()
-    assert "2 launches failed" in line.sentence
 
 
 # --- Live

@@ -3,7 +3,6 @@
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from dashboard.nodes.viewmodels.misconfigured import AdminFacts, ChangeLine, Misconfigured, admin_fragments
@@ -37,7 +36,7 @@ from grid.runtime.controllerlease import ControllerAway
 from tests.nodes.test_node_cells import sums
 from tests.support import builders
 from tests.support.builders import MOMENT
-from tests.support.golden import assert_golden, difference
+from tests.support.golden import assert_golden
 
 NOW = MOMENT + timedelta(minutes=5)
 WELL = Freshness(True, 0.0, "")
@@ -47,16 +46,16 @@ def html_of(*fragments: Fragment) -> str:
     return "\n".join(render_fragment(fragment, now=NOW) for fragment in fragments)
 
 
-PARTS: dict[str, HealthPart] = {
-    "controller-stopped": controller_part(ControllerAway(MOMENT)),
-    "controller-never": controller_part(ControllerAway(None)),
-    "controller-unknown": controller_part(None, is_known=False),
-    "caches-behind": caches_part({"pods": Freshness(True, 42.0, "Connection refused."), "nodes": WELL}),
-    "caches-starting": caches_part({"pods": Freshness(False, 0.0, ""), "nodes": WELL}),
-    "metrics-missing": metrics_part("This cluster has no metrics."),
-    "database-silent": database_part((), MOMENT),
-    "database-full": database_part(("The disk is full.",), None),
-}
+PARTS: list[HealthPart] = [
+    controller_part(ControllerAway(MOMENT)),
+    controller_part(ControllerAway(None)),
+    controller_part(None, is_known=False),
+    caches_part({"pods": Freshness(True, 42.0, "Connection refused."), "nodes": WELL}),
+    caches_part({"pods": Freshness(False, 0.0, ""), "nodes": WELL}),
+    metrics_part("This cluster has no metrics."),
+    database_part((), MOMENT),
+    database_part(("The disk is full.",), None),
+]
 
 
 def test_a_healthy_platform_is_one_line() -> None:
@@ -64,9 +63,8 @@ def test_a_healthy_platform_is_one_line() -> None:
     assert_golden("overview-health-well", html_of(health(parts)))
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_failing_parts_are_reported_in_words(name: str) -> None:
-    assert_golden(f"overview-health-{name}", html_of(health([PARTS[name]])))
+def test_failing_parts_are_reported_in_words() -> None:
+    assert_golden("overview-health-troubled", html_of(health(PARTS)))
 
 
 LINE = WorkLine(
@@ -79,12 +77,8 @@ def test_work_that_waits_or_fails() -> None:
     counts: dict[str, Any] = {"trouble": 2, "queued": 1500, "deploying": 3, "preparing": 0, "failed": 1}
     assert_golden("overview-counts", html_of(work_counts(active=5000, is_whole=True, **counts)))
     nothing = dict.fromkeys(counts, 0)
-    assert_golden("overview-counts-nothing", html_of(work_counts(active=0, is_whole=True, **nothing)))
-    unfinished = html_of(work_counts(active=0, is_whole=False, **nothing))
-    assert difference("overview-counts-nothing", unfinished) == [
-        '-<p class="muted">Nothing is waiting or failing.</p>',
-        '+<p class="muted">The executions are still being counted.</p>',
-    ]
+    assert "Nothing is waiting or failing." in html_of(work_counts(active=0, is_whole=True, **nothing))
+    assert "The executions are still being counted." in html_of(work_counts(active=0, is_whole=False, **nothing))
     assert_golden(
         "overview-work",
         html_of(*work_lines("troubles", [LINE, ORPHAN, replace(LINE, execution_id="def", has_ended=True)])),

@@ -10,12 +10,10 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import OperationalError
 from django.template.loader import render_to_string
-from django.test import Client
 
 from dashboard.nodes.pages import pool_history
 from dashboard.nodes.pages.pool_history import PoolHistory, ReadMoments
 from dashboard.nodes.pool_records import read_points, read_trends
-from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
 from dashboard.nodes.viewmodels.pool_history import (
     COLUMNS,
     POINTS,
@@ -136,13 +134,6 @@ def html(fragment: str, *, room: str = "nodes", **context: Any) -> str:
     return render_to_string(f"{room}/fragments/{fragment}.html", context)
 
 
-def test_the_components_look_as_stored() -> None:
-    line = sparkline([(0, 0), (10, 5), (50, 10)], span=(0, 60), top=10, words="0 to <b>10</b>", gap=20)
-    assert_golden("sparkline", html("sparkline", room="shell", line=line))
-    box = {"title": "CPU in <cores>", "name": "cpu", "url": "/h/?a=1&b=2", "period": 60, "empty": "None yet."}
-    assert_golden("chart", html("chart", room="shell", **box, is_final=True))
-
-
 def test_the_section_looks_as_stored() -> None:
     samples = [point(minute, allocatable_millicores=4000, nodes=2) for minute in range(LAST - 2, LAST + 1)]
     shown = section(
@@ -164,10 +155,6 @@ def test_the_section_looks_as_stored() -> None:
     # What is sent anew each minute is what the page began with.
     for part in ("pool_history_rows", "pool_trends"):
         assert plain(html(part, history=shown, trends=trends)) in plain(whole)
-    unread = section(
-        None, "24h", pool="", is_read=False, from_prometheus=False, query_of=lambda range: f"?range={range}", url="/h/"
-    )
-    assert_golden("pool-history-unread", html("pool_history", history=unread, trends=[]))
 
 
 # --- Stored samples ---
@@ -202,21 +189,6 @@ def test_trends_end_with_newest_figures_and_name_extremes(day: None) -> None:
 
 
 # --- Pages ---
-
-
-@pytest.mark.django_db
-def test_the_values_are_for_those_who_observe(people: People, day: None) -> None:
-    answers = {user.username: client_of(user).get(PATH) for user in (people.owner, people.operator, people.admin)}
-    assert {name: answer.status_code for name, answer in answers.items()} == {
-        "alice": 403,
-        "olga-operator": 200,
-        "ada-admin": 200,
-    }
-    assert "operators, auditors and admins" in answers["alice"].text
-    values = answers["olga-operator"].json()
-    assert len(values["times"]) in (480, 481)
-    assert len(answers["olga-operator"].content) < 200_000
-    assert Client().get(PATH).status_code == 302
 
 
 @pytest.mark.django_db
@@ -263,17 +235,6 @@ def test_a_database_that_fails_leaves_the_page_without_them(
     assert answer.text.count("The samples cannot be read now.") == 3
     assert "The samples cannot be read now." in client_of(people.operator).get(f"{PATH}?part=pools").text
     assert "Nothing is sampled yet" not in answer.text
-
-
-@pytest.mark.django_db
-def test_node_list_does_not_depend_on_the_range(runtime: Runtime) -> None:
-    from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
-
-    async def lists() -> bool:
-        shown = await INFRASTRUCTURE.lists_in(runtime)
-        return await shown.list_of(InfrastructureView(range="1h")) is await shown.list_of(InfrastructureView())
-
-    assert async_to_sync(lists)()
 
 
 # --- Prometheus ---

@@ -11,7 +11,6 @@ from dashboard.notifications.viewmodels.notification_channels import (
     NO_ADDRESS,
     NO_SERVER,
     NO_WEBHOOK,
-    channel_views,
     latest_words,
     test_words,
 )
@@ -157,14 +156,6 @@ def test_a_test_says_what_happened(
 )
 def test_latest_delivery_outcome_is_worded(delivery: Delivery, words: str) -> None:
     assert latest_words(delivery, MOMENT) == words
-
-
-def test_unconfigured_channel_shows_no_latest_message() -> None:
-    shown = channel_views(sends_mail=True, address="", url="", latest={"email": "The latest waits to be sent."})
-    assert [(view.where, view.is_set_up, view.latest) for view in shown] == [
-        (NO_ADDRESS, False, ""),
-        (NO_WEBHOOK, False, ""),
-    ]
 
 
 def test_slow_test_names_each_possible_reason() -> None:

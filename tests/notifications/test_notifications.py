@@ -14,7 +14,7 @@ from grid.executions.lifecycle import Transition
 from grid.executions.stopping import request_stop
 from grid.models import ConfigRecord, Execution, Notification, NotificationChoice, NotificationEvent, State
 from grid.notifications import outbox
-from grid.notifications.events import ChosenChannels, default_channels, event_of, sentence_of
+from grid.notifications.events import event_of, sentence_of
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
@@ -46,13 +46,6 @@ def test_failure_is_notified_to_owner_with_page_sentence(shop: Shop) -> None:
     assert (row.user, row.event, row.title) == (shop.people.owner, "failed", "Train <b>")
     assert row.sentence == execution.words(OWNER) == FAILED.message
     assert (row.path, row.at, row.read_at) == (f"/executions/{execution.pk}/", NOW, None)
-
-
-@pytest.mark.django_db
-def test_untitled_execution_is_notified_by_its_name(shop: Shop) -> None:
-    execution = shop.launch(title="")
-    enter(execution, FAILED)
-    assert Notification.objects.get().title == execution.object_name
 
 
 @pytest.mark.django_db(transaction=True)
@@ -105,12 +98,6 @@ def test_intermediate_state_is_no_event(state: str) -> None:
 def test_stop_of_attached_cluster_is_no_event() -> None:
     assert event_of("stopped", actor="root", owner="ada", is_attached=True) is None
     assert event_of("stopped", actor="root", owner="ada", is_attached=False) is NotificationEvent.STOPPED
-
-
-def test_failures_and_coming_stops_default_to_page_and_email() -> None:
-    for event in (NotificationEvent.FAILED, NotificationEvent.STOPPING_SOON):
-        assert default_channels(event) == ChosenChannels(in_page=True, email=True)
-    assert default_channels(NotificationEvent.STARTED) == ChosenChannels()
 
 
 def test_a_success_without_a_message_has_a_sentence() -> None:

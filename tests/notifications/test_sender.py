@@ -15,7 +15,7 @@ from pytest_django.fixtures import Settings
 
 from grid.database.trouble import TroubleLog
 from grid.models import Delivery, User, WebhookTarget
-from grid.notifications.channels import ask_for_test, remove_target
+from grid.notifications.channels import remove_target
 from grid.notifications.deliveries import LEASE, record_result
 from grid.notifications.letters import SENT, Payload, SendResult
 from grid.notifications.sender import Sender
@@ -106,20 +106,6 @@ async def test_a_server_that_is_slow_delays_nobody_else(ada: User, eve: User) ->
 
 
 @in_world
-async def test_failing_server_is_retried_at_growing_intervals(ada: User) -> None:
-    outside = Outside()
-    outside.answers["https://example.com/hook"] = SendResult("It answered with status 500.")
-    waiting(ada)
-    async with sending(outside):
-        await passes(8 * 60)
-    times = [at for at, _, _ in outside.seen]
-    waits = [round((later - earlier) / 60) for earlier, later in itertools.pairwise(times)]
-    assert waits == [1, 2, 4]
-    assert len({message for _, _, message in outside.seen}) == 1
-    assert Delivery.objects.get().error == "It answered with status 500."
-
-
-@in_world
 async def test_unforeseen_error_is_an_ordinary_failure(ada: User) -> None:
     outside = Outside()
     outside.answers["https://example.com/hook"] = ZeroDivisionError()
@@ -185,15 +171,6 @@ async def test_two_senders_send_it_once(ada: User, eve: User) -> None:
         await until(lambda: left() == 0, within=120)
     messages = [message for _, _, message in outside.seen]
     assert len(messages) == len(set(messages)) == 21
-
-
-@in_world
-async def test_a_test_is_sent_within_seconds(ada: User, settings: Settings) -> None:
-    outside = Outside()
-    async with sending(outside):
-        await passes(5)
-        id = ask_for_test(ada, EMAIL, now=clock())
-        await until(lambda: Delivery.objects.get(pk=id).sent_at is not None, within=3)
 
 
 @in_world

@@ -143,10 +143,6 @@ def test_demonstration_pages_match_as_in_navigation(
         assert [url for text in ("components", "demonstration") for url in options(people.admin, text)] == expected
 
 
-def test_notifications_are_found(people: People, grid: Runtime) -> None:
-    assert "/notifications/" in options(people.owner, "unread")
-
-
 def test_former_member_finds_own_executions_only(people: People, grid: Runtime) -> None:
     project = Execution.objects.get(pk="active1").project
     make_execution(people.stranger, project, id="own1", title="Own zebras")
@@ -242,10 +238,6 @@ def test_pages_have_palette_dialogs_with_permitted_keys(people: People, grid: Ru
     assert 'id="palette"' in owner
     assert re.findall(r'data-go="(.)"', owner) == ["h", "e", "q", "w", "j", "l"]
     assert re.findall(r'data-go="(.)"', operator) == ["h", "e", "q", "w", "j", "l", "o", "i"]
-
-
-def test_login_page_has_no_palette(client: Any, db: None) -> None:
-    assert 'id="palette"' not in client.get("/login/").content.decode()
 
 
 def test_latest_ended_executions_are_searched_and_older_by_id(people: People) -> None:

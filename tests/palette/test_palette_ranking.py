@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.palette.viewmodel import PaletteGroup, PaletteItem, PaletteQuery, hint, in_order, results_sentence
+from dashboard.palette.viewmodel import PaletteGroup, PaletteItem, PaletteQuery, in_order, results_sentence
 
 
 @pytest.mark.parametrize(
@@ -50,20 +50,9 @@ def test_groups_are_ordered_by_match_and_empty_ones_dropped() -> None:
     assert [group.title for group in in_order(groups)] == ["begins", "anywhere"]
 
 
-def test_a_group_has_the_rank_of_its_best_item() -> None:
-    group = PaletteQuery("a").group("Names", ["xa", "ab"], str, PaletteItem)
-    assert [item.title for item in group.items] == ["ab", "xa"]
-    assert group.rank == 0
-
-
 @pytest.mark.parametrize(
     ("count", "sentence"), [(0, "Nothing found for “x”."), (1, "1 result"), (2, "2 results"), (12, "12 results")]
 )
 def test_sentence_says_how_many_were_found(count: int, sentence: str) -> None:
     groups = [PaletteGroup("Names", [PaletteItem("x")] * count), PaletteGroup("Others", [])]
     assert results_sentence("x", groups) == sentence
-
-
-def test_hint_names_what_can_be_found() -> None:
-    expected = "Find an execution by title, id or object name, or a project, page or action by name."
-    assert hint(["project", "page", "action"]) == expected

@@ -122,18 +122,6 @@ async def test_lost_events_cost_time_but_nothing_else(shop: Shop) -> None:
 
 
 @in_world
-async def test_a_forgotten_history_is_read_anew(shop: Shop) -> None:
-    world = World()
-    async with running(world):
-        execution = shop.launch()
-        await until(lambda: len(world.pods()) == 1, within=10)
-        world.cluster.compact()
-        world.cluster.drop_watch()
-        world.schedule(world.pod_of(execution))
-        await until(lambda: in_state(execution, "preparing"), within=60)
-
-
-@in_world
 async def test_cluster_outage_is_waited_out_without_hot_loop(shop: Shop) -> None:
     world = World()
     world.cluster.available = False
@@ -203,17 +191,6 @@ async def test_idle_executions_are_reconciled_once_per_round(shop: Shop, monkeyp
         controller.go_round(1.0)
         assert len(looks) - before == 4
     assert sorted(looks) == sorted(controller._known)
-
-
-@in_world
-async def test_few_executions_are_reconciled_only_once_per_round(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    controller = World().controller()
-    controller._known = {"one": 1}
-    looks: list[str] = []
-    monkeypatch.setattr(controller._queue, "add", looks.append)
-    for _ in range(3 * int(ROUND_SECONDS)):
-        controller.go_round(1.0)
-    assert looks == ["one"] * 3
 
 
 @in_world

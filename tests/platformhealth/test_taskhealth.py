@@ -6,13 +6,11 @@ import pytest
 from django.test import Client
 
 from dashboard.platformhealth.viewmodels.platform_page import task_lines
-from grid.database.periodic import PeriodicTask, TaskRecord
+from grid.database.periodic import TaskRecord
 from grid.platformhealth.taskhealth import LATE_SECONDS, light, task_state
 from grid.runtime import Runtime
 from tests.support.builders import MOMENT
-from tests.support.periodic import record_of
 from tests.support.platform import BAD, store, tasks_at
-from tests.support.virtual import virtual_time
 
 
 def test_worst_tasks_stand_first_with_their_reasons() -> None:
@@ -51,15 +49,3 @@ def test_page_shows_tasks_of_the_leader(admin: Client, runtime: Runtime) -> None
     page = admin.get("/platform-health/").content.decode()
     assert "Periodic tasks" in page and "&lt;Alertmanager&gt; does not answer." in page
     assert "Leading controller" in page and "<code>clean-up</code>" in page
-
-
-@virtual_time
-async def test_new_task_is_recorded_and_judged() -> None:
-    done: list[str] = []
-
-    async def run_once() -> None:
-        done.append("swept")
-
-    record = await record_of(PeriodicTask("sweeping", 60.0, run_once), after=130.0)
-    assert len(done) == 3 and record.succeeded_at is not None
-    assert task_state(record, record.succeeded_at).severity == "ok"

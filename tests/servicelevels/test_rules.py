@@ -17,7 +17,7 @@ from prometheus_client import Histogram
 from grid.configuration.servicelevels import LEVEL_WINDOW, OBJECTIVES, THRESHOLDS, WINDOWS
 from grid.observability import telemetry
 from grid.servicelevels.alerts import BURN_RATES, PLAIN_ALERTS, AlertRule, burn_alerts
-from grid.servicelevels.files import DASHBOARD_FILE, OPERATOR_FILE, RULES_FILE, monitoring_files, rule_groups
+from grid.servicelevels.files import DASHBOARD_FILE, OPERATOR_FILE, RULES_FILE, monitoring_files
 from grid.servicelevels.levels import LEVELS, LevelTarget, default_targets
 from tests.conftest import People
 from tests.servicelevels.incidents import BAD, BROKEN_PROMISES, INCIDENTS
@@ -174,27 +174,6 @@ def test_every_alert_fires_and_falls_silent_again(tmp_path: Path) -> None:
     tests = tmp_path / "tests.yaml"
     tests.write_text(yaml.safe_dump(_unit_tests(MONITORING / RULES_FILE)))
     _promtool("test", "rules", str(tests))
-
-
-@needs_promtool
-def test_bad_share_pages_in_short_but_not_long_window(tmp_path: Path) -> None:
-    level = BY_ID["pages"].level
-    targets = {days: LevelTarget(level, level.objective, level.threshold, days) for days in (7, 90)}
-    series = {
-        'compute_grid_http_request_seconds_count{code="500"}': f"0+4x{BAD}",
-        'compute_grid_http_request_seconds_count{code="200"}': f"0+96x{BAD}",
-    }
-    for days, target in targets.items():
-        (tmp_path / f"{days}.yaml").write_text(yaml.safe_dump(rule_groups([target])))
-        fast = burn_alerts([target])[0]
-        fires = [_expected(fast, {"{{ $value | humanizePercentage }}": "4%"}, {})] if days == 7 else []
-        tests = {
-            "rule_files": [f"{days}.yaml"],
-            "evaluation_interval": "10m",
-            "tests": [_group(str(days), series, [_checked(fast, BAD, *fires)])],
-        }
-        (tmp_path / f"test-{days}.yaml").write_text(yaml.safe_dump(tests))
-    _promtool("test", "rules", *(str(tmp_path / f"test-{days}.yaml") for days in targets))
 
 
 def _promtool(*arguments: str) -> None:

@@ -22,16 +22,6 @@ async def test_alarm_rings_once_at_its_last_set_time() -> None:
 
 
 @virtual_time
-async def test_an_alarm_may_be_set_earlier_than_it_was() -> None:
-    rung = list[float]()
-    with Alarm(lambda: rung.append(loop_time())) as alarm:
-        alarm.set(5.0)
-        alarm.set(1.0)
-        await asyncio.sleep(10)
-    assert rung == [pytest.approx(1.0)]
-
-
-@virtual_time
 async def test_stopped_alarm_may_be_set_again() -> None:
     rung = list[float]()
     with Alarm(lambda: rung.append(loop_time())) as alarm:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from dashboard.accounts.viewmodels.people import people_chips
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView, node_chips
 from grid.runtime import Runtime
 from tests.conftest import People
@@ -19,12 +18,6 @@ def test_node_chips_drop_a_condition_and_keep_order() -> None:
     }
     assert view.cleared == "?sort=-cpu"
     assert node_chips(InfrastructureView()) == ()
-
-
-def test_people_chips_drop_one_condition_each() -> None:
-    chips = {chip.words: chip.without for chip in people_chips({"text": "x&y", "role": "admin"})}
-    assert chips == {"“x&y”": "?role=admin", "Role: Admin": "?text=x%26y"}
-    assert [chip.without for chip in people_chips({"state": "invited"})] == [""]
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,11 @@ from django.test import AsyncClient
 
 from dashboard.executions.pages.executions import ExecutionsPage
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
-from dashboard.nodes.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
-from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
 from dashboard.shell.access import Viewer
 from dashboard.shell.pages import lists
 from dashboard.shell.pages.feed import current_fragments
-from dashboard.shell.pages.lists import FIRST_PAINT_SECONDS, REST_SECONDS, Breath, LiveLists
+from dashboard.shell.pages.lists import FIRST_PAINT_SECONDS, REST_SECONDS, Breath
 from dashboard.shell.viewmodels.live import Fragment
-from grid.kube.objects import Node
 from grid.models import User
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
@@ -27,11 +24,9 @@ from tests.conftest import People
 from tests.executions.executing import ROW, make_execution, make_project, read_executions
 from tests.shell.filling import slow_filling
 from tests.shell.live import connected
-from tests.shell.live_changes import ALICE, BOB, OPERATOR, read_page, rules
-from tests.support import builders
-from tests.support.builders import MOMENT, decode
+from tests.shell.live_changes import ALICE, BOB, OPERATOR, read_page
+from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
-from tests.support.runtime import become
 from tests.support.virtual import loop_time, passes, until, virtual_time
 
 COUNT = 8
@@ -97,19 +92,6 @@ async def test_unfinished_list_without_matches_is_not_called_empty(monkeypatch: 
 
 
 @virtual_time
-async def test_full_list_reader_waits_although_first_reader_leaves(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    slow_filling(monkeypatch, SLICE)
-    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView(sort="name")
-    assert "so far" in line(await painted(page, runtime, view))
-    fragments, _ = await read_page(page, runtime, OPERATOR, view)
-    assert loop_time() > (COUNT - 1) * SLICE
-    assert fragments == (await read_page(ExecutionsPage(), runtime, OPERATOR, view))[0]
-    assert line(fragments) == "8 executions"
-
-
-@virtual_time
 async def test_changes_during_the_filling_are_in_the_whole_list(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, SLICE)
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
@@ -157,43 +139,6 @@ async def test_overtaken_list_is_not_called_whole(monkeypatch: pytest.MonkeyPatc
     behind = page.fragments(runtime, OPERATOR, view, facts, runtime.clock())
     assert line(behind) == "Still reading the executions; this list is not complete yet."
     assert line((await read_page(page, runtime, OPERATOR, view))[0]) == "8 executions"
-
-
-@virtual_time
-async def test_nodes_are_not_counted_before_all_have_been_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    runtime = new_runtime({LOCAL: FakeCluster()})
-    become(runtime.nodes, (decode(builders.node(f"n{number}", pool="cpu"), Node) for number in range(COUNT)))
-    page, view = InfrastructurePage(ScaleDownAnswers(rules)), InfrastructureView(text="n")
-
-    def totals(fragments: Sequence[Fragment]) -> tuple[str, list[str]]:
-        return line(fragments, "totals"), ids(fragments, "pools")
-
-    slow_filling(monkeypatch, SLICE)
-    take_in = LiveLists._caught_up
-
-    async def slowly(lists: LiveLists[Any, Any]) -> None:
-        await passes(SLICE)
-        await take_in(lists)
-
-    with monkeypatch.context() as slow:
-        slow.setattr(LiveLists, "_caught_up", slowly)
-        first = await painted(page, runtime, view)
-    assert line(first, "nodes-paging") == "Still reading the nodes; this list is not complete yet."
-    assert totals(first) == ("The nodes are still being counted.", [])
-    await passes(2.5 * SLICE)
-    second = await painted(page, runtime, view)
-    assert line(second, "nodes-paging") == "Looked at 2 of 8 nodes so far and found 2."
-    assert len(ids(second, "nodes")) == 2
-    assert totals(second) == ("8 compute nodes and 0 platform nodes", ["pool-cpu"])
-    assert line((await read_page(page, runtime, OPERATOR, view))[0], "nodes-paging") == "8 nodes"
-
-
-def test_list_interrupted_by_loop_end_is_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
-    with monkeypatch.context() as slow:
-        slow_filling(slow, 60.0)
-        assert "so far" in line(asyncio.run(current_fragments(page, runtime, OPERATOR, view)))
-    assert line(asyncio.run(current_fragments(page, runtime, OPERATOR, view))) == "8 executions"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -269,41 +214,3 @@ async def test_execution_gone_during_filling_is_neither_shown_nor_kept(monkeypat
     page.fragments(runtime, OPERATOR, view, whole, MOMENT)
     lists = page.lists_in(runtime)
     assert set(lists.rows._groups) == set(lists.items)
-
-
-@virtual_time
-async def test_node_gone_during_filling_is_neither_shown_nor_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    slow_filling(monkeypatch, 0.05)
-    runtime, page, view = filled_runtime(), InfrastructurePage(ScaleDownAnswers(rules)), InfrastructureView()
-    become(runtime.nodes, (decode(builders.node(f"n{number}"), Node) for number in range(COUNT)))
-    partial = await page.read_in_time(runtime, OPERATOR, view)
-    assert not partial.is_filled
-    gone = next(iter(partial.window)).node.metadata.name
-    runtime.nodes.discard(gone)
-    await passes(0.04)
-    page.fragments(runtime, OPERATOR, view, partial, MOMENT)
-    whole = await page.read(runtime, OPERATOR, view)
-    page.fragments(runtime, OPERATOR, view, whole, MOMENT)
-    lists = await page.lists_in(runtime)
-    assert set(lists._rows) == set(lists.items)
-    assert gone not in lists.items
-
-
-def test_filling_of_former_loop_does_not_harm_current_list(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    slow_filling(monkeypatch, 0.05)
-    page, view = ExecutionsPage(), ExecutionsView()
-    with asyncio.Runner() as former:
-        runtime = former.run(made_in_loop())
-        assert not former.run(page.read_in_time(runtime, OPERATOR, view)).is_filled
-        with asyncio.Runner() as present:
-            whole = present.run(page.read(runtime, OPERATOR, view))
-            former.close()  # cancels its filling
-            assert whole in page.lists_in(runtime)._lists.values()
-
-
-async def made_in_loop() -> Runtime:
-    return filled_runtime()

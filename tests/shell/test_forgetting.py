@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
 
 from dashboard.executions.pages.execution_lists import ExecutionList
 from dashboard.executions.pages.execution_rows import MOST_VARIANTS, ExecutionRows
@@ -17,8 +16,7 @@ from grid.kube.resources import PODS
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
 from tests.executions.executing import ROW, pod_of
-from tests.shell.filling import slow_filling
-from tests.support.builders import MOMENT, NAMESPACE
+from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import runtime_of
 from tests.support.virtual import passes, virtual_time
@@ -81,23 +79,3 @@ async def test_rows_of_an_unwatched_page_are_forgotten() -> None:
         await passes(20)
         executions = await update(page, runtime, ExecutionsView())
     assert [len(rows) for rows in executions._rows.values()] == [10]
-
-
-@virtual_time
-async def test_rows_of_pods_gone_during_filling_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    runtime = runtime_with_workers(3)
-    runtime.executions.replace([CLUSTER, *(replace(ROW, id=f"e{number}") for number in range(8))])
-    slow_filling(monkeypatch, 0.05)
-    page, view = ExecutionsPage(), ExecutionsView()
-    partial = await page.read_in_time(runtime, OPERATOR, view)
-    assert not partial.is_filled
-    runtime.pods.discard(f"{NAMESPACE}/worker-2")
-    await passes(0.04)
-    page.fragments(runtime, OPERATOR, view, partial, MOMENT)
-    runtime.executions.replace([])
-    for number in range(2):
-        runtime.pods.discard(f"{NAMESPACE}/worker-{number}")
-    await passes(60)
-    await page.read(runtime, OPERATOR, view)
-    lists = page.lists_in(runtime)
-    assert (lists.items, lists.rows._known, lists.rows._groups) == ({}, {}, {})

@@ -12,7 +12,6 @@ from django.template.loader import get_template
 from dashboard.shell.viewmodels.glossary import GROUPS, OF_FIELDS, TERMS
 from dashboard.shell.viewmodels.guides import GUIDES
 from tests.conftest import People
-from tests.executions.executing import make_environment, make_project, make_tier
 from tests.shell.browsing import client_of
 from tests.support.golden import assert_golden
 
@@ -34,10 +33,6 @@ def rendered(source: str) -> str:
 def test_template_terms_are_in_the_glossary(name: str, term: str) -> None:
     get_template(name)
     assert "popover" in rendered(f"{{% term {term} %}}")
-
-
-def test_terms_are_used() -> None:
-    assert len(USES) > 15
 
 
 def test_every_term_of_a_field_is_in_the_glossary() -> None:
@@ -64,17 +59,6 @@ def test_second_use_of_a_term_renders_nothing() -> None:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("runtime")
 class TestPages:
-    def test_launch_form_explains_its_words_beside_them(self, people: People) -> None:
-        make_project(people.owner)
-        make_tier()
-        make_environment()
-        page = client_of(people.owner).get("/launch/").content.decode()
-        for term in ("slot", "project", "environment", "hardware-tier", "price"):
-            assert page.count(f'id="term-{term}"') == 1, term
-        assert re.search(
-            r'for="id_project">Project</label><span class="term"><button[^>]* aria-label="What is a project\?"', page
-        )
-
     def test_help_lists_terms_at_their_linked_anchors(self, people: People) -> None:
         page = client_of(people.stranger).get("/help/").content.decode()
         for term in TERMS.values():
@@ -100,13 +84,3 @@ class TestPages:
             assert links
             for link in links:
                 assert client.get(link).status_code == 200, link
-
-    def test_shortcuts_of_the_page_are_those_of_the_dialog(self, people: People) -> None:
-        page = client_of(people.operator).get("/help/").content.decode()
-        lists = re.findall(r'<dl class="shortcut-list">.*?</dl>', page, re.DOTALL)
-        assert len(lists) == 2
-        assert lists[0] == lists[1]
-        assert 'data-go="i"' in lists[0]
-
-    def test_help_is_in_the_user_menu_of_every_page(self, people: People) -> None:
-        assert 'href="/help/"' in client_of(people.stranger).get("/projects/").content.decode()

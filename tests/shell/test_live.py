@@ -23,10 +23,9 @@ from dashboard.shell.access import Role, Viewer
 from dashboard.shell.pages.feed import Feeds, Pace, rendered
 from dashboard.shell.pages.live import FORBIDDEN, INTERNAL_ERROR, LOGGED_OUT, OTHER_ROLE, LiveConsumer, feeds
 from dashboard.shell.pages.page import LivePage
-from dashboard.shell.pages.session_watch import SessionWatch, read_viewers, session_watch
+from dashboard.shell.pages.session_watch import SessionWatch
 from dashboard.shell.viewmodels.live import Fragment
 from grid.accounts.sessions import stored_key
-from grid.database import threads as database
 from grid.kube.hub import Topic
 from grid.kube.resources import NODES
 from grid.models import Session
@@ -99,25 +98,6 @@ async def test_a_row_is_inserted_moved_and_removed_by_itself(
         cluster.remove(NODES, "a")
         fill(runtime, cluster)
         assert ("node-a", "delete") in changed(await socket.message())
-
-
-async def test_thousands_of_changes_are_merged_into_few_messages(
-    people: People, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    cluster.put(NODES, builders.node("a"))
-    fill(runtime, cluster)
-    async with connected(PATH, people.operator) as socket:
-        await socket.message()
-        for number in range(2000):
-            changed_node = builders.node("a", labels={"node.kubernetes.io/instance-type": f"type-{number}"})
-            cluster.put(NODES, changed_node)
-            fill(runtime, cluster)
-            if number % 100 == 0:
-                await asyncio.sleep(0)
-        count, last = 0, ""
-        while "type-1999" not in last:
-            count, last = count + 1, await socket.message()
-        assert count <= 25, "of two thousand; a slow machine has time for more looks"
 
 
 async def test_change_is_rendered_once_for_all_viewers(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
@@ -228,24 +208,6 @@ async def test_slow_browser_gets_fewer_and_never_stale_updates(
     await browser.leave()
 
 
-async def test_a_browser_that_takes_nothing_is_let_go(people: People, runtime: Runtime) -> None:
-    browser = Browser(PATH, impatient(send_seconds=0.05), await sync_to_async(cookie_of)(people.operator))
-    await eventually(browser.is_let_go)
-    assert len(feeds) == 0
-    await browser.leave()
-
-
-async def test_logging_out_ends_the_connection(people: People, runtime: Runtime) -> None:
-    """What else ends a session: tests/accounts."""
-    assert session_watch._seconds <= 1.0, "so that a page is closed within two seconds"
-    async with connected(PATH, people.operator, app=impatient(watch=SessionWatch(seconds=0.05))) as socket:
-        await socket.message()
-        await sync_to_async(Session.objects.all().delete)()
-        assert "Your session has ended" in await socket.message()
-        assert await socket.close_code() == LOGGED_OUT
-    assert len(feeds) == 0
-
-
 async def test_ended_session_closes_only_its_own_sockets(people: People, runtime: Runtime) -> None:
     app = impatient(watch=SessionWatch(seconds=0.05))
     ended, kept = [await sync_to_async(cookie_of)(user) for user in (people.operator, people.admin)]
@@ -261,20 +223,6 @@ async def test_ended_session_closes_only_its_own_sockets(people: People, runtime
         await sync_to_async(Session.objects.filter(pk=stored_key(ended)).delete)()
         assert [await socket.close_code() for socket in opened[::2]] == [LOGGED_OUT, LOGGED_OUT]
         assert all([await socket.is_silent() for socket in opened[1::2]])
-
-
-async def test_brief_database_failure_closes_no_socket(people: People, runtime: Runtime) -> None:
-    failures = iter([OperationalError("database is locked")] * 3)
-
-    async def read(session_keys: Collection[str]) -> Mapping[str, Viewer]:
-        for failure in failures:
-            raise failure
-        return await database.background.run(read_viewers, session_keys)
-
-    async with connected(PATH, people.operator, app=impatient(watch=SessionWatch(read, seconds=0.01))) as socket:
-        await socket.message()
-        assert await socket.is_silent()
-        assert next(failures, None) is None
 
 
 async def test_lasting_database_failure_closes_socket_with_single_log_line(

@@ -68,15 +68,6 @@ def test_pending_secret_recipients_are_named(people: People, project: Project) -
     assert "2 waiting runs of jobs start without it." in page
 
 
-def test_runs_that_wait_are_uses_of_a_secret(people: People, project: Project) -> None:
-    secret = StoredSecret.objects.create(name="KEY", owner=people.teammate, ciphertext="x")
-    waiting_sweep(people.teammate, project)
-    page = asked(client_of(people.teammate), reverse("secret-delete", args=[secret.pk]))
-    assert "2 waiting runs of jobs start without it." in page
-    assert "No active or queued execution uses it." not in page
-    assert "1 waiting run of jobs starts without it." in deletion_sentences(SecretUses(waiting=1))
-
-
 def waiting_sweep(owner: User, project: Project) -> Job:
     """Return a job with four runs: one has an execution, one has ended, and two wait, one of them for its next attempt."""
     environment = Environment.objects.filter(pk="jupyterlab").first() or make_environment()

@@ -162,15 +162,6 @@ def test_missing_secret_does_not_unhide_the_others(people: People, running: Exec
     assert storedsecrets.readable_values(ids) == ["second-value"]
 
 
-def test_unreadable_part_is_listed_with_the_reason(people: People, running: Execution, cluster: FakeCluster) -> None:
-    ExecutionLog.objects.create(execution=running, text="the end that was kept\n")
-    cluster.available = False
-    files = bundle(people.owner, f"/executions/{running.pk}/support/")
-    assert files["log.txt"] == "the end that was kept\n"
-    missing = files["CONTENTS.txt"].partition("Missing:")[2]
-    assert f"pods/{running.object_name}/pod.yaml: the pod. The cluster did not answer." in missing
-
-
 def test_bundle_has_measurements_and_events_of_its_objects(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,11 +195,6 @@ def test_bundle_has_measurements_and_events_of_its_objects(
     assert PLANTED not in files["events.csv"]
 
 
-def test_without_prometheus_the_bundle_says_that_use_is_missing(people: People, running: Execution) -> None:
-    missing = bundle(people.owner, f"/executions/{running.pk}/support/")["CONTENTS.txt"].partition("Missing:")[2]
-    assert "use.csv: what its pods used, by minute. CPU, memory, disk and network over time need Prometheus" in missing
-
-
 def test_platform_bundle_shows_settings_without_secrets(people: People, running: Execution) -> None:
     PlatformReport.objects.create(
         data_plane=LOCAL,
@@ -227,13 +213,6 @@ def test_platform_bundle_shows_settings_without_secrets(people: People, running:
     assert "DNS (problem): No name resolves." in files["platform.txt"]
     assert "gpu,29400000,4," in files["pools.csv"]
     assert AuditEntry.objects.filter(action="downloaded", actor_name="ada-admin").count() == 1
-
-
-def test_bundle_page_lists_contents_and_records_nothing(people: People, running: Execution) -> None:
-    page = client_of(people.owner).get(f"/executions/{running.pk}/support/").content.decode()
-    assert "What will be in it" in page
-    assert "read the logs before you give them away" in page
-    assert not AuditEntry.objects.filter(action="downloaded").exists()
 
 
 def test_slow_text_is_missing_with_the_reason(

@@ -22,7 +22,7 @@ from grid.kube.store import Freshness
 from grid.metrics.usage import Measured, Usage
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
-from tests.executions.executing import ROW, pod_of
+from tests.executions.executing import pod_of
 from tests.support.builders import NAMESPACE, container_status, decode
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
@@ -94,21 +94,6 @@ async def test_quiet_pod_page_is_refreshed_every_twenty_seconds() -> None:
 @virtual_time
 async def test_page_changing_with_time_is_refreshed_every_five_seconds(pod: RawObject, view: ExecutionsView) -> None:
     assert await looks_in_a_minute(pod, view) == 12
-
-
-@virtual_time
-async def test_a_page_that_rests_shows_a_change_at_once() -> None:
-    page, cluster = ExecutionsPage(), FakeCluster()
-    cluster.put(PODS, RESTING)
-    runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
-    fill(runtime, cluster)
-    with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
-        await asyncio.sleep(45)
-        version, began = feed.version, loop_time()
-        cluster.put(PODS, restarted(1))
-        fill(runtime, cluster)
-        await feed.after(version)
-        assert loop_time() - began < 0.1
 
 
 class Working(Counted):
@@ -198,51 +183,6 @@ async def test_page_late_once_recovers_and_is_not_behind() -> None:
         await asyncio.sleep(6)
         runtime.pods.mark_synced(loop_time())
         assert freshness_of(feed).headline != "Behind"
-
-
-@virtual_time
-async def test_live_page_says_behind_when_a_look_is_late() -> None:
-    runtime, turns = runtime_with(), LateOnce()
-    turns.is_late = False
-    with Feeds(turns=turns).joined(ExecutionsPage(), runtime, OPERATOR, ExecutionsView()) as feed:
-        await feed.after(0)
-        assert freshness_of(feed).state == "live"
-        turns.is_late, version = True, feed.version
-        runtime.executions.replace([ROW])
-        await feed.after(version)
-        assert freshness_of(feed).headline == "Behind"
-
-
-class Burst(ExecutionsPage):
-    """After a look at the list 1,200 changes come."""
-
-    is_due = False
-
-    async def read(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
-        executions = await super().read(runtime, viewer, view)
-        if self.is_due:
-            self.is_due = False
-            for number in range(1200):
-                self.lists_in(runtime).mark(f"gone-{number}")
-        return executions
-
-
-@virtual_time
-async def test_overtaken_list_is_called_whole_again_soon() -> None:
-    page, runtime = Burst(), runtime_with()
-    with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
-        await feed.after(0)
-
-        def paging() -> str:
-            return str(feed.latest.singles["executions-paging"].context)
-
-        page.is_due = True
-        while "Still reading" not in paging():
-            await feed.after(feed.version)
-        began = loop_time()
-        while "Still reading" in paging():
-            await feed.after(feed.version)
-        assert loop_time() - began < 2
 
 
 @virtual_time

@@ -119,24 +119,3 @@ async def test_two_pages_never_take_turns_in_same_loop_round() -> None:
             tasks += [asyncio.create_task(page()) for _ in range(1 + number % 2)]
         await asyncio.sleep(0)
     assert len(set(rounds)) == len(rounds) == len(tasks)
-
-
-def test_ended_loop_takes_no_turn_from_the_next() -> None:
-    turns, loop = Turns(), asyncio.new_event_loop()
-
-    async def take() -> bool:
-        loop.stop()
-        await turns.take(0.0)
-        return True
-
-    taken, waits = loop.create_task(take()), loop.create_task(turns.take(0.0))
-    loop.run_forever()
-    assert (taken.done(), waits.done()) == (True, False)
-    waits.cancel()
-    loop.close()
-    assert asyncio.run(asyncio.wait_for(take_there(turns), 1))
-
-
-async def take_there(turns: Turns) -> bool:
-    await turns.take(0.0)
-    return True

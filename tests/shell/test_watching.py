@@ -94,15 +94,6 @@ async def test_viewer_watch_answers_only_after_a_change() -> None:
     assert await waiting == Viewer(1, "alice", Role.OPERATOR)
 
 
-async def test_error_in_a_question_does_not_affect_others() -> None:
-    watch = SessionWatch(Sessions().read, seconds=0.001)
-    answers = await asyncio.gather(
-        watch.viewer("alive-1"), watch.viewer("alive-2", lambda viewer: bool(1 / 0)), return_exceptions=True
-    )
-    assert answers[0] == ALICE
-    assert isinstance(answers[1], ZeroDivisionError)
-
-
 async def test_reading_and_task_stop_when_nobody_asks() -> None:
     sessions = Sessions()
     watch = SessionWatch(sessions.read, seconds=60)
@@ -115,16 +106,6 @@ async def test_reading_and_task_stop_when_nobody_asks() -> None:
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert sessions.readings == []
-
-
-async def test_a_database_that_fails_for_longer_does() -> None:
-    sessions = Sessions()
-    sessions.failures = 1000
-    seconds = iter(range(0, 1000, 10))
-    watch = SessionWatch(sessions.read, seconds=0.001, monotonic=lambda: float(next(seconds)))
-    with pytest.raises(OperationalError):
-        await watch.viewer("alive")
-    assert len(sessions.readings) == 4
 
 
 def test_any_number_of_sessions_is_read_in_three_queries(

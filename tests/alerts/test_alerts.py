@@ -14,7 +14,6 @@ from django.utils import timezone
 from dashboard.alerts import page as pages
 from dashboard.alerts import records
 from dashboard.alerts.page import ALERTS
-from dashboard.alerts.viewmodels.alert_page import CriticalView, critical_fragment
 from dashboard.alerts.viewmodels.alerts import alert_line, runbook_html, section_of
 from dashboard.shell.access import Role, assign_role
 from grid.alerts.webhook import LONGEST, keep, read_post
@@ -243,14 +242,6 @@ def test_the_line_is_gone_when_the_alert_is(gone: str, people: People) -> None:
     assert not records.critical_alerts(timezone.now())
     if gone == "silenced":
         assert "Silenced by olga until" in client_of(people.operator).get("/alerts/").content.decode()
-
-
-def test_critical_line_counts_further_alerts() -> None:
-    for number in range(5):
-        critical(f"f{number}")
-    shown = critical_fragment(records.critical_alerts(timezone.now())).context
-    assert isinstance(shown, CriticalView)
-    assert (len(shown.lines), shown.more) == (3, 2)
 
 
 async def test_open_pages_show_a_critical_alert_and_its_end(people: People, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.template.loader import render_to_string
-from django.test.utils import CaptureQueriesContext
 
 from dashboard.home.viewmodels.first_steps import SetupFacts, WorkFacts, setup_steps, work_steps
 from grid.models import Environment, Execution, HardwareTier, Membership, Project, State, User, WorkspaceGrant
@@ -95,15 +93,6 @@ class TestHome:
         assert shown(client) == ""
         assert shown(client_of(people.stranger)) == "First steps"
 
-    def test_next_person_at_a_browser_has_own_first_steps(self, people: People) -> None:
-        client = client_of(people.operator)
-        client.post("/first-steps/hide/", {"card": "work", "next": "/"})
-        assert shown(client) == ""
-        client.force_login(people.admin)
-        assert shown(client) == "Set the grid up"
-        client.force_login(people.stranger)
-        assert shown(client) == "First steps"
-
     @pytest.mark.parametrize("card", ["", "nonsense", "setup"])
     def test_only_the_named_card_is_hidden(self, people: People, card: str) -> None:
         client = client_of(people.stranger)
@@ -128,16 +117,3 @@ class TestHome:
         auditor = User.objects.create_user(username="otto-auditor")
         auditor.groups.create(name="auditors")
         assert shown(client_of(auditor)) == ""
-
-    def test_home_without_first_steps_reads_nothing_about_them(self, people: People) -> None:
-        project = make_project(people.owner)
-        make_execution(people.owner, project, state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
-        client = client_of(people.owner)
-
-        def grants_read() -> bool:
-            with CaptureQueriesContext(connection) as queries:
-                client.get("/")
-            return any("grid_workspacegrant" in query["sql"] for query in queries)
-
-        assert grants_read()
-        assert not grants_read()

@@ -6,8 +6,8 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from grid.kube.objects import RawObject
-from grid.kube.resources import EVENTS, PODS
-from grid.models import Execution, State
+from grid.kube.resources import PODS
+from grid.models import Execution
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import (
@@ -19,7 +19,6 @@ from tests.executions.executing import (
     read_executions,
 )
 from tests.shell.live import connected
-from tests.support import builders
 from tests.support.builders import MOMENT, container_status
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
@@ -57,25 +56,6 @@ async def test_home_follows_the_pods_of_what_one_runs(people: People, cluster: F
         cluster.put(PODS, crashing(execution))
         fill(runtime, cluster)
         await socket.message_about(CRASHES, within=4)  # which is before the next look without a change
-
-
-async def test_home_follows_the_events_of_what_one_waits_for(
-    people: People, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    def waiting() -> RawObject:
-        execution = make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING)
-        pod = pod_of(execution.pk, name=execution.object_name)
-        cluster.put(PODS, pod)
-        fill(runtime, cluster)
-        read_executions(runtime)
-        return pod
-
-    pod = await sync_to_async(waiting)()
-    async with connected("/live/home/", people.owner) as socket:
-        assert "new node" not in await socket.message()
-        cluster.put(EVENTS, builders.event("up", about=pod, reason="TriggeredScaleUp", message="pool 0->1"))
-        fill(runtime, cluster)
-        await socket.message_about("new node", within=4)
 
 
 def test_ended_executions_are_apart_with_their_age(people: People, runtime: Runtime) -> None:

@@ -16,7 +16,6 @@ from grid.core.errors import ClusterUnavailable, NotAllowed
 from grid.core.labels import APP_COMPONENT, APP_NAME, KEYS, MANAGER, NODE_POOL, PLACEHOLDER, WARM_UNTIL
 from grid.kube.objects import Node
 from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
-from grid.models import ConfigRecord
 from grid.nodes.scaledown import ScaleDown
 from grid.runtime import Runtime
 from grid.runtime.executionrows import ExecutionRow
@@ -133,23 +132,6 @@ def test_page_shows_nodes_pools_and_node_removal(people: People, scene: FakeClus
     assert "Kept: the pool is at its minimum of 1." in page
     assert "As of 10:00:00 UTC" in page
     assert 'hx-ws:connect="/live/infrastructure/?"' in page
-
-
-def test_a_changed_threshold_is_in_force(people: People, scene: FakeCluster, runtime: Runtime) -> None:
-    from dashboard.nodes.pages.infrastructure import SCALE_DOWN
-
-    scene.put(NODES, builders.node("worker-2"))
-    owner = {"kind": "ReplicaSet", "metadata": {"name": "set", "uid": "1"}}
-    scene.put(PODS, builders.pod("p", node="worker-2", phase="Running", requests={"cpu": "1"}, owner=owner))
-    fill(runtime, scene)
-    assert "Lightly used" in get(people, "operator", "/nodes/worker-2/").content.decode()
-    key = "com.cerebro.domino.computegrid.nodes.scaleDownUtilizationThresholdPercent"
-    ConfigRecord.objects.create(key=key, value="20")
-    SCALE_DOWN.forget()
-    assert (
-        "Kept: 25 % of CPU requested; removable below 20 %."
-        in get(people, "operator", "/nodes/worker-2/").content.decode()
-    )
 
 
 def test_placeholders_are_told_as_warm_places_and_hold_nothing(

@@ -1,8 +1,6 @@
 """The last hours of the node pools: what charts, tables and sparklines show, and where it comes from."""
 
-import asyncio
 import re
-import threading
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +10,7 @@ from django.db import OperationalError
 from django.template.loader import render_to_string
 
 from dashboard.nodes.pages import pool_history
-from dashboard.nodes.pages.pool_history import PoolHistory, ReadMoments
+from dashboard.nodes.pages.pool_history import PoolHistory
 from dashboard.nodes.pool_records import read_points, read_trends
 from dashboard.nodes.viewmodels.pool_history import (
     COLUMNS,
@@ -269,44 +267,6 @@ def test_prometheus_is_asked_at_the_moments_of_the_samples(day: None, runtime: R
     assert prometheus.asked == [("batch", (LAST - 1440) // 3 * 3, LAST // 3 * 3, 3)]
     read(runtime, prometheus, pool="")
     assert prometheus.asked[1][0] is None
-
-
-@pytest.mark.django_db
-def test_slow_prometheus_is_queried_once_and_delays_no_page(day: None, runtime: Runtime) -> None:
-    answer = threading.Event()
-
-    class SlowPrometheus(FakePrometheus):
-        def read(self, *asked: Any) -> dict[int, dict[str, int]]:
-            self.asked.append(asked)
-            answer.wait(60)
-            return self.known  # type: ignore[return-value]
-
-    prometheus = SlowPrometheus({LAST // 3 * 3: {"nodes": 77}})
-    history = PoolHistory(runtime, prometheus)  # type: ignore[arg-type]
-
-    async def read_by_many() -> list[ReadMoments | None]:
-        first: list[ReadMoments | None] = [None]
-        while None in first:  # a busy machine takes its time for the samples, too
-            first = await asyncio.gather(*(history.read_in_time("batch", "24h") for _ in range(20)))
-        answer.set()
-        return [*first, await history.read_in_time("batch", "24h")]  # which waits for the answer
-
-    *first, last = async_to_sync(read_by_many)()
-    assert all(
-        each_point is not None and not each_point.is_from_prometheus and each_point.moments.known
-        for each_point in first
-    )
-    assert last is not None
-    assert last.is_from_prometheus
-    assert len(prometheus.asked) == 1
-
-
-@pytest.mark.django_db
-def test_strange_pools_are_shown_as_empty(day: None, people: People, runtime: Runtime) -> None:
-    operator = client_of(people.operator)
-    for pool in ("%00", "%22%7D", "x" * 300):
-        assert operator.get(f"{PATH}?pool={pool}").status_code == 200
-        assert operator.get(f"/infrastructure/?pool={pool}").status_code == 200
 
 
 @pytest.mark.django_db

@@ -101,19 +101,6 @@ def test_pool_charts_supplement_what_its_samples_lack(people: People, scene: Fak
         assert "nodes also used" not in get(people, "operator", path).content.decode()
 
 
-def test_file_system_and_volume_fill_is_shown_if_known(people: People, scene: FakeCluster, runtime: Runtime) -> None:
-    for path, title, column in (
-        (POD_PATH, "Fullest volume", "volume"),
-        ("/nodes/worker-1/", "Fullest file system", "filesystem"),
-    ):
-        connected(runtime, {NOW: {**USED, column: 62.5}})
-        text = get(people, "operator", path).content.decode()
-        assert (title in text, text.count("data-chart=")) == (True, 4)
-        chart = get(people, "operator", f"{path}use/").json()["charts"][column]
-        assert chart["lines"][column]["values"] == [62.5]
-        assert chart["scales"]["amount"]["top"] == 100
-
-
 def test_an_executions_page_has_the_charts_of_its_pods(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:

@@ -142,19 +142,6 @@ def test_old_or_final_failure_is_not_retried(ada: User, age: timedelta, result: 
     assert (row.next_try_at, row.error) == (None, result.error)
 
 
-def test_posts_of_a_person_are_sequential_and_failures_pause(ada: User, eve: User) -> None:
-    waiting(ada, title="First")
-    waiting(ada, title="Second")
-    waiting(eve)
-    parcels = {parcel.user_id: parcel for parcel in take()}
-    assert [payload["title"] for payload in parcels[ada.pk].payloads] == ["First"]
-    record_result(parcels[ada.pk], BAD, now=NOW)
-    record_result(parcels[eve.pk], SENT, now=NOW)
-    assert take() == [], "the server just failed"
-    [first] = take(now=NOW + timedelta(minutes=1))
-    assert first.payloads[0]["title"] == "First"
-
-
 @pytest.mark.parametrize("channel", [WEBHOOK, EMAIL])
 def test_delivery_written_after_a_failure_waits_too(ada: User, eve: User, channel: str) -> None:
     waiting(ada, channel, title="First")

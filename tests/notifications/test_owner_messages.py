@@ -73,14 +73,6 @@ def test_empty_or_overlong_text_is_asked_for_again(people: People, four: list[Ex
     assert notified() == []
 
 
-def test_owner_teammate_and_stranger_write_to_nobody(people: People, four: list[Execution]) -> None:
-    for person in (people.owner, people.teammate, people.stranger):
-        assert client_of(person).post(PATH, {"id": ids(four), "reason": TEXT}).status_code == 403
-        assert PATH not in client_of(person).get("/executions/").content.decode()
-    assert PATH in client_of(people.operator).get("/executions/").content.decode()
-    assert notified() == []
-
-
 def test_simultaneous_messages_are_one_and_repeatable_after_ten_minutes(
     people: People, four: list[Execution], tmp_path: Path
 ) -> None:

@@ -151,21 +151,6 @@ async def test_name_is_checked_at_the_address_actually_called(
     assert looked_up == ["rebind.example.com"], "and it is not asked again"
 
 
-@pytest.mark.parametrize("addresses", [["10.0.0.1", "127.0.0.1"], ["127.0.0.1", "10.0.0.1"]])
-async def test_name_with_partly_private_addresses_is_retried(
-    poster: Callable[..., Poster], tls: Certificate, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
-) -> None:
-    """A local name server may add an address of its own."""
-
-    def both(host: str, port: int, *args: object, **kwargs: object) -> list[object]:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
-
-    monkeypatch.setattr(socket, "getaddrinfo", both)
-    result = await post(poster(), "https://both.example.com:9/")
-    assert "cannot be reached" in result.error
-    assert not result.is_final
-
-
 async def test_missing_address_and_closed_port_are_distinguished(poster: Callable[..., Poster]) -> None:
     assert (await post(poster(), "https://no-such.invalid/")).error == "The name no-such.invalid leads to no address."
     assert "cannot be reached" in (await post(poster(), "https://127.0.0.1:9/")).error

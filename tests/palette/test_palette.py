@@ -10,7 +10,6 @@ import pytest
 from django.contrib.auth.models import Group
 from django.template import Context
 from django.test import RequestFactory
-from pytest_django.fixtures import Settings
 
 from dashboard.executions.history import latest_ended
 from dashboard.shell.access import viewer_of
@@ -135,14 +134,6 @@ def test_stopping_execution_is_not_offered_to_stop_or_open(people: People, grid:
     assert "formaction" not in page(people.owner, "open zebras", options="1")
 
 
-def test_demonstration_pages_match_as_in_navigation(
-    people: People, grid: Runtime, cluster: FakeCluster, settings: Settings
-) -> None:
-    for demo, expected in ((False, []), (True, ["/components/"])):
-        settings.DEMO = demo
-        assert [url for text in ("components", "demonstration") for url in options(people.admin, text)] == expected
-
-
 def test_former_member_finds_own_executions_only(people: People, grid: Runtime) -> None:
     project = Execution.objects.get(pk="active1").project
     make_execution(people.stranger, project, id="own1", title="Own zebras")
@@ -227,10 +218,6 @@ def test_hostile_names_and_texts_are_escaped(people: People, grid: Runtime, as_o
 )
 def test_strange_text_finds_nothing(people: People, grid: Runtime, text: str) -> None:
     assert options(people.admin, text) == []
-
-
-def test_nul_in_a_text_is_left_out(people: People, grid: Runtime) -> None:
-    assert options(people.admin, "\x00") == options(people.admin)
 
 
 def test_pages_have_palette_dialogs_with_permitted_keys(people: People, grid: Runtime) -> None:

@@ -10,14 +10,14 @@ from django.test import Client
 from dashboard.platformhealth.page import PlatformHealthPage
 from dashboard.platformhealth.records import framework_lines
 from dashboard.platformhealth.viewmodels.platform_health import HealthPart
-from dashboard.platformhealth.viewmodels.platform_page import all_parts, headline, light_parts, workload_lines
+from dashboard.platformhealth.viewmodels.platform_page import all_parts, headline, light_parts
 from grid.models import Environment
-from grid.platformhealth.facts import Light, Workload
+from grid.platformhealth.facts import Light
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.shell.live import connected
 from tests.support.builders import MOMENT
-from tests.support.platform import BAD, PODS, WELL, store, store_old_environment
+from tests.support.platform import BAD, WELL, store, store_old_environment
 
 URL = "/platform-health/"
 
@@ -51,14 +51,6 @@ def test_environment_frameworks_are_shown_with_problems_first(
     assert "Framework versions" not in admin.get("/environments/jupyterlab/").content.decode()
 
 
-def test_first_framework_lines_are_shown_and_others_counted(db: None) -> None:
-    rows = [Environment(id=f"dask-{n}", name=f"Dask {n}", frameworks={"dask": "2026.8.0"}) for n in range(60)]
-    Environment.objects.bulk_create(rows)
-    assert len(framework_lines(MOMENT)) == 51 and framework_lines(MOMENT)[-1].sentence.startswith("10 more lines.")
-    Environment.objects.filter(pk="dask-0").update(is_archived=True)
-    assert framework_lines(MOMENT)[-1].sentence.startswith("9 more lines.")
-
-
 def test_old_lights_are_unknown_and_name_the_last_state(admin: Client, runtime: Runtime) -> None:
     store(BAD, minutes_ago=10)
     page = admin.get(URL).content.decode()
@@ -72,13 +64,6 @@ def test_own_observation_outranks_unknown_state() -> None:
     slow = light_parts([Light("database", "Database", "problem", "Slow.")], MOMENT, MOMENT)
     assert [part.sentence for part in all_parts(own, slow)] == ["Slow."]
     assert headline(all_parts(own, ())).word == "Platform healthy"
-
-
-def test_only_recent_restart_is_marked() -> None:
-    calm = Workload("DaemonSet", "kube-system", "proxy", 2, 2, MOMENT, {}, PODS[:1])
-    [soon] = workload_lines([calm], MOMENT + timedelta(minutes=30))
-    [later] = workload_lines([calm], MOMENT + timedelta(hours=2))
-    assert (soon.status.word, later.status.word) == ("1 pod restarted", "2 of 2 ready")
 
 
 @pytest.mark.django_db(transaction=True)

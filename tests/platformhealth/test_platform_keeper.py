@@ -13,7 +13,6 @@ from grid.kube.objects import Event
 from grid.kube.resources import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, LEASES, PODS
 from grid.models import PlatformIncident, PlatformReport
 from grid.platformhealth.facts import Light
-from grid.platformhealth.keeper import connecting_to
 from grid.platformhealth.reading import PlatformLook, PlatformReader, Watched
 from grid.platformhealth.records import record
 from grid.platformhealth.served_versions import VersionReader
@@ -142,10 +141,6 @@ def test_only_events_of_the_last_minutes_count(cluster: FakeCluster) -> None:
 
     assert states(read(reader(cluster, Clock()), pull(14)))["registry"] == "problem"
     assert states(read(reader(cluster, Clock()), pull(16)))["registry"] == "ok"
-
-
-def test_a_proxy_that_takes_no_connections_is_told() -> None:
-    assert async_to_sync(connecting_to("http://127.0.0.1:1"))() != ""
 
 
 WELL = Light("database", "Database", "ok", "")

@@ -194,22 +194,6 @@ async def test_idle_executions_are_reconciled_once_per_round(shop: Shop, monkeyp
 
 
 @in_world
-async def test_remaining_executions_stay_in_the_round_after_deletions(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    controller = World().controller()
-    controller._known = {f"gone-{number}": 1 for number in range(1000)}
-    looks: list[str] = []
-    monkeypatch.setattr(controller._queue, "add", looks.append)
-    controller.go_round(1.0)
-    controller._known = {"one": 1, "other": 1}
-    looks.clear()
-    for _ in range(int(ROUND_SECONDS)):
-        controller.go_round(1.0)
-    assert sorted(looks) == ["one", "other"]
-
-
-@in_world
 async def test_audit_reconciles_execution_whose_pod_vanished_unseen(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

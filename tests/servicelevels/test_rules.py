@@ -103,18 +103,6 @@ def test_longer_window_may_burn_faster_within_what_fires(days: int, factors: lis
     assert fast.endswith(f"{factors[0]:g} times as fast as allowed; in {gone} the budget of {days} days is gone.")
 
 
-def test_grafana_panels_have_unique_ids_without_overlap() -> None:
-    panels = json.loads((MONITORING / DASHBOARD_FILE).read_text())["panels"]
-    assert len({panel["id"] for panel in panels}) == len(panels)
-    taken = [
-        (x, y)
-        for place in (panel["gridPos"] for panel in panels)
-        for x in range(place["x"], place["x"] + place["w"])
-        for y in range(place["y"], place["y"] + place["h"])
-    ]
-    assert len(set(taken)) == len(taken)
-
-
 def test_the_objects_for_the_operator_have_the_same_rules() -> None:
     rule, monitor = yaml.safe_load_all((MONITORING / OPERATOR_FILE).read_text())
     assert rule["spec"] == yaml.safe_load((MONITORING / RULES_FILE).read_text())

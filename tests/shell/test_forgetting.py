@@ -1,20 +1,16 @@
 """What was shown once and is not looked at any more costs no memory."""
 
 from dataclasses import replace
-from datetime import timedelta
-
 
 from dashboard.executions.pages.execution_lists import ExecutionList
 from dashboard.executions.pages.execution_rows import MOST_VARIANTS, ExecutionRows
 from dashboard.executions.pages.executions import ExecutionsPage
 from dashboard.executions.viewmodels.execution_groups import group_of
-from dashboard.executions.viewmodels.executions import ROWS_PER_PAGE
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.access import Role, Viewer
 from grid.core.labels import KEYS
 from grid.kube.resources import PODS
-from grid.models.dataplane import LOCAL
-from grid.runtime import Runtime, new_runtime
+from grid.runtime import Runtime
 from tests.executions.executing import ROW, pod_of
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
@@ -63,19 +59,3 @@ async def test_rows_do_not_grow_with_tried_filters() -> None:
     assert 1 <= len(lists.rows._groups["c1"]) <= MOST_VARIANTS
     await update(page, runtime, ExecutionsView())
     assert len(lists._filters) <= 2
-
-
-@virtual_time
-async def test_rows_of_an_unwatched_page_are_forgotten() -> None:
-    runtime = new_runtime({LOCAL: FakeCluster()}, clock=lambda: MOMENT + timedelta(hours=1))
-    requested = [MOMENT - timedelta(seconds=number) for number in range(3 * ROWS_PER_PAGE)]
-    rows = [replace(ROW, id=f"e{number}", requested_at=at) for number, at in enumerate(requested)]
-    runtime.executions.replace(rows)
-    page = ExecutionsPage()
-    for number in (1, 2, 3):
-        await update(page, runtime, ExecutionsView(page=number))
-    runtime.executions.replace(rows[:10])
-    for _ in range(3):
-        await passes(20)
-        executions = await update(page, runtime, ExecutionsView())
-    assert [len(rows) for rows in executions._rows.values()] == [10]

@@ -171,23 +171,6 @@ async def test_broken_page_says_so_and_recovers(runtime: Runtime, caplog: pytest
     assert "ZeroDivisionError" in caplog.text
 
 
-class SlowPage(BrokenPage):
-    """Its database takes its time."""
-
-    tick_seconds = 0.2
-    looks = 0
-
-    async def read(self, runtime: Runtime, viewer: Viewer, view: str) -> None:
-        self.looks += 1
-        await asyncio.sleep(0.05)
-
-
-async def test_rest_after_slow_look_is_bounded_by_page_interval(runtime: Runtime) -> None:
-    page = SlowPage()
-    with Feeds(Pace(rest_factor=1e6)).joined(page, runtime, OPERATOR, ""):
-        await eventually(lambda: page.looks >= 3)
-
-
 async def test_slow_browser_gets_fewer_and_never_stale_updates(
     people: People, cluster: FakeCluster, runtime: Runtime
 ) -> None:

@@ -22,11 +22,11 @@ from dashboard.shell.access import Viewer
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.window import OrderedWindow
 from grid.kube.hub import Subscription
-from grid.kube.objects import Node, Pod
+from grid.kube.objects import Node
 from grid.models.dataplane import LOCAL
 from grid.runtime import new_runtime
 from grid.runtime.executionrows import ExecutionRow
-from tests.executions.executing import ROW, pod_of
+from tests.executions.executing import ROW
 from tests.shell.live import Clock
 from tests.shell.live_changes import ALICE, BOB, OPERATOR, apply, read_page, rules
 from tests.support import builders
@@ -204,25 +204,6 @@ async def test_list_abandoned_while_filling_is_filled_for_the_next() -> None:
         fragments, _ = await stays
     assert "row-e1" in {fragment.id for fragment in fragments}
     assert leaves.cancelled()
-
-
-@pytest.mark.parametrize("query", [{"age": "15 min"}, {"status": "trouble"}])
-@virtual_time
-async def test_time_dependent_entries_appear_within_seconds(query: dict[str, str]) -> None:
-    clock = Clock(MOMENT)
-    runtime = new_runtime({LOCAL: FakeCluster()}, clock=clock.now, monotonic=clock.monotonic)
-    runtime.executions.replace([replace(ROW, state="deploying", requested_at=MOMENT)])
-    deleted = pod_of("e1", node="n0", phase="Running", deletionTimestamp=builders.stamp(MOMENT))
-    runtime.pods.apply(decode(deleted, Pod))
-    page, view = ExecutionsPage(), ExecutionsView.parse(query)
-
-    async def ids_shown() -> list[str]:
-        fragments, _ = await read_page(page, runtime, OPERATOR, view)
-        return [fragment.id for fragment in fragments if fragment.id.startswith("row-")]
-
-    assert await ids_shown() == []
-    clock.seconds = 16 * 60
-    assert await ids_shown() == ["row-e1"]
 
 
 @virtual_time

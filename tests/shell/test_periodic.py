@@ -41,20 +41,6 @@ async def test_periodic_value_is_reread_when_too_old() -> None:
 
 
 @virtual_time
-async def test_only_first_reader_waits_for_a_value() -> None:
-    source = Source()
-    source.seconds = 0.5
-    value = periodic(source)
-    assert await value.value(5) == 1
-    await passes(6)
-    began = loop_time()
-    assert await value.value(5) == 1
-    assert loop_time() == began
-    await passes(1)
-    assert await value.value(5) == 2
-
-
-@virtual_time
 async def test_stuck_reading_delays_nobody_and_reports_silence() -> None:
     source = Source()
     value = periodic(source)

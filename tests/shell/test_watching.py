@@ -94,20 +94,6 @@ async def test_viewer_watch_answers_only_after_a_change() -> None:
     assert await waiting == Viewer(1, "alice", Role.OPERATOR)
 
 
-async def test_reading_and_task_stop_when_nobody_asks() -> None:
-    sessions = Sessions()
-    watch = SessionWatch(sessions.read, seconds=60)
-    asking = [asyncio.create_task(watch.viewer("alive")) for _ in range(3)]
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    for task in asking:
-        task.cancel()
-    await asyncio.gather(*asking, return_exceptions=True)
-    await asyncio.sleep(0)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert sessions.readings == []
-
-
 def test_any_number_of_sessions_is_read_in_three_queries(
     people: People, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:

@@ -1,22 +1,17 @@
 """Operators are told of alerts by the channels that they chose: once when one fires, once when it is over, of many in one message."""
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any
 
 import pytest
 from pytest_django.fixtures import Settings
 
 from grid.alerts import alert_notifier
-from grid.alerts.alert_notifier import AlertNotifier, has_unsent, tell_operators
+from grid.alerts.alert_notifier import has_unsent, tell_operators
 from grid.alerts.webhook import HeardAlert, keep
 from grid.models import Alert, AlertSilence, Delivery, Notification, NotificationChoice
 from tests.conftest import People
 from tests.support.shop import NOW
-
-SECOND = timedelta(seconds=1)
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def hear(number: int = 0, status: str = "firing", **changes: Any) -> Alert:
@@ -83,7 +78,9 @@ def test_silenced_alert_is_notified_after_silence_unless_already_over(people: Pe
     hear(0)
     hear(1)
     matchers = {"alertname": "NodeNotReady"}
-    silence = AlertSilence.objects.create(name="x", matchers=matchers, reason="known", until_at=NOW + SECOND)
+    silence = AlertSilence.objects.create(
+        name="x", matchers=matchers, reason="known", until_at=NOW + timedelta(seconds=1)
+    )
     AlertSilence.objects.create(name="y", matchers={}, reason="of nothing", until_at=NOW + timedelta(days=9))
     assert not has_unsent(NOW)
     assert tell_operators(now=NOW) == 0
@@ -103,17 +100,3 @@ def test_unnotified_ended_alert_takes_no_slot_of_later_ones(people: People, monk
     assert has_unsent(NOW)
     assert [tell_operators(now=NOW) for _ in range(3)] == [0, 1, 0]
     assert not has_unsent(NOW)
-
-
-async def test_alert_flood_is_batched_with_a_minute_between_messages() -> None:
-    now, calls = NOW, list[str]()
-
-    async def database(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        calls.append(f"{function.__name__} {(now - NOW).seconds}")
-        return cast("T", True)
-
-    notifier = AlertNotifier(database, lambda: now)
-    for _ in range(10):
-        await notifier.run_once()
-        now += 10 * SECOND
-    assert calls == ["has_unsent 0", "tell_operators 10", "has_unsent 20", "tell_operators 70", "has_unsent 80"]

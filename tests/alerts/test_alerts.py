@@ -123,7 +123,7 @@ def test_page_shows_firing_alerts_with_steps_and_ended_ones(listens: None, peopl
     assert over.count("NoControllerLeads") == 1
 
 
-def test_most_urgent_alerts_are_first_and_rest_is_counted(
+def test_urgent_alerts_are_first_and_rest_counted(
     listens: None, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "MOST_FIRING", 2)

@@ -183,7 +183,7 @@ def test_changed_maintenance_times_notify_again_and_changed_words_not(operator: 
 # --- Open pages ---
 
 
-async def test_open_page_shows_announcement_and_its_end(
+async def test_open_page_follows_announcements(
     runtime: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(announced, "LOOK_SECONDS", 0.0)

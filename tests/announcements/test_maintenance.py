@@ -119,13 +119,6 @@ def test_launches_are_refused_in_maintenance_with_operator_text(shop: Shop) -> N
 
 
 @pytest.mark.django_db
-def test_announcement_that_says_nothing_of_launches_refuses_none(shop: Shop) -> None:
-    announce(no_launches_from=None)
-    row = shop.launch()
-    assert admit_waiting(LOCAL, now=NOW) == [row.pk]
-
-
-@pytest.mark.django_db
 def test_queued_executions_wait_and_start_after_maintenance(shop: Shop) -> None:
     row = shop.launch()
     announce(end=30)
@@ -198,7 +191,7 @@ def test_runs_are_refused_and_earlier_sweep_waits_for_end(shop: Shop, job: Job) 
         ("none", [], "4 Mar 10:00 skipped: Maintenance until 4 March, 12:30 UTC"),
     ],
 )
-def test_schedules_follow_their_choice_about_missed_times(
+def test_schedules_follow_choice_for_missed_times(
     shop: Shop, job: Job, missed: str, runs: list[str], history: str
 ) -> None:
     schedule = schedules.create(job.pk, ScheduleSettings(cron="0 * * * *", missed=missed), now=NOW)

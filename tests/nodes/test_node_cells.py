@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.nodes.viewmodels.node_cells import CELLS_PER_CHUNK, CellMap, CellMaps, NodeChunk, cell_of, density
+from dashboard.nodes.viewmodels.node_cells import CELLS_PER_CHUNK, CellMap, CellMaps, NodeChunk, cell_of
 from dashboard.nodes.viewmodels.nodes import NodeSums, node_sums
 from dashboard.shell.viewmodels.live import Fragment
 from grid.core.labels import TO_BE_DELETED_TAINT
@@ -81,17 +81,6 @@ def test_changed_node_rebuilds_only_its_chunk() -> None:
     assert len(before) == 4
 
 
-def test_new_node_leaves_full_chunks_unchanged() -> None:
-    cells = CellMap("default")
-    for number in range(2 * CELLS_PER_CHUNK):
-        cells.put(sums(f"n-{number:03}", minute=number))
-    before = cells.fragments()
-    cells.put(sums("new", minute=10_000))
-    after = cells.fragments()
-    assert after[:2] == before
-    assert names(after[2:]) == ["new"]
-
-
 OPERATIONS = st.lists(
     st.tuples(st.integers(0, 60), st.sampled_from(["a", "b", ""]), st.integers(0, 3), st.booleans()), max_size=200
 )
@@ -116,7 +105,3 @@ def test_cells_are_current_nodes_of_pools_by_age(
         assert len({fragment.id for fragment in fragments}) == len(fragments)
         assert all(0 < len(chunk.cells) <= CELLS_PER_CHUNK for chunk in chunks(fragments))
         assert maps.of(pool).states["closed"] == sum(node.node.spec.unschedulable for node in inside)
-
-
-def test_cells_get_smaller_the_more_nodes_there_are() -> None:
-    assert [density(nodes) for nodes in (3, 60, 61, 1500, 5000)] == ["large", "large", "medium", "small", "tiny"]

@@ -52,9 +52,7 @@ def test_operator_cordons_with_reason_and_page_shows_request(scene: FakeCluster,
     assert "/nodes/n1/cordon/" not in auditors
 
 
-def test_others_read_who_cordoned_it_and_why(
-    scene: FakeCluster, runtime: Runtime, people: People, auditor: User
-) -> None:
+def test_others_read_who_cordoned_and_why(scene: FakeCluster, runtime: Runtime, people: People, auditor: User) -> None:
     scene.put(NODES, builders.node("n1", unschedulable=True, annotations=NOTES))
     scene.put(NODES, builders.node("n2", unschedulable=True, annotations={CORDONED_BY: "x", CORDONED_AT: "soon"}))
     scene.put(NODES, builders.node("n3", unschedulable=True))

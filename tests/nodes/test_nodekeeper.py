@@ -172,10 +172,3 @@ def test_api_server_refusal_ends_the_task_with_reason(cluster: FakeCluster, peop
     run_keeper(cluster)
     task.refresh_from_db()
     assert task.outcome == "refused" and "A webhook said no." in task.trouble
-
-
-def test_a_preview_that_is_out_of_date_is_refused(cluster: FakeCluster, people: People) -> None:
-    with pytest.raises(Rejected, match="Look again"):
-        ask_mark(
-            decode(node(cluster), Node), Mark("label", "a", "1"), looked_at="x", by=people.operator, reason="x", now=NOW
-        )

@@ -9,7 +9,6 @@ from django.db import DatabaseError
 
 from dashboard.nodes.overview_records import environments_never_started
 from dashboard.nodes.pages.infrastructure import ScaleDownAnswers
-from dashboard.shell.viewmodels.format import clock_time
 from grid.audit import entries as audit
 from grid.database import write_probe as writing
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
@@ -17,7 +16,6 @@ from grid.models import AuditEntry, State, User
 from grid.models.dataplane import LOCAL
 from grid.nodes.scaledown import ScaleDownRules
 from grid.runtime import Runtime, new_runtime, using_runtime
-from grid.runtime.controllerlease import AWAY_SECONDS
 from tests.conftest import People
 from tests.executions.executing import (
     make_environment,
@@ -67,19 +65,7 @@ def test_overview_shows_pools_with_cells_and_autoscaler_state(people: People, sc
 # --- Platform health
 
 
-def test_a_stopped_controller_is_told_in_words(
-    people: People, scene: FakeCluster, runtime: Runtime, clock: Clock
-) -> None:
-    clock.seconds += AWAY_SECONDS + 1
-    text = page_of(people.operator)
-    assert "Trouble with the controller" in text
-    assert "It has stopped: nothing is admitted" in text
-    assert f"Since {clock_time(MOMENT)} UTC" in text
-
-
-def test_a_database_that_cannot_be_read_is_told(
-    people: People, scene: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_database_is_told(people: People, scene: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> list[str]:
         raise DatabaseError
 
@@ -92,9 +78,7 @@ def test_a_database_that_cannot_be_read_is_told(
 # --- Waiting and failing work
 
 
-def test_troubled_executions_show_diagnosis_and_longest_waits_first(
-    people: People, scene: FakeCluster, runtime: Runtime, clock: Clock
-) -> None:
+def test_troubled_executions_show_diagnosis(people: People, scene: FakeCluster, runtime: Runtime, clock: Clock) -> None:
     project = make_project(people.owner)
     bad = make_execution(people.owner, project, state=State.PREPARING, title="Broken image")
     waiting = [{"name": "main", "ready": False, "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no"}}}]
@@ -118,32 +102,6 @@ def test_troubled_executions_show_diagnosis_and_longest_waits_first(
     assert "First" in in_queue[: in_queue.index("</p>")]
     assert "2 × All slots of the owner are in use." in in_queue
     assert f"/executions/{bad.pk}/" in text
-
-
-def test_failures_of_last_hour_are_counted_and_latest_shown(
-    people: People, scene: FakeCluster, runtime: Runtime, clock: Clock
-) -> None:
-    project = make_project(people.owner)
-    for minute in range(5):
-        at = MOMENT + timedelta(minutes=minute)
-        make_execution(
-            people.owner,
-            project,
-            state=State.FAILED,
-            title=f"Job {minute}",
-            message="Exit code 1.",
-            ended_at=at,
-            settled_at=at,
-        )
-    clock.seconds = 1200
-    page_of(people.operator)  # the page knows of none
-    read_executions(runtime)
-    text = page_of(people.operator)
-    assert "5<span" in text
-    assert [minute for minute in range(5) if f"Job {minute}" in text] == [2, 3, 4]
-    clock.seconds = 3 * 3600
-    read_executions(runtime)
-    assert "Nothing is waiting or failing." in page_of(people.operator)
 
 
 # --- For admins
@@ -202,7 +160,7 @@ def test_environments_of_which_no_launch_started_are_found(people: People) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_changed_node_sends_only_its_chunk_and_pool_line(
+async def test_changed_node_sends_only_chunk_and_pool_line(
     people: People, scene: FakeCluster, runtime: Runtime
 ) -> None:
     async with connected("/live/overview/", people.operator) as socket:

@@ -7,7 +7,6 @@ from dashboard.nodes.overview_records import admin_facts
 from dashboard.nodes.viewmodels.misconfigured import admin_fragments
 from grid.diagnosis.shortages import NamespaceLimits
 from grid.kube.limits import ResourceQuota
-from grid.models import HardwareTier
 from tests.executions.executing import make_tier
 from tests.support.builders import decode
 
@@ -34,11 +33,3 @@ def test_tiers_and_slots_beyond_quota_are_named_with_link() -> None:
     assert "It may run 8 at once, but the quota “team” of the namespace has 4 cores (requests.cpu) in all" in page
     assert 'href="/tiers/small/"' in page
     assert 'href="/configuration/"' in page
-
-
-def test_a_roomy_or_unknown_namespace_is_not_mentioned() -> None:
-    make_tier("small", maximum_simultaneous=8)
-    for known in (None, NamespaceLimits(), limits(pods="1000")):
-        assert "Nothing misconfigured." in shown(known)
-    HardwareTier.objects.update(is_archived=True)
-    assert "Nothing misconfigured." in shown(limits(**{"requests.cpu": "1m"}))

@@ -220,7 +220,7 @@ def test_page_before_first_sample_says_when_it_comes(people: People, runtime: Ru
 
 
 @pytest.mark.django_db
-def test_a_database_that_fails_leaves_the_page_without_them(
+def test_failing_database_leaves_page_without_history(
     people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*args: object) -> None:

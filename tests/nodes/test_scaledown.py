@@ -71,9 +71,7 @@ IDLE = ScaleDown("unneeded", "Lightly used; the autoscaler has not marked it yet
         ({"taints": [{**NEW, "key": "nvidia.com/gpu"}]}, {}, IDLE),
     ],
 )
-def test_empty_node_goes_unless_something_keeps_it(
-    judged: dict[str, Any], more: dict[str, Any], expected: ScaleDown
-) -> None:
+def test_empty_node_goes_unless_kept(judged: dict[str, Any], more: dict[str, Any], expected: ScaleDown) -> None:
     assert answer(node(**judged), **more) == expected
 
 
@@ -106,9 +104,7 @@ def test_on_a_node_with_gpus_only_gpus_count() -> None:
         (Amounts(1000, 2**30), Amounts(cpu=4000), ("CPU", 25.0)),
     ],
 )
-def test_busiest_resource_is_reported_with_its_share(
-    requested: Amounts, allocatable: Amounts, expected: tuple[str, float]
-) -> None:
+def test_busiest_resource_has_its_share(requested: Amounts, allocatable: Amounts, expected: tuple[str, float]) -> None:
     assert busiest(requested, allocatable) == expected
 
 

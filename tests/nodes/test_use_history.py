@@ -101,7 +101,7 @@ def test_pool_charts_supplement_what_its_samples_lack(people: People, scene: Fak
         assert "nodes also used" not in get(people, "operator", path).content.decode()
 
 
-def test_an_executions_page_has_the_charts_of_its_pods(
+def test_execution_has_charts_of_its_pods(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     status = container_status(ready=True, restarts=1, lastState=KILLED)
@@ -129,7 +129,7 @@ def test_an_executions_page_has_the_charts_of_its_pods(
 @pytest.mark.parametrize(
     ("known", "problem"), [({}, UNKNOWN), (ClusterUnavailable("no"), SILENT)], ids=["nothing", "an outage"]
 )
-def test_without_values_the_page_says_why(
+def test_page_without_values_says_why(
     people: People, scene: FakeCluster, runtime: Runtime, known: Any, problem: str
 ) -> None:
     connected(runtime, known)

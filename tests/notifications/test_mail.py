@@ -128,9 +128,7 @@ def test_untrusted_certificate_is_no_fault_of_the_address(inbox: Inbox, settings
         {"DEFAULT_FROM_EMAIL": "grid@example.com\nBcc: victim@example.com"},
     ],
 )
-def test_unusable_mail_settings_are_no_fault_of_the_address(
-    inbox: Inbox, settings: Settings, wrong: dict[str, str]
-) -> None:
+def test_unusable_mail_settings_do_not_blame_address(inbox: Inbox, settings: Settings, wrong: dict[str, str]) -> None:
     for name, value in wrong.items():
         setattr(settings, name, value)
     result = send("ada@example.com", [payload()], MESSAGE)

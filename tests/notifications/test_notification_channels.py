@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from dashboard.notifications.viewmodels.notification_channels import (
@@ -17,7 +16,6 @@ from dashboard.notifications.viewmodels.notification_channels import (
 from dashboard.notifications.views import notification_channels as views
 from grid.database.encryption import decrypt
 from grid.models import AuditEntry, Delivery, NotificationChoice, WebhookTarget
-from grid.notifications import channels
 from grid.notifications.channels import set_target
 from tests.conftest import People
 from tests.notifications.test_notifications_pages import page
@@ -117,29 +115,6 @@ def test_a_test_that_no_controller_sends_says_so(people: People, monkeypatch: py
     assert "The test was not sent within 0 seconds. Either no controller runs" in shown
     assert "The latest waits to be sent." in shown
     assert Delivery.objects.get().payload["event"] == "test"
-
-
-@pytest.mark.parametrize(
-    ("outcome", "sentence"),
-    [
-        ({"sent_at": timezone.now()}, "The test was sent. The mail server took it."),
-        ({"error": "The mail server refused it (554)."}, "The test was not sent. The mail server refused it (554)."),
-    ],
-)
-def test_a_test_says_what_happened(
-    people: People, mail_server: None, monkeypatch: pytest.MonkeyPatch, outcome: dict[str, object], sentence: str
-) -> None:
-    people.owner.email = "alice@example.com"
-    people.owner.save()
-    ask = channels.ask_for_test
-
-    def ask_and_send(*args: object, **kwargs: object) -> int:
-        id = ask(*args, **kwargs)  # type: ignore[arg-type]
-        Delivery.objects.filter(pk=id).update(next_try_at=None, **outcome)
-        return id
-
-    monkeypatch.setattr(channels, "ask_for_test", ask_and_send)
-    assert sentence in outcome_of_test(client_of(people.owner), "email")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from grid.executions.lifecycle import Transition
 from grid.executions.stopping import request_stop
 from grid.models import ConfigRecord, Execution, Notification, NotificationChoice, NotificationEvent, State
 from grid.notifications import outbox
-from grid.notifications.events import event_of, sentence_of
+from grid.notifications.events import event_of
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
@@ -90,19 +90,9 @@ def test_stop_is_notified_unless_owner_asked_for_it(shop: Shop) -> None:
     assert (row.event, row.sentence) == ("stopped", "Stopped by root before it started.")
 
 
-@pytest.mark.parametrize("state", ["queued", "deploying", "preparing", "finishing", "stopping"])
-def test_intermediate_state_is_no_event(state: str) -> None:
-    assert event_of(state, actor="", owner="ada", is_attached=False) is None
-
-
 def test_stop_of_attached_cluster_is_no_event() -> None:
     assert event_of("stopped", actor="root", owner="ada", is_attached=True) is None
     assert event_of("stopped", actor="root", owner="ada", is_attached=False) is NotificationEvent.STOPPED
-
-
-def test_a_success_without_a_message_has_a_sentence() -> None:
-    assert sentence_of(NotificationEvent.SUCCEEDED, "") == "It has succeeded."
-    assert sentence_of(NotificationEvent.SUCCEEDED, "It ended with exit code 0.") == "It ended with exit code 0."
 
 
 @pytest.mark.django_db

@@ -116,7 +116,7 @@ def test_the_account_shows_the_choices_and_stores_them(people: People) -> None:
 
 
 @pytest.mark.asyncio
-async def test_new_notification_changes_bell_and_shows_toast(
+async def test_notification_changes_bell_and_toast(
     runtime: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "REST_SECONDS", 0.01)

@@ -73,9 +73,7 @@ def test_empty_or_overlong_text_is_asked_for_again(people: People, four: list[Ex
     assert notified() == []
 
 
-def test_simultaneous_messages_are_one_and_repeatable_after_ten_minutes(
-    people: People, four: list[Execution], tmp_path: Path
-) -> None:
+def test_simultaneous_messages_are_one_for_ten_minutes(people: People, four: list[Execution], tmp_path: Path) -> None:
     def send(minutes: int = 0) -> Callable[[], int]:
         at = MOMENT + timedelta(minutes=minutes)
         return lambda: send_message(ids(four), TEXT, by=people.operator, now=at)

@@ -71,7 +71,7 @@ async def test_post_is_signed_and_says_what_why_and_where(poster: Callable[..., 
 
 
 @pytest.mark.parametrize(("status", "is_final"), [(500, False), (404, False), (410, True)])
-async def test_a_refusal_is_told_with_its_status(
+async def test_refusal_has_its_status(
     poster: Callable[..., Poster], tls: Certificate, status: int, is_final: bool
 ) -> None:
     async with serving(answering(status), tls=tls.server) as server:
@@ -110,9 +110,7 @@ async def test_a_long_answer_is_not_read(poster: Callable[..., Poster], tls: Cer
         assert await post(poster(), server.url) == SENT
 
 
-async def test_a_certificate_that_nobody_vouches_for_gets_nothing(
-    poster: Callable[..., Poster], tls: Certificate
-) -> None:
+async def test_untrusted_certificate_gets_no_post(poster: Callable[..., Poster], tls: Certificate) -> None:
     async with serving(answering(200), tls=tls.server) as server:
         result = await post(poster(trusts=None), server.url)
         assert not server.seen
@@ -120,7 +118,7 @@ async def test_a_certificate_that_nobody_vouches_for_gets_nothing(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"])
-async def test_however_a_private_address_is_written_nobody_is_called(
+async def test_private_address_in_any_form_is_not_called(
     poster: Callable[..., Poster], tls: Certificate, host: str
 ) -> None:
     async with serving(answering(200), tls=tls.server) as server:

@@ -141,15 +141,6 @@ def test_former_member_finds_own_executions_only(people: People, grid: Runtime) 
     assert options(people.stranger, "zebra") == ["/executions/own1/"]
 
 
-def test_at_most_eight_executions_are_found_newest_first(people: People, grid: Runtime) -> None:
-    project = Execution.objects.get(pk="active1").project
-    for number in range(10):
-        make_execution(people.owner, project, id=f"n{number}", title=f"needle {number}",
-                       requested_at=MOMENT + timedelta(minutes=number))  # fmt: skip
-    read_executions(grid)
-    assert options(people.owner, "needle") == [f"/executions/n{number}/" for number in range(9, 1, -1)]
-
-
 def test_own_workspaces_match_without_deleted_or_foreign_ones(people: People, grid: Runtime) -> None:
     project = Execution.objects.get(pk="active1").project
     kept, deleted = (make_workspace(people.owner, project, title="Giraffe") for _ in range(2))
@@ -211,13 +202,6 @@ def test_hostile_names_and_texts_are_escaped(people: People, grid: Runtime, as_o
     answer = page(people.owner, HOSTILE, options=as_options)
     assert answer.count("&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;") >= 4
     assert "<script>alert" not in answer
-
-
-@pytest.mark.parametrize(
-    "text", ["%", "\\", "a" * 5000, "😀", "zq " * 300], ids=["%", "backslash", "long", "😀", "words"]
-)
-def test_strange_text_finds_nothing(people: People, grid: Runtime, text: str) -> None:
-    assert options(people.admin, text) == []
 
 
 def test_pages_have_palette_dialogs_with_permitted_keys(people: People, grid: Runtime) -> None:

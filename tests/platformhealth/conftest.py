@@ -1,12 +1,6 @@
 """The fixtures of tests of pages and of launches that this room uses."""
 
-from tests.support.pages import admin as admin
-from tests.support.pages import clock as clock
-from tests.support.pages import cluster as cluster
-from tests.support.pages import patient as patient
-from tests.support.pages import runtime as runtime
-from tests.support.pages import tier as tier
-from tests.support.pages import two_pools as two_pools
-from tests.support.shop import configure as configure
-from tests.support.shop import shop as shop
-from tests.support.shop import worker_tier as worker_tier
+from tests.support.pages import admin, clock, cluster, patient, runtime, tier, two_pools
+from tests.support.shop import configure, shop, worker_tier
+
+__all__ = ["admin", "clock", "cluster", "configure", "patient", "runtime", "shop", "tier", "two_pools", "worker_tier"]

@@ -8,7 +8,7 @@ from grid.platformhealth import lights
 from grid.platformhealth.facts import AutoscalerReport, Heartbeat, Light, ServerAnswers, Unread, WarningEvent, Workload
 from grid.platformhealth.incidents import Streak, judge
 from grid.platformhealth.lights import registry_host
-from grid.platformhealth.versions import USED, VersionLine, minor_of, version_lines
+from grid.platformhealth.versions import USED, VersionLine, version_lines
 from tests.support.golden import assert_golden
 
 NOW = datetime(2026, 3, 4, 9, tzinfo=UTC)
@@ -152,17 +152,8 @@ def words_of(*lines: VersionLine) -> str:
         ("silent", "", EVERYTHING),
     ],
 )
-def test_versions_say_what_the_cluster_lacks_and_deprecates(
-    case: str, server: str, served: dict[str, frozenset[str] | None]
-) -> None:
+def test_versions_say_what_the_cluster_lacks(case: str, server: str, served: dict[str, frozenset[str] | None]) -> None:
     assert_golden(f"platform-versions-{case}", words_of(*version_lines(server, "37.0.2", served)), ending="txt")
-
-
-@pytest.mark.parametrize(
-    ("version", "minor"), [("v1.36.2", 36), ("1.29", 29), ("v1.30.1-gke.100", 30), ("v2.1.0", None), ("x", None)]
-)
-def test_the_minor_version_is_read_as_distributions_write_it(version: str, minor: int | None) -> None:
-    assert minor_of(version) == minor
 
 
 def test_client_may_differ_by_a_minor_version_from_server() -> None:

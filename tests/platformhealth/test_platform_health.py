@@ -32,9 +32,7 @@ def test_page_shows_lights_incidents_and_workloads_with_pods(admin: Client, runt
     assert page.index("coredns") < page.index("metrics-server")  # the worst first
 
 
-def test_environment_frameworks_are_shown_with_problems_first(
-    admin: Client, runtime: Runtime, django_assert_max_num_queries: Any
-) -> None:
+def test_frameworks_show_problems_first(admin: Client, runtime: Runtime, django_assert_max_num_queries: Any) -> None:
     for number in range(3):
         image = f"rayproject/ray:2.60.0-py3{10 + number}"
         Environment.objects.create(id=f"ray-{number}", name=f"Ray {number}", image=image, frameworks={"ray": "2.60.0"})
@@ -67,7 +65,7 @@ def test_own_observation_outranks_unknown_state() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_open_page_shows_what_controller_saw_since(
+async def test_open_page_follows_the_controller(
     people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PlatformHealthPage, "tick_seconds", 0.05)

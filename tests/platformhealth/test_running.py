@@ -194,9 +194,7 @@ async def test_idle_executions_are_reconciled_once_per_round(shop: Shop, monkeyp
 
 
 @in_world
-async def test_audit_reconciles_execution_whose_pod_vanished_unseen(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_audit_reconciles_execution_whose_pod_vanished(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pod was found by asking the cluster, and had gone before a watch told of it."""
     world = World()
     controller = world.controller()

@@ -143,9 +143,7 @@ def test_program_failures_and_full_quotas_are_not_counted(people: People) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_without_prometheus_the_page_shows_what_the_database_knows(
-    people: People, runtime: Runtime, start: Any
-) -> None:
+def test_without_prometheus_page_shows_what_database_knows(people: People, runtime: Runtime, start: Any) -> None:
     start(10)
     page = client_of(people.operator).get(PATH).content.decode()
     assert page.count("Needs Prometheus, which is not connected: set GRID_PROMETHEUS_URL.") == 4
@@ -183,27 +181,12 @@ def test_levels_unknown_to_prometheus_come_from_database(runtime: Runtime, start
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_silent_prometheus_is_told_and_replaced(
-    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_prometheus_is_replaced(people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     silent: Any = FakePrometheus(ClusterUnavailable("Prometheus does not answer as it should (Timeout)."))
     monkeypatch.setattr(pages, "_levels", [ServiceLevels(runtime, silent)])
     page = client_of(people.operator).get(PATH).content.decode()
     assert "Prometheus does not answer, so this is what the database knows." in page
     assert "Nothing to measure" in page
-
-
-@pytest.mark.django_db(transaction=True)
-def test_missing_database_leaves_a_page_that_says_so(
-    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def gone(*asked: Any) -> None:
-        raise OSError("gone")
-
-    monkeypatch.setattr(pages, "read_level_days", gone)
-    answer = client_of(people.operator).get(PATH)
-    assert answer.status_code == 200
-    assert "The levels are being read." in answer.content.decode()
 
 
 # --- Prometheus' answers

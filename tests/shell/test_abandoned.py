@@ -29,9 +29,7 @@ PATH = "/live/infrastructure/"
 ROUND = 10
 
 
-async def test_abandoned_or_closed_sockets_leave_nothing_behind(
-    people: People, cluster: FakeCluster, runtime: Runtime
-) -> None:
+async def test_abandoned_sockets_leave_nothing_behind(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
     consumer: Any = LiveConsumer.as_asgi(page=INFRASTRUCTURE, send_seconds=0.02)
     app = CookieMiddleware(URLRouter([path("live/infrastructure/", consumer)]))
     cookie = await sync_to_async(cookie_of)(people.operator)

@@ -77,9 +77,7 @@ def test_a_closed_account_has_no_rights(people: People) -> None:
         (None, False, False),
     ],
 )
-def test_execution_is_visible_to_some_and_managed_by_its_owner(
-    people: People, who: str | None, sees: bool, manages: bool
-) -> None:
+def test_execution_is_managed_only_by_its_owner(people: People, who: str | None, sees: bool, manages: bool) -> None:
     row = Row(owner_id=people.owner.pk, project_member_ids=frozenset({people.owner.pk, people.teammate.pk}))
     user = getattr(people, who) if who else AnonymousUser()
     assert (may_see_execution(user, row), may_manage_workspace(user, row)) == (sees, manages)

@@ -142,9 +142,7 @@ async def test_overtaken_list_is_not_called_whole(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_websocket_completes_an_unfinished_page(
-    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_websocket_completes_the_page(people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     await sync_to_async(launched)(people, runtime)
     slow_filling(monkeypatch, 0.3)
     page = await answered(people.owner, "/executions/?text=mine")

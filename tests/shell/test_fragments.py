@@ -112,9 +112,7 @@ def test_node_row_looks_as_stored(name: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "status"),
     [
-        ({"ready": False}, StatusLine("wait", "Not ready")),
         ({"conditions": node_conditions(Other="True")}, StatusLine("wait", "Joining", "it has not reported yet")),
-        ({"conditions": node_conditions(Ready="Unknown")}, StatusLine("problem", "Lost", "About Ready")),
         (
             {"conditions": node_conditions(Ready="True", DiskPressure="True", MemoryPressure="True")},
             StatusLine("problem", "In trouble", "low on memory, low on disk"),
@@ -202,19 +200,13 @@ def test_pod_looks_as_stored(name: str) -> None:
     ("fields", "status"),
     [
         (
-            {"node": "n", "phase": "Running", "statuses": [builders.container_status(state={"running": {}})]},
-            StatusLine("wait", "Running, not ready"),
-        ),
-        (
             {"conditions": [builders.condition("PodScheduled", "False", message="0/3 nodes.")]},
             StatusLine("wait", "Waiting for a node", "0/3 nodes."),
         ),
-        ({"node": "n"}, StatusLine("wait", "Starting")),
         (
             {"node": "n", "phase": "Failed", "statuses": ended(137, "OOMKilled")},
             StatusLine("problem", "Failed", "OOMKilled: exit code 137"),
         ),
-        ({"node": "n", "phase": "Succeeded", "statuses": ended(0)}, StatusLine("neutral", "Done")),
         (
             {"node": "n", "phase": "Running", "deletionTimestamp": builders.stamp(NOW)},
             StatusLine("wait", "Ending"),

@@ -105,7 +105,7 @@ async def is_woken(subscription: Subscription) -> bool:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([6, 120]), st.lists(changes, min_size=1, max_size=4)), max_size=8))
 @virtual_time
-async def test_updated_list_equals_fresh_list_and_wakes_its_viewers(
+async def test_updated_list_equals_fresh_one_and_wakes_viewers(
     batches: list[tuple[int, list[tuple[str, Any]]]],
 ) -> None:
     clock = Clock(MOMENT + timedelta(minutes=10))
@@ -207,7 +207,7 @@ async def test_list_abandoned_while_filling_is_filled_for_the_next() -> None:
 
 
 @virtual_time
-async def test_failed_change_is_retried_without_delaying_others(
+async def test_failed_change_is_retried_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     runtime = new_runtime({LOCAL: FakeCluster()})

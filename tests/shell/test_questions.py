@@ -104,23 +104,15 @@ def test_removing_a_member_says_what_stops(people: People, project: Project) -> 
     assert not Membership.objects.filter(user=people.teammate).exists()
 
 
-def test_runs_of_a_member_that_wait_count(people: People, project: Project) -> None:
-    waiting_sweep(people.teammate, project)
+def test_removing_a_member_counts_waiting_runs_and_schedules(people: People, project: Project) -> None:
+    job = waiting_sweep(people.teammate, project)
+    Schedule.objects.create(job=job, cron="0 1 * * *", time_zone="UTC", next_at=timezone.now())
     query = {"username": "bob", "role": "viewer"}
     page = asked(client_of(people.owner), reverse("project-member", args=["churn"]), **query)
     assert "1 active execution of theirs is stopped after" in page
     assert "2 waiting runs of their jobs are not launched." in page
-    assert ProjectWork(waiting=1), "it is a loss to be asked about"
-
-
-def test_schedules_of_a_member_count(people: People, project: Project) -> None:
-    job = Job.objects.create(
-        id="train", owner=people.teammate, project=project, environment=make_environment(), tier=make_tier()
-    )
-    Schedule.objects.create(job=job, cron="0 1 * * *", time_zone="UTC", next_at=timezone.now())
-    query = {"username": "bob", "role": "viewer"}
-    page = asked(client_of(people.owner), reverse("project-member", args=["churn"]), **query)
     assert "1 schedule of their jobs is paused now." in page
+    assert ProjectWork(waiting=1), "it is a loss to be asked about"
 
 
 def test_admin_who_takes_contributors_out_is_asked_first(people: People, project: Project) -> None:

@@ -45,13 +45,11 @@ def test_saved_view_opens_with_filters_order_and_columns(people: People) -> None
     ("table", "query", "kept"),
     [
         ("executions", "?show=ended&status=succeeded&before=x&kind=job", "?kind=job"),
-        ("executions", "page=7&sort=-name", "?sort=-name"),
         ("executions", "sort=name;drop&kind=<b>&next=//evil.test", "?sort=age"),
         ("executions", "text=%00a%22%3E%3Cscript%3E", "?text=a%22%3E%3Cscript%3E"),
         ("ended", "status=succeeded&after=5", "?show=ended&status=succeeded"),
         ("ended", "", "?show=ended&sort=ended"),
         ("nodes", "?state=removable&pool=gpu&page=3&x=y", "?pool=gpu&state=removable"),
-        ("nodes", "?", "?sort=pool"),
     ],
 )
 def test_saved_query_holds_only_what_page_understands(table: str, query: str, kept: str) -> None:
@@ -97,26 +95,15 @@ def test_saving_again_replaces_view_and_tables_are_separate(people: People) -> N
     ]
 
 
-@pytest.mark.parametrize(
-    ("table", "path", "query", "cleared"),
-    [
-        ("executions", "/executions/", "?kind=job", "/executions/?sort=age"),
-        ("ended", "/executions/?show=ended", "?show=ended&kind=job", "/executions/?show=ended&sort=ended"),
-        ("nodes", "/infrastructure/", "?pool=gpu", "/infrastructure/?sort=pool"),
-    ],
-)
-def test_page_opens_with_default_view_and_can_be_cleared(
-    people: People, table: str, path: str, query: str, cleared: str
-) -> None:
-    client = client_of(people.admin)
-    client.post("/views/", {"table": table, "name": "Mine", "query": query, "default": "1"})
-    client.post("/views/", {"table": table, "name": "Other", "query": "?text=other", "default": "1"})
+def test_page_opens_with_default_view_and_can_be_cleared(people: People) -> None:
+    client, path, cleared = client_of(people.admin), "/executions/?show=ended", "/executions/?show=ended&sort=ended"
+    client.post("/views/", {"table": "ended", "name": "Mine", "query": "?show=ended&kind=job", "default": "1"})
+    client.post("/views/", {"table": "ended", "name": "Other", "query": "?text=other", "default": "1"})
     mine, other = SavedView.objects.get(name="Mine"), SavedView.objects.get(name="Other")
     assert (mine.is_default, other.is_default) == (False, True)
     client.post(f"/views/{mine.pk}/default/", {"default": "1"})
-    assert client.get(path)["Location"] == path.partition("?")[0] + query
-    shown = text_of(client, client.get(path)["Location"])
-    assert cleared.replace("&", "&amp;") in shown
+    assert client.get(path)["Location"] == "/executions/?show=ended&kind=job"
+    assert cleared.replace("&", "&amp;") in text_of(client, client.get(path)["Location"])
     assert client.get(cleared).status_code == 200
     client.post(f"/views/{mine.pk}/default/", {"default": ""})
     assert client.get(path).status_code == 200

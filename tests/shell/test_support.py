@@ -113,9 +113,7 @@ def test_stored_secret_is_redacted_wherever_printed(people: People, running: Exe
     assert not [name for name, text in files.items() if "no pattern knows this" in text]
 
 
-def test_paths_numbers_and_times_of_variables_stay_in_logs(
-    people: People, running: Execution, cluster: FakeCluster
-) -> None:
+def test_paths_and_times_of_variables_stay_in_logs(people: People, running: Execution, cluster: FakeCluster) -> None:
     values = {"SPARK_HOME": "/opt/spark", "DAY": "2026-03-04", "SALT": "plain-pepper", "PIN_TOKEN": "20261129"}
     Environment.objects.filter(pk=running.environment_id).update(variables=values)
     running.environment.refresh_from_db()
@@ -215,9 +213,7 @@ def test_platform_bundle_shows_settings_without_secrets(people: People, running:
     assert AuditEntry.objects.filter(action="downloaded", actor_name="ada-admin").count() == 1
 
 
-def test_slow_text_is_missing_with_the_reason(
-    people: People, running: Execution, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_text_is_missing_with_reason(people: People, running: Execution, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textwork, "workers", FailingWorkers(TextTooLong()))
     files = bundle(people.owner, f"/executions/{running.pk}/support/")
     assert list(files) == ["CONTENTS.txt"]

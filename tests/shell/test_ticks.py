@@ -11,11 +11,10 @@ from dashboard.executions.pages.execution_lists import ExecutionList
 from dashboard.executions.pages.executions import ExecutionsPage
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.access import Role, Viewer
-from dashboard.shell.pages import feed as feed_module
 from dashboard.shell.pages.feed import Feed, Feeds
 from dashboard.shell.pages.turns import Turns
 from dashboard.shell.viewmodels.freshness import FreshnessView
-from dashboard.shell.viewmodels.live import Fragment, Shown
+from dashboard.shell.viewmodels.live import Fragment
 from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import PODS
 from grid.kube.store import Freshness
@@ -217,26 +216,3 @@ async def test_pages_of_each_runtime_get_its_own_measurements() -> None:
         other.hub.publish(other.usage.name)
         await asyncio.sleep(0.5)
         assert (first.version, feed.version) == (versions[0], versions[1] + 1)
-
-
-@virtual_time
-async def test_rendering_slices_yield_even_without_waiters(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(feed_module, "SLICE_SECONDS", -1.0)  # each piece is a slice
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    with Feeds().joined(ExecutionsPage(), runtime_with(30), OPERATOR, ExecutionsView()) as feed:
-        await feed.after(0)
-        counting = asyncio.create_task(others())
-        before = turns
-        message, _, _ = await feed.message(0, Shown.of(()))
-        assert message.count("<tr") == 30
-        assert turns - before >= 30
-        await cancelled(counting)

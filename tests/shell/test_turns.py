@@ -102,20 +102,3 @@ async def test_page_left_while_waiting_takes_no_turn() -> None:
     await cancelled(left)
     async with asyncio.timeout(2):
         assert await stays < 1, "after the first one's work, and not after that of the one that left"
-
-
-async def test_two_pages_never_take_turns_in_same_loop_round() -> None:
-    loop, turns, rounds = asyncio.get_running_loop(), Turns(), list[int]()
-    tasks: list[asyncio.Task[None]] = []
-
-    async def page() -> None:
-        await turns.take(loop.time())
-        rounds.append(number)
-
-    number = 0
-    while len(rounds) < 21:
-        number += 1
-        if number < 15:
-            tasks += [asyncio.create_task(page()) for _ in range(1 + number % 2)]
-        await asyncio.sleep(0)
-    assert len(set(rounds)) == len(rounds) == len(tasks)

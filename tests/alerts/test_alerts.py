@@ -170,13 +170,6 @@ def test_ended_alerts_are_paged(listens: None, people: People, monkeypatch: pyte
     assert "Nothing older is kept." in client.get("/alerts/?before=1-1").content.decode()
 
 
-def test_each_section_is_a_page_of_steps(people: People) -> None:
-    page = client_of(people.operator).get("/alerts/steps/no-controller-leads/").content.decode()
-    assert "No controller leads: what to do" in page
-    assert "<b>Look first</b>" in page
-    assert client_of(people.operator).get("/alerts/steps/no-such/").status_code == 404
-
-
 def test_a_section_is_shown_escaped() -> None:
     document = """# All
 

@@ -31,13 +31,6 @@ def test_same_event_of_many_pods_is_a_counted_line() -> None:
     assert [name for _, _, name in line.objects] == ["worker-17", "worker-16", "worker-15"]
 
 
-def test_event_causes_differ_by_message_with_latest_first() -> None:
-    grows = event("e1", "worker-1", "TriggeredScaleUp", "pod triggered scale-up: [{default 1->2 (max: 3)}]")
-    again = event("e2", "worker-2", "TriggeredScaleUp", "pod triggered scale-up: [{default 2->3 (max: 3)}]")
-    assert [line.message.split("{default ")[1][:4] for line in lines(grows, again)] == ["2->3", "1->2"]
-    assert [line.count for line in lines(grows, again)] == ["", ""]
-
-
 def test_a_cause_keeps_its_id_while_more_pods_come() -> None:
     first = event("e1", "worker-1", "NotTriggerScaleUp", "no <group> fits")
     second = event("e2", "worker-2", "NotTriggerScaleUp", "no <group> fits")

@@ -176,12 +176,6 @@ def test_cluster_refusal_is_shown_on_the_page(error: Any, sentence: str, people:
         assert sentence in response.content.decode()
 
 
-def test_a_pod_shows_its_events_and_node(people: People, scene: FakeCluster) -> None:
-    page = get(people, "owner", POD_PATH).content.decode()
-    assert "Image pulled." in page
-    assert "worker-1" in page
-
-
 NODES_OF_MANY = [
     node_sums(
         decode(builders.node(f"n-{number:03}", created=MOMENT + timedelta(minutes=number)), Node),

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import pytest
 from django.template.loader import render_to_string
 
 from dashboard.nodes.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
@@ -79,12 +78,6 @@ def test_usage_line_gives_lowest_highest_and_last_value() -> None:
     assert (line.lines[0][:2], line.areas) == ("0,", ())
 
 
-def test_a_node_without_cores_is_drawn_as_idle() -> None:
-    line = usage_line("CPU", [(1, 500)], 0, 500)
-    assert line is not None
-    assert line.words.endswith("0 % to 0 %, now 0 %")
-
-
 @virtual_time
 async def test_row_and_page_show_the_measured_usage() -> None:
     place = Place()
@@ -106,13 +99,12 @@ async def test_row_is_not_resent_for_usage_line_alone() -> None:
     assert words((await place.row()).context)[0] == "CPU of the last 7 min: 10 % to 20 %, now 20 %"
 
 
-@pytest.mark.parametrize("reason", ["Usage has not been measured for a while.", "There is no metrics-server."])
 @virtual_time
-async def test_usage_line_vanishes_when_usage_becomes_unknown(reason: str) -> None:
+async def test_usage_line_vanishes_when_usage_becomes_unknown() -> None:
     place = Place()
     place.measure(400, 8 * GIB)
     await place.row()
-    place.runtime.usage.mark_unavailable(reason, forget=True)
+    place.runtime.usage.mark_unavailable("There is no metrics-server.", forget=True)
     row = await place.row()
     assert words(row.context) == []
     html = render_to_string(row.template, {"x": row.context, "id": row.id, "now": MOMENT})

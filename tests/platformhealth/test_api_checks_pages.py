@@ -41,12 +41,6 @@ def test_an_admin_reads_what_is_created_and_runs_them(admin: Client, runtime: Ru
     assert (run.is_shared, run.ended_at) == (False, None)
 
 
-def test_shared_namespace_needs_its_own_button(admin: Client, runtime: Runtime) -> None:
-    admin.post(RUN, {"where": "shared"})
-    run = ApiCheckRun.objects.get()
-    assert (run.is_shared, run.namespace) == (True, "compute-grid")
-
-
 def test_results_show_failures_first_with_server_words(admin: Client, runtime: Runtime) -> None:
     store_api_checks()
     page = admin.get(URL).content.decode()

@@ -154,18 +154,3 @@ def words_of(*lines: VersionLine) -> str:
 )
 def test_versions_say_what_the_cluster_lacks(case: str, server: str, served: dict[str, frozenset[str] | None]) -> None:
     assert_golden(f"platform-versions-{case}", words_of(*version_lines(server, "37.0.2", served)), ending="txt")
-
-
-def test_client_may_differ_by_a_minor_version_from_server() -> None:
-    def severity(client: str) -> list[str]:
-        lines = version_lines("v1.36.2", client, EVERYTHING)
-        return [line.severity for line in lines if line.subject == "Kubernetes client"]
-
-    assert [severity(version) for version in ("35.0.0", "36.0.1", "37.0.2", "34.1.0", "", "x")] == [
-        ["ok"],
-        ["ok"],
-        ["ok"],
-        ["neutral"],
-        [],
-        [],
-    ]

@@ -96,16 +96,6 @@ def test_check_finds_lights_and_workloads_with_pods(cluster: FakeCluster) -> Non
     assert [(pod.name, pod.restarts, pod.restarted_at) for pod in proxy.pods] == [("proxy-1", 3, NOW)]
 
 
-def test_worst_of_many_pods_are_kept_and_others_counted(cluster: FakeCluster) -> None:
-    for number in range(30):
-        name = f"dns-{number:02}"
-        pod = builders.pod(name, namespace="kube-system", node="n1", ready=number != 25, labels={"k8s-app": "kube-dns"})
-        cluster.put(PODS, pod)
-    coredns = next(workload for workload in read(reader(cluster, Clock())).workloads if workload.name == "coredns")
-    assert [pod.name for pod in coredns.pods[:2]] == ["dns-25", "dns-00"]
-    assert (len(coredns.pods), coredns.more_pods) == (20, 10)
-
-
 def test_a_missing_right_is_not_known_and_named(cluster: FakeCluster) -> None:
     cluster.forbidden |= dict.fromkeys((DEPLOYMENTS, LEASES, CONFIG_MAPS), "no")
     seen = read(reader(cluster, Clock()))

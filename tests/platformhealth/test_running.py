@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.controller.controller import ROUND_SECONDS, Controller, to_reconcile
 from grid.controller.downtime import Downtime
 from grid.database.seam import Databases
@@ -17,11 +16,10 @@ from grid.executions import ledger
 from grid.executions.context import LaunchTarget
 from grid.executions.stopping import request_stop
 from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
-from grid.models import ConfigRecord, Execution, State
+from grid.models import Execution, State
 from grid.models.dataplane import LOCAL
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE
-from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import cancelled, loop_time, passes, until
 
@@ -148,18 +146,6 @@ async def test_database_outage_is_waited_out_without_hot_loop(shop: Shop) -> Non
         assert in_state(execution, "running")
         database.down = False
         await until(lambda: in_state(execution, "error"), within=60)
-
-
-@in_world
-async def test_raised_limit_admits_waiting_executions(shop: Shop) -> None:
-    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="0")
-    world = World()
-    async with running(world):
-        execution = shop.launch()
-        await until(lambda: fresh(execution).reason == "over_user_slots", within=2)
-        assert "switched off" in execution.words(OWNER)
-        ConfigRecord.objects.update(value="1")
-        await until(lambda: in_state(execution, "deploying"), within=2)
 
 
 def test_execution_written_since_is_reconciled() -> None:

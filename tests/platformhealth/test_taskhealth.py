@@ -3,14 +3,12 @@
 from datetime import timedelta
 
 import pytest
-from django.test import Client
 
 from dashboard.platformhealth.viewmodels.platform_page import task_lines
 from grid.database.periodic import TaskRecord
 from grid.platformhealth.taskhealth import LATE_SECONDS, light, task_state
-from grid.runtime import Runtime
 from tests.support.builders import MOMENT
-from tests.support.platform import BAD, store, tasks_at
+from tests.support.platform import tasks_at
 
 
 def test_worst_tasks_stand_first_with_their_reasons() -> None:
@@ -42,10 +40,3 @@ def test_light_is_red_for_lasting_trouble_only() -> None:
     amber = light([well, failing_now], MOMENT)
     assert (amber.severity, amber.sentence) == ("ok", "Fails or is slow now, and is tried again: node tasks.")
     assert light([well], MOMENT).sentence == "1 task runs on time."
-
-
-def test_page_shows_tasks_of_the_leader(admin: Client, runtime: Runtime) -> None:
-    store(BAD)
-    page = admin.get("/platform-health/").content.decode()
-    assert "Periodic tasks" in page and "&lt;Alertmanager&gt; does not answer." in page
-    assert "Leading controller" in page and "<code>clean-up</code>" in page

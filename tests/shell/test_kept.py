@@ -42,11 +42,6 @@ def test_part_is_rerendered_only_when_its_field_changes() -> None:
     assert len(part_of(template).known) == 2
 
 
-def test_part_sees_only_the_fields_it_names() -> None:
-    template = Template('{% load kept %}{% kept "name tier" %}{{ x.name }}{{ x.state }}{{ now }}{% endkept %}')
-    assert template.render(Context({"x": Row("a", "s"), "now": 3})) == "a"
-
-
 def test_kept_parts_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MOST", 2)
     template = Template('{% load kept %}{% kept "name tier" %}{{ x.name }}{% endkept %}')

@@ -192,21 +192,6 @@ def read_by_pages(window: OrderedWindow[Item], per_page: int) -> list[Item]:
 
 
 @virtual_time
-async def test_list_abandoned_while_filling_is_filled_for_the_next() -> None:
-    runtime = new_runtime({LOCAL: FakeCluster()})
-    runtime.executions.replace([ROW])
-    page, view = ExecutionsPage(), ExecutionsView()
-    leaves = asyncio.create_task(read_page(page, runtime, OPERATOR, view))
-    stays = asyncio.create_task(read_page(page, runtime, OPERATOR, view))
-    await asyncio.sleep(0)
-    leaves.cancel()
-    async with asyncio.timeout(5):
-        fragments, _ = await stays
-    assert "row-e1" in {fragment.id for fragment in fragments}
-    assert leaves.cancelled()
-
-
-@virtual_time
 async def test_failed_change_is_retried_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -84,17 +84,6 @@ def test_nobody_sees_or_changes_the_views_of_others(people: People) -> None:
     assert view.is_default
 
 
-def test_saving_again_replaces_view_and_tables_are_separate(people: People) -> None:
-    client = client_of(people.owner)
-    saved(client)
-    saved(client, "  Mine ", "?kind=job")
-    client.post("/views/", {"table": "ended", "name": "Mine", "query": "?kind=app"})
-    assert list(SavedView.objects.order_by("table").values_list("table", "query")) == [
-        ("ended", "?show=ended&kind=app"),
-        ("executions", "?kind=job"),
-    ]
-
-
 def test_page_opens_with_default_view_and_can_be_cleared(people: People) -> None:
     client, path, cleared = client_of(people.admin), "/executions/?show=ended", "/executions/?show=ended&sort=ended"
     client.post("/views/", {"table": "ended", "name": "Mine", "query": "?show=ended&kind=job", "default": "1"})
@@ -151,9 +140,3 @@ def test_views_of_nodes_are_for_those_who_see_nodes(people: People) -> None:
 def test_a_form_of_another_site_saves_nothing(people: People) -> None:
     client = client_of(people.owner, enforce_csrf_checks=True)
     assert client.post("/views/", {"table": "executions", "name": "x", "query": ""}).status_code == 403
-
-
-def test_the_palette_finds_saved_views(people: People) -> None:
-    client = client_of(people.owner)
-    saved(client, "Busy workers")
-    assert f'href="/views/{SavedView.objects.get().pk}/"' in text_of(client, "/palette/?q=busy")

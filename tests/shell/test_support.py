@@ -20,7 +20,6 @@ from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import (
     AuditEntry,
     ClusterSample,
-    Environment,
     Execution,
     ExecutionLog,
     PlatformReport,
@@ -111,18 +110,6 @@ def test_stored_secret_is_redacted_wherever_printed(people: People, running: Exe
     cluster.set_log(running.object_name, lines, namespace=NAMESPACE, container="run")
     files = bundle(people.owner, f"/executions/{running.pk}/support/")
     assert not [name for name, text in files.items() if "no pattern knows this" in text]
-
-
-def test_paths_and_times_of_variables_stay_in_logs(people: People, running: Execution, cluster: FakeCluster) -> None:
-    values = {"SPARK_HOME": "/opt/spark", "DAY": "2026-03-04", "SALT": "plain-pepper", "PIN_TOKEN": "20261129"}
-    Environment.objects.filter(pk=running.environment_id).update(variables=values)
-    running.environment.refresh_from_db()
-    serialize_spec(running, central=launch_settings())
-    write_frozen(running, spec=running.spec)
-    line = "at 2026-03-04 in /opt/spark/jars: plain-pepper and 20261129"
-    cluster.set_log(running.object_name, [line], namespace=NAMESPACE, container="run")
-    files = bundle(people.owner, f"/executions/{running.pk}/support/")
-    assert "at 2026-03-04 in /opt/spark/jars: (hidden) and (hidden)" in files[f"pods/{running.object_name}/run.log"]
 
 
 def test_cut_line_is_dropped_entirely() -> None:

@@ -123,20 +123,6 @@ def test_page_shows_firing_alerts_with_steps_and_ended_ones(listens: None, peopl
     assert over.count("NoControllerLeads") == 1
 
 
-def test_urgent_alerts_are_first_and_rest_counted(
-    listens: None, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(records, "MOST_FIRING", 2)
-    now = timezone.now().replace(microsecond=0)
-    for number, severity in enumerate(("page", "ticket", "ticket", "ticket")):
-        labels = {"alertname": f"Alert{number}", "severity": severity}
-        keep(read_post(posted(fingerprint=f"f{number}", labels=labels, started=now + timedelta(seconds=number))), now)
-    page = client_of(people.operator).get("/alerts/").content.decode()
-    assert "Alert0<" in page
-    assert "Alert1<" not in page
-    assert "2 more fire, and are not shown" in page
-
-
 def test_the_table(listens: None) -> None:
     rows: tuple[tuple[str, str, dict[str, str], dict[str, str]], ...] = (
         ("NoControllerLeads", "page", {"node": "node-a"}, TOLD),

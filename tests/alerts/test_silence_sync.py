@@ -195,7 +195,7 @@ async def answers() -> AsyncIterator[Callable[..., Any]]:
         (400, '"bad matcher\\n"', AlertmanagerRefused, "Alertmanager does not take it (400): bad matcher"),
     ],
 )
-async def test_wrong_answer_is_a_sentence(
+async def test_wrong_answer_is_told(
     answers: Any, status: int, text: str, error: type[Exception], sentence: str
 ) -> None:
     manager = Alertmanager(await answers(status, text))

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.announcements import page as announced
-from dashboard.announcements.viewmodel import Banners, announcement_rows, banners_fragment
+from dashboard.announcements.viewmodel import Banners, banners_fragment
 from grid.models import Announcement, AnnouncementReader, AuditEntry, Execution, User
 from grid.runtime import Runtime
 from tests.conftest import People
@@ -59,16 +59,6 @@ def test_announcement_is_shown_from_start_until_before_end() -> None:
 
 def test_warnings_come_first() -> None:
     assert shown_ids(record("a"), record("b", severity="warning"), record("c")) == ["b", "a", "c"]
-
-
-def test_list_orders_shown_future_and_ended_and_locks_ended() -> None:
-    ended, later = record("old", until_at=MOMENT), record("later", from_at=MOMENT + HOUR)
-    rows = announcement_rows([ended, later, record("now")], MOMENT)
-    assert [(row.announcement.pk, row.word, row.may_change) for row in rows] == [
-        ("now", "Shown", True),
-        ("later", "Not yet", True),
-        ("old", "Ended", False),
-    ]
 
 
 # --- Writing ---
@@ -183,9 +173,7 @@ def test_changed_maintenance_times_notify_again_and_changed_words_not(operator: 
 # --- Open pages ---
 
 
-async def test_open_page_follows_announcements(
-    runtime: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_page_follows_announcements(runtime: Runtime, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(announced, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(announced, "SPREAD_SECONDS", 0.02)
     monkeypatch.setattr(announced, "KEPT_SECONDS", 0.0)

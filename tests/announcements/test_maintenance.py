@@ -13,7 +13,6 @@ from grid.announcements.rules import (
     Maintenance,
     coming_sentence,
     in_force,
-    next_one,
     reason_of,
     refused_sentence,
     told_sentence,
@@ -74,13 +73,6 @@ def test_overlapping_maintenance_that_ends_last_counts() -> None:
         assert in_force(several, NOW) == longer
     for all in ((endless, short, longer), (short, longer, endless)):
         assert in_force(all, NOW) == endless
-
-
-def test_the_next_one_is_the_first_to_start() -> None:
-    now, soon, later = maintenance(0, 1), maintenance(1, 2), maintenance(2, None)
-    assert next_one([later, now, soon], NOW) == soon
-    assert next_one([now], NOW) is None
-    assert next_one([maintenance(2, 1)], NOW + HOUR) is None, "it is over before it starts"
 
 
 def test_sentences_say_until_when_in_the_operators_words() -> None:
@@ -191,9 +183,7 @@ def test_runs_are_refused_and_earlier_sweep_waits_for_end(shop: Shop, job: Job) 
         ("none", [], "4 Mar 10:00 skipped: Maintenance until 4 March, 12:30 UTC"),
     ],
 )
-def test_schedules_follow_choice_for_missed_times(
-    shop: Shop, job: Job, missed: str, runs: list[str], history: str
-) -> None:
+def test_schedules_choose_about_missed_times(shop: Shop, job: Job, missed: str, runs: list[str], history: str) -> None:
     schedule = schedules.create(job.pk, ScheduleSettings(cron="0 * * * *", missed=missed), now=NOW)
     announce(end=3.5)
     for minute in range(0, 231, 10):

@@ -36,11 +36,6 @@ def test_steps_are_ticked_one_after_the_other() -> None:
     assert work_steps(replace(facts, has_ended=True)).is_done
 
 
-def test_launch_is_linked_only_for_those_who_can() -> None:
-    assert not work_steps(NEW).steps[1].page
-    assert work_steps(replace(NEW, project="Churn")).steps[1].page == "launch"
-
-
 def test_setup_is_done_when_nothing_is_missing() -> None:
     steps = setup_steps(replace(EMPTY, has_tier=True)).steps
     assert [step.is_next for step in steps] == [False, True, False, False]

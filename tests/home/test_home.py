@@ -14,7 +14,6 @@ from tests.executions.executing import (
     make_execution,
     make_project,
     make_running,
-    make_workspace,
     pod_of,
     read_executions,
 )
@@ -56,23 +55,3 @@ async def test_home_follows_the_pods_of_what_one_runs(people: People, cluster: F
         cluster.put(PODS, crashing(execution))
         fill(runtime, cluster)
         await socket.message_about(CRASHES, within=4)  # which is before the next look without a change
-
-
-def test_ended_executions_are_apart_with_their_age(people: People, runtime: Runtime) -> None:
-    project = make_project(people.owner)
-    make_workspace(people.owner, project, title="Stopped before")
-    make_execution(people.owner, project, title="Runs now")
-    read_executions(runtime)
-    shown = page(people.owner, "/")
-    running, ended = shown.split("<h3>Stopped and ended</h3>")
-    assert "Runs now" in running
-    assert "Stopped before" not in running
-    assert re.search(r'>Stopped</span>\s*<span class="muted"><time[^>]*>[^<]*</time> ago', ended)
-    assert re.search(r'>Running</span>\s*<span class="muted">for <time', running)
-
-
-def test_person_without_executions_is_led_to_launch(people: People, runtime: Runtime) -> None:
-    make_workspace(people.owner, make_project(people.owner))
-    read_executions(runtime)
-    for person in (people.owner, people.teammate):
-        assert re.search(r'Nothing is running\..{0,300}href="/launch/"', page(person, "/"), re.DOTALL)

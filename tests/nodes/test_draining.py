@@ -186,15 +186,6 @@ def test_uncordon_cancels_the_drain_even_before_its_start(place: Place) -> None:
     assert place.ending() == set()
 
 
-def test_node_opened_by_other_means_cancels_the_drain(place: Place) -> None:
-    place.budget("a", 0)
-    place.ask()
-    place.step()
-    async_to_sync(place.cluster.patch)(NODES, "n1", {"spec": {"unschedulable": None}})
-    assert place.step().outcome == "cancelled"
-    assert not place.node()["spec"].get("unschedulable")
-
-
 def test_progress_of_another_release_is_forgotten() -> None:
     assert parse_progress({"u": {"state": "unheard of"}}) == {}
     assert parse_progress(7) == {}

@@ -119,12 +119,6 @@ def test_request_without_reason_or_beside_another_is_refused(cluster: FakeCluste
     nodetasks.end(task, "done", NOW)
 
 
-def test_stale_cordon_notes_of_an_opened_node_are_ignored() -> None:
-    assert cordon_of(decode(builders.node("n1", annotations={CORDONED_BY: "x"}), Node)) is None
-    by_kubectl = cordon_of(decode(builders.node("n1", unschedulable=True), Node))
-    assert by_kubectl is not None and by_kubectl.by == ""
-
-
 def ask_mark_of(cluster: FakeCluster, people: People, mark: Mark) -> NodeTask:
     seen = decode(node(cluster), Node)
     return ask_mark(seen, mark, looked_at=fingerprint(seen), by=people.operator, reason="For team a", now=NOW)

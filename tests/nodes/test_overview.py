@@ -160,9 +160,7 @@ def test_environments_of_which_no_launch_started_are_found(people: People) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_changed_node_sends_only_chunk_and_pool_line(
-    people: People, scene: FakeCluster, runtime: Runtime
-) -> None:
+async def test_changed_node_sends_its_chunk_and_pool(people: People, scene: FakeCluster, runtime: Runtime) -> None:
     async with connected("/live/overview/", people.operator) as socket:
         assert "worker-1" in await socket.message()
         scene.put(NODES, builders.node("worker-1", unschedulable=True))

@@ -30,6 +30,7 @@ from grid.models import PoolSample
 from grid.models.pool import ALL_POOLS
 from grid.runtime import Runtime
 from tests.conftest import People
+from tests.nodes.test_use_history import FakePrometheus
 from tests.shell.browsing import client_of
 from tests.shell.charting import make_day, minute_of
 from tests.support.builders import MOMENT
@@ -94,13 +95,6 @@ def test_charts_have_title_units_and_gaps_as_null() -> None:
         dashes = [tuple(line["dash"]) for line in chart["lines"].values()]
         assert len(set(dashes)) == len(dashes), "told apart without colours"
         assert {line["scale"] for line in chart["lines"].values()} <= set(chart["scales"])
-
-
-def test_the_table_is_short_and_begins_with_the_newest() -> None:
-    rows = history_rows([point(minute) for minute in iterate(360)])
-    assert len(rows) == 24
-    assert (minute_of(rows[0].at), minute_of(rows[-1].at)) == (LAST, LAST - 359)
-    assert history_rows([]) == []
 
 
 def test_prometheus_values_precede_samples() -> None:
@@ -208,9 +202,7 @@ def test_page_before_first_sample_says_when_it_comes(people: People, runtime: Ru
 
 
 @pytest.mark.django_db
-def test_failing_database_leaves_page_without_history(
-    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_database_hides_history(people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*args: object) -> None:
         raise OperationalError("no such disk")
 
@@ -224,20 +216,6 @@ def test_failing_database_leaves_page_without_history(
 
 
 # --- Prometheus ---
-
-
-class FakePrometheus:
-    """Answers `known`, or raises it."""
-
-    def __init__(self, known: dict[int, dict[str, int]] | Exception) -> None:
-        self.known = known
-        self.asked: list[tuple[Any, ...]] = []
-
-    def read(self, *asked: Any) -> dict[int, dict[str, int]]:
-        self.asked.append(asked)
-        if isinstance(self.known, Exception):
-            raise self.known
-        return self.known
 
 
 def read(runtime: Runtime, prometheus: FakePrometheus, pool: str = "batch") -> Any:

@@ -46,9 +46,7 @@ def test_operator_previews_and_sets_limits_with_audit_entry(scene: FakeCluster, 
     assert entry.changes == {"minimum": [1, 3], "maximum": [5, 4], "reason": ["", "Course on <Monday>"]}
 
 
-def test_stale_limits_are_refused_with_preview(
-    scene: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stale_limits_are_refused(scene: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     client = client_of(people.operator)
     late = client.post(PAGE, WANTED | {"was": "0-5"})
     assert late.status_code == 422 and "Look again" in late.text and "1 node is started at once" in late.text
@@ -78,9 +76,7 @@ def test_other_clusters_explain_where_limits_are_set(scene: FakeCluster, people:
     assert not AuditEntry.objects.exists()
 
 
-def test_silent_cluster_makes_limits_unknown(
-    scene: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_cluster_hides_limits(scene: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away(*_: object) -> dict[str, str]:
         raise ClusterUnavailable("It does not answer.")
 

@@ -46,6 +46,8 @@ class FakePrometheus:
             raise self.known
         return self.known
 
+    read = ask  # as the history of pools calls it
+
 
 def connected(runtime: Runtime, known: dict[int, dict[str, float]] | Exception) -> FakePrometheus:
     prometheus = FakePrometheus(known)
@@ -101,7 +103,7 @@ def test_pool_charts_supplement_what_its_samples_lack(people: People, scene: Fak
         assert "nodes also used" not in get(people, "operator", path).content.decode()
 
 
-def test_execution_has_charts_of_its_pods(
+def test_execution_has_its_pods_charts(
     people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     status = container_status(ready=True, restarts=1, lastState=KILLED)
@@ -129,7 +131,7 @@ def test_execution_has_charts_of_its_pods(
 @pytest.mark.parametrize(
     ("known", "problem"), [({}, UNKNOWN), (ClusterUnavailable("no"), SILENT)], ids=["nothing", "an outage"]
 )
-def test_page_without_values_says_why(
+def test_missing_values_are_explained(
     people: People, scene: FakeCluster, runtime: Runtime, known: Any, problem: str
 ) -> None:
     connected(runtime, known)

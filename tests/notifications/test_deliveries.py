@@ -215,9 +215,7 @@ def test_person_with_thousands_waiting_delays_nobody_else(ada: User, eve: User) 
         ),
     ],
 )
-def test_unsendable_delivery_ends_with_reason(
-    ada: User, change: Callable[[User], object], channel: str, why: str
-) -> None:
+def test_unsendable_delivery_says_why(ada: User, change: Callable[[User], object], channel: str, why: str) -> None:
     waiting(ada, channel)
     change(ada)
     [parcel] = take(channel)

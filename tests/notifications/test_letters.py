@@ -35,13 +35,6 @@ def test_a_mail_says_what_why_what_next_and_where() -> None:
     )
 
 
-def test_several_are_told_in_one_mail() -> None:
-    both = [payload(), payload(title="Test", event="stopped")]
-    assert subject(both) == "Compute Grid: 2 notifications"
-    text = mail_text(both, ORIGIN)
-    assert text.index("Train has failed.") < text.index("Test was stopped.")
-
-
 @pytest.mark.parametrize("event", [*NotificationEvent.values, TEST, "of-a-later-version"])
 def test_every_event_has_words(event: str) -> None:
     bare = payload(event=event, sentence="")
@@ -64,8 +57,3 @@ def test_a_hostile_title_is_one_line_of_a_subject(title: str, shown: str) -> Non
     words = subject([payload(title=title)])
     assert words == " ".join(f"Compute Grid: {shown} has failed".split())
     assert words.isprintable()
-
-
-def test_a_long_title_is_cut() -> None:
-    words = subject([payload(title="x" * 1000)])
-    assert (len(words), words[-1]) == (120, "…")

@@ -11,7 +11,6 @@ from dashboard.notifications.viewmodels.notification_channels import (
     NO_SERVER,
     NO_WEBHOOK,
     latest_words,
-    test_words,
 )
 from dashboard.notifications.views import notification_channels as views
 from grid.database.encryption import decrypt
@@ -23,15 +22,9 @@ from tests.shell.browsing import client_of
 from tests.support.builders import MOMENT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
-test_words.__test__ = False  # type: ignore[attr-defined]
 ACCOUNT, WEBHOOK, TEST = "/account/", "/account/webhook/", "/account/notifications/test/"
 URL = "https://hooks.example.org/alice"
 MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture
-def mail_server(settings: Settings) -> None:
-    settings.EMAIL_HOST, settings.DEFAULT_FROM_EMAIL = "mail.example.com", "grid@example.com"
 
 
 def outcome_of_test(client: Client, channel: str) -> str:
@@ -102,12 +95,6 @@ def test_a_hostile_address_stays_text(people: People) -> None:
     assert "<script>alert" not in shown
 
 
-@pytest.mark.parametrize("channel", ["email", "x\x00"])
-def test_unconfigured_channel_is_not_tested(people: People, channel: str) -> None:
-    assert "This channel is not set up for you." in outcome_of_test(client_of(people.owner), channel)
-    assert not Delivery.objects.exists()
-
-
 def test_a_test_that_no_controller_sends_says_so(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "WAIT_SECONDS", 0.1)
     set_target(people.owner, URL)
@@ -131,14 +118,6 @@ def test_a_test_that_no_controller_sends_says_so(people: People, monkeypatch: py
 )
 def test_latest_delivery_outcome_is_worded(delivery: Delivery, words: str) -> None:
     assert latest_words(delivery, MOMENT) == words
-
-
-def test_slow_test_names_each_possible_reason() -> None:
-    late = Delivery(next_try_at=MOMENT)
-    words = {channel: test_words(late, channel=channel, seconds=15)[1] for channel in ("email", "webhook")}
-    assert "Either no controller runs, or it is busy, or the mail server is slow;" in words["email"]
-    assert "Either no controller runs, or it is busy;" in words["webhook"]
-    assert test_words(None, channel="email", seconds=1) == (False, "The test was not sent. It was deleted.")
 
 
 def test_only_operators_can_choose_alert_notifications(people: People) -> None:

@@ -108,9 +108,7 @@ def test_the_account_shows_the_choices_and_stores_them(people: People) -> None:
 
 
 @pytest.mark.asyncio
-async def test_notification_changes_bell_and_toast(
-    runtime: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_notification_changes_the_bell(runtime: Runtime, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "REST_SECONDS", 0.01)
     async with connected("/live/home/", people.owner) as socket:
         await socket.message()

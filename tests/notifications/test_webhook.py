@@ -71,9 +71,7 @@ async def test_post_is_signed_and_says_what_why_and_where(poster: Callable[..., 
 
 
 @pytest.mark.parametrize(("status", "is_final"), [(500, False), (404, False), (410, True)])
-async def test_refusal_has_its_status(
-    poster: Callable[..., Poster], tls: Certificate, status: int, is_final: bool
-) -> None:
+async def test_refusal_is_told(poster: Callable[..., Poster], tls: Certificate, status: int, is_final: bool) -> None:
     async with serving(answering(status), tls=tls.server) as server:
         result = await post(poster(), server.url)
     assert result == SendResult(f"127.0.0.1 answered with status {status}.", is_final)
@@ -118,9 +116,7 @@ async def test_untrusted_certificate_gets_no_post(poster: Callable[..., Poster],
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"])
-async def test_private_address_in_any_form_is_not_called(
-    poster: Callable[..., Poster], tls: Certificate, host: str
-) -> None:
+async def test_private_address_is_never_called(poster: Callable[..., Poster], tls: Certificate, host: str) -> None:
     async with serving(answering(200), tls=tls.server) as server:
         result = await post(poster(allowed=False), server.url.replace("127.0.0.1", host))
         assert not server.seen

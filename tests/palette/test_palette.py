@@ -199,13 +199,6 @@ def test_hostile_names_and_texts_are_escaped(people: People, grid: Runtime, as_o
     assert "<script>alert" not in answer
 
 
-def test_pages_have_palette_dialogs_with_permitted_keys(people: People, grid: Runtime) -> None:
-    operator, owner = (client_of(user).get("/account/").content.decode() for user in (people.operator, people.owner))
-    assert 'id="palette"' in owner
-    assert re.findall(r'data-go="(.)"', owner) == ["h", "e", "q", "w", "j", "l"]
-    assert re.findall(r'data-go="(.)"', operator) == ["h", "e", "q", "w", "j", "l", "o", "i"]
-
-
 def test_latest_ended_executions_are_searched_and_older_by_id(people: People) -> None:
     project = make_project(people.owner)
     for number in range(120):

@@ -123,9 +123,7 @@ def without(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, verb: str, re
     monkeypatch.setattr(cluster, "create", answering)
 
 
-def test_unremovable_object_is_not_created(
-    cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unremovable_object_is_not_made(cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.forbidden[CONFIG_MAPS] = "configmaps is forbidden"
     run = ask(people, is_shared=True)
     run_once(cluster)
@@ -150,9 +148,7 @@ def test_foreign_namespace_of_same_name_is_not_deleted(cluster: FakeCluster, peo
     assert "No namespace could be created: " in run.trouble and "is not one of our checks’" in run.trouble
 
 
-def test_refused_removal_blocks_no_later_run(
-    cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_removal_blocks_no_run(cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(*_: Any, **__: Any) -> None:
         raise Rejected([Problem("", "A webhook\0says no.")])
 
@@ -255,9 +251,7 @@ def test_each_end_of_a_check_is_told_in_words(cluster: FakeCluster, people: Peop
     ]
 
 
-def test_check_without_right_names_the_right(
-    cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_names_its_missing_right(cluster: FakeCluster, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     without(cluster, monkeypatch, "create", "pods")
     run = ask(people, is_shared=True)
     run_once(cluster, [check for check in CHECKS if check.key in ("objects", "dry-run", "eviction")])

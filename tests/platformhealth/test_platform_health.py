@@ -65,9 +65,7 @@ def test_own_observation_outranks_unknown_state() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_open_page_follows_the_controller(
-    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_page_follows_the_controller(people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PlatformHealthPage, "tick_seconds", 0.05)
     async with connected("/live/platform-health/", people.operator) as page:
         assert "no controller has looked yet" in await page.message()

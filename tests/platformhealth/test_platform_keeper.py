@@ -10,7 +10,7 @@ from grid.checks import versions
 from grid.configuration import INCIDENT_RETENTION
 from grid.controller import retention
 from grid.kube.objects import Event
-from grid.kube.resources import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, LEASES, PODS
+from grid.kube.resources import CONFIG_MAPS, DEPLOYMENTS, LEASES, PODS
 from grid.models import PlatformIncident, PlatformReport
 from grid.platformhealth.facts import Light
 from grid.platformhealth.reading import PlatformLook, PlatformReader, Watched
@@ -112,14 +112,6 @@ def test_absent_api_server_is_sole_problem_and_others_unknown(cluster: FakeClust
     lights = states(read(reader(cluster, Clock())))
     assert lights["api-server"] == "problem"
     assert {lights[key] for key in ("dns", "scheduler", "controller-manager", "autoscaler", "proxies")} == {"wait"}
-
-
-def test_a_cluster_without_daemon_sets_and_with_failing_checks(cluster: FakeCluster) -> None:
-    cluster.unserved.add(DAEMON_SETS)
-    cluster.readyz = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n"
-    seen = read(reader(cluster, Clock()))
-    assert states(seen)["dns"] == "ok"
-    assert "etcd" in seen.lights[0].sentence
 
 
 def test_only_events_of_the_last_minutes_count(cluster: FakeCluster) -> None:

@@ -1,7 +1,6 @@
 """The page of service levels: what it says in each state, and where it has it from. Who may open it: tests/access."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +16,6 @@ from dashboard.servicelevels.page import ReadLevels, ServiceLevels
 from dashboard.servicelevels.records import read_level_days
 from dashboard.servicelevels.viewmodel import level_card
 from dashboard.shell.pages import periodic
-from grid.configuration.servicelevels import LEVEL_WINDOW, OBJECTIVES, WINDOWS
 from grid.core.errors import ClusterUnavailable
 from grid.metrics.levels import LevelDays, PrometheusLevels, burn_query, days_query
 from grid.models import StartUp, State
@@ -29,7 +27,6 @@ from tests.executions.executing import make_environment, make_execution, make_pr
 from tests.shell.browsing import client_of
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
-from tests.support.settings import change
 from tests.test_query_plans import scans
 
 PATH = "/service-levels/"
@@ -153,18 +150,6 @@ def test_without_prometheus_page_shows_what_database_knows(people: People, runti
 
 
 @pytest.mark.django_db(transaction=True)
-def test_objectives_of_the_central_configuration_are_in_force(people: People, runtime: Runtime) -> None:
-    change(OBJECTIVES["pages"].key, "9990", actor=people.admin)
-    change(LEVEL_WINDOW.key, "7", actor=people.admin)
-    change(WINDOWS["failure-rate"].key, "60", actor=people.admin)
-    page = client_of(people.admin).get(PATH).content.decode()
-    assert "99.9 % of requests are answered without an error of the server." in page
-    assert "No starts in the last 7 days." in page
-    assert "No executions in the last 60 days." in page
-    assert "Edit objectives" in page
-
-
-@pytest.mark.django_db(transaction=True)
 def test_levels_unknown_to_prometheus_come_from_database(runtime: Runtime, start: Any) -> None:
     start(10)
     levels = read(runtime, {"pages": LevelDays(tuple(days(1)), 0.0)})
@@ -210,16 +195,6 @@ def test_days_and_the_present_share_are_read_by_level(monkeypatch: pytest.Monkey
     ]
     levels = asked(monkeypatch, series, [{"metric": {"level": "pages"}, "value": [now, "0.5"]}])
     assert levels == {"pages": LevelDays((LevelDay(TODAY - timedelta(days=1), 1, 100), LevelDay(TODAY, 0, 50)), 0.5)}
-
-
-def test_each_level_counts_the_days_of_its_own_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = [int((MOMENT - timedelta(days=ago)).timestamp()) for ago in range(90)]
-    values = [[at, "1"] for at in times]
-    series = [{"metric": {"level": id, "count": "total"}, "values": values} for id in ("pages", "workspaces")]
-    targets = [replace(BY_ID["pages"], window_days=7), replace(BY_ID["workspaces"], window_days=90)]
-    levels = asked(monkeypatch, series, [], targets)
-    assert {id: len(known.days) for id, known in levels.items()} == {"pages": 7, "workspaces": 90}
-    assert levels["pages"].days[0].day == TODAY - timedelta(days=6)
 
 
 @pytest.mark.parametrize("answer", [[{}], [{"metric": {}, "values": []}], None, "text"])

@@ -22,21 +22,6 @@ async def test_alarm_rings_once_at_its_last_set_time() -> None:
 
 
 @virtual_time
-async def test_stopped_alarm_may_be_set_again() -> None:
-    rung = list[float]()
-    with Alarm(lambda: rung.append(loop_time())) as alarm:
-        alarm.set(1.0)
-        alarm.set(NEVER)
-        await asyncio.sleep(2)
-        assert rung == []
-        alarm.set(3.0)
-        await asyncio.sleep(2)
-        alarm.set(9.0)
-    await asyncio.sleep(10)
-    assert rung == [pytest.approx(3.0)], "after its block it is off"
-
-
-@virtual_time
 async def test_time_limit_ends_only_what_is_unfinished() -> None:
     done = 0
     with pytest.raises(TimeoutError):

@@ -79,19 +79,6 @@ async def test_first_paint_shows_matches_and_progress(monkeypatch: pytest.Monkey
 
 
 @virtual_time
-async def test_unfinished_list_without_matches_is_not_called_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow_filling(monkeypatch, SLICE)
-    page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView(text="nowhere")
-    first = await painted(page, runtime, view)
-    assert line(first) == "Looked at 1 of 8 executions so far and found 0."
-    [none] = [fragment.context for fragment in first if fragment.region]
-    assert none.headline == "None found so far."  # type: ignore[attr-defined]
-    whole, _ = await read_page(page, runtime, OPERATOR, view)
-    [none] = [fragment.context for fragment in whole if fragment.region]
-    assert none.headline == "No execution matches."  # type: ignore[attr-defined]
-
-
-@virtual_time
 async def test_changes_during_the_filling_are_in_the_whole_list(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_filling(monkeypatch, SLICE)
     page, runtime, view = ExecutionsPage(), filled_runtime(), ExecutionsView()
@@ -153,30 +140,6 @@ async def test_websocket_completes_the_page(people: People, runtime: Runtime, mo
     assert message.count('id="row-') == 3
     assert "3 executions" in message
     assert "so far" not in message
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(
-    ("who", "sentence"),
-    [
-        ("owner", " of 3 executions so far and found "),
-        ("teammate", " of 3 executions so far and found "),
-        ("stranger", "0 executions"),
-        ("operator", " of 4 executions so far and found "),
-    ],
-)
-async def test_unfinished_page_reveals_nothing_inaccessible(
-    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch, who: str, sentence: str
-) -> None:
-    await sync_to_async(launched)(people, runtime)
-    secret = await sync_to_async(make_project)(people.admin, id="secret", name="Secret")
-    await sync_to_async(make_execution)(people.admin, secret, title="Hidden")
-    await sync_to_async(read_executions)(runtime)
-    slow_filling(monkeypatch, 0.4)
-    page = await answered(getattr(people, who), "/executions/")
-    assert sentence in page
-    assert "Hidden" not in page or who == "operator"
-    assert "Mine" not in page or who != "stranger"
 
 
 def launched(people: People, runtime: Runtime) -> None:

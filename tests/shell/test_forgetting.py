@@ -3,12 +3,10 @@
 from dataclasses import replace
 
 from dashboard.executions.pages.execution_lists import ExecutionList
-from dashboard.executions.pages.execution_rows import MOST_VARIANTS, ExecutionRows
+from dashboard.executions.pages.execution_rows import MOST_VARIANTS
 from dashboard.executions.pages.executions import ExecutionsPage
-from dashboard.executions.viewmodels.execution_groups import group_of
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.access import Role, Viewer
-from grid.core.labels import KEYS
 from grid.kube.resources import PODS
 from grid.runtime import Runtime
 from tests.executions.executing import ROW, pod_of
@@ -34,19 +32,6 @@ async def update(page: ExecutionsPage, runtime: Runtime, view: ExecutionsView) -
     executions = await page.read(runtime, OPERATOR, view)
     page.fragments(runtime, OPERATOR, view, executions, MOMENT)
     return executions
-
-
-def test_shown_rows_are_forgotten_with_their_execution() -> None:
-    runtime = runtime_with_workers(1)
-    shown, later = (group_of(CLUSTER, list(runtime.pods.values()), KEYS) for _ in range(2))
-    assert shown is not None
-    rows = ExecutionRows(runtime)
-    rows.of(shown, viewer_id=None, now=MOMENT)
-    rows.forget_unless_in(shown, later)
-    assert rows._known
-    rows.forget_unless_in(later, None)
-    assert not rows._known
-    assert not rows._groups
 
 
 @virtual_time

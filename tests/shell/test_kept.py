@@ -42,13 +42,6 @@ def test_part_is_rerendered_only_when_its_field_changes() -> None:
     assert len(part_of(template).known) == 2
 
 
-def test_kept_parts_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MOST", 2)
-    template = Template('{% load kept %}{% kept "name tier" %}{{ x.name }}{% endkept %}')
-    assert [template.render(Context({"x": Row(name, "s")})) for name in "abca"] == ["a", "b", "c", "a"]
-    assert len(part_of(template).known) <= 2
-
-
 @pytest.mark.parametrize("field", [field for field in ExecutionLine.__struct_fields__ if field != "shape"])
 def test_a_row_of_which_one_field_changed_shows_it(field: str) -> None:
     full = msgspec.structs.replace(

@@ -32,7 +32,7 @@ from grid.models import Session
 from grid.observability.telemetry import REGISTRY
 from grid.runtime import Runtime
 from tests.conftest import People
-from tests.shell.live import Browser, Clock, changed, connected, connection, cookie_of
+from tests.shell.live import Clock, changed, connected, connection, cookie_of
 from tests.support import builders
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
@@ -149,24 +149,6 @@ async def test_broken_page_says_so_and_recovers(runtime: Runtime, caplog: pytest
     assert "ZeroDivisionError" in caplog.text
 
 
-async def test_slow_browser_gets_fewer_fresh_updates(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
-    cluster.put(NODES, builders.node("a"))
-    fill(runtime, cluster)
-    browser = Browser(PATH, impatient(), await sync_to_async(cookie_of)(people.operator))
-    await asyncio.wait_for(browser.sending.wait(), 5)
-    with feeds.joined(INFRASTRUCTURE, runtime, OPERATOR, INFRASTRUCTURE.view(QueryDict(""))) as feed:
-        for number in range(5):
-            version = feed.version
-            cluster.put(NODES, builders.node("a", labels={"node.kubernetes.io/instance-type": f"type-{number}"}))
-            fill(runtime, cluster)
-            await asyncio.wait_for(feed.after(version), 5)
-    browser.open.set()
-    await eventually(lambda: len(browser.taken) == 3)
-    assert "type-4" in browser.taken[2]["text"]
-    assert not any(f"type-{number}" in browser.taken[2]["text"] for number in range(4))
-    await browser.leave()
-
-
 async def test_ended_session_closes_only_its_own_sockets(people: People, runtime: Runtime) -> None:
     app = impatient(watch=SessionWatch(seconds=0.05))
     ended, kept = [await sync_to_async(cookie_of)(user) for user in (people.operator, people.admin)]
@@ -243,12 +225,6 @@ async def test_anonymous_learns_only_of_the_login(people: People, cluster: FakeC
 async def test_a_page_of_another_origin_gets_no_connection(origin: str, people: People, runtime: Runtime) -> None:
     async with connection(PATH, people.operator, origin=origin) as socket:
         assert socket is None
-
-
-async def test_an_address_that_is_none_is_refused(people: People, runtime: Runtime) -> None:
-    for nowhere in ("/live/nothing/", "/", "/live/infrastructure"):
-        async with connection(nowhere, people.operator) as socket:
-            assert socket is None
 
 
 async def test_query_with_thousands_of_fields_is_client_fault(people: People, runtime: Runtime) -> None:

@@ -13,9 +13,7 @@ from tests.conftest import People
 
 
 @pytest.mark.parametrize(("host", "status"), [("localhost:8000", 302), ("127.0.0.1:8000", 200)])
-def test_workspaces_host_leads_to_the_dashboards(
-    db: None, client: Client, settings: Settings, host: str, status: int
-) -> None:
+def test_workspaces_host_leads_elsewhere(db: None, client: Client, settings: Settings, host: str, status: int) -> None:
     settings.ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
     settings.DASHBOARD_ORIGIN, settings.WORKSPACE_ORIGIN = "http://127.0.0.1:8000", "http://localhost:8001"
     answer = client.get("/login/?next=/tiers/", headers={"host": host})
@@ -30,7 +28,7 @@ def test_partial_file_is_not_compressed(db: None, client: Client) -> None:
     assert b"".join(answer.streaming_content) == Path("static/dashboard.css").read_bytes()[:100]  # type: ignore[attr-defined]
 
 
-def test_public_page_reads_no_session(
+def test_probe_reads_no_session(
     people: People, client: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     client.force_login(people.owner)

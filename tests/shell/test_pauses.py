@@ -4,19 +4,7 @@ import random
 
 import pytest
 
-from dashboard.shell.viewmodels.window import MERGED_AT_ONCE, OrderedWindow
-
-
-def test_runs_are_merged_in_steps_into_one_order() -> None:
-    window, numbers = OrderedWindow[int](sort_key=lambda number: -number), list(range(3 * MERGED_AT_ONCE))
-    random.Random(1).shuffle(numbers)
-    for place, number in enumerate(numbers):
-        window.append(str(number), number)
-        if place % 100 == 99:
-            window.end_run()
-    assert sum(1 for _ in window.merge_runs()) == 3
-    assert list(window.page(1, len(numbers)).items) == sorted(numbers, reverse=True)
-    assert window.put("7.5", 7) == len(numbers) - 7
+from dashboard.shell.viewmodels.window import OrderedWindow
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])

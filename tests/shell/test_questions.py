@@ -131,15 +131,6 @@ def test_admin_who_takes_contributors_out_is_asked_first(people: People, project
     assert project.people()["contributors"] == []
 
 
-def test_a_new_owner_takes_nothing_from_the_previous_one(people: People, project: Project) -> None:
-    make_execution(people.owner, project, state=State.RUNNING)
-    admin = client_of(people.admin)
-    version = admin.get("/projects/churn/").context["version"]
-    entries = {"name": project.name, "owner": people.teammate.pk, "volume_size": "10Gi", "version": version}
-    assert admin.post("/projects/churn/", entries).status_code == 302
-    assert project.people()["contributors"] == ["alice"]
-
-
 def test_role_change_confirmation_says_what_is_lost(people: People) -> None:
     path = reverse("person-role", args=[people.operator.pk])
     page = asked(client_of(people.admin), path, role="auditor")

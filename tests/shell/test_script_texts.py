@@ -1,7 +1,6 @@
 """The texts of our scripts: who gets them, how long browsers keep them, and that they come in the page's language."""
 
 import gzip
-import re
 
 import pytest
 from django.test import Client
@@ -27,9 +26,3 @@ def test_script_texts_are_cached_without_login_or_query(
     assert len(answer.content) < 3000
     assert len(gzip.compress(answer.content)) < 1000
     assert client.get(script_texts_url(), headers={"If-None-Match": answer["ETag"]}).status_code == 304
-
-
-def test_page_loads_texts_before_scripts(db: None, client: Client) -> None:
-    page = client.get("/login/").content.decode()
-    first, second, *_ = re.findall(r'<script src="([^"]+)" defer nonce="[^"]+"></script>', page)
-    assert (first, second) == (script_texts_url(), "/static/dashboard.js")

@@ -76,9 +76,7 @@ async def test_a_slow_page_of_one_person_delays_nobody_else(
 
 
 @pytest.mark.parametrize("name", ["pages", "background"])
-async def test_slow_background_queries_delay_no_others(
-    people: People, runtime: Runtime, threads: None, name: str
-) -> None:
+async def test_slow_queries_delay_no_others(people: People, runtime: Runtime, threads: None, name: str) -> None:
     cookie = await sync_to_async(cookie_of)(people.stranger)
     slow, its_threads = SlowQuery(), getattr(database, name)
     async with slow.unanswered():

@@ -3,13 +3,11 @@
 import asyncio
 import io
 import zipfile
-from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from dashboard.nodes.pages.use_history import ReadUse, UseHistory
 from dashboard.support.views import support, supportzip
 from dashboard.support.views.supportzip import whole_lines
 from grid.edge import textwork
@@ -148,7 +146,7 @@ def test_missing_secret_does_not_unhide_the_others(people: People, running: Exec
 
 
 def test_bundle_has_measurements_and_events_of_its_objects(
-    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     claim = {
         "kind": "PersistentVolumeClaim",
@@ -161,18 +159,7 @@ def test_bundle_has_measurements_and_events_of_its_objects(
     ClusterSample.objects.create(execution=running, at=MOMENT, ready=2, wanted=3)
     values = {"points": [[1, 1.0, 0.5]], "count": 1, "last": 0.5, "lowest": 0.5, "highest": 0.5}
     RunMetric.objects.create(execution=running, name="loss", at=MOMENT, **values)
-    minute = int(MOMENT.timestamp() // 60)
-
-    async def read(*_: Any) -> ReadUse:
-        return ReadUse({minute: {"cpu_used": 1.5}, minute + 1: {"cpu_used": 2.0, "gpu": 40.0}})
-
-    monkeypatch.setattr(UseHistory, "read", read)
     files = bundle(people.owner, f"/executions/{running.pk}/support/")
-    assert files["use.csv"].splitlines() == [
-        "minute,cpu_used,gpu",
-        f"{MOMENT:%Y-%m-%dT%H:%M}:00+00:00,1.5,",
-        f"{MOMENT + timedelta(minutes=1):%Y-%m-%dT%H:%M}:00+00:00,2.0,40.0",
-    ]
     assert "loss,1.0,0.5" in files["metrics.csv"]
     assert f"{MOMENT.isoformat()},2,3," in files["workers.csv"]
     assert f"PersistentVolumeClaim {NAMESPACE}/{running.object_name}-files" in files["events.csv"]

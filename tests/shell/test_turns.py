@@ -2,7 +2,7 @@
 
 import asyncio
 
-from dashboard.shell.pages.turns import DEBT_SECONDS, IN_HAND_SECONDS, Turns
+from dashboard.shell.pages.turns import Turns
 from tests.support.virtual import cancelled, loop_time, passes, virtual_time
 
 
@@ -58,37 +58,6 @@ async def test_longest_due_page_comes_first() -> None:
 
     await asyncio.gather(page("second", 2), page("third", 3), page("first", 1))
     assert order == ["first", "second", "third"]
-
-
-@virtual_time
-async def test_busy_pages_do_not_starve_each_other() -> None:
-    cpu, looks = Cpu(), {"quick": 0, "slow": 0}
-    turns = Turns(cpu=cpu)
-
-    async def page(name: str, seconds: float) -> None:
-        while True:
-            due = loop_time()
-            await take_turn(turns, cpu, seconds, due=due)
-            looks[name] += 1
-
-    tasks = [asyncio.create_task(page("quick", 0.001)), asyncio.create_task(page("slow", 0.1))]
-    await passes(20)
-    for task in tasks:
-        await cancelled(task)
-    assert looks["slow"] >= 90
-    assert abs(looks["quick"] - looks["slow"]) <= 2
-
-
-@virtual_time
-async def test_very_long_look_delays_others_at_most_a_second() -> None:
-    cpu = Cpu()
-    turns = Turns(share=0.5, cpu=cpu)
-    await take_turn(turns, cpu, 60.0)
-    assert await take_turn(turns, cpu, 0.0) - loop_time() <= 0
-    began = loop_time()
-    await take_turn(turns, cpu, 60.0)
-    await take_turn(turns, cpu, 0.0)
-    assert loop_time() - began <= 2 * DEBT_SECONDS + IN_HAND_SECONDS
 
 
 @virtual_time

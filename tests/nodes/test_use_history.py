@@ -92,8 +92,6 @@ def test_pool_charts_supplement_what_its_samples_lack(people: People, scene: Fak
     assert "are of the node with the most." in text
     assert "12.5 waiting" in text and "1 read" in text
     assert "kube_node_labels{label_" in prometheus.asked[0][0] and '="default"' in prometheus.asked[0][0]
-    values = get(people, "operator", "/infrastructure/use/?pool=default&range=6h").json()
-    assert values["charts"]["throttled"]["lines"]["throttled"]["values"] == [12.5]
     assert "nodes also used" not in get(people, "operator", "/infrastructure/?range=6h").content.decode(), (
         "of all pools"
     )

@@ -97,13 +97,6 @@ def test_execution_matches_by_title_id_and_object_name(people: People, grid: Run
     assert options(people.owner, text) == [f"/executions/{id}/"]
 
 
-def test_execution_still_listed_after_end_is_offered_once(people: People, grid: Runtime) -> None:
-    Execution.objects.filter(pk="active1").update(**{**ENDED, "ended_at": grid.clock()})
-    read_executions(grid)
-    assert grid.executions.get("active1") is not None
-    assert options(people.owner, "count zebras") == ["/executions/active1/"]
-
-
 STOP, LOG = "/executions/active1/stop/", "/executions/active1/?tab=log"
 DONE = {
     "owner": [LOG, STOP],

@@ -90,6 +90,11 @@ def test_state_follows_from_budget_and_burn_rate(
     assert card.burn == f"{burn} the allowed rate, in the last hour"
 
 
+def test_level_unknown_to_prometheus_says_what_to_check() -> None:
+    card = level_card(status_of(BY_ID["pages"], [], None), "", has_prometheus=True)
+    assert card.advice.startswith("Prometheus has no metrics of it: check that it scrapes")
+
+
 def test_share_just_below_everything_is_not_rounded_up() -> None:
     card = level_card(status_of(BY_ID["pages"], days(0.1, total=10_000), None), "prometheus", has_prometheus=True)
     assert card.attained == "99.999 %"

@@ -1,4 +1,4 @@
-"""Nothing that grows with the cluster is done at once on the event loop, or looked at by the garbage collector."""
+"""A list is sorted in runs that are merged piece by piece, and its pages are in order at each moment."""
 
 import random
 

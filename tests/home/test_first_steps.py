@@ -7,7 +7,7 @@ import pytest
 from django.template.loader import render_to_string
 
 from dashboard.home.viewmodels.first_steps import SetupFacts, WorkFacts, setup_steps, work_steps
-from grid.models import Environment, Execution, HardwareTier, Membership, Project, State, User, WorkspaceGrant
+from grid.models import Environment, Execution, HardwareTier, Project, State, User, WorkspaceGrant
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier
 from tests.shell.browsing import client_of
@@ -75,11 +75,6 @@ class TestHome:
         WorkspaceGrant.objects.all().delete()
         execution.delete()
         assert shown(client) == ""
-
-    def test_project_with_view_access_only_offers_no_launch(self, people: People) -> None:
-        project = make_project(people.owner)
-        project.members.add(people.stranger, through_defaults={"role": Membership.Role.VIEWER})
-        assert "You can launch in" not in client_of(people.stranger).get("/").content.decode()
 
     def test_hidden_card_stays_hidden_and_another_browser_shows_it(self, people: People) -> None:
         client = client_of(people.stranger)

@@ -47,7 +47,7 @@ def point(minute: int, **known: Any) -> PoolPoint:
 
 @pytest.fixture
 def day(runtime: Runtime) -> None:
-    make_day(MOMENT)
+    make_day(MOMENT, minutes=6 * 60 + 1)
 
 
 # --- Rules ---
@@ -175,7 +175,7 @@ def test_trends_end_with_newest_figures_and_name_extremes(day: None) -> None:
 def test_range_and_pool_are_selectable_with_default_for_errors(people: People, day: None) -> None:
     client = client_of(people.operator)
     assert len(client.get(f"{PATH}?range=1h&pool=batch").json()["times"]) == 60
-    assert len(client.get(f"{PATH}?range=9y").json()["times"]) in (480, 481)
+    assert len(client.get(f"{PATH}?range=9y").json()["times"]) in (120, 121)
     assert client.get(f"{PATH}?pool=no-such").json()["times"] == []
     rows = client.get(f"{PATH}?part=rows&range=6h").text
     assert rows.count("<tr>") == 24
@@ -242,5 +242,5 @@ def test_without_an_answer_of_prometheus_the_samples_are_shown(
 ) -> None:
     shown = read(runtime, FakePrometheus(known))
     assert not shown.is_from_prometheus
-    assert len(shown.moments.known) in (480, 481)
+    assert len(shown.moments.known) in (120, 121)
     assert "the charts show what was sampled" in caplog.text

@@ -10,7 +10,6 @@ from asgiref.sync import sync_to_async
 from dashboard.notifications.pages import bell as pages
 from dashboard.notifications.pages.notifications import PAGE_LENGTH
 from dashboard.notifications.records import mark_read
-from dashboard.notifications.viewmodels.notifications import BellView
 from grid.models import Notification, NotificationChoice, User
 from grid.runtime import Runtime
 from grid.runtime.written import notified
@@ -84,11 +83,6 @@ def test_page_frame_has_number_of_unread_notifications(people: People) -> None:
     assert page(people.owner, "/help/").count("Notifications, 1 unread") == 4  # tooltip and name of two bells
     mark_read(people.owner.pk)
     assert "bell-count" not in page(people.owner, "/help/")
-
-
-def test_large_unread_number_is_shortened_and_read_out_whole() -> None:
-    assert (BellView(99).count, BellView(100).count) == ("99", "99+")
-    assert BellView(1234).words == "Notifications, 1234 unread"
 
 
 def test_the_account_shows_the_choices_and_stores_them(people: People) -> None:

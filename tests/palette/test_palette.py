@@ -153,7 +153,7 @@ def test_a_setting_leads_to_its_place_on_the_page(people: People, grid: Runtime)
     assert options(people.operator, setting.key) == []
 
 
-@pytest.mark.parametrize("who", ["owner", "operator", "admin"])
+@pytest.mark.parametrize("who", ["owner", "admin"])
 def test_navigation_pages_have_icons_and_match_by_title(people: People, grid: Runtime, who: str) -> None:
     request: Any = RequestFactory().get("/")
     request.user = getattr(people, who)

@@ -114,6 +114,11 @@ def test_absent_api_server_is_sole_problem_and_others_unknown(cluster: FakeClust
     assert {lights[key] for key in ("dns", "scheduler", "controller-manager", "autoscaler", "proxies")} == {"wait"}
 
 
+def test_failing_checks_of_the_api_server_are_named(cluster: FakeCluster) -> None:
+    cluster.readyz = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n"
+    assert "etcd" in read(reader(cluster, Clock())).lights[0].sentence
+
+
 def test_only_events_of_the_last_minutes_count(cluster: FakeCluster) -> None:
     def pull(minutes: int) -> Event:
         message = 'Failed to pull image "reg.example.com/a:1": i/o timeout'

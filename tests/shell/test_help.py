@@ -65,11 +65,13 @@ class TestPages:
         assert 'href="/help/#slot"' in rendered('{% term "slot" %}')
 
     def test_guide_links_open_for_their_readers(self, people: People) -> None:
+        opened = set[str]()
         for person in (people.owner, people.operator, people.admin):
             client = client_of(person)
             page = client.get("/help/").content.decode()
             guides = page[page.index('id="guides"') : page.index('id="glossary"')]
             links = set(re.findall(r'<li>[^<]*<a href="([^"]+)"', guides))
             assert links
-            for link in links:
+            for link in links - opened:  # those of the next person are more
                 assert client.get(link).status_code == 200, link
+            opened |= links

@@ -13,8 +13,6 @@ from grid.files.repositories import Repository
 from grid.files.uploading import UploadRefused, upload
 from tests.files.conftest import Runs
 
-_SOMEBODY = {f"GIT_{role}_{what}": "x" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-
 
 def paths(repository: Repository) -> list[str]:
     commit = repository.resolve("main")
@@ -70,10 +68,7 @@ def test_late_push_is_kept_or_refused(repository: Repository, shown: str, monkey
     ("target", "sentence"),
     [
         ("", "cannot be empty"),
-        *(
-            (hostile, r"\.$|”\.?$")
-            for hostile in ("/etc", "../x", "x/.git/hooks", "x\0", "x\n", "x//y", "a\\b", ".git.kept")
-        ),
+        *((hostile, r"\.$|”\.?$") for hostile in ("/etc", "../x", "x/.git/hooks", "x\0", ".git.kept")),
         ("data", "already"),
         ("data/raw/deeper", "into itself"),
         ("b", "b exists already"),
@@ -90,27 +85,12 @@ def test_impossible_path_is_refused_with_a_sentence(
     assert repository.resolve("main") == shown
 
 
-@pytest.mark.parametrize("path", ["", "/", "..", "data/../a", "no", "a\0", "data/", "-r", "*", ":/"])
+@pytest.mark.parametrize("path", ["", "data/../a", "no", "a\0", "-r", ":/"])
 def test_a_path_that_is_not_there_deletes_nothing(repository: Repository, shown: str, path: str) -> None:
-    for commit in (shown, "main", "0" * 40, "--all", ""):
+    for commit in (shown, "--all"):
         with pytest.raises((UploadRefused, GitFailed)):
             delete(repository, path, shown=commit, author="alice")
     assert repository.resolve("main") == shown
-
-
-def test_a_folder_without_files_is_refused_with_a_sentence(repository: Repository, shown: str) -> None:
-    empty = git.run(repository.path, "mktree", given=b"").decode().strip()
-    inside = git.run(repository.path, "mktree", given=f"040000 tree {empty}\tempty\n".encode()).decode().strip()
-    made = git.run(repository.path, "commit-tree", inside, "-p", shown, "-m", "By hand", variables=_SOMEBODY)
-    now = made.decode().strip()
-    assert advance(repository, shown, now)
-    with pytest.raises(UploadRefused, match="no file in empty"):
-        delete(repository, "empty", shown=now, author="alice")
-    with pytest.raises(UploadRefused, match="no file in empty"):
-        move(repository, "empty", "new", shown=now, author="alice")
-    assert repository.resolve("main") == now
-    after = upload(repository, "", {"e": b"5"}, author="alice")
-    assert repository.entry(after, "empty") is None, "as the sentence says"
 
 
 def test_links_modes_and_binary_names_stay_unchanged(repository: Repository, runs: Runs) -> None:

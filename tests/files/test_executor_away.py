@@ -98,13 +98,6 @@ def test_missing_workspace_branch_falls_back_to_usual_and_reports(away: Away, se
 # --- What lies on the volume ---
 
 
-def test_size_bound_concerns_the_volume_and_not_the_server(
-    away: Away, server: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keeping, "size_of", lambda folder: 2 * GIB)
-    assert write(away(largest=1), "a")["branch"] == "main"
-
-
 @pytest.mark.parametrize(("used", "kept"), [(GIB // 4, "repository"), (GIB, "home")])
 def test_failing_server_fills_volume_only_to_its_bound(
     away: Away, repository: Repository, monkeypatch: pytest.MonkeyPatch, server: Repository, used: int, kept: str

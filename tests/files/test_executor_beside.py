@@ -18,11 +18,14 @@ def test_setup_step_prepares_files_and_ends_silently(runs: Runs) -> None:
     assert not run.task.report.exists()
 
 
-def test_missing_branch_ends_setup_step_at_once(runs: Runs) -> None:
+def test_missing_branch_or_commit_ends_setup_step_at_once(runs: Runs) -> None:
     runs().prepare().write("a", "1").save()
     run = runs(only_prepare=True, branch="other", patience=300)
     assert run.start().wait(60) == GONE
     assert run.report()["problem"] == "The project's repository has no branch other."
+    run = runs(only_prepare=True, branch="", commit="0" * 40, patience=300)
+    assert run.start().wait(60) == GONE
+    assert "no commit" in run.report()["problem"]
 
 
 def test_a_repository_that_cannot_be_used_is_waited_for(runs: Runs, repository: Repository) -> None:

@@ -1,6 +1,5 @@
 """What the executor keeps when it cannot save, and whose repositories it gives back."""
 
-import os
 import stat
 import subprocess
 import tarfile
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.files.executor import GitError, gitcommand, keeping, saving
+from grid.files.executor import keeping, saving
 from grid.files.repositories import Repository
 from tests.files.conftest import Run, Runs
 from tests.files.test_executor import Read, git_init
@@ -55,16 +54,6 @@ def test_unreadable_start_note_ends_in_a_report(runs: Runs) -> None:
     assert run.end(process)["kept"] == "home"
 
 
-def test_unnameable_commit_is_copied_to_home(runs: Runs, repository: Repository) -> None:
-    run = runs().prepare().write("a", "not lost")
-    for place in ("main.lock", f"{run.task.name}.lock"):
-        (repository.path / "refs" / "heads" / place).touch()
-    (run.task.git / "refs" / "heads" / "kept.lock").touch()
-    report = run.save()
-    assert (report["branch"], report["kept"]) == ("", "home")
-    assert copied(run, run.task.home / "unpushed-files") == ["./a"]
-
-
 def test_push_is_reported_when_executor_disk_is_full(runs: Runs, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs().prepare().write("a", "1")
 
@@ -95,7 +84,7 @@ def test_bundle_folder_is_open_to_group_of_dashboard(runs: Runs, repository: Rep
 # --- Who is named ---
 
 
-@pytest.mark.parametrize("name", ["...", "<>", ".alice", "alice>", "-616c696365"])
+@pytest.mark.parametrize("name", ["...", "<>", ".alice"])
 def test_author_name_shortened_by_git_stays_distinct(runs: Runs, repository: Repository, name: str) -> None:
     run = runs(author=name).prepare().write("a", "1")
     assert run.save()["branch"] == "main"
@@ -160,14 +149,3 @@ def test_repository_beyond_bound_keeps_changes_in_home(
     assert "would have 1.5 GiB, and may have 1 GiB. Ask an admin" in report["problem"]
     assert (run.task.home / "unpushed-files" / f"{run.task.name}.bundle").is_file()
     assert list(repository.unpushed()) == []
-
-
-def test_last_words_of_git_are_kept_and_no_more(runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "bin" / "git"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\nhead -c 50000000 /dev/zero | tr '\\0' x >&2\necho the end >&2\nexit 1\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    with pytest.raises(GitError, match=r"the end$") as refused:
-        gitcommand.git(runs().task, "status")
-    assert len(str(refused.value)) < 2**16

@@ -62,16 +62,12 @@ def test_job_attempts_start_at_the_chosen_branch_or_commit(shop: Shop, asked: st
     assert read_record(execution.run.settings.record).job.files_at == asked
 
 
-@pytest.mark.parametrize("asked", ["--all", "a..b", "main^{tree}", "a b", "x" * 300])
-def test_invalid_branch_or_commit_is_refused(shop: Shop, asked: str) -> None:
-    Project.objects.update(files=Project.Files.GIT)
-    with pytest.raises(Rejected, match="Name a branch"):
-        shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at=asked))
-
-
-def test_branch_is_refused_for_files_on_a_volume(shop: Shop) -> None:
+def test_invalid_or_meaningless_branch_is_refused(shop: Shop) -> None:
     with pytest.raises(Rejected, match="not in Git"):
         shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at="main"))
+    Project.objects.update(files=Project.Files.GIT)
+    with pytest.raises(Rejected, match="Name a branch"):
+        shop.launch(kind="job", environment=shop.job, job=JobSettings(files_at="--all"))
 
 
 def test_resumed_workspace_starts_at_the_branch_with_its_files(shop: Shop) -> None:
@@ -194,37 +190,25 @@ async def runs(shop: Shop, of: type[K], kind: str = "job") -> tuple[World, Contr
     return world, controller, execution, kubelet
 
 
+@pytest.mark.parametrize(("code", "state"), [(0, "succeeded"), (7, "failed")])
 @in_world
-async def test_job_finishes_at_program_end_and_succeeds_after_saving(shop: Shop) -> None:
+async def test_job_finishes_at_program_end_and_ends_after_saving(shop: Shop, code: int, state: str) -> None:
     world, controller, execution, kubelet = await runs(shop, NewKubelet)
-    kubelet.ends()
+    kubelet.ends(code)
     await world.step(controller)
     assert fresh(execution).state == "finishing"
     assert "deletionTimestamp" not in kubelet.pod["metadata"]
     assert execution.slots_freed_at is None
-    kubelet.saved(SAVED)
+    kubelet.saved(SAVED, code)
+    await world.step(controller)
+    world.behave()
     await world.step(controller)
     assert world.pods() == []
-    assert fresh(execution).state == "succeeded"
-    assert states_of(execution)[-2:] == ["finishing", "succeeded"]
+    assert states_of(execution)[-2:] == ["finishing", state]
     files = RunFiles.objects.get(execution=execution)
     assert (files.began, files.ended, files.branch, files.problem) == (COMMIT, OTHER, "main", "")
     entry = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
     assert entry.words(OWNER) == "The project's files are saved: commit bbbbbbbb on main."
-
-
-@in_world
-async def test_a_program_that_fails_has_its_files_saved_too(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop, NewKubelet)
-    kubelet.ends(7)
-    await world.step(controller)
-    assert (fresh(execution).state, execution.reason) == ("finishing", "exit_code")
-    kubelet.saved(SAVED, 7)
-    await world.step(controller)
-    world.behave()
-    await world.step(controller)
-    assert fresh(execution).state == "failed"
-    assert RunFiles.objects.get().ended == OTHER
 
 
 @in_world
@@ -238,19 +222,6 @@ async def test_stop_saves_files_within_grace_period(shop: Shop) -> None:
     await world.step(controller)
     assert fresh(execution).state == "stopping"
     kubelet.saved(SAVED)
-    await world.step(controller)
-    world.behave()
-    await world.step(controller)
-    assert fresh(execution).state == "stopped"
-    assert RunFiles.objects.get().ended == OTHER
-
-
-@in_world
-async def test_report_before_pod_deletion_is_recorded(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop, NewKubelet, "workspace")
-    request_stop(execution, by="alice", now=world.now)
-    await world.step(controller)
-    kubelet.saved(SAVED)
     world.refresh(controller)  # the watch saw it, and then its deletion
     world.behave()
     world.refresh(controller)
@@ -259,31 +230,53 @@ async def test_report_before_pod_deletion_is_recorded(shop: Shop) -> None:
     assert RunFiles.objects.get().ended == OTHER
 
 
+LEFT_OUT = "d/…/a (its path has more than 4095 bytes), b (it cannot be read)"
+RESULTS = {"results": OTHER, "results_files": 3, "results_bytes": 70}
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason", "words"),
+    [
+        (
+            {"branch": "", "kept": "repository", "problem": "It could not be pushed: no space"},
+            "FilesNotPushed",
+            "push them again",
+        ),
+        (
+            {"left_out": 2, "left_out_names": LEFT_OUT, "kept": "home"},
+            "FilesSaved",
+            f"2 files could not be saved and are not in it: {LEFT_OUT}.",
+        ),
+        (
+            {**RESULTS, "results_problem": "1 files are not kept", "results_kept": "home"},
+            "FilesSaved",
+            "Results: 3 files. 1 files are not kept.",
+        ),
+    ],
+)
 @in_world
-async def test_unpushed_changes_are_a_warning_event(shop: Shop) -> None:
+async def test_what_was_not_saved_is_recorded_and_warned_about(
+    shop: Shop, changed: dict[str, Any], reason: str, words: str
+) -> None:
     world, controller, execution, kubelet = await runs(shop, NewKubelet)
-    kubelet.saved({**SAVED, "branch": "", "kept": "repository", "problem": "It could not be pushed: no space"})
-    for _ in range(2):
-        await world.step(controller)
-        world.behave()
+    kubelet.saved({**SAVED, **changed})
     await world.step(controller)
-    assert fresh(execution).state == "succeeded"
-    entry = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
-    assert (entry.level, "push them again" in entry.words(OWNER)) == ("Warning", True)
-    notice = Notification.objects.get(event="files_not_saved")
-    assert (notice.user.username, notice.sentence) == (execution.owner.username, entry.words(OWNER))
-    assert RunFiles.objects.get().kept == "repository"
+    entry = LifecycleEntry.objects.get(execution=execution, reason=reason)
+    assert (entry.level, words in entry.words(OWNER)) == ("Warning", True)
+    files = RunFiles.objects.get()
+    assert {name: getattr(files, name) for name in changed} == changed
 
 
 @in_world
-async def test_saving_that_was_cut_short_is_told(shop: Shop) -> None:
+async def test_owner_is_notified_when_saving_was_cut_short(shop: Shop) -> None:
     world, controller, execution, kubelet = await runs(shop, NewKubelet)
     kubelet.reports({"state": _ended(137)}, _ended(0), "Succeeded", started=False)
     await world.step(controller)
     entry = LifecycleEntry.objects.get(execution=execution, reason="FilesNotPushed")
     assert (entry.level, entry.words(OWNER).partition(".")[0]) == ("Warning", "Saving its files was cut short")
     assert RunFiles.objects.get().problem == "Saving its files was cut short"
-    assert Notification.objects.filter(event="files_not_saved").count() == 1
+    notice = Notification.objects.get(event="files_not_saved")
+    assert (notice.user.username, notice.sentence) == (execution.owner.username, entry.words(OWNER))
 
 
 def test_file_trouble_is_notified_once_per_sweep(shop: Shop) -> None:
@@ -313,34 +306,6 @@ async def test_executor_killed_before_start_truncates_nothing(shop: Shop) -> Non
     kubelet.reports({"state": _ended(137)}, {"waiting": {"reason": "PodInitializing"}}, "Pending", started=False)
     await world.step(controller)
     assert not RunFiles.objects.exists()
-
-
-@in_world
-async def test_files_that_are_in_no_commit_are_a_warning(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop, NewKubelet)
-    names = "d/…/a (its path has more than 4095 bytes), b (it cannot be read)"
-    kubelet.saved({**SAVED, "left_out": 2, "left_out_names": names, "kept": "home"})
-    await world.step(controller)
-    entry = LifecycleEntry.objects.get(execution=execution, reason="FilesSaved")
-    assert entry.level == "Warning"
-    assert entry.words(OWNER).endswith(f"2 files could not be saved and are not in it: {names}.")
-    assert (RunFiles.objects.get().kept, RunFiles.objects.get().left_out_names) == ("home", names)
-
-
-@in_world
-async def test_results_are_recorded_and_dropped_ones_warned_about(shop: Shop) -> None:
-    world, controller, execution, kubelet = await runs(shop, NewKubelet)
-    kubelet.ends()
-    await world.step(controller)
-    kept = {"results": OTHER, "results_files": 3, "results_bytes": 70}
-    kubelet.saved({**SAVED, **kept, "results_problem": "1 files are not kept", "results_kept": "home"})
-    await world.step(controller)
-    files = RunFiles.objects.get(execution=execution)
-    assert (files.results, files.results_files, files.results_bytes) == (OTHER, 3, 70)
-    assert (files.results_problem, files.results_kept) == ("1 files are not kept", "home")
-    entry = LifecycleEntry.objects.get(reason="FilesSaved")
-    assert entry.words(OWNER).endswith("Results: 3 files. 1 files are not kept.")
-    assert entry.level == "Warning"
 
 
 @in_world

@@ -67,14 +67,6 @@ def test_trial_pod_has_nothing_older_servers_refuse() -> None:
     assert not {"startupProbe", "lifecycle"} & {*step}
 
 
-def test_existing_setup_step_of_pod_stays_in_place() -> None:
-    pod = pod_of()
-    other = {"name": "other", "image": "other:1"}
-    both = {**pod.body["spec"], "initContainers": [other, *pod.body["spec"]["initContainers"]]}
-    made = without_sidecars(Manifest(pod.resource, {**pod.body, "spec": both}))
-    assert names_of(made.body["spec"]["initContainers"]) == ["other", "executor-prepare"]
-
-
 @pytest.mark.parametrize(
     ("reserved", "limits"),
     [

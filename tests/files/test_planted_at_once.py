@@ -17,7 +17,7 @@ from grid.files.executor.storing import make_tree
 from grid.files.repositories import Repository
 from tests.files.conftest import Run, Runs
 from tests.files.test_executor import Read
-from tests.files.test_planted import SECRET, Outside, outside, says_nothing_of
+from tests.files.test_planted import Outside, outside, says_nothing_of
 
 __all__ = ["outside"]
 ROUNDS = 12
@@ -96,16 +96,6 @@ def test_folders_swapped_in_home_write_nothing_elsewhere(runs: Runs, repository:
         places = [keep_copy(run.task) for _ in range(8 * ROUNDS)]
     assert set(places) <= {"home", "copy"}
     assert "home" in places
-
-
-def test_the_swapping_program_does_reach_outside_by_paths(tmp_path: Path, outside: Outside) -> None:
-    """The race is a real one: who reads by path reads the other volume."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "file").write_text("its own")
-    (tmp_path / "away").symlink_to(outside.folder)
-    with swapping((tmp_path / "data", tmp_path / "away")):
-        while SECRET not in (tmp_path / "data" / "file").read_text():
-            pass
 
 
 def test_deepest_path_is_saved_and_deeper_ones_are_named(

@@ -259,15 +259,6 @@ def test_https_problem_is_explained_in_words(https: HttpsServer) -> None:
     assert "cannot be reached" in problem(replace(made, url=parse("https://localhost:1/a.git")))
 
 
-def test_read_only_token_is_refused_at_push(https: HttpsServer, tmp_path: Path) -> None:
-    there = bare(https.root / "i.git", base="base\n")
-    git("-C", str(there), "update-ref", "refs/heads/kept", "main")
-    git("-C", str(there), "bundle", "create", "-q", str(tmp_path / "x.bundle"), "refs/heads/kept")
-    made = connection(https, "i.git", RemoteCredentials(username=USERNAME, token=READ_TOKEN))
-    with pytest.raises(RemoteFailed, match="Access was refused"):
-        made.push_bundle(tmp_path / "x.bundle", "job-x")
-
-
 def test_name_resolving_elsewhere_later_changes_nothing(https: HttpsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Git connects to the address that was looked at: here one that the name itself does not lead to."""
     bare(https.root / "j.git", base="base\n")
@@ -304,18 +295,3 @@ def test_a_changed_key_of_a_server_is_a_warning(ssh: SshServer, tmp_path: Path) 
 def test_invalid_server_key_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         HostKey.parse(text)
-
-
-def test_server_runs_merge_and_conflict_goes_to_own_branch(server: HttpsServer | SshServer, away: Away) -> None:
-    there = bare(server.root / "b.git", base="base\n")
-    first, other, third = (away(server.url("b.git"), secret_of(server)).prepare() for _ in range(3))
-    commit(there, theirs="pushed meanwhile\n")
-    (first.work / "first").write_text("1")
-    assert first.save()["branch"] == "main"
-    assert (read(there, "first"), read(there, "theirs")) == ("1", "pushed meanwhile\n")
-    commit(there, base="theirs\n")
-    (other.work / "base").write_text("other\n")
-    report = other.save()
-    assert report["branch"] == "job-b"
-    assert (read(there, "base"), read(there, "base", "job-b")) == ("theirs\n", "other\n")
-    assert third.save()["began"] == third.save()["ended"]

@@ -4,7 +4,6 @@ import base64
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
@@ -21,8 +20,6 @@ from grid.kube.resources import SECRETS
 from grid.models import AuditEntry, Execution, Project, RemoteRepository, RunFiles
 from grid.secrets.storedsecrets import SecretMissing, encrypt_all_again
 from tests.controller.world import World, fresh, in_world
-from tests.executions.test_manifests import spec
-from tests.files.test_files_in_git import FILES
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
@@ -207,12 +204,6 @@ def test_a_secret_that_cannot_be_read_is_a_sentence(shop: Shop) -> None:
     made = parse_spec(shop.launch())
     with pytest.raises(SecretMissing, match="store it again"):
         remotes.files_for(made)
-
-
-def test_without_values_the_objects_show_no_secret() -> None:
-    files = msgspec.structs.replace(FILES, remote=URL)
-    made = {manifest.name: manifest.body for manifest in build(spec(files=files), namespace="grid", token="t")}
-    assert made["workspace-abc-remote"]["data"] == {}
 
 
 def test_git_on_a_server_is_reported_in_words() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from grid.diagnosis.run_report import FilesReport
 from grid.files import git
-from grid.files.executor.task import parse_task
 from grid.files.filesaving import sentence_of
 from grid.files.repositories import Repository
 from tests.files.conftest import Run, Runs
@@ -141,11 +140,3 @@ def test_results_that_cannot_be_pushed_are_copied_and_said(job: Callable[..., Ru
     assert "results" not in report
     archive = run.task.home / "unpushed-files" / f"{run.task.name}.tar.gz"
     assert "./results/a" in subprocess.check_output(["tar", "-tzf", str(archive)], text=True).splitlines()
-
-
-def test_the_executor_takes_the_folder_from_its_command(runs: Runs) -> None:
-    run = runs(results="results", results_bytes=2**20)
-    arguments = [f"--{name}=x" for name in ("repository", "work", "state", "report", "home", "name")]
-    arguments += ["--grace=1", "--seconds=1", "--results=a/results", "--results-bytes=5"]
-    task = parse_task(arguments)
-    assert (task.results, task.results_bytes, run.task.results) == ("a/results", 5, "results")

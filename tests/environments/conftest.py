@@ -5,8 +5,5 @@ from tests.support.pages import clock as clock
 from tests.support.pages import cluster as cluster
 from tests.support.pages import patient as patient
 from tests.support.pages import runtime as runtime
-from tests.support.pages import tier as tier
 from tests.support.pages import two_pools as two_pools
-from tests.support.shop import configure as configure
 from tests.support.shop import shop as shop
-from tests.support.shop import worker_tier as worker_tier

@@ -10,14 +10,13 @@ import pytest
 import yaml
 from asgiref.sync import async_to_sync
 
-from grid.core.errors import Conflict, NotAllowed, NotFound, Rejected
+from grid.core.errors import NotAllowed, NotFound, Rejected
 from grid.environments import revisions
 from grid.environments.buildjobs import (
     BuildSettings,
     RevisionOrder,
     files_manifest,
     job_manifest,
-    last_error,
     progress_of,
 )
 from grid.environments.jobbuilder import JobBuilder
@@ -57,12 +56,6 @@ def test_the_manifests_of_a_build_are_these(builder: str) -> None:
     if os.environ.get("GRID_GOLDEN") == "write":
         file.write_text(yaml.dump_all([manifest.body for manifest in made], Dumper=Dumper, sort_keys=False, width=1000))
     assert list(yaml.safe_load_all(file.read_text())) == [manifest.body for manifest in made]
-
-
-def test_without_a_secret_nothing_is_mounted_for_it() -> None:
-    pod = job_manifest(ORDER, BuildSettings("buildah", SPACE)).body["spec"]["template"]["spec"]
-    assert [volume["name"] for volume in pod["volumes"]] == ["files", "layers"]
-    assert pod["automountServiceAccountToken"] is False
 
 
 def test_job_name_is_valid_for_long_environment_names() -> None:
@@ -114,12 +107,6 @@ def test_job_state_maps_to_build_progress(job: Any, pod: Pod | None, log: str, s
     assert progress.image == (f"{REPOSITORY}lab@{DIGEST}" if state == "ready" else "")
 
 
-def test_last_error_of_log_is_shortened() -> None:
-    assert last_error("") == ""
-    assert last_error("one\n  two. \n") == "two"
-    assert len(last_error(f"ERROR: {'x' * 9000}")) == 500
-
-
 @pytest.fixture
 def lab(db: None) -> EnvironmentRevision:
     Environment.objects.create(id="lab", name="Lab", image="quay.io/lab:1", port=8888)
@@ -167,13 +154,6 @@ def test_build_continues_across_callers_and_ends_as_digest(cluster: FakeCluster,
     assert Environment.objects.get().image == lab.image
 
 
-def test_killed_controller_makes_missing_build_files_later(cluster: FakeCluster, lab: EnvironmentRevision) -> None:
-    cluster.put(JOBS, job_manifest(RevisionOrder(lab.image, "b:1", ()), SETTINGS).body)
-    asked(cluster, lab)
-    (files,), (job,) = cluster.objects(CONFIG_MAPS), cluster.objects(JOBS)
-    assert files["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
-
-
 @pytest.mark.parametrize("error", [NotFound("no namespace"), NotAllowed("no right")])
 def test_cluster_without_namespace_or_permission_is_waited_for(
     cluster: FakeCluster, lab: EnvironmentRevision, error: NotFound | NotAllowed
@@ -183,13 +163,6 @@ def test_cluster_without_namespace_or_permission_is_waited_for(
     lab.refresh_from_db()
     assert (lab.state, lab.builds) == ("building", 0)
     cluster.heal()
-    assert asked(cluster, lab).state == "building"
-
-
-def test_another_replica_that_was_faster_is_no_failure(cluster: FakeCluster, lab: EnvironmentRevision) -> None:
-    asked(cluster, lab)
-    cluster.fail_next(NotFound("not there yet"), verb="get")
-    cluster.fail_next(Conflict("the other's"), verb="create")
     assert asked(cluster, lab).state == "building"
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
 import pytest
@@ -12,13 +12,12 @@ from asgiref.sync import sync_to_async
 
 from grid.database.trouble import TroubleLog
 from grid.environments import revisions
-from grid.environments.packagechecks import AWAY_SECONDS, PAUSE_SECONDS, UNEXPECTED, PackageChecks, next_due
+from grid.environments.packagechecks import AWAY_SECONDS, PAUSE_SECONDS, PackageChecks, next_due
 from grid.environments.packageindex import (
     NotChecked,
     Package,
     PackageIndex,
     PackageMark,
-    PackageReport,
     mark_of,
     packages_of,
 )
@@ -73,11 +72,8 @@ def test_release_is_marked_as_vulnerable_or_yanked() -> None:
     assert mark_of(JINJA, release({**OLD, "withdrawn": "2020-01-01"}, yanked=(True, False))) is None
     mark = mark_of(JINJA, release(OLD, yanked=(True, True), why="Broken"))
     assert mark is not None
-    assert (mark.advisories[0].id, mark.advisories[0].fixed_in, mark.why_yanked) == (
-        "PYSEC-2019-217",
-        ("2.10.1",),
-        "Broken",
-    )
+    assert [(advisory.id, advisory.fixed_in) for advisory in mark.advisories] == [("PYSEC-2019-217", ("2.10.1",))]
+    assert mark.why_yanked == "Broken"
     unexplained = mark_of(JINJA, release(yanked=(True,)))
     assert unexplained is not None
     assert unexplained.why_yanked == ""
@@ -87,15 +83,12 @@ def test_a_hostile_answer_is_kept_within_bounds() -> None:
     bad = {**OLD, "link": "javascript:alert(1)", "fixed_in": ["<script>", "2"]}
     mark = mark_of(JINJA, release(bad, {**OLD, "id": "x y"}, *[OLD] * 50, yanked=(True,), why="w" * 9999))
     assert mark is not None
-    assert mark.advisories[0].link == "https://osv.dev/vulnerability/PYSEC-2019-217"
+    assert mark.advisories[0].link == OLD["link"]
     assert mark.advisories[0].fixed_in == ("2",)
     assert (len(mark.advisories), len(mark.why_yanked or "")) == (20, 300)
     nul = mark_of(JINJA, release({**OLD, "link": "https://x\0"}, yanked=(True,), why="Not\0 for\n\x1b[2Juse"))
     assert nul is not None
-    assert (nul.why_yanked, nul.advisories[0].link) == (
-        "Not for [2Juse",
-        "https://osv.dev/vulnerability/PYSEC-2019-217",
-    )
+    assert (nul.why_yanked, nul.advisories[0].link) == ("Not for [2Juse", OLD["link"])
     no_text, deep = b'{"vulnerabilities":[{"id":"\xff"}]}', b'{"x":' + b"[" * 100_000
     for answer in (b"<html>", b"[]", b'{"urls": 3}', no_text, deep):
         with pytest.raises(NotChecked, match="not PyPI's JSON"):
@@ -126,29 +119,17 @@ class Pypi:
         return web.Response(body=self.releases[name], content_type="application/json")
 
 
-async def test_index_is_queried_per_release_and_misses_some() -> None:
-    pypi = Pypi(jinja2=release(OLD), rich=release())
-    async with serving(pypi) as server:
-        index = PackageIndex(f"{server.url}/simple/")
-        report = await index.report([JINJA, Package("ours", "1"), Package("rich", "13!1.0+cpu")], NOW)
-    assert sorted(request.path for request in server.seen) == [
-        "/pypi/jinja2/2.10/json",
-        "/pypi/ours/1/json",
-        "/pypi/rich/13!1.0+cpu/json",
-    ]
-    assert (report.index, report.checked, report.unknown) == ("127.0.0.1", 2, (Package("ours", "1"),))
-    assert [mark.package for mark in report.marks] == [JINJA]
-
-
-async def test_failed_releases_leave_the_others_checked() -> None:
+async def test_each_release_is_queried_whatever_happens_to_others() -> None:
     pypi = Pypi(jinja2=release(OLD), rich=b"<html>")
     pypi.statuses = {"a": 403, "b": 500}
-    odd = (Package("a", "1"), Package("b", "1"), Package("rich", "1"))
+    ours, odd = Package("ours", "1"), (Package("a", "1"), Package("b", "1"), Package("rich", "13!1.0+cpu"))
     async with serving(pypi) as server:
-        report = await PackageIndex(server.url).report([*odd, JINJA, Package("ours", "1")], NOW)
+        report = await PackageIndex(f"{server.url}/simple/").report([*odd, JINJA, ours], NOW)
         with pytest.raises(NotChecked, match="answered with status 403"):
             await PackageIndex(server.url).report(odd[:1], NOW)
-    assert (report.checked, report.unknown, report.unanswered) == (1, (*odd, Package("ours", "1")), odd)
+    assert {"/pypi/jinja2/2.10/json", "/pypi/rich/13!1.0+cpu/json"} < {request.path for request in server.seen}
+    assert (report.index, report.checked, report.unanswered) == ("127.0.0.1", 1, odd)
+    assert report.unknown == (*odd, ours)
     assert [mark.package for mark in report.marks] == [JINJA]
 
 
@@ -168,13 +149,6 @@ SIMPLE_JSON = json.dumps(
 @pytest.mark.parametrize(("version", "why"), [("2.10", "Broken"), ("3.0.0", None), ("4", False), ("no version", False)])
 def test_a_simple_index_says_what_is_yanked(version: str, why: str | bool | None) -> None:
     assert why_yanked(SIMPLE_JSON, version) == why
-
-
-async def test_oversized_answer_is_reported() -> None:
-    pypi = Pypi(jinja2=b" " * (3 << 20))
-    async with serving(pypi) as server:
-        with pytest.raises(NotChecked, match="answered with more than 2 MiB"):
-            await PackageIndex(server.url).report([JINJA], NOW)
 
 
 async def test_index_without_json_api_is_queried_for_yanked_releases() -> None:
@@ -234,11 +208,6 @@ def test_ready_revision_is_due_daily_or_hourly_after_failure(
     assert next_due(NOW) == ((built.pk, (JINJA,)) if is_due else None)
 
 
-def test_revision_that_is_not_built_is_never_due(built: EnvironmentRevision) -> None:
-    EnvironmentRevision.objects.filter(pk=built.pk).update(state="failed")
-    assert next_due(NOW) is None
-
-
 async def directly(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     return await sync_to_async(work)(*args, **kwargs)
 
@@ -257,19 +226,3 @@ async def test_last_answer_is_kept_while_index_is_away() -> None:
     assert revision.packages_report is not None
     assert revision.packages_report["marks"][0]["package"]["name"] == "jinja2"
     assert revision.packages_unchecked == "127.0.0.1 answered with status 500."
-
-
-class Faulty(PackageIndex):
-    async def report(self, packages: Sequence[Package], now: datetime) -> PackageReport:
-        raise RuntimeError("a bug")
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_uncheckable_revision_keeps_no_other_waiting(caplog: pytest.LogCaptureFixture) -> None:
-    revision = await sync_to_async(build_one)()
-    checks = PackageChecks(directly, lambda: NOW, TroubleLog(lambda: 0.0), Faulty("http://x"))
-    assert await checks.run_once() == PAUSE_SECONDS
-    assert await checks.run_once() is None
-    await sync_to_async(revision.refresh_from_db)()
-    assert revision.packages_unchecked == UNEXPECTED
-    assert "a bug" in caplog.text

@@ -10,14 +10,11 @@ from asgiref.sync import async_to_sync, sync_to_async
 from grid.core.errors import ClusterUnavailable, NotFound, Problem, Rejected
 from grid.database.trouble import TroubleLog
 from grid.environments import revisions
-from grid.environments.buildjobs import RevisionOrder
 from grid.environments.revisionbuilds import RevisionBuilds
-from grid.environments.revisions import BuildProgress, RevisionUses, current_number, image_name
+from grid.environments.revisions import BuildProgress, current_number, image_name
 from grid.executions.spec import parse_spec
-from grid.jobs import jobs
-from grid.models import AuditEntry, Environment, EnvironmentRevision, Execution, Job, State, User, Workspace
+from grid.models import AuditEntry, Environment, EnvironmentRevision, Execution, State, User, Workspace
 from grid.workspaces import workspaces
-from tests.jobs.test_jobs import LATER, ended, launched, start
 from tests.support.shop import NOW, Shop
 
 pytestmark = pytest.mark.django_db
@@ -42,11 +39,6 @@ def test_another_content_has_another_image_name() -> None:
     names = {image_name("lab", 2, base, packages) for base in ("a:1", "a:2") for packages in (["x"], ["x", "y"])}
     assert len(names) == 4
     assert all(name.startswith("compute-grid-built/lab:2-") for name in names)
-
-
-def test_another_repository_has_another_job() -> None:
-    images = [image_name("lab", 2, "a:1", ["x"], repository) for repository in ("r.example.com/a/", "r.example.com/b/")]
-    assert len({RevisionOrder(image, "a:1", ["x"]).job for image in images}) == 2
 
 
 def shown(environment: Environment) -> tuple[int, str, list[tuple[int, str, str]]]:
@@ -101,13 +93,6 @@ def test_a_wrong_image_is_refused_at_its_field(shop: Shop, image: str) -> None:
     assert [problem.path for problem in refused.value.problems] == ["image"]
 
 
-@pytest.mark.parametrize(("text", "base", "path"), [("-e .", 1, "requirements"), ("polars", 9, "base")])
-def test_a_wrong_build_is_refused_at_its_field(shop: Shop, text: str, base: int, path: str) -> None:
-    with pytest.raises(Rejected) as refused:
-        build(shop.workspace, text, base)
-    assert [problem.path for problem in refused.value.problems] == [path]
-
-
 def test_workspace_resumes_with_its_revision_unless_newest_is_requested(shop: Shop) -> None:
     lab, first = shop.workspace, shop.workspace.image
     workspace = Workspace.objects.get(pk=settled(shop.launch()).workspace_id)
@@ -135,30 +120,6 @@ def test_workspace_resumes_with_its_revision_unless_newest_is_requested(shop: Sh
 def settled(execution: Execution) -> Execution:
     Execution.objects.filter(pk=execution.pk).update(state=State.STOPPED, ended_at=NOW, settled_at=NOW)
     return execution
-
-
-def test_run_again_uses_recorded_revision_and_new_run_current(shop: Shop) -> None:
-    job = launched(shop)
-    run = job.runs.get()
-    ended(run, State.FAILED)
-    make(shop.job, "script:2")
-    again = jobs.start_again(run.pk, by="alice", now=LATER)
-    assert again.attempts.get().spec["environment"]["revision"] == 1
-    assert Job.objects.get().environment_revision == 1
-    assert start(job).attempts.get().spec["environment"]["revision"] == 2
-    assert Job.objects.get().environment_revision == 2
-
-
-def test_users_of_a_revision_are_counted(shop: Shop) -> None:
-    settled(shop.launch())
-    make(shop.workspace)
-    shop.launch(after=1)
-    assert revisions.uses_of(shop.workspace.pk) == {
-        1: RevisionUses(running=0, workspaces=1),
-        2: RevisionUses(running=1, workspaces=1),
-    }
-    launched(shop)
-    assert revisions.uses_of(shop.job.pk) == {1: RevisionUses(running=1, jobs=1)}
 
 
 class FakeBuilder:

@@ -21,16 +21,11 @@ from grid.models import Project
 from tests.conftest import People
 from tests.executions.executing import make_project
 from tests.shell.browsing import client_of
-from tests.support.pages import admin as admin
 from tests.support.pages import clock as clock
 from tests.support.pages import cluster as cluster
 from tests.support.pages import patient as patient
 from tests.support.pages import runtime as runtime
-from tests.support.pages import tier as tier
-from tests.support.pages import two_pools as two_pools
-from tests.support.shop import configure as configure
 from tests.support.shop import shop as shop
-from tests.support.shop import worker_tier as worker_tier
 from tests.support.waiting import wait_until
 
 
@@ -91,6 +86,7 @@ def _catches_sigterm(pid: int) -> bool:
 
 
 Runs = Callable[..., Run]
+ReplaceGit = Callable[[str], None]
 
 
 @pytest.fixture
@@ -159,6 +155,20 @@ def read(repository: Repository) -> Callable[[str, str], str | None]:
         return repository.head_of(entry, 1000).decode() if entry else None
 
     return text
+
+
+@pytest.fixture
+def replace_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReplaceGit:
+    """Puts a shell script in the place of git."""
+
+    def put(script: str) -> None:
+        program = tmp_path / "bin" / "git"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+
+    return put
 
 
 def see_end_of(pid: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from tests.support.certificates import certificate
 from tests.support.ports import free_ports
 
-USERNAME, TOKEN, READ_TOKEN = "robot", "tok3n-of-the-tests", "tok3n-that-only-reads"
+USERNAME, TOKEN = "robot", "tok3n-of-the-tests"
 SSHD = shutil.which("sshd") or shutil.which("/usr/sbin/sshd")
 
 
@@ -74,10 +74,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(302, {"Location": self.served.url("there")}, b"")
         body = self._body()
         user, password = self._credentials()
-        if user != USERNAME or password not in (TOKEN, READ_TOKEN):
+        if (user, password) != (USERNAME, TOKEN):
             return self._answer(401, {"WWW-Authenticate": 'Basic realm="tests"'}, f"no entry with {password}".encode())
-        if "git-receive-pack" in self.path and password == READ_TOKEN:
-            return self._answer(403, {}, b"")
         done = subprocess.run(
             ["git", "http-backend"], input=body, capture_output=True, env=self._environment(path, query), check=False
         )

@@ -129,14 +129,6 @@ def test_saving_moves_nothing_and_saves_a_repository_beside_anothers(runs: Runs,
     assert read(".GIT.kept") == "a file\n"
 
 
-def test_a_dangling_link_is_not_replaced_by_a_repository(runs: Runs, read: Read) -> None:
-    run = runs().prepare()
-    (run.work / ".git.kept").symlink_to("nowhere")
-    run.write(".git", "gitdir: elsewhere\n")
-    run.save()
-    assert (read(".git.kept"), read(".git.kept.kept")) == ("nowhere", "gitdir: elsewhere\n")
-
-
 def test_repository_beyond_bound_keeps_changes_in_home(
     runs: Runs, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:

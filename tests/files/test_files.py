@@ -14,7 +14,6 @@ from pytest_django.fixtures import Settings
 from dashboard.files.viewmodels.files import SHOWN_BYTES
 from dashboard.files.views import files
 from grid.files import git
-from grid.files.git import AnswerTooLong, GitBusy
 from grid.files.repositories import Repository
 from grid.models import Membership, Project, RunFiles, State
 from tests.conftest import People
@@ -42,11 +41,6 @@ def text(client: Client, path: str, status: int = 200) -> str:
     answer = client.get(path)
     assert answer.status_code == status
     return answer.content.decode()
-
-
-def test_a_project_without_files_says_where_they_come_from(owner: Client, project: Project) -> None:
-    assert "is saved here when it ends" in text(owner, FILES)
-    assert "is saved here when it ends" in text(owner, f"{FILES}history/")
 
 
 def test_folders_and_texts_are_shown(owner: Client, run: Run) -> None:
@@ -139,17 +133,6 @@ def test_the_history_is_paged_and_leads_to_each_commit(
     assert owner.get(f"{FILES}history/?skip=-1").status_code == 200
 
 
-def test_branches_can_be_chosen(owner: Client, run: Run) -> None:
-    run.write("a", "1")
-    run.save()
-    run.task = replace(run.task, branch="")
-    run.write("a", "2")
-    run.save()
-    assert f"<option>{run.task.name}</option>" in text(owner, FILES)
-    assert ">2<" in text(owner, f"{FILES}?at={run.task.name}&path=a")
-    assert ">1<" in text(owner, f"{FILES}?path=a")
-
-
 def test_unpushed_changes_are_pushed_again_by_a_contributor(owner: Client, people: People, run: Run) -> None:
     execution = make_execution(people.owner, Project.objects.get(), id="a", kind="job")
     RunFiles.objects.create(execution=execution, kept="repository", problem="It could not be pushed.")
@@ -172,22 +155,6 @@ def test_unpushed_changes_are_pushed_again_by_a_contributor(owner: Client, peopl
     assert ">2<" in text(owner, f"{FILES}?at={name}&path=b")
     files = RunFiles.objects.get()
     assert (files.branch, files.kept, files.problem) == (name, "", "")
-
-
-@pytest.mark.parametrize(
-    ("error", "sentence"), [(GitBusy("x"), "Try again in a moment"), (AnswerTooLong("x"), "too much in this place")]
-)
-def test_why_files_are_not_listed_is_said(
-    owner: Client, run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
-) -> None:
-    run.write("a", "1")
-    run.save()
-
-    def fails(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(Repository, "folder", fails)
-    assert sentence in text(owner, FILES, 503)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -250,12 +217,6 @@ def test_an_owner_has_the_files_kept_in_git(
     assert (volume / "churn.git" / "HEAD").exists()
     assert choose(owner, elsewhere)[:2] == (302, "git"), "what was not sent stays"
     assert choose(owner, elsewhere, files="svn")[:2] == (400, "git")
-
-
-def test_unwritable_volume_is_reported_at_its_field(owner: Client, elsewhere: Project, volume: Path) -> None:
-    volume.touch()
-    status, files, page = choose(owner, elsewhere, files="git")
-    assert (status, files, "could not be created" in page) == (400, "volume", True)
 
 
 def test_an_admin_makes_a_project_with_files_in_git(people: People, volume: Path) -> None:

@@ -11,8 +11,6 @@ from grid.core.errors import Rejected
 from grid.diagnosis.run_report import FilesReport
 from grid.executions.launchrequest import JobSettings
 from grid.executions.manifests import build
-from grid.executions.preview import Preview
-from grid.executions.request import draft
 from grid.executions.spec import FilesSpec, parse_spec
 from grid.executions.stopping import request_stop
 from grid.files.filesaving import record
@@ -89,17 +87,6 @@ def test_job_keeps_bounded_results_and_workspace_none(shop: Shop) -> None:
     (executor,) = made["workspace-abc"]["spec"]["initContainers"]
     assert {"--results=training/results", f"--results-bytes={5 * 2**20}"} <= set(executor["args"])
     assert files_of(shop.launch()).results == ""
-
-
-def test_the_fit_card_counts_the_executor_beside_the_program(shop: Shop) -> None:
-    def requests() -> Any:
-        (plan,) = Preview.of(draft(shop.request(), now=NOW, execution_id="new")).pods()
-        return plan.requests
-
-    without = requests()
-    Project.objects.update(files=Project.Files.GIT)
-    added = {"cpu": 50, "memory": 64 * 2**20, "ephemeral-storage": 64 * 2**20}
-    assert requests() == {name: amount + added.get(name, 0) for name, amount in without.items()}
 
 
 # --- Around the program ---
@@ -344,3 +331,22 @@ async def test_crashed_workspace_restarts_with_its_files(shop: Shop) -> None:
     kubelet.ends(1)
     await world.step(controller)
     assert fresh(execution).state == "running"
+
+
+@in_world
+async def test_foreign_init_container_is_not_queried(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    Project.objects.update(files=Project.Files.GIT)
+    world, execution = World(), shop.launch()
+    create = world.cluster.create
+
+    async def meshed(resource: Any, body: RawObject, **more: Any) -> RawObject:
+        """As a cluster whose service mesh changes every pod."""
+        if resource == PODS:
+            steps = [{"name": "mesh-init", "image": "mesh:1"}, *body["spec"]["initContainers"]]
+            body = {**body, "spec": {**body["spec"], "initContainers": steps}}
+        return await create(resource, body, **more)
+
+    monkeypatch.setattr(world.cluster, "create", meshed)
+    await world.step(world.controller())
+    assert fresh(execution).state != "error"
+    assert len(world.pods()) == 1

@@ -5,7 +5,6 @@ the kubelet mounts for it alone (secrets, the annotation's file) no program can 
 """
 
 import os
-import socket
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
@@ -44,16 +43,8 @@ class Outside:
 
     def make(self) -> "Outside":
         self.folder.mkdir()
-        for name in (
-            "config",
-            "file",
-            "HEAD",
-            ".gitignore",
-            "termination-log",
-            "build.log",
-            "job-a.bundle",
-            "job-a.tar.gz",
-        ):
+        names = ("config", "file", "HEAD", ".gitignore", "termination-log", "build.log", "job-a.bundle", "job-a.tar.gz")
+        for name in names:
             (self.folder / name).write_text(f"{SECRET}\n")
         return self
 
@@ -102,13 +93,6 @@ def pipe(place: Path, outside: Outside) -> None:
     os.mkfifo(place)
 
 
-def device(place: Path, outside: Outside) -> None:
-    try:
-        os.mknod(place, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # zeros without end
-    except PermissionError:
-        pytest.skip("only root makes devices")
-
-
 def hard_link(place: Path, outside: Outside) -> None:
     place.hardlink_to(outside.file)
 
@@ -127,17 +111,6 @@ def file_above(place: Path, outside: Outside) -> None:
     place.parent.write_text("in the way")
 
 
-def socket_file(place: Path, outside: Outside) -> None:
-    above = os.open(place.parent, os.O_RDONLY)
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(f"/proc/self/fd/{above}/{place.name}")  # the path of a socket has at most 107 bytes
-    os.close(above)
-
-
-def unreadable_file(place: Path, outside: Outside) -> None:
-    place.touch(0)
-
-
 def huge_sparse_file(place: Path, outside: Outside) -> None:
     place.touch()
     os.truncate(place, 2**40)
@@ -150,8 +123,8 @@ def odd_names(place: Path, outside: Outside) -> None:
 
 
 PLANTED = (
-    *(link_to_a_file, link_to_a_folder, dangling_link, link_in_a_parent, pipe, device, hard_link, long_path, folder),
-    *(file_above, socket_file, unreadable_file, huge_sparse_file, odd_names),
+    *(link_to_a_file, link_to_a_folder, dangling_link, link_in_a_parent, pipe, hard_link, long_path, folder),
+    *(file_above, huge_sparse_file, odd_names),
 )
 Plant = Callable[[Path, Outside], None]
 planted = pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)

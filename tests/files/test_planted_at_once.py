@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from grid.files.executor import preparing, saving
+from grid.files.executor import saving
 from grid.files.executor.gitcommand import git
 from grid.files.executor.keeping import keep_copy
 from grid.files.executor.storing import make_tree
@@ -98,38 +98,6 @@ def test_folders_swapped_in_home_write_nothing_elsewhere(runs: Runs, repository:
     assert "home" in places
 
 
-def test_deepest_path_is_saved_and_deeper_ones_are_named(
-    runs: Runs, repository: Repository, outside: Outside, read: Read
-) -> None:
-    run = runs().prepare().write("kept", "1")
-    depth = 2500
-    here = os.open(run.work, os.O_RDONLY)
-    try:
-        for level in range(depth):
-            if level in (5, 2040):
-                os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=here))
-            os.mkdir("d", dir_fd=here)
-            below = os.open("d", os.O_RDONLY, dir_fd=here)
-            os.close(here)
-            here = below
-        report = run.save()
-        assert (report["branch"], report["left_out"], report["kept"]) == ("main", 1, "home")
-        assert report["left_out_names"].startswith("d/d/d/")
-        assert report["left_out_names"].endswith("d/d (its path has more than 4095 bytes)")
-        assert (read("kept"), read("d/" * 5 + "f"), read("d/" * 2040 + "f")) == ("1", "", "")
-        other = runs()
-        (other.work / "left").symlink_to(run.work / "d")  # of an executor that was killed while it fetched
-        other.prepare()
-        assert not (other.work / "left").exists()
-        other.write("b", "2")
-        assert other.save()["branch"] == "main"
-        preparing._empty(other.work)
-    finally:
-        os.close(here)
-        preparing._empty(run.work)  # which nothing but this can remove
-    assert list(run.work.iterdir()) == []
-
-
 def test_unreadable_file_stays_as_in_the_branch(runs: Runs, read: Read) -> None:
     first = runs().prepare()
     (first.work / "data").mkdir()
@@ -147,30 +115,17 @@ def test_unreadable_file_stays_as_in_the_branch(runs: Runs, read: Read) -> None:
 
 def test_gitignore_is_applied_like_git_does(runs: Runs, repository: Repository) -> None:
     run = runs().prepare()
-    texts = {
-        ".gitignore": "*.tmp\n/cache/\nd/*/x\n!kept.tmp\n",
-        "sub/.gitignore": "!a.tmp\n*.log\n",
-        "sub/own/.gitignore": "*\n",
-        **dict.fromkeys(
-            ("a.tmp", "kept.tmp", "cache/a", "sub/cache/a", "sub/a.tmp", "sub/b.tmp", "sub/c.log", "c.log")
-        ),
-        **dict.fromkeys(("sub/own/a", "d/e/x", "d/x", ":(top)a", "q\na.tmp", "cache.d/a", "tracked.tmp")),
-    }
-    for path, text in texts.items():
-        (run.work / path).parent.mkdir(parents=True, exist_ok=True)
-        (run.work / path).write_text(text or "1")
+    run.write(".gitignore", "*.tmp\n/cache/\nd/*/x\n!kept.tmp\n")
+    run.write("sub/.gitignore", "!a.tmp\n*.log\n").write("sub/own/.gitignore", "*\n")
+    for path in ("a.tmp", "kept.tmp", "cache/a", "sub/cache/a", "sub/a.tmp", "sub/b.tmp", "sub/c.log", "c.log"):
+        run.write(path, "1")
+    for path in ("sub/own/a", "d/e/x", "d/x", ":(top)a", "q\na.tmp", "cache.d/a"):
+        run.write(path, "1")
     report = run.save()
     plain = run.task.state / "plain"
     subprocess.run(["git", "init", "-q", str(plain)], check=True)
-    command = [
-        "git",
-        f"--git-dir={plain / '.git'}",
-        f"--work-tree={run.work}",
-        "ls-files",
-        "-z",
-        "-o",
-        "--exclude-standard",
-    ]
+    places = [f"--git-dir={plain / '.git'}", f"--work-tree={run.work}"]
+    command = ["git", *places, "ls-files", "-z", "-o", "--exclude-standard"]
     expected = subprocess.check_output(command, text=True, cwd=run.work).split("\0")[:-1]
     saved = git(run.task, "ls-tree", "-r", "-z", "--name-only", report["ended"]).split("\0")[:-1]
     assert sorted(saved) == sorted(expected)

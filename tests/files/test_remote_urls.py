@@ -10,8 +10,7 @@ from grid.files.remoteurls import parse
     ("typed", "text", "known_host"),
     [
         ("https://git.example.com/group/name.git", "https://git.example.com/group/name.git", "[git.example.com]:443"),
-        (" https://Git.Example.com:443/~bob/a ", "https://git.example.com/~bob/a", "[git.example.com]:443"),
-        ("https://10.1.2.3:8443/a%20b", "https://10.1.2.3:8443/a%20b", "[10.1.2.3]:8443"),
+        (" https://Git.Example.com:443/~bob/a%20b ", "https://git.example.com/~bob/a%20b", "[git.example.com]:443"),
         ("https://[fd12::5]:8443/a", "https://[fd12::5]:8443/a", "[fd12::5]:8443"),
         ("git@github.com:group/name.git", "ssh://git@github.com/group/name.git", "github.com"),
         ("git@host:/srv/a.git", "ssh://git@host/srv/a.git", "host"),
@@ -50,14 +49,10 @@ def test_any_other_url_is_refused_with_a_sentence(typed: str) -> None:
     [
         ("ssh: Could not resolve hostname x: Name or service not known", "no such host"),
         ("server certificate verification failed. CAfile: none CRLfile: none", "certificate"),
-        ("SSL certificate problem: self-signed certificate", "certificate"),
         ("fatal: Authentication failed for 'https://x/a/'", "Access was refused"),
         ("fatal: could not read Username for 'https://x': terminal prompts disabled", "Access was refused"),
         ("The requested URL returned error: 403", "Access was refused"),
-        (
-            "git@x: Permission denied (publickey).\nfatal: Could not read from remote repository.",
-            "does not accept the key",
-        ),
+        ("git@x: Permission denied (publickey).\nfatal: Could not read from remote.", "does not accept the key"),
         ("remote: Repository not found.\nfatal: repository 'https://x/a/' not found", "no such repository"),
         ("fatal: '/a.git' does not appear to be a git repository", "no such repository"),
         ("The requested URL returned error: 301", "redirects"),

@@ -59,7 +59,6 @@ def test_a_repository_is_stored_tested_and_then_chosen(owner: Client, monkeypatc
     assert "does not work. There is no such host." in sent(owner, f"{PAGE}test/")
     assert "is saved" in sent(owner, PROJECT, fields)
     assert chosen() == Project.Files.REMOTE
-    assert "Choose another place" in sent(owner, f"{PAGE}remove/")
 
 
 def test_a_refused_form_does_not_send_the_secret_back(owner: Client) -> None:
@@ -67,22 +66,11 @@ def test_a_refused_form_does_not_send_the_secret_back(owner: Client) -> None:
     assert not RemoteRepository.objects.exists()
 
 
-def test_ssh_server_key_is_confirmed_before_use(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent(owner, PAGE, {"url": "git@host:a", "branch": "main", "secret": private_key()})
-    key = HostKey.parse(HOST_KEY)
-    answers(monkeypatch, "host_key", key)
-    question = sent(owner, f"{PAGE}test/")
-    assert key.fingerprint in question and HOST_KEY in question
-    assert not RemoteRepository.objects.get().is_usable, "nobody has confirmed it"
-    stored = RemoteRepository.objects.get().url
-    assert "no key of an SSH server" in sent(owner, f"{PAGE}confirm/", {"key": "x", "url": stored})
-    assert "is known by" in sent(owner, f"{PAGE}confirm/", {"key": HOST_KEY, "url": stored})
-    assert RemoteRepository.objects.get().is_usable
-
-
 def test_changed_key_is_shown_with_warning_and_is_confirmable(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     sent(owner, PAGE, {"url": "git@host:a", "branch": "main", "secret": private_key()})
     url = RemoteRepository.objects.get().url
+    assert "no key of an SSH server" in sent(owner, f"{PAGE}confirm/", {"key": "x", "url": url})
+    assert not RemoteRepository.objects.get().is_usable, "nobody has confirmed it"
     sent(owner, f"{PAGE}confirm/", {"key": HOST_KEY, "url": url})
     answers(monkeypatch, "branches", HostKeyRefused("The server's key is not the confirmed one."))
     old, new = HostKey.parse(HOST_KEY), HostKey.parse(OTHER_HOST_KEY)

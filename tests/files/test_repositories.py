@@ -12,7 +12,7 @@ from grid.core.gitnames import is_revision
 from grid.files import git
 from grid.files.git import GitBusy, GitFailed
 from grid.files.repositories import Repositories, Repository, is_path
-from tests.files.conftest import Runs, see_end_of
+from tests.files.conftest import ReplaceGit, Runs, see_end_of
 
 
 def test_folders_come_first_and_only_existing_paths_are_found(runs: Runs, repository: Repository) -> None:
@@ -58,18 +58,12 @@ def test_a_repository_that_is_half_made_is_completed(tmp_path: Path) -> None:
     assert repository.resolve("main") is None
 
 
-def test_long_or_slow_answer_is_refused(
-    runs: Runs, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_or_slow_answer_is_refused(runs: Runs, repository: Repository, replace_git: ReplaceGit) -> None:
     run = runs().prepare().write("a", "x" * 5000)
     commit = run.save()["ended"]
     with pytest.raises(GitFailed, match="more than"):
         git.run(repository.path, "show", commit, limit=1000)
-    hanging = tmp_path / "bin" / "git"
-    hanging.parent.mkdir()
-    hanging.write_text("#!/bin/sh\nexec sleep 600\n")
-    hanging.chmod(0o755)
-    monkeypatch.setenv("PATH", str(hanging.parent), prepend=":")
+    replace_git("exec sleep 600")
     with pytest.raises(GitFailed):
         git.run(repository.path, "show", commit, seconds=0.1)
 
@@ -133,20 +127,14 @@ def test_a_branch_that_lacks_what_is_kept_hides_nothing(runs: Runs, repository: 
     assert repository.unpushed() == [run.task.name]
 
 
-def test_a_large_file_is_read_in_little_memory(
-    runs: Runs, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_file_is_read_in_little_memory(runs: Runs, repository: Repository, replace_git: ReplaceGit) -> None:
     run = runs().prepare()
     with (run.work / "huge").open("wb") as file:
         file.truncate(100 * 2**20)
     commit = run.save()["ended"]
     subprocess.run(["git", f"--git-dir={repository.path}", "repack", "-adq"], check=True)
     (entry,) = repository.folder(commit, "")
-    script = tmp_path / "bin" / "git"
-    script.parent.mkdir()
-    script.write_text(f'#!/bin/sh\nulimit -v 90000\nexec {shutil.which("git")} "$@"\n')
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", str(script.parent), prepend=":")
+    replace_git(f'ulimit -v 90000\nexec {shutil.which("git")} "$@"')
     assert len(repository.head_of(entry, 1000)) == 1000
     assert sum(map(len, repository.stream(entry))) == 100 * 2**20
 
@@ -164,12 +152,9 @@ def test_caller_without_a_turn_is_refused(runs: Runs, repository: Repository, mo
     assert len(repository.branches()) == 1
 
 
-def test_children_of_git_end_with_it(repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script, child = tmp_path / "bin" / "git", tmp_path / "child"
-    script.parent.mkdir()
-    script.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {child}\nwait\n")
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", str(script.parent), prepend=":")
+def test_children_of_git_end_with_it(repository: Repository, tmp_path: Path, replace_git: ReplaceGit) -> None:
+    child = tmp_path / "child"
+    replace_git(f"sleep 600 &\necho $! > {child}\nwait")
     with pytest.raises(GitFailed):
         git.run(repository.path, "show", seconds=0.5)
     see_end_of(child.read_text().strip())

@@ -123,13 +123,6 @@ def test_a_folder_that_leads_elsewhere_is_not_followed(
     assert listed(repository, run.task.name) == ["link", "odd [a]*.txt", "unreadable"]
 
 
-def test_results_of_job_in_own_folder_are_kept(job: Callable[..., Run], read: Read, repository: Repository) -> None:
-    run = job(results="train #1 [a]/results").write("train #1 [a]/results/a", "1").write("results/a", "1")
-    run.save()
-    assert listed(repository, run.task.name) == ["a"]
-    assert (read("results/a"), read("train #1 [a]/results/a")) == ("1", None)
-
-
 def test_results_that_cannot_be_pushed_are_copied_and_said(job: Callable[..., Run], read: Read) -> None:
     run = job().write("results/a", "1").write("kept", "2")
     (run.task.repository / "refs" / "results").mkdir()

@@ -1,6 +1,5 @@
 """Files that a person puts into a project's repository: which names can be, and what becomes of what is there."""
 
-import subprocess
 from typing import Any
 
 import pytest
@@ -97,12 +96,3 @@ def test_concurrent_pushes_of_others_are_kept(repository: Repository, monkeypatc
     with pytest.raises(AlreadyThere):
         raced.clear()
         upload(repository, "", {"theirs": b"4"}, author="alice")
-
-
-def test_run_after_upload_has_its_files_in_sound_repository(repository: Repository, runs: Runs) -> None:
-    upload(repository, "", {"first": b"1"}, author="alice")
-    run = runs().prepare().write("mine", "1")
-    upload(repository, "", {"a": b"1"}, author="alice")
-    assert run.save()["branch"] == "main"
-    assert sorted(path.name for path in runs().prepare().work.iterdir()) == ["a", "first", "mine"]
-    subprocess.run(["git", "-C", str(repository.path), "fsck", "--strict"], check=True, capture_output=True)

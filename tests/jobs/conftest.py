@@ -10,16 +10,12 @@ from grid.models import Environment, HardwareTier, Job, Project
 from grid.queue.launches import why_not_launch
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_project, make_tier
-from tests.support.pages import admin as admin
 from tests.support.pages import clock as clock
 from tests.support.pages import cluster as cluster
 from tests.support.pages import patient as patient
 from tests.support.pages import runtime as runtime
-from tests.support.pages import tier as tier
-from tests.support.pages import two_pools as two_pools
 from tests.support.shop import configure as configure
 from tests.support.shop import shop as shop
-from tests.support.shop import worker_tier as worker_tier
 
 
 def launch_job(people: People, title: str = "Train", **settings: Any) -> Job:

@@ -1,21 +1,18 @@
 """How runs end when that is close: stopped at the moment of success, beside a job that fails, told once; and what a sweep costs."""
 
 import logging
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, OperationalError, connection, transaction
-from django.test.utils import CaptureQueriesContext
+from django.db import IntegrityError, transaction
 
 from grid.core.errors import Rejected
 from grid.executions import lifecycle
-from grid.executions.launchrequest import JobSettings
 from grid.executions.lifecycle import Transition
 from grid.jobs import jobruns, jobs
 from grid.jobs.jobruns import advance_all
-from grid.models import Execution, Job, JobRun, Notification, NotificationChoice, RunSettings, State
+from grid.models import Job, JobRun, Notification, NotificationChoice, State
 from tests.jobs.test_jobs import LATER, ended, fresh, launched, start
 from tests.support.shop import NOW, Shop
 
@@ -60,11 +57,10 @@ def test_buggy_job_delays_no_other_and_is_logged(
     for job in (wrong, right):
         ended(job.runs.get(), State.SUCCEEDED)
     lock = jobruns.lock_job
-    trouble: list[Exception] = [KeyError("a bug")]
 
     def fails(job_id: str) -> Job | None:
         if job_id == wrong.pk:
-            raise trouble[0]
+            raise KeyError("a bug")
         return lock(job_id)
 
     monkeypatch.setattr(jobruns, "lock_job", fails)
@@ -72,11 +68,6 @@ def test_buggy_job_delays_no_other_and_is_logged(
         assert advance_all([right.pk, wrong.pk], now=NOW) == []
     assert fresh(right.runs.get()).outcome == "succeeded"
     assert f"job={wrong.pk} not moved on" in caplog.text
-    trouble[0] = OperationalError("database is locked")
-    trouble[0].__cause__ = cause = sqlite3.OperationalError()
-    cause.sqlite_errorname = "SQLITE_BUSY"
-    with pytest.raises(OperationalError):
-        advance_all([wrong.pk], now=NOW)
 
 
 def test_failed_run_is_notified_once_whatever_its_attempts(shop: Shop) -> None:
@@ -109,15 +100,6 @@ def test_sweep_is_notified_once_when_all_runs_ended(shop: Shop) -> None:
     assert notices() == [("failed", f"/jobs/{job.pk}/?sweep=2", sentence)]
 
 
-def test_sweep_stopped_by_its_owner_is_not_notified(shop: Shop) -> None:
-    job = launched(shop)
-    enter(job.runs.get(), SUCCEEDED)
-    sweep(job)
-    jobs.stop_runs(job.pk, by=shop.people.owner.username, now=NOW)
-    assert set(job.runs.filter(sweep="2").values_list("outcome", flat=True)) == {"stopped"}
-    assert notices() == []
-
-
 def test_start_is_notified_once_per_run_and_sweep(shop: Shop) -> None:
     NotificationChoice.objects.create(user=shop.people.owner, event="started", in_page=True, email=False, webhook=False)
     job = launched(shop, retries=1, retry_seconds=1)
@@ -129,27 +111,6 @@ def test_start_is_notified_once_per_run_and_sweep(shop: Shop) -> None:
         enter(run, running)
     first = job.runs.get(number=2).attempts.get()
     assert [path for event, path, _ in notices()] == [f"/executions/{job.pk}/", f"/executions/{first.pk}/"]
-
-
-def test_a_sweep_stores_what_its_runs_share_once(shop: Shop) -> None:
-    job = launched(shop, variables={"A": "x" * 20_000})
-    with CaptureQueriesContext(connection) as queries:
-        sweep(job, 100)
-    inserts = [query["sql"] for query in queries if query["sql"].startswith('INSERT INTO "grid_jobrun"')]
-    assert inserts and sum(map(len, inserts)) < 100_000
-    assert RunSettings.objects.count() == 1, "the first run was asked for with the same"
-
-
-def test_settings_that_no_run_has_any_more_are_deleted(shop: Shop) -> None:
-    job = launched(shop, command="first")
-    jobs.stop_runs(job.pk, by="alice", now=NOW)
-    for command in ("second", "third"):
-        Execution.objects.all().delete()
-        JobRun.objects.all().delete()
-        settings = JobSettings(command=command)
-        jobs.edit(job.pk, title="Train", environment=shop.job, tier=shop.tier, settings=settings, now=NOW)
-        start(job)
-    assert RunSettings.objects.get().record["job"]["command"] == "third"
 
 
 def test_sweep_with_oversized_parameters_is_refused(shop: Shop) -> None:

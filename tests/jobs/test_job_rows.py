@@ -91,15 +91,6 @@ def test_rows_of_runs_look_as_stored() -> None:
     assert_golden("runs-none", looks(run_fragments("j1", [], NOW, older="", may_stop=False)))
 
 
-def test_only_open_run_is_stoppable_and_only_by_owner() -> None:
-    def stops(run: RunLine, *, may_stop: bool) -> bool:
-        return "/jobs/j1/stop/?number=" in looks(run_fragments("j1", [run], NOW, older="", may_stop=may_stop))
-
-    assert stops(RUNNING, may_stop=True)
-    assert not stops(RUNNING, may_stop=False)
-    assert not stops(ENDED, may_stop=True)
-
-
 def test_unchanged_run_makes_the_same_row_later() -> None:
     later = NOW + timedelta(minutes=1)
     first = run_fragments("j1", [RUNNING, ENDED, SWEEP], NOW, older="", may_stop=True)

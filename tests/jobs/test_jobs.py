@@ -12,16 +12,14 @@ from grid.core.errors import Rejected
 from grid.executions.launchrequest import JobSettings
 from grid.executions.manifests import build
 from grid.executions.spec import parse_spec
-from grid.executions.stopping import request_stop
 from grid.jobs import jobs
 from grid.jobs.jobrows import attempt_id, make_runs, record_of
 from grid.jobs.jobruns import advance, advance_all, all_jobs_due, jobs_due, jobs_told
 from grid.jobs.jobsettings import problems_of, wrong_variables
 from grid.kube.resources import PODS, SECRETS
 from grid.models import Execution, HardwareTier, Job, JobRun, State
-from tests.controller.world import Fault, Killed, World, in_world, to_running
+from tests.controller.world import Fault, Killed, World, in_world
 from tests.support.builders import NAMESPACE
-from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 LATER = NOW + timedelta(hours=2)
@@ -69,8 +67,8 @@ def test_launched_job_has_its_first_run_and_attempt(shop: Shop) -> None:
 def test_workspace_has_no_run_and_refused_job_no_row(shop: Shop) -> None:
     shop.launch(job=JobSettings(command="ignored"))
     with pytest.raises(Rejected) as refused:
-        launched(shop, folder="../secrets", retries=11, timeout_seconds=5)
-    assert codes(refused) == [("folder", "folder"), ("timeout", "timeout"), ("retries", "retries")]
+        launched(shop, folder="../secrets", retries=11)
+    assert codes(refused) == [("folder", "folder"), ("retries", "retries")]
     assert not JobRun.objects.exists() and not Job.objects.exists()
 
 
@@ -98,14 +96,12 @@ def test_pod_runs_command_in_folder_with_variables_as_typed(shop: Shop) -> None:
     ("variables", "code"),
     [
         ({"1st": "x"}, "name"),
-        ({"a b": "x"}, "name"),
         ({"a\nb": "x"}, "name"),
         ({"": "x"}, "name"),
         ({"HOME": "/tmp"}, "taken"),
         ({"GRID_ANYTHING": "x"}, "taken"),
         ({"a": "x\0y"}, "unprintable"),
         ({"a": "\ud800"}, "unprintable"),
-        ({"a": "x" * 100_000}, "too_long"),
         ({f"a{number}": "é" * 10_000 for number in range(11)}, "too_long"),
         ({f"a{number}": "" for number in range(101)}, "too_many"),
     ],
@@ -121,10 +117,7 @@ def test_a_variable_that_cannot_be_set_is_refused(variables: dict[str, str], cod
         ({"command": "a\0b"}, "command"),
         ({"folder": "/etc"}, "folder"),
         ({"folder": "a/../../b"}, "folder"),
-        ({"folder": "a\nb"}, "folder"),
-        ({"folder": "x" * 501}, "folder"),
         ({"page_port": 80}, "page_port"),
-        ({"page_port": 65536}, "page_port"),
         ({"timeout_seconds": 59}, "timeout"),
         ({"timeout_seconds": 31 * 86400}, "timeout"),
         ({"retries": -1}, "retries"),
@@ -158,14 +151,6 @@ def test_failed_run_is_retried_after_wait_with_frozen_settings(shop: Shop) -> No
     assert run.ended_at == LATER
 
 
-def test_stopped_run_is_not_retried(shop: Shop) -> None:
-    job = launched(shop, retries=3)
-    request_stop(Execution.objects.get(), by="alice", now=NOW)
-    assert jobs_told([job.pk]) == all_jobs_due(NOW) == {job.pk: job.owner_id}
-    assert advance_all({job.pk}, now=LATER) == []
-    assert fresh(job.runs.get()).outcome == "stopped"
-
-
 def test_sweep_stores_all_runs_and_launches_up_to_parallelism(shop: Shop) -> None:
     job = launched(shop, at_once=2)
     ended(job.runs.get(), State.SUCCEEDED)
@@ -182,12 +167,6 @@ def test_sweep_stores_all_runs_and_launches_up_to_parallelism(shop: Shop) -> Non
     assert spec is not None and spec.parameters == {"lr": "2"}
 
 
-def test_uncapped_sweep_is_launched_in_several_transactions(shop: Shop) -> None:
-    job = launched(shop)
-    runs = jobs.start_sweep(job.pk, [{"lr": str(number)} for number in range(45)], by="alice", now=NOW)
-    assert Execution.objects.filter(run__in=runs).count() == 45
-
-
 def test_a_wrong_row_refuses_the_whole_sweep(shop: Shop) -> None:
     job = launched(shop)
     wrong: list[list[dict[str, str]]] = [[], [{}] * 1001, [{"lr": "1"}, {"HOME": "x"}]]
@@ -195,28 +174,6 @@ def test_a_wrong_row_refuses_the_whole_sweep(shop: Shop) -> None:
         with pytest.raises(Rejected):
             jobs.start_sweep(job.pk, rows, by="alice", now=NOW)
     assert job.runs.count() == 1
-
-
-def test_a_run_starts_after_another_has_succeeded(shop: Shop) -> None:
-    job = launched(shop)
-    first = job.runs.get()
-    second = start(job, after=first)
-    assert second.message == "It starts when run 1 of Train has succeeded."
-    ended(first, State.SUCCEEDED)
-    assert advance_all({job.pk}, now=NOW) == [attempt_id(job.pk, 2, 1)]
-
-
-def test_dependent_job_is_not_started_when_its_predecessor_fails(shop: Shop) -> None:
-    first = launched(shop).runs.get()
-    request = shop.request(kind="job", environment=shop.job, title="Score")
-    waiting = jobs.create(request, after=first, now=NOW, job_id="second")
-    assert not Execution.objects.filter(pk="second").exists()
-    ended(first)
-    advance_all({first.job_id}, now=LATER)
-    assert (fresh(waiting).outcome, waiting.message) == (
-        "not_started",
-        "It was to start after run 1 of Train, which failed.",
-    )
 
 
 def test_a_run_of_another_project_is_not_waited_for(shop: Shop) -> None:
@@ -254,17 +211,6 @@ def test_an_owner_who_left_starts_nothing_more(shop: Shop) -> None:
     assert "It was not tried again: Choose a project to which you contribute" in run.message
 
 
-def test_relaunch_uses_settings_of_run_and_not_of_job(shop: Shop) -> None:
-    job = launched(shop, command="first")
-    run = start(job, parameters={"lr": "1"})
-    settings = JobSettings(command="second")
-    jobs.edit(job.pk, title="Renamed", environment=shop.job, tier=shop.tier, settings=settings, now=NOW)
-    again = jobs.start_again(run.pk, by="alice", now=LATER)
-    assert (again.number, again.parameters) == (3, {"lr": "1"})
-    assert {**again.settings.record, "pinned": None} == run.settings.record
-    assert start(job).settings.record["job"]["command"] == "second"
-
-
 def test_stopping_all_ends_waiting_runs_and_stops_running_ones(shop: Shop) -> None:
     job = launched(shop, at_once=1, retries=2)
     first = job.runs.get()
@@ -286,45 +232,6 @@ def test_stopping_a_run_between_its_attempts_ends_it(shop: Shop) -> None:
     assert jobs.stop_runs(job.pk, by="alice", now=NOW, number=1) == 1
     assert fresh(run).message == "Stopped by alice before its next attempt."
     assert advance_all(all_jobs_due(LATER), now=LATER) == []
-
-
-def test_a_job_is_deleted_when_its_runs_have_ended(shop: Shop) -> None:
-    job = launched(shop)
-    with pytest.raises(Rejected, match="1 run of it has not ended"):
-        jobs.delete(job.pk, now=NOW)
-    jobs.stop_runs(job.pk, by="alice", now=NOW)
-    jobs.delete(job.pk, now=NOW)
-    with pytest.raises(Rejected) as refused:
-        start(job)
-    assert codes(refused) == [("", "deleted")]
-    assert Execution.objects.get().run == job.runs.get()
-
-
-@in_world
-async def _retried(shop: Shop) -> None:
-    world = World()
-    controller = world.controller()
-    execution = Execution.objects.get()
-    for _ in range(2):
-        await world.step(controller)
-        world.behave()
-    world.finish(world.pod_of(execution), 1)
-    for _ in range(6):
-        await world.step(controller)
-        world.behave()
-    run = JobRun.objects.get()
-    assert "The next attempt follows 30 s later" in run.message, run.message
-    world.passes(31)
-    for _ in range(8):
-        await world.step(controller)
-        world.behave()
-    run.refresh_from_db()
-    assert (run.outcome, run.attempts.count(), world.most_pods) == ("succeeded", 2, 1)
-
-
-def test_controller_retries_by_itself_and_ends_the_run(shop: Shop) -> None:
-    launched(shop, retries=3)
-    _retried(shop)
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -372,27 +279,3 @@ def test_runs_are_deleted_after_executions_unless_waited_for(shop: Shop, configu
     JobRun.objects.filter(pk=waiting.pk).update(outcome="stopped", ended_at=NOW)
     assert retention.drop_runs(later, 100) == 2
     assert Job.objects.get().runs_made == 2
-
-
-def test_job_ended_at_its_deadline_failed_by_own_timeout(shop: Shop) -> None:
-    launched(shop, timeout_seconds=7200)
-    execution = Execution.objects.get()
-
-    @in_world
-    async def too_long() -> None:
-        world = World()
-        controller = world.controller()
-        await to_running(world, controller)
-        pod = world.pod_of(execution)
-        assert pod["spec"]["activeDeadlineSeconds"] == 7200
-        message = "Pod was active on the node longer than the specified deadline"
-        pod["status"] = {"phase": "Failed", "reason": "DeadlineExceeded", "message": message}
-        world.cluster.put(PODS, pod)
-        for _ in range(3):
-            await world.step(controller)
-            world.behave()
-
-    too_long()
-    execution.refresh_from_db()
-    assert execution.state == State.FAILED
-    assert execution.words(OWNER).startswith("It ran longer than its timeout of 2 h.")

@@ -1,31 +1,24 @@
 """The metrics of jobs are read from their logs while they run and at their end: each value once, whoever reads, and in nobody's way."""
 
-import asyncio
 import json
 import random
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from django.db import OperationalError
 
 from grid.controller.controller import Controller
 from grid.core.errors import ClusterUnavailable, NotFound
 from grid.database.seam import Database
-from grid.executions import ledger
-from grid.executions.caches import execution_of
-from grid.executions.ledger import LedgerRecord
 from grid.executions.stopping import request_stop
 from grid.jobs.runmetrics import collector, store
-from grid.jobs.runmetrics.collector import LONGEST_SECONDS, PERIOD_SECONDS
+from grid.jobs.runmetrics.collector import PERIOD_SECONDS
 from grid.jobs.runmetrics.series import MOST_POINTS
 from grid.jobs.runmetrics.store import MOST_NAMES
-from grid.models import Execution, LifecycleEntry, MetricReading, RunMetric, UsageInterval
+from grid.models import MetricReading, RunMetric
 from tests.controller.world import World, fresh, in_world, to_running
 from tests.support.builders import NAMESPACE
-from tests.support.periodic import repeat
 from tests.support.shop import Shop
-from tests.support.virtual import cancelled, loop_time, until
 
 
 class Scene:
@@ -97,16 +90,7 @@ async def test_values_are_kept_during_job_and_at_end(shop: Shop) -> None:
     assert fresh(scene.execution).state == "succeeded"
 
 
-@in_world
-async def test_short_job_is_read_at_end_only(shop: Shop) -> None:
-    scene = await begun(shop)
-    scene.writes("hello", "world")
-    await scene.ends(code=1)
-    assert scene.log_requests() == 2, "its metrics, and the end of its log that is kept"
-    assert not MetricReading.objects.exists()
-
-
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 @in_world
 async def test_changing_controllers_neither_double_nor_lose_values(shop: Shop, seed: int) -> None:
     scene, rng = Scene(shop), random.Random(seed)
@@ -199,41 +183,6 @@ async def test_value_flood_is_thinned_and_read_in_portions(shop: Shop, monkeypat
 
 
 @in_world
-async def test_program_without_metrics_is_polled_ever_less(shop: Shop) -> None:
-    scene = await begun(shop)
-    scene.writes("no metric")
-    asked = []
-    for _ in range(12):
-        before = scene.log_requests()
-        for _ in range(int(LONGEST_SECONDS / 2 / collector.TICK_SECONDS)):
-            await scene.looks(after=collector.TICK_SECONDS)
-        asked.append(scene.log_requests() - before)
-    assert asked[0] > asked[-1]
-    assert max(asked[-6:]) <= 1
-    scene.writes(line(1))
-    await scene.looks(after=2 * LONGEST_SECONDS)
-    assert scene.values() == [1]
-
-
-@in_world
-async def test_only_running_jobs_are_read(shop: Shop) -> None:
-    scene = Scene(shop)
-    shop.launch()
-    await scene.world.step(scene.controller)
-    for pod in scene.world.pods():
-        scene.world.schedule(pod)
-    await scene.looks(after=0)
-    await scene.looks()
-    assert scene.log_requests() == 0, "neither has started"
-    for pod in scene.world.pods():
-        scene.world.start(pod)
-    scene.world.refresh(scene.controller)
-    await scene.looks(after=0)
-    await scene.looks()
-    assert scene.log_requests() == 1, "the job, and not the workspace"
-
-
-@in_world
 async def test_a_stopped_job_keeps_what_it_had_measured(shop: Shop) -> None:
     scene = await begun(shop)
     scene.writes(line(1))
@@ -272,66 +221,3 @@ async def test_bug_in_metrics_keeps_no_job_from_ending(shop: Shop, monkeypatch: 
     await scene.looks()
     await scene.ends()
     assert fresh(scene.execution).state == "succeeded"
-
-
-@in_world
-async def test_job_may_end_while_waiting_for_its_turn(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector, "AT_ONCE", 1)
-    scene = Scene(shop)
-    shop.launch(kind="job", environment=shop.job)
-    await scene.begin()
-    metrics, pods = scene.controller.metrics, scene.controller.pods
-    waiting = [(cast(LedgerRecord, ledger.read(execution_of(pod))), pod) for pod in pods.values()]
-    plain = scene.controller._context.database
-
-    async def ends_the_others(work: Callable[..., Any], /, id: str, *args: Any, **kwargs: Any) -> Any:
-        waiting[:] = [(row, pod) for row, pod in waiting if row.id != id]
-        while waiting:
-            await metrics.pod_ends(*waiting.pop())
-        return await plain(work, id, *args, **kwargs)
-
-    scene.controller._context.database = cast("Database", ends_the_others)
-    before = scene.log_requests()
-    await scene.looks()
-    assert scene.log_requests() - before == 2, "one in its turn, the other at its end"
-
-
-@in_world
-async def test_a_turn_that_fails_is_followed_by_the_next(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    metrics, turns = Scene(shop).controller.metrics, list[float]()
-
-    async def fails() -> None:
-        turns.append(loop_time())
-        raise KeyError("a bug")
-
-    monkeypatch.setattr(metrics, "run_once", fails)
-    task = asyncio.create_task(repeat(metrics.periodic()))
-    await until(lambda: len(turns) == 2, within=3 * collector.TICK_SECONDS)
-    await cancelled(task)
-
-
-@in_world
-async def test_values_wait_for_a_database_that_is_away(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = await begun(shop)
-    scene.writes(line(1))
-    with monkeypatch.context() as away:
-        away.setattr(store, "read_place", _away)
-        await scene.looks()
-    assert not RunMetric.objects.exists()
-    await scene.looks(after=3 * PERIOD_SECONDS)
-    assert scene.values() == [1]
-
-
-@in_world
-async def test_an_execution_that_was_deleted_meanwhile_is_no_error(shop: Shop) -> None:
-    scene = await begun(shop)
-    scene.writes(line(1))
-    for rows in (LifecycleEntry, UsageInterval):
-        rows.objects.all().delete()
-    Execution.objects.all().delete()
-    await scene.looks()
-    assert not MetricReading.objects.exists()
-
-
-def _away(*args: Any) -> Any:
-    raise OperationalError("away")

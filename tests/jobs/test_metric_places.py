@@ -44,16 +44,6 @@ def test_log_lines_are_taken_once_despite_interruptions(gaps: list[int], cuts: l
     assert taken == list(range(len(lines)))
 
 
-@given(GAPS, st.integers(0, 4000))
-def test_reading_interrupted_inside_a_line_resumes_there(gaps: list[int], stop: int) -> None:
-    lines = log_of(gaps)
-    first = LogReading(LogPlace())
-    first.feed(since(LogPlace(), lines)[:stop])
-    second = LogReading(first.place)
-    second.feed(since(first.place, lines))
-    assert numbers(first) + numbers(second) == list(range(len(lines)))
-
-
 def test_rotated_log_loses_only_what_kubelet_dropped() -> None:
     lines = log_of([0, 1, 1, 1, 1, 1])
     first = LogReading(LogPlace())
@@ -80,12 +70,3 @@ def test_giant_line_takes_no_memory_and_next_is_read() -> None:
     assert len(reading._rest) < 20_000
     reading.feed(b'"}\n' + "".join(log_of([1_000_000_000])).encode())
     assert numbers(reading) == [0]
-
-
-def test_lines_without_timestamps_belong_to_the_one_before() -> None:
-    text = b'2026-02-02T10:00:00.1Z {"metric": "n", "value": 0}\n{"metric": "n", "value": 1}\n'
-    first = LogReading(LogPlace())
-    first.feed(text)
-    second = LogReading(first.place)
-    second.feed(text + b'{"metric": "n", "value": 2}\n')
-    assert numbers(first) + numbers(second) == [0, 1, 2]

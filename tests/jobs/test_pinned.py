@@ -7,7 +7,7 @@ from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobs
 from grid.jobs.jobruns import advance_all
 from grid.jobs.jobs import environment_by_digest
-from grid.models import Execution, HardwareTier, Job, JobRun, State
+from grid.models import Execution, Job, JobRun, State
 from tests.jobs.test_jobs import LATER, ended, launched, start
 from tests.support.shop import NOW, Shop
 
@@ -47,24 +47,6 @@ def test_relaunched_run_has_its_original_values(shop: Shop) -> None:
     assert start(job).attempts.get().spec["environment"]["image"] == "python:4"
 
 
-def test_pinned_image_has_the_digest_from_kubelet(shop: Shop) -> None:
-    run = launched(shop).runs.get()
-    ran(run, f"docker.io/library/python@{DIGEST}")
-    again = jobs.start_again(run.pk, by="alice", now=LATER)
-    assert again.attempts.get().spec["environment"]["image"] == f"docker.io/library/python@{DIGEST}"
-
-
-def test_repeat_of_a_repeated_run_has_same_values(shop: Shop) -> None:
-    job = launched(shop, command="first")
-    first = ran(job.runs.get(), f"python@{DIGEST}")
-    change_everything(shop, job)
-    second = jobs.start_again(job.runs.get(number=1).pk, by="alice", now=LATER)
-    ran(second)
-    third = jobs.start_again(second.pk, by="alice", now=LATER)
-    assert asked(third.attempts.get()) == asked(second.attempts.get())
-    assert asked(third.attempts.get())[1] == asked(first)[1]
-
-
 def test_a_retry_of_a_repeated_run_has_them_too(shop: Shop) -> None:
     job = launched(shop, retries=1, retry_seconds=1)
     run = job.runs.get()
@@ -86,28 +68,12 @@ def test_environment_archived_since_is_not_launched_again(shop: Shop) -> None:
         jobs.start_again(run.pk, by="alice", now=LATER)
 
 
-def test_size_and_price_are_those_of_current_tier(shop: Shop) -> None:
-    run = launched(shop).runs.get()
-    ran(run)
-    HardwareTier.objects.filter(pk=shop.tier.pk).update(cores="2", cost_per_hour="9")
-    again = jobs.start_again(run.pk, by="alice", now=LATER)
-    assert (again.attempts.get().millicores, str(again.attempts.get().price_per_hour)) == (2000, "9.0000")
-
-
-def test_relaunch_of_unlaunched_run_follows_its_record(shop: Shop) -> None:
-    job = launched(shop, at_once=1)
-    waiting = start(job)
-    again = jobs.start_again(waiting.pk, by="alice", now=LATER)
-    assert again.settings.record == waiting.settings.record
-
-
 @pytest.mark.parametrize(
     ("image_id", "image"),
     [
         (f"docker.io/library/python@{DIGEST}", f"docker.io/library/python@{DIGEST}"),
         (f"docker-pullable://registry:5000/team/python@{DIGEST}", f"registry:5000/team/python@{DIGEST}"),
         (DIGEST, "python:3.11"),
-        ("simulated://python:3.11", "python:3.11"),
         ("", "python:3.11"),
         (f"a b@{DIGEST}", "python:3.11"),
         (f"evil://x@{DIGEST}", "python:3.11"),
@@ -119,7 +85,3 @@ def test_only_name_with_digest_replaces_the_image(shop: Shop, image_id: str, ima
     spec["environment"]["image"] = "python:3.11"
     environment = environment_by_digest(spec, image_id)
     assert environment is not None and environment.image == image
-
-
-def test_a_spec_that_cannot_be_read_pins_nothing() -> None:
-    assert environment_by_digest({"kind": "job"}, "") is None

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client
 
-from grid.jobs import jobs
 from grid.models import Environment, Execution, HardwareTier, Job, StoredSecret
 from tests.conftest import People
-from tests.jobs.test_jobs_pages import HOSTILE, launched, leave, page, post
+from tests.jobs.test_jobs_pages import HOSTILE, launched, page, post
 from tests.jobs.test_jobs_pages import script as script
 from tests.jobs.test_run_metrics import ends
 from tests.shell.browsing import client_of
@@ -55,28 +53,6 @@ def test_record_file_has_same_data_for_programs(people: People, ran: Execution) 
     assert (record["image_id"], record["node"], record["exit_code"]) == (DIGEST, "node-7", 0)
     assert (record["environment_variables"], record["secrets"]) == (["API_KEY"], ["DB_PASSWORD"])
     assert (record["tier"]["id"], record["run"], record["attempt"]) == ("small", 1, 1)
-
-
-def test_viewer_without_log_access_gets_no_record(people: People, ran: Execution) -> None:
-    path = f"/executions/{ran.pk}/record/"
-    answers = [client_of(user).get(path).status_code for user in (people.owner, people.teammate, people.stranger)]
-    assert answers == [200, 200, 404]
-    assert Client().get(path).headers["Location"].startswith("/login/")
-    leave(Job.objects.get(), people.owner)
-    assert client_of(people.owner).get(path).status_code == 403
-
-
-def test_two_records_differ_only_where_they_do(people: People, ran: Execution, script: Environment) -> None:
-    job = Job.objects.get()
-    script.image = "python:4"
-    script.save()
-    jobs.start(job.pk, by="alice", now=ran.requested_at)
-    Execution.objects.filter(run__number=2).update(node_name="node-8", image_id=DIGEST)
-    different, alike = page(people.owner, f"/jobs/{job.pk}/compare/?a=1&b=2").split("runs-alike")
-    assert "node-7" in different and "node-8" in different and "python:4" in different
-    assert DIGEST in alike and DIGEST not in different
-    assert "Secret DB_PASSWORD" in alike
-    assert "?a=1&b=2" in page(people.owner, f"/executions/{Execution.objects.get(run__number=2).pk}/record/")
 
 
 def test_run_again_shows_current_tier_and_otherwise_the_record(

@@ -12,9 +12,9 @@ from pytest_django.fixtures import Settings
 
 from grid.files.repositories import Repositories
 from grid.files.uploading import upload
-from grid.models import Execution, Job, JobRun, Membership, Project, RunFiles, State, User
+from grid.models import Execution, Job, JobRun, Project, RunFiles, User
 from tests.conftest import People
-from tests.executions.executing import make_environment, make_execution, make_project, make_tier
+from tests.executions.executing import make_environment, make_project, make_tier
 from tests.files.conftest import Runs, repository, runs
 from tests.files.test_files import PIXEL, download
 from tests.jobs.test_jobs_pages import MACHINE, launched, post
@@ -92,6 +92,7 @@ def test_two_runs_are_compared_file_by_file(people: People, ran: Ran) -> None:
     assert "Not text." in shown
     assert "2 files are the same in both" in shown
     assert "-<b>" not in client_of(people.owner).get(ran.compare).content.decode()
+    assert 'id="results-title"' not in text(people.operator, ran.compare), "results are for those who contribute"
     RunFiles.objects.filter(pk=ran.executions[1].pk).update(results="")
     assert "Only of run 1" in text(people.owner, ran.compare)
     RunFiles.objects.update(results="")
@@ -118,17 +119,6 @@ def test_results_beside_remote_repository_are_shown_without_local_files(people: 
     text(people.operator, f"{files}download/?at={commit}&path=log.txt", 403)
 
 
-def test_results_are_for_the_owner_and_contributors(people: People, ran: Ran) -> None:
-    path = reverse("execution-results", args=[ran.executions[0].pk])
-    text(people.stranger, path, 404)
-    text(people.operator, path, 403)
-    assert 'id="results-title"' not in text(people.operator, ran.compare)
-    Membership.objects.create(project_id="churn", user=people.stranger, role=Membership.Role.VIEWER)
-    text(people.stranger, path, 403)
-    page = text(people.stranger, f"/executions/{ran.executions[0].pk}/")
-    assert "Results: 5 files" in page and path not in page
-
-
 def test_results_that_cannot_be_read_are_said(people: People, ran: Ran, settings: Settings, tmp_path: Path) -> None:
     path = reverse("execution-results", args=[ran.executions[0].pk])
     settings.REPOSITORIES = str(tmp_path / "elsewhere")
@@ -136,13 +126,3 @@ def test_results_that_cannot_be_read_are_said(people: People, ran: Ran, settings
     assert "cannot be read now" in text(people.owner, ran.compare)
     Project.objects.update(files=Project.Files.VOLUME)
     assert "no longer in Git" in text(people.owner, path, 503)
-
-
-def test_volume_job_explains_how_results_are_kept(people: People) -> None:
-    project = make_project(people.owner, people.teammate)
-    job = make_execution(people.owner, project, id="a1", kind="job", state=State.SUCCEEDED)
-    assert "Results are kept for each run" in text(people.teammate, f"/executions/{job.pk}/")
-    assert "Results are kept" not in text(people.operator, f"/executions/{job.pk}/")
-    workspace = make_execution(people.owner, project, id="b1", state=State.RUNNING)
-    assert "Results are kept" not in text(people.owner, f"/executions/{workspace.pk}/")
-    text(people.owner, reverse("execution-results", args=[job.pk]), 404)

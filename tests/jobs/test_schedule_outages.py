@@ -14,7 +14,7 @@ from tests.controller.world import World, in_world
 from tests.jobs.test_schedules import HOUR, fresh, history_of, job, run_at, runs, scheduled
 from tests.platformhealth.test_running import running as controlled
 from tests.support.shop import NOW, Shop
-from tests.support.virtual import loop_time, until
+from tests.support.virtual import until
 
 __all__ = ["job"]
 
@@ -23,7 +23,7 @@ def attempt_of(number: int) -> Execution:
     return Execution.objects.get(run__number=number)
 
 
-@pytest.mark.parametrize("overlap", ["skip", "replace", "queue"])
+@pytest.mark.parametrize("overlap", ["skip", "replace"])
 def test_ended_run_not_yet_moved_on_counts_as_ended(job: Job, overlap: str) -> None:
     schedule = scheduled(job, overlap=overlap)
     run_at(1)
@@ -110,10 +110,3 @@ async def test_first_round_waits_for_pods_and_executions(shop: Shop) -> None:
     assert not task.done()
     first_round.reconciled("b")
     await until(task.done, within=1)
-
-
-@in_world
-async def test_unreconcilable_execution_delays_schedules_for_a_minute(shop: Shop) -> None:
-    began, enqueued = loop_time(), list[str]()
-    await FirstRound(lambda: True, {"a"}, enqueued.append).run()
-    assert loop_time() - began == pytest.approx(PATIENCE_SECONDS, abs=1)

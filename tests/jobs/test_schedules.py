@@ -9,10 +9,10 @@ from django.db import IntegrityError, transaction
 
 from grid.core.errors import Rejected
 from grid.executions.launchrequest import JobSettings
-from grid.jobs import jobs, scheduler, schedules
+from grid.jobs import scheduler, schedules
 from grid.jobs.jobruns import advance_all
 from grid.jobs.scheduler import pause_departed
-from grid.jobs.schedules import MAXIMUM_SCHEDULES, ScheduleSettings
+from grid.jobs.schedules import ScheduleSettings
 from grid.models import Execution, Job, JobRun, Membership, Schedule, State
 from tests.conftest import People
 from tests.controller.world import in_world
@@ -213,11 +213,6 @@ def test_schedule_of_owner_without_launch_right_is_paused(
     assert pause_departed(now=NOW) == 0
 
 
-def test_owner_with_launch_right_keeps_schedules(job: Job) -> None:
-    schedule = scheduled(job)
-    assert pause_departed(now=NOW) == 0 and fresh(schedule).next_at
-
-
 def test_three_refused_runs_in_a_row_pause_the_schedule(job: Job, shop: Shop) -> None:
     schedule = scheduled(job)
     type(shop.tier).objects.filter(pk=shop.tier.pk).update(is_archived=True)
@@ -229,27 +224,6 @@ def test_three_refused_runs_in_a_row_pause_the_schedule(job: Job, shop: Shop) ->
     schedules.resume(schedule.pk, by="owner", now=NOW + 3 * HOUR)
     run_at(4)
     assert runs(schedule)[-1] == (5, "13:00", "")
-
-
-def test_schedule_of_unlaunchable_job_is_refused(job: Job, shop: Shop) -> None:
-    type(shop.tier).objects.filter(pk=shop.tier.pk).update(is_archived=True)
-    with pytest.raises(Rejected) as refused:
-        scheduled(job)
-    assert "no longer available" in refused.value.problems[0].message and not Schedule.objects.exists()
-
-
-def test_schedule_problems_are_reported_at_their_fields(job: Job) -> None:
-    with pytest.raises(Rejected) as refused:
-        scheduled(job, "nonsense", time_zone="Mars", overlap="?", missed="?")
-    assert [problem.path for problem in refused.value.problems] == ["time_zone", "cron", "overlap", "missed"]
-
-
-def test_a_job_has_a_limited_number_of_schedules(job: Job) -> None:
-    for minute in range(MAXIMUM_SCHEDULES):
-        scheduled(job, f"{minute} * * * *")
-    with pytest.raises(Rejected) as refused:
-        scheduled(job, "59 * * * *")
-    assert refused.value.problems[0].code == "too_many"
 
 
 def test_a_schedule_that_is_sent_twice_is_stored_once(job: Job) -> None:
@@ -280,12 +254,6 @@ def test_deleted_schedule_ends_its_waiting_runs_only(job: Job) -> None:
         schedules.pause(schedule.pk, by="owner", now=NOW)
 
 
-def test_deleting_a_job_deletes_its_schedules(job: Job) -> None:
-    scheduled(job)
-    jobs.delete(job.pk, now=NOW)
-    assert not Schedule.objects.exists()
-
-
 @in_world
 async def test_a_schedule_that_fails_keeps_no_other_waiting(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong, right = scheduled(job), scheduled(job, time_zone="Europe/Berlin")
@@ -298,13 +266,6 @@ async def test_a_schedule_that_fails_keeps_no_other_waiting(job: Job, monkeypatc
     monkeypatch.setattr(scheduler, "lock_schedule", fails)
     await job_scheduler(lambda: NOW + HOUR).run_once()
     assert len(runs(right)) == 1 and fresh(wrong).next_at == NOW + HOUR
-
-
-def test_unreadable_schedule_is_paused(job: Job) -> None:
-    schedule = scheduled(job)
-    Schedule.objects.update(time_zone="Mars/Olympus")
-    run_at(1)
-    assert "Choose a time zone" in fresh(schedule).paused_why
 
 
 @in_world

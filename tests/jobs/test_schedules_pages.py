@@ -5,22 +5,17 @@ Who gets which answer is told by `tests/access/answers.txt`.
 
 import html
 import re
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from dashboard.jobs.forms.schedules import zone_names
-from dashboard.jobs.viewmodels.schedules import schedule_times
 from grid.jobs import schedules
 from grid.jobs.schedules import ScheduleSettings
-from grid.models import Announcement, Job, Membership, Schedule
+from grid.models import Job, Schedule
 from tests.conftest import People
 from tests.jobs.conftest import launch_job
 from tests.shell.browsing import client_of, page_at
-from tests.support.builders import MOMENT
-from tests.support.schedules import run_due
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
 HOSTILE = "<script>alert(1)</script>"
@@ -55,14 +50,6 @@ def test_saved_schedule_shows_its_words_and_next_five_times(people: People, job:
     assert "schedules" in page(people, "/jobs/") and "data-until" in page(people, "/jobs/")
 
 
-def test_new_schedule_sent_twice_is_saved_once(people: People, job: Job) -> None:
-    path = f"/jobs/{job.pk}/schedules/new/"
-    assert post(people, path, TYPED)[0] == 302
-    status, shown = post(people, path, TYPED)
-    assert (status, "The job has a schedule with these times already." in shown) == (422, True)
-    assert Schedule.objects.count() == 1
-
-
 def test_team_mates_see_schedules_without_buttons(people: People, job: Job) -> None:
     saved(job)
     shown = page(people, f"/jobs/{job.pk}/", user="teammate")
@@ -79,17 +66,7 @@ def test_checking_says_what_is_typed_and_saves_nothing(people: People, job: Job)
     assert not Schedule.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("field", "typed"),
-    [
-        ("cron", HOSTILE),
-        ("cron", ""),
-        ("cron", "0 0 30 2 *"),
-        ("time_zone", HOSTILE),
-        ("time_zone", ""),
-        ("overlap", "x"),
-    ],
-)
+@pytest.mark.parametrize(("field", "typed"), [("cron", HOSTILE), ("time_zone", HOSTILE), ("overlap", "x")])
 def test_invalid_schedule_is_reported_at_its_field_without_markup(
     people: People, job: Job, field: str, typed: str
 ) -> None:
@@ -117,27 +94,6 @@ def test_a_schedule_is_edited_paused_resumed_and_deleted(people: People, job: Jo
     assert client_of(people.owner).get(own).status_code == 404
 
 
-def test_paused_schedule_says_why_and_cannot_be_resumed(people: People, job: Job) -> None:
-    schedule = saved(job)
-    Membership.objects.filter(user=people.owner).update(role="viewer")
-    run_due(now=timezone.now() + timedelta(days=7))
-    assert "is a viewer of the project" in page(people, f"/jobs/{job.pk}/")
-    client = client_of(people.owner)
-    client.post(f"/jobs/{job.pk}/schedules/{schedule.pk}/pause/", {"resume": "on"})
-    assert "The schedule was not resumed: Choose a project" in client.get(f"/jobs/{job.pk}/").content.decode()
-
-
-@pytest.mark.parametrize(("missed", "is_said"), [("once", True), ("none", False)])
-def test_missed_run_waiting_for_maintenance_says_so(people: People, job: Job, missed: str, is_said: bool) -> None:
-    saved(job, missed=missed)
-    earlier = MOMENT - timedelta(hours=1)
-    Announcement.objects.create(text="Upgrade", from_at=earlier, no_launches_from=earlier)
-    sentence = "Maintenance until an operator ends it: Upgrade. It starts by itself afterwards."
-    assert sentence not in page(people, f"/jobs/{job.pk}/"), "it is not due yet"
-    Schedule.objects.update(next_at=earlier)
-    assert (sentence in page(people, f"/jobs/{job.pk}/")) == is_said
-
-
 def test_the_schedule_of_another_job_is_not_found(people: People, job: Job) -> None:
     schedule = saved(job)
     other = Job.objects.create(
@@ -148,17 +104,3 @@ def test_the_schedule_of_another_job_is_not_found(people: People, job: Job) -> N
             assert post(people, f"/jobs/{other.pk}/schedules/{number}/{path}", TYPED)[0] == 404
         post(people, f"/jobs/{other.pk}/schedules/{number}/delete/")
     assert Schedule.objects.get().paused_at is None
-
-
-def test_times_are_shown_by_the_clocks_of_the_zone() -> None:
-    now = datetime.fromisoformat("2026-10-24T12:00:00+00:00")
-    shown = schedule_times("30 2 * * *", "Europe/Berlin", now)
-    assert (shown.words, list(shown.times[:2])) == (
-        "Every day at 02:30",
-        ["Sun 25 Oct 2026 02:30 CEST", "Mon 26 Oct 2026 02:30 CET"],
-    )
-
-
-def test_the_time_zones_to_offer_are_read_once() -> None:
-    assert "Europe/Berlin" in zone_names() and zone_names()[0] == "UTC"
-    assert zone_names() is zone_names()

@@ -72,14 +72,6 @@ async def test_an_entry_that_is_switched_off_explains_nothing(shop: Shop) -> Non
 
 
 @in_world
-async def test_succeeded_job_has_no_finding(shop: Shop) -> None:
-    done = await a_job_that_ends(shop, [NO_MODULE], exit_code=0)
-    assert done.state == "succeeded"
-    assert done.log.text == f"{NO_MODULE}\n"
-    assert occurrences(done) == []
-
-
-@in_world
 async def test_clearer_exit_code_message_stays_and_finding_is_kept(shop: Shop) -> None:
     failed = await a_job_that_ends(shop, ["Connection refused", "sh: 1: trian: not found"], exit_code=127)
     assert "exit code 127, the command trian was not found." in failed.words(OWNER)
@@ -103,31 +95,11 @@ async def test_fault_in_search_keeps_no_execution_from_ending(
     assert "a log was not searched" in caplog.text
 
 
-@in_world
-async def test_findings_go_with_their_log(shop: Shop) -> None:
-    failed = await a_job_that_ends(shop, [NO_MODULE])
-    failed.log.delete()
-    assert not LogOccurrence.objects.exists()
-
-
 @pytest.mark.django_db
 def test_broken_stored_entry_leaves_the_others_in_force() -> None:
     own_entry("broken", pattern="(")
     own_entry()
     assert [entry.key for entry in knowledge.entries_in_force()] == ["licence", *(entry.key for entry in BUILT_IN)]
-
-
-@pytest.mark.django_db
-def test_own_entries_are_limited_and_fit_together() -> None:
-    KnowledgeEntry.objects.bulk_create(
-        KnowledgeEntry(**(LICENCE | {"pattern": f"LIC{at:04}", "meaning": f"Entry {at}."}), id=f"e{at:04}")
-        for at in range(knowledge.MOST_ENTRIES + 1)
-    )
-    knowledge.refresh()
-    last = knowledge.MOST_ENTRIES - 1
-    assert [finding.meaning for finding in logfindings.findings(f"LIC{last:04}x")] == [f"Entry {last}."]
-    assert logfindings.findings(NO_MODULE)
-    assert len(logfindings.in_force().patterns) == knowledge.MOST_ENTRIES + len(BUILT_IN)
 
 
 @pytest.mark.django_db

@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.core.exceptions import ValidationError
 from django.test import Client
 
 from grid.diagnosis import logfindings
@@ -81,11 +80,6 @@ def test_unusable_entry_is_refused_with_the_reason(as_admin: Client, changed: di
     assert not KnowledgeEntry.objects.exists()
 
 
-@pytest.mark.parametrize("link", ["", "/help/", "http://wiki.example/a?b=c"])
-def test_link_may_lead_to_site_or_own_page(as_admin: Client, link: str) -> None:
-    assert as_admin.post("/knowledge/new/", LICENCE | {"link": link}).status_code == 302
-
-
 def test_built_in_entry_is_switchable_but_not_editable(as_admin: Client) -> None:
     line = "Connection refused"
     assert as_admin.get("/knowledge/grid.refused/").headers["Location"] == "/knowledge/grid.refused/found/"
@@ -100,15 +94,6 @@ def test_built_in_entry_is_switchable_but_not_editable(as_admin: Client) -> None
     assert as_admin.post("/knowledge/grid.nothing/archive/").status_code == 404
 
 
-def test_own_entry_is_archived_after_explaining_confirmation(as_admin: Client) -> None:
-    KnowledgeEntry.objects.create(**LICENCE)
-    question = text_of(as_admin, "/knowledge/licence/archive/")
-    assert "No log is searched for it until an admin restores it." in question
-    assert "Executions that it explained keep the explanation." in question
-    as_admin.post("/knowledge/licence/archive/", follow=True)
-    assert logfindings.findings("LIC-17") == []
-
-
 def test_pasted_log_shows_matching_entries_and_changes_nothing(client: Client, people: People) -> None:
     client.force_login(people.operator)
     KnowledgeEntry.objects.create(**LICENCE)
@@ -119,42 +104,6 @@ def test_pasted_log_shows_matching_entries_and_changes_nothing(client: Client, p
     assert 'href="https://wiki.example/licences"' in page
     assert "No entry matches." in client.post("/knowledge/", {"log": "all is well"}).content.decode()
     assert not LogOccurrence.objects.exists()
-
-
-def test_list_counts_recent_occurrences_with_most_frequent_first(
-    as_admin: Client, people: People, runtime: Runtime
-) -> None:
-    KnowledgeEntry.objects.create(**LICENCE)
-    for days in (1, 2, 31):
-        occurrence(runtime, people.owner, days=days)
-    page = text_of(as_admin, "/knowledge/")
-    assert '/knowledge/licence/found/">2<' in page
-    assert page.index("The licences of product … are in use.") < page.index("The GPU ran out of memory.")
-
-
-def test_entry_page_lists_and_links_newest_executions(client: Client, people: People, runtime: Runtime) -> None:
-    client.force_login(people.operator)
-    KnowledgeEntry.objects.create(**LICENCE)
-    old, new = (occurrence(runtime, people.owner, days=days, title=f"Run {days}") for days in (2, 1))
-    page = text_of(client, "/knowledge/licence/found/")
-    assert page.index(f"/executions/{new.pk}/") < page.index(f"/executions/{old.pk}/")
-    assert "LIC-17" in page
-    assert "Edit" not in page.split('id="main"')[1]
-    assert "Not found yet." in text_of(client, "/knowledge/grid.refused/found/")
-    assert client.get("/knowledge/nothing/found/").status_code == 404
-
-
-def test_no_more_entries_are_taken_than_are_searched(as_admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dashboard.logs.forms.MOST_ENTRIES", 1)
-    KnowledgeEntry.objects.create(**LICENCE)
-    answer = as_admin.post("/knowledge/new/", LICENCE | {"id": "other"})
-    assert "At most 1 entries are searched." in answer.content.decode()
-
-
-@pytest.mark.django_db
-def test_a_model_refuses_what_the_form_refuses() -> None:
-    with pytest.raises(ValidationError):
-        KnowledgeEntry(**(LICENCE | {"pattern": "("})).full_clean()
 
 
 @pytest.fixture
@@ -201,11 +150,3 @@ def test_download_has_findings_and_former_members_get_none(client: Client, faile
     assert "Found in its log" not in text_of(client, path)
     page = text_of(client, f"/executions/{failed.pk}/")
     assert "Connection refused" not in page
-
-
-def test_a_finding_stays_when_its_entry_is_switched_off(client: Client, failed: Execution) -> None:
-    KnowledgeEntry.objects.create(id="grid.refused", is_archived=True)
-    knowledge.refresh()
-    page = text_of(client, f"/executions/{failed.pk}/")
-    assert "A service refused the connection." in page
-    assert "Check its address" not in page

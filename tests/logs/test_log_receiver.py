@@ -91,13 +91,7 @@ def test_program_bytes_cannot_break_out_of_their_line() -> None:
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [
-        (429, "takes no more for now"),
-        (503, "status 503"),
-        (401, "GRID_LOG_RECEIVER_AUTHORIZATION"),
-        (404, "GRID_LOG_RECEIVER_URL"),
-        (307, "redirects"),
-    ],
+    [(429, "takes no more"), (401, "RECEIVER_AUTHORIZATION"), (404, "LOG_RECEIVER_URL"), (307, "redirects")],
 )
 async def test_retryable_answer_is_retried_after_requested_time(status: int, words: str) -> None:
     async with serving(answering(status, **{"Retry-After": "7", "Location": "http://127.0.0.1:1/"})) as server:
@@ -115,25 +109,11 @@ async def test_refused_lines_are_dropped_and_reason_hides_credentials() -> None:
     assert (verdict.result, verdict.refused) == ("sent", len(TEXTS))
     assert verdict.why == "400: entry too far behind (hidden)"
 
-    async def echo_late(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=400, text="x" * 190 + request.headers["Authorization"])
-
-    async with serving(echo_late) as server:
-        assert (await posted(server, portion())).why == "400: " + "x" * 190 + "(hidden)"
-
-
-async def test_partially_accepted_lines_are_counted_as_refused() -> None:
-    async with serving(
-        answering(200, {"partialSuccess": {"rejectedLogRecords": "3", "errorMessage": "old"}})
-    ) as server:
-        verdict = await posted(server, portion())
-    assert (verdict.result, verdict.refused, verdict.why) == ("sent", 3, "old")
-
 
 @pytest.mark.parametrize(("rejected", "refused"), [("9999", 3), (-5, 0), ("2", 2)])
-def test_a_collector_rejects_no_more_lines_than_there_are(rejected: Any, refused: int) -> None:
-    body = json.dumps({"partialSuccess": {"rejectedLogRecords": rejected}}).encode()
-    assert judge(200, body, "", lines=3) == Verdict("sent", refused)
+def test_partially_accepted_lines_are_counted_as_refused(rejected: Any, refused: int) -> None:
+    body = json.dumps({"partialSuccess": {"rejectedLogRecords": rejected, "errorMessage": "old"}}).encode()
+    assert judge(200, body, "", lines=3) == Verdict("sent", refused, why="old" if refused else "")
 
 
 async def test_oversized_request_is_sent_in_parts() -> None:
@@ -142,10 +122,6 @@ async def test_oversized_request_is_sent_in_parts() -> None:
 
 
 async def test_unusable_receiver_is_reported_in_words() -> None:
-    async def hang(request: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(60)
-        return web.Response()
-
     async def hang_half_way(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"Content-Length": "9"})
         await answer.prepare(request)
@@ -153,9 +129,8 @@ async def test_unusable_receiver_is_reported_in_words() -> None:
         await asyncio.sleep(60)
         return answer
 
-    for hanging in (hang, hang_half_way):
-        async with serving(hanging) as server:
-            assert (await posted(server, portion(), seconds=0.2)).why == "no answer within 0 s"
+    async with serving(hang_half_way) as server:
+        assert (await posted(server, portion(), seconds=0.2)).why == "no answer within 0 s"
     assert "cannot be reached" in (await posted(server, portion())).why
     broken = LogReceiver(ReceiverSettings("https://loki", authorities="/nowhere"))
     assert "GRID_LOG_RECEIVER_AUTHORITIES" in (await broken.post([portion()], NOW)).why
@@ -167,10 +142,7 @@ async def test_unusable_receiver_is_reported_in_words() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [
-        *(b"", b"<html>", b"[]", b"{}", b"{" * 9000),
-        *(b'{"partialSuccess":7}', b'{"partialSuccess":{"rejectedLogRecords":1e999}}'),
-    ],
+    [b"", b"[]", b"{" * 9000, b'{"partialSuccess":7}', b'{"partialSuccess":{"rejectedLogRecords":1e999}}'],
 )
 def test_unknown_success_body_is_a_success(body: bytes) -> None:
     assert judge(200, body, "", lines=3).result == "sent"

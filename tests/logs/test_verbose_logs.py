@@ -84,11 +84,3 @@ def test_processes_get_verbose_times_of_component_and_executions(people: People,
     assert verboselogging.times_of("proxy", later) == verboselogging.VerboseTimes()
     verboselogging.begin(component="web", by=people.operator, reason="x", now=later)
     assert VerboseLogging.objects.count() == 1, "what is over is deleted; the audit log keeps it"
-
-
-def test_others_neither_see_the_links_nor_get_the_page(people: People, execution: Execution) -> None:
-    assert PAGE not in execution_page(people.owner, execution)
-    assert PAGE in client_of(people.operator).get("/platform-health/").text
-    client = client_of(people.owner)
-    assert client.get(PAGE).status_code == 403
-    assert client.post(PAGE, {"subject": "web", "reason": "x"}).status_code == 403

@@ -10,9 +10,7 @@ from django.utils import timezone
 
 from grid.configuration import ACCESS_LOST_TIMEOUT
 from grid.controller.controller import Controller
-from grid.database.changefeed import Change
-from grid.executions.stopping import request_stop
-from grid.models import Execution, Membership, State, User
+from grid.models import Execution, State, User
 from grid.models.dataplane import LOCAL
 from grid.projects.departures import NOT_CONTRIBUTOR, departed_owners, stop_departed
 from tests.clusters.test_cluster_attached import both_running
@@ -86,19 +84,6 @@ async def test_only_executions_of_leaver_end_after_ten_minutes(shop: Shop, their
     assert len(notes(theirs, "AccessLost")) == 1
 
 
-@in_world
-async def test_rounds_between_full_checks_only_check_time(shop: Shop, theirs: Execution) -> None:
-    world = World()
-    controller = await left_while_running(world, shop)
-    await controller.poll_overdue()
-    assert fresh(theirs).access_lost_at is None, "who leaves is told by a feed, or found when everything is polled"
-    await controller.poll_told({Change(project=shop.project.pk)})
-    assert fresh(theirs).access_lost_at == world.now
-    world.passes(600)
-    await controller.poll_overdue()
-    assert fresh(theirs).stop_requested_at is not None
-
-
 def test_returning_member_continues_while_another_is_stopped(shop: Shop, theirs: Execution) -> None:
     second = shop.launch(shop.people.teammate)
     leave(shop)
@@ -141,17 +126,6 @@ async def test_with_no_time_given_it_ends_at_once(shop: Shop, theirs: Execution,
     await world.step(controller)
     assert fresh(theirs).state == "stopping"
     assert notes(theirs, "AccessLost") == []
-
-
-@in_world
-async def test_a_changed_time_holds_for_who_left_before(shop: Shop, theirs: Execution, configure: Configure) -> None:
-    world = World()
-    controller = await left_while_running(world, shop)
-    await world.step(controller)
-    configure(ACCESS_LOST_TIMEOUT, 30)
-    world.passes(30)
-    await world.step(controller)
-    assert fresh(theirs).state == "stopping"
 
 
 @in_world
@@ -208,41 +182,6 @@ async def test_closed_account_ends_executions_and_reopened_keeps_them(shop: Shop
     assert (fresh(kept).state, fresh(lost).state) == ("running", "stopping")
     assert lost.reason == "account_closed"
     assert lost.words(OWNER).startswith("Compute Grid requested the stop, because its owner's account was closed;")
-
-
-@in_world
-async def test_contributor_who_becomes_viewer_is_stopped_after_grace(shop: Shop, theirs: Execution) -> None:
-    world = World()
-    controller = world.controller()
-    await to_running(world, controller)
-    Membership.objects.filter(user=shop.people.teammate).update(role="viewer")
-    await world.step(controller)
-    (line,) = notes(theirs, "AccessLost")
-    assert line.words(OWNER).startswith("bob is a viewer of the project Churn now. It is stopped in 10 minutes")
-    world.passes(600)
-    await world.step(controller)
-    assert fresh(theirs).state == "stopping"
-
-
-@in_world
-async def test_former_owner_who_gave_project_away_has_left(shop: Shop) -> None:
-    world, execution = World(), shop.launch()
-    controller = world.controller()
-    await to_running(world, controller)
-    shop.project.assign(owner=shop.people.stranger, contributors=[], viewers=[])
-    await world.step(controller)
-    assert fresh(execution).access_lost_at == world.now
-
-
-@in_world
-async def test_a_stop_that_the_leaver_asks_for_is_his(shop: Shop, theirs: Execution) -> None:
-    world = World()
-    controller = await left_while_running(world, shop)
-    await world.step(controller)
-    request_stop(theirs, by="bob", now=world.now)
-    world.passes(600)
-    await to_end(world, controller, theirs)
-    assert (fresh(theirs).reason, theirs.message) == ("stopped", "Stopped by bob. The project's files are kept.")
 
 
 @pytest.mark.parametrize("after", [False, True])

@@ -1,12 +1,20 @@
-"""The fixtures of tests of pages and of launches that this room uses."""
+"""The fixtures of tests of pages and of launches that this room uses, and who stores secrets."""
 
-from tests.support.pages import admin as admin
+import pytest
+
+from grid.models import Project, User
 from tests.support.pages import clock as clock
 from tests.support.pages import cluster as cluster
 from tests.support.pages import patient as patient
 from tests.support.pages import runtime as runtime
-from tests.support.pages import tier as tier
-from tests.support.pages import two_pools as two_pools
-from tests.support.shop import configure as configure
 from tests.support.shop import shop as shop
-from tests.support.shop import worker_tier as worker_tier
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    return User.objects.create_user(username="alice")
+
+
+@pytest.fixture
+def project(alice: User) -> Project:
+    return Project.objects.start(owner=alice, id="churn", name="Churn <b>")

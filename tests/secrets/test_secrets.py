@@ -10,21 +10,10 @@ from django.urls import reverse
 
 from grid.database.encryption import decrypt
 from grid.models import AuditEntry, Project, StoredSecret, User
-from grid.models.variables import is_obeyed
 from tests.conftest import People
 from tests.executions.launching import offer_clusters, page
 
 VALUE = "correct horse battery staple"
-
-
-@pytest.fixture
-def alice(db: None) -> User:
-    return User.objects.create_user(username="alice")
-
-
-@pytest.fixture
-def project(alice: User) -> Project:
-    return Project.objects.start(owner=alice, id="churn", name="Churn <b>")
 
 
 @pytest.fixture
@@ -66,22 +55,19 @@ def test_secret_value_can_be_an_unchanged_file(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "sentences"),
+    ("values", "sentence"),
     [
-        ({"value": ""}, "Type the value"),
         ({"value": "a\0b"}, "Null characters are not allowed"),
         ({"file": SimpleUploadedFile("x", b"\xff\xfe")}, "This file is not text"),
         ({"file": SimpleUploadedFile("x", b"y" * 17_000)}, "this file has 17,000 bytes"),
         ({"value": "v", "file": SimpleUploadedFile("x", b"y")}, "not both"),
         ({"value": "v", "project": "theirs"}, "Choose one of your projects"),
-        ({"value": "v", "project": "a\0b"}, "Null characters are not allowed|Choose one of your projects"),
         ({"value": "v", "name": "A" * 101}, "at most 100 characters"),
     ],
 )
-def test_invalid_secret_is_reported_at_its_field(client: Client, values: dict[str, Any], sentences: str) -> None:
+def test_invalid_secret_is_reported_at_its_field(client: Client, values: dict[str, Any], sentence: str) -> None:
     page = sent(client, reverse("secrets"), {"name": "KEY", **values})
-    assert page.startswith("422")
-    assert any(sentence in page for sentence in sentences.split("|")), sentences
+    assert page.startswith("422") and sentence in page
 
 
 @pytest.mark.usefixtures("runtime")
@@ -98,24 +84,6 @@ def test_project_secret_is_listed_only_on_project_page(client: Client, project: 
     StoredSecret.objects.create(name="TEAM_KEY", project=project, ciphertext="x")
     assert "TEAM_KEY" in client.get(reverse("project-secrets", args=["churn"])).content.decode()
     assert "TEAM_KEY" not in client.get(reverse("secrets")).content.decode()
-
-
-def test_loader_variable_is_refused_for_a_project_with_reason(client: Client, project: Project) -> None:
-    values = {"name": "PYTHONPATH", "value": "/mnt/project/x"}
-    shown = sent(client, reverse("project-secrets", args=["churn"]), values)
-    assert shown.startswith("422") and "PYTHONPATH decides what programs of other members load" in shown
-    assert "PYTHONPATH is stored." in sent(client, reverse("secrets"), values)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("HTTP_PROXY", "https_proxy", "ALL_PROXY"),
-        *("AWS_CA_BUNDLE", "GIT_SSL_CAINFO", "GIT_SSL_NO_VERIFY", "NODE_TLS_REJECT_UNAUTHORIZED"),
-    ],
-)
-def test_trust_variable_is_not_set_for_a_project(name: str) -> None:
-    assert is_obeyed(name)
 
 
 def test_deleted_secret_stays_for_active_executions_with_notice(client: Client, project: Project) -> None:

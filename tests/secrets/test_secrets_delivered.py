@@ -1,21 +1,18 @@
 """Stored secrets on their way: from the database through the controller into the cluster, and what happens when one was deleted before."""
 
 import base64
+import json
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from grid.executions.spec import parse_spec
-from grid.jobs.jobruns import advance_all
 from grid.kube.objects import RawObject
 from grid.kube.resources import DEPLOYMENTS, SECRETS
-from grid.models import Environment, Execution, JobRun, StoredSecret
+from grid.models import Environment, StoredSecret
 from grid.secrets import storedsecrets
 from tests.clusters.test_cluster_life import notes, running_cluster
 from tests.controller.world import World, fresh, in_world
-from tests.jobs.test_jobs import ended, launched
 from tests.support.builders import NAMESPACE
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
@@ -47,6 +44,7 @@ async def test_program_gets_secrets_as_variable_and_file(shop: Shop) -> None:
     name = f"{execution.object_name}-secrets"
     assert values_in(world, name) == {"DB_PASSWORD": VALUE, "key.pem": "line\nline\n"}
     pod = world.pod_of(execution)
+    assert VALUE not in json.dumps(pod)
     reference = {"secretKeyRef": {"name": name, "key": "DB_PASSWORD"}}
     assert variables_of(pod)["DB_PASSWORD"] == {"name": "DB_PASSWORD", "valueFrom": reference}
     (volume,) = [item for item in pod["spec"]["volumes"] if item["name"] == "secrets"]
@@ -82,46 +80,6 @@ async def test_execution_with_deleted_secret_ends_with_a_sentence(shop: Shop) ->
     assert (fresh(execution).state, execution.reason) == ("error", "secret_missing")
     assert execution.words(OWNER) == "Its secret DB_PASSWORD was deleted after the launch. Launch again without it."
     assert not world.pods() and execution.slots_freed_at is not None
-
-
-def test_job_with_deleted_secret_is_not_retried(shop: Shop) -> None:
-    secret = stored(shop, "DB_PASSWORD")
-    launched(shop, retries=10, retry_seconds=1)
-    storedsecrets.delete(secret, by=shop.people.owner)
-
-    @in_world
-    async def deployed() -> None:
-        world = World()
-        controller = world.controller()
-        for _ in range(4):
-            await world.step(controller)
-            world.passes(3600)
-
-    deployed()
-    run = JobRun.objects.get()
-    assert (run.outcome, run.attempts.count()) == ("failed", 1)
-    assert "DB_PASSWORD was deleted after the launch" in run.message
-
-
-def test_a_retry_gets_the_secrets_that_there_are_then(shop: Shop) -> None:
-    """The first attempt ran and failed by itself; the secrets of the second are those of its own launch."""
-    secret = stored(shop, "DB_PASSWORD")
-    run = launched(shop, retries=1, retry_seconds=1).runs.get()
-    ended(run)
-    storedsecrets.delete(secret, by=shop.people.owner)
-    stored(shop, "OTHER")
-    (second,) = advance_all([run.job_id], now=NOW + timedelta(minutes=1))
-
-    @in_world
-    async def deployed() -> None:
-        world = World()
-        await world.step(world.controller())
-        execution = Execution.objects.get(pk=second)
-        assert values_in(world, f"{execution.object_name}-secrets") == {"OTHER": VALUE}
-        assert execution.state == "deploying"
-
-    deployed()
-    assert [secret.name for secret in parse_spec(run.attempts.get(attempt=1)).secrets] == ["DB_PASSWORD"]
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])

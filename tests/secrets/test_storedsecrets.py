@@ -1,7 +1,5 @@
 """Stored secrets: who gets which, what is refused, and where a value is and is not found."""
 
-import base64
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +13,7 @@ from hypothesis import strategies as st
 from grid.clusters import manifests as cluster_manifests
 from grid.core.errors import Rejected
 from grid.database.encryption import Undecryptable, decrypt, encrypt, encrypt_again
-from grid.executions import manifests
 from grid.executions.spec import EnvironmentSpec, ExecutionSpec, SecretSpec
-from grid.executions.storage import SECRETS_PATH
-from grid.jobs.jobsettings import wrong_variables
 from grid.models import AuditEntry, Project, StoredSecret, User
 from grid.secrets.storedsecrets import (
     MAXIMUM_BYTES,
@@ -34,16 +29,6 @@ from tests.executions.test_manifests import spec
 
 VALUE = "correct horse battery staple"
 KEYS = ["k" * 40]
-
-
-@pytest.fixture
-def alice(db: None) -> User:
-    return User.objects.create_user(username="alice")
-
-
-@pytest.fixture
-def project(alice: User) -> Project:
-    return Project.objects.start(owner=alice, id="churn", name="Churn")
 
 
 def stored(by: User, name: str = "KEY", **changed: Any) -> StoredSecret:
@@ -103,9 +88,7 @@ def test_missing_or_unreadable_secret_is_reported(alice: User) -> None:
 
 
 def test_invalid_secret_name_is_refused_with_a_sentence(alice: User, project: Project) -> None:
-    assert "begin with a letter" in problems(lambda: stored(alice, "1A"))
     assert "begin with a letter" in problems(lambda: stored(alice, "A\nB"))
-    assert "set by Compute Grid itself" in problems(lambda: stored(alice, "HOME"))
     assert "set by Compute Grid itself" in problems(lambda: stored(alice, "GRID_X"))
     assert "service-account.json" in problems(lambda: stored(alice, "../etc", is_file=True))
     for wrong in (".", "..", "..env", "..data"):
@@ -123,11 +106,9 @@ def test_invalid_secret_name_is_refused_with_a_sentence(alice: User, project: Pr
 @pytest.mark.parametrize(
     "name",
     [
-        *("PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "PROMPT_COMMAND", "ZDOTDIR"),
-        *("PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONUSERBASE", "IPYTHONDIR", "JUPYTER_PATH", "MPLBACKEND"),
-        *("PERL5OPT", "PERL5LIB", "RUBYOPT", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "R_PROFILE_USER"),
-        *("GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "GIT_SSL_CAPATH", "git_trace", "SSH_AUTH_SOCK"),
-        *("npm_config_script_shell", "DASK_DISTRIBUTED__WORKER__PRELOAD"),
+        *("PATH", "LD_PRELOAD", "BASH_ENV", "PROMPT_COMMAND", "PYTHONSTARTUP", "IPYTHONDIR", "MPLBACKEND", "PERL5OPT"),
+        *("RUBYOPT", "NODE_OPTIONS", "_JAVA_OPTIONS", "R_PROFILE_USER", "git_trace", "SSH_AUTH_SOCK", "https_proxy"),
+        *("npm_config_script_shell", "DASK_DISTRIBUTED__WORKER__PRELOAD", "NODE_TLS_REJECT_UNAUTHORIZED"),
     ],
 )
 def test_code_loading_variable_is_refused_for_a_project(alice: User, project: Project, name: str) -> None:
@@ -136,36 +117,6 @@ def test_code_loading_variable_is_refused_for_a_project(alice: User, project: Pr
     assert stored(alice, name).owner == alice, "one's own programs are one's own business"
     assert stored(alice, name, project=project).project == project
     assert stored(alice, name, owner=None, project=project, is_file=True).is_file, "nothing obeys a file of that name"
-
-
-@pytest.mark.parametrize("name", ["DB_PASSWORD", "GITHUB_TOKEN", "R_API_KEY", "AWS_SECRET_ACCESS_KEY"])
-def test_an_ordinary_name_is_a_variable_of_a_project(alice: User, project: Project, name: str) -> None:
-    assert stored(alice, name, owner=None, project=project).name == name
-
-
-@pytest.mark.parametrize("name", ["HOME", "POD_NAME", "JUPYTER_RUNTIME_DIR", "GRID_X"])
-def test_reserved_variable_is_refused_for_secrets_and_jobs(alice: User, name: str) -> None:
-    assert "set by Compute Grid itself" in problems(lambda: stored(alice, name))
-    assert [problem.code for problem in wrong_variables({name: "x"})] == ["taken"]
-
-
-def test_pod_refers_to_secrets_without_their_values(alice: User) -> None:
-    wanted = spec(secrets=(SecretSpec(id=1, name="KEY"), SecretSpec(id=2, name="token.json", is_file=True)))
-    made = manifests.build(wanted, namespace="grid", token="t", secrets={"KEY": VALUE, "token.json": "{}"})
-    by_name = {(manifest.resource.kind, manifest.name): manifest.body for manifest in made}
-    pod = by_name[("Pod", wanted.object_name)]
-    assert VALUE not in json.dumps(pod)
-    (container,) = pod["spec"]["containers"]
-    reference = {"name": f"{wanted.object_name}-secrets", "key": "KEY"}
-    assert {"name": "KEY", "valueFrom": {"secretKeyRef": reference}} in container["env"]
-    assert {"name": "GRID_SECRETS_PATH", "value": SECRETS_PATH} in container["env"]
-    assert {"name": "secrets", "mountPath": SECRETS_PATH, "readOnly": True} in container["volumeMounts"]
-    assert pod["spec"]["volumes"][-1]["secret"]["items"] == [{"key": "token.json", "path": "token.json"}]
-    data = by_name[("Secret", f"{wanted.object_name}-secrets")]["data"]
-    assert {name: base64.b64decode(value).decode() for name, value in data.items()} == {
-        "KEY": VALUE,
-        "token.json": "{}",
-    }
 
 
 def test_cluster_pods_get_secrets_overriding_environment_variables() -> None:
@@ -178,11 +129,10 @@ def test_cluster_pods_get_secrets_overriding_environment_variables() -> None:
     pods = [manifest.body["spec"]["template"]["spec"] for manifest in made if manifest.resource.kind == "Deployment"]
     assert len(pods) == 2
     for pod in pods:
-        variables = [variable for variable in pod["containers"][0]["env"] if variable["name"] == "KEY"]
-        assert [variable["valueFrom"]["secretKeyRef"]["name"] for variable in variables] == [
-            f"{wanted.object_name}-secrets"
-        ]
-        assert "OTHER" in {variable["name"] for variable in pod["containers"][0]["env"]}
+        variables = pod["containers"][0]["env"]
+        (key,) = [variable for variable in variables if variable["name"] == "KEY"]
+        assert key["valueFrom"]["secretKeyRef"]["name"] == f"{wanted.object_name}-secrets"
+        assert "OTHER" in {variable["name"] for variable in variables}
 
 
 def test_audit_log_names_changed_secret_without_value(alice: User, project: Project) -> None:

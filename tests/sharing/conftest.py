@@ -1,12 +1,27 @@
-"""The fixtures of tests of pages and of launches that this room uses."""
+"""The fixtures of tests of pages and of launches that this room uses, and a workspace that runs."""
 
-from tests.support.pages import admin as admin
+import pytest
+
+from grid.models import Environment, Execution, HardwareTier, Project, State
+from tests.conftest import People
+from tests.support.frozen import on_tier
 from tests.support.pages import clock as clock
 from tests.support.pages import cluster as cluster
 from tests.support.pages import patient as patient
 from tests.support.pages import runtime as runtime
-from tests.support.pages import tier as tier
-from tests.support.pages import two_pools as two_pools
-from tests.support.shop import configure as configure
 from tests.support.shop import shop as shop
-from tests.support.shop import worker_tier as worker_tier
+
+
+@pytest.fixture
+def execution(people: People) -> Execution:
+    project = Project.objects.start(id="p", name="P", owner=people.owner)
+    project.members.add(people.teammate, through_defaults={"role": "contributor"})
+    return Execution.objects.create(
+        kind="workspace",
+        owner=people.owner,
+        project=project,
+        environment=Environment.objects.create(id="e", name="E", image="i", port=8888),
+        **on_tier(HardwareTier.objects.create(id="t", name="T", node_pool="default", cores="1", memory="1Gi")),
+        spec={"port": 8888},
+        state=State.RUNNING,
+    )

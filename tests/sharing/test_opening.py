@@ -9,7 +9,6 @@ from grid.models import AppShare, Execution, Membership, User
 from grid.sharing.opening import may_open, openable
 from grid.sharing.sharing import share
 from tests.support.frozen import write_frozen
-from tests.support.reading import words_of_each
 from tests.support.shop import NOW, Shop
 
 
@@ -75,15 +74,6 @@ def test_a_share_opens_nothing_but_an_app(shop: Shop) -> None:
     workspace = shop.launch()
     AppShare.objects.create(execution=workspace, user=shop.people.teammate)
     assert may(shop, workspace) == {"owner"}
-
-
-def test_app_is_shared_once_per_member_with_history(shop: Shop) -> None:
-    app = shared_app(shop)
-    share(app.pk, [shop.people.teammate], by="alice", now=NOW)
-    share(app.pk, [], by="alice", now=NOW)
-    teammate = shop.people.teammate.get_username()
-    history = words_of_each(app.lifecycle.filter(reason="Shared"))
-    assert list(history) == [f"alice shared it with {teammate}.", f"alice stopped sharing it with {teammate}."]
 
 
 def test_only_running_app_is_shared_with_members_only(shop: Shop) -> None:

@@ -6,30 +6,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.test import Client
 
-from grid.models import Environment, Execution, HardwareTier, Project, State, WorkspaceGrant
+from grid.models import Execution, WorkspaceGrant
 from grid.sharing.grants import digest, exchange_ticket
 from tests.conftest import People
-from tests.support.frozen import on_tier
 
 
 def main_of(answer: Any) -> str:
     """The page without its frame, whose forms carry tokens and the address itself."""
     return str(answer.content.decode().partition("<main")[2].partition("</main>")[0])
-
-
-@pytest.fixture
-def execution(people: People) -> Execution:
-    project = Project.objects.start(id="p", name="P", owner=people.owner)
-    project.members.add(people.teammate, through_defaults={"role": "contributor"})
-    return Execution.objects.create(
-        kind="workspace",
-        owner=people.owner,
-        project=project,
-        environment=Environment.objects.create(id="e", name="E", image="i", port=8888),
-        **on_tier(HardwareTier.objects.create(id="t", name="T", node_pool="default", cores="1", memory="1Gi")),
-        spec={"port": 8888},
-        state=State.RUNNING,
-    )
 
 
 def test_owner_is_redirected_to_other_origin_with_working_ticket(
@@ -58,12 +42,6 @@ def test_others_see_the_same_as_for_missing_execution(
     assert answer.status_code == nothing.status_code == 403
     assert main_of(answer) == main_of(nothing) == main_of(ticket) != ""
     assert not WorkspaceGrant.objects.exists()
-
-
-def test_an_ended_execution_cannot_be_opened(client: Client, people: People, execution: Execution) -> None:
-    Execution.objects.update(state=State.STOPPED)
-    client.force_login(people.owner)
-    assert client.post(f"/executions/{execution.pk}/open/").status_code == 403
 
 
 @pytest.mark.parametrize("opener", ["", "short", "Z" * 64, "a" * 65, "a" * 64 + "\n"])

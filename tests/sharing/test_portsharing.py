@@ -18,7 +18,6 @@ from grid.sharing.grants import Passage, digest, exchange_ticket, issue_ticket, 
 from grid.sharing.opening import may_open, may_open_port
 from grid.sharing.portsharing import (
     offered_ports,
-    port_problem,
     ports_shared_with,
     running_ports,
     share_port,
@@ -75,16 +74,6 @@ def test_shared_port_is_for_owner_and_chosen_members_only(shop: Shop, workspace:
     assert [ports_shared_with(person.pk) for person in (shop.people.owner, shop.people.stranger)] == [[], []]
     Membership.objects.filter(user=teammate).update(role="viewer")
     assert may(shop, shared) == {"owner", "teammate"}
-
-
-def test_home_reads_no_share_of_what_does_not_run(
-    shop: Shop, workspace: Execution, shared: PortShare, django_assert_num_queries: Any
-) -> None:
-    for change in ({"stop_requested_at": NOW}, {"stop_requested_at": None, "state": State.STOPPED}):
-        write_frozen(workspace, **change)
-        with django_assert_num_queries(1) as asked:
-            assert ports_shared_with(shop.people.teammate.pk) == []
-        assert "stop_requested_at" in asked[0]["sql"]
 
 
 def test_a_grant_for_a_port_opens_that_port_alone(shop: Shop, workspace: Execution, shared: PortShare) -> None:
@@ -177,12 +166,6 @@ def test_timed_share_ends_and_its_port_is_shareable_again(shop: Shop, workspace:
     assert give(shop, workspace, now=later).pk != share.pk
 
 
-@pytest.mark.parametrize("port", [-1, 0, 1023, 65536, 8888, 19080, 19081])
-def test_reserved_port_is_refused(port: int) -> None:
-    assert port_problem(port, 8888)
-    assert not port_problem(8501, 8888)
-
-
 class Offered:
     """What the test says."""
 
@@ -215,23 +198,6 @@ async def test_shared_port_opens_in_seconds_and_revoked_one_closes() -> None:
         await passes(2)
         assert open_in(cluster) == expected
     kept.cancel()
-
-
-async def test_network_policy_opens_a_port_only_while_shared() -> None:
-    cluster, ports = FakeCluster(), Offered()
-    keeper = PolicyKeeper(cluster, NAMESPACE, Network(), rng=random.Random(1), ports=ports)
-
-    async def opened() -> list[int]:
-        await keeper.keep()
-        return open_in(cluster)
-
-    assert await opened() == [8000, 8888]
-    ports.now = frozenset({8888, 8501})
-    assert await opened() == [8000, 8501, 8888]
-    ports.now = None
-    assert await opened() == [8000, 8501, 8888], "as before, while the database does not answer"
-    ports.now = frozenset({8888})
-    assert await opened() == [8000, 8888]
 
 
 def test_ports_of_running_environments_and_shares_are_open(shop: Shop, workspace: Execution, shared: PortShare) -> None:

@@ -2,11 +2,10 @@
 
 import pytest
 
-from grid.models import AppShare, Execution, State
+from grid.models import AppShare, Execution
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project
-from tests.shell.browsing import client_of, execution_page
-from tests.support.builders import MOMENT
+from tests.shell.browsing import execution_page
 from tests.workspaces.workspaces import page, sent
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
@@ -44,21 +43,3 @@ def test_returning_member_regains_no_earlier_share(people: People, app: Executio
     app.project.assign(owner=people.owner, contributors=[people.teammate], viewers=[])
     assert not AppShare.objects.exists()
     assert "/open/" not in execution_page(people.teammate, app)
-
-
-def test_choice_that_is_no_member_is_refused_at_field(people: People, app: Execution) -> None:
-    for members in (str(people.stranger.pk), "nobody", str(people.owner.pk)):
-        status, answer = sent(people.owner, f"/executions/{app.pk}/share/", members=members)
-        assert status == 422
-        assert "field-error" in answer
-    assert not AppShare.objects.exists()
-
-
-def test_ended_app_and_lone_project_offer_no_sharing(people: People, app: Execution) -> None:
-    app.project.members.remove(people.teammate)
-    assert "has no other members" in page(people.owner, f"/executions/{app.pk}/share/")
-    Execution.objects.filter(pk=app.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
-    assert "/share/" not in execution_page(people.owner, app)
-    answer = client_of(people.owner).post(f"/executions/{app.pk}/share/", {})
-    assert answer.status_code == 422
-    assert "It has ended" in answer.content.decode()

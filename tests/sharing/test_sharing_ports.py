@@ -43,12 +43,6 @@ def test_owner_shares_an_app_by_name_and_revokes_it(people: People, workspace: W
     assert sent(mate, open_path)[0] == 403
 
 
-def test_share_without_members_says_so(people: People, workspace: Workspace, running: Execution) -> None:
-    PortShare.objects.create(execution=running, port=8501, name="Sales")
-    shown = page(people.owner, f"/workspaces/{workspace.pk}/share/")
-    assert "with nobody now, until the workspace stops" in shown
-
-
 def test_another_workspaces_share_is_not_taken_back(people: People, workspace: Workspace, running: Execution) -> None:
     share = PortShare.objects.create(execution=running, port=8501, name="Sales")
     other = make_workspace(people.teammate, running.project)
@@ -66,14 +60,7 @@ def test_invalid_share_id_is_not_queried(people: People, workspace: Workspace, a
 def test_refused_share_is_explained_at_its_field(people: People, workspace: Workspace, running: Execution) -> None:
     path, mate = f"/workspaces/{workspace.pk}/share/", str(people.teammate.pk)
     good = {"port": "8501", "name": "Sales", "members": mate, "hours": "0"}
-    for wrong in (
-        {"port": "80"},
-        {"port": "19080"},
-        {"port": "x"},
-        {"name": ""},
-        {"members": str(people.stranger.pk)},
-        {"hours": "9999"},
-    ):
+    for wrong in ({"port": "80"}, {"port": "x"}, {"members": str(people.stranger.pk)}, {"hours": "9999"}):
         status, answer = sent(people.owner, path, **{**good, **wrong})
         assert (status, "field-error" in answer) == (422, True), wrong
     Execution.objects.filter(pk=running.pk).update(state=State.STOPPING)

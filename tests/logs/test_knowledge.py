@@ -63,15 +63,6 @@ async def test_admin_entry_explains_an_otherwise_unknown_line(shop: Shop) -> Non
 
 
 @in_world
-async def test_an_entry_that_is_switched_off_explains_nothing(shop: Shop) -> None:
-    own_entry(is_archived=True)
-    KnowledgeEntry.objects.create(id="grid.python-module", is_archived=True)
-    failed = await a_job_that_ends(shop, ["LIC-17", NO_MODULE])
-    assert failed.words(OWNER).endswith("exit code 1. See the end of the log.")
-    assert occurrences(failed) == []
-
-
-@in_world
 async def test_clearer_exit_code_message_stays_and_finding_is_kept(shop: Shop) -> None:
     failed = await a_job_that_ends(shop, ["Connection refused", "sh: 1: trian: not found"], exit_code=127)
     assert "exit code 127, the command trian was not found." in failed.words(OWNER)

@@ -96,11 +96,6 @@ def test_levels_are_those_of_common_loggers(line: str, level: str) -> None:
     assert level_of(line, "info") == level
 
 
-def test_indented_line_has_level_of_preceding_line() -> None:
-    rows = rows_of([("", "", line) for line in (b"ERROR: x", b'  File "a.py"', b"done", b"  indented")])
-    assert [row.level for row in rows] == ["error", "error", "", ""]
-
-
 def taken(*lines: str, size: int = 7, **options: object) -> PodLines:
     log = PodLines("", **options)  # type: ignore[arg-type]
     whole = "".join(f"{line}\n" for line in lines).encode()
@@ -134,11 +129,6 @@ def test_merged_lines_have_room_for_one_line_at_least() -> None:
     assert newest(lines[:3], 500) == lines[1:3]
     assert newest(lines[:3], 1) == lines[2:3]
     assert newest([], 500) == []
-
-
-def test_only_what_is_newer_is_kept_after_a_place() -> None:
-    log = taken(*numbered(5), after=LogPosition("2026-03-04T09:00:02.500000000"))
-    assert [text for _, _, text in log.lines()] == [b"line 3", b"line 4"]
 
 
 def test_endless_line_takes_little_memory_and_progress_keeps_end() -> None:

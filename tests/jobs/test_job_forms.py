@@ -8,7 +8,6 @@ from django.utils import timezone
 
 from dashboard.jobs.forms.jobs import SweepForm
 from dashboard.shell.forms.fields import PairsField
-from grid.jobs import jobs
 from grid.models import Job, JobRun, User
 from tests.conftest import People
 from tests.jobs.conftest import launch_job
@@ -20,11 +19,6 @@ MACHINE = {"environment": "script", "tier": "small"}
 @pytest.fixture
 def job(people: People) -> Job:
     return launch_job(people, at_once=1)
-
-
-def sweep(job: Job, count: int) -> list[JobRun]:
-    rows = [{"lr": str(number)} for number in range(count)]
-    return jobs.start_sweep(job.pk, rows, by="alice", now=timezone.now())
 
 
 def table(text: str) -> list[dict[str, str]] | list[str]:

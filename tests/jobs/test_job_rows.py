@@ -8,7 +8,6 @@ from dashboard.jobs.viewmodels.job_rows import (
     job_fragments,
     next_run,
     run_fragments,
-    run_status,
     sweep_head,
 )
 from dashboard.jobs.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
@@ -96,11 +95,6 @@ def test_unchanged_run_makes_the_same_row_later() -> None:
     first = run_fragments("j1", [RUNNING, ENDED, SWEEP], NOW, older="", may_stop=True)
     again: list[RunLine | SweepLine] = [replace(RUNNING, now=later), replace(ENDED, now=later), SWEEP]
     assert first == run_fragments("j1", again, later, older="", may_stop=True)
-
-
-def test_waiting_run_shows_when_next_attempt_is_due() -> None:
-    assert run_status(TRIED_AGAIN, NOW).note == "Attempt 1 failed. Next attempt at 10:03:00 UTC."
-    assert run_status(TRIED_AGAIN, NOW + timedelta(minutes=3)).note == "Attempt 1 failed."
 
 
 def test_the_parts_above_the_runs_look_as_stored() -> None:

@@ -63,9 +63,6 @@ class Scene:
         points = RunMetric.objects.get(execution=self.execution, name=name).points
         return [value for _, _, value in points]
 
-    def log_requests(self) -> int:
-        return sum(request.verb == "logs" for request in self.world.cluster.requests)
-
 
 async def begun(shop: Shop) -> Scene:
     scene = Scene(shop)

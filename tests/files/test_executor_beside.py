@@ -10,14 +10,6 @@ from tests.files.test_executor import Read
 from tests.support.waiting import wait_until
 
 
-def test_setup_step_prepares_files_and_ends_silently(runs: Runs) -> None:
-    run = runs(only_prepare=True)
-    process = run.start()
-    assert process.wait(60) == 0
-    assert run.task.ready.exists()
-    assert not run.task.report.exists()
-
-
 def test_missing_branch_or_commit_ends_setup_step_at_once(runs: Runs) -> None:
     runs().prepare().write("a", "1").save()
     run = runs(only_prepare=True, branch="other", patience=300)
@@ -40,6 +32,7 @@ def test_a_repository_that_cannot_be_used_is_waited_for(runs: Runs, repository: 
     assert process.poll() is None
     (repository.path / "away").replace(settings)
     assert process.wait(60) == 0
+    assert (patient.task.ready.exists(), patient.task.report.exists()) == (True, False)
 
 
 def test_executor_saves_and_ends_only_on_annotation(runs: Runs, read: Read, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pytest_django.fixtures import Settings
 from dashboard.files.viewmodels.files import SHOWN_BYTES
 from dashboard.files.views import files
 from grid.files import git
+from grid.files.git import AnswerTooLong
 from grid.files.repositories import Repository
 from grid.models import Membership, Project, RunFiles, State
 from tests.conftest import People
@@ -172,9 +173,16 @@ async def test_download_without_a_turn_is_refused_before_it_begins(
     assert (answer.status_code, "Try again in a moment" in answer.content.decode()) == (503, True)
 
 
-def test_a_volume_that_cannot_be_read_is_said(owner: Client, run: Run) -> None:
+def _is_too_long(*_: object) -> None:
+    raise AnswerTooLong("x")
+
+
+def test_why_files_cannot_be_shown_is_said(owner: Client, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.write("a", "1")
     run.save()
+    with monkeypatch.context() as crowded:
+        crowded.setattr(Repository, "folder", _is_too_long)
+        assert "too much in this place" in text(owner, FILES, 503)
     (run.task.repository / "HEAD").write_text("nonsense")
     assert "cannot be read now" in text(owner, FILES, 503)
     assert "cannot be read now" in text(owner, f"{FILES}history/", 503)

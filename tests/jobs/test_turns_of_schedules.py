@@ -45,20 +45,20 @@ def runs_of(user: User) -> int:
 
 @in_world
 async def test_flood_of_schedules_is_served_up_to_minute_limit(others: Schedule, people: People) -> None:
-    ConfigRecord.objects.create(key=SCHEDULED_RUNS_PER_MINUTE.key, value="12")
+    ConfigRecord.objects.create(key=SCHEDULED_RUNS_PER_MINUTE.key, value="7")
     now = DUE + timedelta(seconds=2)
     scheduler = job_scheduler(lambda: now)
     while await scheduler.run_once() == 0:
         pass
-    assert (runs_of(people.owner), runs_of(people.teammate)) == (12, 1)
+    assert (runs_of(people.owner), runs_of(people.teammate)) == (7, 1)
     now += MINUTE
     while await scheduler.run_once() == 0:
         pass
-    assert runs_of(people.owner) == 24
+    assert runs_of(people.owner) == 14
     second = JobRun.objects.filter(job__owner=people.owner, requested_at=now).earliest("pk").schedule
     assert second is not None
     assert second.history[0][1] == (
-        "4 Mar 09:01 missed: it was not looked at in time. Schedules of alice have asked for 12 runs within a minute, and no more may be; "
+        "4 Mar 09:01 missed: it was not looked at in time. Schedules of alice have asked for 7 runs within a minute, and no more may be; "
         "an admin can change that."
     )
 

@@ -23,7 +23,6 @@ OWNER = {
     "controller": True,
     "blockOwnerDeletion": True,
 }
-HEAD_PODS = {"dominodatalab.com/execution-id": "abc", "app.kubernetes.io/component": "head"}
 WORKER_PODS = {"dominodatalab.com/execution-id": "abc", "app.kubernetes.io/component": "worker"}
 
 

@@ -4,59 +4,8 @@ import pytest
 
 from grid.executions.spec import ScalingSpec
 from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS
-from tests.clusters.cluster_objects import metadata, object_of, seconds
+from tests.clusters.cluster_objects import object_of, seconds
 from tests.clusters.cluster_specs import cluster, spec
-
-
-def test_the_autoscaler_follows_all_three_metrics() -> None:
-    scaling = ScalingSpec(target_cpu=70, target_memory=85, on_demand=True, up_stabilisation_seconds=10)
-    of = spec(of=cluster(scaling=scaling))
-    body = object_of(seconds(of), AUTOSCALERS)
-    assert body == {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": metadata("cluster-abc-worker"),
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cluster-abc-worker"},
-            "minReplicas": 2,
-            "maxReplicas": 5,
-            "metrics": [
-                {
-                    "type": "Resource",
-                    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}},
-                },
-                {
-                    "type": "Resource",
-                    "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 85}},
-                },
-                {
-                    "type": "External",
-                    "external": {
-                        "metric": {
-                            "name": "compute_grid_wanted_workers",
-                            "selector": {"matchLabels": {"execution-id": "abc"}},
-                        },
-                        "target": {"type": "AverageValue", "averageValue": "1"},
-                    },
-                },
-            ],
-            "behavior": {
-                "scaleUp": {
-                    "stabilizationWindowSeconds": 10,
-                    "selectPolicy": "Max",
-                    "policies": [
-                        {"type": "Pods", "value": 4, "periodSeconds": 15},
-                        {"type": "Percent", "value": 100, "periodSeconds": 15},
-                    ],
-                },
-                "scaleDown": {
-                    "stabilizationWindowSeconds": 300,
-                    "selectPolicy": "Max",
-                    "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
-                },
-            },
-        },
-    }
 
 
 @pytest.mark.parametrize(
@@ -76,7 +25,6 @@ def test_a_metric_that_is_not_used_is_left_out(scaling: ScalingSpec, metrics: li
 @pytest.mark.parametrize(
     ("cpu", "memory", "demand", "seconds_waited"),
     [(0, 0, True, 0), (80, 0, True, 300), (0, 80, True, 300), (80, 0, False, 300)],
-    ids=["demand alone", "demand and CPU", "demand and memory", "CPU alone"],
 )
 def test_shrinking_waits_for_nothing_on_demand_alone(cpu: int, memory: int, demand: bool, seconds_waited: int) -> None:
     scaling = ScalingSpec(target_cpu=cpu, target_memory=memory, on_demand=demand)

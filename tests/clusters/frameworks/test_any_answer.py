@@ -27,18 +27,7 @@ PODS = [
 ]
 HOLE = "@number@"
 HUGE = "9" * 400
-LARGE = (
-    "1e308",
-    "-1e308",
-    HUGE,
-    f"-{HUGE}",
-    "9" * 5000,
-    "1e400",
-    "NaN",
-    "Infinity",
-    "-Infinity",
-    "9223372036854775808",
-)
+LARGE = ("1e308", "-1e308", HUGE, f"-{HUGE}", "9" * 5000, "1e400", "NaN", "Infinity", "-Infinity", str(2**63))
 SMALL = ("5e-324", "1e-300", "-1", "0", "0.5", "3")
 NUMBERS = st.sampled_from((*LARGE, *SMALL, '"5"', '"many"', "true", "null", "[]", "{}"))
 
@@ -151,16 +140,7 @@ async def test_any_numbers_are_read_or_refused_in_a_sentence(name: str, numbers:
         b"9" * 5000,
         b"null",
     ],
-    ids=[
-        "no text",
-        "a name that is no text",
-        "a host that is no text",
-        "nested without end",
-        "nested",
-        "lists",
-        "long",
-        "null",
-    ],
+    ids=["no text", "name no text", "host no text", "endless", "nested", "lists", "long", "null"],
 )
 async def test_unusable_answer_is_silence(name: str, body: bytes) -> None:
     assert await ask(name, {"": body}) is None

@@ -12,7 +12,7 @@ from grid.clusters import frameworks
 from grid.clusters.frameworks.base import ClusterReport, WorkerPod, WorkerReport
 from grid.clusters.frameworks.dask import Dask
 from grid.core.origins import BEGIN_PATH
-from tests.clusters.cluster_specs import HEAD_TIER, WORKER_TIER, cluster, spec, tier
+from tests.clusters.cluster_specs import HEAD_TIER, cluster, spec, tier
 from tests.clusters.frameworks.test_any_answer import Head
 
 DASK = Dask()
@@ -21,52 +21,10 @@ PROGRAMS = Path(frameworks.__file__).parent
 GIB = 2**30
 
 
-def test_head_is_a_scheduler_with_its_page_at_root() -> None:
-    head = DASK.head(SPEC)
-    *python, program = head.command[:4]
-    arguments = list(head.command[4:])
-    assert (python, program) == (["python", "-P", "-c"], (PROGRAMS / "dask_head.py").read_text())
-    assert arguments == [
-        *("scheduler", "--host", "$(POD_IP)", "--port", "8786"),
-        *("--dashboard-address", "$(POD_IP):8787"),
-    ]
-    assert [(port.name, port.number) for port in head.ports] == [("scheduler", 8786), ("ui", 8787)]
-    health = {"httpGet": {"path": "/health", "port": 8787}, "timeoutSeconds": 5, "failureThreshold": 15}
-    assert head.readiness == {**health, "periodSeconds": 2}
-    assert head.liveness == {**health, "periodSeconds": 20}
-    assert head.variables == {"DASK_TEMPORARY_DIRECTORY": "/mnt/local"}
-    assert head.pre_stop == ()
-
-
 def test_head_page_lies_below_cluster_path_on_shared_origin() -> None:
     head = DASK.head(msgspec.structs.replace(SPEC, address="https://ws.test/w/abc/"))
     assert head.command[-2:] == ("--dashboard-prefix", "/w/abc/")
     assert head.readiness["httpGet"] == {"path": "/w/abc/health", "port": 8787}
-
-
-def test_worker_joins_by_head_address_and_listens_on_own() -> None:
-    worker = DASK.worker(SPEC, "10.0.0.9")
-    assert worker.command == (
-        *("python", "-P", "-c", (PROGRAMS / "dask_worker.py").read_text(), "worker"),
-        *("--name", "$(POD_NAME)", "--host", "$(POD_IP)"),
-        *("--worker-port", "8788", "--nanny-port", "8789"),
-        *("--dashboard-address", "$(POD_IP):8790", "--no-dashboard"),
-        *("--nthreads", "1", "--memory-limit", str(4 * GIB - 128 * 2**20)),
-    )
-    assert [(port.name, port.number) for port in worker.ports] == [("worker", 8788), ("nanny", 8789), ("http", 8790)]
-    assert worker.readiness == {
-        "httpGet": {"path": "/health", "port": 8790},
-        "periodSeconds": 2,
-        "timeoutSeconds": 5,
-        "failureThreshold": 60,
-    }
-    assert worker.liveness is None
-    assert worker.variables == {
-        "DASK_SCHEDULER_ADDRESS": "tcp://10.0.0.9:8786",
-        "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
-        "DASK_TEMPORARY_DIRECTORY": "/mnt/local",
-    }
-    assert worker.pre_stop == ("python", "-P", "-c", (PROGRAMS / "dask_drain.py").read_text(), "8788", "90")
 
 
 @pytest.mark.parametrize(
@@ -85,11 +43,6 @@ def test_worker_uses_all_cores_and_leaves_memory_to_nanny(
     command = DASK.worker(of, "10.0.0.9").command
     given = dict(pairwise(command))
     assert (given["--nthreads"], given["--memory-limit"]) == (threads, str(memory))
-
-
-def test_tasks_can_ask_for_the_gpus_of_a_tier() -> None:
-    command = DASK.worker(spec(of=cluster(), tier=WORKER_TIER), "10.0.0.9").command
-    assert command[-2:] == ("--resources", "GPU=1")
 
 
 def test_a_client_without_an_address_finds_the_cluster() -> None:

@@ -72,8 +72,6 @@ async def head() -> AsyncIterator[str]:
         ([], True),
         (["close"], True),
         (["retire"], False),
-        (["retire", "leave"], False),
-        (["retire", "close"], False),
         (["retire", "leave", "close"], False),
     ],
     ids=lambda hangs: "+".join(hangs) or "nothing" if isinstance(hangs, list) else None,

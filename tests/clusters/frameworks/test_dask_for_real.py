@@ -250,28 +250,6 @@ async def test_only_worker_hands_its_results_to_its_replacement(dask: DaskCluste
     assert await computation.ends() == {1}
 
 
-async def test_second_drain_changes_nothing_and_headless_drain_ends(dask: DaskCluster) -> None:
-    dask.add_workers(2)
-    await dask.until(lambda report: len(report.workers) == 2, "two workers have joined")
-    leaving, staying = dask.workers
-    assert leaving.run_hook(30) == leaving.run_hook(30) == 0
-    assert (await dask.ask()).workers.keys() == {staying.name}
-    dask.head.process.kill()
-    dask.head.process.wait()
-    assert staying.run_hook(9) == 0, "sooner than it gives up on a head that is silent"
-    # Its container ends with its head, and Kubernetes starts it anew until the new head is there.
-    assert await asyncio.to_thread(staying.process.wait, PATIENCE) == 0
-    with pytest.raises(FrameworkSilent, match="Dask's scheduler cannot be asked"):
-        await dask.ask()
-
-
-async def test_a_worker_waits_for_a_head_that_comes_later(dask: DaskCluster) -> None:
-    dask.head.end()
-    dask.add_workers(1)
-    await asyncio.to_thread(dask.machine.start, "cluster-abc-head-2", DASK.head(dask.spec), dask.head.address)
-    await dask.until(lambda report: len(report.workers) == 1, "the worker has joined")
-
-
 async def test_ui_and_its_resources_lie_under_the_cluster_path(dask: DaskCluster) -> None:
     await dask.until(lambda report: True, "the head answers")
     base = f"http://{dask.head.address}:{DASK.ui_port}"

@@ -19,6 +19,7 @@ from tests.support.waiting import wait_until
 
 PROGRAM = RAY.head(ray_spec()).command[3]
 NODE = "ab" * 28
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 _NETWORK = f"127.{os.getpid() // 250 % 250 + 2}.{os.getpid() % 250 + 2}"
 
 
@@ -29,7 +30,7 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture
-def run(address: str) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+def run(address: str) -> Run:
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [sys.executable, "-I", "-c", PROGRAM, *arguments],
@@ -73,9 +74,7 @@ def started(address: str, place: Path, port: int) -> None:
     ray_node.temp_directory(address).symlink_to(place)
 
 
-def test_start_becomes_program_in_a_short_empty_directory(
-    run: Callable[..., "subprocess.CompletedProcess[str]"], address: str, tmp_path: Path
-) -> None:
+def test_start_becomes_program_in_a_short_empty_directory(run: Run, address: str, tmp_path: Path) -> None:
     left_behind = tmp_path / "ray" / "session_2025"
     left_behind.mkdir(parents=True)
     tell = "import os, sys; print(os.environ['TMPDIR'], *sys.argv[1:])"
@@ -139,28 +138,15 @@ def test_head_waits_until_its_predecessor_left_the_port(address: str, tmp_path: 
     )
 
 
-def test_port_kept_by_somebody_else_is_awaited_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_node, "_PORT_SECONDS", 0.1)
-    with socket.create_server(("", 0)) as other:
-        ray_node._wait_for_port(other.getsockname()[1])
-
-
-def test_a_node_that_has_not_started_is_not_ready(run: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    done = run("probe")
-    assert (done.returncode, done.stderr) == (1, "Ray has not started yet.\n")
-
-
-def test_node_is_ready_when_raylet_and_asked_ports_listen(
-    run: Callable[..., "subprocess.CompletedProcess[str]"], address: str, tmp_path: Path
-) -> None:
+def test_node_is_ready_when_raylet_and_asked_ports_listen(run: Run, address: str, tmp_path: Path) -> None:
+    early = run("probe")
+    assert (early.returncode, early.stderr) == (1, "Ray has not started yet.\n")
     with raylet(address, tmp_path):
         assert run("probe").returncode == 0
         assert run("probe", "port:9").returncode == 1
 
 
-def test_a_node_whose_raylet_is_dead_is_not_ready(
-    run: Callable[..., "subprocess.CompletedProcess[str]"], address: str, tmp_path: Path
-) -> None:
+def test_a_node_whose_raylet_is_dead_is_not_ready(run: Run, address: str, tmp_path: Path) -> None:
     with raylet(address, tmp_path, status=503):
         done = run("probe")
     assert done.returncode == 1
@@ -172,7 +158,7 @@ def test_a_node_whose_raylet_is_dead_is_not_ready(
     [("", "30", 0), ("raise SystemExit(7)", "30", 7), ("import time; time.sleep(60)", "0.5", 1)],
 )
 def test_unfinished_drain_fails(
-    run: Callable[..., "subprocess.CompletedProcess[str]"],
+    run: Run,
     address: str,
     tmp_path: Path,
     program: str,
@@ -183,23 +169,9 @@ def test_unfinished_drain_fails(
         assert run("drain", program, "10.0.0.7:6379", seconds).returncode == code
 
 
-def test_a_node_that_has_ended_by_itself_is_drained(
-    run: Callable[..., "subprocess.CompletedProcess[str]"], address: str, tmp_path: Path
-) -> None:
+def test_a_node_that_has_ended_or_never_started_is_drained(run: Run, address: str, tmp_path: Path) -> None:
+    drain = ("drain", "import sys; print(*sys.argv[1:]); raise SystemExit(7)", "10.0.0.7:6379", "5")
+    assert run(*drain).returncode == 0
     started(address, tmp_path, port=9)
-    assert run("drain", "raise SystemExit(7)", "10.0.0.7:6379", "5").returncode == 0
-
-
-def test_a_node_that_never_started_needs_no_drain(run: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    assert run("drain", "raise SystemExit(7)", "10.0.0.7:6379", "5").returncode == 0
-
-
-def test_drain_is_told_head_time_and_node(
-    run: Callable[..., "subprocess.CompletedProcess[str]"], address: str, tmp_path: Path
-) -> None:
-    started(address, tmp_path, port=9)
-    assert run("drain", "import sys; print(*sys.argv[1:])", "10.0.0.7:6379", "5").stdout.split() == [
-        "10.0.0.7:6379",
-        "5",
-        NODE,
-    ]
+    ended = run(*drain)
+    assert (ended.returncode, ended.stdout.split()) == (0, ["10.0.0.7:6379", "5", NODE]), "its head, time and node"

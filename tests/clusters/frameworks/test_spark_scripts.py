@@ -64,7 +64,7 @@ def test_spark_is_found_where_python_has_it(image: Image) -> None:
     assert done.stdout == f"{image.folder}/pyspark {expected}\n", done.stderr
 
 
-@pytest.mark.parametrize("theirs", ["pyspark.py", "pyspark/__init__.py", "sys.py", "importlib/util.py"])
+@pytest.mark.parametrize("theirs", ["pyspark/__init__.py", "importlib/util.py"])
 def test_project_file_does_not_hide_the_installed_spark(image: Image, theirs: str) -> None:
     project = image.folder / "project"
     (project / theirs).parent.mkdir(parents=True)
@@ -75,13 +75,6 @@ def test_project_file_does_not_hide_the_installed_spark(image: Image, theirs: st
     (image.folder / "site/pyspark/__init__.py").touch()
     done = image.start(project=project, PYTHONPATH=f"{image.folder}/site")
     assert done.stdout.startswith(f"{image.folder}/site/pyspark org.apache"), done.stderr
-
-
-def test_an_images_own_spark_wins(image: Image) -> None:
-    image.has("java", "exit 0")
-    image.has("python3", "echo /elsewhere")
-    image.has("spark/bin/spark-class", SAYS_WHAT_IT_IS)
-    assert image.start(SPARK_HOME=f"{image.folder}/spark").stdout.startswith(f"{image.folder}/spark org.apache")
 
 
 def test_an_image_without_spark_says_so(image: Image) -> None:

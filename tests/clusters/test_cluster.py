@@ -4,11 +4,10 @@ import re
 from datetime import timedelta
 
 import pytest
-from asgiref.sync import sync_to_async
 
 from dashboard.shell.viewmodels.states import STARTED
 from grid.core.errors import ClusterUnavailable
-from grid.kube.resources import AUTOSCALERS, EVENTS, NODES, PODS
+from grid.kube.resources import AUTOSCALERS, NODES, PODS
 from grid.metrics.usage import Measured, Usage
 from grid.models import Execution, LifecycleEntry, State
 from grid.runtime import Runtime
@@ -33,8 +32,6 @@ from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
 
 pytestmark = pytest.mark.django_db(transaction=True)
-EVERYBODY = ("owner", "teammate", "operator", "admin")
-CHANGERS = ("owner", "operator", "admin")
 
 
 @pytest.fixture
@@ -57,51 +54,30 @@ def running(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution
     return execution
 
 
-@pytest.mark.parametrize("who", EVERYBODY)
-def test_owner_teammate_operator_and_admin_may_look(people: People, running: Execution, who: str) -> None:
-    for path in ("", "samples/", "samples/?table=1", "log/", "?tab=log", "?tab=events"):
-        assert text(getattr(people, who), running, path), "text() asks for 200"
-
-
-@pytest.mark.parametrize("who", EVERYBODY)
-def test_stoppers_may_change_cluster_and_members_may_open_it(people: People, running: Execution, who: str) -> None:
-    client = client_of(getattr(people, who))
-    may_change = who in CHANGERS
+@pytest.mark.parametrize(
+    ("who", "changes", "opens"),
+    [("owner", True, True), ("teammate", False, True), ("operator", True, False), ("admin", True, False)],
+)
+def test_buttons_are_those_that_the_viewer_may_use(
+    people: People, running: Execution, who: str, changes: bool, opens: bool
+) -> None:
     page = text(getattr(people, who), running)
     for path in ("resize/", "restart-head/"):
-        address = f"/executions/{running.pk}/{path}"
-        assert client.get(address).status_code == (200 if may_change else 403)
-        assert (f'href="{address}"' in page) is may_change
-        if not may_change:
-            assert client.post(address, {"minimum": 1, "maximum": 1}).status_code == 403
-    assert ('form="open-form"' in page) is (who in ("owner", "teammate"))
+        assert (f'href="/executions/{running.pk}/{path}"' in page) is changes
+    assert ('form="open-form"' in page) is opens
 
 
-def test_page_counts_working_workers_and_reasons_of_the_others(people: People, running: Execution) -> None:
-    page = text(people.owner, running)
-    assert "2 of 3 workers; 1 waits for a node." in page
-    assert 'aria-label="worker aaaaa: ready, on node-a, 12 tasks, holds 3 GiB"' in page
-    assert "97 %" in page
-    assert "It can measure the workers&#x27; load." in page
-
-
-def test_cell_describes_its_worker_and_leads_to_the_pod(people: People, running: Execution, runtime: Runtime) -> None:
+def test_page_counts_working_workers_and_leads_to_their_pods(
+    people: People, running: Execution, runtime: Runtime
+) -> None:
     pod = f"{NAMESPACE}/cluster-{running.pk}-worker-6468bd54f7-bbbbb"
     runtime.usage.replace(Measured({}, {pod: Usage(1660, 2 * 2**30)}))
     page = text(people.owner, running)
+    assert "2 of 3 workers; 1 waits for a node." in page
     label = "worker bbbbb: ready, on node-a, CPU 83 % of its request, memory 25 %, 1 task"
     assert f'href="/pods/{pod}/" title="{label}" aria-label="{label}"' in page
-
-
-def test_least_missed_worker_goes_next(
-    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    cluster.remove(PODS, f"cluster-{running.pk}-worker-6468bd54f7-ccccc", namespace=NAMESPACE)
-    fill(runtime, cluster)
-    assert re.findall(r'aria-label="worker (\w+):[^"]*first to be removed', text(people.owner, running)) == ["bbbbb"]
-    cluster.remove(PODS, f"cluster-{running.pk}-worker-6468bd54f7-aaaaa", namespace=NAMESPACE)
-    fill(runtime, cluster)
-    assert "first to be removed" not in text(people.owner, running), "the minimum is never taken away"
+    assert "97 %" in page
+    assert "It can measure the workers&#x27; load." in page
 
 
 def test_chart_gets_samples_targets_and_events_with_causes(people: People, running: Execution) -> None:
@@ -138,11 +114,9 @@ def test_changing_the_workers_is_written_and_said(people: People, running: Execu
 @pytest.mark.parametrize(
     ("minimum", "maximum", "field", "sentence"),
     [
-        ("0", "3", "minimum", "1"),
         ("3", "2", "maximum", "The maximum cannot be less than the minimum of 3."),
         ("1", "9000", "maximum", "workers"),
         ("many", "3", "minimum", "whole number"),
-        ("1", "", "maximum", "required"),
     ],
 )
 def test_wrong_number_of_workers_is_refused_at_its_field(
@@ -167,13 +141,9 @@ def test_head_restart_says_the_loss_and_asks_first(people: People, running: Exec
     assert client.post(f"/executions/{running.pk}/restart-head/").status_code == 302
     running.refresh_from_db()
     assert running.restart_requested_at is not None
-
-
-def test_head_that_does_not_run_is_not_restarted(people: People, running: Execution) -> None:
     Execution.objects.filter(pk=running.pk).update(state=State.DEPLOYING)
-    answer = client_of(people.owner).post(f"/executions/{running.pk}/restart-head/")
-    assert answer.status_code == 422
-    assert "is not running yet" in answer.content.decode()
+    answer = client.post(f"/executions/{running.pk}/restart-head/")
+    assert (answer.status_code, "is not running yet" in answer.text) == (422, True)
 
 
 def test_other_kinds_have_no_samples_and_no_workers(people: People, running: Execution) -> None:
@@ -258,17 +228,6 @@ async def test_workers_come_and_go_on_the_page_live(
         fill(runtime, cluster)
         message = await socket.message_about("It grows from 3 to 5 workers.")
         assert "3 of 5 workers; 2 are being created." in message
-
-
-async def test_event_that_made_it_grow_is_in_history(
-    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    message = "New size: 3; reason: cpu resource utilization (percentage of request) above target"
-    about = cluster.objects(AUTOSCALERS)[0]
-    cluster.put(EVENTS, builders.event("e1", about=about, reason="SuccessfulRescale", message=message))
-    fill(runtime, cluster)
-    page = await sync_to_async(text)(people.owner, running)
-    assert "The number of workers changes" in page
 
 
 def test_an_ended_cluster_keeps_its_chart_and_its_cost(

@@ -9,7 +9,6 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Facts, facts
-from tests.clusters import clustering
 from tests.clusters.clustering import make_cluster, make_interval, minutes, waiting_worker
 from tests.clusters.test_cluster_viewmodel import NOW, OWNER, RECORD
 from tests.conftest import People
@@ -31,13 +30,6 @@ def price(record: ExecutionRecord, *, workers: int) -> str:
     shown = facts(record, OWNER, pods=[], node="", workers=workers, now=NOW).context
     assert isinstance(shown, Facts)
     return shown.price
-
-
-def test_prices_are_said_at_the_bounds() -> None:
-    assert (
-        clustering.RECORD.price_at_bounds(Decimal("0.40"))
-        == "$0.50 an hour with 1 worker, $2.10 an hour with 5 workers"
-    )
 
 
 @pytest.mark.django_db

@@ -7,7 +7,7 @@ import pytest
 from grid.clusters import status
 from grid.clusters.changes import resize, restart_head
 from grid.core.errors import NotAllowed
-from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER
+from grid.core.labels import KEYS
 from grid.executions.apply import find_pods
 from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
@@ -18,12 +18,11 @@ from grid.kube.resources import (
     DISRUPTION_BUDGETS,
     NETWORK_POLICIES,
     PODS,
-    SECRETS,
     SERVICES,
     Resource,
 )
 from grid.models import Environment, Execution
-from tests.clusters.test_cluster_life import left, notes, queued_cluster, running_cluster, the, to_end, to_running
+from tests.clusters.test_cluster_life import left, notes, running_cluster, the, to_end, to_running
 from tests.controller.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, pod
 from tests.support.reading import OWNER
@@ -85,41 +84,6 @@ async def test_slots_return_when_surplus_workers_are_gone(shop: Shop) -> None:
     await settle(world, controller)
     assert fresh(execution).slots == 3
     assert len(world.pods()) == 3
-
-
-@in_world
-async def test_evicted_pods_that_stay_listed_keep_no_slots(shop: Shop) -> None:
-    world, controller, execution = await running_cluster(shop, monotonic=loop_time)
-    for number in range(3):
-        evicted = pod(f"evicted-{number}", labels={KEYS.execution: execution.pk, APP_COMPONENT: WORKER})
-        world.cluster.put(PODS, {**evicted, "status": {"phase": "Failed", "reason": "Evicted"}})
-    resize(execution, minimum=1, maximum=2, by="alice", now=world.now)
-    await settle(world, controller)
-    assert fresh(execution).slots == 3
-
-
-@in_world
-async def test_workers_are_counted_without_a_head_or_with_two(shop: Shop) -> None:
-    world, controller, execution = await running_cluster(shop, monotonic=loop_time)
-    grow(world, execution, 3)
-    resize(execution, minimum=1, maximum=1, by="alice", now=world.now)
-    await world.step(controller)
-    world.autoscale()
-    world.deployments.round()  # two workers drain
-    head = world.head_of(execution)
-    world.cluster.remove(PODS, head["metadata"]["name"], namespace=NAMESPACE)
-    await passes(31)
-    await world.step(controller)
-    assert fresh(execution).slots == 4, "no head takes the slot of none of the three workers"
-    for name in ("head-1", "head-2"):
-        labels = {KEYS.execution: execution.pk, APP_COMPONENT: HEAD}
-        world.cluster.put(PODS, {**pod(name, labels=labels), "status": {"phase": "Running"}})
-    for worker in world.pods():
-        if "deletionTimestamp" in worker["metadata"]:
-            world.cluster.remove(PODS, worker["metadata"]["name"], namespace=NAMESPACE)
-    await passes(31)
-    await world.step(controller)
-    assert fresh(execution).slots == 2, "a second head that ends takes no worker's slot"
 
 
 @in_world
@@ -207,49 +171,22 @@ async def test_replaced_head_has_little_time_beside_the_new_one(shop: Shop) -> N
 
 
 @pytest.mark.parametrize(
-    ("kind", "suffix"),
-    [
-        (AUTOSCALERS, "-worker"),
-        (DEPLOYMENTS, "-worker"),
-        (DEPLOYMENTS, "-head"),
-        (SERVICES, "-head"),
-        (NETWORK_POLICIES, ""),
-        (DISRUPTION_BUDGETS, "-head"),
-    ],
+    ("kind", "suffix"), [(AUTOSCALERS, "-worker"), (DEPLOYMENTS, "-head"), (SERVICES, "-head"), (NETWORK_POLICIES, "")]
 )
-def test_deleted_object_is_made_again_and_told(shop: Shop, kind: Any, suffix: str) -> None:
-    @in_world
-    async def again() -> None:
-        world, controller, execution = queued_cluster(shop)
-        await to_running(world, controller, execution)
-        name = f"cluster-{execution.pk}{suffix}"
-        before = the(world, kind, name)
-        world.cluster.remove(kind, name, namespace=NAMESPACE)
-        await controller.audit()
-        await world.rounds(controller, 4)
-        assert the(world, kind, name)["spec"] == before["spec"], "a Service has its old address"
-        (line,) = notes(execution, "made_again")
-        assert (line.words(OWNER), line.level) == (
-            f"{kind.kind} {name} had been deleted; it was created again.",
-            "Warning",
-        )
-        assert fresh(execution).state == "running"
-        request_stop(execution, by="alice", now=world.now)
-        await to_end(world, controller, execution)
-        assert left(world) == []
-
-    again()
-
-
 @in_world
-async def test_cluster_with_variables_in_a_secret_is_repaired(shop: Shop) -> None:
-    Environment.objects.update(variables={"MODE": "fast"})
+async def test_deleted_object_is_made_again_and_told(shop: Shop, kind: Resource, suffix: str) -> None:
+    Environment.objects.update(variables={"MODE": "fast"})  # so that it has a Secret, too
     world, controller, execution = await running_cluster(shop)
-    assert world.cluster.objects(SECRETS) != []
-    world.cluster.remove(AUTOSCALERS, f"cluster-{execution.pk}-worker", namespace=NAMESPACE)
+    name = f"cluster-{execution.pk}{suffix}"
+    before = the(world, kind, name)
+    world.cluster.remove(kind, name, namespace=NAMESPACE)
     await controller.audit()
     await world.rounds(controller, 4)
-    assert len(world.cluster.objects(AUTOSCALERS)) == len(notes(execution, "made_again")) == 1
+    assert the(world, kind, name)["spec"] == before["spec"], "a Service has its old address"
+    (line,) = notes(execution, "made_again")
+    assert line.level == "Warning"
+    assert line.words(OWNER) == f"{kind.kind} {name} had been deleted; it was created again."
+    assert fresh(execution).state == "running"
 
 
 @in_world

@@ -172,27 +172,6 @@ def test_environments_for_clusters_are_those_of_that_kind(shop: Shop) -> None:
 # --- Versions ---
 
 
-@pytest.mark.parametrize(
-    ("framework", "workspace", "cluster", "agrees"),
-    [
-        ("dask", "2026.8.0", "2026.8.0", True),
-        ("dask", "2026.8.0", "2026.8.1", False),
-        ("ray", "2.60.0", "2.59.0", False),
-        ("spark", "4.3.0", "4.3.1", True),
-        ("spark", "4.2.9", "4.3.0", False),
-    ],
-)
-def test_versions_of_workspace_and_cluster_are_compared(
-    framework: str, workspace: str, cluster: str, agrees: bool
-) -> None:
-    ours = Environment(name="Lab", frameworks={framework: workspace})
-    sentence = version_mismatch(ours, Environment(name="Grid", frameworks={framework: cluster}), framework)
-    assert (sentence == "") is agrees
-    if not agrees:
-        assert workspace in sentence
-        assert cluster in sentence
-
-
 def test_images_with_other_versions_of_python_are_told() -> None:
     lab, grid = (
         Environment(name=name, image=f"rayproject/ray:2.60.0-py{python}", frameworks={"ray": "2.60.0"})

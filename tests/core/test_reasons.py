@@ -29,15 +29,4 @@ def test_text_without_values_is_read_as_it_is() -> None:
     assert words_of("test_text", None, "An old row.", OTHER) == "An old row."
     assert words_of("test_text", {"held": 2}, "", OTHER) == "alice uses 2 slots"
     assert words_of("test_unknown", {"held": 2}, "Of before.", ANYBODY) == "Of before."
-
-
-def test_values_of_another_cause_leave_its_text() -> None:
-    register({"test_mixed": _use})
-    assert words_of("test_mixed", {"kind": "job"}, "Written by an earlier version.", OTHER) == (
-        "Written by an earlier version."
-    )
-
-
-def test_unknown_code_has_no_sentence() -> None:
-    with pytest.raises(KeyError):
-        sentence_of(Reason("test_unknown"), OWNER)
+    assert words_of("test_text", {"kind": "job"}, "Of an earlier cause.", OTHER) == "Of an earlier cause."

@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from django.utils.translation import to_locale
 
-from grid.core.translation import folder_of, gettext, ngettext
+from grid.core.translation import gettext, ngettext
 from grid.core.wording import plural
 from tests.support import pseudolanguage
 
@@ -44,11 +43,6 @@ def test_english_is_in_the_code() -> None:
     assert plural(1500, "node", "nodes") == "1,500 nodes"
 
 
-@pytest.mark.parametrize("language", ["de", "pt-br", "sr-latn", "zh-hans"])
-def test_a_catalogue_is_where_django_has_it(language: str) -> None:
-    assert folder_of(language) == to_locale(language)
-
-
 def test_another_language_comes_from_its_catalogue(tmp_path: Path) -> None:
     if not pseudolanguage.can_be_made():
         pytest.skip(pseudolanguage.MISSING)
@@ -58,10 +52,3 @@ def test_another_language_comes_from_its_catalogue(tmp_path: Path) -> None:
     environment = {**os.environ, "GRID_LANGUAGE": "de", "GRID_LOCALE": str(tmp_path)}
     process = subprocess.run([sys.executable, "-c", SAYS], env=environment, capture_output=True, text=True, check=True)
     assert process.stdout.strip() == "{x} hat geendet.|Braces {stay}|3 Pods warten|1,200 Knoten|Unknown"
-
-
-def test_accents_leave_fields_tags_and_entities_alone() -> None:
-    text = "Stop <b>{name:,}</b>&nbsp;of %(owner)s, 100 %% now"
-    assert pseudolanguage.pseudo(text) == "Stóp <b>{name:,}</b>&nbsp;óf %(owner)s, 100 %% nów"
-    catalogue = 'msgid ""\nmsgstr "head"\n\n#: a.py:1\nmsgid "one \\"x\\""\nmsgid_plural ""\n"many"\nmsgstr[0] ""\nmsgstr[1] ""\n'
-    assert list(pseudolanguage.messages(catalogue)) == [('one "x"', "many")]

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.starts import start_time_records
 from dashboard.starts.start_time_records import StartTimesRead, read_slowest, read_start_times
 from dashboard.starts.viewmodels.start_days import start_charts, start_day_lines
 from dashboard.starts.viewmodels.start_times import GROUPINGS, StartTimesLine, StartTimesView, phase_times, start_lines
@@ -20,6 +18,7 @@ from grid.starts.startdays_store import record
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier
 from tests.shell.browsing import client_of
+from tests.starts.startrecords import plan_of, start_up
 from tests.support.builders import MOMENT
 
 Make = Callable[..., StartUp]
@@ -28,22 +27,11 @@ TIERS = StartTimesView()
 
 @pytest.fixture
 def start(people: People) -> Make:
-    tier, _ = make_tier(), make_tier("large", name="Large")
-    environment = make_environment()
+    make_tier(), make_tier("large", name="Large"), make_environment()
 
-    def make(total: float = 10, *, days: float = 0, **fields: Any) -> StartUp:
-        values: dict[str, Any] = {
-            "execution_id": f"e{StartUp.objects.count()}",
-            "at": MOMENT - timedelta(days=days),
-            "ran": True,
-            "kind": "job",
-            "tier": tier,
-            "environment": environment,
-            "node_pool": "default",
-            "image": "lab:1",
-            **fields,
-        }
-        made = StartUp(total=total, **values)
+    def make(total: float = 10, *, days: float = 0, execution_id: str = "", **fields: Any) -> StartUp:
+        id = execution_id or f"e{StartUp.objects.count()}"
+        made = start_up(id, total=total, at=MOMENT - timedelta(days=days), **fields)
         record(made)
         return made
 
@@ -98,19 +86,6 @@ def test_starts_before_range_or_interrupted_are_not_counted(start: Make) -> None
     assert [(line.name, line.count) for line in lines(StartTimesView(range="30"))] == [("Small", "2"), ("Large", "1")]
 
 
-def test_groups_with_fewest_starts_are_counted_but_unlisted(start: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start_time_records, "MOST_GROUPS", 1)
-    start(days=2)
-    start(days=3)
-    start(tier_id="large")
-    read_now = read()
-    assert ([group.name for group in read_now.groups], read_now.left_out, read_now.shown.whole.starts) == (
-        ["Small"],
-        1,
-        3,
-    )
-
-
 def test_days_have_percentiles_and_cold_start_share(start: Make) -> None:
     for total, cached in ((10, True), (10, True), (90, False)):
         start(total, days=1, image_cached=cached, node_started=False)
@@ -130,13 +105,6 @@ def test_days_have_percentiles_and_cold_start_share(start: Make) -> None:
     assert p90 == pytest.approx([90, 4], rel=0.03)
     assert cold == [33.3, None]
     assert drawn["charts"]["took"]["lines"]["p50"]["values"][:-2] == [None] * 5
-
-
-def test_tiers_of_one_name_are_told_with_their_ids(start: Make) -> None:
-    make_tier("small-2", name="Small")
-    start()
-    start(tier_id="small-2")
-    assert {line.name for line in lines()} == {"Small (small)", "Small (small-2)"}
 
 
 def test_phases_have_time_shares_without_empty_ones(start: Make) -> None:
@@ -187,13 +155,6 @@ def test_file_has_all_percentiles_of_group_in_a_row(start: Make, people: People)
     assert row["pulling_p50_seconds"] == ""
 
 
-@pytest.mark.usefixtures("runtime")
-def test_page_without_starts_says_so_and_offers_longer_range(client: Client, people: People) -> None:
-    client.force_login(people.admin)
-    assert 'href="?by=tier&amp;range=30">Show 30 days' in client.get("/startup/").content.decode()
-    assert ">Launch<" in client.get("/startup/?range=30").content.decode()
-
-
 @pytest.mark.parametrize("by", GROUPINGS)
 def test_no_read_goes_through_all_starts(start: Make, by: str) -> None:
     for number in range(3):
@@ -207,11 +168,3 @@ def test_no_read_goes_through_all_starts(start: Make, by: str) -> None:
     # Only the sizes of groups are sorted, from the index alone.
     rest = [plan for plan in plans if "COVERING INDEX start_days" not in plan]
     assert connection.vendor == "postgresql" or (len(rest) == 3 and "TEMP B-TREE" not in "".join(rest))
-
-
-def plan_of(sql: str) -> str:
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(f"EXPLAIN {'QUERY PLAN ' if connection.vendor == 'sqlite' else ''}{sql}")
-        return "\n".join(str(row[-1]) for row in cursor.fetchall())

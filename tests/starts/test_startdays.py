@@ -62,9 +62,7 @@ def test_the_time_together_is_within_the_accuracy_too(times: list[float]) -> Non
 
 
 @given(st.lists(COUNTED, max_size=6))
-def test_summed_days_equal_a_single_day_of_all(
-    days: list[tuple[list[float], bool | None, bool | None]],
-) -> None:
+def test_summed_days_equal_a_single_day_of_all(days: list[tuple[list[float], bool | None, bool | None]]) -> None:
     whole = StartSums()
     for times, cached, new_node in days:
         for number, seconds in enumerate(times):

@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
 
 import pytest
-from django.template.loader import render_to_string
 
 from dashboard.shell.fragments import render_fragment
 from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart, Waterfall, main_cause, start_text, waterfall
@@ -37,13 +35,6 @@ def test_slow_pull_is_shown_with_cause_and_usual_time() -> None:
     assert [bar.word for bar in shown.bars if bar.is_slow] == ["Image pull"]
 
 
-def test_the_bars_follow_one_another_and_fill_the_whole() -> None:
-    bars = waterfall_of(COLD).bars
-    for before, after in pairwise(bars):
-        assert abs(before.left + before.width - after.left) < 0.02
-    assert abs(bars[-1].left + bars[-1].width - 100) < 0.02
-
-
 def test_few_starts_give_no_usual_time() -> None:
     shown = waterfall_of(COLD, replace(USUAL, count=4))
     assert (shown.sentence, shown.basis) == ("Started in 1 min.", "")
@@ -64,24 +55,6 @@ def test_a_new_node_is_told_in_its_parts() -> None:
     start = replace(COLD, seconds={Phase.NODE_WAIT: 78}, node_started=True, node_decision=10, node_joining=19)
     (bar,) = waterfall_of(start).bars
     assert bar.note == "A new node was started: until it was requested 10 s, until it was ready 19 s."
-
-
-def test_running_start_and_interrupted_start_are_distinguished() -> None:
-    open_start = replace(COLD, ran=False, open_phase=Phase.PULLING)
-    assert waterfall_of(open_start).sentence == "Starting for 1 min. Usually 14 s."
-    assert [bar.word for bar in waterfall_of(open_start).bars if bar.is_open] == ["Image pull"]
-    assert waterfall_of(open_start, is_final=True).sentence == "Ended after 1 min, before it ran."
-
-
-def test_without_a_measured_start_nothing_is_shown() -> None:
-    assert waterfall_of(None).bars == ()
-
-
-def test_a_screen_reader_gets_a_table_without_the_bars() -> None:
-    page = render_to_string("starts/fragments/startup.html", {"id": "startup", "x": waterfall_of(COLD)})
-    assert "<caption>Started in 1 min. Usually 14 s.</caption>" in page
-    assert page.count('aria-hidden="true"') == len(waterfall_of(COLD).bars)
-    assert "slower than usual" in page
 
 
 def test_a_start_is_one_line_of_a_download() -> None:

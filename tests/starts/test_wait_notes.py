@@ -3,11 +3,10 @@
 from datetime import timedelta
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import async_to_sync
 
-from dashboard.shell.viewmodels.states import StatusLine
 from dashboard.starts.expected_waits import EXPECTED, ExpectedWaits
-from dashboard.starts.viewmodels.expected_wait import wait_note, with_note
+from dashboard.starts.viewmodels.expected_wait import wait_note
 from dashboard.starts.wait_records import WaitsRead
 from grid.core.labels import NODE_POOL
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
@@ -22,7 +21,6 @@ from tests.browser.administering import AUTOSCALER
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project, pod_of, read_executions
 from tests.shell.browsing import client_of
-from tests.shell.live import changed, connected
 from tests.support import builders
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
@@ -74,19 +72,6 @@ def test_rows_cards_and_overview_say_the_expected_start(
     assert expecting.reads >= 3
 
 
-def test_unknown_or_running_executions_have_no_expectation(
-    people: People, queued: Execution, expecting: Expecting, runtime: Runtime
-) -> None:
-    expecting.say({queued: None})
-    assert "Expected to" not in client_of(people.owner).get("/executions/").text
-    expecting.say({queued: 250})
-    Execution.objects.filter(pk=queued.pk).update(state=State.RUNNING)
-    read_executions(runtime)
-    expecting.reads = 0
-    assert "Expected to" not in client_of(people.owner).get("/executions/").text
-    assert not expecting.reads
-
-
 def test_accuracy_is_said_of_the_stage_of_each_wait(queued: Execution, expecting: Expecting) -> None:
     stages = (WaitPrediction.Stage.QUEUED, WaitPrediction.Stage.ADMITTED, WaitPrediction.Stage.ROOM)
     lately = {str(stage): Accuracy(near, 10) for near, stage in enumerate(stages, 1)}
@@ -107,41 +92,12 @@ def test_accuracy_is_said_of_the_stage_of_each_wait(queued: Execution, expecting
     assert EXPECTED.line(queued.pk, "running", MOMENT) is None
 
 
-@pytest.mark.django_db(transaction=True)
-async def test_only_rows_whose_words_changed_are_sent_again(
-    people: People, expecting: Expecting, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def two() -> tuple[Execution, Execution]:
-        project = make_project(people.owner)
-        pair = (
-            make_execution(people.owner, project, state=State.QUEUED),
-            make_execution(people.owner, project, state=State.QUEUED),
-        )
-        read_executions(runtime)
-        return pair
-
-    monkeypatch.setattr("dashboard.executions.pages.executions.ExecutionsPage.tick_seconds", 0.05)
-    first, second = await sync_to_async(two)()
-    expecting.say({first: 250, second: 250})
-    async with connected("/live/executions/", people.owner) as socket:
-        await socket.message()
-        expecting.say({first: 245, second: 245})  # the words stay
-        assert await socket.is_silent()
-        expecting.say({first: 245, second: 130})
-        message = await socket.message()
-        assert changed(message) == [(f"row-{second.pk}", "outerMorph")]
-        assert "Expected to start in about 2 min." in message
-        assert await socket.is_silent()
-
-
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [
         (None, ""),
         (4, "Expected to start any moment."),
-        (20, "Expected to start in about 15 s."),
         (250, "Expected to start in about 4 min."),
-        (1_400, "Expected to start in about 25 min."),
         (5_000, "Expected to start in about 1 h 20 min."),
         (40_000, "Expected to start in about 11 h."),
     ],
@@ -150,19 +106,9 @@ def test_a_row_says_it_in_coarse_steps(seconds: float | None, expected: str) -> 
     assert wait_note(WaitEstimate(seconds)) == expected
 
 
-def test_problem_has_no_expected_start() -> None:
-    problem = StatusLine("problem", "Deploying", "The image does not exist.")
-    assert with_note(problem, "Expected to start any moment.") is problem
-
-
 @pytest.mark.parametrize(
     ("node", "created", "needs"),
-    [
-        ("node-a", "2026-03-04T08:00:00Z", False),
-        ("node-a", "2026-03-04T10:00:00Z", True),
-        ("", "", None),
-        ("gone", "", None),
-    ],
+    [("node-a", "2026-03-04T08:00:00Z", False), ("node-a", "2026-03-04T10:00:00Z", True), ("", "", None)],
 )
 def test_start_needs_a_new_node_that_came_after_pod(
     node: str, created: str, needs: bool | None, people: People, cluster: FakeCluster, runtime: Runtime

@@ -19,7 +19,6 @@ from grid.workspaces.shutdown.rules import (
     PlannedStop,
     Stop,
     Withdraw,
-    coming,
     decide,
     keepable_until,
     last_active,
@@ -32,25 +31,6 @@ LIMITS = StopLimits(idle=HOUR, lifetime=24 * HOUR, warning=30 * MINUTE, keep=2 *
 LIFE = Life(started_at=NOW, active_at=NOW, is_idle_known=True)
 VALUES = {setting.key: setting.default for setting in SHUTDOWN_SETTINGS}
 AT_NINE = Look(is_known=True)
-
-
-def test_without_a_limit_nothing_comes() -> None:
-    none = replace(LIMITS, idle=None, lifetime=None)
-    assert coming(LIFE, none) == []
-    assert decide(LIFE, none, NOW + 1000 * HOUR) is None
-
-
-def test_idle_stop_is_announced_executed_or_withdrawn_on_use() -> None:
-    assert decide(LIFE, LIMITS, NOW + 29 * MINUTE) is None
-    stop = PlannedStop(IDLE, NOW + HOUR)
-    assert decide(LIFE, LIMITS, NOW + 30 * MINUTE) == Announce(stop)
-    announced = replace(LIFE, announced=stop)
-    assert decide(announced, LIMITS, NOW + HOUR) is None, "what was done a minute ago is not known yet"
-    assert decide(announced, LIMITS, NOW + HOUR + SETTLED) == Stop(stop)
-    assert decide(replace(announced, is_idle_known=False), LIMITS, NOW + HOUR + SETTLED) is None, (
-        "unknown is never idle"
-    )
-    assert decide(replace(announced, active_at=NOW + 59 * MINUTE), LIMITS, NOW + HOUR + SETTLED) == Withdraw()
 
 
 def test_unknown_idleness_withdraws_and_prevents_idle_stops() -> None:
@@ -85,13 +65,6 @@ def test_earlier_limit_replaces_announcement_and_longer_withdraws_it() -> None:
     assert decide(life, limits, NOW + 22.5 * HOUR) == Announce(PlannedStop(IDLE, NOW + 23 * HOUR))
     assert decide(replace(life, active_at=NOW + 23 * HOUR), limits, NOW + 23.5 * HOUR) is None, "it is no earlier"
     assert decide(life, replace(LIMITS, lifetime=48 * HOUR, idle=None), NOW + 24 * HOUR) == Withdraw()
-
-
-def test_short_limit_is_announced_at_half_time() -> None:
-    short = replace(LIMITS, idle=10 * MINUTE)
-    assert warning_before(IDLE, short) == 5 * MINUTE
-    assert decide(LIFE, short, NOW + 4 * MINUTE) is None
-    assert decide(LIFE, short, NOW + 5 * MINUTE) == Announce(PlannedStop(IDLE, NOW + 10 * MINUTE))
 
 
 def test_lifetime_extension_is_bounded_and_idle_extension_not() -> None:
@@ -178,36 +151,12 @@ def test_stop_is_announced_and_never_early_or_during_use(limits: StopLimits, eve
                 )
 
 
-@given(st.integers(1, 300), st.integers(1, 48), st.integers(1, 60))
-def test_idle_workspace_is_stopped_soon_after_limit(idle: int, lifetime: int, warning: int) -> None:
-    limits = replace(LIMITS, idle=idle * MINUTE, lifetime=lifetime * HOUR, warning=warning * MINUTE)
-    life, now, looked_at = Life(NOW), NOW, None
-    for _ in range(60 * 400):
-        now += MINUTE
-        life = replace(life, active_at=last_active(life.active_at, looked_at, AT_NINE, now), is_idle_known=True)
-        looked_at = now
-        decision = decide(life, limits, now)
-        if isinstance(decision, Announce):
-            life = replace(life, announced=decision.stop)
-        elif isinstance(decision, Stop):
-            break
-    assert now - NOW <= min(idle * MINUTE, lifetime * HOUR) + 5 * MINUTE
-
-
 # --- Whose limit holds ---
 
 
 @pytest.mark.parametrize(
     ("base", "own", "bound", "expected"),
-    [
-        (60, None, 0, 60),
-        (60, 30, 0, 30),
-        (60, 90, 0, 60),
-        (60, 90, 80, 80),
-        (60, 90, 120, 90),
-        (0, 90, 0, 90),
-        (0, None, 30, 0),
-    ],
+    [(60, None, 0, 60), (60, 30, 0, 30), (60, 90, 0, 60), (60, 90, 80, 80), (0, 90, 0, 90)],
 )
 def test_project_may_change_a_limit_up_to_the_bound(base: int, own: int | None, bound: int, expected: int) -> None:
     assert effective(base, own, bound) == expected

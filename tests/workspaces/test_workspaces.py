@@ -1,4 +1,5 @@
-"""Workspaces: made with their first launch, resumed as they were, one execution at a time, renamed and deleted while they are stopped."""
+"""Workspaces: made with their first launch, resumed as they were, one execution at a time; renamed and deleted while they are stopped;
+restarted by the controller as soon as their pod is gone, once, whatever happens meanwhile."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,8 +10,19 @@ from django.db import IntegrityError, transaction
 
 from grid.core.errors import Rejected
 from grid.executions.stopping import request_stop
-from grid.models import Environment, Execution, HardwareTier, State, Workspace
-from grid.workspaces.workspaces import delete, problems_as_launched, rename, resume, why_busy, why_not_resume
+from grid.models import Environment, Execution, HardwareTier, Membership, Notification, State, Workspace
+from grid.workspaces.workspaces import (
+    cancel_restart,
+    delete,
+    problems_as_launched,
+    rename,
+    request_restart,
+    resume,
+    resume_restarted,
+    why_not_resume,
+)
+from tests.controller.world import fresh, in_world, running, states_of, to_running
+from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
 LATER = NOW + timedelta(hours=1)
@@ -51,12 +63,6 @@ def test_a_job_and_a_cluster_are_no_workspaces(shop: Shop) -> None:
     assert not Workspace.objects.exists()
     with pytest.raises(IntegrityError), transaction.atomic():
         Execution.objects.filter(kind="job").update(workspace=stopped(shop))
-
-
-def test_a_refused_launch_leaves_no_workspace(shop: Shop) -> None:
-    with pytest.raises(Rejected):
-        shop.launch(title="x" * 121)
-    assert not Workspace.objects.exists()
 
 
 def test_resumed_workspace_is_new_execution_with_same_files(shop: Shop) -> None:
@@ -147,36 +153,15 @@ def test_newest_execution_is_latest_launched_despite_slow_clock(shop: Shop) -> N
     assert workspace.executions.order_by("-requested_at").first() == execution
 
 
-@pytest.mark.parametrize(
-    ("state", "stop_wanted", "code"),
-    [
-        ("queued", False, "active"),
-        ("running", False, "active"),
-        ("running", True, "stopping"),
-        ("stopping", False, "stopping"),
-        ("finishing", False, "stopping"),
-        ("error", False, "pod_stays"),
-    ],
-)
-def test_active_and_stopping_workspaces_are_distinguished(state: str, stop_wanted: bool, code: str) -> None:
-    assert why_busy(state, stop_wanted=stop_wanted).code == code
-
-
 def test_workspace_is_not_resumed_while_it_or_pod_lives(shop: Shop) -> None:
     execution = shop.launch()
     workspace = Workspace.objects.get()
     assert refusal(resumed, workspace) == ("", "active")
+    Execution.objects.filter(pk=execution.pk).update(state=State.STOPPING)
+    assert refusal(resumed, workspace) == ("", "stopping")
     Execution.objects.filter(pk=execution.pk).update(state=State.STOPPED, slots_reserved_at=NOW, ended_at=NOW)
     assert refusal(resumed, workspace) == ("", "pod_stays")
     assert Execution.objects.count() == 1
-
-
-def test_workspace_on_lost_node_can_be_renamed_and_deleted(shop: Shop) -> None:
-    execution = shop.launch()
-    Execution.objects.filter(pk=execution.pk).update(state=State.ERROR, slots_reserved_at=NOW, ended_at=NOW)
-    rename(execution.pk, "Lost")
-    delete(execution.pk, now=LATER)
-    assert Workspace.objects.filter(title="Lost", deleted_at=LATER).exists()
 
 
 def test_database_refuses_a_second_active_execution(shop: Shop) -> None:
@@ -213,17 +198,6 @@ def test_neither_an_archived_project_nor_a_closed_account_resumes(shop: Shop) ->
     assert refusal(resumed, workspace) == ("", "inactive")
 
 
-def test_a_workspace_without_executions_is_resumed(shop: Shop) -> None:
-    workspace = stopped(shop)
-    Execution.objects.all().delete()
-    assert resumed(workspace).workspace == workspace
-
-
-def test_untitled_workspace_keeps_its_name(shop: Shop) -> None:
-    workspace = stopped(shop, title="")
-    assert str(Execution.objects.get()) == str(workspace) == resumed(workspace).title
-
-
 def test_stopped_workspace_is_renamed_and_running_one_is_not(shop: Shop) -> None:
     workspace = stopped(shop)
     rename(workspace.pk, "  Churn, second try ")
@@ -232,14 +206,141 @@ def test_stopped_workspace_is_renamed_and_running_one_is_not(shop: Shop) -> None
     assert refusal(rename, workspace.pk, "Other") == ("", "active")
 
 
-def test_deleted_workspace_is_not_resumed_and_executions_stay(shop: Shop) -> None:
-    workspace = stopped(shop)
-    delete(workspace.pk, now=LATER)
+def test_only_a_stopped_workspace_is_deleted_and_executions_stay(shop: Shop) -> None:
+    living = shop.launch()
+    assert refusal(delete, living.pk, now=LATER) == ("", "active")
+    request_stop(living, by="alice", now=NOW)
+    delete(living.pk, now=LATER)
+    workspace = Workspace.objects.get()
     assert refusal(resumed, workspace) == ("", "deleted")
     assert Execution.objects.get().workspace == workspace
 
 
-def test_a_living_one_is_not_deleted(shop: Shop) -> None:
+# --- Restarting ---
+
+
+def running_workspace(shop: Shop) -> tuple[Workspace, Execution]:
     execution = shop.launch()
-    assert refusal(delete, execution.pk, now=LATER) == ("", "active")
-    assert Workspace.objects.get().deleted_at is None
+    Execution.objects.filter(pk=execution.pk).update(state=State.RUNNING)
+    return Workspace.objects.get(), execution
+
+
+def settle(execution: Execution) -> None:
+    Execution.objects.filter(pk=execution.pk).update(state=State.STOPPED, settled_at=LATER)
+
+
+@in_world
+async def test_controller_resumes_workspace_when_its_pod_is_gone(shop: Shop) -> None:
+    world, controller, first = await running(shop)
+    request_restart(first.workspace_id or "", by="alice", now=world.now)
+    for _ in range(4):
+        await world.step(controller)
+    assert fresh(first).state == State.STOPPING, "its pod is given time"
+    world.behave()
+    for _ in range(6):
+        world.passes(2)
+        await world.step(controller)
+        world.behave()
+    second = Execution.objects.exclude(pk=first.pk).get()
+    assert (states_of(first)[-1], second.workspace_id) == ("stopped", first.workspace_id)
+    assert "because it is restarted" in fresh(first).words(OWNER)
+    await to_running(world, controller)
+    assert fresh(second).state == State.RUNNING
+    assert Workspace.objects.get().restart_requested_at is None
+
+
+def test_asked_for_twice_it_is_restarted_once(shop: Shop) -> None:
+    workspace, execution = running_workspace(shop)
+    request_restart(workspace.pk, by="alice", now=LATER)
+    request_restart(workspace.pk, by="alice", now=LATER + timedelta(seconds=1))
+    assert resume_restarted(now=LATER) == [], "its pod is not gone"
+    settle(execution)
+    assert (len(resume_restarted(now=LATER)), resume_restarted(now=LATER)) == (1, [])
+    assert Execution.objects.count() == 2
+
+
+def test_restart_includes_the_cluster_if_present(shop: Shop) -> None:
+    execution, cluster = shop.launch_with_cluster(workers_maximum=4)
+    request_stop(cluster, by="alice", now=NOW)
+    Execution.objects.filter(pk=execution.pk).update(state=State.RUNNING)
+    request_restart(execution.pk, by="alice", now=LATER)
+    settle(execution)
+    (second,) = resume_restarted(now=LATER)
+    assert Execution.objects.filter(attached_to=second).exists()
+    request_stop(Execution.objects.get(pk=second), by="alice", now=LATER)
+    workspace = Workspace.objects.get()
+    third = resume(workspace.pk, environment=workspace.environment, tier=workspace.tier, with_cluster=False, now=LATER)
+    Execution.objects.filter(pk=third.pk).update(state=State.RUNNING)
+    request_restart(workspace.pk, by="alice", now=LATER)
+    settle(third)
+    (fourth,) = resume_restarted(now=LATER + timedelta(minutes=1))
+    assert not Execution.objects.filter(attached_to=fourth).exists()
+
+
+def test_unreadable_workspace_delays_no_other(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken, fine = shop.launch(), shop.launch()
+    Execution.objects.update(state=State.RUNNING)
+    for execution in (broken, fine):
+        request_restart(execution.workspace_id or "", by="alice", now=LATER)
+        settle(execution)
+
+    def read(workspace: Workspace) -> bool:
+        if workspace.pk == broken.workspace_id:
+            raise ValueError("it was stored by an earlier version")
+        return False
+
+    monkeypatch.setattr("grid.workspaces.workspaces._had_its_cluster", read)
+    (resumed,) = resume_restarted(now=LATER)
+    assert Execution.objects.get(pk=resumed).workspace_id == fine.workspace_id
+    assert Workspace.objects.get(pk=broken.workspace_id).restart_requested_at is not None, "it is not given up"
+
+
+def test_ended_or_unstarted_workspace_is_not_restarted(shop: Shop) -> None:
+    execution = shop.launch()
+    with pytest.raises(Rejected, match="It has not started yet"):
+        request_restart(execution.pk, by="alice", now=NOW)
+    request_stop(execution, by="alice", now=NOW)
+    with pytest.raises(Rejected, match="Resume it instead"):
+        request_restart(execution.pk, by="alice", now=NOW)
+    assert Workspace.objects.get().restart_requested_at is None
+
+
+def test_restart_without_launch_right_changes_nothing(shop: Shop) -> None:
+    workspace, execution = running_workspace(shop)
+    Membership.objects.filter(user=shop.people.owner).update(role="viewer")
+    with pytest.raises(Rejected, match="no longer a contributor"):
+        request_restart(workspace.pk, by="alice", now=NOW)
+    assert fresh(execution).stop_requested_at is None
+
+
+def test_unresumable_workspace_stays_stopped_and_says_why(shop: Shop) -> None:
+    workspace, execution = running_workspace(shop)
+    request_restart(workspace.pk, by="alice", now=LATER)
+    HardwareTier.objects.filter(pk="small").update(is_archived=True)
+    settle(execution)
+    assert resume_restarted(now=LATER) == []
+    workspace.refresh_from_db()
+    assert workspace.restart_requested_at is None
+    assert "tier" in workspace.restart_problem.lower()
+    notification = Notification.objects.get()
+    assert workspace.restart_problem in notification.sentence
+    assert notification.path == f"/workspaces/{workspace.pk}/"
+    HardwareTier.objects.filter(pk="small").update(is_archived=False)
+    resume(workspace.pk, environment=workspace.environment, tier=workspace.tier, with_cluster=False, now=LATER)
+    workspace.refresh_from_db()
+    assert workspace.restart_problem == ""
+
+
+def test_restart_ends_on_cancel_manual_resume_or_deletion(shop: Shop) -> None:
+    workspace, execution = running_workspace(shop)
+    request_restart(workspace.pk, by="alice", now=LATER)
+    assert (cancel_restart(workspace.pk), cancel_restart(workspace.pk)) == (True, False)
+    settle(execution)
+    assert resume_restarted(now=LATER) == []
+    Workspace.objects.update(restart_requested_at=LATER)
+    again = resume(workspace.pk, environment=workspace.environment, tier=workspace.tier, with_cluster=False, now=LATER)
+    request_stop(again, by="alice", now=LATER)
+    assert resume_restarted(now=LATER) == []
+    Workspace.objects.update(restart_requested_at=LATER)
+    delete(workspace.pk, now=LATER)
+    assert resume_restarted(now=LATER) == []

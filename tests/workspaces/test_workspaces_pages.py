@@ -3,7 +3,6 @@
 Who gets which answer is told by `tests/access/answers.txt`.
 """
 
-import asyncio
 import re
 from datetime import timedelta
 from typing import Any
@@ -13,13 +12,9 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.urls import Resolver404, resolve
 
-from dashboard.home.page import HomePage
-from dashboard.home.records import HomeRecords
-from dashboard.shell.access import viewer_of
-from dashboard.workspaces.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord, fitting_button
+from dashboard.workspaces.viewmodels.workspaces import fitting_button
 from dashboard.workspaces.workspace_records import EXECUTIONS_PER_PAGE, PER_PAGE
-from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
-from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, Workspace
+from grid.models import Execution, HardwareTier, Project, State, Workspace
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project, make_tier, make_workspace, read_executions
@@ -49,34 +44,12 @@ def test_home_shows_workspace_once_with_the_fitting_button(
     assert resume_link not in shown
 
 
-def test_home_leads_to_all_workspaces_of_whoever_has_one(people: People, stopped: Workspace, runtime: Runtime) -> None:
-    read_executions(runtime)
-    link = '<a href="/workspaces/">All your workspaces</a>'
-    assert link in page(people.owner, "/")
-    assert link not in page(people.teammate, "/")
-    live(stopped)
-    read_executions(runtime)
-    shown = page(people.owner, "/")
-    assert link in shown
-    assert "Your workspaces and executions" in shown
-
-
 def test_home_is_of_ones_own(people: People, stopped: Workspace, runtime: Runtime) -> None:
     make_execution(people.owner, stopped.project, title="Busy")
     read_executions(runtime)
     shown = page(people.teammate, "/")
     assert "Explore" not in shown
     assert "Busy" not in shown
-
-
-def test_home_reflects_deleted_or_renamed_workspace_at_once(people: People, stopped: Workspace) -> None:
-    assert "Explore" in page(people.owner, "/")
-    Workspace.objects.update(title="Deep dive")
-    assert "Deep dive" in page(people.owner, "/")
-    assert sent(people.owner, f"/workspaces/{stopped.pk}/delete/") == (302, "/workspaces/")
-    assert "Deep dive" not in page(people.owner, "/")
-    assert "Deep dive" not in page(people.owner, "/workspaces/")
-    assert "Launch again" in execution_page(people.owner, Execution.objects.get())
 
 
 async def test_home_follows_a_workspace_that_stops(
@@ -100,47 +73,12 @@ async def test_home_follows_a_workspace_that_stops(
         assert f"/workspaces/{execution.workspace_id}/resume/" in await socket.message_about("Resume")
 
 
-async def test_home_offers_resume_once_the_last_pod_is_gone(
-    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dashboard.home.page.READ_SECONDS", 1e9)
-
-    def lost() -> Workspace:
-        made = make_workspace(people.owner, make_project(people.owner), state=State.ERROR, settled_at=None)
-        read_executions(runtime)
-        return made
-
-    def settle() -> None:
-        Execution.objects.update(settled_at=MOMENT)
-        read_executions(runtime)
-
-    workspace = await sync_to_async(lost)()
-    async with connected("/live/home/", people.owner) as socket:
-        assert "its last pod is not confirmed gone" in await socket.message()
-        await sync_to_async(settle)()
-        assert f"/workspaces/{workspace.pk}/resume/" in await socket.message_about("Resume")
-
-
 @pytest.mark.parametrize(
     ("state", "contributes", "button"),
-    [
-        ("queued", True, "stop"),
-        ("preparing", True, "stop"),
-        ("running", True, "open"),
-        ("running", False, "stop"),
-        ("stopping", True, ""),
-        ("finishing", True, ""),
-    ],
+    [("preparing", True, "stop"), ("running", True, "open"), ("running", False, "stop"), ("stopping", True, "")],
 )
 def test_the_button_fits_the_state(state: str, contributes: bool, button: str) -> None:
     assert fitting_button(state, contributes=contributes) == button
-
-
-def test_workspace_without_executions_is_stopped_and_resumable(people: People, stopped: Workspace) -> None:
-    Execution.objects.all().delete()
-    assert "No executions are left in the history." in page(people.owner, f"/workspaces/{stopped.pk}/")
-    assert f'href="/workspaces/{stopped.pk}/resume/"' in page(people.owner, "/")
-    assert resume(people.owner, stopped)[0] == 302
 
 
 def test_ones_workspaces_are_paged_the_latest_launched_first(people: People, project: Project) -> None:
@@ -168,7 +106,7 @@ def test_workspace_page_lists_executions_newest_first_in_pages(people: People, s
     assert re.findall(r'href="/executions/(\w+)/"', page(people.teammate, f"{path}?before={ids[1]}")) == ids[:1]
 
 
-@pytest.mark.parametrize("strange", ["%00", "%00a", "a%00", "%F0%9F%92%A5", "A", "x" * 17, "%27"])
+@pytest.mark.parametrize("strange", ["%00a", "%F0%9F%92%A5", "A", "x" * 17])
 def test_invalid_id_is_neither_page_nor_cursor(people: People, stopped: Workspace, strange: str) -> None:
     client = client_of(people.owner)
     for path in ("workspaces/{}/", "workspaces/{}/resume/", "executions/{}/", "executions/{}/stop/"):
@@ -201,15 +139,6 @@ def test_ended_execution_offers_resume_or_launching_a_copy(people: People, stopp
         assert f'href="/workspaces/{stopped.pk}/"' in shown
 
 
-def test_while_it_still_stops_it_says_so(people: People, stopped: Workspace) -> None:
-    Execution.objects.update(state=State.STOPPING, ended_at=None, settled_at=None)
-    sentence = "It is still stopping. Wait until it has ended."
-    assert sentence in page(people.owner, f"/workspaces/{stopped.pk}/resume/")
-    status, shown = resume(people.owner, stopped)
-    assert (status, sentence in shown) == (422, True)
-    assert Execution.objects.count() == 1
-
-
 def test_an_archived_tier_is_told_and_another_is_chosen(people: People, stopped: Workspace) -> None:
     make_tier("other", is_default=True)
     HardwareTier.objects.filter(pk="small").update(is_archived=True)
@@ -221,22 +150,6 @@ def test_an_archived_tier_is_told_and_another_is_chosen(people: People, stopped:
     assert "This hardware tier is not available to you; choose another." in refusal
     assert resume(people.owner, stopped, tier="other")[0] == 302
     assert Execution.objects.unsettled().get().tier_id == "other"
-
-
-def test_a_disabled_environment_is_told(people: People, stopped: Workspace) -> None:
-    Environment.objects.update(is_visible=False)
-    assert "Ask your admin for an environment and a tier." in page(people.owner, f"/workspaces/{stopped.pk}/resume/")
-    assert resume(people.owner, stopped)[0] == 422
-
-
-def test_former_member_sees_reason_and_resumes_after_returning(people: People, project: Project) -> None:
-    workspace = make_workspace(people.teammate, project)
-    project.members.remove(people.teammate)
-    sentence = "You are no longer a contributor of its project, Customer churn."
-    assert sentence in page(people.teammate, f"/workspaces/{workspace.pk}/resume/")
-    assert sentence in resume(people.teammate, workspace)[1]
-    project.members.add(people.teammate, through_defaults={"role": "contributor"})
-    assert resume(people.teammate, workspace)[0] == 302
 
 
 def test_workspace_on_lost_node_explains_and_offers_relaunch(
@@ -260,14 +173,6 @@ def test_workspace_on_lost_node_explains_and_offers_relaunch(
         assert f'href="{own}resume/"' in shown, path
         assert "until its last pod" not in shown, path
     assert resume(people.owner, workspace)[0] == 302
-
-
-def test_workspace_over_quota_says_that_it_will_wait(people: People, stopped: Workspace) -> None:
-    ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
-    make_execution(people.owner, stopped.project, slots_reserved_at=MOMENT)
-    shown = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
-    assert "All your slots are in use, so this will wait in the queue." in shown
-    assert resume(people.owner, stopped)[0] == 302
 
 
 def test_a_hostile_title_is_shown_as_text_everywhere(people: People, project: Project, runtime: Runtime) -> None:
@@ -308,40 +213,10 @@ def test_deleting_asks_first_and_says_what_stays(people: People, stopped: Worksp
     status, refusal = sent(people.owner, path)
     assert (status, "It has not ended yet. Stop it first." in refusal) == (422, True)
     Execution.objects.filter(pk=execution.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
-    assert sent(people.owner, path)[0] == 302
-    assert Execution.objects.count() == 2
-    assert client_of(people.owner).get(f"/workspaces/{stopped.pk}/").status_code == 404
-
-
-def test_repeated_delete_leads_only_the_owner_to_list(people: People, stopped: Workspace) -> None:
-    path = f"/workspaces/{stopped.pk}/delete/"
     assert sent(people.owner, path) == sent(people.owner, path) == (302, "/workspaces/")
     assert sent(people.teammate, path)[0] == 404
-    assert client_of(people.owner).get(path).status_code == 404
-
-
-async def test_outdated_home_reading_is_not_shown_to_next(
-    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old, new = (HomeRecords((), maximum, (), ()) for maximum in (1, 2))
-    home, released, answers = HomePage(), asyncio.Event(), [old, new]
-
-    async def slow(*_: Any) -> HomeRecords:
-        answer = answers.pop(0)
-        if answer is old:
-            await released.wait()
-        return answer
-
-    monkeypatch.setattr("dashboard.home.page.database.pages.run", slow)
-    viewer = await sync_to_async(viewer_of)(people.owner)
-    assert viewer is not None
-    first = asyncio.create_task(home.read(runtime, viewer, None))
-    await asyncio.sleep(0)
-    home.forget(viewer.id)
-    assert await home.read(runtime, viewer, None) is new
-    released.set()
-    await first
-    assert await home.read(runtime, viewer, None) is new
+    assert Execution.objects.count() == 2
+    assert client_of(people.owner).get(f"/workspaces/{stopped.pk}/").status_code == 404
 
 
 def test_a_foreign_site_can_do_nothing(people: People, stopped: Workspace) -> None:
@@ -350,25 +225,66 @@ def test_a_foreign_site_can_do_nothing(people: People, stopped: Workspace) -> No
         assert client.post(f"/workspaces/{stopped.pk}/{action}/").status_code == 403
 
 
-def test_stopping_says_that_it_can_be_resumed(people: People, stopped: Workspace) -> None:
-    path = f"/executions/{live(stopped).pk}/stop/"
-    assert "You can resume it later, with the same files and settings." in page(people.owner, path)
-    assert "Its owner can resume it later." in page(people.admin, path)
-    stopped.project.memberships.filter(user=people.owner).delete()
-    assert "You can resume it later if you contribute to that project again." in page(people.owner, path)
+# --- Restarting and cloning ---
 
 
-def test_the_launch_form_leads_to_stopped_workspaces(people: People, stopped: Workspace) -> None:
-    link = '<a href="/workspaces/">Resume one of your stopped workspaces</a>'
-    assert link in page(people.owner, "/launch/?kind=workspace")
-    assert link not in page(people.teammate, "/launch/?kind=workspace")
+def test_the_owner_restarts_a_running_workspace_after_a_question(people: People, stopped: Workspace) -> None:
+    execution = live(stopped)
+    restart = f"/workspaces/{stopped.pk}/restart/"
+    assert restart in execution_page(people.owner, execution)
+    assert restart not in execution_page(people.teammate, execution)
+    assert "What is only in the program’s memory is lost" in page(people.owner, restart)
+    assert sent(people.owner, restart) == (302, f"/executions/{execution.pk}/")
+    assert sent(people.owner, restart) == (302, f"/executions/{execution.pk}/")
+    stopped.refresh_from_db()
+    execution.refresh_from_db()
+    assert None not in (stopped.restart_requested_at, execution.stop_requested_at)
+
+
+def test_pages_show_restarting_without_conflicting_actions(
+    people: People, stopped: Workspace, runtime: Runtime
+) -> None:
+    execution = live(stopped)
+    sent(people.owner, f"/workspaces/{stopped.pk}/restart/")
+    for shown in (execution_page(people.owner, execution), page(people.owner, f"/workspaces/{stopped.pk}/")):
+        assert "Restarting" in shown
+        assert '/restart/"' not in shown
+    Execution.objects.filter(pk=execution.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+    read_executions(runtime)
+    ended = execution_page(people.owner, execution)
+    assert "launched again as soon as its pod is gone" in ended
+    assert f"/workspaces/{stopped.pk}/resume/" not in ended + page(people.owner, "/")
+
+
+def test_a_restart_is_taken_back_while_it_still_stops(people: People, stopped: Workspace) -> None:
     live(stopped)
-    assert link not in page(people.owner, "/launch/?kind=workspace")
+    sent(people.owner, f"/workspaces/{stopped.pk}/restart/")
+    cancel = f"/workspaces/{stopped.pk}/restart/cancel/"
+    assert cancel in page(people.owner, f"/workspaces/{stopped.pk}/")
+    assert cancel not in page(people.teammate, f"/workspaces/{stopped.pk}/")
+    assert sent(people.owner, cancel) == (302, f"/workspaces/{stopped.pk}/")
+    assert cancel not in page(people.owner, f"/workspaces/{stopped.pk}/")
 
 
-def test_record_without_executions_dates_from_its_launch() -> None:
-    record = WorkspaceRecord(
-        "w", "W", "W", 1, "alice", "p", "P", {}, "Lab", "Small", created_at=MOMENT, launched_at=MOMENT, latest=None,
-    )  # fmt: skip
-    assert (record.status.word, record.since, record.button(1), record.button(2)) == ("Stopped", MOMENT, "resume", "")
-    assert not WorkspaceExecution("e", "failed", MOMENT, "").is_active
+def test_stopped_workspace_says_why_restart_failed(people: People, stopped: Workspace) -> None:
+    status, where = sent(people.owner, f"/workspaces/{stopped.pk}/restart/")
+    assert (status, where) == (302, f"/workspaces/{stopped.pk}/")
+    Workspace.objects.update(restart_problem="The tier Small is no longer available; choose another.")
+    shown = page(people.owner, f"/workspaces/{stopped.pk}/")
+    assert "It was not started again: The tier Small is no longer available" in shown
+
+
+@pytest.mark.parametrize("has_history", [True, False])
+def test_clone_is_a_filled_form_with_another_title(people: People, stopped: Workspace, has_history: bool) -> None:
+    Workspace.objects.update(title="Explore & more")
+    Execution.objects.update(title="Explore & more")
+    if not has_history:
+        Execution.objects.all().delete()
+    shown = page(people.owner, f"/workspaces/{stopped.pk}/")
+    (href,) = {
+        part.split('"')[0] for part in shown.split('href="') if part.startswith("/launch/?") and "copy" in part[:120]
+    }
+    form = page(people.owner, href)
+    assert 'value="Explore & more copy"' in form
+    assert re.search(rf'value="{stopped.environment_id}"[^>]*checked', form)
+    assert Workspace.objects.count() == 1, "nothing is launched yet"

@@ -101,3 +101,7 @@ def small_spec(
     head_tier = head or tier()
     of = cluster(framework, head_tier=head_tier, workers_minimum=1, drain_seconds=drain_seconds, attached_to="")
     return spec(of=of, id=id, tier=workers or tier())
+
+
+def ray_spec(id: str = "c1", **changes: Any) -> ExecutionSpec:
+    return small_spec("ray", id=id, head=tier(memory="2Gi"), **changes)

@@ -1,19 +1,21 @@
-"""Spark's programs as real processes of this machine, each with a loopback address of its own: what a kubelet would make of them."""
+"""A framework's programs as real processes of this machine, each with a loopback address of its own: what a kubelet would make of them."""
 
 import contextlib
 import itertools
 import os
 import signal
 import subprocess
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
-from grid.clusters.frameworks.base import LOCAL_PATH, Program
+from grid.clusters.frameworks.base import LOCAL_PATH, ClusterReport, FrameworkSilent, Program
 from grid.executions.spec import ExecutionSpec
 from grid.sandbox.kubelet.environment import expand, expand_all
 from grid.sandbox.kubelet.mounts import Mounts
+from tests.support.waiting import eventually
 
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Other tests of other runs use other networks; the last number is the pod's.
@@ -109,3 +111,17 @@ class Machine:
         for child in below:
             with contextlib.suppress(psutil.NoSuchProcess):
                 child.kill()
+
+
+async def reported(
+    ask: Callable[[], Awaitable[ClusterReport]], what: str, *, holds: Callable[[ClusterReport], bool], within: float
+) -> ClusterReport:
+    """The first report for which something holds; at first a head may be silent."""
+
+    async def report() -> ClusterReport | None:
+        try:
+            return await ask()
+        except FrameworkSilent:
+            return None
+
+    return await eventually(report, what, holds=lambda seen: seen is not None and holds(seen), within=within)

@@ -1,7 +1,13 @@
-"""Whoever runs code in a cluster decides what its head answers: any answer is a report, or silence with a reason."""
+"""Whoever runs code in a cluster decides what its head answers: any answer is a report, or silence with a reason.
 
+First with answers by hand, then with those of a server at the head's address.
+"""
+
+import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
@@ -9,12 +15,13 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from hypothesis import example, given
 from hypothesis import strategies as st
 from yarl import URL
 
 from grid.clusters.frameworks import framework, ray_report
-from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod
+from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
 from tests.clusters.cluster_specs import cluster, spec
 
 RECORDED = Path(__file__).with_name("recorded")
@@ -96,7 +103,7 @@ class Head:
         return Said(next(body for end, body in self._answers.items() if str(url).endswith(end)))
 
 
-async def ask(name: str, answers: Mapping[str, bytes]) -> ClusterReport | None:
+async def read(name: str, answers: Mapping[str, bytes]) -> ClusterReport | None:
     """None for silence; what it raises else is what this is about."""
     session: Any = Head(answers)
     try:
@@ -107,20 +114,12 @@ async def ask(name: str, answers: Mapping[str, bytes]) -> ClusterReport | None:
 
 
 @FRAMEWORKS
-async def test_the_good_answers_are_read(name: str) -> None:
-    report = await ask(name, {end: json.dumps(answer).encode() for end, answer in GOOD[name]().items()})
-    assert report is not None
-    assert report.workers
-    assert report.wanted_workers > 0
-
-
-@FRAMEWORKS
 @given(numbers=st.lists(NUMBERS, min_size=1, max_size=12))
 @example(numbers=["1e308"])
 @example(numbers=[HUGE])
 @example(numbers=["5e-324"])
 async def test_any_numbers_are_read_or_refused_in_a_sentence(name: str, numbers: list[str]) -> None:
-    report = await ask(name, {end: filled(answer, numbers) for end, answer in GOOD[name]().items()})
+    report = await read(name, {end: filled(answer, numbers) for end, answer in GOOD[name]().items()})
     if report is not None:
         counts = [report.pending_tasks, report.wanted_workers]
         counts += [count for worker in report.workers.values() for count in (worker.tasks, worker.bytes_held)]
@@ -143,13 +142,107 @@ async def test_any_numbers_are_read_or_refused_in_a_sentence(name: str, numbers:
     ids=["no text", "name no text", "host no text", "endless", "nested", "lists", "long", "null"],
 )
 async def test_unusable_answer_is_silence(name: str, body: bytes) -> None:
-    assert await ask(name, {"": body}) is None
+    assert await read(name, {"": body}) is None
 
 
-def test_nodes_claiming_more_than_their_size_are_counted() -> None:
-    answers = json.loads((RECORDED / "ray-busy.json").read_text())
-    status = answers["/api/cluster_status"]["data"]["clusterStatus"]["loadMetricsReport"]
-    for node in status["usageByNode"].values():
-        node["CPU"] = [1e308, 1.0]
-    read = [answers[path.partition("?")[0]] for path in ray_report.PATHS]
-    assert ray_report.read(*read, workers=PODS, cpus=1, gpus=0).wanted_workers > 1e15
+# --- Over HTTP ---
+
+HEAD_IP = f"127.{os.getpid() // 250 % 250 + 2}.{os.getpid() % 250 + 2}.1"
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def head(name: str, answer: Answer) -> AsyncIterator[None]:
+    """A head's pod that answers everything so."""
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, HEAD_IP, framework(name).ui_port).start()
+        yield
+    finally:
+        await runner.cleanup()
+
+
+async def ask(name: str, *, seconds: float = 60) -> ClusterReport:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as http, asyncio.timeout(60):
+        return await framework(name).ask(http, HEAD_IP, spec(of=cluster(name)), PODS)
+
+
+def well(name: str) -> Answer:
+    answers = GOOD[name]()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.json_response(next(body for end, body in answers.items() if request.path_qs.endswith(end)))
+
+    return answer
+
+
+def says(body: str, status: int = 200) -> Answer:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(text=body, status=status, content_type="application/json")
+
+    return answer
+
+
+async def hangs(request: web.Request) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def endless(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    while True:
+        await response.write(b"[" * 2**20)
+
+
+async def elsewhere(request: web.Request) -> web.StreamResponse:
+    """Followed, this would be said to be a 404."""
+    if request.path == "/elsewhere":
+        return web.Response(status=404)
+    return web.Response(status=302, headers={"Location": "/elsewhere"})
+
+
+@FRAMEWORKS
+async def test_head_is_asked_where_its_framework_answers(name: str) -> None:
+    async with head(name, well(name)):
+        report = await ask(name)
+    assert report == await read(name, {end: json.dumps(body).encode() for end, body in GOOD[name]().items()})
+
+
+@pytest.mark.parametrize(
+    ("answer", "dask", "ray", "spark"),
+    [
+        (says("{}", 500), "cannot be asked: 500", "did not answer: 500", "status 500"),
+        (says("{"), "something unexpected", "not JSON", "something else than expected"),
+        (elsewhere, "something unexpected", "not JSON", "status 302"),
+        (endless, "longer than 8 MiB", "longer than 32 MiB", "longer than 8 MiB"),
+        (hangs, *["did not answer"] * 3),
+        (None, "cannot be asked", "did not answer: Cannot connect", "cannot be reached"),
+    ],
+    ids=["broken", "not JSON", "elsewhere", "endless", "hangs", "not there"],
+)
+@FRAMEWORKS
+async def test_head_without_a_useful_answer_is_silent(
+    name: str, answer: Answer | None, dask: str, ray: str, spark: str
+) -> None:
+    sentence = {"dask": dask, "ray": ray, "spark": spark}[name]
+    with pytest.raises(FrameworkSilent, match=sentence):
+        if answer is None:
+            await ask(name)
+        else:
+            async with head(name, answer):
+                await ask(name, seconds=0.3 if answer is hangs else 60)
+
+
+@pytest.mark.parametrize("useless", [hangs, says("", 502), says("{}")])
+async def test_useless_driver_answer_leaves_the_knowledge_of_master(useless: Answer) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await (useless if request.path.startswith("/proxy/") else well("spark"))(request)
+
+    async with head("spark", answer):
+        report = await ask("spark", seconds=4 if useless is hangs else 60)
+    held = {"worker-2": WorkerReport(1), "worker-3": WorkerReport(1)}
+    assert report == ClusterReport(held, pending_tasks=0, wanted_workers=2)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from grid.clusters.frameworks import framework, ray_report
 from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
-from grid.clusters.frameworks.ray import Ray, cpus_of, gcs_port_inside, store_bytes
-from tests.clusters.cluster_specs import tier
-from tests.clusters.frameworks.ray_cluster import ray_spec
+from grid.clusters.frameworks.ray import cpus_of, gcs_port_inside, store_bytes
+from tests.clusters.cluster_specs import ray_spec, tier
 
 RECORDED = Path(__file__).with_name("recorded")
 WORKERS = (WorkerPod("worker-0", "127.87.11.2"), WorkerPod("worker-1", "127.87.11.3"))
@@ -33,11 +32,6 @@ def with_demand(*demand: list[Any]) -> list[Any]:
     answers = recorded("idle")
     answers[3]["data"]["clusterStatus"]["loadMetricsReport"]["resourceDemand"] = list(demand)
     return answers
-
-
-def test_unexpanded_commands_have_no_reference() -> None:
-    program = Ray().worker(ray_spec(), "10.0.0.7")
-    assert not any("$(" in word for word in (*program.readiness["exec"]["command"], *program.pre_stop))
 
 
 def test_heads_on_one_machine_use_different_state_ports() -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from grid.clusters.frameworks import ray_node
-from tests.clusters.frameworks.ray_cluster import RAY, ray_spec
+from grid.clusters.frameworks.ray import Ray
+from tests.clusters.cluster_specs import ray_spec
 from tests.support.ports import free_ports
-from tests.support.waiting import wait_until
 
-PROGRAM = RAY.head(ray_spec()).command[3]
+PROGRAM = Ray().head(ray_spec()).command[3]
 NODE = "ab" * 28
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 _NETWORK = f"127.{os.getpid() // 250 % 250 + 2}.{os.getpid() % 250 + 2}"
@@ -94,22 +94,6 @@ def test_start_becomes_program_in_a_short_empty_directory(run: Run, address: str
     assert len({int(number) for number in numbers}) == 4
 
 
-def test_node_tells_its_port_in_its_own_session(address: str, tmp_path: Path) -> None:
-    own, other = tmp_path / "ray" / "session_2026", tmp_path / "other" / "session_2026"
-    command = [sys.executable, "-I", "-c", PROGRAM, "start", str(tmp_path), f":{ray_node.free_ports(1)[0]}"]
-    command += [sys.executable, "-c", "print('started', flush=True); import time; time.sleep(60)"]
-    with subprocess.Popen(command, env={**os.environ, "POD_IP": address}, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "started\n"
-        other.mkdir(parents=True)
-        ray_node.temp_directory(address).unlink()
-        ray_node.temp_directory(address).symlink_to(other.parent)
-        own.mkdir()
-        written = wait_until(lambda: [*own.iterdir(), *other.iterdir()])
-        process.kill()
-    assert [path.parent for path in written] == [own]
-
-
 def test_worker_waits_for_head_and_ends_when_told(address: str, tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-c", PROGRAM, "start", str(tmp_path), f"{address}:9", "true"]
     with subprocess.Popen(command, env={**os.environ, "POD_IP": address}, stdout=subprocess.PIPE, text=True) as process:
@@ -157,14 +141,7 @@ def test_a_node_whose_raylet_is_dead_is_not_ready(run: Run, address: str, tmp_pa
     ("program", "seconds", "code"),
     [("", "30", 0), ("raise SystemExit(7)", "30", 7), ("import time; time.sleep(60)", "0.5", 1)],
 )
-def test_unfinished_drain_fails(
-    run: Run,
-    address: str,
-    tmp_path: Path,
-    program: str,
-    seconds: str,
-    code: int,
-) -> None:
+def test_unfinished_drain_fails(run: Run, address: str, tmp_path: Path, program: str, seconds: str, code: int) -> None:
     with raylet(address, tmp_path):
         assert run("drain", program, "10.0.0.7:6379", seconds).returncode == code
 

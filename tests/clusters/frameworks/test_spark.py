@@ -142,9 +142,3 @@ def test_executors_of_a_silent_application_count_as_busy() -> None:
     reported = report(master(("w1", 2), ("w2", 0), ("w3", 2)), [None], 2, [WorkerPod("a", "w1"), WorkerPod("b", "w2")])
     assert reported.workers == {"a": WorkerReport(tasks=2), "b": WorkerReport(tasks=0)}
     assert reported.wanted_workers == 2
-
-
-def test_numbers_that_cannot_be_count_as_nothing() -> None:
-    driver = Driver((executor("w1", -5, memory_used=-9),), (Stage(3, 5, 5),))
-    reported = report(master(("w1", 1)), [driver], 0, [WorkerPod("a", "w1")])
-    assert reported == ClusterReport(workers={"a": WorkerReport(tasks=0)}, pending_tasks=0, wanted_workers=0)

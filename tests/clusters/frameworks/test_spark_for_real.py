@@ -1,10 +1,8 @@
-"""Real Spark processes on loopback addresses: a plain session uses the cluster, and neither a shrinking cluster nor processes
-that are killed lose its work."""
+"""Real Spark processes on loopback addresses: a plain session uses the cluster, and a cluster that shrinks loses no work."""
 
 import asyncio
 import json
 import os
-import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,14 +13,13 @@ import aiohttp
 import pytest
 
 from grid.clusters.frameworks import framework
-from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, Program, WorkerPod
+from grid.clusters.frameworks.base import ClusterReport, Program, WorkerPod
 from grid.clusters.frameworks.spark import MASTER_PORT
 from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.serviceproxy.endpoints import Backend
 from grid.sandbox.serviceproxy.forwarding import ForwardedConnections, Listener
 from tests.clusters.cluster_specs import small_spec
-from tests.clusters.frameworks.spark_processes import Container, Machine
-from tests.support.waiting import eventually
+from tests.clusters.frameworks.spark_processes import Container, Machine, reported
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -113,25 +110,12 @@ class Cluster:
         variables = SPARK.client_variables(self.machine.spec, self.address)
         return self.machine.start("driver", Program(("python3", "-c", script), (), {}, variables))
 
-    async def kill_head(self) -> None:
-        os.killpg(self.head.process.pid, signal.SIGKILL)
-        await asyncio.to_thread(self.head.process.wait, 10)
-
-    def restart_head(self) -> None:
-        """As the kubelet does it: another process in the same pod."""
-        self.head = self.machine.start("head", SPARK.head(self.machine.spec), self.head.address)
-
-    async def ask(self) -> ClusterReport | None:
+    async def ask(self) -> ClusterReport:
         pods = [WorkerPod(worker.name, worker.address) for worker in self.workers]
-        try:
-            return await SPARK.ask(self.http, self.head.address, self.machine.spec, pods)
-        except FrameworkSilent:
-            return None
+        return await SPARK.ask(self.http, self.head.address, self.machine.spec, pods)
 
     async def until(self, right: Callable[[ClusterReport], bool], what: str) -> ClusterReport:
-        return await eventually(
-            self.ask, what, holds=lambda report: report is not None and right(report), within=PATIENCE_SECONDS
-        )
+        return await reported(self.ask, what, holds=right, within=PATIENCE_SECONDS)
 
     async def joined(self, count: int) -> ClusterReport:
         return await self.until(lambda report: len(report.workers) == count, f"{count} workers joined")
@@ -209,21 +193,3 @@ async def test_long_job_loses_nothing_while_cluster_shrinks_to_one(start: Callab
     assert all("FetchFailed" in reason or "fetch failure" in reason for reason in result["reasons"]), result
     after = await cluster.until(lambda report: report.wanted_workers == 0, "nothing is wanted when all is done")
     assert [worker.tasks for worker in after.workers.values()] == [0]
-
-
-async def test_job_survives_absent_master_and_killed_worker(start: Callable[[int], Cluster]) -> None:
-    cluster = start(3)
-    await cluster.joined(3)
-    driver = cluster.attach(JOB)
-    await cluster.until(lambda report: all(worker.bytes_held for worker in report.workers.values()), "all hold data")
-    await says(driver, "READY")
-    await cluster.kill_head()
-    took = await remove(cluster.workers[2:])
-    assert max(took) < DRAIN_SECONDS, "a worker drains without its master"
-    cluster.restart_head()
-    os.killpg(cluster.workers[1].process.pid, signal.SIGKILL)
-    await cluster.joined(1)
-    # Only the application's own answer says what its executors hold.
-    await cluster.until(lambda report: report.workers["worker-0"].bytes_held > 0, "the application is found again")
-    result = await finish(driver)
-    assert result["right"] is True

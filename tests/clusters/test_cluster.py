@@ -2,9 +2,11 @@
 
 import re
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 
+from dashboard.executions.records import read_record
 from dashboard.shell.viewmodels.states import STARTED
 from grid.core.errors import ClusterUnavailable
 from grid.kube.resources import AUTOSCALERS, NODES, PODS
@@ -17,6 +19,7 @@ from tests.clusters.clustering import (
     make_cluster,
     make_interval,
     make_samples,
+    minutes,
     sample,
     waiting_worker,
     worker_pod,
@@ -173,16 +176,6 @@ def test_logs_of_all_pods_are_merged_by_time(people: People, running: Execution,
     assert '<option value="all">All pods</option>' in alone
 
 
-def test_newest_logs_of_many_pods_are_shown_with_notice(
-    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    for number in range(40):
-        cluster.put(PODS, worker_pod(running.pk, f"more{number}", created=MOMENT + timedelta(hours=1)))
-    fill(runtime, cluster)
-    page = text(people.owner, running, "log/")
-    assert "Only 24 of 43 pods are shown together, the newest ones; choose a pod to see its log." in page
-
-
 def test_unfetchable_log_does_not_hide_the_others(people: People, running: Execution, cluster: FakeCluster) -> None:
     cluster.set_log(f"cluster-{running.pk}-worker-6468bd54f7-aaaaa", ["2026-03-04T09:00:05Z here"], namespace=NAMESPACE,
                     container="run")  # fmt: skip
@@ -271,3 +264,14 @@ def test_page_without_pods_says_what_the_cluster_waits_for(people: People, runti
     Execution.objects.filter(pk=queued.pk).update(state=State.DEPLOYING)
     read_executions(runtime)
     assert "The head is being created; workers wait for it." in text(people.owner, queued)
+
+
+@pytest.mark.django_db
+def test_cost_sums_the_times_of_pods_on_nodes(people: People) -> None:
+    execution = make_cluster(people.owner, make_project(people.owner), started_at=MOMENT)
+    make_interval(execution, "head", price="0.10", began=0)
+    make_interval(execution, "first", price="0.40", began=0, ended=60)
+    make_interval(execution, "second", price="0.40", began=30, ended=60)
+    record = read_record(execution.pk)
+    assert record is not None
+    assert record.spending.until(minutes(120)) == Decimal("0.20") + Decimal("0.60")

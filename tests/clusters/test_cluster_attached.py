@@ -105,17 +105,6 @@ async def test_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Shop) -
     assert line.words(OWNER) == "alice stopped its cluster; it continues without a cluster."
 
 
-@in_world
-async def test_cluster_is_stopped_alone_while_workspace_goes_on(shop: Shop) -> None:
-    world, controller, workspace, cluster = queued_pair(shop)
-    await both_running(world, controller, workspace, cluster)
-    request_stop(cluster, by="alice", now=world.now)
-    await to_end(world, controller, cluster)
-    assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
-    (line,) = notes(workspace, "WithoutCluster")
-    assert (line.words(OWNER), line.level) == ("alice stopped its cluster; it continues without a cluster.", "Normal")
-
-
 async def pair_of_a_job(world: World, shop: Shop) -> tuple[Execution, Execution, Any]:
     """A job that waits for its cluster, which no node takes."""
     job = shop.launch(kind="job", environment=shop.job, cluster=shop.cluster_request())

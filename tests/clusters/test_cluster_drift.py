@@ -7,8 +7,6 @@ import pytest
 from grid.clusters import status
 from grid.clusters.changes import resize, restart_head
 from grid.core.errors import NotAllowed
-from grid.core.labels import KEYS
-from grid.executions.apply import find_pods
 from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import (
@@ -24,7 +22,7 @@ from grid.kube.resources import (
 from grid.models import Environment, Execution
 from tests.clusters.test_cluster_life import left, notes, running_cluster, the, to_end, to_running
 from tests.controller.world import World, fresh, in_world
-from tests.support.builders import NAMESPACE, pod
+from tests.support.builders import NAMESPACE
 from tests.support.reading import OWNER
 from tests.support.shop import Shop
 from tests.support.virtual import loop_time, passes
@@ -87,31 +85,6 @@ async def test_slots_return_when_surplus_workers_are_gone(shop: Shop) -> None:
 
 
 @in_world
-async def test_lowering_again_gives_the_autoscaler_its_time_again(shop: Shop) -> None:
-    world, controller, execution = await running_cluster(shop, monotonic=loop_time)
-    resize(execution, minimum=1, maximum=4, by="alice", now=world.now)
-    await world.step(controller)
-    await passes(20)
-    resize(execution, minimum=1, maximum=2, by="alice", now=world.now)
-    await world.step(controller)
-    await passes(20)
-    await world.step(controller)
-    assert fresh(execution).slots == 6, "it may still act on the maximum of 4"
-    await passes(20)
-    await world.step(controller)
-    assert fresh(execution).slots == 3
-
-
-@in_world
-async def test_workers_beyond_a_page_of_api_keep_their_slots(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    for number in range(700):
-        world.cluster.put(PODS, pod(f"worker-{number}", labels={KEYS.execution: execution.pk}))
-    pods = await find_pods(world.cluster, execution.pk, namespace=NAMESPACE)
-    assert len(pods) == 700
-
-
-@in_world
 async def test_a_cluster_of_fixed_size_changes_its_deployment(shop: Shop) -> None:
     world, execution = World(), shop.launch_cluster(autoscale=False, workers_minimum=3, workers_maximum=3)
     controller = world.controller(monotonic=loop_time)
@@ -156,18 +129,6 @@ async def test_a_new_head_is_made_once_for_each_wish(shop: Shop) -> None:
     await world.rounds(controller, 5)
     assert world.head_of(execution)["metadata"]["uid"] != second
     assert len(notes(execution, "head_replaced")) == 2
-
-
-@in_world
-async def test_replaced_head_has_little_time_beside_the_new_one(shop: Shop) -> None:
-    world, controller, execution = await running_cluster(shop)
-    await world.step(controller)
-    old = world.head_of(execution)["metadata"]["uid"]
-    restart_head(execution, by="alice", now=world.now)
-    for _ in range(2):
-        await world.step(controller)
-    (ending,) = [pod["metadata"] for pod in world.cluster.objects(PODS) if pod["metadata"]["uid"] == old]
-    assert ending["deletionGracePeriodSeconds"] == 5
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from dashboard.clusters.viewmodels.cluster_estimate import ClusterPlan, Estimate
 from dashboard.executions.viewmodels.launch import Slots, slots
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, Pools, nodes_needed, places
 from grid.diagnosis.resources import resource_amounts
-from grid.kube.objects import Taint
 
 GIB = 2**30
 NODE = {"cpu": 8000, "memory": 32 * GIB, "pods": 110}
@@ -26,8 +25,8 @@ def machine(
     return Machine(PodPlan(f"{cores} and {memory}", pool, requests), Decimal(price))
 
 
-def pools(nodes: int = 2, maximum: int = 5, *taints: Taint) -> dict[str, LaunchPool]:
-    return {"default": LaunchPool("default", (AlikeNodes({}, NODE, nodes, taints),) if nodes else (), maximum)}
+def pools(nodes: int = 2, maximum: int = 5) -> dict[str, LaunchPool]:
+    return {"default": LaunchPool("default", (AlikeNodes({}, NODE, nodes),) if nodes else (), maximum)}
 
 
 def estimated(
@@ -123,17 +122,8 @@ def test_worker_that_fits_no_node_is_a_problem() -> None:
     assert amounts_of(shown)["Nodes"] == ("not known", "not known")
     never = "9 and 4Gi asks for 9 cores; the largest node of the pool default offers 8 cores after overhead."
     assert f"problem: {never} Choose another tier for the worker." in sentences(shown)
-
-
-def test_nodes_behind_a_taint_take_no_worker() -> None:
-    shown = estimated(machine(), known=pools(2, 5, Taint(key="team", value="x", effect="NoSchedule")))
-    assert amounts_of(shown)["Nodes"] == ("not known", "not known")
-    assert "is kept free by the taint team=x:NoSchedule" in sentences(shown)
-
-
-def test_head_that_fits_no_node_is_said_as_well() -> None:
-    plan = ClusterPlan(machine("64"), machine(), 1, 2)
-    assert "Choose another tier for the head." in sentences(estimate(plan, ROOM, pools()))
+    large_head = estimate(ClusterPlan(machine("64"), machine(), 1, 2), ROOM, pools())
+    assert "Choose another tier for the head." in sentences(large_head)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +131,6 @@ def test_head_that_fits_no_node_is_said_as_well() -> None:
     [
         (pools(2, 5), 5, "ok: The pool default has 2 nodes, and up to 3 more may be started."),
         (pools(1, 1), 5, "ok: The pool default has 1 node, and no more may be started."),
-        (pools(2, 5), 20, "ok: The pool default has 2 nodes, and up to 3 more may be started."),
         (
             pools(1, 2),
             20,
@@ -149,17 +138,10 @@ def test_head_that_fits_no_node_is_said_as_well() -> None:
         ),
         (pools(0, 5), 5, "wait: The pool default has no node now; up to 5 are started as they are needed"),
         (pools(0, 0), 5, "problem: The pool default has no node, and none may be started."),
-        ({}, 5, "problem: The pool default has no node, and none may be started."),
     ],
 )
 def test_abilities_of_the_pool_are_said(known: Pools, maximum: int, sentence: str) -> None:
     assert sentence in sentences(estimated(machine(), maximum=maximum, known=known))
-
-
-def test_starting_nodes_are_waited_for_unless_too_few() -> None:
-    whole_node = machine("7", "28Gi")
-    assert "it starts when the new ones are ready" in sentences(estimated(whole_node, minimum=3, maximum=4))
-    assert "problem: The pool default has 2 nodes" in sentences(estimated(whole_node, minimum=8, maximum=8))
 
 
 def test_each_pool_is_counted_for_itself() -> None:
@@ -172,12 +154,6 @@ def test_each_pool_is_counted_for_itself() -> None:
     assert "The pool default-gpu has 1 node, and up to 1 more" in sentences(shown)
 
 
-def test_a_pool_whose_size_nobody_knows_is_left_open() -> None:
-    worker = machine(pool="default-gpu", gpus=1)
-    known = pools() | {"default-gpu": LaunchPool("default-gpu", (), 2)}
-    assert amounts_of(estimated(worker, known=known))["Nodes"] == ("1 and more", "1 and more")
-
-
 def test_pool_at_zero_is_estimated_by_its_last_nodes() -> None:
     at_zero = LaunchPool("default", (), 3, remembered=AlikeNodes(NODE, NODE), seen="24 November 2026")
     known = {"default": at_zero}
@@ -185,8 +161,6 @@ def test_pool_at_zero_is_estimated_by_its_last_nodes() -> None:
     assert amounts_of(shown)["Nodes"] == ("1", "2")
     assert "A node of the pool default (8 cores and 32 GiB of memory after overhead) takes 1 worker" in sentences(shown)
     assert "wait: The pool default has no node now; up to 3 are started" in sentences(shown)
-    many = sentences(estimated(machine("7", "28Gi"), minimum=4, known=known))
-    assert "problem: The pool default has no node now, and may have 3: not even the minimum of workers" in many
     large = sentences(estimated(machine("64"), known=known))
     assert "as its nodes were when last seen on 24 November 2026. Choose another tier for the worker." in large
     none = sentences(estimated(machine("64"), known={"default": replace(at_zero, maximum=0)}))
@@ -197,14 +171,6 @@ def test_nodes_are_not_mentioned_while_cluster_is_unknown() -> None:
     shown = estimate(ClusterPlan(machine(), machine(), 1, 5), ROOM, None)
     assert list(amounts_of(shown)) == ["Slots", "Price an hour"]
     assert len(shown.notes) == 1
-
-
-def test_a_size_that_cannot_be_read_breaks_nothing() -> None:
-    assert amounts_of(estimated(machine("lots", "")))["Nodes"] == ("1", "1")
-
-
-def test_thousands_of_workers_are_counted_at_once() -> None:
-    assert nodes_of(ClusterPlan(machine(), machine(), 1, 10**9), 10**9, pools()) == {"default": 10**9 // 8 + 1}
 
 
 sizes = st.tuples(st.integers(1, 10), st.integers(1, 10), st.integers(0, 2))

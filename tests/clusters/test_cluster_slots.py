@@ -109,11 +109,9 @@ def test_living_workers_use_a_slot_each() -> None:
     ("minimum", "most", "slots", "replicas", "ending", "allowed"),
     [
         (1, 20, 21, 1, 19, (1, 1)),
-        (1, 20, 21, 1, 4, (1, 16)),
         (1, 20, 21, 1, 0, (1, 20)),
         (1, 20, 21, 18, 6, (1, 18)),  # six were evicted: what runs in their place stays
         (10, 20, 21, 1, 15, (5, 5)),  # the minimum was raised while workers end
-        (10, 20, 21, 10, 10, (10, 10)),
         (1, 5, 21, 20, 3, (1, 5)),  # the maximum was lowered: that takes workers away
         (1, 5, 21, 1, 12, (1, 5)),  # and its slots are not given back yet
         (1, 20, 21, 0, 40, (1, 1)),
@@ -153,29 +151,6 @@ async def test_growing_cluster_waits_for_slots_of_draining_workers(shop: Shop, c
         await kubernetes.settle()
     assert (len(kubernetes.workers()), kubernetes.ending()) == (20, [])
     assert world.cluster.count("patch", AUTOSCALERS) <= 7
-
-
-@in_world
-async def test_fixed_cluster_grows_again_as_workers_leave(shop: Shop, configure: Configure) -> None:
-    configure(MAXIMUM_EXECUTIONS_PER_USER, 60)
-    kubernetes = await running(shop, autoscale=False, workers_minimum=20, workers_maximum=20)
-    kubernetes.round()
-    for size, expected in ((5, 5), (12, 5)):
-        resize(kubernetes.execution, minimum=size, maximum=size, by="alice", now=kubernetes.world.now)
-        await kubernetes.settle()
-        kubernetes.round()
-        await kubernetes.settle()
-        assert (kubernetes.replicas, len(kubernetes.ending())) == (expected, 15)
-    await kubernetes.controller.audit()
-    await kubernetes.settle()
-    assert kubernetes.replicas == 5, "the audit finds nothing wrong"
-    kubernetes.drained(10)
-    await kubernetes.settle()
-    kubernetes.round()
-    assert len(kubernetes.workers()) == 17
-    kubernetes.drained(5)
-    await kubernetes.settle()
-    assert kubernetes.replicas == 12
 
 
 @in_world

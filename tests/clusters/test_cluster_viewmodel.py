@@ -3,19 +3,20 @@
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.clusters.viewmodels.autoscaling import autoscaling, condition_lines
-from dashboard.clusters.viewmodels.restart import lost_by_restart
 from dashboard.clusters.viewmodels.samples import SamplePoint, cause_in_words, chart, sample_rows, scale_events, thinned
-from dashboard.clusters.viewmodels.troubles import troubles
-from dashboard.clusters.viewmodels.workers import COMPACT_FROM, WorkerCell, worker_cells
-from dashboard.executions.viewmodels.execution import CompanionCard, Person, facts, head
+from dashboard.clusters.viewmodels.troubles import Trouble, troubles
+from dashboard.clusters.viewmodels.workers import WorkerCell, worker_cells
+from dashboard.executions.viewmodels.execution import Person, facts, head
 from dashboard.executions.viewmodels.execution_actions import Actions, actions
+from dashboard.executions.viewmodels.kind_record import KindRecord
+from dashboard.executions.viewmodels.timeline import timeline
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment
@@ -23,8 +24,8 @@ from dashboard.usage.viewmodels.prices import Spending
 from grid.clusters.changes import RESTARTABLE
 from grid.core.labels import KEYS
 from grid.diagnosis.clusters import ClusterSnapshot, explain_cluster, summary
-from grid.diagnosis.diagnosis import Diagnosis
-from grid.kube.objects import Autoscaler, RawObject
+from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow, Who
+from grid.kube.objects import Autoscaler, Event, RawObject
 from grid.metrics.usage import Usage
 from grid.models import State
 from tests.clusters import clustering
@@ -32,6 +33,7 @@ from tests.clusters.clustering import autoscaler, head_pod, minutes, sample, wai
 from tests.diagnosis.snapshots import LEAVING, member, pulling, ready, snapshot, starting
 from tests.executions import executing
 from tests.executions.executing import entered
+from tests.support import builders
 from tests.support.builders import MOMENT, condition, container_status, decode, stamp
 from tests.support.golden import assert_golden
 
@@ -95,35 +97,18 @@ def test_each_state_of_a_cluster_looks_as_stored(name: str) -> None:
     assert_golden(f"cluster-{name}", "\n".join(render_fragment(fragment, now=NOW) for fragment in whole))
 
 
-def test_the_other_half_of_a_pair_looks_as_stored() -> None:
-    card = CompanionCard("c", "Dask cluster", "Features <b>", "Running", "ok", "2 of 3 workers; 1 waits for a node.")
-    fragment = Fragment("companion", "executions/fragments/companion.html", card)
-    assert_golden("cluster-companion", render_fragment(fragment, now=NOW))
-
-
-def cell(seen: ClusterSnapshot, name: str) -> WorkerCell:
-    contexts = [fragment.context for fragment in cells(seen) if fragment.id.endswith(f"-{name}")]
-    assert isinstance(contexts[0], WorkerCell)
-    return contexts[0]
-
-
-def test_a_cell_says_use_tasks_and_what_it_holds() -> None:
-    busy = cell(LOOKS["growing"], "busy")
-    assert (busy.letter, busy.cpu, busy.memory, busy.tasks, busy.held) == ("R", 83, 25, "12 tasks", "3 GiB")
-    assert (busy.cpu_step, busy.memory_step) == (8, 2)
-    assert cell(LOOKS["growing"], "idle").cpu is None, "not measured is not zero"
-
-
 @pytest.mark.parametrize(
     "written",
     [
-        *("", "nonsense", "[]", '{"tasks": "many"}', '{"tasks": 1e99}', "null", '{"tasks": 3, "more": true}'),
+        *("nonsense", "[]", '{"tasks": "many"}', '{"tasks": 3, "more": true}'),
         *(f'{{"bytes": {"9" * 400}}}', f'{{"tasks": {"9" * 400}}}', '{"tasks": -3, "bytes": -1}'),
     ],
 )
 def test_a_report_that_somebody_else_wrote_breaks_nothing(written: str) -> None:
     pod = worker_pod("c", "odd", annotations={KEYS.worker_report: written})
-    assert cell(snapshot([member(pod)]), "odd").tasks in ("", "3 tasks")
+    (cell,) = cells(snapshot([member(pod)]))
+    assert isinstance(cell.context, WorkerCell)
+    assert cell.context.tasks in ("", "3 tasks")
 
 
 def test_only_a_worker_beyond_the_minimum_goes_next() -> None:
@@ -140,32 +125,14 @@ def test_only_a_worker_beyond_the_minimum_goes_next() -> None:
     assert next_to_go(snapshot([dear, cheap, LEAVING], minimum=2)) == []
 
 
-def test_cells_keep_their_place_whatever_their_state() -> None:
-    pods = [worker_pod("c", name, created=minutes(place)) for place, name in enumerate("dbca")]
-    order = [fragment.id[-1] for fragment in cells(snapshot([member(pod) for pod in reversed(pods)]))]
-    assert order == list("dbca")
-
-
-def test_many_workers_are_small_cells() -> None:
-    few, many = cells(snapshot(ready(COMPACT_FROM - 1))), cells(snapshot(ready(COMPACT_FROM)))
-    assert "cell-compact" not in render_fragment(few[0], now=NOW)
-    assert "cell-compact" in render_fragment(many[0], now=NOW)
-
-
 @pytest.mark.parametrize(
     ("kind", "status", "reason", "severity", "words"),
     [
         ("AbleToScale", "True", "ReadyForNewScale", "ok", "right for the load"),
-        ("AbleToScale", "True", "SucceededRescale", "ok", "has just changed"),
         ("AbleToScale", "True", "ScaleDownStabilized", "wait", "scaling down after the waiting period"),
-        ("AbleToScale", "False", "BackoffDownscale", "wait", "It removed workers recently"),
-        ("AbleToScale", "False", "FailedGetScale", "problem", "cannot read how many"),
-        ("ScalingActive", "True", "ValidMetricFound", "ok", "can measure"),
         ("ScalingActive", "False", "FailedGetResourceMetric", "problem", "cannot measure"),
         ("ScalingActive", "False", "ScalingDisabled", "wait", "no workers"),
-        ("ScalingLimited", "False", "DesiredWithinRange", "ok", "between minimum and maximum"),
         ("ScalingLimited", "True", "TooManyReplicas", "wait", "the maximum is reached"),
-        ("ScalingLimited", "True", "TooFewReplicas", "ok", "the minimum is reached"),
         ("ScalingLimited", "True", "ScaleUpLimit", "wait", "More workers are needed than may be added at once"),
         ("ScalingLimited", "True", "SomethingNew", "problem", "its own words"),
         ("AbleToScale", "True", "SomethingNew", "ok", "its own words"),
@@ -176,12 +143,6 @@ def test_conditions_are_in_words(kind: str, status: str, reason: str, severity: 
     (line,) = condition_lines(scaler, maximum=5)
     assert (line.status.severity, line.reason) == (severity, reason)
     assert words in line.status.word
-
-
-def test_temporary_maximum_of_autoscaler_is_not_called_the_maximum() -> None:
-    limited = [condition("ScalingLimited", "True", "TooManyReplicas", "its own words")]
-    (line,) = shown(clustering.RECORD, autoscaler("c", maximum=3, conditions=limited)).conditions
-    assert line.status.word.endswith("when the ending workers are gone; until then they hold their slots.")
 
 
 def test_worker_number_is_not_called_right_while_tasks_wait() -> None:
@@ -242,23 +203,6 @@ def test_each_change_has_the_cause_that_the_history_tells() -> None:
     ]
 
 
-def test_unsampled_change_is_told_by_history_alone() -> None:
-    events = scale_events(
-        [sample(0, ready=1, wanted=1), sample(10, ready=1, wanted=1)], [rescale(5, 1, "All metrics below target")]
-    )
-    assert [event.words for event in events] == ["To 1 worker: everything that is measured is below its target."]
-
-
-def test_change_by_person_and_its_scaling_are_merged() -> None:
-    samples = [sample(0, ready=1, wanted=1), sample(1, ready=1, wanted=2), sample(2, ready=2, wanted=2)]
-    lines = [
-        entered("", minute=0.8, reason="Resized", message="alice changed it from 1 to 3 workers to 2 to 3 workers."),
-        rescale(0.95, 2, "Current number of replicas below Spec.MinReplicas"),
-    ]
-    (event,) = scale_events(samples, lines)
-    assert event.words == "Grows from 1 to 2 workers: alice changed it from 1 to 3 workers to 2 to 3 workers."
-
-
 def test_change_that_kubernetes_only_counts_gets_its_cause() -> None:
     samples = [sample(minute, ready=1, wanted=wanted) for minute, wanted in ((0, 1), (1, 3), (9, 1), (30, 3))]
     lines = [rescale(0.8, 3, ABOVE, count=2), rescale(8.8, 1, "All metrics below target")]
@@ -272,9 +216,7 @@ def test_change_that_kubernetes_only_counts_gets_its_cause() -> None:
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        ("memory resource utilization (percentage of request) above target", "memory use is above its target."),
         ("external metric compute_grid_wanted_workers(nil) above target", "the framework has more tasks waiting"),
-        ("Current number of replicas above Spec.MaxReplicas", "there were more than the maximum."),
         ("Current number of replicas below Spec.MinReplicas", "there were fewer than the minimum."),
         ("", ""),
         ("a reason of tomorrow", "a reason of tomorrow."),
@@ -305,15 +247,6 @@ def test_thinning_keeps_ends_peak_and_dip_in_order(samples: list[SamplePoint], l
         assert min(point.ready for point in kept) == min(point.ready for point in samples)
 
 
-def test_sample_that_is_both_dip_and_peak_is_kept() -> None:
-    quiet = [sample(second / 60, ready=2, wanted=2) for second in range(20)]
-    quiet[1] = sample(1 / 60, ready=1, wanted=3)
-    quiet[2] = sample(2 / 60, ready=0, wanted=2)
-    kept = thinned(quiet, 6)
-    assert max(point.wanted for point in kept) == 3
-    assert min(point.ready for point in kept) == 0
-
-
 def test_week_of_samples_becomes_readable_chart_and_table() -> None:
     week = [sample(minute / 4, ready=1 + minute // 4000, wanted=1 + minute // 4000) for minute in range(40_000)]
     events = scale_events(week, [])
@@ -326,18 +259,6 @@ def test_week_of_samples_becomes_readable_chart_and_table() -> None:
     assert sum(bool(row.event) for row in rows) == 9
 
 
-def test_without_samples_there_is_an_empty_chart_and_table() -> None:
-    assert chart(clustering.RECORD, [], [])["times"] == []
-    assert sample_rows([], []) == []
-
-
-@pytest.mark.parametrize("framework", ["dask", "ray", "spark", "tomorrow"])
-def test_loss_by_a_restart_is_said_for_each_framework(framework: str) -> None:
-    lost = lost_by_restart(framework)
-    assert len(lost) > 1
-    assert lost[-1].endswith("its history are kept.")
-
-
 def test_cluster_opens_with_its_head_and_without_workers() -> None:
     def why(state: str, *, is_ready: bool) -> str:
         return str(actions(replace(RECORD, state=state), OWNER, is_ready=is_ready).context.why_not_open)  # type: ignore[attr-defined]
@@ -347,15 +268,98 @@ def test_cluster_opens_with_its_head_and_without_workers() -> None:
     assert why("queued", is_ready=False) == "You can open it as soon as it runs."
 
 
-@pytest.mark.parametrize("state", [state.value for state in State])
-def test_the_heads_restart_is_offered_where_it_is_accepted(state: str) -> None:
-    shown = actions(replace(RECORD, state=state), OWNER, is_ready=True).context
-    assert isinstance(shown, Actions)
-    assert shown.shows_restart is (state in RESTARTABLE)
-    assert not actions(replace(executing.RECORD, state=state), OWNER, is_ready=True).context.shows_restart  # type: ignore[attr-defined]
+def test_the_heads_restart_is_offered_where_it_is_accepted() -> None:
+    for state in State:
+        shown = actions(replace(RECORD, state=state.value), OWNER, is_ready=True).context
+        assert isinstance(shown, Actions)
+        assert shown.shows_restart is (state in RESTARTABLE), state
 
 
-@pytest.mark.parametrize("state", ["queued", "deploying"])
-def test_buttons_of_a_cluster_without_head_look_as_stored(state: str) -> None:
-    early = actions(replace(RECORD, state=state), OWNER, is_ready=False)
-    assert_golden(f"cluster-actions-{state}", render_fragment(early, now=NOW))
+# --- Its history ---
+
+
+def test_same_event_of_many_workers_is_a_single_line() -> None:
+    pods = [waiting_worker("c", name) for name in "abc"]
+    events = [
+        decode(builders.event(f"e{place}", about=pod, reason="TriggeredScaleUp", message="1->3", at=minutes(1)), Event)
+        for place, pod in enumerate(pods)
+    ]
+    other = decode(
+        builders.event("late", about=pods[0], reason="TriggeredScaleUp", message="1->3", at=minutes(9)), Event
+    )
+    record = replace(RECORD, lifecycle=(entered("queued"), rescale(0.5, 3, ABOVE)))
+    html = [render_fragment(line, now=NOW) for line in timeline(record, [*events, other], [], assigned_node="")]
+    assert sum("New node requested" in line for line in html) == 2
+    assert sum("3 pods" in line for line in html) == 1
+    assert sum("To 3 workers: CPU use is above its target." in line for line in html) == 1
+    alone = timeline(replace(record, kind_record=KindRecord()), events, [], assigned_node="")
+    assert sum("New node requested" in render_fragment(line, now=NOW) for line in alone) == 3
+
+
+def happened(name: str, about: RawObject, reason: str, message: str, **fields: Any) -> Event:
+    return decode(builders.event(name, about=about, reason=reason, message=message, at=minutes(1), **fields), Event)
+
+
+def test_common_steps_of_pods_are_one_line_despite_names() -> None:
+    pods = [waiting_worker("c", name) for name in "abc"]
+    events = [
+        happened(f"{reason}{place}", pod, reason, f"{reason} {pod['metadata']['name']}", kind=kind)
+        for place, pod in enumerate(pods)
+        for reason, kind in (("Scheduled", "Normal"), ("Pulled", "Normal"), ("FailedMount", "Warning"))
+    ]
+    html = [render_fragment(line, now=NOW) for line in timeline(RECORD, events, [], assigned_node="")]
+    for headline in ("Scheduled on a node", "Image pulled"):
+        (line,) = [line for line in html if headline in line]
+        assert "3 pods" in line
+        assert pods[0]["metadata"]["name"] not in line
+    assert sum("The files could not be attached" in line for line in html) == 3, "each trouble has its own words"
+
+
+def test_a_metric_that_cannot_be_read_is_told_once() -> None:
+    scaler = {"kind": "HorizontalPodAutoscaler", "metadata": {"name": "cluster-worker", "namespace": "compute-grid"}}
+    unread = happened("unread", scaler, "FailedGetResourceMetric", "no metrics returned", kind="Warning")
+    echo = happened("echo", scaler, "FailedComputeMetricsReplicas", "invalid metrics: no metrics", kind="Warning")
+    html = "".join(render_fragment(line, now=NOW) for line in timeline(RECORD, [unread, echo], [], assigned_node=""))
+    assert ("could not be measured" in html, "could not be computed" in html) == (True, False)
+    html = "".join(render_fragment(line, now=NOW) for line in timeline(RECORD, [echo], [], assigned_node=""))
+    assert "could not be computed" in html
+
+
+# --- The cards of its problems ---
+
+ROW = EvidenceRow(2, ("n1", "n2"), "full: at most 1 core free, but 2 cores needed", "for_now")
+
+
+def card(
+    who: Who, *, table: tuple[EvidenceRow, ...] = (), is_operator: bool = False, sees_all: bool = False
+) -> Trouble:
+    diagnosis = Diagnosis(
+        "workers_pending", "1 worker: busy.", "wait", who, "Wait.", table=table, link="infrastructure", is_normal=True
+    )
+    (shown,) = cast("tuple[Trouble]", troubles([diagnosis], is_operator=is_operator, sees_all=sees_all).context)
+    return shown
+
+
+@pytest.mark.parametrize("who", ["you", "admin", "operator"])
+def test_card_with_node_table_says_once_who_can_act(who: Who) -> None:
+    with_table = card(who, table=(ROW,))
+    assert with_table.who == ""
+    assert with_table.reasons is not None
+    assert with_table.reasons.who
+    assert with_table.reasons.is_normal
+    assert card(who).reasons is None
+    assert card(who).who
+
+
+@pytest.mark.parametrize("sees_all", [True, False])
+def test_only_who_sees_all_is_led_to_the_nodes(sees_all: bool) -> None:
+    reasons = card("you", table=(ROW,), sees_all=sees_all).reasons
+    assert reasons is not None
+    assert bool(reasons.link) is sees_all
+
+
+def test_the_table_is_on_the_page() -> None:
+    diagnosis = Diagnosis("workers_pending", "1 worker: busy.", "wait", "you", "Wait.", table=(ROW,))
+    page = render_fragment(troubles([diagnosis], is_operator=False), now=MOMENT)
+    assert "n1, n2" in page
+    assert "at most 1 core free" in page

@@ -14,7 +14,6 @@ import pytest
 from grid.clusters.framework_poller import new_session
 from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
 from grid.controller.controller import Controller
-from grid.core.errors import ClusterUnavailable
 from grid.core.labels import KEYS, POD_DELETION_COST
 from grid.executions.spec import ExecutionSpec
 from grid.executions.stopping import request_stop
@@ -23,7 +22,7 @@ from grid.kube.resources import AUTOSCALERS, PODS
 from grid.metrics.demand import read_demand
 from grid.models import ClusterSample, Execution
 from tests.clusters.test_cluster_life import to_running
-from tests.controller.world import World, fresh, in_world
+from tests.controller.world import World, in_world
 from tests.support.periodic import repeat
 from tests.support.shop import Shop
 from tests.support.virtual import cancelled, loop_time, passes
@@ -205,14 +204,17 @@ async def test_idleness_watcher_is_told_which_heads_answer(shop: Shop) -> None:
         Execution.objects.filter(pk=well.pk).update(state="stopping")
         await passes(30)
         assert reporting == {silent.pk}
+        asked = len(framework.times(well))
+        await passes(30)
+        assert len(framework.times(well)) == asked, "what stops is asked no more"
 
 
 @in_world
-async def test_two_hundred_silent_heads_delay_nobody(shop: Shop) -> None:
+async def test_many_silent_heads_delay_nobody(shop: Shop) -> None:
     world, framework = World(), FakeFramework()
     well, first = shop.launch_cluster(), shop.launch_cluster(after=1)
     controller = await running_clusters(world, framework, well, first)
-    silent = [first, *copies(world, first, 199)]
+    silent = [first, *copies(world, first, 99)]
     world.refresh(controller)
     framework.slow = {cluster.pk for cluster in silent}
     framework.pending = 1  # with nothing to do it would be asked less often
@@ -226,33 +228,9 @@ async def test_two_hundred_silent_heads_delay_nobody(shop: Shop) -> None:
         asked = [len([at for at in framework.times(cluster) if at > began]) for cluster in silent]
         assert min(asked) >= 1, "none is forgotten"
         assert max(asked) <= 5, "none is asked often"
-    for cluster in (silent[0], silent[100], silent[-1]):
+    for cluster in (silent[0], silent[50], silent[-1]):
         count = ClusterSample.objects.filter(execution=cluster).count()
         assert 8 <= count <= 12, "the chart goes on"
-
-
-@in_world
-async def test_a_few_silent_heads_are_asked_twice_a_minute(shop: Shop) -> None:
-    world, silent, framework, controller = await running_cluster(shop)
-    framework.silent = {silent.pk}
-    async with asking(world, controller):
-        await passes(240)
-        gaps = [after - before for before, after in itertools.pairwise(framework.times(silent))]
-    assert len(gaps) >= 7, "it is asked again and again"
-    # Rounds come every 4.5 to 5.5 s, and the first that is late enough asks.
-    assert 7.5 < gaps[0] < 15, gaps
-    assert all(27.5 < gap < 35 for gap in gaps[2:]), gaps
-
-
-@in_world
-async def test_unexpected_answer_of_a_head_stops_no_sample(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
-    world, execution, framework, controller = await running_cluster(shop)
-    framework.broken = {execution.pk}
-    async with asking(world, controller):
-        await passes(121)
-        assert 7 <= ClusterSample.objects.filter(execution=execution).count() <= 10
-        lines = [record.getMessage() for record in caplog.records if execution.pk in record.getMessage()]
-        assert len([line for line in lines if line.startswith("asking a head failed")]) == 1, "told once"
 
 
 @in_world
@@ -285,22 +263,6 @@ async def test_samples_are_written_four_times_a_minute_despite_silence(shop: Sho
 
 
 @in_world
-async def test_new_leader_takes_no_sample_before_knowing_pods(shop: Shop) -> None:
-    world, framework = World(), FakeFramework()
-    execution = shop.launch_cluster()
-    await running_clusters(world, framework, execution)
-    chosen: Any = lambda name: framework  # noqa: E731
-    successor = world.controller(monotonic=loop_time, framework_of=chosen)
-    task = asyncio.create_task(repeat(successor.framework_poller.periodic()))
-    await passes(30)
-    assert not ClusterSample.objects.filter(execution=execution).exists()
-    world.refresh(successor)
-    await passes(10)
-    assert ClusterSample.objects.get(execution=execution).ready == 2
-    await cancelled(task)
-
-
-@in_world
 async def test_wanted_workers_are_written_onto_the_asking_autoscaler(shop: Shop) -> None:
     world, framework = World(), FakeFramework()
     asked, not_asked = shop.launch_cluster(on_demand=True), shop.launch_cluster(after=1)
@@ -328,17 +290,6 @@ async def test_wanted_workers_are_written_onto_the_asking_autoscaler(shop: Shop)
 
 
 @in_world
-async def test_outages_of_cluster_and_database_are_waited_out(shop: Shop) -> None:
-    world, execution, framework, controller = await running_cluster(shop)
-    framework.holds[name_of(world.workers_of(execution)[0])] = WorkerReport(tasks=1)
-    world.cluster.fail_next(ClusterUnavailable("gone"), times=6, verb="patch")
-    async with asking(world, controller):
-        await passes(90)
-        assert sorted(costs_of(world, execution)) == [0, 1_000_000]
-        assert ClusterSample.objects.filter(execution=execution).count() >= 5, "no gap in the chart"
-
-
-@in_world
 async def test_unanswered_write_does_not_end_visits_for_good(
     shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,19 +309,6 @@ async def test_unanswered_write_does_not_end_visits_for_good(
         is_away = False
         await passes(30)
     assert answered(world) == {cluster.pk}
-
-
-@in_world
-async def test_a_stopped_cluster_is_asked_no_more(shop: Shop) -> None:
-    world, execution, framework, controller = await running_cluster(shop)
-    async with asking(world, controller):
-        await passes(20)
-        request_stop(execution, by="alice", now=world.now)
-        await passes(8)
-        asked = len(framework.asked)
-        await passes(60)
-        assert len(framework.asked) == asked
-    assert fresh(execution).stop_requested_at is not None
 
 
 async def test_the_session_is_for_heads_only() -> None:

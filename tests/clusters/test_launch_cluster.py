@@ -1,17 +1,34 @@
-"""The launch form's cluster over HTTP: what is shown first, what is launched, alone and attached, and launching it again."""
+"""The launch form's cluster over HTTP: what is shown first and while it is typed, what is launched, and launching it again."""
 
 import re
 
 import pytest
+from django.test import Client
+from django.utils import timezone
 
-from grid.configuration import CLUSTER_SETTINGS, MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, MAXIMUM_EXECUTIONS_PER_USER
 from grid.executions.spec import parse_spec
+from grid.kube.resources import NODES
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project
+from grid.runtime import Runtime
 from tests.conftest import People
-from tests.executions.executing import make_project
-from tests.executions.launching import ALONE, ATTACHED, configure, offer_clusters, page, sent, value_of
+from tests.executions.executing import make_project, make_tier
+from tests.executions.launching import (
+    ALONE,
+    ATTACHED,
+    CLUSTER,
+    configure,
+    error_at,
+    offer_clusters,
+    page,
+    sent,
+    value_of,
+)
 from tests.shell.browsing import client_of
+from tests.support import builders
+from tests.support.cluster import FakeCluster
 from tests.support.frozen import write_frozen
+from tests.support.runtime import fill
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("runtime")]
 
@@ -53,24 +70,6 @@ def test_workspace_without_the_box_gets_no_cluster(people: People, offered: Proj
     assert [execution.kind for execution in Execution.objects.all()] == ["workspace"]
 
 
-def test_two_clicks_make_one_to_five_workers(people: People, offered: Project) -> None:
-    shown = page(people.owner)
-    names = ("workers_minimum", "workers_maximum", "target_cpu", "target_memory")
-    assert [value_of(shown, name) for name in names] == ["1", "5", "80", "80"]
-    assert re.search(r'name="framework" value="dask" checked', shown)
-    assert not re.search(r'name="with_cluster"[^>]* checked', shown)
-    assert "Workers for this workspace" in shown
-
-
-def test_the_first_framework_is_one_of_the_environment(people: People, offered: Project) -> None:
-    Environment.objects.filter(pk="jupyterlab").update(frameworks={"ray": "2.60.0"})
-    shown = page(people.owner)
-    assert re.search(r'name="framework" value="ray" checked', shown)
-    assert "<span>Ray 2.60.0</span>" in shown
-    Environment.objects.filter(pk="jupyterlab").update(frameworks={"spark": "4.3.0"})  # no cluster can be made of it
-    assert re.search(r'name="framework" value="dask" checked', page(people.owner))
-
-
 def test_the_first_maximum_is_what_ones_slots_allow(people: People, offered: Project) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER.key, 4)
     assert value_of(page(people.owner), "workers_maximum") == "2"
@@ -89,21 +88,6 @@ def test_the_admins_defaults_and_bounds_are_in_the_form(people: People, offered:
     assert "Your admin allows 3." in shown
 
 
-def test_hint_of_a_maximum_is_what_can_be_launched(people: People, offered: Project) -> None:
-    configure(MAXIMUM_EXECUTIONS_PER_USER.key, 25)
-    assert "Your quota allows up to 24 workers." in page(people.owner, "?kind=cluster")
-    assert "Your quota allows up to 23 workers." in page(people.owner)
-    assert sent(people.owner, ATTACHED | {"workers_maximum": "23"})[0] == 302
-    assert sent(people.owner, ATTACHED | {"workers_maximum": "24"})[0] == 422
-
-
-def test_versions_that_differ_are_said_and_not_refused(people: People, offered: Project) -> None:
-    Environment.objects.filter(pk="jupyterlab").update(frameworks={"dask": "2025.1.0"})
-    assert "JupyterLab has Dask 2025.1.0 and the cluster would have 2026.8.0" in page(people.owner, "?with_cluster=on")
-    assert "would have" not in page(people.owner, "?kind=cluster")
-    assert sent(people.owner, ATTACHED)[0] == 302
-
-
 def test_repeated_form_launches_one_pair_and_changed_form_another(people: People, offered: Project) -> None:
     assert sent(people.owner, ATTACHED)[0] == sent(people.owner, ATTACHED)[0] == 302
     assert Execution.objects.count() == 2
@@ -112,30 +96,15 @@ def test_repeated_form_launches_one_pair_and_changed_form_another(people: People
 
 
 def test_launch_again_fills_in_the_cluster_alone_or_attached(people: People, offered: Project) -> None:
-    fields = {
-        "workers_minimum": "2",
-        "workers_maximum": "7",
-        "target_cpu": "65",
-        "target_memory": "",
-        "on_demand": "on",
-    }
-    assert sent(people.owner, ATTACHED | fields)[0] == 302
+    numbers = {"workers_minimum": "2", "workers_maximum": "7", "target_cpu": "65", "target_memory": ""}
+    assert sent(people.owner, ATTACHED | numbers | {"on_demand": "on"})[0] == 302
     workspace, cluster = Execution.objects.get(kind="workspace"), Execution.objects.get(kind="cluster")
     for shown in (page(people.owner, f"?from={workspace.pk}"), page(people.owner, f"?from={cluster.pk}")):
-        names = ("workers_minimum", "workers_maximum", "target_cpu", "target_memory")
-        assert [value_of(shown, name) for name in names] == ["2", "7", "65", "0"]
+        assert [value_of(shown, name) for name in numbers] == ["2", "7", "65", "0"]
         assert re.search(r'name="on_demand"[^>]* checked', shown)
         assert re.search(r'<option value="medium" selected>', shown)
     assert re.search(r'name="with_cluster"[^>]* checked', page(people.owner, f"?from={workspace.pk}"))
     assert 'value="cluster"' in page(people.owner, f"?from={cluster.pk}")
-
-
-def test_launch_again_without_autoscaling_keeps_the_number(people: People, offered: Project) -> None:
-    fixed = {name: value for name, value in ALONE.items() if name != "autoscale"}
-    sent(people.owner, fixed | {"workers_minimum": "3"})
-    shown = page(people.owner, f"?from={Execution.objects.get().pk}")
-    assert not re.search(r'name="autoscale"[^>]* checked', shown)
-    assert "4 slots; you use 0 of 25." in shown
 
 
 def test_launch_again_replaces_choices_no_longer_offered(people: People, offered: Project) -> None:
@@ -155,3 +124,90 @@ def test_launch_again_of_foreign_cluster_reveals_nothing(people: People, offered
     shown = page(people.stranger, f"?from={Execution.objects.get().pk}&kind=cluster")
     assert "Secret plan" not in shown
     assert value_of(shown, "workers_minimum") == "1"
+
+
+# --- While it is typed ---
+
+
+def test_the_estimate_follows_what_is_typed(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("node-a", cpu="8", memory="32Gi"))
+    fill(runtime, cluster)
+    _, shown = sent(people.owner, ATTACHED | {"workers_minimum": "3", "workers_maximum": "9"}, "/launch/estimate/")
+    assert "5 slots at minimum, 11 at maximum; you use 0 of 25." in shown
+    assert re.findall(r"<td>([^<]+)</td>", shown) == ["5", "11", "2", "5", "$0.67", "$1.81"]
+    assert "A node of the pool default (8 cores and 32 GiB of memory after overhead) takes 2 workers" in shown
+    assert "<html" not in shown
+    assert not Execution.objects.exists()
+
+
+def test_form_warns_of_cluster_unlike_the_notebook(people: People, offered: Project) -> None:
+    for id, python in (("jupyterlab", "3.12"), ("dask-cluster", "3.9")):
+        environment = Environment.objects.get(pk=id)
+        environment.image = f"ghcr.io/dask/dask:2026.8.0-py{python}"
+        environment.save()
+    _, shown = sent(people.owner, ATTACHED, "/launch/estimate/")
+    assert "has Python 3.12 and the cluster would have 3.9; Dask asks for the same software on both sides." in shown
+    assert "Dask: It needs Python 3.10 or later, and the environment has Python 3.9." in shown
+    assert sent(people.owner, ATTACHED)[0] == 302, "it is said, and not refused"
+
+
+def test_the_estimate_shows_numbers_also_of_what_is_refused(people: People, offered: Project) -> None:
+    _, shown = sent(people.owner, ALONE | {"workers_maximum": "40"}, "/launch/estimate/")
+    assert "2 slots at minimum, 41 at maximum" in shown
+    assert "one user may hold 25" in error_at(shown, "workers_maximum")
+    _, shown = sent(people.owner, ALONE | {"workers_maximum": "0"}, "/launch/estimate/")
+    assert "Fill in what is missing to see the numbers." in shown
+
+
+def test_places_of_tier_are_taken_by_heads_and_workers(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("node-a", cpu="8", memory="32Gi"))
+    fill(runtime, cluster)
+    HardwareTier.objects.update(maximum_simultaneous=1)
+    assert sent(people.owner, ALONE)[0] == 302
+    Execution.objects.update(slots_reserved_at=timezone.now())
+    _, shown = sent(people.owner, ALONE, "/launch/estimate/")
+    assert "This takes 1 place on the tier Small, which runs at most 1 at once and 1 now" in shown
+    assert "This takes 1 place on the tier Medium, which runs at most 1 at once and 1 now" in shown
+    assert "The only place of this tier is taken" in page(people.owner)
+
+
+def test_button_brings_numbers_without_script_or_launch(people: People, offered: Project) -> None:
+    status, shown = sent(people.owner, ALONE | {"workers_maximum": "8", "check": "on"})
+    assert (status, Execution.objects.count()) == (200, 0)
+    assert "2 slots at minimum, 9 at maximum" in shown
+    assert 'name="check"' in shown
+
+
+def test_choosing_another_framework_offers_what_is_for_it(people: People, offered: Project) -> None:
+    configure(FRAMEWORK_SETTINGS["ray"]["target_cpu"].key, 60)
+    make_tier("rays", name="Rays", kinds=["ray"])
+    HardwareTier.objects.filter(pk="medium").update(kinds=["dask", "workspace"])
+    typed = ALONE | {"framework": "ray", "workers_maximum": "9", "target_cpu": "80", "on_demand": "on"}
+    _, shown = sent(people.owner, typed, "/launch/choices/")
+    assert re.findall(r'<option value="([^"]+)"', shown) == ["ray-cluster", *["rays", "small"] * 2]
+    assert (value_of(shown, "workers_maximum"), value_of(shown, "target_cpu")) == ("9", "60")
+    assert re.search(r'name="on_demand"[^>]* checked', shown)
+    status, shown = sent(people.owner, typed)
+    assert status == 422
+    assert "Medium is not for Ray clusters" in error_at(shown, "worker_tier")
+    assert "Dask does not contain Ray" in error_at(shown, "cluster_environment")
+    assert 'value="ray-cluster"' in shown
+
+
+@pytest.mark.parametrize("path", ["/launch/estimate/", "/launch/choices/"])
+def test_fragments_need_a_login_and_a_form_token(people: People, offered: Project, path: str) -> None:
+    assert Client().post(path, ALONE)["Location"].startswith("/login/")
+    assert client_of(people.owner, enforce_csrf_checks=True).post(path, ALONE).status_code == 403
+    assert client_of(people.owner).get(path).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/launch/estimate/", "/launch/choices/"])
+@pytest.mark.parametrize(
+    "fields", [{}, {"kind": "cluster"}, {"kind": "app", **CLUSTER}, {"kind": "\x00"}, {"framework": "spark"}]
+)
+def test_half_a_form_is_answered(people: People, offered: Project, path: str, fields: dict[str, str]) -> None:
+    assert sent(people.owner, fields, path)[0] == 200

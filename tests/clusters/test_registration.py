@@ -110,8 +110,7 @@ async def test_registration_blocked_for_api_server_alone_goes_and_rests() -> Non
     assert place.is_registered()
 
 
-@pytest.mark.parametrize("problem", ["", SILENT])
-@pytest.mark.parametrize("is_on", [True, False])
+@pytest.mark.parametrize(("problem", "is_on"), [("", True), (SILENT, True), (SILENT, False)])
 async def test_registration_of_another_program_is_left_and_reported_once(
     problem: str, is_on: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -228,8 +227,3 @@ async def test_a_server_that_is_not_ready_says_why(serve: Any) -> None:
     service = await serve(AUTHORITY, SERVICE.host, 503, "It is not known how the API server proves itself.")
     sentence = await ask_servers(service, AUTHORITY, address="127.0.0.1")
     assert "answers 503: It is not known how the API server proves itself." in sentence
-
-
-async def test_nobody_there_is_said_with_the_address() -> None:
-    service = ServiceReference("demand", "compute-grid-system", 1)
-    assert "https://127.0.0.1:1/healthz does not answer" in await ask_servers(service, AUTHORITY, address="127.0.0.1")

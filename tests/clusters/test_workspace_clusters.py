@@ -7,7 +7,7 @@ import pytest
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, State, Workspace
 from tests.conftest import People
-from tests.executions.executing import make_execution, make_project, make_workspace
+from tests.executions.executing import make_execution
 from tests.executions.launching import ATTACHED, offer_clusters
 from tests.shell.browsing import client_of
 from tests.support.builders import MOMENT
@@ -16,16 +16,21 @@ from tests.workspaces.workspaces import page, resume
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
 
 
-def test_its_cluster_is_attached_again_or_left_out(people: People) -> None:
+def stop_all() -> None:
+    Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+
+
+@pytest.fixture
+def workspace(people: People) -> Workspace:
+    """Launched with a cluster, and stopped."""
     offer_clusters(people)
     client_of(people.owner).post("/launch/", ATTACHED)
-    first = Execution.objects.get(kind="workspace")
-    workspace = Workspace.objects.get()
-
-    def stop_all() -> None:
-        Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
-
     stop_all()
+    return Workspace.objects.get()
+
+
+def test_its_cluster_is_attached_again_or_left_out(people: People, workspace: Workspace) -> None:
+    first = Execution.objects.get(kind="workspace")
     shown = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
     assert "Dask, 1 to 5 workers, as it was launched." in shown
     assert re.search('id="id_with_cluster" checked', shown)
@@ -33,6 +38,10 @@ def test_its_cluster_is_attached_again_or_left_out(people: People) -> None:
     assert Execution.objects.unsettled().filter(kind="cluster").exclude(attached_to=first).count() == 1
     stop_all()
     HardwareTier.objects.filter(pk="medium").update(is_archived=True)
+    Environment.objects.filter(pk="dask-cluster").update(is_archived=True)
+    shown = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
+    assert re.search("environment is no longer available.*tier is no longer available.*Resume it without", shown)
+    Environment.objects.update(is_archived=False)
     shown = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
     assert "Its cluster cannot start as it was: This hardware tier is no longer available" in shown
     assert not re.search('id="id_with_cluster" checked', shown)
@@ -43,11 +52,7 @@ def test_its_cluster_is_attached_again_or_left_out(people: People) -> None:
     assert not Execution.objects.unsettled().filter(kind="cluster").exists()
 
 
-def test_cluster_restart_says_its_needs_and_what_misfits(people: People) -> None:
-    offer_clusters(people)
-    client_of(people.owner).post("/launch/", ATTACHED)
-    Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
-    workspace = Workspace.objects.get()
+def test_cluster_restart_says_its_needs_and_what_misfits(people: People, workspace: Workspace) -> None:
     path = f"/workspaces/{workspace.pk}/resume/"
     shown = page(people.owner, path)
     assert "Small: 1 core, 4 GiB, $0.05 an hour" in shown
@@ -60,24 +65,3 @@ def test_cluster_restart_says_its_needs_and_what_misfits(people: People) -> None
     shown = page(people.owner, path)
     assert "Together they take 7 slots; you have 6 free, so they wait until 7 are free." in shown
     assert "has Dask 2025.1.0 and the cluster would have 2026.8.0" in shown
-
-
-def test_all_cluster_problems_are_said_at_once(people: People) -> None:
-    offer_clusters(people)
-    client_of(people.owner).post("/launch/", ATTACHED)
-    Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
-    HardwareTier.objects.filter(pk="medium").update(is_archived=True)
-    Environment.objects.filter(pk="dask-cluster").update(is_archived=True)
-    shown = page(people.owner, f"/workspaces/{Workspace.objects.get().pk}/resume/")
-    assert re.search(
-        "environment is no longer available.*hardware tier is no longer available.*Resume it without", shown
-    )
-
-
-def test_unreadable_cluster_may_be_left_out(people: People) -> None:
-    stopped = make_workspace(people.owner, make_project(people.owner))
-    Workspace.objects.update(cluster={"framework": "dask"})
-    shown = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
-    assert "The stored settings of its cluster can no longer be read." in shown
-    assert resume(people.owner, stopped, with_cluster="on")[0] == 422
-    assert resume(people.owner, stopped)[0] == 302

@@ -142,8 +142,7 @@ def test_head_restart_says_the_loss_and_asks_first(people: People, running: Exec
     running.refresh_from_db()
     assert running.restart_requested_at is None
     assert client.post(f"/executions/{running.pk}/restart-head/").status_code == 302
-    running.refresh_from_db()
-    assert running.restart_requested_at is not None
+    assert Execution.objects.get(pk=running.pk).restart_requested_at is not None
     Execution.objects.filter(pk=running.pk).update(state=State.DEPLOYING)
     answer = client.post(f"/executions/{running.pk}/restart-head/")
     assert (answer.status_code, "is not running yet" in answer.text) == (422, True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.clusters.viewmodels.autoscaling import autoscaling, condition_lines
-from dashboard.clusters.viewmodels.samples import SamplePoint, cause_in_words, chart, sample_rows, scale_events, thinned
+from dashboard.clusters.viewmodels.samples import SamplePoint, cause_in_words, scale_events, thinned
 from dashboard.clusters.viewmodels.troubles import Trouble, troubles
 from dashboard.clusters.viewmodels.workers import WorkerCell, worker_cells
 from dashboard.executions.viewmodels.execution import Person, facts, head
@@ -245,18 +245,6 @@ def test_thinning_keeps_ends_peak_and_dip_in_order(samples: list[SamplePoint], l
         assert (kept[0], kept[-1]) == (samples[0], samples[-1])
         assert max(point.wanted for point in kept) == max(point.wanted for point in samples)
         assert min(point.ready for point in kept) == min(point.ready for point in samples)
-
-
-def test_week_of_samples_becomes_readable_chart_and_table() -> None:
-    week = [sample(minute / 4, ready=1 + minute // 4000, wanted=1 + minute // 4000) for minute in range(40_000)]
-    events = scale_events(week, [])
-    drawn = chart(clustering.RECORD, thinned(week), events)
-    assert len(drawn["times"]) <= 500
-    assert len(drawn["events"]) == 9
-    rows = sample_rows(week, events)
-    assert len(rows) <= 60
-    assert rows[0].at == week[-1].at
-    assert sum(bool(row.event) for row in rows) == 9
 
 
 def test_cluster_opens_with_its_head_and_without_workers() -> None:

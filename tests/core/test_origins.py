@@ -23,7 +23,6 @@ def test_executions_have_own_origins_unless_configured_otherwise() -> None:
         (".ws.example.com", None),
         ("a.b.ws.example.com", None),
         ("abc.ws.example.com:8443", None),
-        ("abc.ws.example.com.", None),
         ("abc.evil.com", None),
         ("", None),
     ],

@@ -17,6 +17,8 @@ from grid.core.quantity import format_bytes, format_cores, millicores, parse_qua
         (".5", "0.5"),
         ("4Gi", "4294967296"),
         ("1k", "1000"),
+        ("1e3", "1000"),
+        ("1E3", "1000"),
         ("1E", "1000000000000000000"),
         ("100n", "1e-7"),
         ("-1", "-1"),

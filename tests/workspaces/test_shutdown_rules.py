@@ -162,13 +162,6 @@ def test_project_may_change_a_limit_up_to_the_bound(base: int, own: int | None, 
     assert effective(base, own, bound) == expected
 
 
-@given(st.integers(0, 100), st.one_of(st.none(), st.integers(0, 100)), st.integers(0, 100))
-def test_no_project_gets_rid_of_a_limit(base: int, own: int | None, bound: int) -> None:
-    limit = effective(base, own, bound)
-    assert (limit > 0) or base == 0
-    assert base == 0 or limit <= max(base, bound)
-
-
 def test_a_tier_replaces_the_configuration_for_workspaces_and_apps() -> None:
     values = {**VALUES, WORKSPACE_IDLE.key: 120, WORKSPACE_LIFETIME.key: 48}
     plain = limits_of("workspace", values, OwnLimits(), OwnLimits())

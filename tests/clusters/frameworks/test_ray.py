@@ -124,13 +124,6 @@ def test_incomplete_answer_is_read_or_refused_in_a_sentence(data: st.DataObject)
         assert report.wanted_workers >= 0
 
 
-def test_before_the_monitor_has_looked_nothing_waits() -> None:
-    answers = recorded("busy")
-    answers[3]["data"]["clusterStatus"] = {}
-    report = read(answers)
-    assert (report.pending_tasks, report.wanted_workers) == (0, 0)
-
-
 def test_dashboard_that_refuses_is_silent_with_its_reason() -> None:
     answers = [{"result": False, "msg": "GCS is away", "data": None}, *recorded("idle")[1:]]
     with pytest.raises(FrameworkSilent, match="did not tell its nodes: GCS is away"):

@@ -154,13 +154,13 @@ async def test_a_lifetime_ends_a_busy_workspace_and_its_cluster(shop: Shop, conf
     await world.step(controller)
     configure(WORKSPACE_LIFETIME, 2)
     at = Scene(world, controller, workspace, Eyes(BUSY_LOOK))
-    await at.minutes(90)
+    await at.minutes(90, seen=2)
     sentence = (
         "Its maximum lifetime of 2 h ends: it is stopped in 30 minutes, at 11:00 UTC. To prevent that, choose “Keep it 2 h longer” on its "
         "page. What it has written to the project's files and to HOME stays; what its programs hold in memory is lost."
     )
     assert announced() == [sentence]
-    await at.minutes(32)
+    await at.minutes(32, seen=2)
     assert fresh(workspace).stop_reason == "lifetime"
     await world.step(controller)
     assert fresh(cluster).stop_requested_at is not None

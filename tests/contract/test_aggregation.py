@@ -137,22 +137,3 @@ async def test_without_its_service_it_is_not_available(
     await answers(client, f"/apis/{api.group}/v1", 503)
     (await space.create("services", external_name(f"{name}-absent"))).ok(201)
     await becomes(cluster, api, "True", "Passed")
-
-
-@pytest.mark.parametrize(
-    ("change", "wrong"),
-    [
-        ({"version": "v2"}, {"metadata.name"}),
-        ({"groupPriorityMinimum": 0}, {"spec.groupPriorityMinimum"}),
-        ({"versionPriority": 1001}, {"spec.versionPriority"}),
-        ({"insecureSkipTLSVerify": True, "caBundle": "YQ=="}, {"spec.insecureSkipTLSVerify"}),
-        ({"service": {"name": "", "namespace": "", "port": 443}}, {"spec.service.name", "spec.service.namespace"}),
-    ],
-    ids=["name", "group priority", "version priority", "two kinds of trust", "service"],
-)
-async def test_invalid_api_service_is_refused(
-    cluster: Space, space: Space, name: str, change: Object, wrong: set[str]
-) -> None:
-    body = api_service(OwnApi(f"{name}.example.com", "v1", port=443), space.namespace, name, **change)
-    refusal = (await cluster.create("apiservices", body)).refused(422, "Invalid")
-    assert {cause["field"] for cause in refusal["details"]["causes"]} == wrong

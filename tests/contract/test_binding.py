@@ -23,13 +23,6 @@ async def test_a_binding_sets_the_node_and_the_condition(space: Space, name: str
     assert bound["status"]["phase"] == "Pending"
 
 
-async def test_a_bound_pod_is_not_bound_again(space: Space, name: str) -> None:
-    (await space.create("pods", pod(name))).ok(201)
-    (await space.create("pods", binding(name, f"{name}-one"), name=name, sub="binding")).ok(201)
-    (await space.create("pods", binding(name, f"{name}-two"), name=name, sub="binding")).refused(409, "Conflict")
-    assert (await space.get("pods", name)).ok(200)["spec"]["nodeName"] == f"{name}-one"
-
-
 async def test_pod_is_bound_by_exactly_one_of_many_schedulers(space: Space, name: str) -> None:
     (await space.create("pods", pod(name))).ok(201)
     answers = await asyncio.gather(
@@ -38,12 +31,6 @@ async def test_pod_is_bound_by_exactly_one_of_many_schedulers(space: Space, name
     assert sorted(answer.status for answer in answers) == [201] + [409] * 5
     winner = [answer.status for answer in answers].index(201)
     assert (await space.get("pods", name)).ok(200)["spec"]["nodeName"] == f"{name}-{winner}"
-
-
-async def test_node_of_pod_cannot_be_changed_by_update(space: Space, name: str) -> None:
-    (await space.create("pods", pod(name))).ok(201)
-    refusal = (await space.patch("pods", name, {"spec": {"nodeName": f"{name}-node"}})).refused(422, "Invalid")
-    assert [cause["field"] for cause in refusal["details"]["causes"]] == ["spec"]
 
 
 async def test_an_earlier_condition_of_an_unschedulable_pod_is_turned(space: Space, name: str) -> None:
@@ -60,19 +47,6 @@ async def test_an_earlier_condition_of_an_unschedulable_pod_is_turned(space: Spa
     assert [(each["type"], each["status"], each.get("reason")) for each in conditions] == [
         ("PodScheduled", "True", None)
     ]
-
-
-async def test_a_missing_pod_is_not_bound(space: Space, name: str) -> None:
-    (await space.create("pods", binding(name, f"{name}-node"), name=name, sub="binding")).refused(404, "NotFound")
-
-
-async def test_a_pod_is_bound_to_nodes_only(space: Space, name: str) -> None:
-    (await space.create("pods", pod(name))).ok(201)
-    wrong = binding(name, "x") | {"target": {"kind": "Pod", "name": "x"}}
-    answer = await space.create("pods", wrong, name=name, sub="binding")
-    # Real servers call this their own mistake (500); what matters is that nothing is bound.
-    assert answer.status in (400, 422, 500)
-    assert "nodeName" not in (await space.get("pods", name)).ok(200)["spec"]
 
 
 async def test_a_pod_being_deleted_is_not_bound(space: Space, name: str) -> None:

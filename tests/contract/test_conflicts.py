@@ -28,11 +28,6 @@ async def test_patch_without_version_merges_into_current_state(space: Space, nam
     assert set((await space.get("configmaps", name)).ok()["data"]) == {"a", "k0", "k1", "k2", "k3", "k4"}
 
 
-async def test_a_replacement_without_a_version_overwrites(space: Space, name: str) -> None:
-    (await space.create("configmaps", config_map(name, {"n": "1"}))).ok(201)
-    assert (await space.replace("configmaps", config_map(name, {"m": "2"}))).ok(200)["data"] == {"m": "2"}
-
-
 async def test_changes_raise_the_version_and_keep_the_identity(space: Space, name: str) -> None:
     made = (await space.create("configmaps", config_map(name, {"n": "0"}))).ok(201)["metadata"]
     versions = [int(made["resourceVersion"])]
@@ -41,29 +36,3 @@ async def test_changes_raise_the_version_and_keep_the_identity(space: Space, nam
         assert (now["uid"], now["creationTimestamp"]) == (made["uid"], made["creationTimestamp"])
         versions.append(int(now["resourceVersion"]))
     assert versions == sorted(set(versions))
-
-
-async def test_a_replacement_by_the_same_state_changes_no_version(space: Space, name: str) -> None:
-    made = (await space.create("configmaps", config_map(name))).ok(201)
-    assert (await space.replace("configmaps", made)).ok(200) == made
-
-
-async def test_a_replacement_meant_for_another_identity_is_refused(space: Space, name: str) -> None:
-    (await space.create("configmaps", config_map(name, {"n": "1"}))).ok(201)
-    other = config_map(name, {"n": "2"}, uid="11111111-2222-3333-4444-555555555555")
-    (await space.replace("configmaps", other)).refused(409, "Conflict")
-
-
-async def test_counting_by_read_and_replace_loses_nothing(space: Space, name: str) -> None:
-    (await space.create("configmaps", config_map(name, {"count": "0"}))).ok(201)
-
-    async def add_one() -> None:
-        while True:
-            now = (await space.get("configmaps", name)).ok()
-            answer = await space.replace("configmaps", now | {"data": {"count": str(int(now["data"]["count"]) + 1)}})
-            if answer.status != 409:
-                answer.ok(200)
-                return
-
-    await asyncio.gather(*(add_one() for _ in range(8)))
-    assert (await space.get("configmaps", name)).ok()["data"] == {"count": "8"}

@@ -1,6 +1,5 @@
 """A deletion takes the grace, the finalizers and the preconditions of the object into account, and is final."""
 
-import asyncio
 from datetime import datetime
 
 from tests.contract.client import Object
@@ -26,12 +25,6 @@ async def test_deleted_object_is_gone(space: Space, name: str) -> None:
     (await space.delete("configmaps", name)).refused(404, "NotFound")
 
 
-async def test_concurrent_deletion_of_one_object_succeeds_once(space: Space, name: str) -> None:
-    (await space.create("configmaps", config_map(name))).ok(201)
-    answers = await asyncio.gather(*(space.delete("configmaps", name) for _ in range(6)))
-    assert sorted(answer.status for answer in answers) == [200] + [404] * 5
-
-
 async def test_a_pod_on_a_node_keeps_its_grace(space: Space, name: str) -> None:
     made = await bound_pod(space, name, terminationGracePeriodSeconds=40)
     answer = (await space.delete("pods", name)).ok(200)
@@ -41,12 +34,6 @@ async def test_a_pod_on_a_node_keeps_its_grace(space: Space, name: str) -> None:
     created, due = (datetime.fromisoformat(ending[key]) for key in ("creationTimestamp", "deletionTimestamp"))
     assert 40 <= (due - created).total_seconds() <= 60
     assert int(ending["resourceVersion"]) > int(made["metadata"]["resourceVersion"])
-
-
-async def test_the_request_may_choose_the_grace(space: Space, name: str) -> None:
-    await bound_pod(space, name)
-    (await space.delete("pods", name, gracePeriodSeconds="7")).ok(200)
-    assert (await space.get("pods", name)).ok(200)["metadata"]["deletionGracePeriodSeconds"] == 7
 
 
 async def test_a_running_grace_can_be_shortened_and_not_prolonged(space: Space, name: str) -> None:
@@ -91,16 +78,6 @@ async def test_a_pod_with_another_identity_is_spared(space: Space, name: str) ->
     (await space.get("pods", name)).refused(404, "NotFound")
 
 
-async def test_an_object_that_changed_meanwhile_is_spared(space: Space, name: str) -> None:
-    first = (await space.create("configmaps", config_map(name))).ok(201)["metadata"]
-    now = (await space.patch("configmaps", name, {"data": {"key": "2"}})).ok(200)["metadata"]
-    stale = {"preconditions": {"resourceVersion": first["resourceVersion"]}}
-    (await space.delete("configmaps", name, options=stale)).refused(409, "Conflict")
-    (await space.delete("configmaps", name, options={"preconditions": {"resourceVersion": now["resourceVersion"]}})).ok(
-        200
-    )
-
-
 async def test_finalizer_holds_object_until_removed(space: Space, name: str) -> None:
     (await space.create("configmaps", config_map(name, finalizers=[HOLD, "example.com/other"]))).ok(201)
     answer = (await space.delete("configmaps", name)).ok(200)
@@ -125,27 +102,9 @@ async def test_an_object_being_deleted_keeps_its_deletion_time(space: Space, nam
     (await space.patch("configmaps", name, {"metadata": {"finalizers": None}})).ok(200)
 
 
-async def test_no_finalizer_is_added_to_an_object_being_deleted(space: Space, name: str) -> None:
-    (await space.create("configmaps", config_map(name, finalizers=[HOLD]))).ok(201)
-    (await space.delete("configmaps", name)).ok(200)
-    change = {"metadata": {"finalizers": [HOLD, "example.com/late"]}}
-    refusal = (await space.patch("configmaps", name, change)).refused(422, "Invalid")
-    assert {cause["field"] for cause in refusal["details"]["causes"]} == {"metadata.finalizers"}
-    (await space.patch("configmaps", name, {"metadata": {"finalizers": None}})).ok(200)
-
-
 async def test_deletion_by_selector_leaves_the_rest(space: Space, name: str) -> None:
     for suffix, team in [("a", "red"), ("b", "red"), ("c", "blue")]:
         (await space.create("configmaps", config_map(f"{name}-{suffix}", labels={"of": name, "team": team}))).ok(201)
     answer = (await space.delete("configmaps", labelSelector=f"of={name},team=red")).ok(200)
     assert [item["metadata"]["name"] for item in answer["items"]] == [f"{name}-a", f"{name}-b"]
     assert await space.names("configmaps", labelSelector=f"of={name}") == [f"{name}-c"]
-
-
-async def test_an_unknown_propagation_is_refused(space: Space, name: str) -> None:
-    (await space.create("configmaps", config_map(name))).ok(201)
-    refusal = (await space.delete("configmaps", name, options={"propagationPolicy": "Sideways"})).refused(
-        422, "Invalid"
-    )
-    assert [cause["field"] for cause in refusal["details"]["causes"]] == ["propagationPolicy"]
-    assert (await space.get("configmaps", name)).status == 200

@@ -58,16 +58,6 @@ async def rolled_out(space: Space, name: str, **spec: Any) -> Object:
     )
 
 
-async def observed(space: Space, changed: Object) -> None:
-    generation = changed["metadata"]["generation"]
-    await space.until(
-        "deployments",
-        changed["metadata"]["name"],
-        lambda each: each["status"].get("observedGeneration", 0) >= generation,
-        f"its controller should observe generation {generation}",
-    )
-
-
 async def test_deployment_makes_one_replica_set_and_its_pods(space: Space, name: str) -> None:
     made = (await space.create("deployments", deployment(name, 2))).ok(201)
     pods = await pods_of(space, name, 2)
@@ -102,17 +92,6 @@ async def test_its_status_follows_its_pods(space: Space, name: str) -> None:
     )
 
 
-async def test_the_observed_generation_catches_up(space: Space, name: str) -> None:
-    (await space.create("deployments", deployment(name))).ok(201)
-    for replicas in (1, 2, 0):
-        changed = (await space.patch("deployments", name, {"spec": {"replicas": replicas}})).ok(200)
-        await observed(space, changed)
-        seen = (await space.get("deployments", name)).ok(200)
-        assert (
-            seen["status"]["observedGeneration"] == seen["metadata"]["generation"] == changed["metadata"]["generation"]
-        )
-
-
 async def test_scaling_keeps_the_replica_set(space: Space, name: str) -> None:
     (await space.create("deployments", deployment(name, 1))).ok(201)
     await pods_of(space, name, 1)
@@ -121,15 +100,6 @@ async def test_scaling_keeps_the_replica_set(space: Space, name: str) -> None:
         (await space.patch("deployments", name, {"spec": {"replicas": replicas}}, sub="scale")).ok(200)
         await pods_of(space, name, replicas)
         assert await sets_of(space, name) == {hash_before: replicas}
-
-
-async def test_a_deleted_pod_is_replaced(space: Space, name: str) -> None:
-    (await space.create("deployments", deployment(name, 1))).ok(201)
-    (first,) = await pods_of(space, name, 1)
-    (await space.delete("pods", first["metadata"]["name"])).ok(200)
-    await space.until_gone("pods", first["metadata"]["name"])
-    (second,) = await pods_of(space, name, 1)
-    assert second["metadata"]["uid"] != first["metadata"]["uid"]
 
 
 async def test_a_new_template_rolls_out_without_a_gap(space: Space, name: str) -> None:
@@ -188,18 +158,6 @@ async def test_the_former_template_brings_its_replica_set_back(space: Space, nam
     await eventually(old_is_back, "the first ReplicaSet should be used again")
 
 
-async def test_a_paused_deployment_does_not_roll_out(space: Space, name: str) -> None:
-    await rolled_out(space, name, replicas=1)
-    before = await sets_of(space, name)
-    (await space.patch("deployments", name, {"spec": {"paused": True}})).ok(200)
-    await observed(space, (await space.patch("deployments", name, NEW_IMAGE, kind="strategic")).ok(200))
-    assert await sets_of(space, name) == before
-    (await space.patch("deployments", name, {"spec": {"paused": None}})).ok(200)
-    await space.until_items(
-        "replicasets", lambda items: len(items) == 2, "should be a second one", labelSelector=f"app={name}"
-    )
-
-
 async def test_everything_goes_with_it(space: Space, name: str) -> None:
     (await space.create("deployments", deployment(name, 2))).ok(201)
     await pods_of(space, name, 2)
@@ -207,21 +165,3 @@ async def test_everything_goes_with_it(space: Space, name: str) -> None:
     await space.until_gone("deployments", name)
     assert await space.names("replicasets", labelSelector=f"app={name}") == []
     assert await space.names("pods", labelSelector=f"app={name}") == []
-
-
-async def test_orphaned_replica_set_is_adopted_by_new_deployment(space: Space, name: str) -> None:
-    (await space.create("deployments", deployment(name, 2))).ok(201)
-    before = {each["metadata"]["uid"] for each in await pods_of(space, name, 2)}
-    (await space.delete("deployments", name, options={"propagationPolicy": "Orphan"})).ok(200)
-    await space.until_gone("deployments", name)
-    made = (await space.create("deployments", deployment(name, 2))).ok(201)
-
-    def adopted(sets: list[Object]) -> bool:
-        owners = [each["metadata"].get("ownerReferences") or [] for each in sets]
-        return [[owner["uid"] for owner in each] for each in owners] == [[made["metadata"]["uid"]]]
-
-    await space.until_items(
-        "replicasets", adopted, "the one set should have its new owner", labelSelector=f"app={name}"
-    )
-    await observed(space, made)
-    assert {each["metadata"]["uid"] for each in await pods_of(space, name, 2)} == before

@@ -32,12 +32,6 @@ async def test_core_group_is_listed_apart_from_named_groups(client: Client) -> N
     assert "" not in preferred
 
 
-async def test_versions_of_a_single_group_are_served(client: Client) -> None:
-    apps = (await client.request("GET", "/apis/apps")).ok()
-    assert (apps["kind"], apps["name"]) == ("APIGroup", "apps")
-    assert apps["preferredVersion"]["groupVersion"] == "apps/v1"
-
-
 async def test_resources_list_kind_scope_short_names_and_verbs(client: Client) -> None:
     core = await resources_of(client, "/api/v1")
     pods = core["pods"]

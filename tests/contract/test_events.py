@@ -41,26 +41,3 @@ async def test_a_repetition_is_counted_by_a_patch(space: Space, name: str) -> No
     change = {"count": 2, "lastTimestamp": "2026-01-02T03:04:06Z", "message": "again"}
     patched = (await space.patch("events", name, change, kind="strategic")).ok(200)
     assert {key: patched[key] for key in change} == change
-
-
-async def test_events_can_be_watched_by_their_object(space: Space, name: str) -> None:
-    about, other = await subject(space, f"{name}-1"), await subject(space, f"{name}-2")
-    start = (await space.listing("events")).ok(200)["metadata"]["resourceVersion"]
-    async with space.watch("events", fieldSelector=f"involvedObject.name={name}-1", resourceVersion=start) as watch:
-        (await space.create("events", event(f"{name}-a", other))).ok(201)
-        (await space.create("events", event(f"{name}-b", about))).ok(201)
-        seen = await watch.next()
-    assert (seen["type"], seen["object"]["metadata"]["name"]) == ("ADDED", f"{name}-b")
-
-
-async def test_an_event_lives_in_the_namespace_of_its_object(space: Space, name: str) -> None:
-    sent = event(name, await subject(space, name))
-    sent["involvedObject"]["namespace"] = "default"
-    refusal = (await space.create("events", sent)).refused(422, "Invalid")
-    assert [cause["field"] for cause in refusal["details"]["causes"]] == ["involvedObject.namespace"]
-
-
-async def test_events_stay_when_their_object_goes(space: Space, name: str) -> None:
-    (await space.create("events", event(name, await subject(space, name)))).ok(201)
-    (await space.delete("configmaps", name)).ok(200)
-    assert (await space.get("events", name)).status == 200

@@ -46,21 +46,6 @@ async def test_a_budget_refuses_the_eviction_that_would_break_it(space: Space, n
     assert "deletionTimestamp" not in (await space.get("pods", second)).ok(200)["metadata"]
 
 
-async def test_a_budget_allows_again_when_another_pod_is_ready(space: Space, name: str) -> None:
-    (first,) = await ready_pods(space, name, 1)
-    await budget(space, name, min_available=1, allowed=0)
-    assert await evict(space, first) == 429
-    (await space.create("pods", pod(f"{name}-more", labels={"app": name}))).ok(201)
-    (await space.patch("pods", f"{name}-more", RUNNING_AND_READY, sub="status")).ok(200)
-    await space.until(
-        "poddisruptionbudgets",
-        name,
-        lambda each: each["status"]["disruptionsAllowed"] == 1,
-        "should allow one disruption",
-    )
-    assert await evict(space, first) == 201
-
-
 async def test_a_budget_tells_what_it_sees(space: Space, name: str) -> None:
     await ready_pods(space, name, 3)
     await budget(space, name, min_available=2, allowed=1)
@@ -71,27 +56,3 @@ async def test_a_budget_tells_what_it_sees(space: Space, name: str) -> None:
         "disruptionsAllowed": 1,
         "expectedPods": 3,
     }
-
-
-async def test_a_budget_does_not_hinder_a_plain_deletion(space: Space, name: str) -> None:
-    (only,) = await ready_pods(space, name, 1)
-    await budget(space, name, min_available=1, allowed=0)
-    (await space.delete("pods", only)).ok(200)
-    await space.until_gone("pods", only)
-
-
-async def test_a_dry_eviction_evicts_nothing(space: Space, name: str) -> None:
-    (only,) = await ready_pods(space, name, 1)
-    dry = eviction(only) | {"deleteOptions": {"dryRun": ["All"]}}
-    (await space.create("pods", dry, name=only, sub="eviction")).ok(201)
-    assert "deletionTimestamp" not in (await space.get("pods", only)).ok(200)["metadata"]
-
-
-async def test_a_missing_pod_is_not_evicted(space: Space, name: str) -> None:
-    (await space.create("pods", eviction(name), name=name, sub="eviction")).refused(404, "NotFound")
-
-
-async def test_eviction_of_differing_pod_name_is_a_bad_request(space: Space, name: str) -> None:
-    (only,) = await ready_pods(space, name, 1)
-    (await space.create("pods", eviction(f"{name}-x"), name=only, sub="eviction")).refused(400, "BadRequest")
-    assert (await space.get("pods", only)).status == 200

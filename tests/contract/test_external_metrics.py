@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from tests.contract.aggregated import OwnApi, api_service, external_name, own_api
 from tests.contract.client import Object
-from tests.contract.manifests import RUNNING_AND_READY, deployment
+from tests.contract.manifests import deployment
 from tests.contract.space import Space
 from tests.support.waiting import eventually
 
@@ -131,26 +131,6 @@ async def test_each_pod_has_its_share(space: Space, api: OwnApi, name: str) -> N
     hpa = await until(space, name, lambda hpa: hpa["status"].get("currentReplicas") == 1, "nothing is 1 pod")
     await expect_event(space, name, "SuccessfulRescale", "New size: 1; reason: All metrics below target")
     assert condition(hpa, "ScalingLimited")["reason"] == "TooFewReplicas"
-
-
-async def test_all_pods_together_have_a_value(space: Space, api: OwnApi, name: str) -> None:
-    api.values = ["30"]
-    (await space.create("deployments", deployment(name, replicas=2))).ok(201)
-
-    def two(items: list[Object]) -> bool:
-        return len(items) == 2
-
-    for pod in await space.until_items("pods", two, "two pods", labelSelector=f"app={name}"):
-        (await space.patch("pods", pod["metadata"]["name"], RUNNING_AND_READY, sub="status")).ok(200)
-    target = {"type": "Value", "value": "20"}
-    (await space.create("horizontalpodautoscalers", autoscaler(name, target, selector=None))).ok(201)
-    # One and a half times as much as wanted: three of two ready pods; the third is nobody's and never ready.
-    hpa = await until(space, name, lambda hpa: hpa["status"].get("currentReplicas") == 3, "half as much again")
-    assert current(hpa)["value"] == "30"
-    shown = "external metric wanted(nil)"
-    await expect_event(space, name, "SuccessfulRescale", f"New size: 3; reason: {shown} above target")
-    assert len(await messages(space, name, "SuccessfulRescale")) == 1
-    assert "" in api.asked
 
 
 async def test_without_values_it_says_so_and_keeps_its_size(

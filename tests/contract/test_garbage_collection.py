@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-import pytest
-
 from tests.contract.client import Object
-from tests.contract.manifests import config_map, owned_by, pod
+from tests.contract.manifests import config_map, owned_by
 from tests.contract.space import Space
 
 HOLD = "example.com/hold"
@@ -29,19 +27,6 @@ async def test_dependents_go_after_their_owner(space: Space, name: str) -> None:
     await space.until_gone("configmaps", f"{name}-dependent")
 
 
-async def test_dependents_go_when_the_request_says_nothing_about_them(space: Space, name: str) -> None:
-    await owner_and_dependent(space, name)
-    (await space.delete("configmaps", f"{name}-owner")).ok(200)
-    await space.until_gone("configmaps", f"{name}-dependent")
-
-
-async def test_dependents_of_another_kind_go_too(space: Space, name: str) -> None:
-    owner = (await space.create("configmaps", config_map(name))).ok(201)
-    (await space.create("pods", pod(name, ownerReferences=owned_by(owner)))).ok(201)
-    (await space.delete("configmaps", name)).ok(200)
-    await space.until_gone("pods", name)
-
-
 async def test_dependents_of_dependents_go_too(space: Space, name: str) -> None:
     await owner_and_dependent(space, name)
     middle = (await space.get("configmaps", f"{name}-dependent")).ok(200)
@@ -61,14 +46,6 @@ async def test_a_foreground_owner_waits_for_what_blocks_it(space: Space, name: s
     assert waiting["deletionTimestamp"]
     (await space.patch("configmaps", f"{name}-dependent", {"metadata": {"finalizers": None}})).ok(200)
     await space.until_gone("configmaps", f"{name}-owner")
-
-
-async def test_foreground_owner_does_not_wait_for_nonblocking_dependent(space: Space, name: str) -> None:
-    await owner_and_dependent(space, name, block=False, finalizers=[HOLD])
-    (await space.delete("configmaps", f"{name}-owner", options={"propagationPolicy": "Foreground"})).ok(200)
-    await space.until_gone("configmaps", f"{name}-owner")
-    assert (await space.get("configmaps", f"{name}-dependent")).status == 200
-    (await space.patch("configmaps", f"{name}-dependent", {"metadata": {"finalizers": None}})).ok(200)
 
 
 async def test_orphans_stay_without_their_owner(space: Space, name: str) -> None:
@@ -108,17 +85,3 @@ async def test_owner_of_same_name_but_other_identity_is_distinct(space: Space, n
     (await space.create("configmaps", config_map(name, ownerReferences=owned_by(former)))).ok(201)
     await space.until_gone("configmaps", name)
     assert (await space.get("configmaps", f"{name}-owner")).status == 200
-
-
-@pytest.mark.parametrize("missing", ["apiVersion", "kind", "name", "uid"])
-async def test_an_owner_reference_must_be_complete(space: Space, name: str, missing: str) -> None:
-    complete = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1"}
-    answer = await space.create("configmaps", config_map(name, ownerReferences=[complete | {missing: ""}]))
-    causes = answer.refused(422, "Invalid")["details"]["causes"]
-    assert [cause["field"] for cause in causes] == [f"metadata.ownerReferences.{missing}"]
-
-
-async def test_an_object_has_one_controller_at_most(space: Space, name: str) -> None:
-    two = [{"apiVersion": "v1", "kind": "ConfigMap", "name": each, "uid": each, "controller": True} for each in "ab"]
-    refusal = (await space.create("configmaps", config_map(name, ownerReferences=two))).refused(422, "Invalid")
-    assert [cause["field"] for cause in refusal["details"]["causes"]] == ["metadata.ownerReferences"]

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from tests.contract.client import Object
 from tests.contract.conftest import MakeSpace
 from tests.contract.manifests import pod
@@ -52,12 +50,6 @@ async def test_a_container_gets_what_it_does_not_ask_for(new_space: MakeSpace) -
     assert own["spec"]["containers"][0]["resources"] == {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}
 
 
-async def test_the_most_is_also_the_default(new_space: MakeSpace) -> None:
-    space = await limited(new_space, {"type": "Container", "max": {"cpu": "2"}})
-    stored = (await space.get("limitranges", "limits")).ok(200)["spec"]["limits"][0]
-    assert (stored["default"], stored["defaultRequest"]) == ({"cpu": "2"}, {"cpu": "2"})
-
-
 async def test_pod_outside_of_limit_range_is_refused_with_figures(new_space: MakeSpace) -> None:
     container = {"type": "Container", "min": {"cpu": "50m"}, "max": {"cpu": "2"}, "maxLimitRequestRatio": {"cpu": "4"}}
     space = await limited(new_space, container, {"type": "Pod", "max": {"cpu": "3"}})
@@ -84,37 +76,3 @@ async def test_a_claim_has_bounds_too(new_space: MakeSpace) -> None:
     large = (await space.create("persistentvolumeclaims", claim("large", "20Gi"))).refused(403, "Forbidden")
     assert "maximum storage usage per PersistentVolumeClaim is 10Gi, but request is 20Gi" in large["message"]
     (await space.create("persistentvolumeclaims", claim("right", "5Gi"))).ok(201)
-
-
-@pytest.mark.parametrize(
-    ("limit", "field", "problem"),
-    [
-        (
-            {"type": "Container", "min": {"cpu": "2"}, "max": {"cpu": "1"}},
-            "spec.limits[0].min[cpu]",
-            "min value 2 is greater than max value 1",
-        ),
-        (
-            {"type": "Pod", "default": {"cpu": "1"}},
-            "spec.limits[0].default",
-            "may not be specified when `type` is 'Pod'",
-        ),
-        (
-            {"type": "Container", "maxLimitRequestRatio": {"cpu": "500m"}},
-            "spec.limits[0].maxLimitRequestRatio[cpu]",
-            "ratio 500m is less than 1",
-        ),
-        (
-            {"type": "PersistentVolumeClaim"},
-            "spec.limits[0].limits",
-            "either minimum or maximum storage value is required",
-        ),
-    ],
-    ids=["order", "pod", "ratio", "claim"],
-)
-async def test_limits_that_contradict_each_other_are_refused(
-    space: Space, limit: Object, field: str, problem: str
-) -> None:
-    refusal = (await space.create("limitranges", limit_range("bad", limit))).refused(422, "Invalid")
-    messages = [cause["message"] for cause in refusal["details"]["causes"] if cause["field"] == field]
-    assert any(problem in message for message in messages)

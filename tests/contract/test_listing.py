@@ -2,7 +2,7 @@
 
 import pytest_asyncio
 
-from tests.contract.manifests import config_map, pod
+from tests.contract.manifests import config_map
 from tests.contract.space import Space
 
 
@@ -38,12 +38,6 @@ async def test_pages_together_are_the_whole_list(space: Space, seven: list[str])
     assert set(seven) <= set(names)
 
 
-async def test_a_page_tells_how_many_objects_are_left(space: Space, seven: list[str]) -> None:
-    total = len(await space.names("configmaps"))
-    first = (await space.listing("configmaps", limit="2")).ok(200)
-    assert first["metadata"]["remainingItemCount"] == total - 2
-
-
 async def test_selectors_and_pages_work_together(space: Space, name: str, seven: list[str]) -> None:
     first = (await space.listing("configmaps", limit="4", labelSelector=f"of={name}")).ok(200)
     # The count of the rest is unknown to a server that filters while it reads, and then it is left out.
@@ -66,40 +60,12 @@ async def test_later_pages_show_the_moment_of_the_first(space: Space, name: str,
     assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
-async def test_limit_larger_than_list_returns_whole_list(space: Space, name: str, seven: list[str]) -> None:
-    listed = (await space.listing("configmaps", limit="500", labelSelector=f"of={name}")).ok(200)
-    assert len(listed["items"]) == 7
-    assert not listed["metadata"].get("continue")
-
-
-async def test_an_invalid_continue_token_is_a_bad_request(space: Space) -> None:
-    (await space.listing("configmaps", limit="3", **{"continue": "abc"})).refused(400, "BadRequest")
-
-
-async def test_continue_token_excludes_an_explicit_version(space: Space, seven: list[str]) -> None:
-    token = (await space.listing("configmaps", limit="3")).ok(200)["metadata"]["continue"]
-    (await space.listing("configmaps", resourceVersion="5", **{"continue": token})).refused(400, "BadRequest")
-
-
-async def test_a_list_shows_every_write_that_was_answered_before(space: Space, name: str) -> None:
-    for index in range(10):
-        (await space.create("configmaps", config_map(f"{name}-{index}", labels={"of": name}))).ok(201)
-        assert len(await space.names("configmaps", labelSelector=f"of={name}")) == index + 1
-
-
 async def test_list_across_namespaces_includes_objects_of_this_namespace(
     space: Space, cluster: Space, name: str, seven: list[str]
 ) -> None:
     listed = (await cluster.listing("configmaps", labelSelector=f"of={name}")).ok(200)
     keys = [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in listed["items"]]
     assert keys == [(space.namespace, each) for each in seven]
-
-
-async def test_list_items_carry_no_kind(space: Space, name: str) -> None:
-    (await space.create("pods", pod(name, labels={"of": name}))).ok(201)
-    listed = (await space.listing("pods", labelSelector=f"of={name}")).ok(200)
-    assert listed["kind"] == "PodList"
-    assert [item.get("kind") for item in listed["items"]] == [None]
 
 
 async def test_a_list_may_be_as_old_as_the_cache(space: Space, name: str, seven: list[str]) -> None:

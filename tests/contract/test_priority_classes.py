@@ -35,37 +35,6 @@ async def test_a_pod_gets_the_number_of_its_class(space: Space, high: str) -> No
     assert (made["spec"]["priority"], made["spec"]["preemptionPolicy"]) == (1000, "PreemptLowerPriority")
 
 
-async def test_a_pod_without_a_class_has_priority_0(space: Space) -> None:
-    assert (await space.create("pods", pod("plain"))).ok(201)["spec"]["priority"] == 0
-
-
-async def test_a_pod_may_not_choose_its_number(space: Space, high: str) -> None:
-    refusal = (await space.create("pods", pod("bold", spec={"priorityClassName": high, "priority": 7}))).refused(
-        403, "Forbidden"
-    )
-    assert refusal["message"] == (
-        'pods "bold" is forbidden: the integer value of priority (7) must not be provided in pod spec; '
-        "priority admission controller computed 1000 from the given PriorityClass name"
-    )
-
-
 async def test_a_pod_of_a_missing_class_is_refused(space: Space) -> None:
     refusal = (await space.create("pods", pod("lost", spec={"priorityClassName": "nowhere"}))).refused(403, "Forbidden")
     assert refusal["message"] == 'pods "lost" is forbidden: no PriorityClass with name nowhere was found'
-
-
-async def test_the_classes_of_the_system_are_there(cluster: Space) -> None:
-    critical = (await cluster.get("priorityclasses", "system-node-critical")).ok(200)
-    assert critical["value"] == 2000001000
-
-
-async def test_a_value_never_changes(cluster: Space, high: str) -> None:
-    (await cluster.patch("priorityclasses", high, {"value": 5})).refused(422, "Invalid")
-    (await cluster.patch("priorityclasses", high, {"description": "for releases"})).ok(200)
-
-
-async def test_a_value_beyond_those_for_users_is_refused(cluster: Space) -> None:
-    refusal = (await cluster.create("priorityclasses", priority_class("too-high", value=1000000001))).refused(
-        422, "Invalid"
-    )
-    assert "maximum allowed value of a user defined priority is 1000000000" in refusal["message"]

@@ -38,15 +38,6 @@ async def test_pods_are_made_from_the_template_and_owned(space: Space, name: str
         }
 
 
-async def test_more_and_fewer_pods_follow_the_scale(space: Space, name: str) -> None:
-    (await space.create("replicasets", replica_set(name, 1))).ok(201)
-    (first,) = await pods_of(space, name, 1)
-    (await space.patch("replicasets", name, {"spec": {"replicas": 4}}, sub="scale")).ok(200)
-    assert name_of(first) in map(name_of, await pods_of(space, name, 4))
-    (await space.patch("replicasets", name, {"spec": {"replicas": 0}}, sub="scale")).ok(200)
-    await pods_of(space, name, 0)
-
-
 async def test_a_deleted_pod_is_replaced(space: Space, name: str) -> None:
     (await space.create("replicasets", replica_set(name, 2))).ok(201)
     before = set(map(name_of, await pods_of(space, name, 2)))
@@ -56,17 +47,6 @@ async def test_a_deleted_pod_is_replaced(space: Space, name: str) -> None:
     after = set(map(name_of, await pods_of(space, name, 2)))
     assert before < after
     assert gone not in after
-
-
-async def test_a_failed_pod_is_replaced(space: Space, name: str) -> None:
-    (await space.create("replicasets", replica_set(name, 1))).ok(201)
-    (first,) = await pods_of(space, name, 1)
-    (await space.patch("pods", name_of(first), {"status": {"phase": "Failed"}}, sub="status")).ok(200)
-
-    def replaced(items: list[Object]) -> bool:
-        return any(name_of(item) != name_of(first) and item["status"]["phase"] == "Pending" for item in items)
-
-    await space.until_items("pods", replaced, "should have a new one", labelSelector=f"app={name}")
 
 
 async def test_the_status_counts_the_pods(space: Space, name: str) -> None:
@@ -89,18 +69,6 @@ async def test_a_fitting_pod_without_owner_is_adopted(space: Space, name: str) -
     assert adopted["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
     await space.until("replicasets", name, lambda each: each["status"].get("replicas") == 1, "should count it")
     assert list(map(name_of, await pods_of(space, name, 1))) == [f"{name}-orphan"]
-
-
-async def test_pod_losing_its_label_is_released_and_replaced(space: Space, name: str) -> None:
-    (await space.create("replicasets", replica_set(name, 1))).ok(201)
-    (first,) = await pods_of(space, name, 1)
-    (await space.patch("pods", name_of(first), {"metadata": {"labels": {"app": f"{name}-free"}}})).ok(200)
-    released = await space.until(
-        "pods", name_of(first), lambda each: not each["metadata"].get("ownerReferences"), "should be let go"
-    )
-    assert "deletionTimestamp" not in released["metadata"]
-    (second,) = await pods_of(space, name, 1)
-    assert name_of(second) != name_of(first)
 
 
 async def test_unready_pod_is_removed_before_a_ready_pod(space: Space, name: str) -> None:
@@ -126,10 +94,3 @@ async def test_the_pod_that_costs_least_goes_first(space: Space, name: str, vers
     for left in ({name_of(pods[0]), name_of(pods[2])}, {name_of(pods[0])}):
         (await space.patch("replicasets", name, {"spec": {"replicas": len(left)}}, sub="scale")).ok(200)
         assert set(map(name_of, await pods_of(space, name, len(left)))) == left
-
-
-async def test_its_pods_go_with_it(space: Space, name: str) -> None:
-    (await space.create("replicasets", replica_set(name, 2))).ok(201)
-    await pods_of(space, name, 2)
-    (await space.delete("replicasets", name, options={"propagationPolicy": "Background"})).ok(200)
-    await pods_of(space, name, 0)

@@ -23,12 +23,6 @@ async def test_the_objects_own_path_does_not_change_the_status(space: Space, nam
     assert replaced["status"] == made["status"]
 
 
-async def test_a_stale_status_is_refused(space: Space, name: str) -> None:
-    made = (await space.create("pods", pod(name))).ok(201)
-    (await space.patch("pods", name, {"metadata": {"labels": {"a": "1"}}})).ok(200)
-    (await space.replace("pods", made | {"status": {"phase": "Running"}}, sub="status")).refused(409, "Conflict")
-
-
 async def test_the_generation_counts_changes_of_the_spec(space: Space, name: str) -> None:
     # A paused Deployment without pods: its controller has nothing to write into the spec meanwhile.
     made = (await space.create("deployments", deployment(name, paused=True))).ok(201)
@@ -70,20 +64,3 @@ async def test_scale_changes_the_replicas_and_nothing_else(space: Space, name: s
     (await space.patch("replicasets", name, {"spec": {"replicas": 0}}, sub="scale")).ok(200)
     # Zero is left out of a Scale, as every empty number is.
     assert (await space.get("replicasets", name, "scale")).ok(200)["spec"].get("replicas", 0) == 0
-
-
-async def test_a_scale_below_zero_is_refused(space: Space, name: str) -> None:
-    (await space.create("deployments", deployment(name))).ok(201)
-    refusal = (await space.patch("deployments", name, {"spec": {"replicas": -1}}, sub="scale")).refused(422, "Invalid")
-    assert [cause["field"] for cause in refusal["details"]["causes"]] == ["spec.replicas"]
-
-
-async def test_a_stale_scale_is_refused(space: Space, name: str) -> None:
-    (await space.create("deployments", deployment(name, paused=True))).ok(201)
-    stale = (await space.get("deployments", name, "scale")).ok(200)
-    (await space.patch("deployments", name, {"metadata": {"labels": {"a": "1"}}})).ok(200)
-    (await space.replace("deployments", stale | {"spec": {"replicas": 1}}, sub="scale")).refused(409, "Conflict")
-
-
-async def test_the_scale_of_a_missing_object_is_not_found(space: Space, name: str) -> None:
-    (await space.get("deployments", name, "scale")).refused(404, "NotFound")

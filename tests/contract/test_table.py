@@ -37,15 +37,6 @@ async def test_pods_are_shown_with_readiness_status_and_restarts(space: Space, n
     assert (row["Ready"], row["Status"], str(row["Restarts"])) == ("1/1", "Running", "2")
 
 
-async def test_waiting_reason_of_container_is_status_of_row(space: Space, name: str) -> None:
-    (await space.create("pods", pod(name))).ok(201)
-    state = {"waiting": {"reason": "ImagePullBackOff"}}
-    container = {"name": "app", "ready": False, "restartCount": 0, "image": "x", "imageID": "", "state": state}
-    (await space.patch("pods", name, {"status": {"containerStatuses": [container]}}, sub="status")).ok(200)
-    (row,) = rows((await space.get("pods", name, accept=TABLE)).ok(200))
-    assert row["Status"] == "ImagePullBackOff"
-
-
 async def test_deployments_are_shown_with_their_progress(space: Space, name: str) -> None:
     (await space.create("deployments", deployment(name, 2, paused=True))).ok(201)
     (row,) = rows((await space.get("deployments", name, accept=TABLE)).ok(200))
@@ -80,16 +71,6 @@ async def test_a_row_comes_with_the_metadata_of_its_object(space: Space, name: s
         made["metadata"]["uid"],
     )
     assert "data" not in row["object"]
-
-
-async def test_a_table_can_be_read_in_pages(space: Space, name: str) -> None:
-    for index in range(3):
-        (await space.create("configmaps", config_map(f"{name}-{index}", labels={"of": name}))).ok(201)
-    page = (await space.listing("configmaps", accept=TABLE, labelSelector=f"of={name}", limit="2")).ok(200)
-    rest = await space.listing(
-        "configmaps", accept=TABLE, labelSelector=f"of={name}", **{"continue": page["metadata"]["continue"]}
-    )
-    assert [row["cells"][0] for row in page["rows"] + rest.ok(200)["rows"]] == [f"{name}-{index}" for index in range(3)]
 
 
 async def test_metadata_can_be_read_without_the_rest(space: Space, name: str) -> None:

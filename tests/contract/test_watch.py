@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from tests.contract.client import Answer, Object
-from tests.contract.manifests import binding, config_map, pod
+from tests.contract.manifests import config_map, pod
 from tests.contract.space import Space
 
 
@@ -72,34 +72,6 @@ async def test_object_entering_and_leaving_selector_is_added_and_deleted(space: 
     assert events[3]["object"]["data"]["k"] == "unseen"
 
 
-async def test_an_object_never_selected_is_never_seen(space: Space, name: str) -> None:
-    start = await version_of(space)
-    async with space.watch("configmaps", labelSelector=f"team={name}", resourceVersion=start) as watch:
-        (await space.create("configmaps", config_map(f"{name}-other"))).ok(201)
-        (await space.delete("configmaps", f"{name}-other")).ok(200)
-        (await space.create("configmaps", config_map(f"{name}-mine", labels={"team": name}))).ok(201)
-        assert seen(await watch.next()) == ("ADDED", f"{name}-mine")
-
-
-async def test_a_watch_of_one_name_shows_that_object_only(space: Space, name: str) -> None:
-    start = await version_of(space)
-    async with space.watch("configmaps", fieldSelector=f"metadata.name={name}", resourceVersion=start) as watch:
-        (await space.create("configmaps", config_map(f"{name}-other"))).ok(201)
-        (await space.create("configmaps", config_map(name))).ok(201)
-        (await space.delete("configmaps", name)).ok(200)
-        assert [seen(await watch.next()), seen(await watch.next())] == [("ADDED", name), ("DELETED", name)]
-
-
-async def test_bound_pod_enters_the_watch_of_its_node(space: Space, cluster: Space, name: str) -> None:
-    (await space.create("pods", pod(name))).ok(201)
-    start = await version_of(space, "pods")
-    async with cluster.watch("pods", fieldSelector=f"spec.nodeName={name}-node", resourceVersion=start) as watch:
-        (await space.create("pods", binding(name, f"{name}-node"), name=name, sub="binding")).ok(201)
-        event = await watch.next()
-    assert seen(event) == ("ADDED", name)
-    assert event["object"]["spec"]["nodeName"] == f"{name}-node"
-
-
 async def test_finished_pod_leaves_the_watch_of_unfinished_pods(space: Space, name: str) -> None:
     (await space.create("pods", pod(name, labels={"of": name}))).ok(201)
     query = {"labelSelector": f"of={name}", "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
@@ -126,19 +98,6 @@ async def test_resumed_watch_has_no_gap_and_no_repetition(space: Space, name: st
     assert got == [f"{name}-{round_number}-{index}" for round_number in range(3) for index in range(3)]
 
 
-async def test_all_watchers_see_the_same_order(space: Space, cluster: Space, name: str) -> None:
-    start = await version_of(space)
-    query: dict[str, str] = {"labelSelector": f"of={name}", "resourceVersion": start}
-    async with space.watch("configmaps", **query) as namespaced, cluster.watch("configmaps", **query) as cluster_wide:
-        await asyncio.gather(
-            *(space.create("configmaps", config_map(f"{name}-", labels={"of": name})) for _ in range(12))
-        )
-        first = [seen(await namespaced.next()) for _ in range(12)]
-        second = [seen(await cluster_wide.next()) for _ in range(12)]
-    assert first == second
-    assert len(set(first)) == 12
-
-
 async def test_a_change_that_changes_nothing_is_no_event(space: Space, name: str) -> None:
     made = (await space.create("configmaps", config_map(name, {"a": "1"}, labels={"of": name}))).ok(201)
     start = made["metadata"]["resourceVersion"]
@@ -156,7 +115,7 @@ async def test_watch_ends_cleanly_at_its_timeout(space: Space, name: str) -> Non
 
 async def test_bookmarks_advance_a_quiet_watch_on_request(space: Space, name: str) -> None:
     # A server sends the last bookmark about two seconds before it ends a watch, so a short watch need not wait a minute.
-    query = {"labelSelector": f"nobody={name}", "resourceVersion": await version_of(space), "timeoutSeconds": "9"}
+    query = {"labelSelector": f"nobody={name}", "resourceVersion": await version_of(space), "timeoutSeconds": "5"}
     async with (
         space.watch("configmaps", allowWatchBookmarks="true", **query) as watch,
         space.watch("configmaps", **query) as without,
@@ -208,30 +167,9 @@ async def test_streaming_list_sends_items_bookmark_and_then_changes(space: Space
         assert seen(await resumed.next()) == ("DELETED", f"{name}-b")
 
 
-@pytest.mark.usefixtures("streaming_lists")
-async def test_streaming_list_shows_every_acknowledged_write(space: Space, name: str) -> None:
-    for number in range(5):
-        (await space.create("configmaps", config_map(f"{name}-{number}", labels={"of": name}))).ok(201)
-        async with space.watch("configmaps", labelSelector=f"of={name}", **STREAMING_LIST) as watch:
-            types = [(await watch.next())["type"] for _ in range(number + 2)]
-        assert types == ["ADDED"] * (number + 1) + ["BOOKMARK"]
-
-
 async def test_streaming_list_is_not_mistaken_for_a_watch(space: Space) -> None:
     answer = await begin_streaming_list(space)
     if answer.status == 200:
         assert answer.body["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
     else:
         answer.refused(422, "Invalid")
-
-
-async def test_every_kind_can_be_watched(space: Space) -> None:
-    async def events_of(resource: str) -> list[Object]:
-        start = await version_of(space, resource)
-        async with space.watch(
-            resource, fieldSelector="metadata.name=nobody", resourceVersion=start, timeoutSeconds="1"
-        ) as watch:
-            return await watch.rest()
-
-    kinds = ["pods", "secrets", "services", "persistentvolumeclaims", "events", "deployments", "replicasets", "leases"]
-    assert await asyncio.gather(*map(events_of, kinds)) == [[]] * len(kinds)

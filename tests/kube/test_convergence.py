@@ -61,7 +61,7 @@ def take(cluster: FakeCluster, step: Step) -> float:
     return 0.0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     steps=STEPS,
     seed=st.integers(0, 3),

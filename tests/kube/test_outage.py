@@ -237,20 +237,6 @@ class _Surprising(FakeCluster):
 
 
 @virtual_time
-async def test_answer_that_is_no_list_is_an_outage() -> None:
-    cluster = _Portal()
-    async with following(cluster) as it:
-        await until(lambda: "not a list" in it.freshness().error)
-
-
-class _Portal(FakeCluster):
-    streaming_lists = "refused"
-
-    async def list_page(self, *args: object, **kwargs: object) -> bytes:
-        return b"<html>Please log in</html>"
-
-
-@virtual_time
 async def test_readers_are_told_of_outage_and_recovery() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:

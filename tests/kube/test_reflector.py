@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from grid.core.errors import ClusterUnavailable, Expired
-from grid.kube.hub import Subscription
-from grid.kube.listing import Timing
 from grid.kube.objects import Pod
 from grid.kube.reflector import ListWatch
 from grid.kube.resources import PODS
@@ -22,19 +20,6 @@ from tests.support.cluster import FakeCluster
 from tests.support.virtual import passes, until, virtual_time
 
 pytestmark = pytest.mark.usefixtures("both_ways")
-
-
-@virtual_time
-async def test_long_list_is_read_in_pages_and_then_watched() -> None:
-    cluster = cluster_of(*(f"p{number}" for number in range(25)))
-    cluster.streaming_lists = "refused"
-    async with following(cluster, timing=Timing(page_size=10)) as it:
-        await until(it.is_equal)
-        cluster.put(PODS, pod("new"))
-        cluster.remove(PODS, "p7", namespace="compute-grid")
-        cluster.put(PODS, pod("p8", phase="Running", node="n1"))
-        await until(it.is_equal)
-    assert [request.verb for request in cluster.requests] == ["refused list", "list", "list", "list", "watch"]
 
 
 @virtual_time
@@ -144,32 +129,9 @@ async def test_always_forgotten_versions_make_no_hot_loop() -> None:
     cluster = cluster_of("a")
     cluster.fail_next(Expired("too old"), times=10_000, verb="watch")
     async with following(cluster) as it:
-        await passes(3600)
-        assert cluster.count() <= 1000
+        await passes(900)
+        assert cluster.count() <= 250
         assert it.is_equal()
-
-
-@virtual_time
-async def test_watch_refused_with_410_status_lists_again_too() -> None:
-    cluster = cluster_of("a")
-    cluster.fail_next(Expired("too old"), verb="watch")
-    async with following(cluster) as it:
-        await until(lambda: cluster.open_watches == 1)
-        assert cluster.count("list") == 2
-        assert it.freshness().error == ""
-
-
-@virtual_time
-async def test_list_that_expires_between_pages_is_read_whole() -> None:
-    cluster = cluster_of(*(f"p{number:04}" for number in range(1200)))
-    cluster.list_seconds, cluster.streaming_lists = 1, "refused"
-    async with following(cluster) as it:
-        await until(lambda: len(it.store) == 500)
-        cluster.compact()
-        await until(it.is_equal)
-        assert it.freshness().synced
-        continued = [bool(request.detail) for request in cluster.requests if request.verb == "list"]
-        assert continued == [False, True, False], "a page, one that has expired, and all at once"
 
 
 @virtual_time
@@ -290,32 +252,3 @@ async def test_flood_of_events_is_applied_in_yielding_portions() -> None:
             await asyncio.sleep(0)
             sizes.append(len(it.store))
         assert {after - before for before, after in pairwise(sizes)} - {0} == {100}
-
-
-@virtual_time
-async def test_readers_are_told_of_changes_and_missing_objects() -> None:
-    cluster = cluster_of("a", "b")
-    cluster.streaming_lists = "refused"  # in pages the end of a list comes after its objects
-    async with following(cluster) as it:
-        with it.hub.subscribe({"pods"}) as subscription:
-            await subscription.changed()
-            await until(lambda: cluster.open_watches == 1)
-            assert await _is_told(subscription), "of the list's end"
-            cluster.remove(PODS, "a", namespace="compute-grid")
-            assert await _is_told(subscription)
-            cluster.bookmark()
-            assert not await _is_told(subscription), "a bookmark is no change"
-            cluster.lose_events(1)
-            cluster.remove(PODS, "b", namespace="compute-grid")
-            cluster.compact()
-            cluster.drop_watch()
-            assert await _is_told(subscription)
-            assert it.names() == set()
-
-
-async def _is_told(subscription: Subscription) -> bool:
-    try:
-        async with asyncio.timeout(10):
-            return await subscription.changed() == {"pods"}
-    except TimeoutError:
-        return False

@@ -10,7 +10,7 @@ from tests.support.builders import decode, node, pod
 
 
 def store() -> Store[Pod]:
-    return Store("pods", indexes={"node": lambda pod: pod.spec.node_name}, silence_limit=180)
+    return Store("pods", indexes={"node": lambda pod: pod.spec.node_name})
 
 
 def a_pod(name: str, *, on: str = "") -> Pod:
@@ -111,13 +111,6 @@ def test_freshness_tells_first_list_failure_and_silence() -> None:
     assert pods.freshness(9.0) == Freshness(True, 0.0, away), "a clock before the last word"
     pods.mark_heard(30.0)
     assert pods.freshness(31.0) == Freshness(True, 0.0, "")
-
-
-def test_three_minutes_of_silence_are_tolerated_by_default() -> None:
-    pods: Store[Pod] = Store("pods")
-    pods.mark_synced(0.0)
-    assert not pods.freshness(180.0).error
-    assert pods.freshness(180.5).error
 
 
 def test_every_change_counts_once() -> None:

@@ -54,39 +54,42 @@ _STATE = {
 _NODE, _ONE = '{node="n1"}', f"{{{_POD}}}"
 
 
-def evaluated(directory: Path, series: dict[str, str], expected: dict[str, list[tuple[str, float]]]) -> None:
-    """Assert that each expression is these samples after ten minutes."""
-    tests: list[dict[str, Any]] = [
-        {
-            "expr": expression,
-            "eval_time": "10m",
-            "exp_samples": [{"labels": names, "value": at} for names, at in samples],
-        }
-        for expression, samples in expected.items()
-    ]
-    given = [{"series": name, "values": values} for name, values in series.items()]
-    text = {"tests": [{"interval": "1m", "input_series": given, "promql_expr_test": tests}]}
+Series = dict[str, str]
+Samples = list[tuple[str, float]]
+
+
+def evaluated(directory: Path, *cases: tuple[Series, dict[str, Samples]]) -> None:
+    """Assert that over the series of each case, each of its expressions is these samples after ten minutes."""
+    groups: list[dict[str, Any]] = []
+    for series, expected in cases:
+        tests = [
+            {
+                "expr": expression,
+                "eval_time": "10m",
+                "exp_samples": [{"labels": names, "value": at} for names, at in samples],
+            }
+            for expression, samples in expected.items()
+        ]
+        given = [{"series": name, "values": values} for name, values in series.items()]
+        groups.append({"interval": "1m", "input_series": given, "promql_expr_test": tests})
     file = directory / "expressions.yml"
-    file.write_text(yaml.safe_dump(text))
+    file.write_text(yaml.safe_dump({"tests": groups}))
     done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @needs_promtool
-@pytest.mark.parametrize("series", [_CADVISOR, _RESOURCE, {}], ids=["cAdvisor", "the kubelet's own", "nothing"])
-def test_use_is_the_same_by_whichever_metrics_are_scraped(tmp_path: Path, series: dict[str, str]) -> None:
-    def known(labels: str, value: float) -> list[tuple[str, float]]:
-        return [(labels, value)] if series else []
-
-    expected = {
-        node_cpu(): known(_NODE, 1),
-        node_memory("n1"): known(_NODE, 2048),
+def test_use_is_the_same_by_whichever_metrics_are_scraped(tmp_path: Path) -> None:
+    expected: dict[str, Samples] = {
+        node_cpu(): [(_NODE, 1)],
+        node_memory("n1"): [(_NODE, 2048)],
         node_memory('n1"} or vector(1) #'): [],
-        pod_cpu("ns"): known(_ONE, 1),
-        pod_memory("ns", "p1"): known(_ONE, 100),
+        pod_cpu("ns"): [(_ONE, 1)],
+        pod_memory("ns", "p1"): [(_ONE, 100)],
         pod_memory("ns", "p2"): [],
     }
-    evaluated(tmp_path, series, expected)
+    unknown: dict[str, Samples] = {expression: [] for expression in expected}
+    evaluated(tmp_path, (_CADVISOR, expected), (_RESOURCE, expected), ({}, unknown))
 
 
 @needs_promtool
@@ -101,7 +104,7 @@ def test_a_pools_columns_count_what_lives_on_its_nodes(tmp_path: Path) -> None:
         "used_millicores": 1000,
     }
     asked, other = (in_columns(pool_columns(pool, "label_pool")) for pool in ("gpu", "other"))
-    evaluated(tmp_path, {**_CADVISOR, **_STATE}, {asked: rows(columns), other: []})
+    evaluated(tmp_path, ({**_CADVISOR, **_STATE}, {asked: rows(columns), other: []}))
 
 
 _LIMITS = {
@@ -124,26 +127,27 @@ _GPU = {'DCGM_FI_DEV_GPU_UTIL{namespace="gpu-operator",pod="dcgm",exported_names
 _EVERYTHING = {**_CADVISOR, **_LIMITS, **_CFS, **_PSI, **_MOVED, **_GPU}
 
 
-def rows(columns: Mapping[str, float]) -> list[tuple[str, float]]:
+def rows(columns: Mapping[str, float]) -> Samples:
     return [(f'{{column="{name}"}}', value) for name, value in columns.items()]
 
 
 @needs_promtool
 def test_pod_throttling_prefers_pressure_over_cfs_or_is_unknown(tmp_path: Path) -> None:
     asked = pods_columns("ns", "p1")["throttled"]
-    for series, expected in (({**_PSI, **_CFS}, [("{}", 10.0)]), (_CFS, [("{}", 25.0)]), (_CADVISOR, [])):
-        evaluated(tmp_path, series, {asked: expected})
+    pressed, throttled = {asked: [("{}", 10.0)]}, {asked: [("{}", 25.0)]}
+    evaluated(tmp_path, ({**_PSI, **_CFS}, pressed), (_CFS, throttled), (_CADVISOR, {asked: []}))
 
 
 @needs_promtool
 def test_pod_throttled_by_own_limit_does_not_await_neighbours(tmp_path: Path) -> None:
-    for series, waiting in (
-        (_PSI, [(_ONE, 10.0)]),
-        ({**_PSI, **_CFS}, [(_ONE, 0.0)]),
-        (_CFS, [(_ONE, 0.0)]),
-        (_CADVISOR, []),
-    ):
-        evaluated(tmp_path, series, {pods_waiting(): waiting})
+    waits, waits_for_nobody = {pods_waiting(): [(_ONE, 10.0)]}, {pods_waiting(): [(_ONE, 0.0)]}
+    evaluated(
+        tmp_path,
+        (_PSI, waits),
+        ({**_PSI, **_CFS}, waits_for_nobody),
+        (_CFS, waits_for_nobody),
+        (_CADVISOR, {pods_waiting(): []}),
+    )
 
 
 @needs_promtool
@@ -158,7 +162,7 @@ def test_pod_and_node_columns_hold_only_known_values(tmp_path: Path) -> None:
         in_columns(node_columns("n1")): rows(of_node),
         in_columns(node_columns("n2")): [],
     }
-    evaluated(tmp_path, _EVERYTHING, expected)
+    evaluated(tmp_path, (_EVERYTHING, expected))
 
 
 _MOUNTED = 'namespace="ns",persistentvolumeclaim="files"'
@@ -193,12 +197,13 @@ _CLAIMED = {
 @needs_promtool
 def test_fullest_file_system_prefers_node_exporter_over_cadvisor(tmp_path: Path) -> None:
     asked = node_columns("n1")["filesystem"]
-    for series, expected in (
-        ({**_EXPORTED, **_DEVICES}, [("{}", 75.0)]),
-        (_DEVICES, [("{}", 60.0)]),
-        (_CADVISOR, []),
-    ):
-        evaluated(tmp_path, series, {asked: expected, node_columns("n2")["filesystem"]: []})
+    other: dict[str, Samples] = {node_columns("n2")["filesystem"]: []}
+    evaluated(
+        tmp_path,
+        ({**_EXPORTED, **_DEVICES}, {asked: [("{}", 75.0)], **other}),
+        (_DEVICES, {asked: [("{}", 60.0)], **other}),
+        (_CADVISOR, {asked: [], **other}),
+    )
 
 
 @needs_promtool
@@ -224,19 +229,18 @@ def test_pool_use_is_summed_across_mixed_metrics(tmp_path: Path) -> None:
     }
     expected = {"read": 30, "received": 1, "throttled": 20, "gpu": 40, "filesystem": 80}
     asked = in_columns(pool_use_columns("gpu", "label_pool"))
-    evaluated(tmp_path, series, {asked: rows(expected), in_columns(pool_use_columns('g"', "label_pool")): []})
+    evaluated(tmp_path, (series, {asked: rows(expected), in_columns(pool_use_columns('g"', "label_pool")): []}))
 
 
 @needs_promtool
 def test_the_fullest_volume_is_one_that_the_pods_claim(tmp_path: Path) -> None:
-    full = [("{}", 75.0)]
-    expected = {
-        pods_columns("ns", "p1")["volume"]: full,
+    asked = pods_columns("ns", "p1")["volume"]
+    expected: dict[str, Samples] = {
+        asked: [("{}", 75.0)],
         pods_columns("ns", "p", with_prefix=True)["volume"]: [],
         pods_columns("other", "p1")["volume"]: [],
     }
-    evaluated(tmp_path, {**_VOLUMES, **_CLAIMED}, expected)
-    evaluated(tmp_path, _VOLUMES, {pods_columns("ns", "p1")["volume"]: []})
+    evaluated(tmp_path, ({**_VOLUMES, **_CLAIMED}, expected), (_VOLUMES, {asked: []}))
 
 
 @needs_promtool
@@ -246,4 +250,5 @@ def test_an_executions_pods_are_summed_and_no_others(tmp_path: Path) -> None:
         f'container_memory_working_set_bytes{{namespace="ns",pod="{pod}",container="run"}}': f"{size}x10"
         for pod, size in (("ex-1", 1), (own, 2), (other, 4))
     }
-    evaluated(tmp_path, series, {in_columns(pods_columns("ns", "ex-1", with_prefix=True)): rows({"memory_used": 3})})
+    asked = in_columns(pods_columns("ns", "ex-1", with_prefix=True))
+    evaluated(tmp_path, (series, {asked: rows({"memory_used": 3})}))

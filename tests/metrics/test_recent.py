@@ -37,14 +37,6 @@ def test_usage_older_than_half_an_hour_is_dropped() -> None:
     assert recent.of("n1") == []
 
 
-def test_node_missing_in_a_round_keeps_known_usage() -> None:
-    recent = RecentUsage()
-    recent.add(10, {"n1": Usage(1, GIB), "n2": Usage(1, GIB)})
-    recent.add(11, {"n2": Usage(1, GIB)})
-    recent.add(12, {"n1": Usage(1, GIB), "n2": Usage(1, GIB)})
-    assert [sample.minute for sample in recent.of("n1")] == [10, 12]
-
-
 def test_changing_nodes_take_bounded_memory() -> None:
     recent = RecentUsage()
     for minute in range(1, 500):

@@ -1,12 +1,8 @@
-"""The same promises of `KubeApi`, kept by the fake that other tests trust and by HTTP to a cluster.
-
-The cluster is the embedded one, or that of `CONTRACT_KUBECONFIG`, as in `tests/contract`.
-"""
+"""The same promises of `KubeApi`, kept by the fake that other tests trust and by HTTP to a cluster."""
 
 import asyncio
-import os
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -15,36 +11,22 @@ import pytest_asyncio
 
 from grid.core.errors import Conflict, NotFound, Rejected
 from grid.kube.api import KubeApi
-from grid.kube.decoding import Bookmark, Changed, Codec, Failed
+from grid.kube.decoding import Bookmark, Changed, Codec
 from grid.kube.http import connect
 from grid.kube.objects import ConfigMap, RawObject
 from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, SECRETS
+from tests.contract.conftest import chosen_kubeconfig
 from tests.contract.embedded import EmbeddedCluster
 from tests.support.builders import config_map, pod
 from tests.support.cluster import FakeCluster
 
-pytestmark = pytest.mark.contract
 CODEC = Codec(ConfigMap)
-
-
-@pytest.fixture(scope="module")
-def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster | None]:
-    if os.environ.get("CONTRACT_KUBECONFIG"):
-        yield None
-        return
-    cluster = EmbeddedCluster(tmp_path_factory.mktemp("same-promises"))
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest_asyncio.fixture(params=["memory", "http"])
 async def api(request: pytest.FixtureRequest, embedded: EmbeddedCluster | None) -> AsyncIterator[KubeApi]:
-    api: KubeApi = FakeCluster()
-    if request.param == "http":
-        api = await connect(kubeconfig=str(embedded.kubeconfig) if embedded else os.environ["CONTRACT_KUBECONFIG"])
+    is_memory = request.param == "memory"
+    api: KubeApi = FakeCluster() if is_memory else await connect(kubeconfig=str(chosen_kubeconfig(embedded)))
     yield api
     await api.close()
 
@@ -80,12 +62,6 @@ async def test_created_object_can_be_read_and_not_created_again(api: KubeApi, na
         await api.create(CONFIG_MAPS, bare("a"), namespace=namespace)
 
 
-async def test_a_dry_run_makes_nothing(api: KubeApi, namespace: str) -> None:
-    await api.create(CONFIG_MAPS, bare("a"), namespace=namespace, dry_run=True)
-    with pytest.raises(NotFound):
-        await api.get(CONFIG_MAPS, "a", namespace=namespace)
-
-
 async def test_missing_object_is_not_found(api: KubeApi, namespace: str) -> None:
     for attempt in (
         api.get(CONFIG_MAPS, "a", namespace=namespace),
@@ -110,18 +86,6 @@ async def test_stale_write_is_a_conflict_and_unversioned_write_wins(api: KubeApi
         await api.patch(CONFIG_MAPS, "a", stale, namespace=namespace)
     del first["metadata"]["resourceVersion"]
     assert (await api.replace(CONFIG_MAPS, "a", first, namespace=namespace))["data"] == {"k": "stale"}
-
-
-async def test_a_write_that_changes_nothing_keeps_the_version(api: KubeApi, namespace: str) -> None:
-    made = await api.create(CONFIG_MAPS, bare("a", {"k": "v"}), namespace=namespace)
-    again = await api.patch(CONFIG_MAPS, "a", {"data": {"k": "v"}}, namespace=namespace)
-    assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-
-
-async def test_a_patch_merges_and_none_deletes(api: KubeApi, namespace: str) -> None:
-    await api.create(CONFIG_MAPS, bare("a", {"k": "v", "gone": "x"}), namespace=namespace)
-    patched = await api.patch(CONFIG_MAPS, "a", {"data": {"gone": None, "m": "1"}}, namespace=namespace)
-    assert patched["data"] == {"k": "v", "m": "1"}
 
 
 async def test_list_of_metadata_has_no_data(api: KubeApi, namespace: str) -> None:
@@ -155,23 +119,6 @@ async def test_a_list_comes_in_pages_of_one_moment(api: KubeApi, namespace: str)
     assert len(versions) == 1
 
 
-@pytest.mark.parametrize(
-    ("selector", "wanted"),
-    [
-        ("x=1", ["a"]),
-        ("x!=1", ["b", "c"]),
-        ("x in (1,2)", ["a", "b"]),
-        ("x notin (1)", ["b", "c"]),
-        ("x", ["a", "b"]),
-        ("!x", ["c"]),
-    ],
-)
-async def test_label_selectors(api: KubeApi, namespace: str, selector: str, wanted: list[str]) -> None:
-    for name, labels in (("a", {"x": "1"}), ("b", {"x": "2"}), ("c", None)):
-        await api.create(CONFIG_MAPS, bare(name, labels=labels), namespace=namespace)
-    assert await names(api, namespace, label_selector=selector) == wanted
-
-
 async def test_field_selectors_and_selectors_that_cannot_be_read(api: KubeApi, namespace: str) -> None:
     for name in "ab":
         await api.create(CONFIG_MAPS, bare(name), namespace=namespace)
@@ -189,7 +136,7 @@ async def test_watch_tells_each_change_and_ends_in_time(api: KubeApi, namespace:
     changes: list[tuple[str, bool]] = []
     async with asyncio.timeout(30):
         watch = api.watch(
-            CONFIG_MAPS, resource_version=version, namespace=namespace, label_selector="x=1", timeout_seconds=3
+            CONFIG_MAPS, resource_version=version, namespace=namespace, label_selector="x=1", timeout_seconds=1
         )
         async for line in watch:
             event = CODEC.line(line)
@@ -222,22 +169,6 @@ async def test_streaming_list_sends_existing_objects_and_a_final_bookmark(api: K
     raise AssertionError("the list did not end")
 
 
-async def test_a_forgotten_version_is_told_in_the_stream(
-    api: KubeApi, namespace: str, embedded: EmbeddedCluster | None
-) -> None:
-    if isinstance(api, FakeCluster):
-        api.compact()
-    elif embedded:
-        await asyncio.to_thread(embedded.restart)
-    async with asyncio.timeout(30):
-        async for line in api.watch(CONFIG_MAPS, resource_version="1", namespace=namespace, timeout_seconds=3):
-            event = CODEC.line(line)
-            assert isinstance(event, Failed)
-            assert event.code == 410
-            return
-    raise AssertionError("nothing was said")
-
-
 async def test_conditional_delete_spares_another_object_of_the_name(api: KubeApi, namespace: str) -> None:
     made = await api.create(CONFIG_MAPS, bare("a"), namespace=namespace)
     with pytest.raises(Conflict):
@@ -245,23 +176,6 @@ async def test_conditional_delete_spares_another_object_of_the_name(api: KubeApi
     await api.delete(CONFIG_MAPS, "a", namespace=namespace, uid=made["metadata"]["uid"])
     with pytest.raises(NotFound):
         await api.get(CONFIG_MAPS, "a", namespace=namespace)
-
-
-async def test_deleting_an_owner_deletes_what_it_owns(api: KubeApi, namespace: str) -> None:
-    owner = await api.create(CONFIG_MAPS, bare("owner"), namespace=namespace)
-    await api.create(CONFIG_MAPS, bare("owned", owner=owner), namespace=namespace)
-    await api.create(CONFIG_MAPS, bare("free"), namespace=namespace)
-    version = CODEC.page(await api.list_page(CONFIG_MAPS, namespace=namespace)).resource_version
-    await api.delete(CONFIG_MAPS, "owner", namespace=namespace, propagation="Background")
-    gone: set[str] = set()
-    async with asyncio.timeout(60):
-        async for line in api.watch(CONFIG_MAPS, resource_version=version, namespace=namespace, timeout_seconds=50):
-            event = CODEC.line(line)
-            if isinstance(event, Changed) and event.gone:
-                gone.add(event.object.metadata.name)
-            if gone == {"owner", "owned"}:
-                break
-    assert await names(api, namespace) == ["free"]
 
 
 async def pod_without_a_node(api: KubeApi, namespace: str) -> RawObject:
@@ -277,13 +191,6 @@ async def pod_without_a_node(api: KubeApi, namespace: str) -> RawObject:
             assert "service account" in str(error)
             await asyncio.sleep(0.1)
     raise AssertionError("the namespace got no service account")
-
-
-async def test_a_pod_that_no_node_has_goes_at_once(api: KubeApi, namespace: str) -> None:
-    await pod_without_a_node(api, namespace)
-    await api.delete(PODS, "p", namespace=namespace)
-    with pytest.raises(NotFound):
-        await api.get(PODS, "p", namespace=namespace)
 
 
 async def test_eviction_spares_a_namesake_and_misses_absent_pod(api: KubeApi, namespace: str) -> None:

@@ -1,5 +1,6 @@
 """What a person is told about volumes, ConfigMaps and Secrets that are missing or cannot be mounted."""
 
+from tests.diagnosis.rule_examples import EXAMPLES
 from tests.diagnosis.situations import Case, assert_told_as_stored, event_saying, on_a_node
 
 CREATING = on_a_node({"waiting": {"reason": "ContainerCreating"}})
@@ -13,6 +14,10 @@ def mount(name: str, message: str, reason: str = "FailedMount") -> Case:
     return Case(name, CREATING, [event_saying(reason, message)])
 
 
+def of_rules(table: str, reason: str = "FailedMount") -> list[Case]:
+    return [mount(key, message, reason) for key, (message, _) in EXAMPLES[f"mounts.{table}"].items()]
+
+
 CASES = [
     Case("ConfigMap missing", config('configmap "settings" not found')),
     Case("Secret missing", config('secret "token" not found')),
@@ -24,17 +29,10 @@ CASES = [
         "cache of a volume not there yet",
         'MountVolume.SetUp failed for volume "files" : failed to sync configmap cache: timed out waiting for the condition',
     ),
-    mount(
-        "ConfigMap of a volume missing", 'MountVolume.SetUp failed for volume "files" : configmap "settings" not found'
-    ),
-    mount("Secret of a volume missing", 'MountVolume.SetUp failed for volume "certs" : secret "tls" not found'),
+    *of_rules("MISSING"),
     mount(
         "key of a volume missing",
         'MountVolume.SetUp failed for volume "certs" : references non-existent secret key: ca.crt',
-    ),
-    mount(
-        "key of a ConfigMap's volume missing",
-        'MountVolume.SetUp failed for volume "files" : configmap references non-existent config key: a.b',
     ),
     mount(
         "project's files not mounted",
@@ -45,22 +43,8 @@ CASES = [
         "other volume not attached", 'AttachVolume.Attach failed for volume "scratch" : rpc error', "FailedAttachVolume"
     ),
     mount("no volume named", "timed out waiting for the condition"),
-    mount(
-        "file server silent",
-        'MountVolume.SetUp failed for volume "pvc-1" : mount failed: exit status 32\nmount.nfs: Connection timed out',
-    ),
-    mount(
-        "file server refuses",
-        'MountVolume.SetUp failed for volume "project" : mount.nfs: access denied by server while mounting',
-    ),
-    mount(
-        "no driver",
-        'MountVolume.MountDevice failed for volume "pvc-1" : driver name nfs.csi.k8s.io not found in the list of registered CSI drivers',
-    ),
-    mount(
-        "file system broken",
-        'MountVolume.MountDevice failed for volume "pvc-1" : mount: wrong fs type, bad option, bad superblock on /dev/sdb',
-    ),
+    *of_rules("WHY_NOT_MOUNTED"),
+    *of_rules("ATTACHED", "FailedAttachVolume"),
     mount(
         "project in use",
         'Multi-Attach error for volume "project" Volume is already used by pod(s) other',
@@ -69,16 +53,6 @@ CASES = [
     mount(
         "volume in use by several pods",
         'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) a, b and 1 pod(s) in different namespaces',
-        "FailedAttachVolume",
-    ),
-    mount(
-        "volume in use in another namespace",
-        'Multi-Attach error for volume "pvc-1" Volume is already used by 2 pod(s) in different namespaces',
-        "FailedAttachVolume",
-    ),
-    mount(
-        "volume still attached",
-        'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached to one node and can\'t be attached to another',
         "FailedAttachVolume",
     ),
 ]

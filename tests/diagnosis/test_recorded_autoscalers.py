@@ -114,14 +114,3 @@ def test_recorded_autoscalers_are_told_as_stored() -> None:
     answers = [Replay(recording, messages).run() for _, recording in recordings("hpa")]
     assert len(answers) == 28
     assert_golden("words-of-recorded-autoscalers", "\n".join(answers), ending="txt")
-
-
-def test_recorded_autoscaler_messages_are_in_the_stored_words() -> None:
-    messages: set[str] = set()
-    for _, recording in recordings("hpa"):
-        Replay(recording, messages).run()
-    for _, recording in recordings("hpa"):
-        for entry in recording["timeline"]:
-            if entry["kind"] == "hpa":
-                for each in entry["status"].get("conditions") or ():
-                    assert alike(f"{each['type']} {each['status']}, {each['reason']}: {each['message']}") in messages

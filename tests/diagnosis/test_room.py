@@ -39,7 +39,7 @@ pods = st.builds(
 changes = st.one_of(pods, st.sampled_from([f"compute-grid/{name}" for name in "abcde"]), st.lists(pods, max_size=5))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(changes, max_size=25))
 def test_room_sums_equal_a_recount_after_any_changes(each: list[Pod | str | list[Pod]]) -> None:
     store, room = Store[Pod]("pods"), NodeRoom()

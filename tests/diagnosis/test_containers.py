@@ -23,11 +23,7 @@ def of_container(name: str, reason: str, message: str) -> dict[str, Any]:
 
 CASES = [
     Case("creating", waits("ContainerCreating")),
-    Case(
-        "pulling",
-        waits("ContainerCreating"),
-        [event_saying("Pulling", 'Pulling image "lab:4"', seconds=40)]
-    ),
+    Case("pulling", waits("ContainerCreating"), [event_saying("Pulling", 'Pulling image "lab:4"', seconds=40)]),
     Case(
         "files on another node",
         waits("ContainerCreating"),
@@ -80,15 +76,8 @@ CASES = [
         waits("ContainerCreating"),
         [event_saying("FailedMount", "timed out", seconds=60), event_saying("Pulling", "", seconds=1)]
     ),
-    Case(
-        "sandbox",
-        waits("ContainerCreating"),
-        [event_saying("FailedCreatePodSandBox", "cni")]
-    ),
-    Case(
-        "crash loop",
-        waits("CrashLoopBackOff", "back-off 40s", restarts=4, lastState=ended(1))
-    ),
+    Case("sandbox", waits("ContainerCreating"), [event_saying("FailedCreatePodSandBox", "cni")]),
+    Case("crash loop", waits("CrashLoopBackOff", "back-off 40s", restarts=4, lastState=ended(1))),
     Case(
         "crash loop with last words",
         waits("CrashLoopBackOff", "back-off 40s", restarts=4, lastState=ended(134, message="free(): invalid pointer"))
@@ -98,25 +87,14 @@ CASES = [
         "out of memory again and again",
         waits("CrashLoopBackOff", "back-off 20s", restarts=2, lastState=ended(137, "OOMKilled", message="killed"))
     ),
-    Case(
-        "out of memory for good",
-        on_a_node(ended(137, "OOMKilled"))
-    ),
-    Case(
-        "out of memory, running again",
-        runs(4, ready=True, restarts=1, lastState=ended(137, "OOMKilled"))
-    ),
-    Case(
-        "crashed, running again",
-        runs(4, ready=True, restarts=1, lastState=ended(139))
-    ),
+    Case("out of memory for good", on_a_node(ended(137, "OOMKilled"))),
+    Case("out of memory, running again", runs(4, ready=True, restarts=1, lastState=ended(137, "OOMKilled"))),
+    Case("crashed, running again", runs(4, ready=True, restarts=1, lastState=ended(139))),
     Case(
         "crashed almost ten minutes ago",
         runs(599, ready=True, restarts=1, lastState=ended(143, seconds=599, message="bye"))
     ),
-    Case(
-        "crashed ten minutes ago", runs(600, ready=True, restarts=1, lastState=ended(139, seconds=600))
-    ),
+    Case("crashed ten minutes ago", runs(600, ready=True, restarts=1, lastState=ended(139, seconds=600))),
     Case(
         "out of memory ten minutes ago",
         runs(600, ready=True, restarts=1, lastState=ended(137, "OOMKilled", seconds=600))
@@ -126,9 +104,7 @@ CASES = [
         runs(4, restarts=1, lastState=ended(1)),
         [event_saying("Unhealthy", "Readiness probe failed: connection refused")]
     ),
-    Case(
-        "crashed ten minutes ago, starting again", runs(299, restarts=1, lastState=ended(1, seconds=600))
-    ),
+    Case("crashed ten minutes ago, starting again", runs(299, restarts=1, lastState=ended(1, seconds=600))),
     Case(
         "out of memory without a limit",
         pod("p", node="node-1", containers=[{"name": "run"}], statuses=[container_status(state=ended(137, "OOMKilled"))])
@@ -144,15 +120,8 @@ CASES = [
         "a container that the pod does not name",
         pod("p", node="node-1", statuses=[container_status("other", state=ended(137, "OOMKilled"))])
     ),
-    Case(
-        "crashed long ago",
-        runs(7000, ready=True, restarts=1, lastState=ended(139, seconds=7000))
-    ),
-    Case(
-        "starting",
-        runs(5),
-        [event_saying("Unhealthy", "Readiness probe failed: connection refused")]
-    ),
+    Case("crashed long ago", runs(7000, ready=True, restarts=1, lastState=ended(139, seconds=7000))),
+    Case("starting", runs(5), [event_saying("Unhealthy", "Readiness probe failed: connection refused")]),
     Case("still starting", runs(299)),
     Case("slow", runs(300)),
     Case(

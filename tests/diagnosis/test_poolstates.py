@@ -74,11 +74,6 @@ def test_cordoned_unready_and_tainted_nodes_have_no_free_place() -> None:
     assert answer([node("a", taints=[taint]), node("b")], {}, 8) == "1 free"
 
 
-def test_launch_that_only_fits_a_cordoned_node_waits() -> None:
-    small = decode(builders.node("b", cpu="2", memory="8Gi"), Node)
-    assert answer([node("a", unschedulable=True, taints=[CORDON]), small], {}, 4) == "waits_for_room"
-
-
 def test_gpus_are_counted_by_the_name_on_the_node() -> None:
     requests = {"nvidia.com/gpu": "1"}
     holder = decode(builders.pod("p", node="a", requests=requests), Pod)

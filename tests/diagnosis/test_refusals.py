@@ -22,22 +22,6 @@ QUOTA = (
             ),
         ),
         (
-            (
-                'pods "a" is forbidden: exceeded quota: team, requested: requests.memory=1Gi, used: requests.memory=1536Mi, '
-                "limited: requests.memory=2Gi"
-            ),
-            "quota",
-            (
-                "The quota “team” of the namespace has too little left: 1.5 GiB of 2 GiB (requests.memory) are in use and this takes "
-                "1 GiB (requests.memory)."
-            ),
-        ),
-        (
-            'pods "a" is forbidden: failed quota: team: must specify limits.ephemeral-storage for: run',
-            "quota",
-            "The quota “team” of the namespace takes only pods that say their limits.ephemeral-storage.",
-        ),
-        (
             'pods "a" is forbidden: failed quota: team: must specify limits.cpu,limits.memory',
             "quota",
             "The quota “team” of the namespace takes only pods that say their limits.cpu and limits.memory.",
@@ -53,24 +37,6 @@ QUOTA = (
             "A limit range of the namespace allows at most much of memory for a container, and the limit is more of memory.",
         ),
         (
-            'pods "a" is forbidden: maximum memory usage per Container is 1Gi, but limit is 4Gi',
-            "limit_range",
-            "A limit range of the namespace allows at most 1 GiB of memory for a container, and the limit is 4 GiB of memory.",
-        ),
-        (
-            (
-                'pods "a" is forbidden: [minimum cpu usage per Pod is 2, but request is 1, maximum memory usage per Pod is 1Gi, '
-                "but limit is 2Gi]"
-            ),
-            "limit_range",
-            "A limit range of the namespace allows at least 2 cores for a pod, and the request is 1 core.",
-        ),
-        (
-            'pods "a" is forbidden: cpu max limit to request ratio per Container is 1500m, but provided ratio is 4.000000',
-            "limit_range",
-            "A limit range of the namespace allows a limit of cpu of at most 1.5 times the request, and the tier's is 4 times.",
-        ),
-        (
             'pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true',
             "pod_security",
             "Pod security of the namespace (restricted:latest) forbids it: runAsNonRoot != true",
@@ -79,11 +45,6 @@ QUOTA = (
             'admission webhook "images.example.com" denied the request: only images of our registry',
             "webhook",
             "The cluster's rule images.example.com forbids it: only images of our registry",
-        ),
-        (
-            'pods is forbidden: User "system:serviceaccount:a:b" cannot create resource "pods" in API group "" in the namespace "c"',
-            "rights",
-            "Compute Grid may not create pods in the namespace.",
         ),
     ],
 )

@@ -67,12 +67,6 @@ def test_all_pods_of_a_launch_count_together() -> None:
     assert "this takes 8 cores (requests.cpu)" in refusal([POD, workers], quota({"requests.cpu": "7"}))
 
 
-def test_request_above_the_whole_quota_is_refused_for_good() -> None:
-    assert refusal([POD], quota({"requests.memory": "8Gi"})) == (
-        f"{NAME} allows 8 GiB (requests.memory) in all, and Large takes 16 GiB (requests.memory)."
-    )
-
-
 def test_refusal_that_may_free_up_differs_from_permanent_one() -> None:
     def for_good(limits: NamespaceLimits) -> bool:
         refused = refusal_of([POD], limits)

@@ -249,15 +249,7 @@ def test_a_cluster_s_start_ends_with_its_first_worker() -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [
-        ("3.2s", 3.2),
-        ("850ms", 0.85),
-        ("1m2.5s", 62.5),
-        ("1h0m3s", 3603),
-        ("12.5µs", 12.5e-6),
-        ("soon", None),
-        ("", None),
-    ],
+    [("850ms", 0.85), ("1h1m2.5s", 3662.5), ("12.5µs", 12.5e-6), ("soon", None), ("", None)],
 )
 def test_durations_are_read_as_go_writes_them(text: str, seconds: float | None) -> None:
     assert go_seconds(text) == (None if seconds is None else pytest.approx(seconds))
@@ -278,32 +270,30 @@ _EVENTS = st.lists(
 
 
 @given(
-    created=st.floats(-20, 50),
-    bound=_SECONDS,
-    started=_SECONDS,
-    ready=_SECONDS,
+    seen=st.builds(
+        started_pod,
+        created=st.floats(-20, 50),
+        bound=_SECONDS,
+        started=_SECONDS,
+        ready=_SECONDS,
+        inits=st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), max_size=2).map(tuple),
+    ),
+    events=_EVENTS,
+    joined=_SECONDS,
     admitted=_SECONDS,
     until=st.floats(0, 300),
-    events=_EVENTS,
-    inits=st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), max_size=2).map(tuple),
-    joined=_SECONDS,
     ran=st.booleans(),
     is_cluster=st.booleans(),
 )
 def test_phases_follow_one_another_and_add_up_despite_disorder(
-    created: float,
-    bound: float | None,
-    started: float | None,
-    ready: float | None,
+    seen: Pod,
+    events: list[Event],
+    joined: float | None,
     admitted: float | None,
     until: float,
-    events: list[Event],
-    inits: tuple[tuple[float, float], ...],
-    joined: float | None,
     ran: bool,
     is_cluster: bool,
 ) -> None:
-    seen = started_pod(created=created, bound=bound, started=started, ready=ready, inits=inits)
     its_node = None if joined is None else new_node(joined, joined + 10)
     start = phases(seen, events, until=until, ran=ran, node=its_node, admitted=admitted, is_cluster=is_cluster)
     assert start.spans[0].began_at == at(0)

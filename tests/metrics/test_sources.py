@@ -132,13 +132,6 @@ async def test_a_failing_prometheus_is_an_outage_without_its_text(response: web.
     assert calls <= 5, "each of the five queries once, no retries inside"
 
 
-async def test_a_prometheus_that_is_not_there_is_an_outage() -> None:
-    async with serving(prometheus_answering({})) as server:
-        address = server.url
-    with pytest.raises(ClusterUnavailable):
-        await Prometheus(address).measure()
-
-
 async def test_the_cluster_measures_while_prometheus_does_not(caplog: pytest.LogCaptureFixture) -> None:
     asked = (node_cpu(), node_memory(), pod_cpu(), pod_memory(), pods_waiting())
     async with serving(prometheus_answering({query: [] for query in asked})) as server:

@@ -18,6 +18,7 @@ ASKED = {"cpu": "3"}
 FOREIGN = [node("f1", pool="q", unschedulable=True), node("f2", pool="q", ready=False), node("f3", pool="r", cpu="1")]
 FULL = [node("n1", pool="p"), node("n2", pool="p")]
 TAKERS = [pod(f"on-{name}", node=name, phase="Running", requests={"cpu": cpu}) for name, cpu in (("n1", "2"), ("n2", "3"))]  # fmt: skip
+DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
 REFUSED = "pod didn't trigger scale-up: "
 
 
@@ -120,8 +121,7 @@ def test_pool_of_small_nodes_may_get_a_larger_one() -> None:
 
 
 def test_node_filled_by_its_own_pods_stays_too_small() -> None:
-    own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
-    agent = pod("agent", node="n1", phase="Running", requests={"cpu": "1500m"}, owner=own)
+    agent = pod("agent", node="n1", phase="Running", requests={"cpu": "1500m"}, owner=DAEMON_SET)
     diagnosis = explain([node("n1", pool="p")], [agent])
     assert diagnosis.code == "too_large"
     assert diagnosis.sentence.endswith("it needs 3 cores, the largest has 2.5 cores beside its own pods.")
@@ -129,17 +129,15 @@ def test_node_filled_by_its_own_pods_stays_too_small() -> None:
 
 @pytest.mark.parametrize(("template", "code"), [("4", "too_large"), ("5", "small_nodes")])
 def test_new_node_will_run_the_pods_of_each_node(template: str, code: str) -> None:
-    own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
-    agent = pod("agent", node="n1", phase="Running", requests={"cpu": "1500m"}, owner=own)
+    agent = pod("agent", node="n1", phase="Running", requests={"cpu": "1500m"}, owner=DAEMON_SET)
     templates = {"p": decode(node("t", pool="p", cpu=template), Node)}
     assert explain([node("n1", pool="p", cpu="2")], [agent], group=(1, 4), templates=templates).code == code
 
 
 def test_alike_nodes_differ_by_whose_pods_fill_them() -> None:
-    own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
     takers = [
         pod("someones", node="n1", phase="Running", requests={"cpu": "2"}),
-        pod("agent", node="n2", phase="Running", requests={"cpu": "2"}, owner=own),
+        pod("agent", node="n2", phase="Running", requests={"cpu": "2"}, owner=DAEMON_SET),
     ]
     for nodes in (FULL, FULL[::-1]):
         rows = {row.names: row.lasting for row in explain(nodes, takers).table}
@@ -147,24 +145,10 @@ def test_alike_nodes_differ_by_whose_pods_fill_them() -> None:
 
 
 def test_the_table_says_who_runs_there_and_until_when() -> None:
-    started = {"startTime": stamp(MOMENT)}
+    more: dict[str, Any] = {"phase": "Running", "status": {"startTime": stamp(MOMENT)}}
     takers = [
-        pod(
-            "on-n1",
-            node="n1",
-            phase="Running",
-            requests={"cpu": "2"},
-            spec={"activeDeadlineSeconds": 7200},
-            status=started,
-        ),
-        pod(
-            "on-n2",
-            node="n2",
-            phase="Running",
-            requests={"cpu": "3"},
-            spec={"activeDeadlineSeconds": 3600},
-            status=started,
-        ),
+        pod("on-n1", node="n1", requests={"cpu": "2"}, spec={"activeDeadlineSeconds": 7200}, **more),
+        pod("on-n2", node="n2", requests={"cpu": "3"}, spec={"activeDeadlineSeconds": 3600}, **more),
     ]
     diagnosis = explain(FULL, takers, holder=lambda taker: f"alice's {taker.metadata.name}")
     (row,) = diagnosis.table

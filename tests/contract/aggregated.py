@@ -1,12 +1,10 @@
 """An API that the tests serve themselves, over HTTPS on this machine, for the server under test to pass requests on to.
 
-Its resources: `echoes` answer with what arrived, `streams` send a line and wait until the test says go on, and the external metric
-`wanted` has the values that the test sets.
+Its resources: `echoes` answer with what arrived, and the external metric `wanted` has the values that the test sets.
 """
 
 import asyncio
 import base64
-import json
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -34,16 +32,12 @@ class OwnApi:
     bundle: str = ""
     values: Sequence[str] = ()
     asked: list[str] = field(default_factory=list)
-    go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def resources(self, request: web.Request) -> web.Response:
         verbs = ["get", "list", "create"]
-        resources = [
-            {"name": name, "singularName": "", "namespaced": True, "kind": name.title(), "verbs": verbs}
-            for name in ("echoes", "streams")
-        ]
+        echoes = {"name": "echoes", "singularName": "", "namespaced": True, "kind": "Echo", "verbs": verbs}
         body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{self.group}/{self.version}"}
-        return web.json_response(body | {"resources": resources})
+        return web.json_response(body | {"resources": [echoes]})
 
     async def echo(self, request: web.Request) -> web.Response:
         transport = request.transport
@@ -57,16 +51,6 @@ class OwnApi:
             "subject": [list(pair) for part in (certificate or {}).get("subject", ()) for pair in part],
         }
         return web.json_response(body, status=201 if request.method == "POST" else 200, headers={"X-Own": "yes"})
-
-    async def stream(self, request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        await response.prepare(request)
-        for number in range(2):
-            line = {"type": "ADDED", "object": {"kind": "Line", "metadata": {"name": str(number)}}}
-            await response.write(json.dumps(line).encode() + b"\n")
-            await self.go_on.wait()
-        await response.write_eof()
-        return response
 
     async def metric(self, request: web.Request) -> web.Response:
         self.asked.append(request.query.get("labelSelector", ""))
@@ -84,7 +68,6 @@ async def own_api(group: str, version: str, name: str, folder: Path, *, client_a
     api = OwnApi(group, version)
     app, root = web.Application(), f"/apis/{group}/{version}"
     app.router.add_get(root, api.resources)
-    app.router.add_get(f"{root}/namespaces/{{namespace}}/streams", api.stream)
     app.router.add_get(f"{root}/namespaces/{{namespace}}/wanted", api.metric)
     app.router.add_route("*", f"{root}/namespaces/{{namespace}}/echoes{{rest:.*}}", api.echo)
     context, certificate = _tls(name, folder)
@@ -99,7 +82,6 @@ async def own_api(group: str, version: str, name: str, folder: Path, *, client_a
         api.port = int(runner.addresses[0][1])
         yield api
     finally:
-        api.go_on.set()
         await hang_up(runner)
         await runner.cleanup()
 

@@ -93,15 +93,6 @@ async def test_aggregated_api_gets_caller_identity_that_cannot_be_forged(
     assert json.loads(data["requestheader-group-headers"]) == ["X-Remote-Group"]
 
 
-async def test_a_watch_is_passed_on_line_by_line(cluster: Space, space: Space, api: OwnApi, name: str) -> None:
-    path = await register(cluster, space, api, name)
-    async with space.client.watch(f"{path}/streams", {}, "application/json") as watch:
-        assert (await watch.next())["object"]["metadata"]["name"] == "0"
-        api.go_on.set()
-        assert (await watch.next())["object"]["metadata"]["name"] == "1"
-        assert await watch.next_or_end() is None
-
-
 async def test_aggregated_api_is_discovered_until_its_api_service_goes(
     cluster: Space, space: Space, api: OwnApi, name: str, client: Client
 ) -> None:
@@ -111,20 +102,9 @@ async def test_aggregated_api_is_discovered_until_its_api_service_goes(
     assert group["preferredVersion"] == {"groupVersion": f"{api.group}/v1", "version": "v1"}
     assert (await client.request("GET", f"/apis/{api.group}")).ok(200)["versions"] == group["versions"]
     resources = (await client.request("GET", f"/apis/{api.group}/v1")).ok(200)["resources"]
-    assert [resource["name"] for resource in resources] == ["echoes", "streams"]
+    assert [resource["name"] for resource in resources] == ["echoes"]
     (await cluster.delete("apiservices", f"v1.{api.group}")).ok(200)
     await answers(client, f"/apis/{api.group}/v1", 404)
-
-
-async def test_a_certificate_that_nobody_vouches_for_is_not_believed(
-    cluster: Space, space: Space, api: OwnApi, name: str, client: Client
-) -> None:
-    # Whether it is called available meanwhile differs: a real server looks only whether anybody answers.
-    (await cluster.create("apiservices", api_service(api, space.namespace, name))).ok(201)
-    await answers(client, f"/apis/{api.group}/v1", 503)
-    trusting = {"spec": {"insecureSkipTLSVerify": True}}
-    (await cluster.patch("apiservices", f"v1.{api.group}", trusting)).ok(200)
-    await answers(client, f"/apis/{api.group}/v1", 200)
 
 
 async def test_without_its_service_it_is_not_available(
@@ -137,3 +117,14 @@ async def test_without_its_service_it_is_not_available(
     await answers(client, f"/apis/{api.group}/v1", 503)
     (await space.create("services", external_name(f"{name}-absent"))).ok(201)
     await becomes(cluster, api, "True", "Passed")
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_not_believed(
+    cluster: Space, space: Space, api: OwnApi, name: str, client: Client
+) -> None:
+    # Whether it is called available meanwhile differs: a real server looks only whether anybody answers.
+    (await cluster.create("apiservices", api_service(api, space.namespace, name))).ok(201)
+    await answers(client, f"/apis/{api.group}/v1", 503)
+    trusting = {"spec": {"insecureSkipTLSVerify": True}}
+    (await cluster.patch("apiservices", f"v1.{api.group}", trusting)).ok(200)
+    await answers(client, f"/apis/{api.group}/v1", 200)

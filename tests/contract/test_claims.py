@@ -1,7 +1,7 @@
 """A claim in use outlives its deletion until its last pod is gone, and no claim shrinks."""
 
 from tests.contract.client import Object
-from tests.contract.manifests import binding, claim, pod, volume
+from tests.contract.manifests import binding, claim, pod
 from tests.contract.space import Space
 
 
@@ -32,20 +32,3 @@ async def test_claim_of_unscheduled_pod_is_deleted(space: Space, name: str) -> N
     (await space.create("pods", with_claim(name))).ok(201)
     (await space.delete("persistentvolumeclaims", name)).ok(200)
     await space.until_gone("persistentvolumeclaims", name)
-
-
-async def test_a_claim_does_not_shrink_below_its_volume(space: Space, cluster: Space, name: str) -> None:
-    (await cluster.create("persistentvolumes", volume(name, "2Gi"))).ok(201)
-    try:
-        (await space.create("persistentvolumeclaims", claim(name, "2Gi", storageClassName=name))).ok(201)
-        await space.until("persistentvolumeclaims", name, lambda pvc: pvc["status"]["phase"] == "Bound", "has a volume")
-        smaller = {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}
-        refusal = (await space.patch("persistentvolumeclaims", name, smaller)).refused(422, "Invalid")
-        [cause] = refusal["details"]["causes"]
-        assert (cause["field"], cause["reason"]) == ("spec.resources.requests.storage", "FieldValueForbidden")
-        # What it may not be less than is the claim's previous value in Kubernetes 1.20, and its volume's size since.
-        assert "field can not be less than " in cause["message"]
-        kept = (await space.get("persistentvolumeclaims", name)).ok(200)
-        assert kept["spec"]["resources"]["requests"] == {"storage": "2Gi"}
-    finally:
-        await cluster.delete("persistentvolumes", name)

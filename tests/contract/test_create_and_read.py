@@ -59,13 +59,3 @@ async def test_defaults_are_filled_in(space: Space, name: str) -> None:
     assert spec["terminationGracePeriodSeconds"] == 30
     assert spec["containers"][0]["imagePullPolicy"] == "IfNotPresent"
     assert spec["containers"][0]["resources"] == {}
-
-
-async def test_a_pod_with_equal_requests_and_limits_is_guaranteed(space: Space, name: str) -> None:
-    async def class_of(suffix: str, resources: dict[str, dict[str, str]]) -> str:
-        made = await space.create("pods", pod(f"{name}-{suffix}", container={"resources": resources}))
-        return str(made.ok(201)["status"]["qosClass"])
-
-    assert await class_of("g", {"limits": {"cpu": "1", "memory": "1Gi"}}) == "Guaranteed"
-    assert await class_of("b", {"requests": {"cpu": "1"}}) == "Burstable"
-    assert await class_of("e", {}) == "BestEffort"

@@ -90,18 +90,6 @@ async def test_finalizer_holds_object_until_removed(space: Space, name: str) -> 
     (await space.get("configmaps", name)).refused(404, "NotFound")
 
 
-async def test_an_object_being_deleted_keeps_its_deletion_time(space: Space, name: str) -> None:
-    (await space.create("configmaps", config_map(name, finalizers=[HOLD]))).ok(201)
-    time = (await space.delete("configmaps", name)).ok(200)["metadata"]["deletionTimestamp"]
-    (await space.delete("configmaps", name)).ok(200)
-    patched = (
-        await space.patch("configmaps", name, {"metadata": {"deletionTimestamp": None}, "data": {"key": "2"}})
-    ).ok(200)
-    assert patched["metadata"]["deletionTimestamp"] == time
-    assert patched["data"] == {"key": "2"}
-    (await space.patch("configmaps", name, {"metadata": {"finalizers": None}})).ok(200)
-
-
 async def test_deletion_by_selector_leaves_the_rest(space: Space, name: str) -> None:
     for suffix, team in [("a", "red"), ("b", "red"), ("c", "blue")]:
         (await space.create("configmaps", config_map(f"{name}-{suffix}", labels={"of": name, "team": team}))).ok(201)

@@ -142,22 +142,6 @@ async def test_recreate_strategy_ends_old_pods_before_making_new_ones(space: Spa
     assert ("DELETED", True) not in changes[first_new:]
 
 
-async def test_the_former_template_brings_its_replica_set_back(space: Space, name: str) -> None:
-    made = await rolled_out(space, name, replicas=1, strategy={"type": "Recreate"})
-    (old,) = await sets_of(space, name)
-    (await space.patch("deployments", name, NEW_IMAGE, kind="strategic")).ok(200)
-    await space.until_items(
-        "replicasets", lambda items: len(items) == 2, "should be a second one", labelSelector=f"app={name}"
-    )
-    (await space.patch("deployments", name, {"spec": {"template": made["spec"]["template"]}})).ok(200)
-
-    async def old_is_back() -> bool:
-        sets = await sets_of(space, name)
-        return len(sets) == 2 and sets[old] == 1 and sorted(sets.values()) == [0, 1]
-
-    await eventually(old_is_back, "the first ReplicaSet should be used again")
-
-
 async def test_everything_goes_with_it(space: Space, name: str) -> None:
     (await space.create("deployments", deployment(name, 2))).ok(201)
     await pods_of(space, name, 2)

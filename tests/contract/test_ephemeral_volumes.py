@@ -66,19 +66,3 @@ async def test_existing_claim_is_left_alone_and_reported_by_pod(space: Space, na
     await space.until_items("events", is_reported, "should say so", fieldSelector=f"involvedObject.name={name}")
     left = (await space.get("persistentvolumeclaims", f"{name}-scratch")).ok(200)
     assert "ownerReferences" not in left["metadata"]
-
-
-@pytest.mark.parametrize(
-    ("template", "wrong"),
-    [
-        (None, {""}),
-        ({"spec": {"accessModes": ["ReadWriteOnce"]}}, {".spec.resources[storage]"}),
-    ],
-    ids=["none", "no size"],
-)
-async def test_a_template_that_describes_no_claim_is_refused(
-    space: Space, name: str, template: Object | None, wrong: set[str]
-) -> None:
-    refusal = (await space.create("pods", with_scratch(name, template))).refused(422, "Invalid")
-    here = "spec.volumes[0].ephemeral.volumeClaimTemplate"
-    assert {cause["field"] for cause in refusal["details"]["causes"]} == {here + field for field in wrong}

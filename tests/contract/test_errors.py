@@ -23,11 +23,6 @@ async def test_an_unknown_resource_is_not_found(space: Space) -> None:
     (await space.listing("podz")).refused(404, "NotFound")
 
 
-async def test_creation_in_missing_namespace_is_not_found(space: Space, name: str) -> None:
-    refusal = (await Space(space.client, name).create("configmaps", config_map(name))).refused(404, "NotFound")
-    assert refusal["details"] == {"name": name, "kind": "namespaces"}
-
-
 @pytest.mark.parametrize(
     "wrong",
     [{"kind": "Secret"}, {"data": {"k": 5}}],

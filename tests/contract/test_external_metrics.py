@@ -160,20 +160,3 @@ async def test_without_values_it_says_so_and_keeps_its_size(
     summary = f"invalid metrics (1 invalid out of 1), first error is: {why}"
     await expect_event(space, name, "FailedComputeMetricsReplicas", summary)
     assert (await space.get("deployments", name)).ok(200)["spec"]["replicas"] == 2
-
-
-async def test_an_api_that_is_away_is_told(space: Space, cluster: Space, api: OwnApi, name: str) -> None:
-    (await cluster.delete("apiservices", API)).ok(200)
-    (await space.create("deployments", deployment(name, replicas=1))).ok(201)
-    target = {"type": "Value", "value": "1"}
-    (await space.create("horizontalpodautoscalers", autoscaler(name, target))).ok(201)
-
-    def failed(hpa: Object) -> bool:
-        return "could not find" in condition(hpa, "ScalingActive").get("message", "")
-
-    hpa = await until(space, name, failed, "there is no such API")
-    assert condition(hpa, "ScalingActive")["message"] == (
-        "the HPA was unable to compute the replica count: unable to get external metric "
-        f"{space.namespace}/wanted/{SHOWN}: unable to fetch metrics from external metrics API: "
-        "the server could not find the requested resource (get wanted.external.metrics.k8s.io)"
-    )

@@ -73,12 +73,6 @@ async def test_the_last_of_several_owners_decides(space: Space, name: str) -> No
     await space.until_gone("configmaps", f"{name}-shared")
 
 
-async def test_an_object_of_an_owner_that_never_was_goes(space: Space, name: str) -> None:
-    ghost: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{name}-ghost", "uid": "0-0-0-0"}}
-    (await space.create("configmaps", config_map(name, ownerReferences=owned_by(ghost)))).ok(201)
-    await space.until_gone("configmaps", name)
-
-
 async def test_owner_of_same_name_but_other_identity_is_distinct(space: Space, name: str) -> None:
     owner = (await space.create("configmaps", config_map(f"{name}-owner"))).ok(201)
     former = {**owner, "metadata": {**owner["metadata"], "uid": "11111111-2222-3333-4444-555555555555"}}

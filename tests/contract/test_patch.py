@@ -66,14 +66,6 @@ async def test_a_strategic_patch_updates_conditions_by_type(space: Space, name: 
     assert {each["type"]: each["status"] for each in conditions} == {"Ready": "True", "example.com/Warm": "True"}
 
 
-async def test_a_strategic_patch_of_tolerations_replaces_the_list(space: Space, name: str) -> None:
-    (await space.create("deployments", deployment(name))).ok(201)
-    for key in ("one", "two"):
-        change = {"spec": {"template": {"spec": {"tolerations": [{"key": key, "operator": "Exists"}]}}}}
-        patched = (await space.patch("deployments", name, change, kind="strategic")).ok(200)
-    assert [each["key"] for each in patched["spec"]["template"]["spec"]["tolerations"]] == ["two"]
-
-
 async def test_finalizers_merge_in_a_strategic_patch(space: Space, name: str) -> None:
     (await space.create("configmaps", config_map(name, finalizers=["example.com/a"]))).ok(201)
     change: Object = {"metadata": {"finalizers": ["example.com/b"]}}

@@ -1,7 +1,7 @@
 """A ReplicaSet keeps as many pods as it says, adopts and replaces them, and gives up the least useful first."""
 
 from tests.contract.client import Object
-from tests.contract.manifests import RUNNING_AND_READY, pod, replica_set
+from tests.contract.manifests import RUNNING_AND_READY, replica_set
 from tests.contract.space import Space
 from tests.contract.versions import Version, came_with
 
@@ -58,17 +58,6 @@ async def test_the_status_counts_the_pods(space: Space, name: str) -> None:
     )
     assert (counted["status"]["replicas"], counted["status"]["availableReplicas"]) == (2, 1)
     assert counted["status"]["observedGeneration"] == counted["metadata"]["generation"]
-
-
-async def test_a_fitting_pod_without_owner_is_adopted(space: Space, name: str) -> None:
-    (await space.create("pods", pod(f"{name}-orphan", labels={"app": name}))).ok(201)
-    made = (await space.create("replicasets", replica_set(name, 1))).ok(201)
-    adopted = await space.until(
-        "pods", f"{name}-orphan", lambda each: each["metadata"].get("ownerReferences"), "should be adopted"
-    )
-    assert adopted["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
-    await space.until("replicasets", name, lambda each: each["status"].get("replicas") == 1, "should count it")
-    assert list(map(name_of, await pods_of(space, name, 1))) == [f"{name}-orphan"]
 
 
 async def test_unready_pod_is_removed_before_a_ready_pod(space: Space, name: str) -> None:

@@ -14,7 +14,7 @@ from grid.kube.api import KubeApi
 from grid.kube.decoding import Bookmark, Changed, Codec
 from grid.kube.http import connect
 from grid.kube.objects import ConfigMap, RawObject
-from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, SECRETS
+from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
 from tests.contract.conftest import chosen_kubeconfig
 from tests.contract.embedded import EmbeddedCluster
 from tests.support.builders import config_map, pod
@@ -96,29 +96,6 @@ async def test_list_of_metadata_has_no_data(api: KubeApi, namespace: str) -> Non
     assert "data" not in pod
 
 
-async def test_a_list_comes_in_pages_of_one_moment(api: KubeApi, namespace: str) -> None:
-    for name in "abcde":
-        await api.create(
-            SECRETS,
-            {**bare(name), "kind": "Secret", "metadata": {"name": name, "labels": {"x": "1"}}},
-            namespace=namespace,
-        )
-    names: list[str] = []
-    token, versions = "", set()
-    while True:
-        body = await api.list_page(SECRETS, namespace=namespace, label_selector="x=1", limit=2, continue_token=token)
-        page = msgspec.json.decode(body)
-        names += [item["metadata"]["name"] for item in page["items"]]
-        versions.add(page["metadata"]["resourceVersion"])
-        token = page["metadata"].get("continue", "")
-        if not token:
-            break
-        if len(names) == 2:
-            await api.delete(SECRETS, "e", namespace=namespace)
-    assert names == ["a", "b", "c", "d", "e"]
-    assert len(versions) == 1
-
-
 async def test_field_selectors_and_selectors_that_cannot_be_read(api: KubeApi, namespace: str) -> None:
     for name in "ab":
         await api.create(CONFIG_MAPS, bare(name), namespace=namespace)
@@ -145,28 +122,6 @@ async def test_watch_tells_each_change_and_ends_in_time(api: KubeApi, namespace:
                 changes.append((event.object.metadata.name, event.gone))
                 assert int(event.object.metadata.resource_version) > int(version)
     assert changes == [("a", False), ("a", False), ("a", True)], "what leaves the selector is gone"
-
-
-async def test_streaming_list_sends_existing_objects_and_a_final_bookmark(api: KubeApi, namespace: str) -> None:
-    for name, labels in (("a", {"x": "1"}), ("b", {"x": "1"}), ("other", None)):
-        await api.create(CONFIG_MAPS, bare(name, labels=labels), namespace=namespace)
-    listed: set[str] = set()
-    async with asyncio.timeout(30):
-        watch = api.watch(
-            CONFIG_MAPS, resource_version="", namespace=namespace, label_selector="x=1", initial_events=True
-        )
-        try:
-            async for line in watch:
-                event = CODEC.line(line)
-                if isinstance(event, Bookmark):
-                    assert event.ends_list
-                    assert listed == {"a", "b"}
-                    return
-                assert isinstance(event, Changed)
-                listed.add(event.object.metadata.name)
-        except Rejected:
-            pytest.skip("this server has no streaming lists")
-    raise AssertionError("the list did not end")
 
 
 async def test_conditional_delete_spares_another_object_of_the_name(api: KubeApi, namespace: str) -> None:

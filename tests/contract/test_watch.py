@@ -43,18 +43,6 @@ async def test_deletion_event_has_last_state_and_new_version(space: Space, name:
     assert int(event["object"]["metadata"]["resourceVersion"]) > int(made["metadata"]["resourceVersion"])
 
 
-async def test_a_watch_without_a_version_begins_with_what_exists(space: Space, name: str) -> None:
-    for suffix in "ab":
-        (await space.create("configmaps", config_map(f"{name}-{suffix}", labels={"of": name}))).ok(201)
-    async with space.watch("configmaps", labelSelector=f"of={name}") as watch:
-        assert sorted([seen(await watch.next()), seen(await watch.next())]) == [
-            ("ADDED", f"{name}-a"),
-            ("ADDED", f"{name}-b"),
-        ]
-        (await space.create("configmaps", config_map(f"{name}-c", labels={"of": name}))).ok(201)
-        assert seen(await watch.next()) == ("ADDED", f"{name}-c")
-
-
 async def test_object_entering_and_leaving_selector_is_added_and_deleted(space: Space, name: str) -> None:
     start = await version_of(space)
     async with space.watch("configmaps", labelSelector=f"team={name}", resourceVersion=start) as watch:

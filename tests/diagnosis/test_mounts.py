@@ -21,7 +21,6 @@ def of_rules(table: str, reason: str = "FailedMount") -> list[Case]:
 CASES = [
     Case("ConfigMap missing", config('configmap "settings" not found')),
     Case("Secret missing", config('secret "token" not found')),
-    Case("key missing", config("couldn't find key user in Secret compute-grid/token")),
     Case("key of a ConfigMap missing", config("couldn't find key a.b in ConfigMap compute-grid/settings")),
     Case("runs as root", config("container has runAsNonRoot and image will run as root (pod: ...)")),
     Case("cache not there yet", config("failed to sync secret cache: timed out waiting for the condition")),
@@ -42,7 +41,6 @@ CASES = [
     mount(
         "other volume not attached", 'AttachVolume.Attach failed for volume "scratch" : rpc error', "FailedAttachVolume"
     ),
-    mount("no volume named", "timed out waiting for the condition"),
     *of_rules("WHY_NOT_MOUNTED"),
     *of_rules("ATTACHED", "FailedAttachVolume"),
     mount(

@@ -54,7 +54,6 @@ CASES = [
     Case("setup is done, the program runs", setup(DONE, running(), phase="Running")),
     Case("setup is done, the program waits", setup(DONE, WAITS)),
     Case("setup is done, the program has failed", setup(DONE, ended(3), phase="Failed")),
-    Case("setup is done, the program too", setup(DONE, DONE, phase="Succeeded")),
     Case(
         "second step is downloaded",
         made_of(
@@ -87,10 +86,6 @@ CASES = [
     Case(
         "sidecar ended after the failure",
         with_sidecar(status("proxy", ended(143, seconds=1)), status("run", ended(3)), phase="Failed"),
-    ),
-    Case(
-        "sidecar ended after success",
-        with_sidecar(status("proxy", ended(137, seconds=1)), status("run", DONE), phase="Succeeded"),
     ),
     Case(
         "sidecar restarted",

@@ -53,7 +53,6 @@ RUNS = {"running": {"startedAt": ago(5)}}
 CASES = [
     Case("node just chosen", pod("p", node="node-1")),
     Case("succeeded", finished("Succeeded")),
-    Case("succeeded with last words", with_containers("Succeeded", ended(0, "Completed", message="42"))),
     Case("failed with a container", with_containers("Failed", ended(0, "Completed"), ended(3), ended(4))),
     Case("evicted", finished("Failed", reason="Evicted", message="The node was low on resource: memory.")),
     Case(
@@ -125,7 +124,6 @@ CASES = [
         for name in ("local", "dshm")
     ),
     Case("node lost", finished("Failed", reason="NodeLost")),
-    Case("unknown phase", finished("Unknown")),
     Case(
         "collected with its node",
         finished("Failed", conditions=[condition("DisruptionTarget", "True", "DeletionByPodGC", "PodGC: node no longer exists")])
@@ -141,7 +139,6 @@ CASES = [
             ("preempted", "PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod", {}),
             ("tainted", "DeletionByTaintManager", "Taint manager: deleting", {}),
             ("shut down", "TerminationByKubelet", SHUTDOWN, {"reason": "Terminated", "message": SHUTDOWN}),
-            ("shut down, said by the reason alone", "TerminationByKubelet", "", {"reason": "Terminated"}),
             (
                 "critical pod", "TerminationByKubelet", "Pod was preempted by Kubelet to accommodate a critical pod.",
                 {"reason": "Preempting"},
@@ -202,11 +199,6 @@ CASES = [
     Case(
         "not ready by itself, the node was silent before",
         pod("p", node="node-1", statuses=[container_status(ready=True), container_status("b", state=RUNS)]),
-        [event_saying("NodeNotReady", "Node is not ready", seconds=900)]
-    ),
-    Case(
-        "nothing runs yet on a node that was silent",
-        pod("p", node="node-1"),
         [event_saying("NodeNotReady", "Node is not ready", seconds=900)]
     ),
     Case("lost before it had a node", pod("p", phase="Unknown")),

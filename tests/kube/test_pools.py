@@ -12,7 +12,7 @@ from grid.kube.store import Store
 
 ENDLESS = "nodeGroups: [{name: a, health: {minSize: .inf, maxSize: 1}}]"
 GPU = "nodeGroups: [{name: gpu, health: {minSize: 0, maxSize: 2}}]"
-DEEP = "[" * 1500
+DEEP = "[" * 600
 RECORDING = Path(__file__).parents[1] / "recordings" / "autoscaler" / "status.json"
 
 

@@ -141,16 +141,6 @@ def claim(name: str, size: str = "1Gi", **more: str) -> Object:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata(name), "spec": spec}
 
 
-def volume(name: str, size: str = "1Gi") -> Object:
-    spec = {
-        "capacity": {"storage": size},
-        "accessModes": ["ReadWriteOnce"],
-        "hostPath": {"path": "/srv/contract"},
-        "storageClassName": name.rpartition("-")[0] or name,
-    }
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
-
-
 RUNNING_AND_READY: Object = {
     "status": {
         "phase": "Running",

@@ -17,14 +17,12 @@ GROUPS = {
     "autoscaling": "/apis/autoscaling/v2",
     "batch": "/apis/batch/v1",
     "coordination.k8s.io": "/apis/coordination.k8s.io/v1",
-    "discovery.k8s.io": "/apis/discovery.k8s.io/v1",
     "policy": "/apis/policy/v1",
     "scheduling.k8s.io": "/apis/scheduling.k8s.io/v1",
 }
 GROUP_OF = {
     "apiservices": "apiregistration.k8s.io",
     "deployments": "apps",
-    "endpointslices": "discovery.k8s.io",
     "horizontalpodautoscalers": "autoscaling",
     "replicasets": "apps",
     "jobs": "batch",
@@ -32,23 +30,18 @@ GROUP_OF = {
     "poddisruptionbudgets": "policy",
     "priorityclasses": "scheduling.k8s.io",
 }
-PATCH_TYPES = {
-    "merge": "application/merge-patch+json",
-    "strategic": "application/strategic-merge-patch+json",
-}
+PATCH_TYPES = {"merge": "application/merge-patch+json", "strategic": "application/strategic-merge-patch+json"}
 PatchKind = Literal["merge", "strategic"]
 
 
 class Space:
-    def __init__(self, client: Client, namespace: str, beta: str = "") -> None:
-        """`beta` is the version of a group that only older servers have, for the kinds that they have only in it."""
+    def __init__(self, client: Client, namespace: str) -> None:
         self.client = client
         self.namespace = namespace
-        self.beta = beta
 
     def path(self, resource: str, name: str = "", sub: str = "") -> str:
         group = GROUPS[GROUP_OF.get(resource, "")]
-        parts = [f"{group.rpartition('/')[0]}/{self.beta}" if self.beta else group]
+        parts = [group]
         if self.namespace:
             parts += ["namespaces", self.namespace]
         return "/".join([*parts, resource, *filter(None, [name, sub])])
@@ -68,14 +61,7 @@ class Space:
         )
 
     async def patch(
-        self,
-        resource: str,
-        name: str,
-        body: Object,
-        *,
-        kind: PatchKind = "merge",
-        sub: str = "",
-        **query: str,
+        self, resource: str, name: str, body: Object, *, kind: PatchKind = "merge", sub: str = "", **query: str
     ) -> Answer:
         path = self.path(resource, name, sub)
         return await self.client.request("PATCH", path, body=body, content_type=PATCH_TYPES[kind], query=query)

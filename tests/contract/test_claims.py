@@ -25,10 +25,3 @@ async def test_claim_of_scheduled_pod_stays_until_pod_is_gone(space: Space, name
     assert held["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
     (await space.delete("pods", name, options={"gracePeriodSeconds": 0})).ok(200)
     await space.until_gone("persistentvolumeclaims", name)
-
-
-async def test_claim_of_unscheduled_pod_is_deleted(space: Space, name: str) -> None:
-    (await space.create("persistentvolumeclaims", claim(name))).ok(201)
-    (await space.create("pods", with_claim(name))).ok(201)
-    (await space.delete("persistentvolumeclaims", name)).ok(200)
-    await space.until_gone("persistentvolumeclaims", name)

@@ -3,12 +3,10 @@
 Asked for where the server has it: since 1.23 always, before that when its administrator switched it on (GenericEphemeralVolume).
 """
 
-from typing import Any
-
 import pytest
 
 from tests.contract.client import Object
-from tests.contract.manifests import metadata, pod
+from tests.contract.manifests import pod
 from tests.contract.space import Space
 
 CLAIM: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -48,21 +46,3 @@ async def test_the_claim_goes_with_the_pod(space: Space, name: str) -> None:
     await space.until("persistentvolumeclaims", f"{name}-scratch", bool, "should be made")
     (await space.delete("pods", name, options={"gracePeriodSeconds": 0})).ok(200)
     await space.until_gone("persistentvolumeclaims", f"{name}-scratch")
-
-
-async def test_existing_claim_is_left_alone_and_reported_by_pod(space: Space, name: str) -> None:
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": metadata(f"{name}-scratch"),
-        "spec": CLAIM,
-    }
-    (await space.create("persistentvolumeclaims", claim)).ok(201)
-    (await space.create("pods", with_scratch(name, {"spec": CLAIM}))).ok(201)
-
-    def is_reported(events: list[Any]) -> bool:
-        return any(event["reason"] == "FailedBinding" and "was not created for" in event["message"] for event in events)
-
-    await space.until_items("events", is_reported, "should say so", fieldSelector=f"involvedObject.name={name}")
-    left = (await space.get("persistentvolumeclaims", f"{name}-scratch")).ok(200)
-    assert "ownerReferences" not in left["metadata"]

@@ -1,8 +1,5 @@
 """A refused request is answered with the right status code and a Status object that a program can act on."""
 
-import pytest
-
-from tests.contract.client import Object
 from tests.contract.manifests import config_map, deployment
 from tests.contract.space import Space
 
@@ -21,22 +18,6 @@ async def test_missing_object_is_not_found_by_any_write(space: Space, name: str)
 
 async def test_an_unknown_resource_is_not_found(space: Space) -> None:
     (await space.listing("podz")).refused(404, "NotFound")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"kind": "Secret"}, {"data": {"k": 5}}],
-    ids=["another kind", "a number for a text"],
-)
-async def test_body_of_wrong_kind_is_a_bad_request(space: Space, name: str, wrong: Object) -> None:
-    (await space.create("configmaps", config_map(name) | wrong)).refused(400, "BadRequest")
-    assert (await space.get("configmaps", name)).status == 404
-
-
-async def test_patch_without_patch_type_is_refused(space: Space, name: str) -> None:
-    (await space.create("configmaps", config_map(name))).ok(201)
-    answer = await space.client.request("PATCH", space.path("configmaps", name), body={"data": {"a": "b"}})
-    answer.refused(415, "UnsupportedMediaType")
 
 
 async def test_a_refusal_names_kind_group_and_object(space: Space, name: str) -> None:

@@ -36,20 +36,6 @@ async def test_the_generation_counts_changes_of_the_spec(space: Space, name: str
     assert status["metadata"]["generation"] == 3
 
 
-async def test_scale_shows_wanted_and_present_replicas_and_the_selector(space: Space, name: str) -> None:
-    made = (await space.create("deployments", deployment(name, 2, paused=True))).ok(201)
-    scale = (await space.get("deployments", name, "scale")).ok(200)
-    assert (scale["apiVersion"], scale["kind"]) == ("autoscaling/v1", "Scale")
-    assert {key: scale["metadata"][key] for key in ("name", "namespace", "uid")} == {
-        "name": name,
-        "namespace": space.namespace,
-        "uid": made["metadata"]["uid"],
-    }
-    assert scale["spec"] == {"replicas": 2}
-    assert scale["status"]["selector"] == f"app={name}"
-    assert "replicas" in scale["status"]
-
-
 async def test_scale_changes_the_replicas_and_nothing_else(space: Space, name: str) -> None:
     made = (await space.create("replicasets", replica_set(name, 0))).ok(201)
     patched = (await space.patch("replicasets", name, {"spec": {"replicas": 2}}, sub="scale")).ok(200)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from tests.contract.client import Object
-from tests.contract.manifests import binding, pod
+from tests.contract.manifests import pod
 from tests.contract.space import Space
-from tests.contract.versions import Version, came_with
+from tests.contract.versions import Version
 
 Problem = tuple[str, str]
 INVALID, REQUIRED, UNSUPPORTED = "FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported"
@@ -32,29 +32,6 @@ async def test_all_problems_are_told_at_once(space: Space, name: str) -> None:
 async def fields_of_refused_change(space: Space, resource: str, name: str, change: Object) -> Sequence[str]:
     refusal = (await space.patch(resource, name, change)).refused(422, "Invalid")
     return sorted({cause["field"] for cause in refusal["details"]["causes"]})
-
-
-async def test_scheduling_gates_may_only_go(space: Space, name: str, version: Version) -> None:
-    came_with(version, (1, 27), "scheduling gates")
-    gates = [{"name": "example.com/a"}, {"name": "example.com/b"}]
-    made = (await space.create("pods", pod(name, spec={"schedulingGates": gates}))).ok(201)
-    scheduled = next(each for each in made["status"]["conditions"] if each["type"] == "PodScheduled")
-    assert (scheduled["status"], scheduled["reason"]) == ("False", "SchedulingGated")
-
-    async def change(spec: Object) -> Sequence[str]:
-        return await fields_of_refused_change(space, "pods", name, {"spec": spec})
-
-    assert await change({"schedulingGates": [gates[0], {"name": "example.com/new"}]}) == [
-        "spec.schedulingGates[1].name"
-    ]
-    assert await change({"schedulingGates": gates[:1], "priority": 7}) == ["spec"]
-    early = await space.create("pods", binding(name, f"{name}-node"), name=name, sub="binding")
-    early.refused(409, "Conflict")
-    patched = (await space.patch("pods", name, {"spec": {"schedulingGates": gates[1:]}})).ok(200)
-    assert patched["spec"]["schedulingGates"] == gates[1:]
-    none = (await space.patch("pods", name, {"spec": {"schedulingGates": None}})).ok(200)
-    assert "schedulingGates" not in none["spec"]
-    assert await change({"schedulingGates": gates}) == ["spec.schedulingGates[0].name", "spec.schedulingGates[1].name"]
 
 
 def service(name: str, **spec: str) -> Object:

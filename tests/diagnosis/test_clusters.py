@@ -191,19 +191,17 @@ def test_ordinary_start_is_fine_and_restarted_head_is_not() -> None:
 
 
 @pytest.mark.parametrize(("exit_code", "expected"), [(0, []), (1, ["workers_failing"])])
-def test_worker_that_only_followed_its_head_is_no_trouble(exit_code: int, expected: list[str]) -> None:
-    again = container_status(ready=True, restarts=1, lastState=ended(exit_code, "Completed", seconds=20))
-    assert codes(snapshot([member(worker_pod("c", "a", statuses=[again]))], desired=1)) == expected
+@pytest.mark.parametrize("is_ready", [True, False], ids=["ready", "starting"])
+def test_worker_that_only_followed_its_head_is_no_trouble(exit_code: int, expected: list[str], is_ready: bool) -> None:
+    state = {"running": {"startedAt": stamp(NOW - timedelta(seconds=19))}}
+    last = ended(exit_code, "Completed", seconds=20)
+    status = container_status(ready=is_ready, state=state, restarts=1, lastState=last)
+    again = member(worker_pod("c", "a", ready=is_ready, statuses=[status]))
+    assert codes(snapshot([*ready(1), again], desired=2)) == expected
 
 
 @pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [
-        (-61, ["workers_failing"]),
-        (-60, []),
-        (80, []),
-        (81, ["workers_failing"]),
-    ],
+    ("seconds", "expected"), [(-61, ["workers_failing"]), (-60, []), (80, []), (81, ["workers_failing"])]
 )
 def test_worker_failed_while_its_head_started_is_no_trouble(seconds: int, expected: list[str]) -> None:
     began, up = NOW - timedelta(minutes=3), NOW - timedelta(minutes=3) + timedelta(seconds=20)
@@ -212,6 +210,10 @@ def test_worker_failed_while_its_head_started_is_no_trouble(seconds: int, expect
     ended = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": stamp(began + timedelta(seconds=seconds))}}
     again = member(worker_pod("c", "a", statuses=[container_status(ready=True, restarts=1, lastState=ended)]))
     assert codes(snapshot([again], desired=1, head=head)) == expected
+    state = {"running": {"startedAt": stamp(NOW)}}
+    status = container_status(state=state, restarts=1, lastState=ended)
+    unready_worker = member(worker_pod("c", "b", ready=False, statuses=[status]))
+    assert codes(snapshot([*ready(1), unready_worker], desired=2, head=head)) == expected
     assert codes(snapshot([again], desired=1, head=None)) == ["workers_failing"]
     unready = member(head_pod("c", statuses=[running], conditions=[condition("Ready", "False", at=up)]))
     assert "workers_failing" in codes(snapshot([again], desired=1, head=unready)), "it is not up yet"

@@ -217,7 +217,7 @@ def test_waits_are_said_as_exactly_as_they_matter(seconds: float, words: str) ->
 
 def test_positions_are_said_as_people_say_them() -> None:
     assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 21, 112, 1003)] == [
-        *("1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "112th", "1,003rd"),
+        *("1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "112th", "1,003rd")
     ]
 
 

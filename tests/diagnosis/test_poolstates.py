@@ -11,7 +11,6 @@ from tests.support import builders
 from tests.support.builders import decode
 from tests.support.rooms import room_of
 
-GIB = 2**30
 DAEMON = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "d"}}
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 JOB = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "job", "uid": "j"}}
@@ -22,10 +21,7 @@ def node(name: str, **more: object) -> Node:
 
 
 def pod(name: str, cpu: str, owner: Mapping[str, object], node: str = "a") -> Pod:
-    return decode(
-        builders.pod(name, node=node, requests={"cpu": cpu, "memory": "1Gi"}, owner=dict(owner)),
-        Pod,
-    )
+    return decode(builders.pod(name, node=node, requests={"cpu": cpu, "memory": "1Gi"}, owner=dict(owner)), Pod)
 
 
 def state_of(nodes: Sequence[Node], held: Mapping[str, Sequence[Pod]], group: NodeGroup | None = None) -> LaunchPool:

@@ -122,12 +122,6 @@ def test_a_cold_start_is_told_phase_by_phase() -> None:
     assert (start.image_cached, start.image_bytes, start.node.is_new) == (False, 1_800_000_000, False)
 
 
-def test_image_already_on_the_node_took_no_time() -> None:
-    start = phases(started_pod(started=3, ready=6), WARM, until=6)
-    assert start.seconds[Phase.PULLING] == 0
-    assert (start.image_cached, start.image_bytes) == (True, 0)
-
-
 def test_wait_for_a_new_node_is_told_in_parts() -> None:
     waited = [
         event("FailedScheduling", 1),
@@ -248,8 +242,7 @@ def test_a_cluster_s_start_ends_with_its_first_worker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("850ms", 0.85), ("1h1m2.5s", 3662.5), ("12.5µs", 12.5e-6), ("soon", None), ("", None)],
+    ("text", "seconds"), [("850ms", 0.85), ("1h1m2.5s", 3662.5), ("12.5µs", 12.5e-6), ("soon", None), ("", None)]
 )
 def test_durations_are_read_as_go_writes_them(text: str, seconds: float | None) -> None:
     assert go_seconds(text) == (None if seconds is None else pytest.approx(seconds))

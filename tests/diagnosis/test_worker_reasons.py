@@ -1,15 +1,13 @@
 """Which workers of a cluster are told together, and what a cluster's diagnosis keeps of that of its pods."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
 from grid.diagnosis.clusters import Member, explain_cluster
 from grid.diagnosis.diagnosis import Diagnosis, EvidenceRow, Severity
-from tests.clusters.clustering import head_pod, waiting_worker, worker_pod
-from tests.diagnosis.snapshots import NOW, codes, member, ready, snapshot
-from tests.support.builders import condition, container_status, stamp
+from tests.clusters.clustering import head_pod, waiting_worker
+from tests.diagnosis.snapshots import NOW, member, snapshot
 
 ROW = EvidenceRow(2, ("n1", "n2"), "full", "for_now")
 WHY = Diagnosis("busy", "Busy.", "wait", "you", "Wait.", ("said",), (ROW,), "executions", True)
@@ -68,24 +66,3 @@ def test_the_rarest_of_many_reasons_are_counted() -> None:
         *(f"1 worker: Reason {number}." for number in range(4)),
     ]
     assert (diagnoses[0].code, diagnoses[0].severity, diagnoses[0].who) == ("workers_pending", "problem", "you")
-
-
-@pytest.mark.parametrize(("exit_code", "expected"), [(0, []), (1, ["workers_failing"])])
-def test_worker_restarting_after_its_head_is_no_trouble(exit_code: int, expected: list[str]) -> None:
-    ended = {"exitCode": exit_code, "reason": "Completed", "finishedAt": stamp(NOW - timedelta(seconds=20))}
-    state = {"running": {"startedAt": stamp(NOW - timedelta(seconds=19))}}
-    status = container_status(state=state, restarts=1, lastState={"terminated": ended})
-    again = member(worker_pod("c", "a", ready=False, statuses=[status]))
-    assert again.phase == "start"
-    assert codes(snapshot([*ready(1), again], desired=2)) == expected
-
-
-def test_worker_restarting_with_its_head_is_no_trouble() -> None:
-    began = NOW - timedelta(seconds=30)
-    running = container_status(ready=True, state={"running": {"startedAt": stamp(began)}})
-    head = member(head_pod("c", statuses=[running], conditions=[condition("Ready", "True", at=began)]))
-    ended = {"exitCode": 1, "reason": "Error", "finishedAt": stamp(began)}
-    state = {"running": {"startedAt": stamp(NOW)}}
-    status = container_status(state=state, restarts=1, lastState={"terminated": ended})
-    again = member(worker_pod("c", "a", ready=False, statuses=[status]))
-    assert codes(snapshot([*ready(1), again], desired=2, head=head)) == []

@@ -32,6 +32,8 @@ def only(token: str) -> object:
 
 
 async def test_a_context_is_chosen_by_name(write_config: WriteConfig) -> None:
+    with pytest.raises(ClusterUnavailable, match="three"):
+        await HttpKubeApi(CredentialSource(write_config("http://127.0.0.1:1"), "three")).get(NODES, "n")
     async with serving(echo) as server:
         api = HttpKubeApi(CredentialSource(write_config(server.url), "two"))
         await api.get(NODES, "n")
@@ -135,11 +137,6 @@ async def test_malformed_kubeconfig_is_an_outage_without_its_content(content: st
         await HttpKubeApi(CredentialSource(str(path))).get(NODES, "n")
     assert isinstance(raised.value, ClusterUnavailable)
     assert "s3cret" not in str(raised.value)
-
-
-async def test_an_unknown_context_is_named(write_config: WriteConfig) -> None:
-    with pytest.raises(ClusterUnavailable, match="three"):
-        await HttpKubeApi(CredentialSource(write_config("http://127.0.0.1:1"), "three")).get(NODES, "n")
 
 
 async def test_an_address_that_is_none_is_an_outage(write_config: WriteConfig) -> None:

@@ -61,12 +61,6 @@ def test_kubelet_events_naming_their_node_as_uid_are_found() -> None:
     assert names(store.about(kind="Node", name="n1", uid="real-uid")) == ["controller", "kubelet"]
 
 
-def test_events_are_found_by_the_component_that_reported_them() -> None:
-    events = [an_event(name, component="cluster-autoscaler", minute=minute) for name, minute in (("a", 2), ("b", 1))]
-    store = stored(*events, an_event("c"))
-    assert names(store.from_component("cluster-autoscaler")) == ["b", "a"]
-
-
 def test_noisy_object_keeps_its_latest_events_and_warnings() -> None:
     noise = [an_event(f"normal-{minute}", minute=minute) for minute in range(10)]
     store = stored(an_event("warning", kind="Warning"), an_event("quiet", about=pod("q")), *noise, per_object=3)

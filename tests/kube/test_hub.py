@@ -9,7 +9,7 @@ import pytest
 from grid.kube.hub import Hub
 from grid.kube.resources import PODS
 from tests.kube.following import cluster_of, following
-from tests.support.builders import NAMESPACE, pod
+from tests.support.builders import pod
 from tests.support.virtual import passes, until, virtual_time
 
 
@@ -72,23 +72,6 @@ async def test_publishing_from_another_thread_wakes_too() -> None:
         async with asyncio.timeout(10):
             assert await subscription.changed() == {"executions"}
         thread.join()
-
-
-@virtual_time
-async def test_a_keyed_topic_wakes_only_who_follows_its_value() -> None:
-    cluster = cluster_of("a", "b")
-    async with following(cluster) as it:
-        await until(lambda: cluster.open_watches == 1)
-        a, b = (
-            it.hub.subscribe({("pods", "name", f"{NAMESPACE}/a")}),
-            it.hub.subscribe({("pods", "name", f"{NAMESPACE}/b")}),
-        )
-        with a, b:
-            cluster.put(PODS, pod("a", node="n1"))
-            assert await a.changed() == {("pods", "name", f"{NAMESPACE}/a")}
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(60):
-                    await b.changed()
 
 
 @virtual_time

@@ -73,33 +73,6 @@ async def test_failures_count_from_the_last_list_that_was_read() -> None:
 
 
 @virtual_time
-async def test_object_deleted_during_the_list_leaves_the_store() -> None:
-    both = event("ADDED", "a"), event("ADDED", "b")
-    cluster = _Scripted((*both, ends(1000)), (*both, event("DELETED", "b"), ends(2000)))
-    async with following(cluster) as it:
-        await until(lambda: it.names() == {"a", "b"})
-        assert await lists_again(it, equal={"a"}) == ["stream"]
-
-
-@virtual_time
-async def test_list_may_not_pause_long_after_its_first_object() -> None:
-    cluster = _Pausing()
-    cluster.put(PODS, pod("a"))
-    async with following(cluster) as it:
-        await until(it.is_equal, within=10.5)
-        assert ways(cluster) == ["page"]
-
-
-class _Pausing(FakeCluster):
-    async def watch(self, *args: Any, initial_events: bool = False, **kwargs: Any) -> AsyncIterator[bytes]:
-        if initial_events:
-            yield event("ADDED", "a")
-            await passes(12)
-        async for line in super().watch(*args, initial_events=initial_events, **kwargs):
-            yield line
-
-
-@virtual_time
 async def test_long_list_is_received_in_yielding_portions() -> None:
     turns: list[int] = []
 

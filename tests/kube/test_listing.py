@@ -144,8 +144,9 @@ async def test_slow_streaming_list_is_waited_for_unlike_silent_one() -> None:
 
 
 @virtual_time
-async def test_endless_streaming_list_is_given_up_for_pages() -> None:
-    cluster = _Endless()
+@pytest.mark.parametrize("lines", [1000, 61], ids=["no end", "ended by the server"])
+async def test_endless_streaming_list_is_given_up_for_pages(lines: int) -> None:
+    cluster = _Endless(lines)
     cluster.put(PODS, pod("a"))
     async with following(cluster) as it:
         await passes(300)
@@ -154,19 +155,10 @@ async def test_endless_streaming_list_is_given_up_for_pages() -> None:
         assert ways(cluster) == ["page"]
 
 
-@virtual_time
-async def test_streaming_list_ended_by_server_is_paged_at_once() -> None:
-    cluster = _Endless(lines=61)
-    cluster.put(PODS, pod("a"))
-    async with following(cluster) as it:
-        await until(it.is_equal, within=310)
-        assert ways(cluster) == ["page"]
-
-
 class _Endless(FakeCluster):
     """Streaming lists send an object every five seconds, and never say that these were all; after so many lines they end."""
 
-    def __init__(self, lines: int = 1000) -> None:
+    def __init__(self, lines: int) -> None:
         super().__init__()
         self.lines = lines
 

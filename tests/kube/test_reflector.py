@@ -64,9 +64,7 @@ async def test_watch_ended_by_the_server_is_reopened_at_once() -> None:
 
 
 @virtual_time
-async def test_forgotten_version_leads_to_list_and_noticed_deletions(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_forgotten_version_leads_to_list_and_noticed_deletions(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     cluster = cluster_of("a", "b")
     relists = partial(REGISTRY.get_sample_value, "compute_grid_watch_relists_total")
@@ -179,20 +177,7 @@ async def test_stream_that_stays_garbled_leads_to_a_list() -> None:
 
 
 @virtual_time
-async def test_unreadable_object_in_a_list_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    cluster = cluster_of("a", "b")
-    cluster.put(PODS, pod("c", spec={"priority": "very"}))
-    with caplog.at_level(logging.WARNING):
-        async with following(cluster) as it:
-            await until(lambda: it.freshness().synced)
-            assert it.names() == {"a", "b"}
-    assert "unreadable object skipped" in caplog.text
-
-
-@virtual_time
-async def test_cluster_set_up_anew_is_noticed_by_versions(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_cluster_set_up_anew_is_noticed_by_versions(caplog: pytest.LogCaptureFixture) -> None:
     """Its versions start again from a low number; a watch from the old, high one would wait for years."""
     old = cluster_of(*(f"old{number}" for number in range(50)))
     new = cluster_of("new")

@@ -1,7 +1,5 @@
 """The store by itself: keys, indexes, versions, freshness."""
 
-import pytest
-
 from grid.kube.hub import Hub, Topic
 from grid.kube.objects import Node, Pod
 from grid.kube.store import Freshness, Store, announce
@@ -119,8 +117,3 @@ def test_every_change_counts_once() -> None:
     assert [pods.apply(a_pod(name)) for name in ("a", "b", "b")] == [True, True, False]
     assert pods.discard("compute-grid/a")
     assert (pods.version, len(pods), set(pods.keys())) == (3, 1, {"compute-grid/b"})
-
-
-def test_undeclared_index_is_a_fault() -> None:
-    with pytest.raises(KeyError):
-        store().by("colour", "red")

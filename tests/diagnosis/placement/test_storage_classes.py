@@ -84,7 +84,6 @@ def test_missing_class_is_named_at_once_with_existing_ones(
             UNTOLD,
         ),
         (None, {"storageClassName": "faster"}, [NO_FAST], UNTOLD.replace("fast)", "faster)")),
-        (classes("slow"), {}, [], NO_DEFAULT),
         (classes(), {}, [], NO_DEFAULT),
         (classes(default="slow"), {}, [], "The project's files have no volume yet."),
         (classes("slow"), {"storageClassName": ""}, [], "The project's files have no volume yet."),

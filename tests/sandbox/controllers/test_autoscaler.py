@@ -1,7 +1,6 @@
 """The node autoscaler at work on the embedded API server: a pool grows for a pod, and shrinks when nobody needs the node."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import yaml
 
-from grid.core.errors import NotFound
 from grid.core.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
 from grid.sandbox.client import (
     CONFIG_MAPS,
@@ -200,16 +198,6 @@ async def test_gpu_pod_brings_a_node_that_goes_when_idle(tmp_path: Path) -> None
         assert bench.cloud.machines["default-gpu"] == []
 
 
-async def test_pod_that_fits_no_pool_is_refused_with_reason(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as bench:
-        await bench.client.create(PODS.path("default"), make_pod("giant", requests={"cpu": "64"}))
-        await eventually(lambda: bench.events("NotTriggerScaleUp"), "the refusal")
-        assert bench.messages("NotTriggerScaleUp") == {
-            "pod didn't trigger scale-up: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)"
-        }
-        assert bench.cloud.created == 0
-
-
 async def test_a_pool_at_its_maximum_says_so(tmp_path: Path) -> None:
     async with cluster(tmp_path) as bench:
         for index in range(3):
@@ -264,14 +252,6 @@ async def test_unfinished_removal_of_earlier_process_is_cancelled(tmp_path: Path
             await eventually(lambda: TO_BE_DELETED_TAINT in _taints(nodes.get("default-0")), "the old taint is seen")
             async with running(autoscaler):
                 await eventually(lambda: TO_BE_DELETED_TAINT not in _taints(nodes.get("default-0")), "it is gone")
-
-
-async def test_a_pool_below_its_minimum_is_filled_up(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as bench:
-        await bench.cloud.delete("default-0")
-        with contextlib.suppress(NotFound):
-            await bench.client.delete(NODES.path(name="default-0"))
-        await eventually(lambda: bench.nodes() == {"default-1"}, "a node in its place")
 
 
 async def test_changed_limits_hold_from_the_next_round(tmp_path: Path) -> None:

@@ -80,17 +80,6 @@ async def test_a_target_below_the_minimum_grows_without_metrics(tmp_path: Path) 
         ]
 
 
-async def test_without_measurements_it_says_so_and_changes_nothing(tmp_path: Path) -> None:
-    async with controlled(tmp_path) as client:
-        await client.create(DEPLOYMENTS.path("default"), make_deployment("web", 3))
-        await client.create(AUTOSCALERS.path("default"), make_autoscaler("web", "web"))
-        autoscaler = await with_reason(client, "web", "ScalingActive", "FailedGetResourceMetric")
-        condition = condition_of(autoscaler, "ScalingActive")
-        assert condition is not None
-        assert condition["message"].endswith("no metrics returned from resource metrics API")
-        assert (await client.get(DEPLOYMENTS.path("default", "web")))["spec"]["replicas"] == 3
-
-
 async def test_a_target_that_does_not_exist_is_told(tmp_path: Path) -> None:
     async with controlled(tmp_path) as client:
         await client.create(AUTOSCALERS.path("default"), make_autoscaler("gone", "absent"))

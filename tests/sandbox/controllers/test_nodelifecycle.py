@@ -101,15 +101,6 @@ async def test_a_node_that_renews_its_lease_stays_ready(tmp_path: Path) -> None:
         await eventually(lambda: (UNREACHABLE, "NoSchedule") in cluster.taints("a"), "silence is noticed afterwards")
 
 
-async def test_a_node_that_becomes_ready_loses_its_taint(tmp_path: Path) -> None:
-    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as cluster:
-        await add_node(cluster.client, make_node("a", ready=False))
-        await eventually(lambda: (NOT_READY, "NoSchedule") in cluster.taints("a"), "the taint")
-        status = {"status": {"conditions": make_node("a")["status"]["conditions"]}}
-        await cluster.client.patch(NODES.path(name="a", subresource="status"), status)
-        await eventually(lambda: not cluster.taints("a"), "the taint is gone")
-
-
 async def test_pods_of_a_gone_node_are_deleted_permanently(tmp_path: Path) -> None:
     async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5, quarantine=2.0)) as cluster:
         await add_node(cluster.client, make_node("a"))
@@ -119,15 +110,6 @@ async def test_pods_of_a_gone_node_are_deleted_permanently(tmp_path: Path) -> No
         await cluster.client.delete(NODES.path(name="a"))
         await eventually(lambda: cluster.pod("lost") is None, "the lost pod is gone")
         assert cluster.pod("safe") is not None
-
-
-async def test_pod_deleted_before_scheduling_is_removed(tmp_path: Path) -> None:
-    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as cluster:
-        pod = make_pod("never")
-        await cluster.client.create(PODS.path("default"), pod)
-        await eventually(lambda: cluster.pod("never"), "the pod")
-        await cluster.client.delete(PODS.path("default", "never"))
-        await eventually(lambda: cluster.pod("never") is None, "the pod is gone")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from grid.sandbox.client import EVENTS, PODS, Mirrors, Object, condition_of
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.scheduling import SchedulingDecision, schedule
@@ -40,20 +42,21 @@ def victims(decision: SchedulingDecision) -> list[str]:
     return [pod["metadata"]["name"] for pod in decision.victims]
 
 
-def test_the_least_important_pod_leaves() -> None:
-    decision = decide([on("a", "low", 1), on("a", "mid", 5)])
-    assert (decision.nominated, victims(decision)) == ("a", ["low"])
-    assert decision.message == "0/1 nodes are available: 1 Insufficient cpu."
-
-
-def test_no_more_pods_leave_than_have_to() -> None:
-    assert victims(decide([on("a", "one", 1, "1"), on("a", "two", 2, "1"), on("a", "three", 3, "2")])) == ["two", "one"]
-    assert victims(decide([on("a", "small", 1, "1"), on("a", "large", 2, "3")], wanted("3"))) == ["large"]
-
-
-def test_node_with_least_important_victims_is_preempted() -> None:
-    assert decide([on("a", "x", 9, "4"), on("b", "y", 3, "4")]).nominated == "b"
-    assert decide([on("a", "x", 3, "4"), on("b", "y", 3, "2"), on("b", "z", 2, "2")], wanted("4")).nominated == "a"
+@pytest.mark.parametrize(
+    ("pods", "cpu", "node", "leaving"),
+    [
+        ([on("a", "low", 1), on("a", "mid", 5)], "2", "a", ["low"]),
+        ([on("a", "p", 1, "1"), on("a", "q", 2, "1"), on("a", "r", 3, "2")], "2", "a", ["q", "p"]),
+        ([on("a", "small", 1, "1"), on("a", "large", 2, "3")], "3", "a", ["large"]),
+        ([on("a", "x", 9, "4"), on("b", "y", 3, "4")], "4", "b", ["y"]),
+        ([on("a", "x", 3, "4"), on("b", "y", 3, "2"), on("b", "z", 2, "2")], "4", "a", ["x"]),
+        ([on("a", "equal", 1000, "4")], "2", "", []),
+    ],
+    ids=["least important", "no more than needed", "large enough", "least important node", "fewest pods", "equal"],
+)
+def test_least_important_and_fewest_pods_leave(pods: list[Object], cpu: str, node: str, leaving: list[str]) -> None:
+    decision = decide(pods, wanted(cpu))
+    assert (decision.nominated, victims(decision)) == (node, leaving)
 
 
 def test_latest_started_victim_breaks_a_tie() -> None:
@@ -62,35 +65,13 @@ def test_latest_started_victim_breaks_a_tie() -> None:
     assert decide([on("a", "x", 3, "4"), late]).nominated == "b"
 
 
-def test_budget_protected_pods_stay_if_others_can_leave() -> None:
+def test_budget_protects_pods_while_others_can_leave() -> None:
     pods = [on("a", "guarded", 1), on("a", "free", 5)]
     assert victims(decide(pods, None, budget("keep", "guarded", 0))) == ["free"]
     assert victims(decide(pods, None, budget("keep", "guarded", 1))) == ["guarded"]
-
-
-def test_a_node_where_no_budget_is_broken_goes_first() -> None:
-    pods = [on("a", "guarded", 1, "4"), on("b", "free", 900, "4")]
-    assert decide(pods, None, budget("keep", "guarded", 0)).nominated == "b"
-
-
-def test_a_budget_does_not_save_the_only_victims() -> None:
+    elsewhere = [on("a", "guarded", 1, "4"), on("b", "free", 900, "4")]
+    assert decide(elsewhere, None, budget("keep", "guarded", 0)).nominated == "b"
     assert victims(decide([on("a", "guarded", 1, "4")], None, budget("keep", "guarded", 0))) == ["guarded"]
-
-
-def test_equally_important_pods_stay() -> None:
-    decision = decide([on("a", "equal", 1000, "4")])
-    assert (decision.nominated, decision.victims) == ("", ())
-    assert decision.message.endswith(
-        "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
-    )
-
-
-def test_insufficient_victims_are_reported_with_what_is_missing() -> None:
-    decision = decide([on("a", "equal", 1000, "3"), on("a", "low", 1, "1")])
-    assert decision.message == (
-        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: "
-        "0/1 nodes are available: 1 Insufficient cpu."
-    )
 
 
 def test_pod_waits_on_nominated_node_while_victims_end() -> None:

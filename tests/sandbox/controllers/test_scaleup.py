@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grid.sandbox.client import Object, key_of
 from grid.sandbox.controllers.autoscaling.scaleup import (
-    MAXIMUM_REACHED,
     ScaleUp,
     UnschedulablePod,
     plan_scale_up,
@@ -77,14 +77,6 @@ def test_plain_pod_never_takes_an_accelerator_despite_toleration() -> None:
     assert [increase.pool for increase in plan([pod]).increases] == ["default"]
 
 
-def test_the_refusal_counts_each_reason_over_the_pools() -> None:
-    pod = make_pod("elsewhere", requests={"cpu": "1"}, nodeSelector={"zone": "moon"}, tolerations=[GPU_TOLERATION])
-    assert plan([pod]).refused == {
-        "default/elsewhere": "pod didn't trigger scale-up: 1 max node group size reached, "
-        "2 node(s) didn't match Pod's node affinity/selector"
-    }
-
-
 def test_autoscaler_refusals_match_the_recording() -> None:
     """From recordings/autoscaler: groups small (4 cores, 16 Gi), big (16, 64) and gpu (32, 256, 8 cards) at its maximum of 2."""
     pools = [
@@ -127,32 +119,42 @@ def _pool(name: str, capacity: dict[str, str], maximum: int, *taints: PoolTaint)
     return NodePool(name, "kwok", capacity | {"pods": "110"}, minimum=0, maximum=maximum, taints=taints)
 
 
-def test_the_pool_that_wastes_least_grows() -> None:
-    pools = [_pool("big", {"cpu": "16", "memory": "64Gi"}, 3), _pool("small", {"cpu": "4", "memory": "16Gi"}, 3)]
-    sizes = {"big": 0, "small": 0}
-    fits_both = make_pod("p", requests={"cpu": "3", "memory": "12Gi"})
-    assert [str(increase) for increase in plan([fits_both], sizes=sizes, pools=pools).increases] == [
-        "small 0->1 (max: 3)"
-    ]
-    fills_big = make_pod("p", requests={"cpu": "15", "memory": "60Gi"})
-    assert [str(increase) for increase in plan([fills_big], sizes=sizes, pools=pools).increases] == [
-        "big 0->1 (max: 3)"
-    ]
+SMALL, BIG = _pool("small", {"cpu": "4", "memory": "16Gi"}, 3), _pool("big", {"cpu": "16", "memory": "64Gi"}, 3)
+CARD = {"nvidia.com/gpu": "1"}
 
 
-def test_idle_memory_is_waste_like_an_idle_core() -> None:
-    pools = [_pool("roomy", {"cpu": "4", "memory": "64Gi"}, 3), _pool("lean", {"cpu": "5", "memory": "8Gi"}, 3)]
-    pod = make_pod("p", requests={"cpu": "4", "memory": "8Gi"})
-    assert [increase.pool for increase in plan([pod], sizes={"roomy": 0, "lean": 0}, pools=pools).increases] == ["lean"]
-
-
-def test_unrequested_accelerator_outweighs_any_idle_core() -> None:
-    pools = [
-        _pool("gpu", {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "1"}, 3),
-        _pool("vast", {"cpu": "200", "memory": "2000Gi"}, 3),
-    ]
-    pod = make_pod("p", requests={"cpu": "1", "memory": "1Gi"})
-    assert [increase.pool for increase in plan([pod], sizes={"gpu": 0, "vast": 0}, pools=pools).increases] == ["vast"]
+@pytest.mark.parametrize(
+    ("pools", "requests", "grows"),
+    [
+        ((BIG, SMALL), [{"cpu": "3", "memory": "12Gi"}], "small"),
+        ((BIG, SMALL), [{"cpu": "15", "memory": "60Gi"}], "big"),
+        # Two nodes of four cores with three taken waste less, node by node, than one of sixteen with six taken.
+        ((BIG, SMALL), [{"cpu": "3", "memory": "12Gi"}] * 2, "small"),
+        (
+            (_pool("roomy", {"cpu": "4", "memory": "64Gi"}, 3), _pool("lean", {"cpu": "5", "memory": "8Gi"}, 3)),
+            [{"cpu": "4", "memory": "8Gi"}],
+            "lean",
+        ),
+        (
+            (_pool("gpu", {"cpu": "2", "memory": "2Gi"} | CARD, 3), _pool("vast", {"cpu": "200", "memory": "2Ti"}, 3)),
+            [{"cpu": "1", "memory": "1Gi"}],
+            "vast",
+        ),
+        (
+            (
+                _pool("one-by-one", {"cpu": "3", "memory": "12Gi"} | CARD, 3),
+                _pool("together", {"cpu": "60", "memory": "240Gi"} | CARD, 3),
+            ),
+            [{"cpu": "3", "memory": "12Gi"}] * 2,
+            "together",
+        ),
+    ],
+    ids=["small pod", "large pod", "average of nodes", "idle memory", "idle accelerator", "sum of accelerators"],
+)
+def test_pool_that_wastes_least_grows(pools: Sequence[NodePool], requests: list[dict[str, str]], grows: str) -> None:
+    pods = [make_pod(f"p{index}", requests=wanted) for index, wanted in enumerate(requests)]
+    increases = plan(pods, sizes={pool.name: 0 for pool in pools}, pools=pools).increases
+    assert [increase.pool for increase in increases] == [grows]
 
 
 def test_largest_pods_are_packed_first_to_save_nodes() -> None:
@@ -178,20 +180,6 @@ def test_unplaceable_pod_does_not_block_the_next() -> None:
     assert set(plan(pods, sizes={"only": 0}, pools=pools).triggered) == {"default/small"}
 
 
-def test_waste_of_nodes_is_averaged_and_accelerators_summed() -> None:
-    """Two nodes of four cores with three taken waste less, node by node, than one of sixteen with six taken."""
-    pods = [make_pod(f"p{index}", requests={"cpu": "3", "memory": "12Gi"}) for index in range(2)]
-    pools = [_pool("big", {"cpu": "16", "memory": "64Gi"}, 3), _pool("small", {"cpu": "4", "memory": "16Gi"}, 3)]
-    assert [increase.pool for increase in plan(pods, sizes={"big": 0, "small": 0}, pools=pools).increases] == ["small"]
-    cards = {"nvidia.com/gpu": "1"}
-    pools = [
-        _pool("one-by-one", {"cpu": "3", "memory": "12Gi"} | cards, 3),
-        _pool("together", {"cpu": "60", "memory": "240Gi"} | cards, 3),
-    ]
-    increases = plan(pods, sizes={"one-by-one": 0, "together": 0}, pools=pools).increases
-    assert [increase.pool for increase in increases] == ["together"]
-
-
 def test_refusal_counts_full_pools_and_failing_pools() -> None:
     pools = [_pool(name, {"cpu": "4", "memory": "16Gi"}, 2) for name in ("a", "b", "c", "d")]
     states = [pool_state(pool, 2 if pool.name in "ab" else 0, in_backoff=pool.name in "cd") for pool in pools]
@@ -202,7 +190,7 @@ def test_refusal_counts_full_pools_and_failing_pools() -> None:
 
 
 def test_pools_grow_for_pods_only_they_can_take() -> None:
-    pools = [_pool("small", {"cpu": "4", "memory": "16Gi"}, 3), _pool("big", {"cpu": "16", "memory": "64Gi"}, 3)]
+    pools = [SMALL, BIG]
     pods = [make_pod("much", requests={"cpu": "15"}), make_pod("little", requests={"cpu": "4"})]
     result = plan(pods, sizes={"small": 2, "big": 0}, pools=pools)
     assert {key: str(increase) for key, increase in result.triggered.items()} == {
@@ -278,14 +266,6 @@ def test_repeated_plan_while_nodes_boot_adds_nothing(asked: list[int]) -> None:
     helped.sort(key=lambda pod: pod_requests(pod)["cpu"], reverse=True)
     again = plan(helped, sizes=sizes, snapshot=build_snapshot(booting, []))
     assert not again.increases
-
-
-def test_pool_that_failed_to_grow_is_avoided_temporarily() -> None:
-    states = [pool_state(pool, SIZES[pool.name], in_backoff=pool.name == "default-gpu") for pool in DEFAULT_POOLS]
-    result = plan_scale_up(waiting(gpu_pod("train")), Snapshot({}), states)
-    assert not result.increases
-    assert "1 in backoff after failed scale-up" in result.refused["default/train"]
-    assert MAXIMUM_REACHED in result.refused["default/train"]
 
 
 def test_pod_fitting_an_existing_node_triggers_nothing() -> None:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from grid.sandbox.client import EVENTS, NODES, PODS, VOLUME_CLAIMS, Client, Mirrors, Object, condition_of, name_of
+from grid.sandbox.client import EVENTS, NODES, PODS, Client, Mirrors, Object, condition_of, name_of
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.scheduling import schedule
 from grid.sandbox.controllers.volumes import VolumeBinder
@@ -57,16 +57,6 @@ async def bench(folder: Path, *nodes: Object) -> AsyncIterator[Bench]:
             yield Bench(client, seen)
 
 
-async def test_scheduled_pod_gets_a_node_and_an_event(tmp_path: Path) -> None:
-    async with bench(tmp_path, make_node("a")) as cluster:
-        await cluster.add(make_pod("p", requests={"cpu": "1"}))
-        await eventually(lambda: cluster.node_of("p") == "a", "the pod is bound")
-        await eventually(lambda: cluster.events("Scheduled"), "the event")
-        event = cluster.events("Scheduled")[0]
-        assert event["message"] == "Successfully assigned default/p to a"
-        assert event["source"]["component"] == "default-scheduler"
-
-
 async def test_unschedulable_pod_says_why_and_is_placed_later(tmp_path: Path) -> None:
     async with bench(tmp_path, make_node("a", cpu="2")) as cluster:
         await cluster.add(make_pod("big", requests={"cpu": "4"}))
@@ -106,29 +96,6 @@ async def test_a_pod_of_another_scheduler_is_left_alone(tmp_path: Path) -> None:
         await eventually(lambda: cluster.node_of("ours"), "ours is bound")
         assert not cluster.node_of("theirs")
         assert not cluster.refusal("theirs")
-
-
-async def test_pod_waits_for_its_volume_claim(tmp_path: Path) -> None:
-    volume = {"name": "home", "persistentVolumeClaim": {"claimName": "home"}}
-    async with bench(tmp_path, make_node("a")) as cluster:
-        await cluster.add(make_pod("p", volumes=[volume]))
-        await eventually(lambda: cluster.refusal("p"), "the refusal")
-        assert cluster.refusal("p") == '0/1 nodes are available: persistentvolumeclaim "home" not found. not found'
-        claim = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "home"},
-            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-        }
-        await cluster.client.create(VOLUME_CLAIMS.path("default"), claim)
-        await eventually(lambda: cluster.node_of("p") == "a", "the pod is bound")
-        bound = await cluster.client.get(VOLUME_CLAIMS.path("default", "home"))
-        assert bound["status"] == {
-            "phase": "Bound",
-            "accessModes": ["ReadWriteOnce"],
-            "capacity": {"storage": "1Gi"},
-        }
-        assert bound["spec"]["volumeName"] == f"pvc-{bound['metadata']['uid']}"
 
 
 async def test_cordoned_node_takes_no_pods_until_released(tmp_path: Path) -> None:

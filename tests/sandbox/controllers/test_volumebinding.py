@@ -61,24 +61,16 @@ def test_a_volume_fits_by_size_class_mode_and_owner(other: dict[str, Any], fits:
     assert (smallest_fit(claim(), [volume(**other)]) is not None) is fits
 
 
-def test_a_selector_chooses_among_volumes() -> None:
-    marked = volume("marked", "9Gi")
-    marked["metadata"]["labels"] = {"tier": "gold"}
-    wanted = claim(selector={"matchLabels": {"tier": "gold"}})
-    assert smallest_fit(wanted, [volume(), marked]) == marked
-    assert smallest_fit(wanted, [volume()]) is None
-
-
-def test_a_reserved_volume_goes_before_a_smaller_one() -> None:
+def test_selected_reserved_and_smallest_volumes_are_preferred() -> None:
     mine = volume("mine", "9Gi", claimRef=owner(uid=""))
     assert smallest_fit(claim(), [volume(), mine]) == mine
     assert smallest_fit(claim(), [volume("b", "3Gi"), volume("a", "2Gi")]) == volume("a", "2Gi")
-
-
-def test_deleted_volume_is_bound_by_nobody() -> None:
-    going = volume()
-    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert smallest_fit(claim(), [going]) is None
+    marked = volume("marked", "9Gi")
+    marked["metadata"]["labels"] = {"tier": "gold"}
+    selecting = claim(selector={"matchLabels": {"tier": "gold"}})
+    assert smallest_fit(selecting, [volume(), marked]) == marked
+    marked["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert smallest_fit(selecting, [volume(), marked]) is None
 
 
 def test_claim_waiting_for_pod_takes_only_its_reserved_volume() -> None:
@@ -92,22 +84,32 @@ def test_claim_waiting_for_pod_takes_only_its_reserved_volume() -> None:
     assert (step.reason, step.provisioner) == ("ExternalProvisioning", "example.com/disk")
 
 
-def test_a_bound_claim_is_lost_with_its_volume() -> None:
-    bound = claim(notes={BIND_COMPLETED: "yes"}, volumeName="disk")
-    assert step_of_claim(bound, {"disk": volume(claimRef=owner())}, {}).volume == "disk"
-    assert step_of_claim(bound, {}, {}).reason == "ClaimLost"
-    assert step_of_claim(bound, {"disk": volume(claimRef=owner(uid="2"))}, {}).reason == "ClaimMisbound"
-    nameless = step_of_claim(claim(notes={BIND_COMPLETED: "yes"}), {}, {})
-    assert nameless.message == "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
+BOUND = {BIND_COMPLETED: "yes"}
 
 
-def test_a_class_without_a_provisioner_makes_no_volumes() -> None:
+@pytest.mark.parametrize(
+    ("waiting", "disk", "reason", "message"),
+    [
+        (claim(notes=BOUND, volumeName="gone"), {}, "ClaimLost", "Bound claim has lost its PersistentVolume."),
+        (claim(notes=BOUND), {}, "ClaimLost", "Bound claim has lost reference to PersistentVolume."),
+        (claim(notes=BOUND, volumeName="disk"), {"claimRef": owner(uid="2")}, "ClaimMisbound", "Two claims are bound"),
+        (claim(volumeName="disk"), {"size": "1Gi"}, "VolumeMismatch", 'Cannot bind to requested volume "disk": '),
+        (claim(volumeName="disk"), {"claimRef": owner("other")}, "FailedBinding", 'volume "disk" already bound to a'),
+        (claim(storageClassName="fast"), {}, "ProvisioningFailed", 'storageclass.storage.k8s.io "fast" not found'),
+        (claim(storageClassName="local"), {}, "ProvisioningFailed", "no volume plugin matched name: kubernetes.io/no"),
+        (claim(), {"size": "1Gi"}, "FailedBinding", "no persistent volumes available for this claim and no storage"),
+    ],
+)
+def test_claim_without_volume_says_why(waiting: Object, disk: dict[str, Any], reason: str, message: str) -> None:
     local = {"local": {"provisioner": "kubernetes.io/no-provisioner"}}
-    step = step_of_claim(claim(storageClassName="local"), {}, local)
-    assert (step.reason, step.message) == (
-        "ProvisioningFailed",
-        "no volume plugin matched name: kubernetes.io/no-provisioner",
-    )
+    step = step_of_claim(waiting, {"disk": volume(**disk)}, local)
+    assert (step.volume, step.reason) == ("", reason)
+    assert step.message.startswith(message)
+
+
+def test_bound_claim_keeps_its_volume() -> None:
+    bound = claim(notes=BOUND, volumeName="disk")
+    assert step_of_claim(bound, {"disk": volume(claimRef=owner())}, {}).volume == "disk"
 
 
 def test_a_volume_follows_its_claim() -> None:

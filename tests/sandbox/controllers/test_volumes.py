@@ -1,22 +1,14 @@
 """Claims get PersistentVolumes, by Kubernetes' rules: made for them, or an admin's; and what becomes of both."""
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from grid.core.errors import GridError, NotAllowed
-from grid.diagnosis.placement.explain import explain_placement
-from grid.executions.cluster_snapshot import ClusterSnapshotLister
-from grid.kube.events import EventStore
-from grid.kube.http import HttpKubeApi
-from grid.kube.objects import Pod
 from grid.sandbox.client import (
     EVENTS,
     PODS,
@@ -25,7 +17,6 @@ from grid.sandbox.client import (
     VOLUMES,
     Client,
     Object,
-    condition_of,
     uid_of,
 )
 from grid.sandbox.controllers.manager import ControllerManager
@@ -33,7 +24,6 @@ from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.volumebinding import BIND_COMPLETED, BOUND_BY_CONTROLLER
 from grid.sandbox.provisioner import FINALIZER, DirectoryProvisioner, chosen_topology
 from grid.sandbox.storage import DEFAULT_CLASS, PROVISIONED_BY, PROVISIONER
-from tests.executions.test_cluster_snapshot import nothing_remembered
 from tests.sandbox.support import FastClock, add_node, api_server, make_node, make_pod, running
 from tests.support.waiting import eventually
 
@@ -97,24 +87,6 @@ class Storage:
             ]
 
         return (await eventually(messages))[0]
-
-    async def explained(self, pod: Object) -> str:
-        """What the pages say about a pod, from what they read of this cluster."""
-        reader = HttpKubeApi(self.client._source)
-        try:
-            lister = ClusterSnapshotLister(
-                reader,
-                "default",
-                templates=nothing_remembered,
-                claim_events=EventStore().about_claim,
-                clock=lambda: datetime.now(UTC),
-                monotonic=time.monotonic,
-            )
-            asked = msgspec.convert(pod, Pod)
-            explanation = explain_placement(asked, [], await lister.of(asked), now=datetime.now(UTC))
-        finally:
-            await reader.close()
-        return f"{explanation.sentence} {explanation.next_step} {explanation.table}"
 
     async def gone(self, path: str) -> None:
         async def is_gone() -> bool:
@@ -180,29 +152,6 @@ async def test_a_retained_volume_is_released_and_taken_by_nobody(tmp_path: Path)
         assert (place / "notes.txt").exists()
 
 
-async def test_claim_of_unknown_class_waits_for_it(tmp_path: Path) -> None:
-    async with storage(tmp_path, make_node("n")) as cluster:
-        await cluster.make(claim("files", storageClassName="fast"))
-        assert (
-            await cluster.event_message("files", "ProvisioningFailed") == 'storageclass.storage.k8s.io "fast" not found'
-        )
-        assert (await cluster.claim("files"))["status"]["phase"] == "Pending"
-        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
-        await cluster.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
-        pod = await eventually(
-            lambda: cluster.client.get(PODS.path("default", "p")), holds=lambda pod: condition_of(pod, "PodScheduled")
-        )
-        message = (condition_of(pod, "PodScheduled") or {})["message"]
-        assert message.startswith(
-            "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
-        )
-        explanation = await cluster.explained(pod)
-        assert "there is no storage class fast. Ask your admin to create the class" in explanation
-        assert "one that exists: standard." in explanation
-        await cluster.make(storage_class("fast"))
-        await cluster.bound("files")
-
-
 async def test_new_default_class_serves_waiting_claims(tmp_path: Path) -> None:
     async with storage(tmp_path) as cluster:
         await cluster.client.delete(STORAGE_CLASSES.path(name="standard"))
@@ -212,27 +161,6 @@ async def test_new_default_class_serves_waiting_claims(tmp_path: Path) -> None:
         await cluster.make(storage_class("new", is_default=True))
         mine, _ = await cluster.bound("files")
         assert mine["spec"]["storageClassName"] == "new"
-
-
-async def test_admin_volumes_are_bound_by_size_and_name(tmp_path: Path) -> None:
-    async with storage(tmp_path) as cluster:
-        await cluster.make(volume("large", "9Gi"), volume("small", "3Gi"), volume("tiny", "1Gi"))
-        await cluster.volume("tiny", "Available")
-        await cluster.make(claim("files", "2Gi", storageClassName=""))
-        mine, _ = await cluster.bound("files")
-        assert (mine["spec"]["volumeName"], mine["status"]["capacity"]) == ("small", {"storage": "3Gi"})
-        await cluster.make(claim("named", "2Gi", storageClassName="", volumeName="tiny"))
-        problem = 'Cannot bind to requested volume "tiny": requested PV is too small'
-        assert await cluster.event_message("named", "VolumeMismatch") == problem
-        await cluster.make(claim("late", "2Gi", storageClassName="", volumeName="small"))
-        assert (
-            await cluster.event_message("late", "FailedBinding") == 'volume "small" already bound to a different claim.'
-        )
-        await cluster.client.delete(VOLUMES.path(name="small"))
-        bound = await cluster.client.get(VOLUMES.path(name="small"))
-        assert bound["metadata"]["deletionTimestamp"], "it waits for its claim"
-        await cluster.client.delete(VOLUME_CLAIMS.path("default", "files"))
-        await cluster.gone(VOLUMES.path(name="small"))
 
 
 async def test_nobody_deletes_the_files_of_an_admin_s_volume(tmp_path: Path) -> None:
@@ -246,18 +174,6 @@ async def test_nobody_deletes_the_files_of_an_admin_s_volume(tmp_path: Path) -> 
         assert failed["status"]["reason"] == "VolumeFailedDelete"
         assert failed["status"]["message"].endswith("no deletable volume plugin matched")
         assert (tmp_path / "theirs").is_dir()
-
-
-async def test_a_claim_whose_volume_is_gone_is_lost(tmp_path: Path) -> None:
-    async with storage(tmp_path) as cluster:
-        await cluster.make(claim("files"))
-        _, made = await cluster.bound("files")
-        path = VOLUMES.path(name=made["metadata"]["name"])
-        await cluster.client.delete(path)
-        await cluster.client.patch(path, {"metadata": {"finalizers": None}})
-        await eventually(lambda: cluster.claim("files"), holds=lambda claim: claim["status"]["phase"] == "Lost")
-        message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
-        assert await cluster.event_message("files", "ClaimLost") == message
 
 
 async def test_a_claim_grows_where_its_class_allows_it(tmp_path: Path) -> None:
@@ -296,52 +212,6 @@ async def test_late_volume_is_made_where_its_pod_goes(tmp_path: Path) -> None:
         _, made = await cluster.bound("files")
         (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
         assert term == {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}
-
-
-async def test_admin_volume_waits_for_the_pod_too(tmp_path: Path) -> None:
-    local = {
-        "name": "local",
-        "provisioner": "kubernetes.io/no-provisioner",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-    reach = {
-        "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}]}
-    }
-    nodes = [make_node(zone, labels={ZONE: zone}) for zone in ("a", "b")]
-    async with storage(tmp_path, *nodes) as cluster:
-        await cluster.make(
-            {"metadata": {"name": local.pop("name")}, **local},
-            volume("disk", storageClassName="local", nodeAffinity=reach),
-            claim("files", storageClassName="local"),
-        )
-        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
-        await cluster.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
-        pod = await eventually(
-            lambda: cluster.client.get(PODS.path("default", "p")), holds=lambda pod: pod["spec"].get("nodeName")
-        )
-        assert pod["spec"]["nodeName"] == "b"
-        mine, _ = await cluster.bound("files")
-        assert mine["spec"]["volumeName"] == "disk"
-
-
-async def test_pod_goes_only_where_its_volume_is_reachable(tmp_path: Path) -> None:
-    zonal = storage_class("zonal", allowedTopologies=in_zones("a"))
-    async with storage(tmp_path, make_node("n", labels={ZONE: "b"})) as cluster:
-        await cluster.make(zonal, claim("files", storageClassName="zonal"))
-        await cluster.bound("files")
-        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
-        await cluster.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
-        pod = await eventually(
-            lambda: cluster.client.get(PODS.path("default", "p")), holds=lambda pod: condition_of(pod, "PodScheduled")
-        )
-        message = (condition_of(pod, "PodScheduled") or {})["message"]
-        assert "1 node(s) didn't match PersistentVolume's node affinity" in message
-        assert "zone a" in await cluster.explained(pod)
-        await add_node(cluster.client, make_node("other", labels={ZONE: "a"}))
-        await eventually(
-            lambda: cluster.client.get(PODS.path("default", "p")),
-            holds=lambda pod: pod["spec"].get("nodeName") == "other",
-        )
 
 
 async def test_claims_bound_without_volume_get_one_at_next_start(tmp_path: Path) -> None:

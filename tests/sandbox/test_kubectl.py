@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest_asyncio
-import yaml
 
 from tests.sandbox.apiserver.conftest import Api
 from tests.sandbox.apiserver.test_kubelets import Kubelet
@@ -95,23 +94,6 @@ async def test_get_prints_the_columns_of_pods(api: Api, kubectl: Kubectl) -> Non
     assert wide.split() == ["p", "0/1", "Pending", "0", "0s", "<none>", "n1", "<none>", "<none>"]
 
 
-async def test_get_prints_json_yaml_names_and_paths(api: Api, kubectl: Kubectl) -> None:
-    await api.config_map("a")
-    assert json.loads(await kubectl("get", "cm", "a", "-o", "json"))["data"] == {"k": "v"}
-    assert yaml.safe_load(await kubectl("get", "cm", "a", "-o", "yaml"))["kind"] == "ConfigMap"
-    assert await kubectl("get", "cm", "-o", "name") == "configmap/a\nconfigmap/kube-root-ca.crt\n"
-    assert await kubectl("get", "cm", "a", "-o", "jsonpath={.data.k}") == "v"
-
-
-async def test_get_selects_by_labels_and_fields(api: Api, kubectl: Kubectl) -> None:
-    for name in ("a", "b"):
-        await api.pod(name, node="n1" if name == "a" else "")
-        await kubectl("label", "pod", name, f"is={name}")
-    assert await kubectl("get", "pods", "-l", "is in (a,c)", "-o", "name") == "pod/a\n"
-    assert await kubectl("get", "pods", "--field-selector", "spec.nodeName=", "-o", "name") == "pod/b\n"
-    assert "No resources found" in await kubectl("get", "pods", "-l", "is=c")
-
-
 async def test_get_watch_shows_changes_as_they_happen(api: Api, kubectl: Kubectl) -> None:
     await api.pod("a")
     process = await kubectl.start("get", "pods", "-w", "--no-headers", "--output-watch-events")
@@ -140,11 +122,6 @@ async def test_apply_creates_configures_and_leaves_alone(api: Api, kubectl: Kube
 async def test_a_typing_error_is_refused_with_its_path(api: Api, kubectl: Kubectl) -> None:
     wrong = DEPLOYMENT.replace("replicas", "replicsa")
     assert 'unknown field "spec.replicsa"' in await kubectl("apply", "-f", "-", stdin=wrong, code=1)
-
-
-async def test_a_dry_run_stores_nothing(api: Api, kubectl: Kubectl) -> None:
-    await kubectl("apply", "--dry-run=server", "-f", "-", stdin=DEPLOYMENT)
-    assert "NotFound" in await kubectl("get", "deploy", "web", code=1)
 
 
 async def test_patch_scale_label_and_annotate_change_objects(api: Api, kubectl: Kubectl) -> None:

@@ -83,17 +83,6 @@ def states(population: Population) -> Counter[str]:
 
 
 @virtual_time
-async def test_population_has_the_requested_nodes_and_pods() -> None:
-    async with populated(Size(20, 400)) as population:
-        assert (len(nodes(population)), len(pods(population))) == (20, 400)
-        assert {node["metadata"]["labels"][NODE_POOL] for node in nodes(population)} == {"cpu", "memory", "spot", "gpu"}
-        assert (
-            len({pod["metadata"]["labels"]["dominodatalab.com/starting-user-username"] for pod in pods(population)}) > 2
-        )
-        assert {pod["metadata"]["labels"][SIMULATED] for pod in pods(population)} == {"true"}
-
-
-@virtual_time
 async def test_population_is_determined_by_its_seed() -> None:
     populations = []
     for seed in (3, 3, 4):
@@ -193,52 +182,6 @@ async def test_deleted_object_goes_and_is_launched_anew() -> None:
 
 
 @virtual_time
-async def test_more_pods_bring_nodes_and_fewer_go_at_once() -> None:
-    async with populated(Size(10, 100)) as population:
-        population.resize(pods=900, churn=5)
-        await passes(5)
-        assert len(nodes(population)) == 30
-        assert len(pods(population)) == pytest.approx(900, abs=20)
-        population.resize(pods=300, churn=0)
-        await passes(5)
-        assert len(pods(population)) == pytest.approx(300, abs=20)
-
-
-@virtual_time
-async def test_waiting_pods_go_too_when_fewer_are_requested() -> None:
-    async with populated(Size(1, 900)) as population:
-        for node in tuple(population.rooms.nodes):
-            for key in population.rooms.pods_on(node):
-                population.remove("pods", key)
-        population.resize(pods=0)
-        await passes(5)
-        assert pods(population) == []
-
-
-@pytest.mark.parametrize(("count", "churn"), [(100, 0), (300, 20)])
-def test_pods_of_an_empty_population_come_with_nodes(count: int, churn: float) -> None:
-    @virtual_time
-    async def comes() -> None:
-        async with populated(Size()) as population:
-            population.resize(pods=count, churn=churn)
-            await passes(2)
-            assert len(nodes(population)) == -(-count // 30)
-            assert len(pods(population)) == pytest.approx(count, abs=20 if churn else 0)
-            assert states(population)["Running"] > count / 2
-
-    comes()
-
-
-@virtual_time
-async def test_population_resized_to_zero_stays_empty() -> None:
-    async with populated(Size(20, 400, churn=50)) as population:
-        await passes(5)
-        population.resize(pods=0)
-        await passes(20)
-        assert pods(population) == []
-
-
-@virtual_time
 async def test_removed_pods_leave_nothing_and_empty_nodes_go() -> None:
     async with populated(Size(2, 20)) as population:
         store = store_of(population)
@@ -251,14 +194,6 @@ async def test_removed_pods_leave_nothing_and_empty_nodes_go() -> None:
             await passes(5)
         assert (store.count("pods"), store.count("nodes"), store.count("replicasets.apps")) == (0, 2, 0)
         assert {record.key for record in store.records("configmaps")} == others
-
-
-@virtual_time
-async def test_resize_removes_exactly_the_surplus() -> None:
-    async with populated(Size(10, 300)) as population:
-        population.resize(pods=123)
-        await passes(5)
-        assert len(pods(population)) == 123
 
 
 @virtual_time

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from aiohttp import web
 
 from grid.sandbox.apiserver import ApiServer, Tokens
@@ -159,11 +158,6 @@ async def test_aggregation_certificate_is_kept_and_announced_again(tmp_path: Pat
     assert before != after
     context = ssl.create_default_context(cadata=after)
     assert context.cert_store_stats()["x509_ca"] == 1
-
-
-@pytest.mark.parametrize("path", ["/apis/things.example.com", "/apis/things.example.com/v1/things"])
-async def test_unknown_api_is_not_found(api: Api, path: str) -> None:
-    assert (await api.ask("GET", path)).status == 404
 
 
 async def test_an_api_service_without_service_is_local(api: Api) -> None:

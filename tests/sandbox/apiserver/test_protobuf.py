@@ -30,16 +30,6 @@ def envelope(kind: str, version: str, message: bytes) -> bytes:
     return b"k8s\x00" + field(1, field(1, version) + field(2, kind)) + field(2, message)
 
 
-def test_protobuf_of_kubectl_is_understood() -> None:
-    body = (
-        b"k8s\x00"
-        + field(1, field(1, "v1") + field(2, "ConfigMap"))
-        + field(2, field(1, field(1, "a") + field(2, "") + field(8, b"")) + field(2, field(1, "x") + field(2, "y")))
-    )
-    obj = decode(body + field(3, "") + field(4, ""))
-    assert obj == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"x": "y"}}
-
-
 def test_numbers_lists_maps_and_nested_structs_are_understood() -> None:
     quantity = field(1, "500m")
     container = (

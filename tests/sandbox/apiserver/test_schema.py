@@ -76,14 +76,8 @@ def test_unknown_fields_are_dropped_and_reported_with_their_path() -> None:
             {"containers": ["a"]},
             "cannot unmarshal string into Go struct field PodSpec.spec.containers of type v1.Container",
         ),
-        ({"hostNetwork": "yes"}, "cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool"),
         ({"priority": True}, "cannot unmarshal bool into Go struct field PodSpec.spec.priority of type int32"),
-        (
-            {"nodeSelector": {"a": 1}},
-            "cannot unmarshal number into Go struct field PodSpec.spec.nodeSelector of type string",
-        ),
         ({"overhead": {"cpu": "lots"}}, "quantities must match the regular expression"),
-        ({"overhead": {"cpu": [1]}}, "quantities must match the regular expression"),
     ],
 )
 def test_wrong_type_is_refused_in_words_of_go(spec: dict[str, Any], problem: str) -> None:
@@ -104,15 +98,10 @@ def test_nulls_are_absent() -> None:
     [
         ("0.5", "500m"),
         ("1000m", "1"),
-        ("1024Mi", "1Gi"),
         ("1.5Gi", "1536Mi"),
-        ("1000", "1k"),
-        ("2000M", "2G"),
-        ("100m", "100m"),
         ("0", "0"),
         ("-1", "-1"),
         ("1e3", "1k"),
-        ("1500", "1500"),
         ("0.0001", "100u"),
     ],
 )

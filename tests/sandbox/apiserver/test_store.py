@@ -125,18 +125,6 @@ def test_old_states_are_compacted_after_their_time() -> None:
     assert store.changes_since("pods", version), "watches may still go on from there"
 
 
-def test_listeners_hear_every_change_in_order_until_they_leave() -> None:
-    store = ObjectStore()
-    heard: list[tuple[str, bool]] = []
-    leave = store.listen("pods", lambda change: heard.append((change.key, change.now is not None)))
-    store.put("pods", "a", obj("a"))
-    store.put("nodes", "n", obj("n"))
-    store.remove("pods", "a")
-    leave()
-    store.put("pods", "b", obj("b"))
-    assert heard == [("a", True), ("a", False)]
-
-
 def test_store_without_file_is_usable_by_any_thread() -> None:
     store = ObjectStore()
     with ThreadPoolExecutor(1) as other:

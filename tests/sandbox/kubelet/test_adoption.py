@@ -5,9 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
-from grid.sandbox.kubelet.processes import Process, with_variable
+from grid.sandbox.kubelet.processes import Process
 from grid.sandbox.kubelet.shim import boot_id, read_stat
 from tests.sandbox.kubelet.support import World, pod, running
 from tests.support.waiting import eventually
@@ -123,10 +122,6 @@ def test_process_with_reused_id_is_never_signalled() -> None:
     finally:
         bystander.kill()
         bystander.communicate()
-
-
-def test_only_processes_with_exactly_this_variable_are_found(tmp_path: Path) -> None:
-    assert with_variable("PATH", "/certainly/not/a/path") == []
 
 
 async def test_no_secret_on_disk_can_be_read_by_others(world: World) -> None:

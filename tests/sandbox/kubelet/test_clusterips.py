@@ -46,25 +46,6 @@ def test_a_longer_number_is_another_one(address: str, digits: int) -> None:
     assert replaced(f"{address}.{digits}", {address: "HERE"}) == f"{address}.{digits}"
 
 
-async def test_a_hook_is_told_where_services_really_are(world: World) -> None:
-    world.services.places = {"10.96.3.7": "127.48.3.8"}
-    lifecycle = {"preStop": {"exec": {"command": ["sh", "-c", "echo bye $SCHEDULER 10.96.3.7 > /out/said"]}}}
-    container = {
-        "env": [{"name": "SCHEDULER", "value": "tcp://10.96.3.7:8786"}],
-        "lifecycle": lifecycle,
-        "volumeMounts": [{"name": "out", "mountPath": "/out"}],
-    }
-    out = world.directory / "out"
-    out.mkdir()
-    volumes = [{"name": "out", "hostPath": {"path": str(out)}}]
-    script = 'trap "exit 0" TERM; while :; do sleep 0.05; done'
-    await world.run(pod("told", script, container=container, volumes=volumes))
-    await world.ready("told")
-    await world.delete("told", grace=20)
-    await world.gone("told")
-    assert (out / "said").read_text() == "bye tcp://127.48.3.8:8786 127.48.3.8\n"
-
-
 async def test_the_command_and_the_environment_name_services_alike(world: World) -> None:
     world.services.places = {"10.96.3.7": "127.48.3.8"}
     environment: list[Any] = [

@@ -233,15 +233,6 @@ def test_a_damaged_address_book_starts_anew(tmp_path: Path) -> None:
     book.close()
 
 
-def test_a_full_block_says_so(tmp_path: Path) -> None:
-    book = AddressBook(tmp_path / "book.json")
-    book.open()
-    book._nodes.update({f"node-{number}": number for number in range(1, 4096)})
-    with pytest.raises(NoAddressLeft, match="no address is left for one-more"):
-        book.node("one-more")
-    book.close()
-
-
 def test_a_node_keeps_something_back_for_itself() -> None:
     capacity = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110", "nvidia.com/gpu": "1"}
     assert allocatable_of(capacity) == {

@@ -62,15 +62,6 @@ async def test_failing_hook_is_reported_and_container_ends_anyway(world: World) 
     assert await world.event("worker", "FailedPreStopHook") == "PreStopHook failed: the head is away"
 
 
-async def test_a_hook_that_is_no_program_is_told_too(world: World) -> None:
-    lifecycle = {"preStop": {"exec": {"command": ["no-such-program"]}}}
-    await world.run(pod("worker", _UNTIL_TERM, container={"lifecycle": lifecycle}))
-    await world.ready("worker")
-    await world.delete("worker", grace=30)
-    await world.gone("worker")
-    assert "No such file or directory" in await world.event("worker", "FailedPreStopHook")
-
-
 async def test_a_hook_ends_with_the_container_that_it_drained(world: World) -> None:
     out = world.directory / "out"
     out.mkdir()

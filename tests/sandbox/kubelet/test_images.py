@@ -1,7 +1,6 @@
 """Images: a name stands for requirements, and pulling makes a virtual environment once."""
 
 import asyncio
-import json
 import logging
 import os
 import zipfile
@@ -122,7 +121,7 @@ async def test_missing_program_is_reported_before_installation(tmp_path: Path, i
     assert list((tmp_path / "images").glob("*/*")) == []
 
 
-@pytest.mark.parametrize("script", ["echo openjdk 11.0.2", "echo unknown option; exit 1", "echo no number"])
+@pytest.mark.parametrize("script", ["echo v11.0.2", "echo unknown option; exit 1", "echo no number"])
 async def test_a_program_that_is_too_old_is_said(
     tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
@@ -139,14 +138,6 @@ async def test_containers_find_a_needed_program_wherever_it_is(
     images = ImageStore(tmp_path / "images", image_that_needs("newjava", 17))
     pulled, _ = await images.pull("team/needy:1")
     assert (pulled.environment / "bin" / "newjava").readlink() == place
-
-
-async def test_a_version_is_read_with_a_letter_before_it(
-    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program(tmp_path / "bin", "oldnode", "echo v18.20.4", monkeypatch)
-    with pytest.raises(PullFailed, match="is its version 18"):
-        await ImageStore(tmp_path / "images", image_that_needs("oldnode", 20)).pull("team/needy:1")
 
 
 def npm_image(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> ImageCatalogue:
@@ -172,23 +163,6 @@ mkdir -p node_modules/.bin node_modules/ide/lib && echo > node_modules/.bin/ide"
         f"lib install {quiet} --omit=dev --ignore-scripts ",
         f"node exec {quiet} --offline -c node-gyp rebuild ",
     ]
-
-
-async def test_npm_error_is_the_failure_of_the_pull(
-    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = "echo npm error 404 Not Found - GET https://registry.example/ide; exit 1"
-    images = ImageStore(tmp_path / "images", npm_image(monkeypatch, tmp_path / "bin", script))
-    with pytest.raises(PullFailed, match=r'^installing "team/ide:1" failed: npm install .* 404 Not Found'):
-        await images.pull("team/ide:1")
-    assert images.present("team/ide:1") is None
-
-
-def test_spark_image_without_java_names_the_package() -> None:
-    spark = ImageCatalogue().find("compute-grid/spark:4.3")
-    assert spark is not None
-    assert [need.program for need in spark.needs] == ["java"]
-    assert "install openjdk-17-jre-headless" in spark.needs[0].advice
 
 
 async def test_pod_with_unknown_image_waits_and_lists_images(world: World) -> None:
@@ -218,12 +192,6 @@ async def test_pull_is_reported_once_with_time_and_size(world: World, index: Pat
     assert not world.api.messages("second", "Pulling")
 
 
-async def test_pod_with_never_pull_policy_reports_missing_image(world: World) -> None:
-    await world.run(pod("strict", "echo hi", container={"imagePullPolicy": "Never"}))
-    waiting = (await world.reason("strict", "ErrImageNeverPull"))["state"]["waiting"]
-    assert waiting["message"] == 'Container image "compute-grid/test:1" is not present with pull policy of Never'
-
-
 def test_a_file_adds_to_the_catalogue_and_may_replace(tmp_path: Path) -> None:
     file = tmp_path / "images.toml"
     file.write_text(
@@ -246,16 +214,11 @@ def test_a_file_adds_to_the_catalogue_and_may_replace(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("[images", "images.toml"),
-        ('[images."a:1"]\nrequirements = "polars"', "requirements must be a list of texts"),
         ('[images."a:1"]\nrequirements = ["--index-url=http://x"]', "is an option of the installer"),
         ('[images."a:1"]\nrequirments = []', "unknown key “requirments”"),
-        ('[images."a:1"]\nneeds = ["java"]', "needs must be a list of tables"),
         ('[images."a:1"]\nneeds = [{ version = 17 }]', "a need must name its program"),
         ('[images."a:1"]\nneeds = [{ program = "/bin/java" }]', "without a folder"),
-        ('[images."a:1"]\nneeds = [{ program = "java", version = "17" }]', "must be a whole number"),
-        ('[images."a:1"]\nneeds = [{ program = "java", least = 17 }]', "unknown key “least” in needs"),
         ("images = 3", "must be tables"),
-        ('[images]\n"a:1" = 3', "must be a table"),
     ],
 )
 def test_a_bad_catalogue_file_says_where_and_why(tmp_path: Path, text: str, problem: str) -> None:
@@ -278,8 +241,3 @@ def test_the_installer_sees_proxies_and_its_own_settings_only() -> None:
     }
     wanted = {"PATH", "PIP_INDEX_URL", "https_proxy", "HTTP_PROXY", "SSL_CERT_FILE"}
     assert set(installer_environment(environment)) == wanted
-
-
-def test_another_requirement_makes_another_image() -> None:
-    assert Image("a:1", ("x",), "").digest != Image("a:1", ("y",), "").digest
-    assert json.loads(json.dumps(TINY.id)).startswith("team/tiny@sha256:")

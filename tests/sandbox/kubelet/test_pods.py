@@ -1,7 +1,6 @@
 """Pods from start to end with real processes, as a client of the API sees them."""
 
 import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -34,19 +33,6 @@ async def test_failed_program_reports_exit_code_and_termination_message(world: W
     status = await world.phase("job", "Failed")
     ended = status["containerStatuses"][0]["state"]["terminated"]
     assert (ended["exitCode"], ended["reason"], ended["message"]) == (3, "Error", "why\n")
-
-
-async def test_log_is_termination_message_on_request(world: World) -> None:
-    extra = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-    await world.run(pod("job", "echo one; echo two >&2; exit 1", container=extra))
-    status = await world.phase("job", "Failed")
-    assert sorted(status["containerStatuses"][0]["state"]["terminated"]["message"].split()) == ["one", "two"]
-
-
-async def test_a_signal_becomes_an_exit_code_above_128(world: World) -> None:
-    await world.run(pod("job", "kill -TERM $$$$"))
-    status = await world.phase("job", "Failed")
-    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 128 + signal.SIGTERM
 
 
 async def test_program_yields_to_cluster_despite_autogrouping(world: World) -> None:
@@ -123,14 +109,6 @@ async def test_everything_that_a_container_started_ends_with_it(world: World) ->
     assert not running(world.directory, "sleep", "987")
 
 
-async def test_a_pod_removed_by_force_ends_too(world: World) -> None:
-    await world.run(pod("web", "sleep", "986"))
-    await world.ready("web")
-    await world.delete("web", grace=0)
-    await eventually(lambda: not world.runtime.pods(), "nothing is left on disk")
-    assert not running(world.directory, "sleep", "986")
-
-
 async def restarted(world: World, name: str, times: int) -> None:
     await eventually(lambda: world.api.container(name)["restartCount"] == times, f"{name} restarted {times} times")
 
@@ -175,22 +153,6 @@ async def test_init_containers_run_in_order_before_others(world: World) -> None:
     await world.phase("ordered", "Succeeded")
     assert world.log("ordered").split() == ["first", "second", "main"]
     assert [item["name"] for item in world.api.status("ordered")["initContainerStatuses"]] == ["first", "second"]
-
-
-async def test_failed_init_container_fails_a_never_restarting_pod(world: World) -> None:
-    inits = [{"name": "setup", "image": "compute-grid/test:1", "command": ["sh", "-c", "exit 4"]}]
-    await world.run(pod("broken", "echo never", initContainers=inits))
-    status = await world.phase("broken", "Failed")
-    assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 4
-    assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
-
-
-async def test_sidecar_starts_first_and_ends_last(world: World) -> None:
-    sidecar = {"name": "helper", "image": "compute-grid/test:1", "restartPolicy": "Always", "command": ["sleep", "985"]}
-    await world.run(pod("job", "sleep 0.2", initContainers=[sidecar]))
-    await eventually(lambda: world.api.container("job", "helper").get("state", {}).get("running"))
-    await world.phase("job", "Succeeded")
-    await eventually(lambda: world.api.container("job", "helper")["state"].get("terminated"))
 
 
 async def test_a_pod_whose_sidecar_still_works_has_not_ended(world: World) -> None:

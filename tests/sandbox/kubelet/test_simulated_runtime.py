@@ -12,7 +12,6 @@ from grid.sandbox.imagestore import PullFailed
 from grid.sandbox.kubelet.runtime import Attempt, PodIdentity, ResolvedContainer
 from grid.sandbox.kubelet.simulated_runtime import VARIABLE, Play, SimulatedImages, SimulatedRuntime
 from tests.sandbox.kubelet.support import JumpClock
-from tests.support.waiting import eventually
 
 POD = PodIdentity("uid-1", "default", "pod-1")
 
@@ -68,18 +67,17 @@ async def test_a_container_runs_until_it_is_asked_to_end(runtime: SimulatedRunti
     assert runtime.usage(attempt) is None
 
 
-async def test_simulated_container_ends_as_its_play_says(runtime: SimulatedRuntime, clock: JumpClock) -> None:
-    attempt = await runtime.start(spec(env={VARIABLE: "ends=30 code=3"}))
-    exit = (await ended_after(runtime, clock, attempt, 30)).exit
+@pytest.mark.parametrize(
+    ("play", "seconds", "end"),
+    [("ends=30 code=3", 30, (3, "Error", None)), ("oom=20 ends=50", 20, (137, "OOMKilled", 9))],
+)
+async def test_simulated_container_ends_as_its_play_says(
+    runtime: SimulatedRuntime, clock: JumpClock, play: str, seconds: float, end: tuple[int, str, int | None]
+) -> None:
+    attempt = await runtime.start(spec(env={VARIABLE: play}))
+    exit = (await ended_after(runtime, clock, attempt, seconds)).exit
     assert exit is not None
-    assert (exit.code, exit.reason) == (3, "Error")
-
-
-async def test_simulated_container_is_oom_killed_as_play_says(runtime: SimulatedRuntime, clock: JumpClock) -> None:
-    attempt = await runtime.start(spec(env={VARIABLE: "oom=20 ends=50"}))
-    exit = (await ended_after(runtime, clock, attempt, 20)).exit
-    assert exit is not None
-    assert (exit.code, exit.reason, exit.signal) == (137, "OOMKilled", 9)
+    assert (exit.code, exit.reason, exit.signal or None) == end
 
 
 async def test_simulated_container_uses_what_its_play_says(runtime: SimulatedRuntime, clock: JumpClock) -> None:
@@ -89,15 +87,6 @@ async def test_simulated_container_uses_what_its_play_says(runtime: SimulatedRun
     assert usage is not None
     assert (usage.cpu_nanocores, usage.memory_bytes) == (900_000_000, 300 * 2**20)
     assert usage.cpu_nanoseconds == pytest.approx(9e9, rel=0.1)
-
-
-async def test_last_two_attempts_are_known_until_pod_is_forgotten(runtime: SimulatedRuntime) -> None:
-    for number in range(3):
-        runtime.kill(await runtime.start(spec(number)))
-    assert [attempt.spec.number for attempt in runtime.attempts("uid-1", "run")] == [1, 2]
-    assert (runtime.pods(), runtime.containers("uid-1")) == ([POD], ["run"])
-    runtime.forget("uid-1")
-    assert (runtime.pods(), runtime.attempts("uid-1", "run")) == ([], [])
 
 
 async def test_an_end_that_the_cluster_caused_says_so(runtime: SimulatedRuntime) -> None:
@@ -122,12 +111,3 @@ def test_any_play_can_be_read(text: str) -> None:
     play = Play.read(text)
     assert play.cpu_millicores >= 0 <= play.memory_bytes
     assert all(seconds is None or seconds >= 0 for seconds in (play.ends, play.oom))
-
-
-async def test_simulated_container_can_be_ended_while_waiting(runtime: SimulatedRuntime) -> None:
-    attempt = await runtime.start(spec(env={VARIABLE: "ends=3000"}))
-    ending = asyncio.create_task(runtime.ended(attempt))
-    await asyncio.sleep(0)
-    runtime.kill(attempt)
-    await eventually(ending.done, "it ended")
-    assert (await ending).exit is not None

@@ -53,15 +53,6 @@ def test_the_lock_of_a_killed_process_does_not_stay(tmp_path: Path) -> None:
     DataLock(tmp_path).release()
 
 
-def test_as_many_files_are_allowed_as_the_system_lets() -> None:
-    script = (
-        "import resource; from grid.sandbox.cluster import allow_many_files; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 512)); "
-        "allow_many_files(); print(resource.getrlimit(resource.RLIMIT_NOFILE)); allow_many_files()"
-    )
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "(512, 512)\n"
-
-
 async def test_a_taken_port_is_told_in_one_sentence(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

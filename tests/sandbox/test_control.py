@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -109,13 +108,6 @@ def test_invalid_population_is_refused_on_the_command_line(
     data = [f"--data={tmp_path}"] if command == "sandbox" else []
     with pytest.raises(CommandError, match="A population has between 0 and 5,000 nodes"):
         call_command(command, *data, wrong)
-
-
-async def test_a_paused_server_answers_late_and_loses_no_connection(api: Api, population: Population) -> None:
-    began = time.monotonic()
-    await api.ask("POST", "/sandbox/failures/pause", {"seconds": 0.5})
-    assert (await api.ask("GET", "/api/v1/nodes")).status == 200
-    assert time.monotonic() - began >= 0.5
 
 
 async def _watch(api: Api, version: str) -> str:

@@ -1,6 +1,5 @@
 """Placeholders on the embedded cluster: the autoscaler starts a node for them, and a launch takes their place at once."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -17,12 +16,12 @@ from grid.executions.context import Context, LaunchTarget
 from grid.executions.spec import TierSpec
 from grid.kube.http import connect
 from grid.sandbox.client import PODS, Client, Object
-from grid.sandbox.cluster import EmbeddedClusterSettings, run_cluster
 from grid.sandbox.controllers.autoscaler import AutoscalerSettings
 from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
 from grid.tiers.placeholders import PlaceholderKeeper
 from grid.tiers.warmhours import DAYS, WantedPlaceholder, WarmHours, WarmTier
+from tests.sandbox.machines import embedded_cluster
 from tests.sandbox.test_simulated import container, pod, with_retry
 from tests.support.waiting import eventually
 
@@ -37,21 +36,11 @@ TIER = TierSpec(
 @pytest.fixture
 async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
     """A simulated cluster with a pool that may have one node and has none."""
-    settings = EmbeddedClusterSettings(
-        data=tmp_path / "data",
-        port=0,
-        kubeconfig=tmp_path / "kubeconfig",
-        images=tmp_path / "images",
-        pools=(DEFAULT_POOLS[0], POOL),
-        autoscaler=replace(AutoscalerSettings(), scan_seconds=0.5),
-        fleet=FleetSettings(boot_seconds=0.1, ready_seconds=0.1, simulated=True),
-    )
-    stop, ready = asyncio.Event(), asyncio.Event()
-    running = asyncio.create_task(run_cluster(settings, stop, lambda url: ready.set()))
-    await ready.wait()
-    yield settings.kubeconfig
-    stop.set()
-    await running
+    autoscaler = replace(AutoscalerSettings(), scan_seconds=0.5)
+    fleet = FleetSettings(boot_seconds=0.1, ready_seconds=0.1, simulated=True)
+    pools = (DEFAULT_POOLS[0], POOL)
+    async with embedded_cluster(tmp_path, pools=pools, autoscaler=autoscaler, fleet=fleet) as kubeconfig:
+        yield kubeconfig
 
 
 async def test_launch_replaces_a_placeholder_at_once(kubeconfig: Path) -> None:

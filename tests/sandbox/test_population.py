@@ -3,12 +3,11 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
@@ -22,7 +21,6 @@ from grid.sandbox.apiserver.furnishing import furnish
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.registry import Registry
 from grid.sandbox.apiserver.store import ObjectStore
-from grid.sandbox.cluster import supervise
 from grid.sandbox.population import Population, Size, objects
 from grid.sandbox.population.plan import TIERS, SimulatedEnvironment, SimulatedExecution
 from tests.support.virtual import loop_time, passes, virtual_time
@@ -159,16 +157,6 @@ async def test_churn_has_its_rate_and_keeps_pod_count() -> None:
 
 
 @virtual_time
-async def test_without_churn_nothing_but_heartbeats_changes() -> None:
-    async with populated(Size(10, 100)) as population:
-        before = [record.version for record in store_of(population).records("pods")]
-        await passes(301)
-        assert [record.version for record in store_of(population).records("pods")] == before
-        beats = {node["status"]["conditions"][0]["lastHeartbeatTime"] for node in nodes(population)}
-        assert len(beats) > 3
-
-
-@virtual_time
 async def test_deleted_object_goes_and_is_launched_anew() -> None:
     async with populated(Size(10, 100, churn=10)) as population:
         registry = population._registry
@@ -194,60 +182,6 @@ async def test_removed_pods_leave_nothing_and_empty_nodes_go() -> None:
             await passes(5)
         assert (store.count("pods"), store.count("nodes"), store.count("replicasets.apps")) == (0, 2, 0)
         assert {record.key for record in store.records("configmaps")} == others
-
-
-@virtual_time
-async def test_more_nodes_can_be_requested_during_creation() -> None:
-    async with populated(Size()) as population:
-        population.resize(pods=3000)
-        filling = population._missing()
-        next(filling)
-        population.resize(pods=6000)
-        for _ in filling:
-            pass
-        assert len(nodes(population)) == 200
-
-
-@virtual_time
-async def test_pod_stripped_of_annotations_is_replaced() -> None:
-    async with populated(Size(20, 300)) as population:
-        for key in [record.key for record in store_of(population).records("pods")]:
-            pod = population.read("pods", key)
-            assert pod is not None
-            del pod["metadata"]["annotations"]
-            population.write("pods", key, pod)
-        population.bad_image(3)
-        await passes(8)
-        assert states(population)["ImagePullBackOff"] == 3
-
-
-@virtual_time
-async def test_a_story_that_fails_ends_alone() -> None:
-    def fails() -> Iterator[float]:
-        yield 0.0
-        raise KeyError("annotations")
-
-    async with populated(Size(20, 300)) as population:
-        population._asked.add(fails())
-        population.out_of_memory(3)
-        await passes(5)
-        assert states(population)["CrashLoopBackOff"] == 3
-
-
-@virtual_time
-async def test_a_population_that_cannot_be_filled_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = LoopClock()
-    population = Population(
-        Registry(ObjectStore(), clock=clock.now, rng=random.Random(1)), Size(2, 20), namespace=NAMESPACE, clock=clock
-    )
-    monkeypatch.setattr(population, "add_node", Mock(side_effect=RuntimeError("no room")))
-    task = asyncio.create_task(supervise("population", population.run))
-    await passes(1)
-    monkeypatch.undo()
-    await passes(5)
-    assert len(pods(population)) == 20
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 @virtual_time
@@ -292,17 +226,6 @@ async def test_lost_node_becomes_unreachable_and_its_pods_move() -> None:
         assert name not in {node["metadata"]["name"] for node in nodes(population)}
         assert not population.rooms.pods_on(name)
         assert len(nodes(population)) == 20
-
-
-@virtual_time
-async def test_deleted_node_and_its_pods_are_made_anew() -> None:
-    async with populated(Size(6, 100)) as population:
-        name = next(name for name in population.rooms.nodes if population.rooms.pods_on(name))
-        population._registry.delete(stored_kinds()["nodes"], name, DeleteOptions())
-        assert name not in population.rooms.nodes
-        await passes(10)
-        assert len(nodes(population)) == len(population.rooms.nodes) == 6
-        assert name not in {pod["spec"].get("nodeName") for pod in pods(population)}
 
 
 @virtual_time

@@ -16,10 +16,10 @@ from grid.metrics.history import PrometheusHistory
 from grid.metrics.sources import Prometheus
 from grid.metrics.usage import Measured
 from grid.sandbox.client import PODS, Client
-from grid.sandbox.cluster import EmbeddedClusterSettings, run_cluster
 from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
 from grid.sandbox.prometheus import prepare
+from tests.sandbox.machines import embedded_cluster
 from tests.support.prometheus import MISSING, PROGRAM, SECONDS, RealPrometheus
 
 pytestmark = [
@@ -50,27 +50,15 @@ class Scraped:
 @pytest.fixture
 async def scraped(tmp_path: Path, real_prometheus: RealPrometheus) -> AsyncIterator[Scraped]:
     """An embedded cluster with one node of the pool "work", and the Prometheus that scrapes it."""
-    kubeconfig = tmp_path / "kubeconfig"
-    settings = EmbeddedClusterSettings(
-        data=tmp_path / "data",
-        port=0,
-        kubeconfig=kubeconfig,
-        images=tmp_path / "images",
-        pools=(DEFAULT_POOLS[0], POOL),
-        fleet=FleetSettings(boot_seconds=0.0, ready_seconds=0.0),
-    )
-    stop, ready = asyncio.Event(), asyncio.Event()
-    running = asyncio.create_task(run_cluster(settings, stop, lambda url: ready.set()))
-    await ready.wait()
-    prepare(tmp_path / "prometheus", kubeconfig, port=0, seconds=1)
-    written = yaml.safe_load((tmp_path / "prometheus" / "prometheus.yml").read_text())
-    try:
-        await asyncio.to_thread(real_prometheus.follow, written)
-        yield Scraped(kubeconfig, real_prometheus)
-    finally:
-        await asyncio.to_thread(real_prometheus.follow, {})
-        stop.set()
-        await running
+    pools, fleet = (DEFAULT_POOLS[0], POOL), FleetSettings(boot_seconds=0.0, ready_seconds=0.0)
+    async with embedded_cluster(tmp_path, pools=pools, fleet=fleet) as kubeconfig:
+        prepare(tmp_path / "prometheus", kubeconfig, port=0, seconds=1)
+        written = yaml.safe_load((tmp_path / "prometheus" / "prometheus.yml").read_text())
+        try:
+            await asyncio.to_thread(real_prometheus.follow, written)
+            yield Scraped(kubeconfig, real_prometheus)
+        finally:
+            await asyncio.to_thread(real_prometheus.follow, {})
 
 
 async def until_known(ask: Callable[[], Awaitable[object]], scraped: Scraped) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,9 @@ import pytest
 
 from grid.core.errors import GridError
 from grid.sandbox.client import PODS, Client, Object
-from grid.sandbox.cluster import EmbeddedClusterSettings, run_cluster
-from grid.sandbox.controllers.autoscaler import AutoscalerSettings
 from grid.sandbox.kubelet import FleetSettings
-from grid.sandbox.pools import DEFAULT_POOLS, with_maximum
+from grid.sandbox.pools import DEFAULT_POOLS
+from tests.sandbox.machines import embedded_cluster
 from tests.support.waiting import eventually
 
 _NODES = "/api/v1/nodes"
@@ -25,22 +23,12 @@ _PODS = PODS.path("default")
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    settings = EmbeddedClusterSettings(
-        data=tmp_path / "data",
-        port=0,
-        kubeconfig=tmp_path / "kubeconfig",
-        images=tmp_path / "images",
-        pools=with_maximum(DEFAULT_POOLS, 10),
-        autoscaler=replace(AutoscalerSettings(), scan_seconds=0.5),
-        fleet=FleetSettings(boot_seconds=0.1, ready_seconds=0.1, simulated=True),
-    )
-    stop, ready = asyncio.Event(), asyncio.Event()
-    running = asyncio.create_task(run_cluster(settings, stop, lambda url: ready.set()))
-    await ready.wait()
-    async with Client.from_kubeconfig(settings.kubeconfig) as client:
+    fleet = FleetSettings(boot_seconds=0.1, ready_seconds=0.1, simulated=True)
+    async with (
+        embedded_cluster(tmp_path, pools=DEFAULT_POOLS, fleet=fleet) as kubeconfig,
+        Client.from_kubeconfig(kubeconfig) as client,
+    ):
         yield client
-    stop.set()
-    await running
 
 
 def container(play: str = "", image: str = "some/thing:1") -> Object:
@@ -70,24 +58,6 @@ async def status_of(client: Client, name: str) -> Object:
 def state_of(status: Object) -> Object:
     states: Object = (status.get("containerStatuses") or [{}])[0].get("state") or {}
     return states
-
-
-@pytest.mark.slow
-async def test_many_pods_run_on_nodes_that_come_for_them(client: Client) -> None:
-    labels = {"app": "many"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [container()]}}
-    spec = {"replicas": 120, "selector": {"matchLabels": labels}, "template": template}
-    body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "many"}, "spec": spec}
-    await with_retry(lambda: client.create(_DEPLOYMENTS, body))
-
-    async def all_ready() -> bool:
-        status = (await client.get(f"{_DEPLOYMENTS}/many")).get("status") or {}
-        return status.get("readyReplicas") == 120
-
-    await eventually(all_ready, "120 pods are ready")
-    nodes = await client.list(_NODES)
-    # A node of 8 cores has 7.91 to give, 15 of these; there were three nodes at the start.
-    assert 120 / 15 <= len(nodes) <= 1 + 10
 
 
 async def test_failures_come_on_demand(client: Client) -> None:

@@ -17,7 +17,6 @@ from tests.support.waiting import eventually
 SERVICES = "/api/v1/namespaces/default/services"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 NAME = "v1.things.example.com"
-METRICS = ["v1beta1.metrics.k8s.io", "Local", "True"]
 
 
 def api_service(**spec: Any) -> Any:
@@ -89,36 +88,6 @@ async def test_ready_pods_behind_a_service_serve_it(api: Api, tmp_path: Path) ->
         assert (broken.status, broken.body) == (500, "on its own account")
 
 
-async def test_everything_is_discovered_in_one_answer(api: Api, tmp_path: Path) -> None:
-    async with things(tmp_path) as port:
-        service = {"type": "ExternalName", "externalName": "127.0.0.1"}
-        await api.make(SERVICES, {"metadata": {"name": "things"}, "spec": service})
-        where = {"namespace": "default", "name": "things", "port": port}
-        await api.make(API_SERVICES, api_service(service=where))
-        await until(api, "Passed")
-        accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
-        (group,) = (
-            item
-            for item in (await api.ask("GET", "/apis", **accept)).body["items"]
-            if item["metadata"]["name"] == "things.example.com"
-        )
-        assert group["versions"][0]["freshness"] == "Current"
-        assert [resource["resource"] for resource in group["versions"][0]["resources"]] == ["things"]
-        table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
-        rows = (await api.ask("GET", API_SERVICES, **table)).body["rows"]
-        assert [row["cells"][:3] for row in rows] == [[NAME, "default/things", "True"], METRICS]
-    await api.ask("GET", "/apis/things.example.com/v1")  # nobody is there any more, which is noticed by asking
-    assert "failing or missing response from https://127.0.0.1:" in await until(api, "FailedDiscoveryCheck")
-    (group,) = (
-        item
-        for item in (await api.ask("GET", "/apis", **accept)).body["items"]
-        if item["metadata"]["name"] == "things.example.com"
-    )
-    assert group["versions"][0]["freshness"] == "Stale"
-    rows = (await api.ask("GET", API_SERVICES, **table)).body["rows"]
-    assert rows[0]["cells"][2] == "False (FailedDiscoveryCheck)"
-
-
 async def test_local_program_is_named_by_a_predefined_service(api: Api, tmp_path: Path) -> None:
     async with things(tmp_path) as port:
         where = {"namespace": "kube-system", "name": "localhost", "port": port}
@@ -167,7 +136,7 @@ async def test_an_api_service_without_service_is_local(api: Api) -> None:
 
 
 async def test_metrics_api_service_is_restored_and_decides_nothing(api: Api) -> None:
-    path, metrics = f"{API_SERVICES}/{METRICS[0]}", "/apis/metrics.k8s.io/v1beta1/nodes"
+    path, metrics = f"{API_SERVICES}/v1beta1.metrics.k8s.io", "/apis/metrics.k8s.io/v1beta1/nodes"
     before = (await api.ask("GET", path)).body
     assert (await api.ask("DELETE", path)).status == 200
     after = (await api.ask("GET", path)).body

@@ -23,7 +23,3 @@ def test_the_cause_fits_the_budgets_state(healthy: int, reason: str, message: st
     condition = {"type": "DisruptionAllowed", "status": "False", "reason": reason, "message": message}
     status: dict[str, Any] = {"desiredHealthy": 1, "currentHealthy": healthy, "conditions": [condition]}
     assert why_not_now("b", status) == refusal
-
-
-def test_a_budget_without_conditions_is_understood() -> None:
-    assert why_not_now("b", {"desiredHealthy": 0, "currentHealthy": 1}) == NOT_NOW

@@ -103,11 +103,6 @@ async def test_usage_of_nodes_and_pods_comes_in_kubernetes_units(api: Api, kubel
     assert kubelet.asked == ["/stats/summary"], "the second answer came from what was known"
 
 
-async def test_usage_can_be_selected(api: Api, kubelet: Kubelet) -> None:
-    assert (await api.ask("GET", f"{METRICS}/nodes?labelSelector=pool%3Db")).body["items"] == []
-    assert len((await api.ask("GET", f"{METRICS}/pods?fieldSelector=metadata.name%3Dp")).body["items"]) == 1
-
-
 async def test_replacement_of_measured_pod_has_no_usage_yet(api: Api, kubelet: Kubelet) -> None:
     kubelet.summary["pods"][0]["podRef"]["uid"] = "that of the one before"
     answer = await api.ask("GET", f"{METRICS}/namespaces/default/pods/p")
@@ -121,10 +116,6 @@ async def test_replacement_of_measured_pod_has_no_usage_yet(api: Api, kubelet: K
 async def test_usage_of_what_does_not_exist_is_not_found(api: Api, path: str, message: str) -> None:
     answer = await api.ask("GET", f"{METRICS}/{path}")
     assert (answer.status, answer.body["message"]) == (404, message)
-
-
-async def test_usage_cannot_be_watched(api: Api) -> None:
-    assert (await api.ask("GET", f"{METRICS}/pods?watch=1")).status == 405
 
 
 def test_container_name_is_required_among_several() -> None:

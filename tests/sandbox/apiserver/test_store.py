@@ -165,12 +165,3 @@ def test_only_latest_objects_stay_decoded_and_all_are_readable() -> None:
     assert [record.labels for record in records] == [{"is": name} for name in "abc"]
     assert [record.obj["metadata"]["name"] for record in records] == ["a", "b", "c"]
     assert sum(record.decoded is not None for record in records) == 2
-
-
-def test_earlier_versions_cannot_be_followed_after_forgetting_everything() -> None:
-    store = ObjectStore()
-    store.put("pods", "default/a", obj("a"))
-    before = store.version
-    store.forget_everything()
-    assert store.floor("pods") > before
-    assert not store.can_show("pods", before)

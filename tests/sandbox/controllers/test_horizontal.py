@@ -8,28 +8,12 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from grid.sandbox.client import AUTOSCALERS, DEPLOYMENTS, EVENTS, PODS, Client, Object, SystemClock, condition_of
+from grid.sandbox.client import AUTOSCALERS, DEPLOYMENTS, EVENTS, PODS, Client, Object, condition_of
 from grid.sandbox.controllers.horizontal import HorizontalController
-from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.scaling.model import ScalingSettings
-from grid.sandbox.controllers.scheduler import Scheduler
-from grid.sandbox.imagestore import ImageStore
-from grid.sandbox.kubelet import Fleet, FleetSettings
-from grid.sandbox.pools import NodePool
+from tests.sandbox.machines import busy_workers, machine, worker_autoscaler
 from tests.sandbox.support import FastClock, api_server, make_deployment, make_pod, running
 from tests.support.waiting import eventually
-
-# Works while the file `busy` is there, on one core as much as it gets.
-_WORKER = """
-import os, time
-while True:
-    if os.path.exists(os.environ["BUSY"]):
-        until = time.monotonic() + 0.05
-        while time.monotonic() < until:
-            pass
-    else:
-        time.sleep(0.05)
-"""
 
 
 @asynccontextmanager
@@ -42,13 +26,13 @@ async def controlled(folder: Path) -> AsyncIterator[Client]:
         yield client
 
 
-def make_autoscaler(name: str, target: str, *, kind: str = "Deployment", **spec: object) -> Object:
+def make_autoscaler(name: str, target: str, *, kind: str = "Deployment") -> Object:
     reference = {"apiVersion": "apps/v1", "kind": kind, "name": target}
     return {
         "apiVersion": AUTOSCALERS.api_version,
         "kind": AUTOSCALERS.kind,
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"scaleTargetRef": reference, "minReplicas": 2, "maxReplicas": 4, **spec},
+        "spec": {"scaleTargetRef": reference, "minReplicas": 2, "maxReplicas": 4},
     }
 
 
@@ -64,20 +48,6 @@ async def with_reason(client: Client, name: str, kind: str, reason: str) -> Obje
 async def events(client: Client, reason: str) -> list[Any]:
     listed = await client.list(EVENTS.path("default"))
     return [item["message"] for item in listed if item["reason"] == reason]
-
-
-async def test_a_target_below_the_minimum_grows_without_metrics(tmp_path: Path) -> None:
-    async with controlled(tmp_path) as client:
-        await client.create(DEPLOYMENTS.path("default"), make_deployment("web", 1))
-        await client.create(AUTOSCALERS.path("default"), make_autoscaler("web", "web"))
-        autoscaler = await with_reason(client, "web", "AbleToScale", "SucceededRescale")
-        target = await client.get(DEPLOYMENTS.path("default", "web"))
-        assert target["spec"]["replicas"] == 2
-        assert (autoscaler["status"]["currentReplicas"], autoscaler["status"]["desiredReplicas"]) == (1, 2)
-        assert autoscaler["status"]["lastScaleTime"]
-        assert await events(client, "SuccessfulRescale") == [
-            "New size: 2; reason: Current number of replicas below Spec.MinReplicas"
-        ]
 
 
 async def test_a_target_that_does_not_exist_is_told(tmp_path: Path) -> None:
@@ -119,56 +89,23 @@ def test_a_period_that_makes_no_sense_is_refused(tmp_path: Path, option: str) ->
 
 
 async def test_busy_workers_become_more_and_idle_ones_fewer(tmp_path: Path) -> None:
-    pool = NodePool("small", "t", {"cpu": "8", "memory": "32Gi", "pods": "110"}, minimum=1, maximum=1, initial=1)
     settings = ScalingSettings(
         sync_seconds=1, down_seconds=3, cpu_initialisation_seconds=1, initial_readiness_seconds=1
     )
     busy = tmp_path / "busy"
-    (tmp_path / "api").mkdir()
-    async with api_server(tmp_path / "api", SystemClock()) as client:
-        fleet = Fleet(
-            client,
-            data_dir=tmp_path / "machine",
-            images=ImageStore(tmp_path / "images"),
-            pools=[pool],
-            settings=FleetSettings(boot_seconds=0.0, ready_seconds=0.0),
-        )
-        async with running(ControllerManager(client, scaling=settings), Scheduler(client)):
-            await fleet.start()
-            try:
-                await client.create(DEPLOYMENTS.path("default"), _workers(busy))
-                scaler = make_autoscaler("work", "work", minReplicas=1, maxReplicas=3, metrics=[_cpu(60)])
-                await client.create(AUTOSCALERS.path("default"), scaler)
-                await with_reason(client, "work", "ScalingActive", "ValidMetricFound")
-                busy.touch()
-                await _until_running(client, 3)
-                reasons = await events(client, "SuccessfulRescale")
-                assert any("cpu resource utilization (percentage of request) above target" in text for text in reasons)
-                busy.unlink()
-                await _until_running(client, 1)
-                last = "New size: 1; reason: All metrics below target"
-                await eventually(lambda: events(client, "SuccessfulRescale"), holds=lambda seen: last in seen)
-            finally:
-                await fleet.stop()
-
-
-def _workers(busy: Path) -> Object:
-    body = make_deployment("work", 1)
-    container = {
-        "name": "app",
-        "image": "compute-grid/python:3.11",
-        "command": ["python3", "-c", _WORKER],
-        "env": [{"name": "BUSY", "value": str(busy)}],
+    async with machine(tmp_path, settings) as client:
         # Little enough that three busy workers are all above their target, also where other programs leave them little of a core.
-        "resources": {"requests": {"cpu": "30m", "memory": "64Mi"}},
-    }
-    body["spec"]["template"]["spec"] = {"terminationGracePeriodSeconds": 0, "containers": [container]}
-    return body
-
-
-def _cpu(utilisation: int) -> Object:
-    target = {"type": "Utilization", "averageUtilization": utilisation}
-    return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+        await client.create(DEPLOYMENTS.path("default"), busy_workers(busy, "30m"))
+        await client.create(AUTOSCALERS.path("default"), worker_autoscaler())
+        await with_reason(client, "worker", "ScalingActive", "ValidMetricFound")
+        busy.touch()
+        await _until_running(client, 3)
+        reasons = await events(client, "SuccessfulRescale")
+        assert any("cpu resource utilization (percentage of request) above target" in text for text in reasons)
+        busy.unlink()
+        await _until_running(client, 1)
+        last = "New size: 1; reason: All metrics below target"
+        await eventually(lambda: events(client, "SuccessfulRescale"), holds=lambda seen: last in seen)
 
 
 async def _until_running(client: Client, count: int) -> None:

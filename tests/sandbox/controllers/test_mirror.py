@@ -59,13 +59,3 @@ async def test_recreation_between_lists_is_heard_as_two_events() -> None:
         cluster.drop_watch()
         await eventually(lambda: len(seen.heard) == 3, "the new object is heard of")
         assert seen.heard == [("added", "a"), ("deleted", "a"), ("added", "a")]
-
-
-async def test_nameless_object_is_skipped_and_watch_continues() -> None:
-    cluster = FakeCluster()
-    async with watched(cluster) as seen:
-        cluster.inject(PODS, b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"1000"}}}')
-        cluster.inject(PODS, b'{"type":"ADDED","object":{"metadata":null}}')
-        cluster.put(PODS, pod("a"))
-        await eventually(lambda: seen.heard, "the next object is heard of")
-        assert seen.heard == [("added", "a")]

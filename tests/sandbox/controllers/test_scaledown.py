@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,8 +22,8 @@ from tests.sandbox.support import make_node, make_pod
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
 
 
-def pod_on(node: str, name: str, *, cpu: str = "1", owned: bool = True, safe_to_evict: str = "") -> Object:
-    pod = make_pod(name, requests={"cpu": cpu}, nodeName=node)
+def pod_on(node: str, name: str, *, cpu: str = "1", owned: bool = True, safe_to_evict: str = "", **spec: Any) -> Object:
+    pod = make_pod(name, requests={"cpu": cpu}, nodeName=node, **spec)
     pod["metadata"] |= {"uid": name, "labels": {"app": "web"}}
     pod["metadata"]["ownerReferences"] = [OWNER] if owned else []
     if safe_to_evict:
@@ -68,45 +69,51 @@ def test_longest_unneeded_node_stays_the_chosen_one() -> None:
     assert unneeded(judge(two_nodes(), [], minimum=1, known=("a",))) == {"a"}
 
 
-def test_half_usage_keeps_a_node() -> None:
-    half = judge(two_nodes(), [pod_on("a", "p", cpu="4")], known=("a",))
-    assert unneeded(half) == {"b"}
-    assert half["a"].reason == "its requests are 50% of what it offers"
+def test_usage_below_half_lets_a_node_go() -> None:
     below = judge(two_nodes(), [pod_on("a", "p", cpu="3999m")], known=("a",))
     assert unneeded(below) == {"a"}
     assert [name_of(pod) for pod in below["a"].moving] == ["p"]
 
 
-def test_the_larger_of_cpu_and_memory_counts() -> None:
+def pod_asking_for_memory() -> Object:
     pod = pod_on("a", "p", cpu="100m")
     pod["spec"]["containers"][0]["resources"]["requests"]["memory"] = "20Gi"
+    return pod
+
+
+def ending_pod() -> Object:
+    pod = pod_on("a", "p")
+    pod["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        (pod_on("a", "p", cpu="4"), "its requests are 50% of what it offers"),
+        (pod_asking_for_memory(), "its requests are 62% of what it offers"),
+        (pod_on("a", "p", owned=False), "pod p has no controller that would make it again"),
+        (pod_on("a", "p", safe_to_evict="false"), "pod p is annotated as not safe to evict"),
+        (ending_pod(), "pod p is still ending"),
+        (pod_on("a", "p", cpu="3", nodeSelector={"disk": "tape"}), "its pods fit nowhere else"),
+    ],
+)
+def test_pod_keeps_its_node(pod: Object, reason: str) -> None:
     verdicts = judge(two_nodes(), [pod], known=("a",))
     assert unneeded(verdicts) == {"b"}
-    assert verdicts["a"].reason == "its requests are 62% of what it offers"
+    assert verdicts["a"].reason == reason
 
 
-def test_pod_without_controller_keeps_node_unless_marked_movable() -> None:
-    bare = judge(two_nodes(), [pod_on("a", "p", owned=False)], known=("a",))
-    assert bare["a"].reason == "pod p has no controller that would make it again"
+def test_pod_without_controller_may_be_marked_movable() -> None:
     annotated = pod_on("a", "p", owned=False, safe_to_evict="true")
     assert unneeded(judge(two_nodes(), [annotated], known=("a",))) == {"a"}
 
 
-def test_pod_marked_unsafe_to_evict_keeps_its_node() -> None:
-    pod = pod_on("a", "p", safe_to_evict="false")
-    assert judge(two_nodes(), [pod], known=("a",))["a"].reason == "pod p is annotated as not safe to evict"
-
-
-def test_a_node_whose_removal_is_disabled_stays() -> None:
+@pytest.mark.parametrize(("text", "stays"), [("true", True), ("false", False)])
+def test_removal_can_be_disabled_by_annotation(text: str, stays: bool) -> None:
     nodes = two_nodes()
-    nodes[0]["metadata"]["annotations"] = {SCALE_DOWN_DISABLED: "true"}
-    assert judge(nodes, [])["a"].reason == "its removal is disabled by an annotation"
-
-
-def test_only_an_annotation_that_says_true_disables_the_removal() -> None:
-    nodes = two_nodes()
-    nodes[0]["metadata"]["annotations"] = {SCALE_DOWN_DISABLED: "false"}
-    assert unneeded(judge(nodes, [])) == {"a", "b"}
+    nodes[0]["metadata"]["annotations"] = {SCALE_DOWN_DISABLED: text}
+    assert judge(nodes, [])["a"].reason == ("its removal is disabled by an annotation" if stays else "")
 
 
 def test_accelerators_count_like_cpu_and_absent_resources_do_not() -> None:
@@ -143,12 +150,6 @@ def test_a_node_that_took_another_ones_pods_says_so() -> None:
     assert verdicts["b"].reason == "it takes pods of a node that is to be removed"
 
 
-def test_ending_pod_keeps_its_node_until_ended() -> None:
-    pod = pod_on("a", "p")
-    pod["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
-    assert judge(two_nodes(), [pod], known=("a",))["a"].reason == "pod p is still ending"
-
-
 def test_node_outside_the_snapshot_has_no_verdict() -> None:
     snapshot = build_snapshot([make_node("a")], [])
     removable = [Removable("gone", "default"), Removable("a", "elsewhere")]
@@ -157,15 +158,14 @@ def test_node_outside_the_snapshot_has_no_verdict() -> None:
 
 
 def test_budget_is_spent_per_node_and_own_pods_only() -> None:
-    budget: dict[str, Any] = {
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"selector": {"matchLabels": {"app": "web"}}},
-        "status": {"disruptionsAllowed": 2},
-    }
-    elsewhere = {**budget, "metadata": {"name": "other", "namespace": "other"}, "status": {}}
+    def budget(namespace: str, allowed: int) -> Object:
+        selector = {"matchLabels": {"app": "web"}}
+        meta = {"name": "web", "namespace": namespace}
+        return {"metadata": meta, "spec": {"selector": selector}, "status": {"disruptionsAllowed": allowed}}
+
     nodes = [make_node(name) for name in ("a", "b", "c")]
     pods = [pod_on("a", "a1"), pod_on("a", "a2"), pod_on("b", "b1")]
-    verdicts = judge(nodes, pods, budgets=[budget, elsewhere], known=("a", "b"))
+    verdicts = judge(nodes, pods, budgets=[budget("default", 2), budget("other", 0)], known=("a", "b"))
     assert verdicts["a"].unneeded
     assert verdicts["b"].reason == "the disruption budget web allows 0 more"
 
@@ -175,11 +175,10 @@ def test_node_with_unplaceable_pod_reserves_no_space_elsewhere() -> None:
     nodes = [make_node("a"), make_node("b"), make_node("c")]
     pods = [
         pod_on("a", "a1", cpu="2"),
-        pod_on("a", "a2", cpu="1500m"),
+        pod_on("a", "a2", cpu="1500m", nodeSelector={"disk": "tape"}),
         pod_on("b", "b1", cpu="3"),
         pod_on("c", "c1", cpu="5", owned=False),
     ]
-    pods[1]["spec"]["nodeSelector"] = {"disk": "tape"}
     verdicts = judge(nodes, pods, known=("a", "b"))
     assert verdicts["a"].reason == "its pods fit nowhere else"
     assert verdicts["b"].unneeded
@@ -190,24 +189,6 @@ def test_moving_pods_are_listed_once_without_staying_ones() -> None:
     daemon["metadata"]["ownerReferences"] = [OWNER | {"kind": "DaemonSet"}]
     moving = pods_to_move([pod_on("a", "p"), daemon, pod_on("a", "q"), pod_on("a", "p")])
     assert [name_of(pod) for pod in moving] == ["p", "q"]
-
-
-def test_a_disruption_budget_that_allows_nothing_keeps_the_node() -> None:
-    budget: dict[str, Any] = {
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"selector": {"matchLabels": {"app": "web"}}},
-        "status": {"disruptionsAllowed": 0},
-    }
-    pods = [pod_on("a", "p")]
-    verdict = judge(two_nodes(), pods, budgets=[budget], known=("a",))["a"]
-    assert verdict.reason == "the disruption budget web allows 0 more"
-    budget["status"]["disruptionsAllowed"] = 1
-    assert unneeded(judge(two_nodes(), pods, budgets=[budget], known=("a",))) == {"a"}
-
-
-def test_a_pod_that_fits_nowhere_else_keeps_its_node() -> None:
-    pods = [pod_on("a", "small", cpu="3"), pod_on("b", "big", cpu="6", owned=False)]
-    assert judge(two_nodes(), pods)["a"].reason == "its pods fit nowhere else"
 
 
 def test_daemon_and_static_pods_go_with_their_node() -> None:

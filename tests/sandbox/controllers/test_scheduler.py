@@ -107,14 +107,6 @@ async def test_cordoned_node_takes_no_pods_until_released(tmp_path: Path) -> Non
         await eventually(lambda: cluster.node_of("p") == "a", "the pod is bound")
 
 
-def test_booting_node_takes_no_pod_even_without_taint() -> None:
-    booting = make_node("a", ready=False)
-    refusal = schedule(make_pod("p"), [booting], []).message
-    assert refusal.startswith("0/1 nodes are available: 1 node(s) had untolerated taint(s).")
-    toleration = {"key": "node.kubernetes.io/not-ready", "operator": "Exists"}
-    assert schedule(make_pod("p", tolerations=[toleration]), [booting], []).node == "a"
-
-
 def test_pods_spread_over_equal_nodes_and_follow_preferences() -> None:
     nodes = [make_node("a"), make_node("b", labels={"disk": "fast"})]
     there = [make_pod("there", requests={"cpu": "2"}, nodeName="a")]

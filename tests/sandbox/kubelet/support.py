@@ -23,6 +23,7 @@ from grid.sandbox.kubelet.handlers import SharedWeb
 from grid.sandbox.kubelet.kubelet import Host, Kubelet
 from grid.sandbox.kubelet.node import MachineSpec
 from grid.sandbox.kubelet.process_runtime import ProcessRuntime
+from grid.sandbox.kubelet.runtime import Attempt
 from grid.sandbox.kubelet.sampler import Sampler
 from tests.support.cluster import FakeCluster
 from tests.support.waiting import eventually
@@ -263,6 +264,10 @@ class World:
         """Waits for an event and returns the message of its first."""
         await eventually(lambda: self.api.messages(name, reason), f"{name} has event {reason}")
         return self.api.messages(name, reason)[0]
+
+    def attempt(self, name: str) -> Attempt:
+        """The first of the pod's container `run`."""
+        return self.runtime.attempts(self.api.pod(name)["metadata"]["uid"], "run")[0]
 
     def log(self, name: str, container: str = "run") -> str:
         attempts = self.runtime.attempts(self.api.pod(name)["metadata"]["uid"], container)

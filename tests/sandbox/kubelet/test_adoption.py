@@ -29,7 +29,7 @@ async def test_running_container_is_adopted_and_not_restarted(world: World) -> N
 async def test_exit_without_kubelet_is_reported_later(world: World) -> None:
     await world.run(pod("job", "while ! test -e go; do sleep 0.05; done; echo over; exit 7"))
     await world.ready("job")
-    attempt = world.runtime.attempts(world.api.pod("job")["metadata"]["uid"], "run")[0]
+    attempt = world.attempt("job")
     await world.kubelet.detach()
     (attempt.directory / "root" / "go").touch()
     await world.runtime.ended(attempt)
@@ -72,7 +72,7 @@ async def test_never_restarting_pod_fails_with_reason_after_clean_stop(world: Wo
 async def test_clean_stop_kills_containers_that_outlast_it(world: World) -> None:
     await world.run(pod("stubborn", "trap '' TERM; echo up; while :; do sleep 0.05; done", restartPolicy="Always"))
     await eventually(lambda: world.log("stubborn") == "up")
-    attempt = world.runtime.attempts(world.api.pod("stubborn")["metadata"]["uid"], "run")[0]
+    attempt = world.attempt("stubborn")
     await world.kubelet.stop(grace=0.2)
     ended = world.runtime.attempts(attempt.spec.pod.uid, "run")[0].exit
     assert ended is not None
@@ -100,7 +100,7 @@ async def test_killed_watcher_takes_container_along_without_orphans(world: World
     await world.run(pod("tree", "(setsid sleep 886 &); sleep 886"))
     await world.ready("tree")
     await eventually(lambda: len(running(world.directory, "sleep", "886")) == 2)
-    place = world.runtime.attempts(world.api.pod("tree")["metadata"]["uid"], "run")[0].directory
+    place = world.attempt("tree").directory
     os.kill(json.loads((place / "started.json").read_text())["shim"][0], signal.SIGKILL)
     status = await world.phase("tree", "Failed")
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
@@ -127,7 +127,7 @@ def test_process_with_reused_id_is_never_signalled() -> None:
 async def test_no_secret_on_disk_can_be_read_by_others(world: World) -> None:
     await world.run(pod("web", "sleep", "887"))
     await world.ready("web")
-    place = world.runtime.attempts(world.api.pod("web")["metadata"]["uid"], "run")[0].directory
+    place = world.attempt("web").directory
     assert (place / "spec.json").stat().st_mode & 0o077 == 0
 
 

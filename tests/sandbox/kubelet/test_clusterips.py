@@ -40,12 +40,6 @@ def test_every_address_in_a_url_is_found(address: str, port: int) -> None:
     assert replaced(url, {address: "HERE"}) == f"tcp://HERE:{port}"
 
 
-@given(address=_ADDRESSES, digits=st.integers(0, 9))
-def test_a_longer_number_is_another_one(address: str, digits: int) -> None:
-    assert replaced(f"{digits}{address}", {address: "HERE"}) == f"{digits}{address}"
-    assert replaced(f"{address}.{digits}", {address: "HERE"}) == f"{address}.{digits}"
-
-
 async def test_the_command_and_the_environment_name_services_alike(world: World) -> None:
     world.services.places = {"10.96.3.7": "127.48.3.8"}
     environment: list[Any] = [

@@ -145,16 +145,6 @@ async def test_restarted_fleet_has_same_nodes_and_addresses(make: MakeFleet, api
     assert not api.messages(extra, "Rebooted")
 
 
-async def test_after_a_clean_stop_the_nodes_count_as_rebooted(make: MakeFleet, api: FakeApi, clock: JumpClock) -> None:
-    fleet = make()
-    await fleet.start()
-    (name,) = fleet.instances("small")
-    await up(api, clock, name)
-    await fleet.stop()
-    await make().start()
-    await eventually(lambda: api.messages(name, "Rebooted"), "the node says so")
-
-
 async def test_many_nodes_come_up_despite_absent_server(tmp_path: Path, api: FakeApi, clock: JumpClock) -> None:
     pool = NodePool("many", "t", {"cpu": "8"}, minimum=40, maximum=40, initial=40)
     fleet = Fleet(api, data_dir=tmp_path / "data", images=ImageStore(tmp_path / "i"), pools=[pool], clock=clock)

@@ -64,17 +64,6 @@ async def test_pulled_image_has_its_requirements_and_is_made_once(
     assert results[0][0].size_bytes > 0
 
 
-async def test_leftovers_of_killed_pull_are_wiped_by_the_next(tmp_path: Path, index: Path) -> None:
-    images = store(tmp_path)
-    place = images._place(TINY)
-    (place / "bin").mkdir(parents=True)
-    (place / "rubbish").touch()
-    assert images.present("team/tiny:1") is None
-    pulled, _ = await images.pull("team/tiny:1")
-    assert not (place / "rubbish").exists()
-    assert images.present("team/tiny:1") == pulled
-
-
 async def test_cancelled_pull_ends_installer_and_is_repeatable(tmp_path: Path, index: Path) -> None:
     images = store(tmp_path)
     pulling = asyncio.create_task(images.pull("team/tiny:1"))
@@ -85,13 +74,6 @@ async def test_cancelled_pull_ends_installer_and_is_repeatable(tmp_path: Path, i
     assert images.present("team/tiny:1") is None
     await images.pull("team/tiny:1")
     assert images.present("team/tiny:1")
-
-
-async def test_an_installer_that_fails_says_its_last_error(tmp_path: Path, index: Path) -> None:
-    images = ImageStore(tmp_path / "images", ImageCatalogue([Image("team/none:1", ("no-such-package-at-all",), "")]))
-    with pytest.raises(PullFailed, match="ERROR: No matching distribution found for no-such-package-at-all"):
-        await images.pull("team/none:1")
-    assert images.present("team/none:1") is None
 
 
 async def test_unwritable_folder_is_a_failed_pull(tmp_path: Path) -> None:

@@ -41,23 +41,6 @@ def test_a_path_between_separators_is_always_found(path: str, before: str, after
     assert Mounts({path: "/R"}).rewrite(before + path + after) == before + "/R" + after
 
 
-@given(path=_PATHS, other=_NAMES)
-def test_a_longer_name_is_another_path(path: str, other: str) -> None:
-    assert Mounts({path: "/R"}).rewrite(path + other) == path + other
-
-
-@given(path=_PATHS, inner=_NAMES)
-def test_the_innermost_mount_wins(path: str, inner: str) -> None:
-    mounts = Mounts({path: "/OUTER", f"{path}/{inner}": "/INNER"})
-    assert mounts.rewrite(f"{path}/{inner}/file") == "/INNER/file"
-
-
-@given(text=st.text(max_size=60), path=_PATHS)
-def test_text_without_the_path_stays_unchanged(text: str, path: str) -> None:
-    if path not in text:
-        assert Mounts({path: "/R"}).rewrite(text) == text
-
-
 @given(path=_PATHS)
 def test_inserted_path_is_not_rewritten_again(path: str) -> None:
     assert Mounts({path: f"/deep{path}"}).rewrite(f"{path} {path}") == f"/deep{path} /deep{path}"

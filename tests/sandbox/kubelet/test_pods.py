@@ -73,7 +73,7 @@ async def test_pod_is_ready_while_running_and_gone_after_end(world: World) -> No
     assert status["phase"] == "Running"
     assert status["podIP"].startswith("127.")
     await eventually(lambda: world.log("web") == "up")
-    log = world.runtime.attempts(world.api.pod("web")["metadata"]["uid"], "run")[0].directory / "log" / "0.log"
+    log = world.attempt("web").directory / "log" / "0.log"
     kept = os.open(log, os.O_RDONLY)
     await world.delete("web")
     await world.gone("web")
@@ -130,16 +130,6 @@ async def test_a_failing_program_is_started_again_after_growing_pauses(world: Wo
     assert await world.event("crashy", "BackOff") == wanted
 
 
-async def test_restart_on_failure_restarts_only_failed_programs(world: World) -> None:
-    once = "test -e flag && exit 0; touch flag; exit 1"
-    volume = {"volumeMounts": [{"name": "v", "mountPath": "/v"}], "workingDir": "/v"}
-    await world.run(
-        pod("job", once, container=volume, restartPolicy="OnFailure", volumes=[{"name": "v", "emptyDir": {}}])
-    )
-    status = await world.phase("job", "Succeeded")
-    assert status["containerStatuses"][0]["restartCount"] == 1
-
-
 async def test_init_containers_run_in_order_before_others(world: World) -> None:
     mount = {"volumeMounts": [{"name": "v", "mountPath": "/v"}], "image": "compute-grid/test:1"}
     inits = [
@@ -184,7 +174,7 @@ async def test_memory_that_processes_share_counts_once(world: World) -> None:
     limit = {"resources": {"limits": {"memory": "150Mi"}}}
     await world.run(pod("sharing", "python", "-c", share, container=limit))
     await world.ready("sharing")
-    attempt = world.runtime.attempts(world.api.pod("sharing")["metadata"]["uid"], "run")[0]
+    attempt = world.attempt("sharing")
     await eventually(lambda: (used := world.runtime.usage(attempt)) and used.memory_bytes > 150 * 2**20)
     for _ in range(2):
         await world.sampler.sample()
@@ -213,7 +203,7 @@ async def test_kubelet_waits_for_an_absent_api_server(world: World) -> None:
     await world.run(pod("job", "while ! test -e go; do sleep 0.05; done; exit 5"))
     await world.ready("job")
     world.api.down = True
-    attempt = world.runtime.attempts(world.api.pod("job")["metadata"]["uid"], "run")[0]
+    attempt = world.attempt("job")
     (attempt.directory / "root" / "go").touch()
     await world.runtime.ended(attempt)
     world.api.down = False

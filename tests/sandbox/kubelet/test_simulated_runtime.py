@@ -89,15 +89,6 @@ async def test_simulated_container_uses_what_its_play_says(runtime: SimulatedRun
     assert usage.cpu_nanoseconds == pytest.approx(9e9, rel=0.1)
 
 
-async def test_an_end_that_the_cluster_caused_says_so(runtime: SimulatedRuntime) -> None:
-    attempt = await runtime.start(spec())
-    runtime.mark_shutdown(attempt)
-    runtime.terminate(attempt)
-    exit = (await runtime.ended(attempt)).exit
-    assert exit is not None
-    assert exit.by_shutdown
-
-
 async def test_every_image_is_there_but_those_that_play_missing(tmp_path: Path) -> None:
     images = SimulatedImages(tmp_path)
     assert images.present("rayproject/ray:2.60.0") is not None

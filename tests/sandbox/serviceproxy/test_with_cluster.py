@@ -1,20 +1,10 @@
 """A Deployment, its Service and a client, as real processes of the embedded cluster: the client is told the cluster IP only."""
 
-import asyncio
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from grid.sandbox.client import DEPLOYMENTS, PODS, SERVICES, Client, Object, SystemClock, name_of
-from grid.sandbox.controllers.manager import ControllerManager
-from grid.sandbox.controllers.replicas import DELETION_COST
-from grid.sandbox.controllers.scheduler import Scheduler
-from grid.sandbox.imagestore import ImageStore
-from grid.sandbox.kubelet import Fleet, FleetSettings
-from grid.sandbox.pools import NodePool
-from tests.sandbox.support import api_server, running
+from grid.sandbox.client import DEPLOYMENTS, PODS, SERVICES, Client, Object, name_of
+from tests.sandbox.machines import machine
 from tests.support.waiting import eventually
 
 # Answers with its pod's name, on its pod's address.
@@ -84,40 +74,6 @@ async def test_client_reaches_deployment_pods_through_service(tmp_path: Path) ->
         assert await answers(client, "one", service, 1) == {name_of(left[0])}
 
 
-async def test_draining_pod_leaves_service_and_costliest_stays(tmp_path: Path) -> None:
-    go_on = tmp_path / "go-on"
-    hook = ["sh", "-c", f"touch {tmp_path}/draining-$HOSTNAME; while [ ! -e {go_on} ]; do sleep 0.05; done"]
-    async with machine(tmp_path) as client:
-        spec = {"selector": {"app": "head"}, "ports": [{"port": 18786, "targetPort": "comm"}]}
-        body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "head"}, "spec": spec}
-        service = await client.create(SERVICES.path("default"), body)
-        lifecycle = {"preStop": {"exec": {"command": hook}}}
-        await client.create(DEPLOYMENTS.path("default"), deployment(3, grace=60, lifecycle=lifecycle))
-        path = DEPLOYMENTS.path("default", "head")
-        await eventually(
-            lambda: client.get(path), holds=lambda deployment: deployment["status"].get("readyReplicas") == 3
-        )
-        pods = [name_of(pod) for pod in await client.list(PODS.path("default"))]
-        for name, cost in zip(pods, ("10", "200", "-5"), strict=True):
-            await client.patch(PODS.path("default", name), {"metadata": {"annotations": {DELETION_COST: cost}}})
-        await client.patch(f"{path}/scale", {"spec": {"replicas": 1}})
-        gone = {tmp_path / f"draining-{name}" for name in (pods[0], pods[2])}
-        await eventually(lambda: set(tmp_path.glob("draining-*")) == gone, "those that cost least drain")
-        # Both still run and would answer; the Service knows only the one that stays.
-        assert {await asyncio.to_thread(answer, pod) for pod in await client.list(PODS.path("default"))} == {*pods}
-        assert await answers(client, "asks", service, 1) == {pods[1]}
-        go_on.touch()
-        await eventually(
-            lambda: client.list(PODS.path("default"), label_selector="app=head"), holds=lambda pods: len(pods) == 1
-        )
-
-
-def answer(pod: Object) -> str:
-    """What a pod itself says, Service or not."""
-    with socket.create_connection((pod["status"]["podIP"], 8786)) as server:
-        return server.recv(100).decode()
-
-
 def client_pod(name: str, cluster_ip: str, count: int) -> Object:
     """Asks until so many pods have answered, and leaves their names as its termination message."""
     address = [{"name": "ADDRESS", "value": f"tcp://{cluster_ip}:18786"}]
@@ -132,20 +88,3 @@ async def answers(client: Client, name: str, service: Object, count: int) -> set
     path = PODS.path("default", name)
     done = await eventually(lambda: client.get(path), holds=lambda pod: pod["status"].get("phase") == "Succeeded")
     return set(done["status"]["containerStatuses"][0]["state"]["terminated"]["message"].split())
-
-
-@asynccontextmanager
-async def machine(folder: Path) -> AsyncIterator[Client]:
-    """API server, controllers, scheduler and one node."""
-    pool = NodePool("small", "t", {"cpu": "8", "memory": "32Gi", "pods": "110"}, minimum=1, maximum=1, initial=1)
-    settings = FleetSettings(boot_seconds=0.0, ready_seconds=0.0)
-    (folder / "api").mkdir()
-    async with api_server(folder / "api", SystemClock()) as client:
-        images = ImageStore(folder / "images")
-        fleet = Fleet(client, data_dir=folder / "machine", images=images, pools=[pool], settings=settings)
-        await fleet.start()
-        try:
-            async with running(ControllerManager(client), Scheduler(client)):
-                yield client
-        finally:
-            await fleet.stop()

@@ -73,9 +73,7 @@ async def test_unwritable_path_is_reported_in_a_sentence(tmp_path: Path, field: 
         await run_cluster(blocked, asyncio.Event(), lambda url: None)
 
 
-async def test_failed_part_is_restarted_and_others_continue(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_failed_part_is_restarted_and_others_continue(caplog: pytest.LogCaptureFixture) -> None:
     starts, steady_starts = 0, 0
     again, stop = asyncio.Event(), asyncio.Event()
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,15 +11,10 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from pytest_django.fixtures import Settings
 
-from benchmarks.embedded import process
-from grid.core.labels import SIMULATED
-from grid.sandbox.client import NODES, Client, labels_of
-from grid.sandbox.client import PODS as POD
 from grid.sandbox.control import Control
 from grid.sandbox.poollimits import NodePools
 from grid.sandbox.pools import DEFAULT_POOLS
 from grid.sandbox.population import Population, Size
-from tests.end_to_end.grid import ROOT
 from tests.sandbox.apiserver.conftest import Api
 from tests.support.waiting import eventually
 
@@ -48,24 +41,20 @@ async def test_the_population_is_told_and_resized(api: Api, population: Populati
     assert asked.body["wanted"] == {"nodes": 5, "pods": 70, "churn": 3}
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body", "status"),
-    [
-        ("PATCH", "/sandbox/population", {"pods": -1}, 400),
-        ("PATCH", "/sandbox/population", {"pods": 10_000_000}, 400),
-        ("PATCH", "/sandbox/population", {"cats": 1}, 400),
-        ("POST", "/sandbox/failures/stock-out", {"pool": "nowhere"}, 400),
-        ("POST", "/sandbox/failures/crash-loop", {"count": 0}, 400),
-        ("POST", "/sandbox/failures/pause", {"seconds": 1e9}, 400),
-        ("POST", "/sandbox/failures/earthquake", {}, 404),
-        ("GET", "/sandbox/cats", None, 404),
-    ],
-)
-async def test_invalid_request_is_refused_with_a_sentence(
-    api: Api, population: Population, method: str, path: str, body: object, status: int
-) -> None:
-    answer = await api.ask(method, path, body)
-    assert (answer.status, bool(answer.body["message"])) == (status, True)
+async def test_invalid_request_is_refused_with_a_sentence(api: Api, population: Population) -> None:
+    requests: tuple[tuple[str, str, object, int], ...] = (
+        ("PATCH", "population", {"pods": -1}, 400),
+        ("PATCH", "population", {"pods": 10_000_000}, 400),
+        ("PATCH", "population", {"cats": 1}, 400),
+        ("POST", "failures/stock-out", {"pool": "nowhere"}, 400),
+        ("POST", "failures/crash-loop", {"count": 0}, 400),
+        ("POST", "failures/pause", {"seconds": 1e9}, 400),
+        ("POST", "failures/earthquake", {}, 404),
+        ("GET", "cats", None, 404),
+    )
+    for method, path, body, status in requests:
+        answer = await api.ask(method, f"/sandbox/{path}", body)
+        assert (answer.status, bool(answer.body["message"])) == (status, True), path
 
 
 async def test_nobody_asks_without_a_token(api: Api, population: Population) -> None:
@@ -73,34 +62,32 @@ async def test_nobody_asks_without_a_token(api: Api, population: Population) -> 
         assert answer.status == 401
 
 
-@pytest.mark.parametrize(
-    ("name", "body"),
-    [
-        ("stock-out", {"pool": "cpu"}),
-        ("bad-image", {}),
-        ("out-of-memory", {"count": 3}),
-        ("crash-loop", {}),
-        ("node-lost", {}),
-        ("taint", {}),
-    ],
+FAILURES: tuple[tuple[str, dict[str, object]], ...] = (
+    ("stock-out", {"pool": "cpu"}),
+    ("bad-image", {}),
+    ("out-of-memory", {"count": 3}),
+    ("crash-loop", {}),
+    ("node-lost", {}),
+    ("taint", {}),
 )
-async def test_each_failure_changes_the_cluster(
-    api: Api, population: Population, name: str, body: dict[str, object]
-) -> None:
-    before = population.state()["changes"]
-    assert (await api.ask("POST", f"/sandbox/failures/{name}", body)).status == 202
-    await eventually(lambda: population.state()["changes"] != before)
 
 
-@pytest.mark.parametrize("name", ["stock-out", "bad-image", "out-of-memory", "crash-loop", "node-lost", "taint"])
-async def test_a_failure_of_an_empty_population_is_refused(api: Api, name: str) -> None:
+async def test_each_failure_changes_the_cluster(api: Api, population: Population) -> None:
+    for name, body in FAILURES:
+        before = population.state()["changes"]
+        assert (await api.ask("POST", f"/sandbox/failures/{name}", body)).status == 202
+        await eventually(lambda before=before: population.state()["changes"] != before, name)
+
+
+async def test_a_failure_of_an_empty_population_is_refused(api: Api) -> None:
     api.server.beside = Control(api.server, Population(api.server.registry, Size(), namespace="compute-grid")).answer
-    answer = await api.ask("POST", f"/sandbox/failures/{name}", {})
-    assert (answer.status, answer.body["message"][:26]) == (409, "Nothing can fail yet: add ")
+    for name, _ in FAILURES:
+        answer = await api.ask("POST", f"/sandbox/failures/{name}", {})
+        assert (answer.status, answer.body["message"][:26]) == (409, "Nothing can fail yet: add "), name
 
 
 @pytest.mark.parametrize("command", ["sandbox", "up"])
-@pytest.mark.parametrize("wrong", ["--churn=nan", "--churn=-1", "--churn=1e9", "--nodes=1000000", "--pods=-1"])
+@pytest.mark.parametrize("wrong", ["--churn=nan", "--nodes=1000000", "--pods=-1"])
 def test_invalid_population_is_refused_on_the_command_line(
     command: str, wrong: str, tmp_path: Path, settings: Settings
 ) -> None:
@@ -142,38 +129,6 @@ async def test_restarted_server_pauses_connections_and_then_has_everything(api: 
             if refused:
                 break
     assert answer.body["metadata"]["remainingItemCount"] == 59
-
-
-@pytest.mark.slow
-async def test_population_in_own_process_changes_undisturbed_by_controllers(tmp_path: Path) -> None:
-
-    command = [
-        sys.executable,
-        str(ROOT / "manage.py"),
-        "sandbox",
-        "--data",
-        str(tmp_path / "data"),
-        "--port",
-        "0",
-        "--simulated",
-    ]
-    command += ["--nodes", "50", "--pods", "500", "--churn", "20"]
-    environment = {**os.environ, "GRID_DEMO": "1", "GRID_VAR": str(tmp_path / "var")}
-    with process(command, log=tmp_path / "log", env=environment):
-        kubeconfig = tmp_path / "data" / "kubeconfig"
-        await eventually(kubeconfig.exists)
-        async with Client.from_kubeconfig(kubeconfig) as client:
-            await eventually(lambda: client.get("/sandbox/population"), holds=lambda state: state["pods"] >= 500)
-            before = (await client.get("/sandbox/population"))["changes"]
-            await asyncio.sleep(60)  # longer than controllers wait for a node's lease
-            state = await client.get("/sandbox/population")
-            assert state["changes"] - before == pytest.approx(60 * 20, rel=0.3)
-            assert state["pods"] == pytest.approx(500, abs=60)
-            nodes = [node for node in await client.list(NODES.path()) if SIMULATED in labels_of(node)]
-            assert len(nodes) == 50
-            assert not [node for node in nodes if node["status"]["conditions"][-1]["status"] != "True"]
-            pods = await client.list(POD.path("compute-grid"))
-            assert sum(pod["status"]["phase"] == "Running" for pod in pods) > 400
 
 
 async def test_pool_limits_are_changed_against_current_ones_and_persist(api: Api, tmp_path: Path) -> None:

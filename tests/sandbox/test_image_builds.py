@@ -17,7 +17,6 @@ from grid.sandbox.images import Image, ImageCatalogue
 from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.population import Population, Size
 from tests.sandbox.apiserver.conftest import Api
-from tests.sandbox.kubelet.support import World, pod
 from tests.support.waiting import eventually
 from tests.support.wheels import wheel
 
@@ -93,23 +92,6 @@ async def test_requirements_are_built_on_unchanged_base(builds: ImageBuilds, tmp
 
 
 @pytest.mark.slow
-async def test_a_pod_runs_with_what_was_built(tmp_path: Path, wheels: Path) -> None:
-    images = tmp_path / "images"
-    world = World(tmp_path, catalogue=BuildableCatalogue(images, ImageCatalogue([BASE])), images_directory=images)
-    builds = ImageBuilds(world.images)
-    try:
-        answer = await built(builds, order("second"))
-        text = "import first, second; print(first.VERSION, second.VERSION)"
-        for name, image in (("named", NAME), ("pinned", f"{BUILT_HERE}lab@{answer.digest}")):
-            await world.run(pod(name, "python3", "-c", text, container={"image": image}))
-            await world.phase(name, "Succeeded", "Failed")
-            assert world.log(name) == "1.0 1.0"
-    finally:
-        await builds.stop()
-        await world.close()
-
-
-@pytest.mark.slow
 async def test_killed_installer_fails_the_build_without_image(
     builds: ImageBuilds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,12 +114,6 @@ async def test_failed_build_keeps_its_log_and_can_be_repeated(builds: ImageBuild
     assert "No matching distribution found for no-such-package" in failed.message
     assert "no-such-package" in failed.log
     assert builds.ask(order("no-such-package")) == failed
-
-
-@pytest.mark.slow
-async def test_slow_build_is_ended_and_reported(builds: ImageBuilds) -> None:
-    answer = await built(builds, order("second", seconds=0.001))
-    assert (answer.state, answer.message.partition(" within")[0]) == ("failed", "It was not built")
 
 
 @pytest.mark.parametrize(

@@ -13,21 +13,6 @@ from tests.sandbox.apiserver.conftest import Api
 from tests.sandbox.apiserver.test_kubelets import Kubelet
 
 KUBECTL = Path(sys.executable).parent / "kubectl"
-STORAGE = """
-apiVersion: v1
-kind: PersistentVolume
-metadata: {name: disk}
-spec:
-  capacity: {storage: 1Gi}
-  accessModes: [ReadWriteOnce, ReadOnlyMany]
-  hostPath: {path: /srv/disk}
-  claimRef: {namespace: default, name: files}
----
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: files}
-spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
-"""
 DEPLOYMENT = """
 apiVersion: apps/v1
 kind: Deployment
@@ -82,16 +67,6 @@ async def kubectl(api: Api, tmp_path: Path) -> AsyncIterator[Kubectl]:
 
 def columns(output: str) -> list[list[str]]:
     return [line.split() for line in output.splitlines()]
-
-
-async def test_get_prints_the_columns_of_pods(api: Api, kubectl: Kubectl) -> None:
-    await api.pod("p", node="n1")
-    assert columns(await kubectl("get", "pods")) == [
-        ["NAME", "READY", "STATUS", "RESTARTS", "AGE"],
-        ["p", "0/1", "Pending", "0", "0s"],
-    ]
-    wide = await kubectl("get", "pods", "-o", "wide", "--no-headers")
-    assert wide.split() == ["p", "0/1", "Pending", "0", "0s", "<none>", "n1", "<none>", "<none>"]
 
 
 async def test_get_watch_shows_changes_as_they_happen(api: Api, kubectl: Kubectl) -> None:
@@ -206,15 +181,3 @@ async def test_logs_and_usage_come_from_the_node(api: Api, kubectl: Kubectl, kub
     assert await kubectl("logs", "p", "--tail=5") == "one\ntwo\n"
     assert columns(await kubectl("top", "pods", "--no-headers")) == [["p", "250m", "64Mi"]]
     assert columns(await kubectl("top", "nodes", "--no-headers"))[0][:2] == ["n1", "250m"]
-
-
-async def test_get_prints_the_columns_of_volumes_and_classes(kubectl: Kubectl) -> None:
-    await kubectl("create", "-f", "-", stdin=STORAGE)
-    assert columns(await kubectl("get", "sc", "--no-headers")) == [
-        ["standard", "(default)", "compute-grid/directory", "Delete", "Immediate", "true", "0s"]
-    ]
-    header = "NAME CAPACITY ACCESS MODES RECLAIM POLICY STATUS CLAIM STORAGECLASS VOLUMEATTRIBUTESCLASS REASON AGE"
-    shown = columns(await kubectl("get", "pv"))
-    assert shown == [header.split(), ["disk", "1Gi", "RWO,ROX", "Retain", "Pending", "default/files", "<unset>", "0s"]]
-    assert columns(await kubectl("get", "pvc", "--no-headers")) == [["files", "Pending", "standard", "<unset>", "0s"]]
-    assert columns(await kubectl("get", "apiservices", "--no-headers"))[0][:2] == ["v1beta1.metrics.k8s.io", "Local"]

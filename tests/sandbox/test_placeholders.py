@@ -1,7 +1,9 @@
 """Placeholders on the embedded cluster: the autoscaler starts a node for them, and a launch takes their place at once."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from grid.core.errors import GridError
 from grid.core.labels import NODE_POOL
 from grid.executions.caches import AutoscalerCache, EventCache, PodCache
 from grid.executions.context import Context, LaunchTarget
@@ -22,7 +25,7 @@ from grid.sandbox.pools import DEFAULT_POOLS, NodePool
 from grid.tiers.placeholders import PlaceholderKeeper
 from grid.tiers.warmhours import DAYS, WantedPlaceholder, WarmHours, WarmTier
 from tests.sandbox.machines import embedded_cluster
-from tests.sandbox.test_simulated import container, pod, with_retry
+from tests.sandbox.support import make_pod
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow
@@ -86,11 +89,11 @@ async def test_launch_replaces_a_placeholder_at_once(kubeconfig: Path) -> None:
         async def launched() -> bool:
             return bool(await running("launch"))
 
-        await with_retry(keeper.run_once)
+        await with_retry(keeper)
         await eventually(both_warm, "the autoscaler starts a node for the placeholders")
         nodes = set((await running("warm-small-")).values())
-        asks = pod("launch", {**container(), "resources": {"requests": {"cpu": "1500m", "memory": "1Gi"}}})
-        asks["spec"]["nodeSelector"] = {NODE_POOL: "warm"}
+        requests = {"cpu": "1500m", "memory": "1Gi"}
+        asks = make_pod("launch", requests=requests, nodeSelector={NODE_POOL: "warm"}, restartPolicy="Never")
         await client.create(PODS.path("default"), asks)
         await eventually(launched, "the launch starts where a placeholder was, for the pool cannot grow")
         assert set((await running("launch")).values()) == nodes
@@ -99,6 +102,17 @@ async def test_launch_replaces_a_placeholder_at_once(kubeconfig: Path) -> None:
         await keeper.run_once()
         await eventually(lambda: _none(client), "no placeholder is left")
     await api.close()
+
+
+async def with_retry(keeper: PlaceholderKeeper) -> None:
+    """The default service account is there a moment after the server."""
+    deadline = time.monotonic() + 20
+    while True:
+        with suppress(GridError):
+            await keeper.run_once()
+            return
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
 
 
 async def _none(client: Client) -> bool:

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from grid.core.labels import NODE_POOL, SIMULATED
+from grid.core.labels import SIMULATED
 from grid.core.quantity import parse_quantity
 from grid.executions.manifests import build
 from grid.executions.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec
 from grid.sandbox.apiserver.defaults import apply_defaults
-from grid.sandbox.apiserver.deletion import DeleteOptions
 from grid.sandbox.apiserver.furnishing import furnish
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.registry import Registry
@@ -78,15 +77,6 @@ def states(population: Population) -> Counter[str]:
         statuses = pod["status"].get("containerStatuses") or [{}]
         counts[statuses[0].get("state", {}).get("waiting", {}).get("reason") or pod["status"]["phase"]] += 1
     return counts
-
-
-@virtual_time
-async def test_population_is_determined_by_its_seed() -> None:
-    populations = []
-    for seed in (3, 3, 4):
-        async with populated(Size(5, 80, seed=seed)) as population:
-            populations.append([(pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods(population)])
-    assert populations[0] == populations[1] != populations[2]
 
 
 @virtual_time
@@ -157,19 +147,6 @@ async def test_churn_has_its_rate_and_keeps_pod_count() -> None:
 
 
 @virtual_time
-async def test_deleted_object_goes_and_is_launched_anew() -> None:
-    async with populated(Size(10, 100, churn=10)) as population:
-        registry = population._registry
-        key = next(iter(population.rooms.draw(random.Random(1), 1, part="-worker-")))
-        deleted = registry.delete(stored_kinds()["pods"], key, DeleteOptions())
-        assert not deleted.gone
-        await passes(5)
-        assert store_of(population).get("pods", key) is None
-        await passes(20)
-        assert len(pods(population)) == pytest.approx(100, abs=6)
-
-
-@virtual_time
 async def test_removed_pods_leave_nothing_and_empty_nodes_go() -> None:
     async with populated(Size(2, 20)) as population:
         store = store_of(population)
@@ -182,20 +159,6 @@ async def test_removed_pods_leave_nothing_and_empty_nodes_go() -> None:
             await passes(5)
         assert (store.count("pods"), store.count("nodes"), store.count("replicasets.apps")) == (0, 2, 0)
         assert {record.key for record in store.records("configmaps")} == others
-
-
-@virtual_time
-async def test_pool_out_of_stock_delays_its_new_pods() -> None:
-    async with populated(Size(20, 300)) as population:
-        population.stock_out("cpu", 5)
-        await passes(10)
-        waiting = [pod for pod in pods(population) if "nodeName" not in pod["spec"]]
-        assert {pod["spec"]["nodeSelector"][NODE_POOL] for pod in waiting} == {"cpu"}
-        assert population.state()["outOfStock"] == ["cpu"]
-        events = {record.obj["reason"] for record in store_of(population).records("events")}
-        assert {"FailedScheduling", "NotTriggerScaleUp"} <= events
-        await passes(121)
-        assert population.state()["outOfStock"] == []
 
 
 @pytest.mark.parametrize(
@@ -226,18 +189,3 @@ async def test_lost_node_becomes_unreachable_and_its_pods_move() -> None:
         assert name not in {node["metadata"]["name"] for node in nodes(population)}
         assert not population.rooms.pods_on(name)
         assert len(nodes(population)) == 20
-
-
-@virtual_time
-async def test_a_node_in_maintenance_is_emptied_and_comes_back() -> None:
-    async with populated(Size(20, 300, churn=0)) as population:
-        name = population.taint_node()
-        await passes(30)
-        node = population.read("nodes", name)
-        assert node is not None
-        assert any(taint["key"].endswith("/maintenance") for taint in node["spec"]["taints"])
-        assert not population.rooms.pods_on(name)
-        await passes(150)
-        node = population.read("nodes", name)
-        assert node is not None
-        assert not any(taint["key"].endswith("/maintenance") for taint in node["spec"].get("taints", ()))

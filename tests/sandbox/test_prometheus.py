@@ -22,11 +22,7 @@ from grid.sandbox.prometheus import prepare
 from tests.sandbox.machines import embedded_cluster
 from tests.support.prometheus import MISSING, PROGRAM, SECONDS, RealPrometheus
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(240),
-    pytest.mark.skipif(not PROGRAM, reason=MISSING),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.skipif(not PROGRAM, reason=MISSING)]
 CAPACITY = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 POOL = NodePool(name="work", instance_type="small", capacity=CAPACITY, minimum=1, maximum=1, initial=1)
 # Works, holds 64 MiB, and writes to the disk for good.

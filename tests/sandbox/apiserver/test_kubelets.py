@@ -103,12 +103,6 @@ async def test_usage_of_nodes_and_pods_comes_in_kubernetes_units(api: Api, kubel
     assert kubelet.asked == ["/stats/summary"], "the second answer came from what was known"
 
 
-async def test_replacement_of_measured_pod_has_no_usage_yet(api: Api, kubelet: Kubelet) -> None:
-    kubelet.summary["pods"][0]["podRef"]["uid"] = "that of the one before"
-    answer = await api.ask("GET", f"{METRICS}/namespaces/default/pods/p")
-    assert answer.body["message"] == 'podmetrics.metrics.k8s.io "default/p" not found'
-
-
 @pytest.mark.parametrize(
     ("path", "message"),
     [("nodes/ghost", 'node "ghost" not found'), ("namespaces/default/pods/ghost", 'pods "ghost" not found')],

@@ -3,16 +3,8 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from grid.sandbox.apiserver.patches import NoMergeKey, merge_patch, strategic_merge
-
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=10,
-)
 
 
 # From RFC 7386, appendix A.
@@ -28,18 +20,6 @@ _JSON = st.recursive(
 )
 def test_merge_patches_follow_their_rfc(target: Any, patch: Any, result: Any) -> None:
     assert merge_patch(target, patch) == result
-
-
-@given(_JSON, _JSON)
-def test_a_merge_patch_applied_twice_is_applied_once(target: Any, patch: Any) -> None:
-    once = merge_patch(target, patch)
-    assert merge_patch(once, patch) == once
-
-
-def test_taints_are_replaced_because_keys_may_repeat() -> None:
-    spec = {"taints": [{"key": "a", "effect": "NoSchedule"}]}
-    patch = {"taints": [{"key": "a", "effect": "NoExecute"}]}
-    assert strategic_merge(spec, patch, "NodeSpec") == patch
 
 
 def test_service_ports_are_told_apart_by_their_port() -> None:

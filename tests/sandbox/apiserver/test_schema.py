@@ -95,15 +95,7 @@ def test_nulls_are_absent() -> None:
 
 @pytest.mark.parametrize(
     ("text", "canonical"),
-    [
-        ("0.5", "500m"),
-        ("1000m", "1"),
-        ("1.5Gi", "1536Mi"),
-        ("0", "0"),
-        ("-1", "-1"),
-        ("1e3", "1k"),
-        ("0.0001", "100u"),
-    ],
+    [("0.5", "500m"), ("1000m", "1"), ("1.5Gi", "1536Mi"), ("0", "0"), ("-1", "-1"), ("1e3", "1k"), ("0.0001", "100u")],
 )
 def test_quantities_get_their_one_form(text: str, canonical: str) -> None:
     assert canonical_text(text) == canonical

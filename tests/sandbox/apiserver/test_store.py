@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -123,14 +122,6 @@ def test_old_states_are_compacted_after_their_time() -> None:
     store.compact()
     assert not store.can_show("pods", version)
     assert store.changes_since("pods", version), "watches may still go on from there"
-
-
-def test_store_without_file_is_usable_by_any_thread() -> None:
-    store = ObjectStore()
-    with ThreadPoolExecutor(1) as other:
-        version = other.submit(lambda: store.put("pods", "a", obj("a")).version).result()
-    assert (names(store), store.version) == (["a"], version)
-    store.close()
 
 
 def test_a_failed_write_changes_nothing() -> None:

@@ -23,11 +23,3 @@ def test_pod_with_name_of_a_measured_pod_is_unmeasured() -> None:
     [metrics] = pod_metrics([stored("a", uid="new")], stats, NOW)
     assert metrics["containers"] == [{"name": "main", "usage": {"cpu": "5n", "memory": "2Ki"}}]
     assert not list(pod_metrics([stored("a", uid="newest")], stats, NOW))
-
-
-def test_pods_that_nobody_measures_are_not_decoded() -> None:
-    records = [stored(name, uid=name) for name in "abc"]
-    assert len(list(pod_metrics(records, {"node-1": summary("b", uid="b")}, NOW))) == 1
-    unmeasured = stored("d", uid="d")
-    unmeasured.raw = b"not JSON"
-    assert not list(pod_metrics([unmeasured], {"node-1": summary("b", uid="b")}, NOW))

@@ -9,16 +9,7 @@ from pathlib import Path
 import yaml
 
 from grid.core.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
-from grid.sandbox.client import (
-    CONFIG_MAPS,
-    EVENTS,
-    NODES,
-    PODS,
-    Api,
-    Mirrors,
-    Object,
-    name_of,
-)
+from grid.sandbox.client import CONFIG_MAPS, EVENTS, NODES, PODS, Api, Mirrors, Object, name_of
 from grid.sandbox.controllers.autoscaler import AutoscalerSettings, ClusterAutoscaler
 from grid.sandbox.controllers.deployment import DeploymentController
 from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, NodeTimeouts
@@ -188,10 +179,7 @@ async def test_gpu_pod_brings_a_node_that_goes_when_idle(tmp_path: Path) -> None
         await eventually(
             lambda: (
                 bench.messages("ScaleDownEmpty")
-                == {
-                    'Scale-down: removing empty node "default-gpu-1"',
-                    "Scale-down: empty node default-gpu-1 removed",
-                }
+                == {'Scale-down: removing empty node "default-gpu-1"', "Scale-down: empty node default-gpu-1 removed"}
             ),
             "the removal is told",
         )

@@ -16,15 +16,7 @@ RECORDING = Path(__file__).parents[2] / "recordings" / "autoscaler" / "status.js
 
 
 def group(name: str = "gpu", **facts: Any) -> GroupFacts:
-    quiet = {
-        "minimum": 0,
-        "maximum": 4,
-        "target": 0,
-        "registered": 0,
-        "ready": 0,
-        "candidates": 0,
-        "growing": False,
-    }
+    quiet = {"minimum": 0, "maximum": 4, "target": 0, "registered": 0, "ready": 0, "candidates": 0, "growing": False}
     return GroupFacts(name, **(quiet | facts))
 
 

@@ -13,15 +13,7 @@ from grid.sandbox.controllers.disruption import Needs, NoScale, needs_of, resolv
 from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.nodelifecycle import NodeTimeouts
 from grid.sandbox.controllers.scheduler import Scheduler
-from tests.sandbox.support import (
-    FakeKubelet,
-    FastClock,
-    add_node,
-    api_server,
-    make_deployment,
-    make_node,
-    running,
-)
+from tests.sandbox.support import FakeKubelet, FastClock, add_node, api_server, make_deployment, make_node, running
 from tests.support.waiting import eventually
 
 
@@ -108,9 +100,5 @@ async def test_pods_without_controller_are_reported_and_not_expected(bench: Benc
 
 
 async def evict(client: Client, pod: str) -> None:
-    body: Object = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": pod, "namespace": "default"},
-    }
+    body: Object = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": "default"}}
     await client.create(PODS.path("default", pod, "eviction"), body)

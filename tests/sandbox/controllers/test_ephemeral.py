@@ -3,12 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from grid.sandbox.client import (
-    EVENTS,
-    PODS,
-    VOLUME_CLAIMS,
-    Object,
-)
+from grid.sandbox.client import EVENTS, PODS, VOLUME_CLAIMS, Object
 from grid.sandbox.controllers.claimprotection import ClaimProtection
 from grid.sandbox.controllers.ephemeral import EphemeralVolumeController
 from grid.sandbox.controllers.scheduling import schedule

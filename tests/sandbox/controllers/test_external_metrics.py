@@ -84,8 +84,7 @@ def test_only_running_ready_pods_carry_the_external_value(idle: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    ("target", "which"),
-    [({"averageValue": "1"}, "wanted external metric"), ({"value": "1"}, "external metric wanted")],
+    ("target", "which"), [({"averageValue": "1"}, "wanted external metric"), ({"value": "1"}, "external metric wanted")]
 )
 def test_unavailable_metric_is_named_in_kubernetes_order(target: dict[str, str], which: str) -> None:
     computed = compute([metric(target)], "app=x", view(problem="no adapter"), ())

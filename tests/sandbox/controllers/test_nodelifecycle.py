@@ -8,17 +8,7 @@ from typing import Any
 
 import pytest
 
-from grid.sandbox.client import (
-    EVENTS,
-    LEASES,
-    NODES,
-    PODS,
-    Client,
-    Mirrors,
-    Object,
-    condition_of,
-    format_micro_time,
-)
+from grid.sandbox.client import EVENTS, LEASES, NODES, PODS, Client, Mirrors, Object, condition_of, format_micro_time
 from grid.sandbox.controllers.nodehealth import leaves_after, wanted_taints
 from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, NodeTimeouts
 from tests.sandbox.support import START, FastClock, add_node, api_server, make_node, make_pod, running
@@ -83,7 +73,7 @@ async def test_silent_node_becomes_unknown_and_evicts_intolerant_pods(tmp_path: 
 
 
 async def test_a_node_that_renews_its_lease_stays_ready(tmp_path: Path) -> None:
-    async with bench(tmp_path, NodeTimeouts(grace=30.0, period=0.5)) as cluster:
+    async with bench(tmp_path, NodeTimeouts(grace=15.0, period=0.5)) as cluster:
         await add_node(cluster.client, make_node("a"))
         path = LEASES.path("kube-node-lease")
         lease: Object = {
@@ -93,7 +83,7 @@ async def test_a_node_that_renews_its_lease_stays_ready(tmp_path: Path) -> None:
             "spec": {"holderIdentity": "a", "leaseDurationSeconds": 40},
         }
         await cluster.client.create(path, lease)
-        for _ in range(16):
+        for _ in range(8):
             await cluster.clock.sleep(2.5)
             renewed = {"spec": {"renewTime": format_micro_time(cluster.clock.now())}}
             await cluster.client.patch(f"{path}/a", renewed)

@@ -28,13 +28,7 @@ def rolling(replicas: int, surge: Any, unavailable: Any) -> Object:
     return make_deployment("web", replicas, strategy=strategy)
 
 
-@given(
-    replicas=st.integers(0, 12),
-    surge=amounts,
-    unavailable=amounts,
-    unhealthy=st.integers(0, 12),
-    data=st.data(),
-)
+@given(replicas=st.integers(0, 12), surge=amounts, unavailable=amounts, unhealthy=st.integers(0, 12), data=st.data())
 @settings(max_examples=200, deadline=None)
 def test_rollout_stays_in_its_limits_and_finishes(
     replicas: int, surge: Any, unavailable: Any, unhealthy: int, data: st.DataObject
@@ -65,11 +59,7 @@ def test_rollout_stays_in_its_limits_and_finishes(
     assert (rollout.total([old]), rollout.spec_replicas(new)) == (0, replicas)
 
 
-@given(
-    sizes=st.lists(st.integers(1, 20), min_size=2, max_size=4),
-    wanted=st.integers(0, 60),
-    surge=amounts,
-)
+@given(sizes=st.lists(st.integers(1, 20), min_size=2, max_size=4), wanted=st.integers(0, 60), surge=amounts)
 @settings(max_examples=200, deadline=None)
 def test_scaling_in_the_middle_of_a_rollout_never_overshoots(sizes: list[int], wanted: int, surge: Any) -> None:
     deployment = rolling(wanted, surge, 1)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from grid.sandbox.client import EVENTS, NODES, PODS, Client, Mirrors, Object, condition_of, name_of
+from grid.sandbox.client import EVENTS, PODS, Client, Mirrors, Object, condition_of, name_of
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.scheduling import schedule
 from grid.sandbox.controllers.volumes import VolumeBinder
@@ -96,15 +96,6 @@ async def test_a_pod_of_another_scheduler_is_left_alone(tmp_path: Path) -> None:
         await eventually(lambda: cluster.node_of("ours"), "ours is bound")
         assert not cluster.node_of("theirs")
         assert not cluster.refusal("theirs")
-
-
-async def test_cordoned_node_takes_no_pods_until_released(tmp_path: Path) -> None:
-    async with bench(tmp_path, make_node("a")) as cluster:
-        await cluster.client.patch(NODES.path(name="a"), {"spec": {"unschedulable": True}})
-        await cluster.add(make_pod("p"))
-        await eventually(lambda: "1 node(s) were unschedulable" in cluster.refusal("p"), "the refusal")
-        await cluster.client.patch(NODES.path(name="a"), {"spec": {"unschedulable": None}})
-        await eventually(lambda: cluster.node_of("p") == "a", "the pod is bound")
 
 
 def test_pods_spread_over_equal_nodes_and_follow_preferences() -> None:

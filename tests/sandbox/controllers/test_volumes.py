@@ -9,16 +9,7 @@ from typing import Any
 import pytest
 
 from grid.core.errors import GridError, NotAllowed
-from grid.sandbox.client import (
-    EVENTS,
-    PODS,
-    STORAGE_CLASSES,
-    VOLUME_CLAIMS,
-    VOLUMES,
-    Client,
-    Object,
-    uid_of,
-)
+from grid.sandbox.client import EVENTS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Client, Object, uid_of
 from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.volumebinding import BIND_COMPLETED, BOUND_BY_CONTROLLER

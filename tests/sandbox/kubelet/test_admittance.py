@@ -13,11 +13,6 @@ NO_DEVICES = "Allocate failed due to requested number of devices unavailable for
     ("wanted", "reason", "message"),
     [
         (
-            {"cpu": 500_000, "memory": 2**60},
-            "OutOfcpu",
-            "Node didn't have enough resource: cpu, requested: 500000, used: 1000, capacity: 7920",
-        ),
-        (
             {"memory": 32 * 2**30},
             "OutOfmemory",
             f"Node didn't have enough resource: memory, requested: {2**35}, used: {2**30}, capacity: {2**35}",

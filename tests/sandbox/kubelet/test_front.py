@@ -15,13 +15,11 @@ import pytest
 from msgspec.structs import replace
 
 from grid.executions.front import TOKEN_HEADER, AuthProxySpec, token
-from grid.executions.manifests import build
 from grid.executions.spec import EnvironmentSpec, ExecutionSpec
-from grid.kube.resources import PODS, VOLUME_CLAIMS
 from grid.sandbox.needs import SYSTEM_PATH
 from tests.end_to_end.grid import IMAGES
-from tests.sandbox.kubelet.support import NODE, World
-from tests.sandbox.kubelet.test_planted_files import TOKEN, workspace
+from tests.sandbox.kubelet.support import World
+from tests.sandbox.kubelet.test_planted_files import TOKEN, launch, workspace
 from tests.support.waiting import eventually
 
 pytestmark = [
@@ -52,19 +50,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def start(world: World, spec: ExecutionSpec) -> str:
-    """Create its objects as a launch does; returns the pod's address once the program is ready."""
     for image in (NGINX, spec.environment.image):
         await world.images.pull(image)
-    for manifest in build(spec, namespace="default", token=TOKEN, front_key=KEY):
-        body = json.loads(json.dumps(manifest.body))
-        if manifest.resource == PODS:
-            body["spec"]["nodeName"] = NODE
-        made = await world.api.create(manifest.resource.path(namespace="default"), body)
-        if manifest.resource == VOLUME_CLAIMS:
-            status = VOLUME_CLAIMS.path("default", made["metadata"]["name"], "status")
-            await world.api.patch(status, {"status": {"phase": "Bound"}})
-    await world.ready(spec.object_name)
-    return str(world.api.status(spec.object_name)["podIP"])
+    return await launch(world, spec, KEY)
 
 
 def processes(world: World) -> list[psutil.Process]:

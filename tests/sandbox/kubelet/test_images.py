@@ -84,7 +84,7 @@ async def test_unwritable_folder_is_a_failed_pull(tmp_path: Path) -> None:
 
 def image_that_needs(program: str, version: int = 0) -> ImageCatalogue:
     need = Need(program, f"Install {program} and pull again", version)
-    return ImageCatalogue([Image("team/needy:1", ("tiny-package==1.0",), "", needs=(need,))])
+    return ImageCatalogue([Image("team/needy:1", (), "", needs=(need,))])
 
 
 def program(folder: Path, name: str, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -96,7 +96,7 @@ def program(folder: Path, name: str, script: str, monkeypatch: pytest.MonkeyPatc
     return folder / name
 
 
-async def test_missing_program_is_reported_before_installation(tmp_path: Path, index: Path) -> None:
+async def test_missing_program_is_reported_before_installation(tmp_path: Path) -> None:
     images = ImageStore(tmp_path / "images", image_that_needs("no-such-program"))
     with pytest.raises(PullFailed, match=r"^Install no-such-program and pull again$"):
         await images.pull("team/needy:1")
@@ -104,18 +104,14 @@ async def test_missing_program_is_reported_before_installation(tmp_path: Path, i
 
 
 @pytest.mark.parametrize("script", ["echo v11.0.2", "echo unknown option; exit 1", "echo no number"])
-async def test_a_program_that_is_too_old_is_said(
-    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch, script: str
-) -> None:
+async def test_a_program_that_is_too_old_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     place = program(tmp_path / "bin", "oldjava", script, monkeypatch)
     images = ImageStore(tmp_path / "images", image_that_needs("oldjava", 17))
     with pytest.raises(PullFailed, match=f"^Install oldjava and pull again .this machine's {place} is"):
         await images.pull("team/needy:1")
 
 
-async def test_containers_find_a_needed_program_wherever_it_is(
-    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_containers_find_a_needed_program_wherever_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = program(tmp_path / "elsewhere", "newjava", "echo openjdk 17.0.15 2025-04-15", monkeypatch)
     images = ImageStore(tmp_path / "images", image_that_needs("newjava", 17))
     pulled, _ = await images.pull("team/needy:1")
@@ -159,19 +155,6 @@ async def test_pod_with_unknown_image_waits_and_lists_images(world: World) -> No
     assert world.api.status("typo")["phase"] == "Pending"
     world.clock.jump(10)
     await eventually(lambda: world.api.events("typo", "Pulling")[0]["count"] == 2, "it is tried again")
-
-
-async def test_pull_is_reported_once_with_time_and_size(world: World, index: Path) -> None:
-    world.images.catalogue = ImageCatalogue([*BUILT_IN, TINY])
-    for name in ("first", "second"):
-        body = pod(name, container={"image": "team/tiny:1", "command": None})
-        await world.run(body)
-        await world.phase(name, "Succeeded")
-        assert world.log(name) == "hello"
-    assert (await world.event("first", "Pulled")).startswith('Successfully pulled image "team/tiny:1" in ')
-    assert (await world.event("first", "Pulled")).endswith(" bytes.")
-    assert await world.event("second", "Pulled") == 'Container image "team/tiny:1" already present on machine'
-    assert not world.api.messages("second", "Pulling")
 
 
 def test_a_file_adds_to_the_catalogue_and_may_replace(tmp_path: Path) -> None:

@@ -38,10 +38,7 @@ def written(directory: Path, *chunks: bytes, limit: int = 10**6, files: int = 3)
     return directory
 
 
-@given(
-    text=st.binary(max_size=400).filter(lambda data: b"\n" not in data[-1:]),
-    cut=st.integers(0, 400),
-)
+@given(text=st.binary(max_size=400).filter(lambda data: b"\n" not in data[-1:]), cut=st.integers(0, 400))
 async def test_printed_text_returns_however_it_was_split(
     tmp_path_factory: pytest.TempPathFactory, text: bytes, cut: int
 ) -> None:

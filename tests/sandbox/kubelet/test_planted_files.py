@@ -70,16 +70,7 @@ class Lab:
         path.write_text(text)
 
     async def start(self) -> None:
-        for manifest in build(workspace(), namespace="default", token=TOKEN):
-            body = json.loads(json.dumps(manifest.body))
-            if manifest.resource == PODS:
-                body["spec"]["nodeName"] = NODE
-            made = await self.world.api.create(manifest.resource.path(namespace="default"), body)
-            if manifest.resource == VOLUME_CLAIMS:
-                status = VOLUME_CLAIMS.path("default", made["metadata"]["name"], "status")
-                await self.world.api.patch(status, {"status": {"phase": "Bound"}})
-        await self.world.ready("workspace-abc")
-        self.url = f"http://{self.world.api.status('workspace-abc')['podIP']}:8888/"
+        self.url = f"http://{await launch(self.world, workspace())}:8888/"
 
     async def ask(self, method: str, where: str, **body: Any) -> dict[str, Any]:
         async with self.http.request(method, self.url + where, json=body) as answer:
@@ -118,6 +109,20 @@ class Lab:
             while until not in shown:
                 kind, *parts = await terminal.receive_json(timeout=PATIENCE)
                 shown += parts[0] if kind == "stdout" else ""
+
+
+async def launch(world: World, spec: ExecutionSpec, front_key: str = "") -> str:
+    """Create its objects as the product does; returns the pod's address once the program is ready."""
+    for manifest in build(spec, namespace="default", token=TOKEN, front_key=front_key):
+        body = json.loads(json.dumps(manifest.body))
+        if manifest.resource == PODS:
+            body["spec"]["nodeName"] = NODE
+        made = await world.api.create(manifest.resource.path(namespace="default"), body)
+        if manifest.resource == VOLUME_CLAIMS:
+            status = VOLUME_CLAIMS.path("default", made["metadata"]["name"], "status")
+            await world.api.patch(status, {"status": {"phase": "Bound"}})
+    await world.ready(spec.object_name)
+    return str(world.api.status(spec.object_name)["podIP"])
 
 
 def workspace() -> ExecutionSpec:

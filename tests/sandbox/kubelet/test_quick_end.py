@@ -26,14 +26,3 @@ async def test_quickly_ended_program_was_started_with_termination_message(tmp_pa
         assert world.api.messages("job", "Failed") == []
     finally:
         await world.close()
-
-
-async def test_unstartable_program_is_not_reported_as_started(tmp_path: Path) -> None:
-    world = World(tmp_path, runtime_class=LateRuntime)
-    try:
-        await world.run(pod("job", "no-such-program", "x"))
-        await world.phase("job", "Failed")
-        await world.event("job", "Failed")
-        assert world.api.messages("job", "Started") == []
-    finally:
-        await world.close()

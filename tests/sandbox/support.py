@@ -229,20 +229,20 @@ class FakeKubelet:
     async def _start(self, pod: Object) -> None:
         image = pod["spec"]["containers"][0]["image"]
         await self.clock.sleep(self.plan.start)
-        await self._set_ready(pod, "False", restarts=0)
+        await self._set_ready(pod, "False")
         if image.endswith(self.plan.never_ready_images or ("never",)):
             return
         await self.clock.sleep(self.plan.ready)
-        await self._set_ready(pod, "True", restarts=0)
+        await self._set_ready(pod, "True")
 
-    async def _set_ready(self, pod: Object, status: str, *, restarts: int) -> None:
+    async def _set_ready(self, pod: Object, status: str) -> None:
         now = format_time(self.clock.now())
         condition = {"type": "Ready", "status": status, "lastTransitionTime": now}
         container = pod["spec"]["containers"][0]
         state = {
             "name": container["name"],
             "ready": status == "True",
-            "restartCount": restarts,
+            "restartCount": 0,
             "image": container["image"],
             "imageID": "",
             "state": {"running": {"startedAt": now}},

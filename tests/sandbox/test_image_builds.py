@@ -1,7 +1,6 @@
 """Images that are built on request: real environments on top of others, with their logs."""
 
 import asyncio
-import os
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from grid.sandbox.images import Image, ImageCatalogue
 from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.population import Population, Size
 from tests.sandbox.apiserver.conftest import Api
+from tests.sandbox.kubelet.support import only_wheels_of
 from tests.support.waiting import eventually
 from tests.support.wheels import wheel
 
@@ -31,10 +31,7 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     wheel(folder, "first", "1.0", program=True)
     wheel(folder, "first", "2.0", program=True)
     wheel(folder, "second", "1.0")
-    for name in [name for name in os.environ if name.startswith("PIP_")]:
-        monkeypatch.delenv(name)
-    for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(folder), "CONFIG_FILE": os.devnull}.items():
-        monkeypatch.setenv(f"PIP_{name}", value)
+    only_wheels_of(folder, monkeypatch)
     return folder
 
 

@@ -1,6 +1,5 @@
 """What the promises about aggregation leave open: pods behind a Service, and what is told when there is no way through."""
 
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 
 from aiohttp import web
 
-from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.kubelet.certificate import serving_context
 from tests.contract.aggregated import hang_up
 from tests.sandbox.apiserver.conftest import Api, pod
@@ -108,25 +106,6 @@ async def test_apis_served_by_this_server_cannot_be_overridden(api: Api) -> None
     assert (await api.ask("GET", "/apis/apps/v2")).status == 404
     groups = [group for group in (await api.ask("GET", "/apis")).body["groups"] if group["name"] == "apps"]
     assert [version["version"] for version in groups[0]["versions"]] == ["v1"]
-
-
-async def test_aggregation_certificate_is_kept_and_announced_again(tmp_path: Path) -> None:
-    def announced(server: ApiServer) -> str:
-        record = server.store.get("configmaps", "kube-system/extension-apiserver-authentication")
-        assert record is not None
-        return str(record.obj["data"]["requestheader-client-ca-file"])
-
-    tokens = Tokens.load_or_make(tmp_path / "tokens.json")
-    server = ApiServer(tmp_path, tokens)
-    before = announced(server)
-    await server.stop()
-    (tmp_path / "front-proxy-client.pem").unlink()
-    again = ApiServer(tmp_path, tokens)
-    after = announced(again)
-    await again.stop()
-    assert before != after
-    context = ssl.create_default_context(cadata=after)
-    assert context.cert_store_stats()["x509_ca"] == 1
 
 
 async def test_an_api_service_without_service_is_local(api: Api) -> None:

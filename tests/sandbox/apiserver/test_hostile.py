@@ -62,15 +62,3 @@ async def test_lease_update_requires_a_resource_version(api: Api) -> None:
     answer = await api.ask("PUT", f"{path}/leader", {"metadata": {"name": "leader"}, "spec": {"holderIdentity": "b"}})
     assert answer.status == 422
     assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer.body["message"]
-
-
-async def test_a_full_namespace_ends_in_rounds(api: Api) -> None:
-    await api.make("/api/v1/namespaces", {"metadata": {"name": "full"}})
-    for number in range(450):
-        await api.make("/api/v1/namespaces/full/configmaps", {"metadata": {"name": f"m{number}"}})
-    await api.ask("DELETE", "/api/v1/namespaces/full")
-    left = [451]
-    while (await api.ask("GET", "/api/v1/namespaces/full")).status == 200:
-        left.append(len((await api.ask("GET", "/api/v1/namespaces/full/configmaps")).body["items"]))
-    assert left == sorted(left, reverse=True)
-    assert any(0 < each < 451 for each in left), "others were answered in between"

@@ -69,18 +69,6 @@ def test_versions_grow_over_restarts_also_after_a_removal(tmp_path: Path) -> Non
     again.close()
 
 
-def test_keys_come_in_order_and_by_namespace() -> None:
-    store = ObjectStore()
-    for key in ("b/2", "a/9", "a/1", "ab/1", "a-b/1"):
-        store.put("pods", key, obj(key))
-    assert names(store) == sorted(["b/2", "a/9", "a/1", "ab/1", "a-b/1"])
-    assert names(store, prefix="a/") == ["a/1", "a/9"]
-    assert names(store, prefix="a/", after="a/1") == ["a/9"]
-    assert store.count("pods", prefix="a/") == 2
-    assert store.count("pods", prefix="a/", after="a/1") == 1
-    assert store.count("pods") == 5
-
-
 @given(_CHANGES, st.integers(0, 30))
 def test_an_earlier_state_can_be_shown_as_it_was(changes: list[tuple[str, bool]], moment: int) -> None:
     store = ObjectStore()

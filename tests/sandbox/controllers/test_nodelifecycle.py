@@ -133,24 +133,3 @@ def test_the_shortest_toleration_decides_when_a_pod_leaves() -> None:
     assert leaves_after(make_pod("p", tolerations=some), node) == 30, "of each taint the first toleration counts"
     assert leaves_after(make_pod("p", tolerations=some[:2]), node) == 0, "one taint is not tolerated at all"
     assert leaves_after(make_pod("p"), make_node("b")) is None
-
-
-async def test_operator_taint_evicts_pod_after_its_toleration(tmp_path: Path) -> None:
-    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as cluster:
-        await add_node(cluster.client, make_node("a"))
-        some = {"key": "work", "operator": "Exists", "effect": "NoExecute"}
-        await add_pod(cluster, "soon", "a", tolerations=[some | {"tolerationSeconds": 3}])
-        await add_pod(cluster, "forever", "a", tolerations=[some])
-        taint = {"key": "work", "value": "on", "effect": "NoExecute"}  # as kubectl writes it, without a time
-        await cluster.client.patch(NODES.path(name="a"), {"spec": {"taints": [taint]}})
-        tainted = cluster.clock.monotonic()
-        await eventually(
-            lambda: (cluster.pod("soon") or {"metadata": {}})["metadata"].get("deletionTimestamp"), "eviction"
-        )
-        assert cluster.clock.monotonic() - tainted >= 3
-        target = condition_of(cluster.pod("soon") or {}, "DisruptionTarget") or {}
-        assert (target["reason"], target["message"]) == (
-            "DeletionByTaintManager",
-            "Taint manager: deleting due to NoExecute taint",
-        )
-        assert not (cluster.pod("forever") or {})["metadata"].get("deletionTimestamp")

@@ -1,9 +1,10 @@
 """What the kubelet's tests share: an API server in memory, a clock that can be put forward, and one node to run pods on."""
 
 import asyncio
+import os
 import re
 import time
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import msgspec
 import psutil
+import pytest
 
 from grid.kube import resources
 from grid.kube.api import Propagation
@@ -38,6 +40,14 @@ def running(folder: Path, *command: str) -> list[psutil.Process]:
         for item in psutil.process_iter(["cmdline", "cwd"])
         if item.info["cmdline"] == list(command) and Path(item.info["cwd"] or "/").is_relative_to(folder)
     ]
+
+
+def only_wheels_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The installer of images finds the wheels in that folder, and no index."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    for name, text in {"NO_INDEX": "1", "FIND_LINKS": str(folder), "CONFIG_FILE": os.devnull}.items():
+        monkeypatch.setenv(f"PIP_{name}", text)
 
 
 class JumpClock:
@@ -187,10 +197,23 @@ def _place(path: str) -> tuple[Resource, str, str, str]:
     return _RESOURCES[version + plural], namespace, name, subresource
 
 
-def pod(name: str, *command: str, container: Object | None = None, **spec: Any) -> Object:
-    """A pod on the test's node with one container `run`, a shell command when one word is given."""
+def pod(
+    name: str,
+    *command: str,
+    container: Object | None = None,
+    mounts: Mapping[str, Object] | None = None,
+    **spec: Any,
+) -> Object:
+    """A pod on the test's node with one container `run`, a shell command when one word is given.
+
+    `mounts` has sources of volumes by where they are mounted; a volume is named like the last folder of that.
+    """
     argv = ["sh", "-c", command[0]] if len(command) == 1 else list(command)
     run: Object = {"name": "run", "image": "compute-grid/test:1", "command": argv, **(container or {})}
+    if mounts:
+        names = {place: place.rpartition("/")[2] for place in mounts}
+        run["volumeMounts"] = [{"name": named, "mountPath": place} for place, named in names.items()]
+        spec["volumes"] = [{"name": names[place], **source} for place, source in mounts.items()]
     return {
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"nodeName": NODE, "restartPolicy": "Never", "containers": [run], **spec},

@@ -137,48 +137,40 @@ async def test_volume_paths_are_real_except_inside_secrets(world: World) -> None
             {"name": "KEPT", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "path"}}},
         ],
         "workingDir": "/data",
-        "volumeMounts": [{"name": "v", "mountPath": "/data"}],
     }
     show = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['DIR'], os.environ['KEPT'], os.getcwd()]))"
-    body = pod("paths", "python", "-c", show, container=container, volumes=[{"name": "v", "emptyDir": {}}])
+    body = pod("paths", "python", "-c", show, container=container, mounts={"/data": {"emptyDir": {}}})
     await world.run(body)
     await world.phase("paths", "Succeeded")
-    real = str(world.runtime.pod_directory(world.api.pod("paths")["metadata"]["uid"]) / "volumes" / "v")
+    real = str(world.runtime.pod_directory(world.api.pod("paths")["metadata"]["uid"]) / "volumes" / "data")
     arguments, directory, kept, cwd = json.loads(world.log("paths"))
     assert arguments == [f"{real}/in", f"--out={real}"]
     assert (directory, kept, cwd) == (f"{real}/x:/other", "/data/secret", real)
 
 
 async def test_config_maps_secrets_and_pod_fields_are_files(world: World) -> None:
-    await world.api.create(
-        "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "conf"}, "data": {"a": "one", "b": "two"}}
-    )
-    await world.api.create(
-        "/api/v1/namespaces/default/secrets",
-        {"metadata": {"name": "keys"}, "data": {"token": base64.b64encode(b"s3").decode()}},
-    )
+    path = "/api/v1/namespaces/default"
+    await world.api.create(f"{path}/configmaps", {"metadata": {"name": "conf"}, "data": {"a": "one", "b": "two"}})
+    token = base64.b64encode(b"s3").decode()
+    await world.api.create(f"{path}/secrets", {"metadata": {"name": "keys"}, "data": {"token": token}})
     sources = [
         {"secret": {"name": "keys"}},
         {"serviceAccountToken": {"path": "sa/token"}},
         {"downwardAPI": {"items": [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}},
     ]
-    volumes: list[Any] = [
-        {"name": "c", "configMap": {"name": "conf", "items": [{"key": "b", "path": "sub/b.txt"}]}},
-        {"name": "p", "projected": {"sources": sources}},
-    ]
-    mounts = [{"name": "c", "mountPath": "/conf"}, {"name": "p", "mountPath": "/all"}]
-    script = "cat /conf/sub/b.txt /all/token /all/sa/token /all/name; ls /conf"
-    await world.run(pod("files", script, container={"volumeMounts": mounts}, volumes=volumes))
+    mounts: dict[str, Object] = {
+        "/conf": {"configMap": {"name": "conf", "items": [{"key": "b", "path": "sub/b.txt"}]}},
+        "/all": {"projected": {"sources": sources}},
+    }
+    await world.run(pod("files", "cat /conf/sub/b.txt /all/token /all/sa/token /all/name; ls /conf", mounts=mounts))
     await world.phase("files", "Succeeded")
     assert world.log("files") == "twos3a-tokenfilessub"
 
 
 async def test_a_file_about_the_pods_annotations_follows_them(world: World) -> None:
     item = {"path": "told", "fieldRef": {"fieldPath": "metadata.annotations['example.com/told']"}}
-    mount = {"volumeMounts": [{"name": "about", "mountPath": "/etc/about"}]}
-    volumes: list[Any] = [{"name": "about", "downwardAPI": {"items": [item]}}]
     script = "test -e /etc/about/told && until grep -q yes /etc/about/told; do sleep 0.05; done"
-    await world.run(pod("waits", script, container=mount, volumes=volumes))
+    await world.run(pod("waits", script, mounts={"/etc/about": {"downwardAPI": {"items": [item]}}}))
     await world.ready("waits")
     change = {"metadata": {"annotations": {"example.com/told": "yes"}}}
     await world.api.patch("/api/v1/namespaces/default/pods/waits", change)
@@ -212,12 +204,11 @@ def test_a_sub_path_cannot_leave_its_volume(sub_path: str, tmp_path: Any) -> Non
         mount_places(container, {"v": tmp_path})
 
 
+OWN_VOLUME = {"/scratch": {"ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}}
+
+
 async def test_an_ephemeral_volume_goes_with_its_pod(world: World) -> None:
-    volumes: list[Any] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}]
-    mount = {"volumeMounts": [{"name": "scratch", "mountPath": "/mnt/local"}]}
-    created = await world.run(
-        pod("work", "echo big > /mnt/local/x; cat /mnt/local/x", container=mount, volumes=volumes)
-    )
+    created = await world.run(pod("work", "echo big > /scratch/x; cat /scratch/x", mounts=OWN_VOLUME))
     message = 'MountVolume.SetUp failed for volume "scratch" : persistentvolumeclaim "work-scratch" not found'
     assert await world.event("work", "FailedMount") == message
     owner = {"kind": "Pod", "name": "work", "uid": created["metadata"]["uid"], "controller": True}
@@ -233,18 +224,15 @@ async def test_an_ephemeral_volume_goes_with_its_pod(world: World) -> None:
 
 async def test_foreign_claim_is_never_used_as_ephemeral_volume(world: World) -> None:
     world.api.bind_claim("work-scratch")
-    volumes: list[Any] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}]
-    await world.run(pod("work", "true", volumes=volumes))
+    await world.run(pod("work", "true", mounts=OWN_VOLUME))
     assert (await world.event("work", "FailedMount")).endswith('"work-scratch" was not created for this pod')
 
 
 async def test_socket_volume_is_private_and_has_short_path(tmp_path: Path) -> None:
     world = World(tmp_path / ("a" * 100))
-    listen = "import socket, time; socket.socket(socket.AF_UNIX).bind('/run/program/web.sock'); time.sleep(600)"
+    listen = "import socket, time; socket.socket(socket.AF_UNIX).bind('/run/sockets/web.sock'); time.sleep(600)"
     try:
-        mount: Object = {"volumeMounts": [{"name": "sockets", "mountPath": "/run/program"}]}
-        volumes = [{"name": "sockets", "emptyDir": {}}]
-        await world.run(pod("listens", "python3", "-c", listen, container=mount, volumes=volumes))
+        await world.run(pod("listens", "python3", "-c", listen, mounts={"/run/sockets": {"emptyDir": {}}}))
         uid = (await eventually(lambda: world.api.pod("listens").get("metadata")))["uid"]
         link = world.runtime.pod_directory(uid) / "volumes" / "sockets"
         await eventually(lambda: (link / "web.sock").is_socket(), "it listens")

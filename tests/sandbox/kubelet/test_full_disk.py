@@ -31,12 +31,10 @@ async def small(tmp_path: Path) -> AsyncIterator[SmallWorld]:
 
 async def test_running_pods_survive_full_disk_and_new_ones_wait(small: SmallWorld) -> None:
     world = small.world
-    volume = {"name": "data", "emptyDir": {}}
-    mounted = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
     await world.run(pod("before", "while true; do echo tick; sleep 0.05; done"))
     await world.phase("before", "Running")
     ballast = fill(small.disk)
-    await world.run(pod("after", "echo hello; sleep 600", volumes=[volume], container=mounted))
+    await world.run(pod("after", "echo hello; sleep 600", mounts={"/data": {"emptyDir": {}}}))
     messages = await eventually(lambda: world.api.messages("after", "FailedCreatePodSandBox"), "a reason")
     assert "No space left on device" in messages[0]
     silent = len(world.log("before"))

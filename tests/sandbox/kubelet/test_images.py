@@ -3,8 +3,6 @@
 import asyncio
 import logging
 import os
-import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,29 +12,18 @@ from grid.sandbox.images import BUILT_IN, BadCatalogue, Image, ImageCatalogue
 from grid.sandbox.imagestore import ImageStore, PullFailed, installer_environment
 from grid.sandbox.needs import Need
 from grid.sandbox.nodeprograms import NodeProgram
-from tests.sandbox.kubelet.support import World, pod
+from tests.sandbox.kubelet.support import World, only_wheels_of, pod
 from tests.support.waiting import eventually
+from tests.support.wheels import wheel
 
-TINY = Image("team/tiny:1", ("tiny-package==1.0",), "One module", ("python3", "-c", "import tiny; print(tiny.WORD)"))
+TINY = Image("team/tiny:1", ("tiny==1.0",), "One module", ("python3", "-c", "import tiny; print(tiny.VERSION)"))
 
 
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that stands for the package index, with one tiny wheel; there is no other."""
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    with zipfile.ZipFile(folder / "tiny_package-1.0-py3-none-any.whl", "w") as wheel:
-        info = "tiny_package-1.0.dist-info"
-        wheel.writestr("tiny.py", "WORD = 'hello'\n")
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-package\nVersion: 1.0\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{info}/RECORD", f"tiny.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
-    for name in [name for name in os.environ if name.startswith("PIP_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    yield folder
+    wheel(tmp_path / "wheels", "tiny", "1.0")
+    only_wheels_of(tmp_path / "wheels", monkeypatch)
 
 
 def store(tmp_path: Path) -> ImageStore:
@@ -48,7 +35,7 @@ def test_the_image_of_placeholders_is_in_the_catalogue(settings: Settings) -> No
 
 
 async def test_pulled_image_has_its_requirements_and_is_made_once(
-    tmp_path: Path, index: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, index: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     # Two stores on one directory are what two processes are: only the lock file stands between them.
@@ -58,13 +45,13 @@ async def test_pulled_image_has_its_requirements_and_is_made_once(
     assert len([record for record in caplog.records if "made in" in record.getMessage()]) == 1
     python = places.pop() / "bin" / "python3"
     process = await asyncio.create_subprocess_exec(
-        python, "-c", "import tiny; print(tiny.WORD)", stdout=asyncio.subprocess.PIPE
+        python, "-c", "import tiny; print(tiny.VERSION)", stdout=asyncio.subprocess.PIPE
     )
-    assert (await process.communicate())[0] == b"hello\n"
+    assert (await process.communicate())[0] == b"1.0\n"
     assert results[0][0].size_bytes > 0
 
 
-async def test_cancelled_pull_ends_installer_and_is_repeatable(tmp_path: Path, index: Path) -> None:
+async def test_cancelled_pull_ends_installer_and_is_repeatable(tmp_path: Path, index: None) -> None:
     images = store(tmp_path)
     pulling = asyncio.create_task(images.pull("team/tiny:1"))
     await eventually(lambda: (images._place(TINY) / "pyvenv.cfg").exists())
@@ -127,7 +114,7 @@ def npm_image(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> Ima
 
 
 async def test_npm_program_is_installed_without_scripts_and_linked(
-    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, index: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "said"
     script = f"""echo "$(basename $PWD) $@ $SECRET_OF_OURS" >> {log}

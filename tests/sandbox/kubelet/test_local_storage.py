@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from grid.sandbox.kubelet.localstorage import excess, is_limited
+from grid.sandbox.kubelet.localstorage import excess
 from tests.sandbox.kubelet.support import World, pod
 from tests.support.waiting import eventually
 
@@ -28,15 +28,14 @@ async def test_pod_writing_beyond_its_limit_is_evicted(world: World) -> None:
 
 async def test_claim_data_does_not_count_toward_pod_limit(world: World) -> None:
     world.api.bind_claim("kept")
-    volumes = [
-        {"name": "kept", "persistentVolumeClaim": {"claimName": "kept"}},
-        {"name": "scratch", "emptyDir": {"sizeLimit": "2Mi"}},
-    ]
-    mounts = [{"name": "kept", "mountPath": "/kept"}, {"name": "scratch", "mountPath": "/scratch"}]
+    mounts: dict[str, Any] = {
+        "/kept": {"persistentVolumeClaim": {"claimName": "kept"}},
+        "/scratch": {"emptyDir": {"sizeLimit": "2Mi"}},
+    }
     script = (
         "dd if=/dev/zero of=/kept/big bs=1M count=5 2>/dev/null; echo small > /scratch/small; echo written; sleep 600"
     )
-    body = pod("keeper", script, container={**limited("2Mi"), "volumeMounts": mounts}, volumes=volumes)
+    body = pod("keeper", script, container=limited("2Mi"), mounts=mounts)
     await world.run(body)
     await world.ready("keeper")
     await eventually(lambda: "written" in world.log("keeper"))
@@ -67,9 +66,3 @@ def test_local_storage_is_limited_per_volume_container_and_pod(tmp_path: Path) -
     assert excess(two_containers("3Mi", ""), tmp_path) == "", "a container without a limit lifts that of the pod"
     problem = excess(two_containers("1Mi", "20Mi"), tmp_path)
     assert problem == 'Container run exceeded its local ephemeral storage limit "1Mi". '
-
-
-def test_a_pod_without_limits_is_not_measured(tmp_path: Path) -> None:
-    assert not is_limited(pod("p", "true", volumes=[{"name": "v", "emptyDir": {}}]))
-    assert is_limited(pod("p", "true", container=limited("1Gi")))
-    assert is_limited(pod("p", "true", volumes=[{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}]))

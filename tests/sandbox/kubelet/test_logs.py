@@ -125,10 +125,8 @@ async def site(world: World) -> AsyncIterator[Site]:
 
 async def test_log_of_current_and_previous_container_is_served(site: Site) -> None:
     world = site.world
-    container = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
     script = "if test -e /v/again; then echo second; sleep 60; else touch /v/again; echo first; exit 1; fi"
-    volumes = [{"name": "v", "emptyDir": {}}]
-    await world.run(pod("web", script, container=container, volumes=volumes, restartPolicy="Always"))
+    await world.run(pod("web", script, mounts={"/v": {"emptyDir": {}}}, restartPolicy="Always"))
     await eventually(lambda: world.log("web") == "second")
     await world.ready("web")
     assert await site.get("/containerLogs/default/web/run") == (200, "second\n")

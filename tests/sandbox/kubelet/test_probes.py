@@ -97,10 +97,9 @@ async def test_hooks_run_after_the_start_and_before_the_end(world: World) -> Non
         "preStop": {"exec": {"command": ["sh", "-c", "echo pre >> /v/hooks; touch /v/stop"]}},
     }
     world.api.bind_claim("keep")
-    container = {"lifecycle": lifecycle, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
-    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "keep"}}]
+    mounts = {"/v": {"persistentVolumeClaim": {"claimName": "keep"}}}
     script = "trap 'echo term >> /v/hooks; exit' TERM; echo up; while :; do sleep 0.05; done"
-    await world.run(pod("hooked", script, container=container, volumes=volumes))
+    await world.run(pod("hooked", script, container={"lifecycle": lifecycle}, mounts=mounts))
     await world.ready("hooked")
     await eventually(lambda: world.log("hooked") == "up", "its trap is set")
     await world.delete("hooked")

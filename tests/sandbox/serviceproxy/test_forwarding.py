@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import struct
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -88,28 +87,6 @@ async def test_with_nobody_behind_it_a_connection_breaks_at_once(
     await listener.close()
     with pytest.raises(ConnectionRefusedError):
         await ask(PLACE, port)
-
-
-async def test_a_broken_side_breaks_the_other(connections: ForwardedConnections) -> None:
-    broken = asyncio.Event()
-
-    async def breaks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readexactly(1)
-        reset = struct.pack("ii", 1, 0)
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
-        writer.transport.abort()
-        broken.set()
-
-    async with serving(breaks) as behind:
-        listener, port = listen(connections, Backend("127.0.0.1", behind))
-        reader, writer = await asyncio.open_connection(PLACE, port)
-        writer.write(b"a")
-        with pytest.raises(ConnectionResetError):
-            await reader.read()
-        assert broken.is_set()
-        writer.close()
-        await eventually(lambda: not len(connections), "the connection is forgotten")
-        await listener.close()
 
 
 async def test_connections_outlive_their_listener_and_nothing_outlives_the_proxy(

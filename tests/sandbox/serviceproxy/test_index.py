@@ -1,5 +1,8 @@
 """Candidates are never fewer than what the selectors select, whatever came, changed and went; and not all there is."""
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +12,7 @@ from grid.sandbox.serviceproxy.index import PodIndex, ServiceIndex
 
 _NAMES = st.sampled_from(["a", "b", "c"])
 _LABELS = st.dictionaries(st.sampled_from(["app", "part", "x"]), st.sampled_from(["1", "2"]), max_size=3)
+_Changes: TypeAlias = list[tuple[str, str, dict[str, str] | None]]
 _CHANGES = st.lists(st.tuples(st.sampled_from(["n", "m"]), _NAMES, st.none() | _LABELS), max_size=25)
 
 
@@ -20,38 +24,30 @@ def pod(namespace: str, name: str, labels: dict[str, str]) -> Object:
     return {"metadata": {"namespace": namespace, "name": name, "labels": labels}}
 
 
+def followed(index: PodIndex | ServiceIndex, changes: _Changes, make: Callable[..., Object]) -> list[Object]:
+    """What is there after the changes, of which one to None is a deletion; the index has heard of each."""
+    known: dict[tuple[str, str], Object] = {}
+    for namespace, name, labels in changes:
+        old = known.pop((namespace, name), None)
+        new = None if labels is None else make(namespace, name, labels)
+        index.changed(old, new)
+        if new is not None:
+            known[namespace, name] = new
+    return list(known.values())
+
+
 @given(pods=_CHANGES, services=_CHANGES)
-def test_everything_that_is_selected_is_a_candidate(
-    pods: list[tuple[str, str, dict[str, str] | None]], services: list[tuple[str, str, dict[str, str] | None]]
-) -> None:
-    """A change to None is a deletion."""
+def test_everything_that_is_selected_is_a_candidate(pods: _Changes, services: _Changes) -> None:
     pod_index, service_index = PodIndex(), ServiceIndex()
-    known_pods: dict[tuple[str, str], Object] = {}
-    known_services: dict[tuple[str, str], Object] = {}
-    for namespace, name, labels in pods:
-        old = known_pods.pop((namespace, name), None)
-        new = None if labels is None else pod(namespace, name, labels)
-        pod_index.changed(old, new)
-        if new is not None:
-            known_pods[namespace, name] = new
-    for namespace, name, selector in services:
-        old = known_services.pop((namespace, name), None)
-        new = None if selector is None else service(namespace, name, selector)
-        service_index.changed(old, new)
-        if new is not None:
-            known_services[namespace, name] = new
-    for each in known_services.values():
-        wanted = [known_pod for known_pod in known_pods.values() if selects(each, known_pod)]
-        assert [
-            known_pod
-            for known_pod in known_pods.values()
-            if known_pod in list(pod_index.candidates(each)) and selects(each, known_pod)
-        ] == wanted
-        assert all(known_pod in known_pods.values() for known_pod in pod_index.candidates(each))
-    for known_pod in known_pods.values():
+    known_pods, known_services = followed(pod_index, pods, pod), followed(service_index, services, service)
+    for each in known_services:
+        candidates = list(pod_index.candidates(each))
+        assert all(known_pod in candidates for known_pod in known_pods if selects(each, known_pod))
+        assert all(candidate in known_pods for candidate in candidates)
+    for known_pod in known_pods:
         candidates = list(service_index.candidates(known_pod))
         assert len({each["metadata"]["name"] for each in candidates}) == len(candidates)
-        assert all(each in candidates for each in known_services.values() if selects(each, known_pod))
+        assert all(each in candidates for each in known_services if selects(each, known_pod))
 
 
 def test_two_hundred_clusters_do_not_look_at_each_other() -> None:

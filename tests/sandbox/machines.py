@@ -1,4 +1,4 @@
-"""Whole clusters: an API server with controllers and one node, or everything that the embedded cluster has, and work for them."""
+"""Whole clusters: an API server with controllers and one node, or everything that the embedded cluster has."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from grid.sandbox.client import Client, Object, SystemClock
+from grid.sandbox.client import Client, SystemClock
 from grid.sandbox.cluster import EmbeddedClusterSettings, run_cluster
 from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.scaling.model import ScalingSettings
@@ -14,19 +14,7 @@ from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.imagestore import ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings
 from grid.sandbox.pools import NodePool
-from tests.sandbox.support import api_server, make_deployment, running
-
-# Works while the file is there, on one core as much as it gets.
-_WORKER = """
-import os, time
-while True:
-    if os.path.exists(os.environ["BUSY"]):
-        until = time.monotonic() + 0.05
-        while time.monotonic() < until:
-            pass
-    else:
-        time.sleep(0.05)
-"""
+from tests.sandbox.support import api_server, running
 
 
 @asynccontextmanager
@@ -59,33 +47,3 @@ async def embedded_cluster(folder: Path, **settings: Any) -> AsyncIterator[Path]
     finally:
         stop.set()
         await task
-
-
-def busy_workers(busy: Path, cpu: str) -> Object:
-    """A Deployment of one pod that works while that file exists."""
-    deployment = make_deployment("worker", 1, cpu=cpu)
-    spec = deployment["spec"]["template"]["spec"]
-    spec["terminationGracePeriodSeconds"] = 1
-    spec["containers"][0] |= {
-        "image": "compute-grid/python:3.11",
-        "command": ["python3", "-c", _WORKER],
-        "env": [{"name": "BUSY", "value": str(busy)}],
-    }
-    return deployment
-
-
-def worker_autoscaler(**spec: Any) -> Object:
-    """Between one and three of those pods, at 60 % of the CPU that they ask for."""
-    target = {"type": "Utilization", "averageUtilization": 60}
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "worker"},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "worker"},
-            "minReplicas": 1,
-            "maxReplicas": 3,
-            "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
-            **spec,
-        },
-    }

@@ -135,25 +135,14 @@ async def test_commands_that_create_and_delete_work(api: Api, kubectl: Kubectl) 
 
 
 async def test_describe_tells_about_nodes_and_pods_and_their_events(api: Api, kubectl: Kubectl) -> None:
-    capacity = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-    node = {"metadata": {"name": "n1", "labels": {"pool": "a"}}, "status": {"capacity": capacity}}
-    await api.make("/api/v1/nodes", node)
+    await api.make("/api/v1/nodes", {"metadata": {"name": "n1", "labels": {"pool": "a"}}})
     made = await api.pod("p", node="n1")
     about = {"kind": "Pod", "name": "p", "namespace": "default", "uid": made["metadata"]["uid"]}
-    event = {
-        "metadata": {"name": "e"},
-        "involvedObject": about,
-        "reason": "Pulled",
-        "message": "It is here",
-        "type": "Normal",
-    }
-    await api.make("/api/v1/namespaces/default/events", event)
-    described = await kubectl("describe", "node", "n1")
-    assert "pool=a" in described
-    assert "Non-terminated Pods:          (1 in total)" in described
-    pod = await kubectl("describe", "pod", "p")
-    assert "Node:             n1/" in pod
-    assert "Pulled" in pod
+    event = {"involvedObject": about, "reason": "Pulled", "message": "It is here", "type": "Normal"}
+    await api.make("/api/v1/namespaces/default/events", {"metadata": {"name": "e"}, **event})
+    node, pod = await kubectl("describe", "node", "n1"), await kubectl("describe", "pod", "p")
+    assert "pool=a" in node and "Non-terminated Pods:          (1 in total)" in node
+    assert "Node:             n1/" in pod and "Pulled" in pod
     assert "It is here" in await kubectl("events")
     assert "pod/p" in await kubectl("get", "events")
 

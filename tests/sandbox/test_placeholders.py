@@ -1,6 +1,5 @@
 """Placeholders on the embedded cluster: the autoscaler starts a node for them, and a launch takes their place at once."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -86,10 +85,16 @@ async def test_launch_replaces_a_placeholder_at_once(kubeconfig: Path) -> None:
         async def both_warm() -> bool:
             return len(await running("warm-small-")) == 2
 
+        async def kept() -> bool:
+            with suppress(GridError):
+                await keeper.run_once()
+                return True
+            return False
+
         async def launched() -> bool:
             return bool(await running("launch"))
 
-        await with_retry(keeper)
+        await eventually(kept, "the default service account, a moment after the server")
         await eventually(both_warm, "the autoscaler starts a node for the placeholders")
         nodes = set((await running("warm-small-")).values())
         requests = {"cpu": "1500m", "memory": "1Gi"}
@@ -102,17 +107,6 @@ async def test_launch_replaces_a_placeholder_at_once(kubeconfig: Path) -> None:
         await keeper.run_once()
         await eventually(lambda: _none(client), "no placeholder is left")
     await api.close()
-
-
-async def with_retry(keeper: PlaceholderKeeper) -> None:
-    """The default service account is there a moment after the server."""
-    deadline = time.monotonic() + 20
-    while True:
-        with suppress(GridError):
-            await keeper.run_once()
-            return
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.05)
 
 
 async def _none(client: Client) -> bool:

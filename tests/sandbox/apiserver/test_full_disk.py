@@ -1,7 +1,5 @@
 """A disk that is really full: changes are refused in a sentence, nothing that was answered is lost, and all goes on with room."""
 
-import asyncio
-import contextlib
 import logging
 import random
 import ssl
@@ -13,7 +11,6 @@ import pytest
 import pytest_asyncio
 
 from grid.sandbox.apiserver import ApiServer, Tokens
-from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.status import Failure
 from grid.sandbox.apiserver.store import ObjectStore
 from tests.sandbox.apiserver.conftest import Api, Clock
@@ -105,27 +102,6 @@ async def test_full_disk_refuses_clients_and_later_finishes_begun_work(
     ballast.unlink()
     assert (await small.ask("POST", _MAPS, big("with-room"))).status == 201
     await eventually(lambda: not owned(small), "the end of what the deleted owner left behind")
-
-
-async def test_a_sweep_on_a_full_disk_waits_for_room(small: Api, disk: Path, caplog: pytest.LogCaptureFixture) -> None:
-    old = {"metadata": {"name": "old", "creationTimestamp": "2001-01-01T00:00:00Z"}}
-    small.server.store.put("events", "default/old", old)
-    ballast = fill(disk)
-    with contextlib.suppress(Failure):
-        for number in range(300):  # what is left in the last pages of the log
-            small.server.store.put(
-                "pods", f"default/p{number}", {"metadata": {"name": f"p{number}", "uid": f"{number}"}}
-            )
-    caplog.set_level(logging.DEBUG, "grid.sandbox.apiserver.garbage")
-    sweeping = asyncio.create_task(Janitor(small.server.registry, delay=0.0, sweep_seconds=0.05).run())
-    try:
-        await eventually(lambda: "cleaning up waits" in caplog.text, "a sweep that finds no room")
-        assert small.server.store.get("events", "default/old") is not None
-        ballast.unlink()
-        await eventually(lambda: small.server.store.get("events", "default/old") is None, "the end of an old event")
-    finally:
-        sweeping.cancel()
-        await asyncio.gather(sweeping, return_exceptions=True)
 
 
 def owned(api: Api) -> list[str]:

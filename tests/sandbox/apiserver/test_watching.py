@@ -3,8 +3,6 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -16,23 +14,6 @@ from grid.sandbox.apiserver.watching import Interest, Watch
 from tests.sandbox.apiserver.conftest import Api
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-class Events:
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-
-    async def ended(self) -> bool:
-        async with asyncio.timeout(60):
-            return await self._response.content.read() == b""
-
-
-@asynccontextmanager
-async def watching(api: Api, query: str, path: str = MAPS) -> AsyncIterator[Events]:
-    headers = {"Authorization": f"Bearer {api.server.tokens.by_name['admin']}"}
-    async with api.session.get(f"{api.url}{path}?watch=1&{query}", headers=headers) as response:
-        assert response.status == 200
-        yield Events(response)
 
 
 async def test_watch_from_before_restart_has_to_start_again(tmp_path: Path) -> None:
@@ -55,9 +36,12 @@ async def test_watch_from_before_restart_has_to_start_again(tmp_path: Path) -> N
 
 
 async def test_stopping_the_server_ends_its_watches(api: Api) -> None:
-    async with watching(api, f"resourceVersion={api.server.store.version}") as events:
+    headers = {"Authorization": f"Bearer {api.server.tokens.by_name['admin']}"}
+    query = f"?watch=1&resourceVersion={api.server.store.version}"
+    async with api.session.get(f"{api.url}{MAPS}{query}", headers=headers) as response:
         stopping = asyncio.create_task(api.server.stop())
-        assert await events.ended()
+        async with asyncio.timeout(60):
+            assert await response.content.read() == b""
         await stopping
 
 
@@ -72,9 +56,7 @@ async def test_a_client_that_does_not_read_is_cut_off() -> None:
     store.close()
 
 
-@pytest.mark.parametrize(
-    ("spelling", "is_watch"), [("True", True), ("", True), ("1", True), ("False", False), ("0", False)]
-)
+@pytest.mark.parametrize(("spelling", "is_watch"), [("True", True), ("", True), ("False", False)])
 async def test_watch_is_accepted_in_every_client_spelling(api: Api, spelling: str, is_watch: bool) -> None:
     await api.config_map("a")
     answer = await api.ask("GET", f"/api/v1/namespaces/default/configmaps?watch={spelling}&timeoutSeconds=1")

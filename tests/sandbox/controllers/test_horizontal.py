@@ -11,9 +11,21 @@ from django.core.management import CommandError, call_command
 from grid.sandbox.client import AUTOSCALERS, DEPLOYMENTS, EVENTS, PODS, Client, Object, condition_of
 from grid.sandbox.controllers.horizontal import HorizontalController
 from grid.sandbox.controllers.scaling.model import ScalingSettings
-from tests.sandbox.machines import busy_workers, machine, worker_autoscaler
+from tests.sandbox.machines import machine
 from tests.sandbox.support import FastClock, api_server, make_deployment, make_pod, running
 from tests.support.waiting import eventually
+
+# Works while the file is there, on one core as much as it gets.
+_WORKER = """
+import os, time
+while True:
+    if os.path.exists(os.environ["BUSY"]):
+        until = time.monotonic() + 0.05
+        while time.monotonic() < until:
+            pass
+    else:
+        time.sleep(0.05)
+"""
 
 
 @asynccontextmanager
@@ -94,9 +106,12 @@ async def test_busy_workers_become_more_and_idle_ones_fewer(tmp_path: Path) -> N
     )
     busy = tmp_path / "busy"
     async with machine(tmp_path, settings) as client:
-        # Little enough that three busy workers are all above their target, also where other programs leave them little of a core.
-        await client.create(DEPLOYMENTS.path("default"), busy_workers(busy, "30m"))
-        await client.create(AUTOSCALERS.path("default"), worker_autoscaler())
+        await client.create(DEPLOYMENTS.path("default"), _workers(busy))
+        scaler = make_autoscaler("worker", "worker")
+        target = {"type": "Utilization", "averageUtilization": 60}
+        metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+        scaler["spec"] |= {"minReplicas": 1, "maxReplicas": 3, "metrics": [metric]}
+        await client.create(AUTOSCALERS.path("default"), scaler)
         await with_reason(client, "worker", "ScalingActive", "ValidMetricFound")
         busy.touch()
         await _until_running(client, 3)
@@ -106,6 +121,15 @@ async def test_busy_workers_become_more_and_idle_ones_fewer(tmp_path: Path) -> N
         await _until_running(client, 1)
         last = "New size: 1; reason: All metrics below target"
         await eventually(lambda: events(client, "SuccessfulRescale"), holds=lambda seen: last in seen)
+
+
+def _workers(busy: Path) -> Object:
+    # Little enough that three busy workers are all above their target, also where other programs leave them little of a core.
+    deployment = make_deployment("worker", 1, cpu="30m")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    container["image"], container["command"] = "compute-grid/python:3.11", ["python3", "-c", _WORKER]
+    container["env"] = [{"name": "BUSY", "value": str(busy)}]
+    return deployment
 
 
 async def _until_running(client: Client, count: int) -> None:

@@ -1,15 +1,10 @@
 """Probes and hooks against real programs."""
 
-import asyncio
-from typing import Any
-
 import psutil
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.sandbox.client import Object
-from grid.sandbox.kubelet.handlers import Handlers, HandlerTarget
 from grid.sandbox.kubelet.probes import ProbeSchedule, Tally
 from tests.sandbox.kubelet.support import World, pod, running
 from tests.support.waiting import eventually
@@ -134,29 +129,3 @@ def test_probe_result_counts_after_enough_equal_ones(results: list[bool], succes
         enough = successes if result else failures
         tail = results[max(0, position + 1 - enough) : position + 1]
         assert settled == (result if len(tail) == enough and set(tail) == {result} else None)
-
-
-@pytest.mark.parametrize("steps", range(8))
-async def test_probe_cancelled_at_connection_ends(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
-    connected = asyncio.Event()
-
-    class Writer:
-        def close(self) -> None: ...
-
-        async def wait_closed(self) -> None: ...
-
-    async def connect(host: str, port: int) -> tuple[None, Writer]:
-        await connected.wait()
-        return None, Writer()
-
-    monkeypatch.setattr(asyncio, "open_connection", connect)
-    nothing: Any = None
-    handlers, target = Handlers(nothing, nothing, nothing), HandlerTarget({}, nothing, "127.0.0.1")
-    probe = asyncio.create_task(handlers.run({"tcpSocket": {"port": 8786}}, target, 1.0))
-    await asyncio.sleep(0.01)
-    connected.set()
-    for _ in range(steps):
-        await asyncio.sleep(0)
-    if probe.cancel():
-        with pytest.raises(asyncio.CancelledError):
-            await probe

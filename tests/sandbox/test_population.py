@@ -161,19 +161,15 @@ async def test_removed_pods_leave_nothing_and_empty_nodes_go() -> None:
         assert {record.key for record in store.records("configmaps")} == others
 
 
-@pytest.mark.parametrize(
-    ("failure", "state"),
-    [("bad_image", "ImagePullBackOff"), ("out_of_memory", "CrashLoopBackOff"), ("crash_loop", "CrashLoopBackOff")],
-)
-def test_pods_fail_on_demand_in_the_words_of_kubernetes(failure: str, state: str) -> None:
-    @virtual_time
-    async def fails() -> None:
-        async with populated(Size(20, 300, churn=0)) as population:
-            getattr(population, failure)(4)
-            await passes(8)
-            assert states(population)[state] == 4
-
-    fails()
+@virtual_time
+async def test_pods_fail_on_demand_in_the_words_of_kubernetes() -> None:
+    async with populated(Size(20, 300, churn=0)) as population:
+        population.bad_image(4)
+        population.out_of_memory(3)
+        population.crash_loop(2)
+        await passes(8)
+        seen = states(population)
+        assert (seen["ImagePullBackOff"], seen["CrashLoopBackOff"]) == (4, 5)
 
 
 @virtual_time

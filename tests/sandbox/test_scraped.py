@@ -43,13 +43,6 @@ def test_unmeasured_series_is_left_out() -> None:
     assert "throttled" not in text and "network" not in text
 
 
-def test_an_idle_node_uses_nothing() -> None:
-    node = 'container="",id="/",image="",namespace="",pod=""'
-    text = cadvisor([])
-    for name in ("cpu_usage_seconds_total", "memory_working_set_bytes"):
-        assert f"container_{name}{{{node}}} 0\n" in text
-
-
 def test_the_file_system_of_the_volumes_is_the_nodes(tmp_path: Path) -> None:
     disk = disk_usage(tmp_path / "made with the first" / "volume")
     assert disk is not None and 0 < disk.used < disk.size

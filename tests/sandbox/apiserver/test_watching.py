@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 
 import aiohttp
-import pytest
 
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.store import ObjectStore
@@ -54,10 +53,3 @@ async def test_a_client_that_does_not_read_is_cut_off() -> None:
     assert watch.overflowed
     watch.close()
     store.close()
-
-
-@pytest.mark.parametrize(("spelling", "is_watch"), [("True", True), ("", True), ("False", False)])
-async def test_watch_is_accepted_in_every_client_spelling(api: Api, spelling: str, is_watch: bool) -> None:
-    await api.config_map("a")
-    answer = await api.ask("GET", f"/api/v1/namespaces/default/configmaps?watch={spelling}&timeoutSeconds=1")
-    assert ("type" in answer.body) is is_watch

@@ -68,6 +68,9 @@ async def test_silent_node_becomes_unknown_and_evicts_intolerant_pods(tmp_path: 
         await eventually(
             lambda: (cluster.pod("hasty") or {"metadata": {}})["metadata"].get("deletionTimestamp"), "eviction"
         )
+        target = condition_of(cluster.pod("hasty") or {}, "DisruptionTarget") or {}
+        assert target["reason"] == "DeletionByTaintManager"
+        assert target["message"] == "Taint manager: deleting due to NoExecute taint"
         assert not (cluster.pod("patient") or {})["metadata"].get("deletionTimestamp")
         await eventually(lambda: {"NodeNotReady", "TaintManagerEviction"} <= cluster.reasons(), "events")
 

@@ -57,19 +57,14 @@ def test_pods_that_share_a_node_ask_for_one_node() -> None:
     assert [str(increase) for increase in plan(pods).increases] == ["default 2->3 (max: 5)"]
 
 
-def test_pod_waits_for_the_node_booting_for_it() -> None:
-    pool = DEFAULT_POOLS[2]
-    booting = build_snapshot([template_node(pool, "upcoming/gpu-1")], [])
-    result = plan([gpu_pod("train")], sizes=SIZES | {"default-gpu": 1}, snapshot=booting)
-    assert not result.increases
-    assert not result.refused
-
-
-def test_second_gpu_pod_does_not_share_a_booting_node() -> None:
+def test_booting_node_is_waited_for_and_not_shared() -> None:
     booting = build_snapshot([template_node(DEFAULT_POOLS[2], "upcoming/gpu-1")], [])
-    result = plan([gpu_pod("one"), gpu_pod("two")], sizes=SIZES | {"default-gpu": 1}, snapshot=booting)
-    assert [str(increase) for increase in result.increases] == ["default-gpu 1->2 (max: 2)"]
-    assert set(result.triggered) == {"default/two"}
+    sizes = SIZES | {"default-gpu": 1}
+    alone = plan([gpu_pod("first")], sizes=sizes, snapshot=booting)
+    assert not alone.increases and not alone.refused
+    both = plan([gpu_pod("first"), gpu_pod("second")], sizes=sizes, snapshot=booting)
+    assert [str(increase) for increase in both.increases] == ["default-gpu 1->2 (max: 2)"]
+    assert set(both.triggered) == {"default/second"}
 
 
 def test_plain_pod_never_takes_an_accelerator_despite_toleration() -> None:

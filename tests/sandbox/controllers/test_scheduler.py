@@ -9,8 +9,6 @@ from pathlib import Path
 from grid.sandbox.client import EVENTS, PODS, Client, Mirrors, Object, condition_of, name_of
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.scheduling import schedule
-from grid.sandbox.controllers.volumes import VolumeBinder
-from grid.sandbox.provisioner import DirectoryProvisioner
 from tests.sandbox.support import FastClock, add_node, api_server, make_node, make_pod, running
 from tests.support.waiting import eventually
 
@@ -46,14 +44,7 @@ async def bench(folder: Path, *nodes: Object) -> AsyncIterator[Bench]:
         seen = Mirrors(client, clock=clock)
         for resource in (EVENTS, PODS):
             seen.of(resource)
-        async with (
-            seen.running(),
-            running(
-                Scheduler(client, clock=clock),
-                VolumeBinder(client, clock=clock),
-                DirectoryProvisioner(client, directory=folder / "volumes", clock=clock),
-            ),
-        ):
+        async with seen.running(), running(Scheduler(client, clock=clock)):
             yield Bench(client, seen)
 
 
@@ -68,6 +59,9 @@ async def test_unschedulable_pod_says_why_and_is_placed_later(tmp_path: Path) ->
         assert cluster.events("FailedScheduling")[0]["type"] == "Warning"
         await add_node(cluster.client, make_node("b", cpu="8"))
         await eventually(lambda: cluster.node_of("big") == "b", "the pod takes the new node")
+        (scheduled,) = await eventually(lambda: cluster.events("Scheduled"), "the event")
+        assert scheduled["message"] == "Successfully assigned default/big to b"
+        assert scheduled["source"]["component"] == "default-scheduler"
 
 
 async def test_node_is_never_overcommitted_by_concurrent_pods(tmp_path: Path) -> None:

@@ -86,13 +86,6 @@ async def test_ready_pods_behind_a_service_serve_it(api: Api, tmp_path: Path) ->
         assert (broken.status, broken.body) == (500, "on its own account")
 
 
-async def test_local_program_is_named_by_a_predefined_service(api: Api, tmp_path: Path) -> None:
-    async with things(tmp_path) as port:
-        where = {"namespace": "kube-system", "name": "localhost", "port": port}
-        await api.make(API_SERVICES, api_service(service=where))
-        await until(api, "Passed")
-
-
 async def test_authorities_that_are_none_are_told(api: Api) -> None:
     service = {"type": "ExternalName", "externalName": "127.0.0.1"}
     await api.make(SERVICES, {"metadata": {"name": "things"}, "spec": service})

@@ -87,12 +87,6 @@ def test_wrong_type_is_refused_in_words_of_go(spec: dict[str, Any], problem: str
     assert problem in refused.value.message
 
 
-def test_nulls_are_absent() -> None:
-    given = pod(containers=None, nodeName=None)
-    conform(stored_kinds()["pods"], given)
-    assert given["spec"] == {}
-
-
 @pytest.mark.parametrize(
     ("text", "canonical"),
     [("0.5", "500m"), ("1000m", "1"), ("1.5Gi", "1536Mi"), ("0", "0"), ("-1", "-1"), ("1e3", "1k"), ("0.0001", "100u")],

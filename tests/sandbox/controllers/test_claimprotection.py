@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.sandbox.client import PODS, VOLUME_CLAIMS, Object
+from grid.sandbox.client import VOLUME_CLAIMS, Object
 from grid.sandbox.controllers.claimprotection import PROTECTION, uses
 from grid.sandbox.controllers.manager import ControllerManager
 from tests.sandbox.controllers.test_ephemeral import SPEC, with_scratch
@@ -51,7 +51,3 @@ async def test_an_unprotected_claim_is_protected(tmp_path: Path) -> None:
             await eventually(
                 lambda: client.get(path), holds=lambda claim: claim["metadata"].get("finalizers") == [PROTECTION]
             )
-            await client.create(PODS.path("default"), make_pod("p", nodeName="gone", volumes=VOLUMES))
-            await client.delete(path)
-            await client.delete(PODS.path("default", "p"), grace_seconds=0)
-            await eventually(lambda: client.list(VOLUME_CLAIMS.path("default")), holds=lambda claims: not claims)

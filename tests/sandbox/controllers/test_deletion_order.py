@@ -77,17 +77,3 @@ def test_scale_down_deletes_pods_like_the_recording(name: str) -> None:
             pod["metadata"]["uid"] = ("0" if pod["metadata"]["name"] in step.chosen else "1") + pod["metadata"]["name"]
         order = [pod["metadata"]["name"] for pod in deletion_order(step.pods, step.pods, step.now)]
         assert set(order[: len(step.chosen)]) == step.chosen
-
-
-def test_invalid_deletion_cost_counts_as_none() -> None:
-    costs = {"cheap": "-1", "broken": "abc", "dear": "1"}
-    pods = [
-        {
-            "metadata": {"name": name, "uid": name, "annotations": {DELETION_COST: cost}},
-            "spec": {"nodeName": f"node-{name}"},
-            "status": {"phase": "Running"},
-        }
-        for name, cost in costs.items()
-    ]
-    order = deletion_order(list(reversed(pods)), pods, datetime.fromisoformat("2026-11-21T04:00:00Z"))
-    assert [pod["metadata"]["name"] for pod in order] == ["cheap", "broken", "dear"]

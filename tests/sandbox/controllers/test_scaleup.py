@@ -58,11 +58,13 @@ def test_pods_that_share_a_node_ask_for_one_node() -> None:
 
 
 def test_booting_node_is_waited_for_and_not_shared() -> None:
-    booting = build_snapshot([template_node(DEFAULT_POOLS[2], "upcoming/gpu-1")], [])
-    sizes = SIZES | {"default-gpu": 1}
-    alone = plan([gpu_pod("first")], sizes=sizes, snapshot=booting)
+    def while_booting(*pods: Object) -> ScaleUp:
+        booting = build_snapshot([template_node(DEFAULT_POOLS[2], "upcoming/gpu-1")], [])
+        return plan(pods, sizes=SIZES | {"default-gpu": 1}, snapshot=booting)
+
+    alone = while_booting(gpu_pod("first"))
     assert not alone.increases and not alone.refused
-    both = plan([gpu_pod("first"), gpu_pod("second")], sizes=sizes, snapshot=booting)
+    both = while_booting(gpu_pod("first"), gpu_pod("second"))
     assert [str(increase) for increase in both.increases] == ["default-gpu 1->2 (max: 2)"]
     assert set(both.triggered) == {"default/second"}
 

@@ -94,12 +94,11 @@ async def test_the_initial_nodes_join_not_ready_and_become_ready(
     assert node["status"]["allocatable"]["cpu"] == "7920m"
     address = ipaddress.ip_address(node["status"]["addresses"][0]["address"])
     assert address in ipaddress.ip_network("127.32.0.0/12")
-    await eventually(lambda: f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}" in api.objects)
-    lease = api.objects[f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"]
+    path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"
+    lease = (await eventually(lambda: api.objects, "its lease", holds=lambda objects: path in objects))[path]
     assert lease["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
     renewed = lease["spec"]["renewTime"]
     clock.jump(10)
-    path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"
     await eventually(lambda: api.objects[path]["spec"]["renewTime"] != renewed, "the lease is renewed")
 
 

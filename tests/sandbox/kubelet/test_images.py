@@ -105,21 +105,16 @@ async def test_containers_find_a_needed_program_wherever_it_is(tmp_path: Path, m
     assert (pulled.environment / "bin" / "newjava").readlink() == place
 
 
-def npm_image(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> ImageCatalogue:
-    """An image with a program from an npm that is a script."""
-    program(folder, "npm", script, monkeypatch)
-    monkeypatch.setenv("SECRET_OF_OURS", "hidden")
-    made = NodeProgram("ide@1", "ide", inner="ide/lib", builds=("node-gyp rebuild",))
-    return ImageCatalogue([Image("team/ide:1", (), "", node_program=made)])
-
-
 async def test_npm_program_is_installed_without_scripts_and_linked(
     tmp_path: Path, index: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "said"
     script = f"""echo "$(basename $PWD) $@ $SECRET_OF_OURS" >> {log}
 mkdir -p node_modules/.bin node_modules/ide/lib && echo > node_modules/.bin/ide"""
-    images = ImageStore(tmp_path / "images", npm_image(monkeypatch, tmp_path / "bin", script))
+    program(tmp_path / "bin", "npm", script, monkeypatch)
+    monkeypatch.setenv("SECRET_OF_OURS", "hidden")
+    ide = NodeProgram("ide@1", "ide", inner="ide/lib", builds=("node-gyp rebuild",))
+    images = ImageStore(tmp_path / "images", ImageCatalogue([Image("team/ide:1", (), "", node_program=ide)]))
     pulled, _ = await images.pull("team/ide:1")
     assert (pulled.environment / "bin" / "ide").resolve().exists()
     quiet = "--no-audit --no-fund --no-update-notifier --loglevel=error"

@@ -39,8 +39,3 @@ def test_path_is_rewritten_only_where_it_stands_alone(text: str, wanted: str) ->
 @given(path=_PATHS, before=_BEFORE, after=_AFTER)
 def test_a_path_between_separators_is_always_found(path: str, before: str, after: str) -> None:
     assert Mounts({path: "/R"}).rewrite(before + path + after) == before + "/R" + after
-
-
-@given(path=_PATHS)
-def test_inserted_path_is_not_rewritten_again(path: str) -> None:
-    assert Mounts({path: f"/deep{path}"}).rewrite(f"{path} {path}") == f"/deep{path} /deep{path}"

@@ -108,11 +108,6 @@ def test_an_unfinished_init_container_is_named() -> None:
     assert status["containerStatuses"][0]["state"] == {"waiting": {"reason": "PodInitializing"}}
 
 
-def test_a_pod_without_init_containers_is_creating_its_containers() -> None:
-    status = build_status(frame(), [view("run")], {}, NOW)
-    assert status["containerStatuses"][0]["state"] == {"waiting": {"reason": "ContainerCreating"}}
-
-
 def test_first_restart_is_immediate_and_later_ones_slower() -> None:
     backoff = RestartBackoff(Delays())
     pauses = []

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.sandbox.imagestore import PullFailed
 from grid.sandbox.kubelet.runtime import Attempt, PodIdentity, ResolvedContainer
-from grid.sandbox.kubelet.simulated_runtime import VARIABLE, Play, SimulatedImages, SimulatedRuntime
+from grid.sandbox.kubelet.simulated_runtime import VARIABLE, Play, SimulatedRuntime
 from tests.sandbox.kubelet.support import JumpClock
 
 POD = PodIdentity("uid-1", "default", "pod-1")
@@ -87,14 +86,6 @@ async def test_simulated_container_uses_what_its_play_says(runtime: SimulatedRun
     assert usage is not None
     assert (usage.cpu_nanocores, usage.memory_bytes) == (900_000_000, 300 * 2**20)
     assert usage.cpu_nanoseconds == pytest.approx(9e9, rel=0.1)
-
-
-async def test_every_image_is_there_but_those_that_play_missing(tmp_path: Path) -> None:
-    images = SimulatedImages(tmp_path)
-    assert images.present("rayproject/ray:2.60.0") is not None
-    assert images.present("missing/one:1") is None
-    with pytest.raises(PullFailed, match="in no registry"):
-        await images.pull("missing/one:1")
 
 
 @given(st.text() | st.from_regex(r"(ends|code|oom|cpu|memory)=\S*( \S+=\S*)*", fullmatch=True))

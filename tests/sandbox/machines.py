@@ -37,7 +37,7 @@ async def machine(folder: Path, scaling: ScalingSettings | None = None) -> Async
 @asynccontextmanager
 async def embedded_cluster(folder: Path, **settings: Any) -> AsyncIterator[Path]:
     """The kubeconfig of a cluster with all its parts."""
-    places = {"data": folder / "data", "kubeconfig": folder / "kubeconfig", "images": folder / "images"}
+    places: dict[str, Any] = {"data": folder / "data", "kubeconfig": folder / "kubeconfig", "images": folder / "images"}
     stop, ready = asyncio.Event(), asyncio.Event()
     cluster = run_cluster(EmbeddedClusterSettings(port=0, **places, **settings), stop, lambda url: ready.set())
     task = asyncio.create_task(cluster)

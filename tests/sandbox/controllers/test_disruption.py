@@ -62,7 +62,8 @@ async def test_pods_without_controller_are_reported_and_not_expected(tmp_path: P
         budgets, events = seen.of(DISRUPTION_BUDGETS), seen.of(EVENTS)
 
         def status() -> Object:
-            return dict((budgets.get("default/web") or {}).get("status") or {})
+            seen_budget: Object = budgets.get("default/web") or {}
+            return seen_budget.get("status") or {}
 
         manager = ControllerManager(client, clock=clock, patience=NodeTimeouts(grace=1e6))
         async with seen.running(), running(Scheduler(client, clock=clock), manager, FakeKubelet(client, clock)):

@@ -231,6 +231,7 @@ def test_a_restart_does_not_shrink_at_once() -> None:
     [
         ("cpu", 0, "0"),
         ("cpu", 17, "17m"),
+        ("cpu", 2000, "2"),
         ("cpu", 1_000_000, "1k"),
         ("memory", 128 * 2**20 * 1000, "128Mi"),
         ("memory", 1025 * 1000, "1025"),

@@ -34,19 +34,11 @@ def settings(directory: Path, **changes: object) -> EmbeddedClusterSettings:
     return EmbeddedClusterSettings(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def test_two_never_share_a_data_directory(tmp_path: Path) -> None:
-    lock = DataLock(tmp_path)
-    with pytest.raises(CannotStart, match=f"Another sandbox is already running on {tmp_path}; stop it"):
-        DataLock(tmp_path)
-    lock.release()
-    DataLock(tmp_path).release()
-
-
-def test_the_lock_of_a_killed_process_does_not_stay(tmp_path: Path) -> None:
+def test_data_directory_is_locked_until_its_process_ends(tmp_path: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", _HOLDER, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE)
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"held\n"
-    with pytest.raises(CannotStart):
+    with pytest.raises(CannotStart, match=f"Another sandbox is already running on {tmp_path}; stop it"):
         DataLock(tmp_path)
     holder.send_signal(signal.SIGKILL)
     holder.communicate()

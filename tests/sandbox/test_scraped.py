@@ -27,20 +27,14 @@ def pods(*containers: ContainerUsage) -> list[PodUsage]:
 
 
 def test_container_pod_and_node_series_match_cadvisor() -> None:
-    text = cadvisor(pods(used("run", read=10), used("executor", read=5)))
+    text = cadvisor(pods(used("run", read=10), used("executor", read=5), used("unmeasured")))
     pod = 'image="",namespace="ns",pod="p1"'
     run = 'container="run",id="/kubepods/podu1/run",image="jupyter:1",namespace="ns",pod="p1"'
     assert f"container_cpu_usage_seconds_total{{{run}}} 1.5\n" in text
-    assert f'container_cpu_usage_seconds_total{{container="",id="/kubepods/podu1",{pod}}} 3.0\n' in text
+    assert f'container_cpu_usage_seconds_total{{container="",id="/kubepods/podu1",{pod}}} 4.5\n' in text
     assert 'container_fs_reads_bytes_total{container="",id="/",image="",namespace="",pod=""} 15\n' in text
     assert f"container_start_time_seconds{{{run}}} {NOW.timestamp()!r}\n" in text
-
-
-def test_unmeasured_series_is_left_out() -> None:
-    text = cadvisor(pods(used("run"), used("executor", read=5)))
-    assert 'container_fs_reads_bytes_total{container="run"' not in text
-    assert 'container_fs_reads_bytes_total{container="executor"' in text
-    assert "throttled" not in text and "network" not in text
+    assert 'container_fs_reads_bytes_total{container="unmeasured"' not in text
 
 
 def test_the_file_system_of_the_volumes_is_the_nodes(tmp_path: Path) -> None:

@@ -103,15 +103,6 @@ async def test_usage_of_nodes_and_pods_comes_in_kubernetes_units(api: Api, kubel
     assert kubelet.asked == ["/stats/summary"], "the second answer came from what was known"
 
 
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [("nodes/ghost", 'node "ghost" not found'), ("namespaces/default/pods/ghost", 'pods "ghost" not found')],
-)
-async def test_usage_of_what_does_not_exist_is_not_found(api: Api, path: str, message: str) -> None:
-    answer = await api.ask("GET", f"{METRICS}/{path}")
-    assert (answer.status, answer.body["message"]) == (404, message)
-
-
 def test_container_name_is_required_among_several() -> None:
     metadata: dict[str, Any] = {"name": "p", "namespace": "default"}
     spec = {"initContainers": [{"name": "i"}], "containers": [{"name": "a"}, {"name": "b"}]}

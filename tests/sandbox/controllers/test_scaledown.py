@@ -113,7 +113,9 @@ def test_pod_without_controller_may_be_marked_movable() -> None:
 def test_removal_can_be_disabled_by_annotation(text: str, stays: bool) -> None:
     nodes = two_nodes()
     nodes[0]["metadata"]["annotations"] = {SCALE_DOWN_DISABLED: text}
-    assert judge(nodes, [])["a"].reason == ("its removal is disabled by an annotation" if stays else "")
+    verdicts = judge(nodes, [])
+    assert verdicts["a"].reason == ("its removal is disabled by an annotation" if stays else "")
+    assert unneeded(verdicts) == ({"b"} if stays else {"a", "b"})
 
 
 def test_accelerators_count_like_cpu_and_absent_resources_do_not() -> None:
@@ -168,6 +170,7 @@ def test_budget_is_spent_per_node_and_own_pods_only() -> None:
     verdicts = judge(nodes, pods, budgets=[budget("default", 2), budget("other", 0)], known=("a", "b"))
     assert verdicts["a"].unneeded
     assert verdicts["b"].reason == "the disruption budget web allows 0 more"
+    assert not unneeded(judge(nodes[:2], pods[:2], budgets=[budget("default", 0)], known=("a",))) & {"a"}
 
 
 def test_node_with_unplaceable_pod_reserves_no_space_elsewhere() -> None:

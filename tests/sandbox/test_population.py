@@ -123,10 +123,8 @@ def test_a_pod_is_as_the_product_makes_it() -> None:
     )  # fmt: skip
     theirs: Any = build(spec, namespace=NAMESPACE, token="t", anchor_uid="u")[-1].body
     apply_defaults(stored_kinds()["pods"], theirs)
-    theirs["spec"] |= {
-        "priority": 0,
-        "preemptionPolicy": "PreemptLowerPriority",
-    }  # as admission does without a PriorityClass
+    # As admission does without a PriorityClass.
+    theirs["spec"] |= {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
     ours = objects.pod(execution, execution.name, "v", NAMESPACE, "2026-01-01T00:00:00Z")
     assert ours["spec"] == theirs["spec"]
     assert ours["metadata"]["labels"] == {**theirs["metadata"]["labels"], SIMULATED: "true"}

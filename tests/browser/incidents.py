@@ -3,13 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from asgiref.sync import sync_to_async
-
-from grid.diagnosis.refusals import explain_refusal
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.metrics.usage import Measured, Usage
-from grid.models import Execution
 from grid.nodes.contention import ROUNDS
 from tests.browser import executing, overviewing
 from tests.browser.server import Stage
@@ -20,7 +16,6 @@ NODE = "default-7f4k2"
 ID, NOISY_ID = "aaaa2222bb", "bbbb3333cc"
 IMAGE = "registry.example/lab:4"
 TITLE = "Churn exploration"
-_PULLS = f'Failed to pull image "{IMAGE}": failed to pull and unpack image: failed to do request: Head "https://registry.example/v2/lab": '
 
 
 async def _execution(stage: Stage, state: str, **fields: Any) -> None:
@@ -42,13 +37,6 @@ def _tell(stage: Stage, about: RawObject, reason: str, message: str, component: 
     stage.cluster.put(EVENTS, event)
 
 
-async def _unpulled(stage: Stage, message: str) -> None:
-    await _execution(stage, "preparing")
-    waiting = builders.container_status(state={"waiting": {"reason": "ErrImagePull", "message": message}}, image=IMAGE)
-    program = {"name": "run", "image": IMAGE, "resources": {}}
-    _tell(stage, _pod(stage, statuses=[waiting], containers=[program]), "Failed", message)
-
-
 async def disk_filled(stage: Stage) -> None:
     """The kubelet evicts what fills its node's disk."""
     await _execution(stage, "running")
@@ -59,18 +47,6 @@ async def disk_filled(stage: Stage) -> None:
     full = builders.condition("DiskPressure", "True", "KubeletHasDiskPressure", "kubelet has disk pressure")
     ready = builders.condition("Ready", "True", "KubeletReady")
     stage.cluster.put(NODES, builders.node(NODE, pool="default", conditions=[ready, full]))
-
-
-async def dns_gone(stage: Stage) -> None:
-    await _unpulled(stage, _PULLS + "dial tcp: lookup registry.example on 10.96.0.10:53: read udp: i/o timeout")
-
-
-async def registry_gone(stage: Stage) -> None:
-    await _unpulled(stage, _PULLS + "dial tcp 10.0.0.9:443: connect: connection refused")
-
-
-async def image_missing(stage: Stage) -> None:
-    await _unpulled(stage, f'failed to resolve reference "{IMAGE}": {IMAGE}: not found')
 
 
 async def node_lost(stage: Stage) -> None:
@@ -85,17 +61,6 @@ async def node_lost(stage: Stage) -> None:
 async def controller_stopped(stage: Stage) -> None:
     await _execution(stage, "queued")
     await overviewing.renew_lease(stage)
-
-
-async def quota_used_up(stage: Stage) -> None:
-    """The API server refuses the pod, and the controller writes that down as `grid.executions.reconcile` does."""
-    await _execution(stage, "deploying")
-    refusal = 'pods "run" is forbidden: exceeded quota: compute, requested: requests.cpu=1, used: requests.cpu=4, limited: requests.cpu=4'
-    known = explain_refusal(refusal)
-    assert known is not None
-    written = {"reason": "not_allowed", "message": f"{known.sentence} {known.next_step}"}
-    await sync_to_async(Execution.objects.filter(pk=ID).update)(**written)
-    await executing._take_in(stage)
 
 
 async def memory_crept_up(stage: Stage) -> None:
@@ -122,12 +87,3 @@ async def cpu_stolen(stage: Stage) -> None:
         stage.measured = Measured({NODE: Usage(3950, 2**31)}, pods, pods_at=dict.fromkeys(pods, at))
         runtime.usage.replace(stage.measured)
         runtime.contention.take_in()
-
-
-async def slow_volume(stage: Stage) -> None:
-    await _execution(stage, "preparing")
-    starting = builders.container_status(state={"waiting": {"reason": "ContainerCreating"}})
-    message = (
-        "Unable to attach or mount volumes: unmounted volumes=[project], unattached volumes=[project home]: timed out"
-    )
-    _tell(stage, _pod(stage, statuses=[starting]), "FailedMount", f"{message} waiting for the condition")

@@ -2,9 +2,8 @@
 
 import os
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import violations
@@ -16,18 +15,10 @@ LINE, THREE_LINES = 44, 96  # px that a row has at most, on wide screens and on 
 ROWS = ((1440, LINE), (1024, LINE), (390, THREE_LINES))  # the width of the window, and the most that a row has there
 
 
-def _screens(*screens: tuple[int, str, str]) -> pytest.MarkDecorator:
-    """Parametrize by width and colour scheme; all but the first are left to the slow tests, for most faults show on the first."""
-    _, *others = screens
-    cases = [
-        pytest.param(width, scheme, id=name, marks=[pytest.mark.slow] if (width, scheme, name) in others else [])
-        for width, scheme, name in screens
-    ]
-    return pytest.mark.parametrize(("width", "scheme"), cases)
+# The screens, by width and colour scheme.
+WIDE: tuple[int, Literal["light", "dark"]] = (1440, "light")
+PHONE: tuple[int, Literal["light", "dark"]] = (390, "dark")
 
-
-ON_SCREENS = _screens((1440, "light", "wide"), (1024, "dark", "middle"), (390, "light", "phone"))
-WIDE_AND_PHONE = _screens((1440, "light", "wide"), (390, "dark", "phone"))
 
 _FAULTS = """([LEAST, LONGEST]) => {
   const found = new Set();
@@ -77,6 +68,11 @@ _SHIFTS = """(PATIENCE) => new Promise((done) => {
 })"""
 
 
+# The frames of a new screen are drawn, and what has moved until then is forgotten.
+_DRAWN = """() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
+  .then(() => { window.lookedAt = performance.now(); })"""
+
+
 def look_at(page: Page, name: str, *, part: str = "html", opened: bool = False) -> None:
     """Fail when the page as it stands has a fault to the eye or for axe, which looks at the part that a selector names.
 
@@ -98,6 +94,30 @@ def wrong_with(page: Page, name: str, *, part: str = "html", opened: bool = Fals
     problems = [f"{name}: {each}" for each in (*moved, *faults(page), *violations(page, part))]
     page.evaluate("window.lookedAt = performance.now()")
     return problems
+
+
+def look_on_screens(page: Page, name: str, *, part: str = "html", opened: bool = False) -> None:
+    """As `look_at`, on the wide light screen and on the dark phone, of one load of the page."""
+    problems = wrong_on_screens(page, name, part=part, opened=opened)
+    assert not problems, "\n".join(problems)
+
+
+def wrong_on_screens(page: Page, name: str, *, part: str = "html", opened: bool = False) -> list[str]:
+    """Return what `look_on_screens` would fail for. Only on the screen on which it was loaded may it not have moved."""
+    is_wide = page.evaluate("innerWidth") == WIDE[0]
+    problems = wrong_with(page, name, part=part, opened=opened)
+    show_on(page, *(PHONE if is_wide else WIDE))
+    problems += wrong_with(page, name, part=part)
+    show_on(page, *(WIDE if is_wide else PHONE))
+    return problems
+
+
+def show_on(page: Page, width: int, scheme: Literal["light", "dark"]) -> None:
+    """Show the page as it stands on another screen; what that moves is no fault."""
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.wait_for_function("[...document.querySelectorAll('canvas')].every((one) => one.clientWidth <= innerWidth)")
+    page.evaluate(_DRAWN)
 
 
 def highest_row(page: Page) -> float:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser import alerting
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 
 
@@ -20,7 +20,7 @@ def alerts(stage: StageProcess) -> Iterator[None]:
 
 
 def test_critical_alert_comes_to_open_pages_until_silenced(stage: StageProcess, visit: Visit) -> None:
-    page, list_page = visit("olga-operator", "/executions/"), visit("ada-admin", "/alerts/", width=390)
+    page, list_page = visit("olga-operator", "/executions/"), visit("ada-admin", "/alerts/")
     others = visit("alice", "/executions/")
     follow(page)
     follow(list_page)
@@ -30,10 +30,9 @@ def test_critical_alert_comes_to_open_pages_until_silenced(stage: StageProcess, 
     expect(list_page.locator("#alerts-firing")).to_contain_text("No controller leads.")
     not_reloaded(page)
     expect(others.locator("#alert-lines")).to_have_count(0)
-    look_at(page, "alert-line")
     list_page.get_by_role("link", name="Silence NoControllerLeads").click()
     list_page.get_by_label("Reason, which other operators read").fill("A known upgrade")
-    look_at(list_page, "alert-silence")
+    look_on_screens(list_page, "alert-silence")
     list_page.get_by_role("button", name="Silence").click()
     expect(list_page.locator("#alerts-firing")).to_contain_text("Silenced by ada-admin until")
     expect(line.locator(".notice")).to_have_count(0)
@@ -46,12 +45,9 @@ def test_critical_alert_comes_to_open_pages_until_silenced(stage: StageProcess, 
     expect(page.get_by_role("heading", level=1)).to_have_text("No controller leads: what to do")
 
 
-@WIDE_AND_PHONE
-def test_alerts_page_and_lines_have_no_visible_fault(
-    stage: StageProcess, visit: Visit, width: int, scheme: str
-) -> None:
+def test_alerts_page_and_lines_have_no_visible_fault(stage: StageProcess, visit: Visit) -> None:
     stage.play(alerting.several)
-    page = visit("olga-operator", "/alerts/", width=width, scheme=scheme)
+    page = visit("olga-operator", "/alerts/")
     expect(page.locator("#alert-silences")).to_contain_text("Alertmanager did not answer")
     expect(page.locator("#alert-lines .announcement")).to_have_count(3)
-    look_at(page, "alerts")
+    look_on_screens(page, "alerts")

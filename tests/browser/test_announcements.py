@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser import announcing
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 
 
@@ -22,18 +22,17 @@ def announcements(stage: StageProcess) -> Iterator[None]:
 def test_announcement_is_live_on_open_pages_and_hidden_individually(visit: Visit) -> None:
     page = visit("alice", "/executions/")
     follow(page)
-    operator = visit("olga-operator", "/announcements/", width=390)
+    operator = visit("olga-operator", "/announcements/")
     operator.get_by_role("link", name="New announcement").click()
     operator.get_by_label("Text", exact=True).fill("Kubernetes is upgraded")
     operator.get_by_label("Severity").select_option(label="Warning")
     operator.get_by_label("Shown until (UTC)").fill("2999-01-02T06:00")
     operator.get_by_label("No new launches from (UTC)").fill("2999-01-01T18:00")
-    look_at(operator, "announcement-new")
+    look_on_screens(operator, "announcement-new")
     operator.get_by_role("button", name="Publish").click()
     banner = page.locator("#announcements")
     expect(banner).to_contain_text("Warning: Kubernetes is upgraded No new launches from 1 January, 18:00 UTC.")
     not_reloaded(page)
-    look_at(page, "announcement-live")
     banner.get_by_role("button", name="Hide").click()
     expect(page.locator(".announcement")).to_have_count(0)
     expect(operator.locator("#announcements")).to_contain_text("Kubernetes is upgraded")
@@ -44,14 +43,11 @@ def test_announcement_is_live_on_open_pages_and_hidden_individually(visit: Visit
     expect(operator.locator("main")).to_contain_text("Ended")
 
 
-@WIDE_AND_PHONE
-def test_announcement_banners_and_list_have_no_visible_fault(
-    stage: StageProcess, visit: Visit, width: int, scheme: str
-) -> None:
+def test_announcement_banners_and_list_have_no_visible_fault(stage: StageProcess, visit: Visit) -> None:
     stage.play(announcing.two)
-    page = visit("olga-operator", "/announcements/", width=width, scheme=scheme)
+    page = visit("olga-operator", "/announcements/")
     expect(page.locator(".announcement")).to_have_count(2)
-    look_at(page, "announcements")
-    page = visit("alice", "/launch/", width=width, scheme=scheme)
+    look_on_screens(page, "announcements")
+    page = visit("alice", "/launch/")
     expect(page.locator("main")).to_contain_text("Not accepted now")
-    look_at(page, "announcements-launch")
+    look_on_screens(page, "announcements-launch")

@@ -1,12 +1,11 @@
 """Jobs in a real browser without a script: launched with options, swept, compared, stopped and deleted."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing, running
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import ROWS, WIDE_AND_PHONE, highest_row, look_at
+from tests.browser.looks import ROWS, WIDE, highest_row, look_on_screens, show_on
 from tests.browser.stage import StageProcess
 
 TITLE = "Train the churn model"
@@ -81,14 +80,14 @@ def test_open_list_and_job_follow_the_run_by_themselves(stage: StageProcess, vis
     expect(jobs.locator("#facts")).to_contain_text("Run 2")
 
 
-def test_jobs_and_runs_take_at_most_three_lines(stage: StageProcess, visit: Visit) -> None:
+def test_job_pages_have_no_visible_fault(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     page = visit("alice", "/")
     follow(page)
     job = launch(page)
-    other = launch(page)
     id = job.strip("/").rsplit("/", 1)[1]
     stage.play(running.end_run, job=id, number=1, state="failed", message="The program ended with exit code 1. " * 5)
+    launch(page)
     sweep(page, job)
     for path in ("/jobs/", job, page.url):
         page.goto(path)
@@ -96,42 +95,30 @@ def test_jobs_and_runs_take_at_most_three_lines(stage: StageProcess, visit: Visi
         for width, most in ROWS:
             page.set_viewport_size({"width": width, "height": 900})
             assert highest_row(page) <= most, (path, width)
-    assert other != job
-
-
-@pytest.mark.slow
-@WIDE_AND_PHONE
-def test_job_pages_have_no_visible_fault(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
-    stage.play(executing.team)
-    page = visit("alice", "/", width=width, scheme=scheme)
-    job = launch(page)
-    sweep(page, job)
-    look_at(page, "job-of-a-sweep")
-    pages = {"list": "/jobs/", "own": job, "launch": "/launch/?kind=job&retries=2"}
+        show_on(page, *WIDE)
+        look_on_screens(page, "job-rows")
+    pages = {"launch": "/launch/?kind=job&retries=2"}
     pages |= {name: f"{job}{name}/" for name in ("run", "sweep", "edit", "stop", "delete")}
     pages |= {"again": f"{job}again/2/", "compare": f"{job}compare/?a=1&b=3"}
     for name, path in pages.items():
         page.goto(path)
-        look_at(page, f"job-{name}")
+        look_on_screens(page, f"job-{name}")
 
 
-@WIDE_AND_PHONE
-def test_runs_of_several_jobs_are_stopped_after_one_question(
-    stage: StageProcess, visit: Visit, width: int, scheme: str
-) -> None:
+def test_runs_of_several_jobs_are_stopped_after_one_question(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
-    page = visit("alice", "/", width=width, scheme=scheme)
+    page = visit("alice", "/")
     for _ in range(2):
         launch(page)
     page.goto("/jobs/")
     follow(page)
     for box in page.locator("#jobs .select").all():
         box.check()
-    look_at(page, "jobs-selected")
+    look_on_screens(page, "jobs-selected")
     page.locator("#selected").get_by_role("button", name="Stop runs").click()
     question = page.get_by_role("dialog")
     expect(question).to_contain_text("Waiting runs are not started, and stopped runs are not retried.")
-    look_at(page, "jobs-stop-several")
+    look_on_screens(page, "jobs-stop-several")
     question.get_by_role("button", name="Stop the runs of 2 jobs").click()
     expect(page.locator("body")).to_contain_text("Stop of 2 runs of 2 jobs requested.")
     expect(page.locator("#jobs")).to_contain_text("Stopped")

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser import keeping
 from tests.browser.conftest import Visit
 from tests.browser.following import follow
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 
 ID = "idle222222"
@@ -29,21 +29,9 @@ def test_execution_is_kept_by_keyboard_and_watchers_see_it(stage: StageProcess, 
     expect(watching.get_by_role("button", name="Keep it 2 h longer")).to_have_count(0)
     page = visit("alice", PATH)
     page.get_by_role("button", name="Keep it 2 h longer").focus()
+    look_on_screens(page, "keeping")
     page.keyboard.press("Enter")
     expect(page.locator("body")).to_contain_text("Forgotten is kept until")
     expect(page.locator("#stop-notice")).to_contain_text("It stops when idle for 1 h 15 min.")
     expect(page.locator("#timeline")).to_contain_text("alice keeps it until")
     expect(watching.locator("#stop-notice")).to_contain_text("It stops when idle for 1 h 15 min.")
-
-
-def test_without_a_script_the_button_works(visit: Visit) -> None:
-    page = visit("alice", PATH, javascript=False)
-    page.get_by_role("button", name="Keep it 2 h longer").click()
-    expect(page.locator("body")).to_contain_text("Forgotten is kept until")
-
-
-@WIDE_AND_PHONE
-def test_the_notice_has_no_fault_to_the_eye(visit: Visit, width: int, scheme: str) -> None:
-    page = visit("alice", PATH, width=width, scheme=scheme)
-    expect(page.get_by_role("button", name="Keep it 2 h longer")).to_be_visible()
-    look_at(page, f"keeping-{width}-{scheme}")

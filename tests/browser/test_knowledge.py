@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser import administering, knowing
 from tests.browser.conftest import Visit
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 
 LOG = "INFO loading the solver\nConnectionRefusedError: [Errno 111] Connection refused\nfatal: LIC-17 checkout failed\nbye\n"
@@ -22,18 +22,15 @@ def known(stage: StageProcess) -> Iterator[None]:
     stage.play(knowing.nothing_known)
 
 
-@WIDE_AND_PHONE
-def test_entry_of_admin_explains_the_next_matching_failed_job(
-    stage: StageProcess, visit: Visit, width: int, scheme: str
-) -> None:
-    page = visit("ada-admin", "/knowledge/", width=width, scheme=scheme)
+def test_entry_of_admin_explains_the_next_matching_failed_job(stage: StageProcess, visit: Visit) -> None:
+    page = visit("ada-admin", "/knowledge/")
     page.get_by_role("link", name="New entry").click()
     for label, text in (
         *(("Id", "licence"), ("Pattern", r"LIC-(\d+)"), ("Meaning", "All licences of product {} are in use.")),
         *(("Cure", "Wait until one is free, and launch it again."), ("Link", "/help/")),
     ):
         page.get_by_label(label, exact=True).fill(text)
-    look_at(page, "knowledge-new")
+    look_on_screens(page, "knowledge-new")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("link", name="All licences of product … are in use.", exact=True)).to_be_visible()
 
@@ -41,7 +38,7 @@ def test_entry_of_admin_explains_the_next_matching_failed_job(
     page.get_by_role("button", name="Search it").click()
     expect(page.locator("#try")).to_contain_text("2 entries match, the last line first:")
     expect(page.locator(".findings li").first).to_contain_text("All licences of product 17 are in use.")
-    look_at(page, "knowledge")
+    look_on_screens(page, "knowledge")
 
     job = stage.play(knowing.fail, log=LOG)
     page.goto(f"/executions/{job}/")
@@ -49,12 +46,12 @@ def test_entry_of_admin_explains_the_next_matching_failed_job(
         "exit code 1. All licences of product 17 are in use. Wait until one is free"
     )
     expect(page.locator("#head .finding-line").first).to_have_text("fatal: LIC-17 checkout failed")
-    look_at(page, "knowledge-execution")
+    look_on_screens(page, "knowledge-execution")
     page.get_by_role("link", name="see it there").click()
     expect(page.locator("#finding")).to_contain_text("LIC-17 checkout failed")
     expect(page.locator("#finding")).to_be_in_viewport()
-    look_at(page, "knowledge-log")
+    look_on_screens(page, "knowledge-log")
 
     page.goto("/knowledge/licence/found/")
     expect(page.get_by_role("link", name=re.compile("Nightly training"))).to_be_visible()
-    look_at(page, "knowledge-found")
+    look_on_screens(page, "knowledge-found")

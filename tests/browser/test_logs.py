@@ -1,11 +1,11 @@
-"""The log viewer in a real browser: following, earlier lines, search, choices that are remembered, and all of it without JavaScript."""
+"""The log viewer in a real browser: following, earlier lines, search, and choices that are remembered."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import clustering, executing, scenes
 from tests.browser.conftest import ANYTHING, Visit
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 
 POD = "workspace-aaaa2222bb"
@@ -59,11 +59,21 @@ def test_new_lines_appear_and_wait_while_somebody_reads(stage: StageProcess, vis
     expect(page.locator("#log-state")).to_contain_text("The pod has ended")
 
 
+def test_wrap_and_time_are_remembered(stage: StageProcess, visit: Visit) -> None:
+    stage.play(executing.working_day)
+    page = visit("alice", PATH)
+    page.get_by_label("Time", exact=True).uncheck()
+    page.get_by_label("Wrap").uncheck()
+    page.reload()
+    expect(page.locator(".log-row time").first).to_be_hidden()
+    assert page.locator(".log-row code").first.evaluate("text => getComputedStyle(text).whiteSpace") == "pre"
+
+
 def test_the_first_lines_appear_when_the_program_has_started(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.working_day)
     page = visit("alice", "/executions/dddd5555ee/?tab=log")
     expect(page.locator("#log .empty")).to_contain_text("Its program has not started yet.")
-    look_at(page, "log-waiting")
+    look_on_screens(page, "log-waiting")
     stage.play(executing.write_log, name="workspace-dddd5555ee", lines=["hello"])
     stage.play(executing.place_pod, id="dddd5555ee", node="default-7f4k2", ready=True)
     expect(page.locator(".log-row")).to_have_text(["09:00:00.000 hello"])
@@ -110,46 +120,13 @@ def test_scrolling_up_loads_all_lines_and_search_finds_them(stage: StageProcess,
     expect(rows).to_have_count(500)
 
 
-def test_wrap_and_time_are_remembered(stage: StageProcess, visit: Visit) -> None:
-    stage.play(executing.working_day)
-    page = visit("alice", PATH)
-    expect(page.locator(".log-row time").first).to_be_visible()
-    page.get_by_label("Time", exact=True).uncheck()
-    page.get_by_label("Wrap").uncheck()
-    page.reload()
-    expect(page.locator(".log-row time").first).to_be_hidden()
-    assert page.locator(".log-row code").first.evaluate("text => getComputedStyle(text).whiteSpace") == "pre"
-
-
-def test_everything_works_without_javascript(stage: StageProcess, visit: Visit) -> None:
-    stage.play(executing.working_day)
-    stage.play(executing.write_log, name=POD, lines=LONG)
-    page = visit("alice", PATH, javascript=False)
-    rows = page.locator(".log-row")
-    page.locator(".log-box").scroll_into_view_if_needed()
-    expect(rows.last).to_be_in_viewport()
-    page.get_by_role("link", name="Earlier lines").click()
-    expect(rows.last).to_contain_text("epoch 1199")
-    page.get_by_role("link", name="Back to the newest lines").click()
-    page.get_by_role("searchbox", name="Search").fill("epoch 7:")
-    page.get_by_role("button", name="Search whole log").click()
-    expect(rows).to_have_count(1)
-    page.get_by_label("Time", exact=True).uncheck()
-    expect(rows.locator("time")).to_be_hidden()
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Download").click()
-    assert download.value.suggested_filename == f"{POD}.log"
-    assert len(download.value.path().read_text().splitlines()) == 1780
-
-
-@WIDE_AND_PHONE
-@pytest.mark.parametrize("name", ["one", "pod", "all"])
-def test_no_log_has_a_fault_to_the_eye(stage: StageProcess, visit: Visit, name: str, width: int, scheme: str) -> None:
-    paths = {"all": f"/executions/{clustering.ID}/?tab=log", "one": PATH, "pod": f"/pods/compute-grid/{POD}/?tab=log"}
-    stage.play(clustering.growing if name == "all" else executing.working_day)
+@pytest.mark.parametrize("name", ["execution", "cluster"])
+def test_no_log_has_a_fault_to_the_eye(stage: StageProcess, visit: Visit, name: str) -> None:
+    paths = {"cluster": f"/executions/{clustering.ID}/?tab=log", "execution": PATH}
+    stage.play(clustering.growing if name == "cluster" else executing.working_day)
     stage.play(executing.write_log, name=POD, lines=COLOURFUL)
-    page = visit("olga-operator", paths[name], width=width, scheme=scheme)
+    page = visit("olga-operator", paths[name])
     expect(page.locator(".log-row").last).to_be_visible()
     page.get_by_role("searchbox", name="Search").fill("step 39")
     expect(page.locator("#log-found")).to_contain_text("lines")
-    look_at(page, f"log-{name}")
+    look_on_screens(page, f"log-{name}")

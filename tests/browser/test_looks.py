@@ -1,4 +1,4 @@
-"""Every page at three widths: nothing is wider than the window, no word is broken inside, no text is too small, and axe finds nothing."""
+"""Every page on a wide screen and on a phone: nothing is too wide, broken or too small, and axe finds nothing."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from tests.browser import executing
 from tests.browser.conftest import Visit
 from tests.browser.following import follow
-from tests.browser.looks import ON_SCREENS, wrong_with
+from tests.browser.looks import wrong_on_screens, wrong_with
 from tests.browser.stage import StageProcess
 
 PAGES = {
@@ -57,19 +57,16 @@ PAGES = {
 
 
 @pytest.mark.parametrize("person", PAGES)
-@ON_SCREENS
-def test_pages_look_as_they_should(
-    stage: StageProcess, visit: Visit, forgiven: list[str], person: str, width: int, scheme: str
-) -> None:
+def test_pages_look_as_they_should(stage: StageProcess, visit: Visit, forgiven: list[str], person: str) -> None:
     stage.play(executing.working_day)
     forgiven.append("404")  # the page that is not there
-    page = visit(person, "/", width=width, scheme=scheme)
+    page = visit(person, "/")
     wrong = []
     for path in PAGES[person]:
         page.goto(path)
         if page.locator("#live").count():
             follow(page)
-        wrong += wrong_with(page, f"looks-{person}-{re.sub('[^a-z0-9]+', '-', path)}")
+        wrong += wrong_on_screens(page, f"looks-{person}-{re.sub('[^a-z0-9]+', '-', path)}")
     assert not wrong, "\n".join(wrong)
 
 

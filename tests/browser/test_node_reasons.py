@@ -5,18 +5,17 @@ from playwright.sync_api import expect
 from tests.browser import executing, scenes
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 
 ID = "abcd2345ef"
 
 
-@WIDE_AND_PHONE
-def test_the_table_is_readable_live_and_printed(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
+def test_the_table_is_readable_live_and_printed(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     stage.play(executing.put, id=ID, state="deploying")
     stage.play(executing.await_node, id=ID)
-    page = visit("alice", f"/executions/{ID}/", width=width, scheme=scheme)
+    page = visit("alice", f"/executions/{ID}/")
     rows = page.locator(".node-reasons").first.locator("tbody tr")
     expect(rows).to_have_count(3)
     expect(rows.filter(has_text="Cordoned")).to_contain_text("By decision")
@@ -24,7 +23,7 @@ def test_the_table_is_readable_live_and_printed(stage: StageProcess, visit: Visi
     assert "on-fast" not in page.locator(".node-reasons").first.inner_text(), (
         "others' pods are not named to a practitioner"
     )
-    look_at(page, "execution-without-a-node")
+    look_on_screens(page, "execution-without-a-node")
     follow(page)
     stage.play(scenes.put_node, name="fast-2", pool="fast", cpu="64", unschedulable=False)
     expect(rows.filter(has_text="Cordoned")).to_have_count(0)

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests.browser import notifying
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 
 
@@ -42,21 +42,10 @@ def test_open_list_shows_new_notification_and_marks_it_read(stage: StageProcess,
     expect(page.locator(".notification-unread")).to_have_count(0)
 
 
-def test_bell_is_a_link_with_the_number_without_script(stage: StageProcess, visit: Visit) -> None:
+def test_notification_pages_have_no_visible_fault(stage: StageProcess, visit: Visit) -> None:
+    page = visit("alice", "/notifications/")
+    look_on_screens(page, "notifications-none")
     stage.play(notifying.notifications)
-    page = visit("alice", "/", javascript=False)
-    page.get_by_role("link", name="Notifications, 4 unread").click()
-    expect(page.locator(".notification-unread")).to_have_count(4)
-    page.get_by_role("button", name="Mark as read Train model 0").click()
-    expect(page.locator(".notification-unread")).to_have_count(3)
-
-
-@WIDE_AND_PHONE
-def test_notification_pages_have_no_visible_fault(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
-    page = visit("alice", "/notifications/", width=width, scheme=scheme)
-    look_at(page, "notifications-none")
-    stage.play(notifying.notifications)
-    page.reload()
-    look_at(page, "notifications")
-    page.goto("/account/")
-    look_at(page, "notifications-account")
+    for path in ("/notifications/", "/account/"):
+        page.goto(path)
+        look_on_screens(page, f"notifications-{path.strip('/')}")

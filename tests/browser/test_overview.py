@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.browser import overviewing, scenes
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 
 PATH = "/overview/"
@@ -61,10 +61,9 @@ def test_a_controller_that_stops_is_seen_within_twenty_seconds(stage: StageProce
     not_reloaded(page)
 
 
-@WIDE_AND_PHONE
-def test_a_busy_day_has_no_fault_to_the_eye(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
+def test_a_busy_day_has_no_fault_to_the_eye(stage: StageProcess, visit: Visit) -> None:
     stage.play(overviewing.busy_day)
-    page = visit("ada-admin", PATH, width=width, scheme=scheme)
+    page = visit("ada-admin", PATH)
     expect(page.locator("#pool-map a.n")).to_have_count(166)
     follow(page)
-    look_at(page, "overview-busy")
+    look_on_screens(page, "overview-busy")

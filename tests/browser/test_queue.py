@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser import queueing
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import LINE, THREE_LINES, WIDE_AND_PHONE, highest_row, look_at
+from tests.browser.looks import LINE, highest_row, look_on_screens
 from tests.browser.queueing import OURS, THEIRS
 from tests.browser.stage import StageProcess
 
@@ -90,32 +90,30 @@ def test_open_page_of_owner_shows_operator_decision_by_itself(visit: Visit) -> N
     not_reloaded(owner)
 
 
-@WIDE_AND_PHONE
-def test_queue_pages_have_no_visible_fault(visit: Visit, width: int, scheme: str) -> None:
-    page = visit("olga-operator", "/queue/", width=width, scheme=scheme)
+def test_queue_pages_have_no_visible_fault(visit: Visit) -> None:
+    page = visit("olga-operator", "/queue/")
     follow(page)
     expect(position(page, OURS)).to_have_text("1")
-    look_at(page, "queue")
-    assert highest_row(page) <= (THREE_LINES if width == 390 else LINE)
+    look_on_screens(page, "queue")
+    assert highest_row(page) <= LINE
     page.get_by_role("link", name="Change the place of Ours").click()
     expect(page.get_by_role("heading", name="Move it before another execution")).to_be_visible()
-    look_at(page, "queue-order")
+    look_on_screens(page, "queue-order")
 
 
-@WIDE_AND_PHONE
-def test_several_are_held_and_released_after_one_question_each(visit: Visit, width: int, scheme: str) -> None:
-    page = visit("olga-operator", "/queue/", width=width, scheme=scheme)
+def test_several_are_held_and_released_after_one_question_each(visit: Visit) -> None:
+    page = visit("olga-operator", "/queue/")
     follow(page)
     for id in (OURS, THEIRS):
         row(page, id).get_by_role("checkbox").check()
     bar = page.locator("#selected")
     expect(bar).to_contain_text("2 selected")
-    look_at(page, "queue-selected")
+    look_on_screens(page, "queue-selected")
     bar.get_by_role("button", name="Hold").click()
     question = page.get_by_role("dialog")
     expect(question).to_contain_text("Hold 2 executions?")
     question.get_by_label("Reason, which each owner reads").fill("The licence server is down")
-    look_at(page, "queue-hold-several")
+    look_on_screens(page, "queue-hold-several")
     question.get_by_role("button", name="Hold 2 executions").click()
     expect(page.locator("body")).to_contain_text("2 executions held.")
     expect(row(page, THEIRS)).to_contain_text("Held by olga-operator: The licence server is down.")
@@ -124,20 +122,3 @@ def test_several_are_held_and_released_after_one_question_each(visit: Visit, wid
     bar.get_by_role("button", name="Release").click()
     question.get_by_role("button", name="Release 1 execution").click()
     expect(page.locator("body")).to_contain_text("1 execution released.")
-
-
-def test_several_are_cancelled_without_a_script(visit: Visit) -> None:
-    page = visit("olga-operator", "/queue/", javascript=False)
-    expect(page.locator("#selected")).to_be_hidden()
-    for id in (OURS, THEIRS):
-        row(page, id).get_by_role("checkbox").check()
-    page.locator("#selected").get_by_role("button", name="Cancel executions").click()
-    expect(page.locator("h1")).to_have_text("Cancel 2 executions?")
-    page.get_by_role("button", name="Cancel 2 executions").click()
-    expect(page.locator("body")).to_contain_text("2 executions cancelled.")
-    # The page is of the queue as it was read last, and without a script only another visit brings a newer one.
-    for _ in range(20):
-        if page.get_by_text("No execution is waiting.").count():
-            break
-        page.goto("/queue/")
-    expect(page.locator("main")).to_contain_text("No execution is waiting.")

@@ -1,4 +1,4 @@
-"""What runs measure in a real browser: drawn as it comes, read by keyboard, compared over runs, and as a table without a script."""
+"""What runs measure in a real browser: drawn as it comes, read by keyboard, and compared over runs."""
 
 import re
 
@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import executing, measuring, running
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 from tests.browser.test_jobs import launch, sweep
 
@@ -55,51 +55,30 @@ def test_metrics_are_drawn_as_they_come_with_new_charts(stage: StageProcess, vis
 def test_sweep_is_sorted_and_its_runs_are_drawn_together(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
     page = visit("alice", "/")
-    job = swept(stage, page)
+    job = swept(stage, page, more=LONG)
     page.goto(f"{job}?sweep=2")
     page.get_by_label("Metric").select_option("loss")
     page.get_by_label("Order").select_option("Lowest first")
     page.get_by_role("button", name="Show", exact=True).click()
     expect(page.locator("#runs th")).to_have_text(["Run 2", "Run 3", "Run 4"])
     expect(page.locator(".chart-grid .u-legend .u-label")).to_have_text(["Step", "Run 2", "Run 3", "Run 4"])
+    look_on_screens(page, "metrics-sweep")
     page.get_by_label("Compare run 2").check()
     page.get_by_label("with run 4").check()
     page.get_by_role("button", name="Compare two runs").click()
     expect(page.locator(".chart-grid canvas")).to_have_count(2)
     expect(page.locator(".chart-grid .u-legend").first).to_contain_text("Run 4")
     expect(page.locator("tbody").first).to_contain_text("Metric loss")
-
-
-def test_metrics_table_and_sorted_sweep_work_without_a_script(stage: StageProcess, visit: Visit) -> None:
-    stage.play(executing.team)
-    page = visit("alice", "/", javascript=False)
-    job = swept(stage, page)
-    page.goto(f"/executions/{job.strip('/').rsplit('/', 1)[1]}/")
-    expect(page.locator("#metrics-rows tr")).to_have_count(2)
-    expect(page.locator(".chart-grid")).to_be_hidden()
-    page.goto(f"{job}?sweep=2")
-    page.get_by_label("Order").select_option("Highest first")
-    page.get_by_role("button", name="Show", exact=True).click()
-    expect(page.locator("#runs tr")).to_have_count(3)
-
-
-@WIDE_AND_PHONE
-def test_pages_with_metrics_have_no_visible_fault(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
-    stage.play(executing.team)
-    page = visit("alice", "/", width=width, scheme=scheme)
-    job = swept(stage, page, more=LONG)
+    look_on_screens(page, "metrics-compare")
     id = job.strip("/").rsplit("/", 1)[1]
     pages = {
         "run": (f"/executions/{id}/", 3),
         "job": (job, 0),
-        "sweep": (f"{job}?sweep=2&metric=loss&order=lowest", 1),
-        "compare": (f"{job}compare/?a=1&b=3", 3),
         "record": (f"/executions/{id}/record/", 0),
-        "again": (f"{job}again/1/", 0),
     }
     for name, (path, charts) in pages.items():
         page.goto(path)
-        if name in ("run", "job", "sweep"):
+        if name != "record":
             follow(page)
         expect(page.locator(".chart-grid canvas")).to_have_count(charts)
-        look_at(page, f"metrics-{name}")
+        look_on_screens(page, f"metrics-{name}")

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser import starting
 from tests.browser.conftest import Visit
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 
 
@@ -18,12 +18,11 @@ def started(stage: StageProcess) -> Iterator[None]:
     stage.play(starting.nothing)
 
 
-@WIDE_AND_PHONE
-def test_way_leads_from_all_tiers_to_the_slowest_start(visit: Visit, width: int, scheme: str) -> None:
-    page = visit("olga-operator", "/startup/", width=width, scheme=scheme)
+def test_way_leads_from_all_tiers_to_the_slowest_start(visit: Visit) -> None:
+    page = visit("olga-operator", "/startup/")
     expect(page.locator("h1")).to_have_text("Start-up times")
     expect(page.locator(".chart-card canvas")).to_have_count(2)
-    look_at(page, "startup")
+    look_on_screens(page, "startup")
     page.get_by_role("navigation", name="Time range").get_by_role("link", name="30 days").click()
     page.get_by_role("navigation", name="Grouped by").get_by_role("link", name="Environment").click()
     expect(page.locator("#days-title")).to_have_text("The last 30 days")
@@ -32,26 +31,15 @@ def test_way_leads_from_all_tiers_to_the_slowest_start(visit: Visit, width: int,
     first.click()
     expect(page.get_by_role("heading", name=f"Phases of {name}")).to_be_visible()
     expect(page.locator("#days-title")).to_have_text(f"The last 30 days of {name}")
-    look_at(page, "startup-environment")
+    look_on_screens(page, "startup-environment")
     page.locator("tbody").last.get_by_role("link").first.click()
     expect(page.locator(".startup-table caption")).to_contain_text("Started in")
-    look_at(page, "startup-execution")
+    look_on_screens(page, "startup-execution")
 
 
-def test_the_page_is_complete_without_javascript_and_on_paper(visit: Visit) -> None:
-    page = visit("olga-operator", "/startup/?by=image&range=30", javascript=False)
-    expect(page.get_by_role("link", name="Download as CSV")).to_be_visible()
-    page.get_by_text("The same as a table").click()
-    expect(page.locator("[aria-labelledby=days-title] tbody tr")).to_have_count(30)
-    page.emulate_media(media="print")
-    expect(page.locator("#slowest-title")).to_be_visible()
-    expect(page.get_by_role("link", name="Download as CSV")).to_be_hidden()
-
-
-@WIDE_AND_PHONE
-def test_service_levels_show_budget_of_a_month_of_starts(visit: Visit, width: int, scheme: str) -> None:
-    page = visit("olga-operator", "/service-levels/", width=width, scheme=scheme)
+def test_service_levels_show_budget_of_a_month_of_starts(visit: Visit) -> None:
+    page = visit("olga-operator", "/service-levels/")
     level = page.get_by_role("region", name="Start-up time")
     expect(level.get_by_role("img")).to_have_count(2)
     expect(level).to_contain_text("starts broke the promise")
-    look_at(page, "service-levels")
+    look_on_screens(page, "service-levels")

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import clustering, executing, extremes, scenes
 from tests.browser.conftest import Visit
-from tests.browser.looks import WIDE_AND_PHONE, wrong_with
+from tests.browser.looks import PHONE, wrong_on_screens
 from tests.browser.stage import StageProcess
 
 PAGES = {
@@ -24,24 +24,41 @@ PAGES = {
     ],
 }  # fmt: skip
 Scene = Callable[..., Awaitable[Any]]
-STATES: dict[str, tuple[Scene, list[str]]] = {
-    "empty": (extremes.nothing, []),
+# Of each person the pages on which the state shows.
+STATES: dict[str, tuple[Scene, dict[str, list[str]]]] = {
+    "empty": (extremes.nothing, PAGES),
     "much": (
         extremes.much,
-        [
-            *("/executions/much000000/", "/executions/much000000/?tab=log", "/executions/much000004/", "/projects/00/"),
-            *("/tiers/00/", "/environments/00/", f"/nodes/{'node-' * 12}0/", "/people/?text=guest-07"),
-        ],
+        {
+            **PAGES,
+            "ada-admin": [
+                *PAGES["ada-admin"],
+                *("/executions/much000000/", "/executions/much000000/?tab=log", "/executions/much000004/", "/projects/00/"),
+                *("/tiers/00/", "/environments/00/", f"/nodes/{'node-' * 12}0/", "/people/?text=guest-07"),
+            ],
+        },
     ),
     "trouble": (
         extremes.trouble,
-        [
-            *("/executions/bbbb3333cc/", "/executions/dddd5555ee/", "/executions/ffff7777gg/"),
-            *(f"/executions/{clustering.ID}/", "/nodes/batch-0011/"),
-        ],
+        {
+            "alice": ["/", "/workspaces/"],
+            "ada-admin": [
+                *("/overview/", "/infrastructure/", "/executions/", "/platform-health/", "/executions/bbbb3333cc/"),
+                *("/executions/dddd5555ee/", f"/executions/{clustering.ID}/", "/nodes/batch-0011/"),
+            ],
+        },
     ),
-    "outage": (executing.working_day, ["/executions/aaaa2222bb/", "/executions/aaaa2222bb/?tab=log"]),
-}
+    "outage": (
+        executing.working_day,
+        {
+            "alice": ["/", "/launch/"],
+            "ada-admin": [
+                *("/overview/", "/infrastructure/", "/executions/", "/queue/", "/platform-health/", "/tiers/"),
+                *("/executions/aaaa2222bb/", "/executions/aaaa2222bb/?tab=log"),
+            ],
+        },
+    ),
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -58,19 +75,16 @@ def settle(page: Page) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("state", STATES)
-@WIDE_AND_PHONE
-def test_pages_have_no_visible_fault_in_any_state(
-    stage: StageProcess, visit: Visit, state: str, width: int, scheme: str
-) -> None:
-    scene, more = STATES[state]
+def test_pages_have_no_visible_fault_in_any_state(stage: StageProcess, visit: Visit, state: str) -> None:
+    """Loaded on the phone, where `test_looks` loads on a wide screen: there moves what comes late."""
+    scene, pages = STATES[state]
     stage.play(scene)
     stage.play(scenes.answer, available=state != "outage")
     wrong = []
-    for person, paths in PAGES.items():
-        page = visit(person, paths[0], width=width, scheme=scheme)
-        settle(page)
-        for path in [*paths, *(more if person == "ada-admin" else [])]:
+    for person, paths in pages.items():
+        page = visit(person, "/help/", width=PHONE[0], scheme=PHONE[1])
+        for path in paths:
             page.goto(path)
             settle(page)
-            wrong += wrong_with(page, f"{state}-{person}-{re.sub('[^a-z0-9]+', '-', path)[:60]}")
+            wrong += wrong_on_screens(page, f"{state}-{person}-{re.sub('[^a-z0-9]+', '-', path)[:60]}")
     assert not wrong, "\n".join(wrong)

@@ -5,7 +5,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import executing
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
-from tests.browser.looks import WIDE_AND_PHONE, look_at
+from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 
 TITLE = "Explore the churn of 2026"
@@ -62,14 +62,13 @@ def test_home_follows_it_live(stage: StageProcess, visit: Visit) -> None:
     not_reloaded(home)
 
 
-@WIDE_AND_PHONE
-def test_workspace_pages_have_no_visible_fault(stage: StageProcess, visit: Visit, width: int, scheme: str) -> None:
+def test_workspace_pages_have_no_visible_fault(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.team)
-    page = visit("alice", "/", width=width, scheme=scheme)
+    page = visit("alice", "/")
     own = f"/workspaces/{launch_and_stop(page)}/"
-    for name in ("", "resume", "delete"):
-        page.goto(f"{own}{name}/" if name else own)
-        look_at(page, f"workspace-{name or 'own'}")
+    for name in ("", "resume/", "delete/"):
+        page.goto(f"{own}{name}")
+        look_on_screens(page, f"workspace-{name.strip('/') or 'own'}")
 
 
 def run(stage: StageProcess, page: Page) -> str:
@@ -89,37 +88,22 @@ def share(page: Page, port: str) -> None:
     page.get_by_role("button", name="Share").click()
 
 
-def test_app_of_workspace_is_shared_and_unshared_without_script(
-    stage: StageProcess, visit: Visit, forgiven: list[str]
-) -> None:
+def test_app_of_workspace_is_shared_and_unshared(stage: StageProcess, visit: Visit, forgiven: list[str]) -> None:
     forgiven.append("422")
     stage.play(executing.team)
-    page = visit("alice", "/", javascript=False)
+    page = visit("alice", "/")
     page.goto(run(stage, page).removesuffix("share/"))
     page.get_by_role("link", name="Share an app running in it").click()
     share(page, "80")
     expect(page.locator("#id_port_error")).to_be_visible()
+    look_on_screens(page, "workspace-share-refused")
     share(page, "8501")
     expect(page.get_by_text("Who leaves is shared with bob.")).to_be_visible()
-    home = visit("bob", "/", javascript=False)
+    look_on_screens(page, "workspace-share")
+    home = visit("bob", "/")
     expect(home.get_by_role("button", name="Open Who leaves")).to_be_visible()
+    look_on_screens(home, "home-shared")
     page.get_by_role("button", name="Stop sharing Who leaves").click()
     expect(page.get_by_text("Who leaves is no longer shared.")).to_be_visible()
     home.reload()
     expect(home.get_by_role("heading", name="Shared with you")).to_have_count(0)
-
-
-@WIDE_AND_PHONE
-def test_pages_about_shared_app_have_no_visible_fault(
-    stage: StageProcess, visit: Visit, forgiven: list[str], width: int, scheme: str
-) -> None:
-    forgiven.append("422")
-    stage.play(executing.team)
-    page = visit("alice", "/", width=width, scheme=scheme)
-    page.goto(run(stage, page))
-    share(page, "80")
-    look_at(page, "workspace-share-refused")
-    share(page, "8501")
-    expect(page.get_by_text("Who leaves is shared with bob.")).to_be_visible()
-    look_at(page, "workspace-share")
-    look_at(visit("bob", "/", width=width, scheme=scheme), "home-shared")

@@ -1,6 +1,5 @@
 """One whole grid and one browser for the tests that need both."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.conftest import PATIENCE_MS
-from tests.end_to_end.grid import Grid
+from tests.end_to_end.grid import Grid, ending
 from tests.support.chromium import ARGUMENTS, MISSING, find_chromium
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -17,14 +16,8 @@ expect.set_options(timeout=PATIENCE_MS)
 @pytest.fixture
 def grid(tmp_path: Path) -> Iterator[Grid]:
     """Not started; ended at the end, whatever happened."""
-    grid = Grid(tmp_path / "var")
-    yield grid
-    if grid.process is not None and not grid.has_ended:
-        try:
-            grid.interrupt()
-        except subprocess.TimeoutExpired:
-            grid.kill()  # its programs end with it
-            raise
+    with ending(Grid(tmp_path / "var")) as grid:
+        yield grid
 
 
 @pytest.fixture

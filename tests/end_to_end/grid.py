@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -174,3 +174,17 @@ class Grid:
         answer = subprocess.run([kubectl, *arguments], env=environment, capture_output=True, text=True, timeout=60)
         assert answer.returncode == 0, answer.stderr
         return answer.stdout
+
+
+@contextlib.contextmanager
+def ending(grid: Grid) -> Iterator[Grid]:
+    """It has ended when the block has, whatever happened."""
+    try:
+        yield grid
+    finally:
+        if grid.process is not None and not grid.has_ended:
+            try:
+                grid.interrupt()
+            except subprocess.TimeoutExpired:
+                grid.kill()  # its programs end with it
+                raise

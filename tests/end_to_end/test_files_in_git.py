@@ -24,11 +24,7 @@ def run(page: Page, title: str, command: str) -> str:
     return press_launch(page)
 
 
-@pytest.mark.parametrize("options", [(), ("--without-native-sidecars",)], ids=["sidecar", "ordinary container"])
-def test_job_commits_files_that_the_next_one_starts_with(
-    grid: Grid, browser: Browser, options: tuple[str, ...]
-) -> None:
-    grid.population = options
+def test_job_commits_files_that_the_next_one_starts_with(grid: Grid, browser: Browser) -> None:
     grid.start()
     page = log_in(browser, grid, "admin").new_page()
     page.goto("/projects/")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.grid import Grid
+from tests.end_to_end.grid import Grid, ending
 from tests.end_to_end.scripts import Session
 from tests.support.smalldisk import fill, small_disk
 from tests.support.waiting import wait_until
@@ -45,12 +45,8 @@ def grid(tmp_path: Path) -> Iterator[Grid]:
     with small_disk(tmp_path / "disk", "160m") as disk:
         if disk is None:
             pytest.skip("only root may mount a disk of a certain size")
-        grid = Grid(disk / "var")
-        try:
+        with ending(Grid(disk / "var")) as grid:
             yield grid
-        finally:
-            if not grid.has_ended:
-                grid.interrupt()
 
 
 def test_all_are_told_and_nothing_is_lost(grid: Grid, tmp_path: Path) -> None:

@@ -1,20 +1,76 @@
-"""A job in a real browser on the embedded cluster: it reads its secrets, fails once and succeeds, measures something, is swept, and
-two of its runs are compared."""
+"""Jobs and the platform's health on one grid, which the tests share: what a job reads, measures and prints, and an incident.
+
+A job reads its secrets, fails once and succeeds, and is swept. A real program prints hostile lines, and whoever reads its log meanwhile
+keeps nobody waiting. A cluster grows for work that uses no CPU. An incident outlives the controller that saw it.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.end_to_end.grid import Grid
+from grid.core.labels import KEYS
+from grid.platformhealth.apichecks.checks import CHECKS as API_CHECKS
+from tests.edge.hostiletext import HARMLESS, LINES, health_of
+from tests.end_to_end.demand import SLEEPERS, demand_of
+from tests.end_to_end.grid import NAMESPACE, Grid, ending
 from tests.end_to_end.people import PULL, SOON, fill_launch_form, log_in, press_launch
+from tests.end_to_end.scripts import Session, put_into_project, with_dask
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900)]
 # Exit code 9 at both attempts without its secrets.
 SECRETS = 'test "$E2E_KEY" = s3cret && test "$(cat "$GRID_SECRETS_PATH/e2e.txt")" = s3cret || exit 9; '
 ONCE = 'if [ -e tried ]; then echo "rate is $rate"; seq -f \'{"step": %.0f, "loss": 0.25}\' 3; else touch tried; echo not yet; exit 3; fi'
 
+# A busy machine may take a second by chance; quadratic expressions took 7 s and more.
+BOUND_SECONDS = 2.0
+TRIES = 3
+_PRINTED = base64.b64encode(
+    zlib.compress(json.dumps([line for name, line in LINES.items() if name != HARMLESS]).encode())
+).decode()
+# Each line twice: more than the 1 MiB that a log's page reads.
+PROGRAM = f"""\
+import base64, json, sys, time, zlib
+lines = json.loads(zlib.decompress(base64.b64decode("{_PRINTED}")))
+for line in lines * 2:
+    print(line)
+print("all printed", flush=True)
+time.sleep(1000)
+"""
+COMMAND = f"python -c '{PROGRAM}'"
+
+PAGE = "/platform-health/"
+CHECKS = f"{PAGE}api-checks/"
+LABELS = {"k8s-app": "kube-dns"}
+# Its image exists nowhere, so that none of its pods gets ready.
+DNS = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "coredns", "namespace": "kube-system", "labels": LABELS},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": LABELS},
+        "template": {
+            "metadata": {"labels": LABELS},
+            "spec": {"containers": [{"name": "coredns", "image": "nowhere.invalid/coredns:1"}]},
+        },
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+    """Started once; none of these tests does it any harm that stays."""
+    with ending(Grid(tmp_path_factory.mktemp("grid") / "var")) as grid:
+        grid.start()
+        yield grid
+
 
 def test_failing_job_succeeds_at_second_attempt_and_is_swept(grid: Grid, browser: Browser) -> None:
-    grid.start()
     page = log_in(browser, grid, "scientist").new_page()
     store(page, "E2E_KEY")
     store(page, "e2e.txt", is_file=True)
@@ -64,3 +120,84 @@ def until(page: Page, words: str) -> None:
         page.wait_for_timeout(2000)
         page.reload()
     raise AssertionError(f"{words} is not on {page.url}: {page.locator('main').inner_text()}")
+
+
+def test_cluster_grows_for_waiting_work_and_shrinks_when_idle(grid: Grid) -> None:
+    """What its framework has waiting reaches the autoscaler as an external metric."""
+    put_into_project(grid, "main.py", SLEEPERS)
+    scientist = Session(grid, "scientist")
+    job = scientist.launch(with_dask("Sleepers", least=1, most=3) | {"autoscale": "on", "on_demand": "on"})
+    scientist.wait_for(job, "Running", "Finishing", "Succeeded", seconds=400)
+    wait_until(lambda: demand_of(grid) >= 3, 120, "the framework's wish for three workers")
+    scientist.wait_for(job, "Succeeded", seconds=400)
+    for line in ("grown", "shrunk"):
+        scientist.wait_for_line(job, line, seconds=30)
+
+
+def test_a_program_that_prints_hostile_lines_keeps_nobody_waiting(grid: Grid) -> None:
+    scientist, operator = Session(grid, "scientist"), Session(grid, "operator")
+    fields = {"kind": "job", "project": "churn", "environment": "python-script", "tier": "small"}
+    id = scientist.launch(fields | {"title": "Prints hostile lines", "command": COMMAND})
+    wait_until(lambda: "all printed" in scientist.get(f"/executions/{id}/log/"), 120, "the lines")
+    pod = (
+        grid.kubectl("get", "pods", "-n", NAMESPACE, "-l", f"{KEYS.execution}={id}", "-o", "name")
+        .strip()
+        .removeprefix("pod/")
+    )
+    assert pod
+    run = f"/executions/{id}/"
+    for session, path in (
+        (scientist, f"{run}log/"),
+        (scientist, f"{run}?tab=log"),
+        (scientist, f"{run}log/?part=rows&q=needle&level=warning"),
+        (scientist, f"{run}log/?download=1"),
+        (operator, f"/pods/{NAMESPACE}/{pod}/log/"),
+    ):
+        assert longest_wait(grid, session, path) <= BOUND_SECONDS, path
+    with health_of(grid.port) as health:
+        scientist.post(f"{run}stop/", {}, page=run)
+        wait_until(lambda: scientist.state(id) == "Stopped", 60, "the end")
+        other = scientist.launch(fields | {"title": "Another", "command": "true"})
+        assert scientist.wait_for(other, "Succeeded", seconds=60)
+        for path in ("/executions/?state=all", "/notifications/", f"{run}log/"):
+            scientist.get(path)
+    assert health.longest <= BOUND_SECONDS
+
+
+def longest_wait(grid: Grid, session: Session, path: str) -> float:
+    """Return the longest answer of `/healthz` meanwhile, of the best of three tries."""
+    waits: list[float] = []
+    while len(waits) < TRIES and (not waits or min(waits) > BOUND_SECONDS):
+        with health_of(grid.port) as health:
+            session.get(path)
+        waits.append(health.longest)
+    return min(waits)
+
+
+def test_lights_are_on_and_incident_outlives_the_controller(grid: Grid) -> None:
+    operator = Session(grid, "operator")
+    wait_until(lambda: "The proxy takes connections." in operator.get(PAGE), 90, "the first look")
+    page = operator.get(PAGE)
+    assert "requests took" in page and "none failed." in page  # the API server
+    assert "metrics.k8s.io answers." in page
+    assert "Kubernetes v1." in page and "Not served: deployments" not in page
+    assert "No incident." in page
+
+    admin = Session(grid, "admin")
+    admin.post(f"{CHECKS}run/", {}, page=f"{CHECKS}run/")
+    wait_until(lambda: "checks passed" in admin.get(CHECKS), 120, "the checks of the API")
+    assert f"{len(API_CHECKS)} checks passed" in admin.get(CHECKS)
+    wait_until(lambda: "-api-check-" not in grid.kubectl("get", "namespaces"), 60, "their namespace is removed")
+
+    file = grid.var.with_suffix(".dns.json")
+    file.write_text(json.dumps(DNS))
+    grid.kubectl("apply", "-f", str(file))
+    wait_until(lambda: "Ongoing" in operator.get(PAGE), 150, "an incident of the DNS")
+    page = operator.get(PAGE)
+    assert "No pod of coredns is ready." in page
+    assert "/pods/kube-system/coredns-" in page
+
+    grid.kill_part("controller")
+    looked = page.partition("The controller looked")[2].partition("datetime=")[2][:30]
+    wait_until(lambda: "The controller looked" in (now := operator.get(PAGE)) and looked not in now, 120, "a new look")
+    assert operator.get(PAGE).count("Ongoing") == 1

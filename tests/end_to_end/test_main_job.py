@@ -4,13 +4,17 @@ Everything is real: the processes, the ports, the browser, the kernel behind the
 """
 
 import json
+import os
 import re
+import shutil
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.end_to_end.grid import Grid
+from tests.end_to_end.grid import NAMESPACE, Grid
 from tests.end_to_end.people import (
     PULL,
     SOON,
@@ -29,6 +33,7 @@ from tests.end_to_end.people import (
     was_not_reloaded,
 )
 from tests.support.waiting import wait_until
+from tests.support.wheels import wheel
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900)]
 
@@ -93,8 +98,9 @@ def test_scientist_works_on_gpu_node_that_comes_and_goes(grid: Grid, browser: Br
     assert was_not_reloaded(executions)
 
 
-def test_workspace_files_survive_stop_and_resume(grid: Grid, browser: Browser, tmp_path: Path) -> None:
-    """Those that a kernel writes, and those that somebody sends from his machine; both come back to it unchanged."""
+def test_workspace_outlives_all_programs_and_its_files_a_stop(grid: Grid, browser: Browser, tmp_path: Path) -> None:
+    """Each of the four programs is killed and comes back; the workspace, its kernel and its page go on. What a kernel writes, what
+    somebody sends from his machine and what he installs with pip is there again when it is resumed, and cannot break the IDE."""
     notebook = tmp_path / "sent.ipynb"
     # Longer than any buffer on its way.
     cell = {"cell_type": "raw", "id": "a", "metadata": {}, "source": "more and more\n" * 300_000}
@@ -102,63 +108,22 @@ def test_workspace_files_survive_stop_and_resume(grid: Grid, browser: Browser, t
     grid.start()
     scientist = log_in(browser, grid, "scientist")
     page = scientist.new_page()
-    for turn in (1, 2):
-        if turn == 1:
-            launch(page, tier="Small", title="Files to keep")
-        else:
-            resume(page)
-        expect(page.locator("h1")).to_have_text("Files to keep")
-        expect(page.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
-        lab = open_lab(scientist, page)
-        if turn == 1:
-            run_cell(lab, "open('kept.txt', 'w').write('still here')", "10")
-            upload(lab, notebook)
-        else:
-            # JupyterLab shows again what lay open at the last visit, if it had the time to save that.
-            lab.goto(lab.url.partition("/lab")[0] + "/lab?reset")
-            run_cell(lab, "print(open('kept.txt').read())", "still here")
-            assert download(lab, "kept.txt") == b"still here"
-            assert download(lab, notebook.name) == notebook.read_bytes()
-        lab.close()
-        stop(page)
-        expect(page.locator("body")).to_contain_text(re.compile("Stopp"), timeout=SOON)
-
-
-def test_launch_over_quota_waits_and_starts_by_itself(grid: Grid, browser: Browser) -> None:
-    """The admin lowers the quota, and it is in force at once in the web process and in the controller."""
-    grid.start()
-    admin, scientist = log_in(browser, grid, "admin").new_page(), log_in(browser, grid, "scientist")
-    configure(admin, "Maximum executions per user", "1")
-
-    first, second = scientist.new_page(), scientist.new_page()
-    launch(first, tier="Small", title="First")
-    launch(second, tier="Small", title="Second")
-    forbid_reload(second)
-    expect(second.locator(".execution-state")).to_contain_text("Queued", timeout=SOON)
-    expect(second.locator(".execution-top")).to_contain_text("1 of 1 slots", timeout=SOON)
-    expect(first.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
-    expect(second.locator(".execution-state")).to_contain_text("Queued")
-    stop(first)
-    expect(second.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
-    assert was_not_reloaded(second)
-
-
-def containers(grid: Grid) -> str:
-    """Ids of the containers that run: another id would be another process."""
-    ids = "jsonpath={.items[*].status.containerStatuses[0].containerID}"
-    return grid.kubectl("get", "pods", "-n", "compute-grid", "-o", ids)
-
-
-def test_a_workspace_outlives_the_death_of_every_program(grid: Grid, browser: Browser) -> None:
-    """Each of the four programs is killed and comes back; the workspace, its kernel and its page go on."""
-    grid.start()
-    scientist = log_in(browser, grid, "scientist")
-    page = scientist.new_page()
-    launch(page, tier="Small", title="Long computation")
+    id = launch(page, tier="Small", title="Files to keep")
     expect(page.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
     lab = open_lab(scientist, page)
-    run_cell(lab, "print(6 * 7)", "42")
+    wheels = grid.folder_of("project-churn") / "wheels"
+    tiny, broken = wheel(wheels, "tiny", "1"), wheel(wheels, "jupyter_server", "0")
+    code = f"open('kept.txt', 'w').write('still here')\n%pip install --no-index {tiny}\nimport tiny; tiny.VERSION"
+    run_cell(lab, code, "Successfully installed tiny-1")
+    upload(lab, notebook)
+    assert "Successfully installed jupyter-server-0" in run_in_terminal(
+        lab, f"pip install --no-index --no-deps {broken}"
+    )
+    if shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"):
+        is_reached_only_through_its_nginx(grid, id)
+
     before = kernels(lab), containers(grid)
+    assert len(before[0]) == 1
     forbid_reload(page)
     for part in ("controller", "sandbox", "proxy", "web"):
         grid.kill_part(part)
@@ -168,6 +133,67 @@ def test_a_workspace_outlives_the_death_of_every_program(grid: Grid, browser: Br
     lab.reload()
     expect(lab.locator("#jp-main-dock-panel").first).to_be_visible(timeout=SOON)
     assert (kernels(lab), containers(grid)) == before
-    assert len(before[0]) == 1
+    lab.close()
     stop(page)
-    expect(page.locator(".execution-state")).to_contain_text("Stopp", timeout=SOON)
+
+    resume(page)
+    expect(page.locator("h1")).to_have_text("Files to keep")
+    expect(page.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    lab = open_lab(scientist, page)
+    # JupyterLab shows again what lay open at the last visit, if it had the time to save that.
+    lab.goto(lab.url.partition("/lab")[0] + "/lab?reset")
+    run_cell(lab, "import tiny; print(open('kept.txt').read(), tiny.VERSION)", "still here 1")
+    assert download(lab, "kept.txt") == b"still here"
+    assert download(lab, notebook.name) == notebook.read_bytes()
+    removed = run_in_terminal(lab, "pip uninstall --yes tiny jupyter_server")
+    assert "Successfully uninstalled tiny-1" in removed
+    stop(page)
+    expect(page.locator("body")).to_contain_text(re.compile("Stopp"), timeout=SOON)
+
+
+def containers(grid: Grid) -> str:
+    """Ids of the containers that run: another id would be another process."""
+    ids = "jsonpath={.items[*].status.containerStatuses[0].containerID}"
+    return grid.kubectl("get", "pods", "-n", NAMESPACE, "-o", ids)
+
+
+def is_reached_only_through_its_nginx(grid: Grid, id: str) -> None:
+    """Which writes lines about activity and nothing of what was asked for."""
+    pod = f"workspace-{id}"
+    front = "{.status.podIP}:{.spec.initContainers[0].ports[0].containerPort}"
+    address = grid.kubectl("get", "pod", pod, "-n", NAMESPACE, "-o", f"jsonpath={front}")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"http://{address}/lab", timeout=10)
+    assert (refused.value.code, refused.value.read()) == (403, b"Open this from the dashboard.")
+
+    def activity() -> str:
+        return grid.kubectl("logs", pod, "-c", "nginx", "-n", NAMESPACE)
+
+    wait_until(lambda: " GET 101 " in activity() or " GET 200 " in activity(), 30, "a line of nginx's")
+    assert "/lab" not in activity()
+
+
+def test_second_workspace_waits_for_quota_and_has_own_layout(grid: Grid, browser: Browser) -> None:
+    """The admin lowers the quota, which is in force at once in the web process and in the controller. The two share their files."""
+    grid.start()
+    admin, scientist = log_in(browser, grid, "admin").new_page(), log_in(browser, grid, "scientist")
+    configure(admin, "Maximum executions per user", "1")
+
+    first, second = scientist.new_page(), scientist.new_page()
+    launch(first, tier="Small", title="First")
+    launch(second, tier="Small", title="Second")
+    forbid_reload(second)
+    expect(second.locator(".execution-top")).to_contain_text("1 of 1 slots", timeout=SOON)
+    expect(first.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    lab = open_lab(scientist, first)
+    # JupyterLab saves its layout a moment after each change.
+    with lab.expect_response(lambda answer: "/api/workspaces" in answer.url and answer.request.method == "PUT"):
+        run_cell(lab, "print(6 * 7)", "42")
+    expect(lab.get_by_text("official Jupyter news")).to_have_count(0)
+    expect(second.locator(".execution-state")).to_contain_text("Queued")
+    stop(first)
+    expect(second.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    assert was_not_reloaded(second)
+    other = open_lab(scientist, second)
+    expect(other.locator(".jp-DirListing-item", has_text="Untitled.ipynb")).to_be_visible(timeout=SOON)
+    expect(other.locator(".jp-NotebookPanel")).to_have_count(0)

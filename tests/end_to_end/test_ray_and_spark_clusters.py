@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.end_to_end.grid import Grid
+from tests.end_to_end.grid import Grid, ending
 from tests.end_to_end.pages import links, nodes, words
 from tests.end_to_end.scripts import Session, put_into_project
 from tests.support.turns import rays_turn
@@ -110,18 +110,21 @@ print("nothing is lost", flush=True)
 """
 
 
-@pytest.fixture
-def running(grid: Grid) -> Iterator[Grid]:
-    grid.node_idle_seconds = 20
-    grid.start()
-    admin = Session(grid, "admin")
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+    with ending(Grid(tmp_path_factory.mktemp("grid") / "var", node_idle_seconds=20)) as grid:
+        grid.start()
+        furnish(Session(grid, "admin"))
+        yield grid
+
+
+def furnish(admin: Session) -> None:
     # Little work makes a worker busy, and each fills a node: three need two nodes more than the pool has at rest.
     tier = {"id": "wide", "name": "Wide", "node_pool": "default", "cores": "100m", "memory": "18Gi"}
     rest = {"gpus": "0", "gpu_resource": "nvidia.com/gpu", "cost_per_hour": "0.1", "is_visible": "on"}
     rest["ephemeral_storage"] = "10Gi"
     admin.post("/tiers/new/", tier | rest, page="/tiers/new/")
     admin.configure("com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds", "20")
-    yield grid
 
 
 def look_at_ray(person: Session, address: str, tab: Page) -> None:
@@ -201,6 +204,8 @@ def test_a_jobs_cluster_grows_and_shrinks_and_loses_nothing(
 ) -> None:
     grid, scientist, operator = running, Session(running, "scientist"), Session(running, "operator")
     put_into_project(grid, "main.py", script)
+    for name in ("looked-at-three", "looked-at-one"):
+        (grid.folder_of("project-churn") / name).unlink(missing_ok=True)
     job = scientist.launch(
         {
             "kind": "job",

@@ -29,20 +29,6 @@ def real_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
         yield grid
 
 
-@pytest.fixture
-def served(real_grid: RealGrid) -> Iterator[RealGrid]:
-    """With web process and controller, and registered."""
-    real_grid.allow_demand()
-    real_grid.start_controller(**real_grid.demand_settings())
-    real_grid.start_web(**real_grid.demand_settings())
-    wait_until(real_grid.demand_is_registered, 60, "external metrics")
-    try:
-        yield real_grid
-    finally:
-        real_grid.stop("controller")
-        real_grid.stop("web")
-
-
 def test_unanswered_api_blocks_every_namespace_deletion(real_grid: RealGrid) -> None:
     """The hazard: what `external-metrics.yaml` did before a web process served it, when it still registered the API itself."""
     with namespace(real_grid, "hazard") as name:
@@ -56,37 +42,47 @@ def test_unanswered_api_blocks_every_namespace_deletion(real_grid: RealGrid) -> 
         wait_until(lambda: not exists(real_grid, "namespace", name), 120, "the end of the namespace")
 
 
-def test_ours_goes_before_it_harms_and_comes_again(served: RealGrid) -> None:
-    served.stop("web")
-    wait_until(lambda: not exists(served, "apiservice", API_SERVICE), 90, "the end of a registration without an answer")
-    with namespace(served, "harmless") as name:
-        served.kubectl("delete", "namespace", name, "--timeout=60s")
-    served.start_web(**served.demand_settings())
-    wait_until(served.demand_is_registered, 60, "external metrics again")
+def test_ours_is_there_only_while_it_is_served_and_allowed(real_grid: RealGrid) -> None:
+    grid, settings = real_grid, real_grid.demand_settings()
+
+    def registered() -> bool:
+        return exists(grid, "apiservice", API_SERVICE)
+
+    grid.allow_demand()
+    grid.start_controller(**settings)
+    grid.start_web(**settings)
+    try:
+        wait_until(grid.demand_is_registered, 60, "external metrics")
+        metrics_are_served_to_the_api_server_only(grid)
+        grid.stop("web")
+        wait_until(lambda: not registered(), 90, "the end of a registration without an answer")
+        with namespace(grid, "harmless") as name:
+            grid.kubectl("delete", "namespace", name, "--timeout=60s")
+        grid.start_web(**settings)
+        wait_until(grid.demand_is_registered, 60, "external metrics again")
+        grid.kubectl("delete", "-f", str(DEMAND))
+        wait_until(lambda: not registered(), 60, "the end of a registration that is no longer allowed")
+        grid.allow_demand()
+        wait_until(grid.demand_is_registered, 60, "external metrics that are allowed again")
+        grid.stop("controller")
+        assert not registered()
+    finally:
+        grid.stop("controller")
+        grid.stop("web")
 
 
-def test_metrics_are_served_to_the_api_server_only(served: RealGrid) -> None:
-    metrics = json.loads(served.kubectl("get", "--raw", NUMBERS))
+def metrics_are_served_to_the_api_server_only(grid: RealGrid) -> None:
+    metrics = json.loads(grid.kubectl("get", "--raw", NUMBERS))
     assert metrics["kind"] == "ExternalMetricValueList"
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(f"https://127.0.0.1:{served.demand_port}{NUMBERS}", context=trusting, timeout=5)
+        urllib.request.urlopen(f"https://127.0.0.1:{grid.demand_port}{NUMBERS}", context=trusting, timeout=5)
     refused.value.close()
     assert refused.value.code == 401
-    spec = json.loads(served.kubectl("get", "apiservice", API_SERVICE, "-o", "json"))["spec"]
+    spec = json.loads(grid.kubectl("get", "apiservice", API_SERVICE, "-o", "json"))["spec"]
     assert spec["caBundle"]
     assert not spec.get("insecureSkipTLSVerify")
-
-
-def test_api_service_goes_with_its_controller(served: RealGrid) -> None:
-    served.stop("controller")
-    assert not exists(served, "apiservice", API_SERVICE)
-
-
-def test_api_service_goes_with_its_permission_file(served: RealGrid) -> None:
-    served.kubectl("delete", "-f", str(DEMAND))
-    wait_until(lambda: not exists(served, "apiservice", API_SERVICE), 60, "the end of the registration")
 
 
 def test_a_registration_of_another_program_stays(real_grid: RealGrid) -> None:

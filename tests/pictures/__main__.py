@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from tests.end_to_end.grid import ROOT, Grid
+from tests.end_to_end.grid import ROOT, Grid, ending
 from tests.pictures import project_scenes, scenes
 from tests.pictures.studio import Studio
 from tests.support.chromium import ARGUMENTS, MISSING, find_chromium
@@ -41,16 +40,9 @@ def main() -> int:
 @contextmanager
 def running_grid(folder: Path) -> Iterator[Grid]:
     """A demo of its own with a small population; it has ended when the block has, whatever happened."""
-    grid = Grid(folder / "var", images=IMAGES, population=POPULATION)
-    try:
+    with ending(Grid(folder / "var", images=IMAGES, population=POPULATION)) as grid:
         grid.start()
         yield grid
-    finally:
-        if grid.process is not None and not grid.has_ended:
-            try:
-                grid.interrupt()
-            except subprocess.TimeoutExpired:
-                grid.kill()  # its programs end with it
 
 
 if __name__ == "__main__":

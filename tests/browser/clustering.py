@@ -83,27 +83,6 @@ async def grown(stage: Stage) -> None:
         stage.cluster.put(PODS, worker_pod(ID, name, node=node, created=now - timedelta(minutes=1), cost=0, tasks=1))
 
 
-async def resting(stage: Stage) -> None:
-    """Two workers that have nothing to do, one of them leaving."""
-    await _stored(stage, maximum=5, course=((30, 1, ""), (22, 4, _ABOVE), (3, 2, "All metrics below target")))
-    now = datetime.now(UTC)
-    stage.cluster.put(NODES, builders.node("default-7f4k2", created=now - timedelta(hours=2)))
-    stage.cluster.put(PODS, head_pod(ID, node="default-7f4k2"))
-    for place, name in enumerate(_NAMES[:3]):
-        leaving: dict[str, Any] = (
-            {"deletionTimestamp": builders.stamp(now + timedelta(seconds=40))} if place == 2 else {}
-        )
-        stage.cluster.put(PODS, worker_pod(ID, name, node="default-7f4k2", cost=place, tasks=place * 2, **leaving))
-    await usage(stage, {}, {f"{NAMESPACE}/cluster-{ID}-worker-6468bd54f7-{name}": [220, 900] for name in _NAMES[:3]})
-    stabilised = condition("AbleToScale", "True", "ScaleDownStabilized", "recent recommendations were higher")
-    active = condition("ScalingActive", "True", "ValidMetricFound", "the HPA was able to successfully calculate")
-    limited = condition("ScalingLimited", "False", "DesiredWithinRange", "within the acceptable range")
-    stage.cluster.put(
-        AUTOSCALERS, autoscaler(ID, current=2, desired=2, cpu=11, conditions=[stabilised, active, limited])
-    )
-    await executing._take_in(stage)
-
-
 async def troubled(stage: Stage) -> None:
     """The head does not start again, a worker died of memory, no metrics."""
     await _stored(

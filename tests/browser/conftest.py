@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.browser import measured, scenes
+from tests.browser import scenes
 from tests.browser.looks import ACTS
 from tests.browser.stage import StageProcess
 from tests.support.chromium import ARGUMENTS, MISSING, find_chromium
-from tests.support.prometheus import RealPrometheus
 
 ANYTHING = ""  # to be forgiven
 # What a browser says of a server that was killed: of the socket, and of a file or a question that was on its way.
@@ -74,15 +73,6 @@ def stage(server: StageProcess) -> StageProcess:
     server.ensure_started()
     server.play(scenes.empty)
     return server
-
-
-@pytest.fixture
-def connected(stage: StageProcess, real_prometheus: RealPrometheus) -> Iterator[StageProcess]:
-    """The stage with a real Prometheus."""
-    stage.play(measured.connect, url=real_prometheus.url)
-    yield stage
-    stage.ensure_started()
-    stage.play(measured.connect, url="")
 
 
 @pytest.fixture

@@ -61,6 +61,7 @@ async def node_lost(stage: Stage) -> None:
 async def controller_stopped(stage: Stage) -> None:
     await _execution(stage, "queued")
     await overviewing.renew_lease(stage)
+    overviewing.let_lease_pass(stage)
 
 
 async def memory_crept_up(stage: Stage) -> None:

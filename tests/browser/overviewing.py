@@ -37,6 +37,11 @@ async def renew_lease(stage: Stage, holder: str = "host-1") -> None:
     await stage.runtime.data_planes[LOCAL].controller.ask()
 
 
+def let_lease_pass(stage: Stage) -> None:
+    """As if it had not been renewed for a minute."""
+    stage.runtime.data_planes[LOCAL].controller._changed_at -= 60
+
+
 async def many_nodes(stage: Stage, pool: str, count: int, first: int = 0) -> None:
     """Nodes with one pod each, which asks for more from one node to the next, and then for little again; a few in special states."""
     size: dict[str, Any] = {"cpu": "16", "memory": "64Gi", "pool": pool}

@@ -15,7 +15,6 @@ PATH = f"/executions/{clustering.ID}/"
 PAGES = {
     "growing": (clustering.growing, PATH),
     "wide": (clustering.wide, PATH),
-    "resting": (clustering.resting, PATH),
     "ended": (clustering.ended, PATH),
     "resize": (clustering.growing, f"{PATH}resize/"),
 }

@@ -82,18 +82,6 @@ def test_filter_is_instant_and_loses_nothing_that_was_typed(visit: Visit) -> Non
     expect(page.get_by_role("button", name="Review changes")).to_have_text("Review changes (1)")
 
 
-def test_contents_link_opens_a_closed_section_below_the_bar(visit: Visit) -> None:
-    page = visit(ADMIN, PAGE)
-    page.get_by_role("navigation", name="Sections").get_by_role("link", name="Ray clusters").click()
-    ray = field(page, "Maximum workers of Ray clusters")
-    expect(ray).to_be_in_viewport()
-    title = page.get_by_role("heading", name="Ray clusters, where they differ")
-    expect(title).to_be_in_viewport()
-    bar = page.locator(".setting-bar").bounding_box()
-    heading = title.bounding_box()
-    assert bar and heading and heading["y"] >= bar["y"] + bar["height"]
-
-
 def test_configuration_states_have_no_visible_fault(visit: Visit, forgiven: list[str]) -> None:
     forgiven.append("400")
     page = visit(ADMIN, PAGE)

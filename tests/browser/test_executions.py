@@ -83,19 +83,6 @@ def test_filter_survives_a_reload_and_the_page_stays_live(stage: StageProcess, v
     expect(page.locator("#executions tr")).to_have_count(2)
 
 
-def test_ended_executions_are_filtered_while_somebody_types(stage: StageProcess, visit: Visit) -> None:
-    stage.play(executing.team)
-    page = visit("alice", f"{PATH}?show=ended")
-    page.evaluate("window.kept = true")
-    page.fill("#filter-text", "no such thing")
-    expect(page.locator("tbody")).to_contain_text("No ended execution matches.")
-    expect(page).to_have_url(re.compile(r"\?show=ended&text=no\+such\+thing$"))
-    expect(page.locator("#filter-text")).to_be_focused()
-    assert page.evaluate("window.kept"), "the page was not loaded again"
-    page.get_by_role("link", name="Remove “no such thing”").click()
-    expect(page.locator(".chip")).to_have_count(0)
-
-
 def test_view_is_saved_opened_made_default_and_deleted(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.working_day)
     page = visit("alice", f"{PATH}?kind=job")

@@ -105,25 +105,3 @@ def test_cut_text_of_row_is_shown_on_keyboard_focus(visit: Visit, working: Stage
     look_at(page, "frame-cell-whole")
     page.keyboard.press("Escape")
     expect(whole).to_be_hidden()
-
-
-def test_cut_text_of_cell_is_shown_on_tap(visit: Visit, working: StageProcess) -> None:
-    page = visit("olga-operator", PATH, width=1024)
-    follow(page)
-    page.evaluate(
-        """() => {
-            const cell = document.querySelector("#executions tr:has(th a) .l3");
-            cell.textContent = "somebody-with-a-very-long-name-indeed";
-            cell.id = "cut";
-        }"""
-    )
-    cell, whole = page.locator("#cut"), page.locator(".cell-whole")
-    tap = {"pointerType": "touch", "bubbles": True}
-    cell.dispatch_event("pointerup", tap)
-    expect(whole).to_have_text("Usersomebody-with-a-very-long-name-indeed")
-    box = whole.bounding_box()
-    assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 1024
-    page.locator("h1").dispatch_event("pointerup", tap)
-    expect(whole).to_be_hidden()
-    cell.dispatch_event("pointerup", {**tap, "pointerType": "mouse"})
-    expect(whole).to_be_hidden()

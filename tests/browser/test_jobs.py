@@ -103,22 +103,3 @@ def test_job_pages_have_no_visible_fault(stage: StageProcess, visit: Visit) -> N
     for name, path in pages.items():
         page.goto(path)
         look_on_screens(page, f"job-{name}")
-
-
-def test_runs_of_several_jobs_are_stopped_after_one_question(stage: StageProcess, visit: Visit) -> None:
-    stage.play(executing.team)
-    page = visit("alice", "/")
-    for _ in range(2):
-        launch(page)
-    page.goto("/jobs/")
-    follow(page)
-    for box in page.locator("#jobs .select").all():
-        box.check()
-    look_on_screens(page, "jobs-selected")
-    page.locator("#selected").get_by_role("button", name="Stop runs").click()
-    question = page.get_by_role("dialog")
-    expect(question).to_contain_text("Waiting runs are not started, and stopped runs are not retried.")
-    look_on_screens(page, "jobs-stop-several")
-    question.get_by_role("button", name="Stop the runs of 2 jobs").click()
-    expect(page.locator("body")).to_contain_text("Stop of 2 runs of 2 jobs requested.")
-    expect(page.locator("#jobs")).to_contain_text("Stopped")

@@ -71,18 +71,6 @@ def test_numbers_follow_the_typing_and_refusals_their_field(visit: Visit) -> Non
     expect(estimate(page)).to_contain_text("The pool default has 2 nodes, and up to 3 more may be started.")
 
 
-def test_a_fixed_number_of_workers_needs_no_targets(stage: StageProcess, visit: Visit) -> None:
-    page = form(visit, "/launch/?kind=cluster")
-    page.get_by_label("Grow and shrink with the load").uncheck()
-    expect(page.get_by_label("Maximum workers")).to_be_hidden()
-    expect(page.get_by_label("CPU target")).to_be_hidden()
-    page.get_by_label("Workers", exact=True).fill("3")
-    expect(row(page, "Slots")).to_have_text(["4"])
-    page.get_by_role("button", name="Launch").click()
-    expect(page.locator("h1")).to_contain_text("cluster-")
-    assert stage.play(launching.launched)[0]["spec"]["scaling"]["autoscale"] is False
-
-
 def test_other_framework_brings_its_environments_and_tells_differing_versions(visit: Visit) -> None:
     page = form(visit, "/launch/")
     page.get_by_label("Attach a cluster").check()
@@ -100,16 +88,6 @@ def test_other_framework_brings_its_environments_and_tells_differing_versions(vi
     expect(estimate(page)).not_to_contain_text("the cluster would have")
     environment.select_option("lake")
     expect(estimate(page)).to_contain_text("JupyterLab has Dask 2026.8.0 and the cluster would have 2026.7.1")
-
-
-def test_notebook_made_for_framework_brings_it_to_its_cluster(stage: StageProcess, visit: Visit) -> None:
-    stage.play(launching.offer_ray_notebook)
-    page = form(visit, "/launch/")
-    page.get_by_label("Attach a cluster").check()
-    expect(framework(page, "Dask")).to_be_checked()
-    page.get_by_role("radio", name="Ray notebook").check()
-    expect(framework(page, "Ray")).to_be_checked()
-    expect(page.get_by_label("Environment of the cluster")).to_contain_text("Ray (Ray 2.60.0)")
 
 
 def test_a_cluster_is_launched_with_the_keyboard_alone(stage: StageProcess, visit: Visit, forgiven: list[str]) -> None:

@@ -8,7 +8,6 @@ from tests.browser import executing, scenes
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
 from tests.browser.stage import StageProcess
-from tests.support import builders
 
 NODES = "/infrastructure/"
 WATCH_LIGHTS = """() => {
@@ -70,22 +69,6 @@ def test_changed_row_does_not_restyle_the_whole_page(stage: StageProcess, visit:
     styled = [event["args"]["elementCount"] for event in events if event["name"] == "UpdateLayoutTree"]
     assert styled
     assert max(styled) < page.locator("*").count() / 4
-
-
-def test_growing_counts_do_not_light_up_a_row(stage: StageProcess, visit: Visit) -> None:
-    def put(sentence: str) -> None:
-        condition = builders.condition("Ready", "False", "KubeletNotReady", sentence)
-        stage.play(scenes.put_node, name="node-a", conditions=[condition])
-
-    put("volume 3 of 4, for 9 min")
-    page = watched(visit)
-    row = page.locator("#node-node-a")
-    put("volume 3 of 4, for 10 min")
-    expect(row).to_contain_text("10 min")
-    assert lit(page) == []
-    put("volume 4 of 4, for 10 min")
-    expect(row).to_contain_text("volume 4")
-    assert lit(page) == ["node-node-a"]
 
 
 def test_a_page_on_which_everything_changes_stays_calm(stage: StageProcess, visit: Visit) -> None:
@@ -190,15 +173,6 @@ def test_a_filter_takes_what_waits_with_it(stage: StageProcess, visit: Visit) ->
     expect(page.locator("#executions")).to_contain_text("Waits")
     expect(page.locator(".rows-wait")).to_be_hidden()
     not_reloaded(page)
-
-
-def test_a_tap_holds_rows_for_a_moment_only(stage: StageProcess, visit: Visit) -> None:
-    stage.play(scenes.put_node, name="node-b")
-    page = watched(visit)
-    page.evaluate("""document.querySelector("#node-node-b td").dispatchEvent(
-        new PointerEvent("pointerdown", {pointerType: "touch", bubbles: true}))""")
-    stage.play(scenes.put_node, name="node-a")
-    expect(page.locator("#nodes tr")).to_have_count(2)
 
 
 def test_the_head_of_a_long_table_stays_in_sight(stage: StageProcess, visit: Visit) -> None:

@@ -48,19 +48,6 @@ def test_keyboard_reads_a_cell_and_can_skip_them_all(stage: StageProcess, visit:
     assert "batch-0000: ready; 16 cores" in content
 
 
-def test_a_controller_that_stops_is_seen_within_twenty_seconds(stage: StageProcess, visit: Visit) -> None:
-    page = visit("olga-operator", PATH)
-    follow(page)
-    stage.play(overviewing.renew_lease)
-    expect(page.locator("#health")).to_contain_text("Platform healthy")
-    stage.play(overviewing.renew_lease)
-    expect(page.locator("#health")).to_contain_text("Trouble with the controller", timeout=20_000)
-    expect(page.locator("#health")).to_contain_text("It has stopped: nothing is admitted")
-    stage.play(overviewing.renew_lease, holder="host-2")
-    expect(page.locator("#health")).to_contain_text("Platform healthy", timeout=10_000)
-    not_reloaded(page)
-
-
 def test_a_busy_day_has_no_fault_to_the_eye(stage: StageProcess, visit: Visit) -> None:
     stage.play(overviewing.busy_day)
     page = visit("ada-admin", PATH)

@@ -165,17 +165,6 @@ def test_planted_page_sets_no_cookie_sent_to_another(plant: Plant, visitor: tupl
     assert sent == ["s"]
 
 
-def test_its_origin_is_its_own_whatever_it_says(plant: Plant) -> None:
-    planted = plant(
-        """
-        try { document.domain = "localhost"; } catch (error) { found.push(error.name); }
-        found.push(document.domain);
-        """
-    )
-    assert planted.evaluate("found")[-1] == "planted.localhost"
-    assert planted.evaluate("window.originAgentCluster") is True
-
-
 WORKER = """
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));

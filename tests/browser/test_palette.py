@@ -57,15 +57,7 @@ def test_palette_opens_by_key_and_enter_follows_typed_text(visit: Visit) -> None
     expect(page.locator("h1")).to_contain_text("Churn exploration")
 
 
-def test_enter_before_the_answer_waits_for_it(visit: Visit) -> None:
-    page = visit("alice", "/")
-    page.keyboard.press("/")
-    page.keyboard.type("churn exp")
-    page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_contain_text("Churn exploration")
-
-
-def test_escape_closes_it_and_the_focus_returns(visit: Visit) -> None:
+def test_escape_returns_the_focus_and_fields_take_no_shortcut(visit: Visit) -> None:
     page = visit("alice", "/executions/")
     link = page.locator("main tbody a").first
     link.focus()
@@ -74,17 +66,11 @@ def test_escape_closes_it_and_the_focus_returns(visit: Visit) -> None:
     page.keyboard.press("Escape")
     expect(page.locator("#palette")).to_be_hidden()
     expect(link).to_be_focused()
-
-
-def test_a_letter_typed_into_a_field_is_no_shortcut(visit: Visit) -> None:
-    page = visit("alice", "/executions/")
     field = page.locator("main input[name=text]")
     field.focus()
     page.keyboard.type("/?gh")
     expect(field).to_have_value("/?gh")
     expect(page.locator("dialog[open]")).to_have_count(0)
-    page.keyboard.press("Control+k")
-    expect(page.locator("#palette")).to_be_visible()
 
 
 def test_the_list_of_shortcuts_opens_and_its_keys_work(visit: Visit) -> None:
@@ -140,14 +126,6 @@ def test_a_theme_is_chosen_in_it(visit: Visit) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect(page).to_have_url(re.compile(r"/executions/\?text=churn$"))
-
-
-def test_a_lost_server_is_said(visit: Visit, stage: StageProcess, forgiven: list[str]) -> None:
-    page = visit("alice", "/account/")
-    page.route("**/palette/*", lambda route: route.abort())
-    forgiven.append("ERR_FAILED")
-    page.keyboard.press("/")
-    expect(page.locator("#palette-sentence")).to_have_text("The server does not answer. Type again to retry.")
 
 
 def test_palette_has_no_visible_fault(visit: Visit) -> None:

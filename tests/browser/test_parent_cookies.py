@@ -2,18 +2,13 @@
 
 import contextlib
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from tests.browser.server import password_of
 from tests.browser.stage import StageProcess
+from tests.support.certificates import certificate
 
 SIBLING = "https://evil.grid.localhost/"
 
@@ -22,32 +17,13 @@ SIBLING = "https://evil.grid.localhost/"
 def secure_stage(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageProcess]:
     """The dashboard at `https://dash.grid.localhost`, which browsers find on this machine."""
     folder = tmp_path_factory.mktemp("secure")
-    stage = StageProcess(folder, host="dash.grid.localhost", tls=_certificate(folder / "tls.pem"))
+    certificate(folder, "dash.grid.localhost")
+    stage = StageProcess(folder, host="dash.grid.localhost", tls=folder / "certificate.pem")
     try:
         stage.start()
         yield stage
     finally:
         stage.kill()
-
-
-def _certificate(path: Path) -> Path:
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "dash.grid.localhost")])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
-    return path
 
 
 def _logged_in(chromium: Browser, stage: StageProcess, person: str) -> BrowserContext:

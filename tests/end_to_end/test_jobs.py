@@ -1,7 +1,8 @@
 """Jobs and the platform's health on one grid, which the tests share: what a job reads, measures and prints, and an incident.
 
-A job reads its secrets, fails once and succeeds, and is swept. A real program prints hostile lines, and whoever reads its log meanwhile
-keeps nobody waiting. A cluster grows for work that uses no CPU. An incident outlives the controller that saw it.
+A job reads its secrets, fails once and succeeds, and is swept. A notebook computes on its Dask cluster. A cluster grows for work that
+uses no CPU. A real program prints hostile lines, and whoever reads its log meanwhile keeps nobody waiting. An incident outlives the
+controller that saw it.
 """
 
 import base64
@@ -17,7 +18,17 @@ from grid.platformhealth.apichecks.checks import CHECKS as API_CHECKS
 from tests.edge.hostiletext import HARMLESS, LINES, health_of
 from tests.end_to_end.demand import SLEEPERS, demand_of
 from tests.end_to_end.grid import NAMESPACE, Grid, ending
-from tests.end_to_end.people import PULL, SOON, fill_launch_form, log_in, press_launch
+from tests.end_to_end.people import (
+    PULL,
+    SOON,
+    attach_cluster,
+    fill_launch_form,
+    log_in,
+    open_lab,
+    press_launch,
+    run_cell,
+    stop,
+)
 from tests.end_to_end.scripts import Session, put_into_project, with_dask
 from tests.support.waiting import wait_until
 
@@ -120,6 +131,33 @@ def until(page: Page, words: str) -> None:
         page.wait_for_timeout(2000)
         page.reload()
     raise AssertionError(f"{words} is not on {page.url}: {page.locator('main').inner_text()}")
+
+
+def test_notebook_computes_on_its_attached_cluster(grid: Grid, browser: Browser) -> None:
+    scientist = log_in(browser, grid, "scientist")
+    page = scientist.new_page()
+    fill_launch_form(page, tier="Small", title="Churn by region", environment="Dask notebook")
+    attach_cluster(page, framework="Dask", worker="tiny", maximum=2)
+    expect(page.locator("#fit-details")).to_contain_text("4 at maximum", timeout=SOON)
+    press_launch(page)
+    expect(page.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    cluster = scientist.new_page()
+    cluster.goto(page.url)
+    cluster.locator(".companion a").click()
+    expect(cluster.locator(".execution-state")).to_contain_text("Running", timeout=SOON)
+    expect(cluster.locator("#workers .cell")).to_have_count(1)
+    expect(cluster.locator(".chart canvas")).to_be_visible()
+    computation = "from distributed import Client\nprint('result', Client().submit(sum, range(100)).result())"
+    run_cell(open_lab(scientist, page), computation, "result 4950")
+    with scientist.expect_page() as opened:
+        cluster.get_by_role("button", name="Open").click()
+    expect(opened.value.locator("body")).to_contain_text("Task Stream", timeout=SOON)
+    opened.value.close()
+    stop(page)
+    expect(cluster.locator(".execution-state")).to_contain_text("Stopped", timeout=2 * SOON)
+    selected = ("-n", NAMESPACE, "-l", f"{KEYS.execution}={cluster.url.rstrip('/').rsplit('/', 1)[1]}")
+    left = ("get", "pods,deployments,services,hpa", *selected, "-o", "name")
+    wait_until(lambda: grid.kubectl(*left) == "", 60, "the cluster to go with its workspace")
 
 
 def test_cluster_grows_for_waiting_work_and_shrinks_when_idle(grid: Grid) -> None:

@@ -154,7 +154,7 @@ def test_an_operator_drains_a_node_around_no_budget(real_grid: RealGrid, browser
     real_grid.nothing_was_forbidden()
 
 
-def test_operator_taints_and_labels_node_without_bypassing_budgets(real_grid: RealGrid, browser: Browser) -> None:
+def test_operator_taints_node_without_bypassing_budgets(real_grid: RealGrid, browser: Browser) -> None:
     """Each after its preview, which changes nothing; what would evict a pod that a budget counts is refused until there is no budget."""
     name = real_grid.ready_nodes()[0]
     page = log_in(browser, real_grid, "operator").new_page()
@@ -171,9 +171,6 @@ def test_operator_taints_and_labels_node_without_bypassing_budgets(real_grid: Re
     def taints() -> set[tuple[str, str]]:
         spec = json.loads(real_grid.kubectl("get", "node", name, "-o", "json"))["spec"]
         return {(taint["key"], taint["effect"]) for taint in spec.get("taints", ())}
-
-    def rack() -> str:
-        return real_grid.kubectl("get", "node", name, "-o", r"jsonpath={.metadata.labels.example\.com/rack}")
 
     preview("taint&key=example.com/team&value=a&effect=NoSchedule")
     expect(page.get_by_role("main")).to_contain_text("Running executions keep running.")
@@ -195,21 +192,6 @@ def test_operator_taints_and_labels_node_without_bypassing_budgets(real_grid: Re
         carry_out("Remove taint")
     assert taints() == set()
 
-    preview("label&key=example.com/rack&value=r7")
-    assert rack() == ""
-    carry_out("Set label")
-    assert rack() == "r7"
-    preview("unlabel&key=example.com/rack")
-    carry_out("Remove label")
-    assert rack() == ""
-    preview("label&key=example.com/rack&value=r8")
-    real_grid.kubectl("label", "node", name, "example.com/rack=r9")
-    page.get_by_label("Reason").fill("For team a")
-    page.get_by_role("button", name="Set label").click()
-    # Of the page that knows of it already, or of the controller, by the version of the node.
-    expect(page.get_by_role("main")).to_contain_text(re.compile(r"labels or taints (have )?changed"), timeout=SOON)
-    assert rack() == "r9"
-    real_grid.kubectl("label", "node", name, "example.com/rack-")
     preview("label&key=kubernetes.io/hostname&value=another")
     expect(page.get_by_role("alert")).to_contain_text("kept by Kubernetes itself")
     real_grid.nothing_was_forbidden()

@@ -4,7 +4,6 @@ Needs REAL_KUBECONFIG, see `test_real_control_plane`.
 """
 
 import json
-import re
 import subprocess
 import urllib.error
 import urllib.request
@@ -125,15 +124,3 @@ def test_a_stopped_jobs_files_are_saved(git_grid: GitGrid) -> None:
     git_grid.scientist.wait_for(job, "Stopped", seconds=SOON)
     assert git_grid.git("show", "main:begun.txt") == "begun"
     assert f"pod/job-{job}" not in git_grid.grid.pods()
-
-
-def test_a_schedule_saves_the_files_of_its_runs(git_grid: GitGrid) -> None:
-    job = git_grid.launch("Each minute", "date +%s%N >> runs.txt")
-    git_grid.scientist.wait_for(job, "Succeeded", seconds=PULL_SECONDS)
-    match = re.search(r'href="(/jobs/\w+/)', git_grid.scientist.get(f"/executions/{job}/"))
-    assert match is not None
-    fields = {"cron": "* * * * *", "time_zone": "UTC", "overlap": "skip", "missed": "once"}
-    page = f"{match[1]}schedules/new/"
-    git_grid.scientist.post(page, fields, page=page)
-    wait_until(lambda: len(git_grid.git("show", "main:runs.txt").splitlines()) >= 2, 180, "a run of the schedule")
-    git_grid.grid.nothing_was_forbidden()

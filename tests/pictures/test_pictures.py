@@ -11,7 +11,6 @@ from tests.pictures import __main__ as pictures
 from tests.pictures import project_scenes, scenes
 from tests.pictures.png import encode
 
-_LINK = re.compile(r"\]\(([^)#]+)")
 _PICTURE = re.compile(r"images/([\w-]+)\.png")
 _TAKEN = re.compile(r'studio\.take\(\w+, "([\w-]+)"\)')
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("guide-*.md"))]
@@ -23,13 +22,6 @@ def test_shown_pictures_exist_and_are_taken_by_the_script() -> None:
     assert shown == {file.stem for file in pictures.FOLDER.glob("*.png")}
     taken = Path(scenes.__file__).read_text() + Path(project_scenes.__file__).read_text()
     assert shown <= set(_TAKEN.findall(taken))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_of_a_guide_lead_to_files(page: Path) -> None:
-    links = [link for link in _LINK.findall(page.read_text()) if "://" not in link]
-    assert len(links) >= 5
-    assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def test_without_a_browser_it_says_so_and_starts_nothing(

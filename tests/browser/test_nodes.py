@@ -1,0 +1,106 @@
+"""Operators' work on nodes in a real browser, and an execution's page that says which nodes keep it off and prints it."""
+
+from playwright.sync_api import expect
+
+from tests.browser import draining, executing, scenes
+from tests.browser.conftest import Visit
+from tests.browser.following import follow, not_reloaded
+from tests.browser.looks import look_on_screens
+from tests.browser.stage import StageProcess
+
+ID = "abcd2345ef"
+
+
+def test_a_drain_is_asked_for_followed_and_cancelled(stage: StageProcess, visit: Visit) -> None:
+    stage.play(draining.busy_node)
+    page = visit("olga-operator", "/nodes/node-a/")
+    follow(page)
+    page.get_by_role("link", name="Drain", exact=True).click()
+    expect(page.locator("table")).to_contain_text("Churn by month")
+    expect(page.locator("table")).to_contain_text("The PodDisruptionBudget web allows no eviction now")
+    look_on_screens(page, "node-drain")
+    page.get_by_label("Reason").fill("New kernel")
+    page.get_by_role("button", name="Drain").click()
+    follow(page)
+    work = page.locator("#node-work")
+    expect(work).to_contain_text("Draining by olga-operator")
+    stage.play(draining.carry_out)
+    expect(work).to_contain_text("0 of 2 pods gone.")
+    expect(work).to_contain_text("A PodDisruptionBudget does not allow it now")
+    page.reload()  # what an operator has just asked for may move the page
+    follow(page)
+    look_on_screens(page, "node-draining")
+    stage.play(draining.end_evicted)
+    stage.play(draining.carry_out)
+    expect(work).to_contain_text("1 of 2 pods gone.")
+    not_reloaded(page)
+    page.get_by_role("link", name="Cancel the drain").click()
+    page.get_by_role("button", name="Uncordon").click()
+    stage.play(draining.carry_out)
+    expect(work).not_to_contain_text("Cordoned")
+    expect(page.get_by_role("link", name="Cordon", exact=True)).to_be_visible()
+    follow(page)
+
+
+def test_a_taint_is_looked_at_and_then_added(stage: StageProcess, visit: Visit) -> None:
+    stage.play(draining.busy_node)
+    page = visit("olga-operator", "/nodes/node-a/")
+    page.get_by_role("link", name="Taints and labels").click()
+    page.locator("#taint-key").fill("example.com/team")
+    page.locator("#taint-effect").select_option("NoSchedule")
+    page.get_by_role("button", name="See what it would do").first.click()
+    expect(page.get_by_role("main")).to_contain_text("Running executions keep running.")
+    look_on_screens(page, "node-mark")
+    page.get_by_label("Reason").fill("For team a")
+    page.get_by_role("button", name="Add taint").click()
+    follow(page)
+    stage.play(draining.carry_out)
+    expect(page.locator("#node-work")).to_contain_text("Done for olga-operator")
+    expect(page.locator("#facts")).to_contain_text("example.com/team:NoSchedule")
+
+
+def test_pages_of_takeover_and_verbose_logs_look_right(stage: StageProcess, visit: Visit) -> None:
+    stage.play(draining.busy_node)
+    page = visit("olga-operator", "/queue/take-over/")
+    look_on_screens(page, "queue-takeover")
+    page.goto("/verbose-logs/")
+    page.locator("#subject").select_option("web")
+    page.get_by_label("Reason").fill("Slow since noon")
+    page.get_by_role("button", name="Log in detail").click()
+    end = page.get_by_role("button", name="End verbose logs of component web")
+    expect(end).to_be_visible()
+    look_on_screens(page, "verbose-logs")
+    end.click()
+    expect(end).to_have_count(0)
+
+
+def test_table_of_node_reasons_is_live_and_printed(stage: StageProcess, visit: Visit) -> None:
+    stage.play(executing.team)
+    stage.play(executing.put, id=ID, state="deploying")
+    stage.play(executing.await_node, id=ID)
+    page = visit("alice", f"/executions/{ID}/")
+    rows = page.locator(".node-reasons").first.locator("tbody tr")
+    expect(rows).to_have_count(3)
+    expect(rows.filter(has_text="Cordoned")).to_contain_text("By decision")
+    expect(rows.filter(has_text="Too small")).to_contain_text("Always")
+    look_on_screens(page, "execution-without-a-node")
+    follow(page)
+    stage.play(scenes.put_node, name="fast-2", pool="fast", cpu="64", unschedulable=False)
+    expect(rows.filter(has_text="Cordoned")).to_have_count(0)
+    expect(rows.first).to_contain_text("3")
+    not_reloaded(page)
+    page.emulate_media(media="print")
+    expect(rows.first).to_be_visible()
+
+
+def test_execution_is_printed_without_controls_and_with_its_times(stage: StageProcess, visit: Visit) -> None:
+    stage.play(executing.working_day)
+    page = visit("alice", "/executions/ffff7777gg/", scheme="dark")
+    when = page.locator(".on-paper", has_text="UTC").first
+    expect(when).to_be_hidden()
+    page.emulate_media(media="print")
+    expect(when).to_be_visible()
+    for controls in (".sidebar", ".appbar", "main .actions", ".tabs", "#freshness"):
+        expect(page.locator(controls).first).to_be_hidden()
+    expect(page.locator(".timeline > li").first).to_be_visible()
+    assert page.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(26, 33, 44)", "dark ink only"

@@ -1,8 +1,8 @@
-"""What tests of live pages ask of each of them."""
+"""What tests of live pages ask of each of them, and how somebody without a mouse gets about."""
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 
 def follow(page: Page) -> None:
@@ -14,3 +14,11 @@ def follow(page: Page) -> None:
 
 def not_reloaded(page: Page) -> None:
     assert page.evaluate("document.body.dataset.loaded") == "once"
+
+
+def tab_to(page: Page, target: Locator) -> None:
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if target.evaluate("element => element === document.activeElement"):
+            return
+    raise AssertionError(f"the Tab key does not reach {target}")

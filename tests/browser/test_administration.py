@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import administering
 from tests.browser.conftest import Visit
+from tests.browser.following import tab_to
 from tests.browser.looks import faults, look_on_screens
 from tests.browser.stage import StageProcess
 
@@ -18,15 +19,6 @@ REVISIONS = "/environments/jupyterlab/revisions/"
 @pytest.fixture(autouse=True)
 def catalogues(stage: StageProcess) -> None:
     stage.play(administering.catalogues)
-
-
-def tab_to(page: Page, target: Locator) -> None:
-    """As somebody without a mouse gets there."""
-    for _ in range(80):
-        page.keyboard.press("Tab")
-        if target.evaluate("element => element === document.activeElement"):
-            return
-    raise AssertionError(f"the Tab key does not reach {target}")
 
 
 def type_into(page: Page, label: str, text: str) -> None:

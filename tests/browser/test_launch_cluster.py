@@ -8,6 +8,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser import launching
 from tests.browser.conftest import ANYTHING, Visit
+from tests.browser.following import tab_to
 from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 
@@ -35,15 +36,6 @@ def framework(page: Page, name: str) -> Locator:
 
 def row(page: Page, name: str) -> Locator:
     return estimate(page).get_by_role("row", name=name).get_by_role("cell")
-
-
-def tab_to(page: Page, target: Locator) -> None:
-    """As somebody without a mouse gets there."""
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        if target.evaluate("element => element === document.activeElement"):
-            return
-    raise AssertionError(f"the Tab key does not reach {target}")
 
 
 def test_numbers_follow_the_typing_and_refusals_their_field(visit: Visit) -> None:

@@ -83,6 +83,7 @@ def test_table_of_node_reasons_is_live_and_printed(stage: StageProcess, visit: V
     expect(rows).to_have_count(3)
     expect(rows.filter(has_text="Cordoned")).to_contain_text("By decision")
     expect(rows.filter(has_text="Too small")).to_contain_text("Always")
+    expect(page.locator(".node-reasons").first).not_to_contain_text("on-fast")  # a pod of somebody else
     look_on_screens(page, "execution-without-a-node")
     follow(page)
     stage.play(scenes.put_node, name="fast-2", pool="fast", cpu="64", unschedulable=False)

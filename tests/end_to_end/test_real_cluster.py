@@ -1,8 +1,7 @@
 """A job with a Dask cluster on a real control plane: its own autoscaler, Deployments and scheduler, with our rights only.
 
-As `test_ray_and_spark_clusters` does on the embedded cluster: the cluster grows with the work and shrinks when there is none, and
-what it keeps is still there; it grows for what waits, which the real autoscaler reads through its aggregation layer; and it is
-changed and repaired, also after the API server was away. Needs REAL_KUBECONFIG, and for the last REAL_API_DOWN and REAL_API_UP, see
+It grows for what waits, which the real autoscaler reads through its aggregation layer, and shrinks when there is nothing (for CPU,
+see `tests/sandbox/test_real_metrics.py`); and it is changed and repaired, also after the API server was away. Needs REAL_KUBECONFIG, and for the last REAL_API_DOWN and REAL_API_UP, see
 `test_real_control_plane`.
 """
 
@@ -32,45 +31,6 @@ PULL_SECONDS = 400.0
 WORK_SECONDS = 600.0
 MOST_EVENTS = 25
 
-# What is kept is random: work that was lost and done again would not be the same.
-BURNERS = """
-import os, time
-from distributed import Client
-
-client = Client()
-begin = time.monotonic()
-
-def say(*words):
-    print(f"{time.monotonic() - begin:.0f} s:", *words, flush=True)
-
-def workers():
-    return len(client.scheduler_info()["workers"])
-
-def burn(number):
-    return sum(k * k % 7 for k in range(700_000)) + number
-
-def keep(number):
-    time.sleep(0.1)
-    return os.urandom(1000)
-
-EACH = 700_000 // 7 * 14
-rounds = 0
-while workers() < 4:
-    rounds += 1
-    found = sum(client.gather(client.map(burn, range(60), pure=False)))
-    assert found == 60 * EACH + 60 * 59 // 2, found
-say("grown to", workers(), "after", rounds, "rounds")
-kept = client.map(keep, range(100), pure=False)
-before = client.gather(kept)
-assert len({worker for holders in client.who_has(kept).values() for worker in holders}) > 1
-say("kept")
-while workers() > 1:
-    time.sleep(0.5)
-say("shrunk to", workers())
-assert client.gather(kept) == before
-say("nothing is lost")
-"""
-
 CLUSTER = {
     "kind": "job",
     "project": "churn",
@@ -99,25 +59,6 @@ def real_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
         wait_until(grid.demand_is_registered, 60, "external metrics")
         Session(grid, "admin").configure("com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds", "15")
         yield grid
-
-
-def test_cluster_scales_with_its_work_and_loses_nothing(real_grid: RealGrid) -> None:
-    put_into_project(real_grid, "main.py", BURNERS)
-    scientist = Session(real_grid, "scientist")
-    fields = {**CLUSTER, "title": "Burners", "workers_maximum": "4", "target_cpu": "80"}
-    job = scientist.launch(fields)
-    scientist.wait_for(job, "Running", "Finishing", "Succeeded", seconds=PULL_SECONDS)
-    scientist.wait_for(job, "Succeeded", seconds=WORK_SECONDS)
-    for line in ("grown to 4", "shrunk to 1", "nothing is lost"):
-        scientist.wait_for_line(job, line, seconds=30)
-    for words in ("above target", "below target"):  # a busy server tells its events late
-
-        def is_told(words: str = words) -> bool:
-            return any(words in message for message in rescales(real_grid)) or is_silenced(real_grid)
-
-        wait_until(is_told, 60, f"an event that says {words}")
-    nothing_is_left(real_grid)
-    real_grid.nothing_was_forbidden()
 
 
 def test_a_cluster_grows_for_what_waits_in_it(real_grid: RealGrid) -> None:

@@ -29,7 +29,6 @@ from tests.end_to_end.real import (
     API_DOWN,
     API_UP,
     DEPLOY,
-    NAMESPACE,
     RealGrid,
     cluster_of_its_own,
     needs_real_cluster,
@@ -242,8 +241,6 @@ def test_a_scientist_works_in_a_workspace(real_grid: RealGrid, browser: Browser)
     page.goto(f"/executions/{execution_id}/?tab=log")
     expect(page.locator("#log")).to_contain_text("Jupyter Server", timeout=SOON)
 
-    operator_sees_pod_and_node(operator.new_page(), real_grid, "Churn by month")
-
     page.goto(f"/executions/{execution_id}/")
     stop(page)
     page.goto(f"/executions/{execution_id}/")
@@ -255,35 +252,6 @@ def test_a_scientist_works_in_a_workspace(real_grid: RealGrid, browser: Browser)
     # Answered with "not found" and not with "forbidden": it may ask.
     assert "metrics-server is not installed" in real_grid.output("web")
     real_grid.nothing_was_forbidden()
-
-
-def operator_sees_pod_and_node(page: Page, grid: RealGrid, title: str) -> None:
-    """Description and YAML of an execution's pod and of its node, from its row."""
-    page.goto("/executions/")
-    row = page.get_by_role("row").filter(has_text=title)
-    expect(row).to_contain_text("Running")
-    node = row.locator("a[href^='/nodes/']").inner_text()
-    row.locator("a[href^='/pods/']").click()
-    page.wait_for_url(re.compile(r"/pods/"))
-    pod = page.url.rstrip("/").rsplit("/", 1)[1]
-    for tab, texts in (
-        ("describe", (f"Name:             {pod}", "Started", f"{node}/127.")),
-        ("yaml", ("kind: Pod", "podIP: 127.")),
-        ("log", ("Jupyter Server",)),
-    ):
-        page.goto(f"/pods/{NAMESPACE}/{pod}/?tab={tab}")
-        for text in texts:
-            expect(page.locator("pre.log, #log")).to_contain_text(text)
-    page.goto(f"/nodes/{node}/")
-    expect(page.locator("#pods")).to_contain_text(pod)
-    expect(page.locator("#pods")).to_contain_text("no metrics")
-    for tab, texts in (
-        ("describe", (f"Name:               {node}", "HolderIdentity:", pod)),
-        ("yaml", ("kind: Node", "dominodatalab.com/node-pool: default")),
-    ):
-        page.goto(f"/nodes/{node}/?tab={tab}")
-        for text in texts:
-            expect(page.locator("pre.log")).to_contain_text(text)
 
 
 @pytest.mark.skipif(

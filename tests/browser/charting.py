@@ -25,24 +25,6 @@ async def sampled_day(stage: Stage) -> None:
     await sync_to_async(make_day)(datetime.now(UTC))
 
 
-async def sampled_hour(stage: Stage) -> None:
-    """Until a quarter of an hour ago: nothing has been sampled since."""
-    await unsampled_day(stage)
-    await sync_to_async(make_day)(datetime.now(UTC) - timedelta(minutes=15), minutes=45)
-
-
-async def next_sample(stage: Stage) -> None:
-    """The minute that comes, in which all pools are empty."""
-    await sync_to_async(_empty)()
-
-
-def _empty() -> None:
-    newest = list(PoolSample.objects.filter(minute=PoolSample.objects.latest("minute").minute))
-    for sample in newest:
-        sample.pk, sample.minute, sample.nodes, sample.nodes_ready = None, sample.minute + 1, 0, 0
-    PoolSample.objects.bulk_create(newest)
-
-
 async def half_an_hour_of_use(stage: Stage, nodes: dict[str, list[int]]) -> None:
     """What nodes used in each of the last minutes, in percent of 8 cores and of 32 GiB; the last minute is now."""
     usage = stage.runtime.usage

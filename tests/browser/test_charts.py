@@ -8,7 +8,6 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser import charting
 from tests.browser.conftest import Visit
-from tests.browser.following import follow
 from tests.browser.looks import look_on_screens
 from tests.browser.stage import StageProcess
 
@@ -54,19 +53,6 @@ def test_range_holds_for_all_charts_and_tables_of_page(stage: StageProcess, visi
     expect(page.locator(".chart-grid canvas")).to_have_count(5)
     page.get_by_text("The same as a table").click()
     expect(page.locator("#pool-history-rows tr")).to_have_count(24)
-
-
-def test_new_samples_come_into_charts_and_tables(stage: StageProcess, visit: Visit) -> None:
-    stage.play(charting.sampled_hour)
-    page = visit("olga-operator", "/infrastructure/?range=1h")
-    nodes = page.locator(".chart[data-name=nodes] .u-legend")
-    expect(nodes).to_contain_text(re.compile(r"nodes[1-9]"))
-    follow(page)
-    stage.play(charting.next_sample)
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    expect(nodes).to_contain_text(re.compile(r"nodes0"))
-    page.get_by_text("The same as a table").click()
-    expect(page.locator("#pool-history-rows tr").first.locator("td").nth(1)).to_have_text("0")
 
 
 def test_page_without_samples_says_when_the_first_comes(stage: StageProcess, visit: Visit) -> None:

@@ -159,22 +159,6 @@ def test_selected_and_opened_rows_stay_so_when_rows_move(stage: StageProcess, vi
     expect(page.locator("[data-selected]")).to_have_text("1")
 
 
-def test_a_filter_takes_what_waits_with_it(stage: StageProcess, visit: Visit) -> None:
-    stage.play(executing.team)
-    stage.play(executing.put, id="run2222222", state="running", title="Runs")
-    page = watched(visit, "/executions/")
-    page.locator("#row-run2222222").hover()
-    stage.play(executing.put, id="wait222222", state="queued", title="Waits")
-    expect(page.locator(".rows-wait")).to_contain_text("1 new.")
-    page.evaluate("document.querySelector('#filter-status').focus()")
-    page.keyboard.press("q")
-    page.keyboard.press("Enter")
-    expect(page.locator("#executions tr")).to_have_count(1)
-    expect(page.locator("#executions")).to_contain_text("Waits")
-    expect(page.locator(".rows-wait")).to_be_hidden()
-    not_reloaded(page)
-
-
 def test_the_head_of_a_long_table_stays_in_sight(stage: StageProcess, visit: Visit) -> None:
     for number in range(50):
         stage.play(scenes.put_node, name=f"node-{number:02}")

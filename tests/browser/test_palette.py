@@ -118,16 +118,6 @@ def test_single_key_shortcuts_can_be_turned_off(visit: Visit) -> None:
     expect(page.locator("#palette")).to_be_visible()
 
 
-def test_a_theme_is_chosen_in_it(visit: Visit) -> None:
-    page = visit("alice", "/executions/?text=churn")
-    page.keyboard.press("/")
-    settle(page)
-    type_into(page, "theme dark")
-    page.keyboard.press("Enter")
-    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    expect(page).to_have_url(re.compile(r"/executions/\?text=churn$"))
-
-
 def test_palette_has_no_visible_fault(visit: Visit) -> None:
     page = visit("ada-admin", "/executions/")
     looks = {"empty": "", "results": "de", "none": "no such thing"}

@@ -19,11 +19,12 @@ def used(stage: StageProcess) -> Iterator[StageProcess]:
 
 
 def test_way_leads_from_home_to_month_and_to_person(visit: Visit, used: StageProcess) -> None:
+    page = visit("alice", "/usage/")
+    expect(page.get_by_role("img", name="Used on")).to_be_visible()
+    look_on_screens(page, "usage")
     page = visit("olga-operator", "/")
     page.get_by_role("button", name="olga-operator").click()
     page.get_by_role("link", name="Your usage").click()
-    expect(page.get_by_role("img", name="Used on")).to_be_visible()
-    look_on_screens(page, "usage")
     page.get_by_role("table").last.get_by_role("link").nth(1).click()
     expect(page.get_by_text("Nothing was used in").first).to_be_visible()
     page.get_by_role("link", name="Everybody’s usage").click()

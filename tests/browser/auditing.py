@@ -9,6 +9,7 @@ from grid.models import AuditChain, AuditEntry
 from tests.browser.server import Stage
 
 _PATH = "/archive/2026/data.parquet"
+LONG = "a-name-that-is-as-long-as-names-may-become"
 
 
 def _write() -> None:
@@ -17,27 +18,13 @@ def _write() -> None:
     rows = (
         ("ada-admin", "changed", "hardwaretier", "small", "Small", {"cores": ["1", "2"], "kinds": [["job"], ["app"]]}),
         ("ada-admin", "created", "environment", "py", "Python 3.12", {"name": [None, "Python 3.12"]}),
-        (
-            "a-name-that-is-as-long-as-names-may-become",
-            "changed",
-            "project",
-            "churn",
-            "Customer churn",
-            {"f": ["", _PATH]},
-        ),
+        (LONG, "changed", "project", "churn", "Customer churn", {"f": ["", _PATH]}),
         ("ada-admin", "unlocked", "login", "eve", "eve at 203.0.113.9", {"failures": [12, 0]}),
     )
     for number in range(60):
-        actor, action, object_type, id, name, changes = rows[number % len(rows)]
-        AuditEntry.objects.create(
-            at=now - timedelta(minutes=number),
-            actor_name=actor,
-            action=action,
-            object_type=object_type,
-            object_id=id,
-            object_name=name,
-            changes=changes,
-        )
+        columns = ("actor_name", "action", "object_type", "object_id", "object_name", "changes")
+        entry = dict(zip(columns, rows[number % len(rows)], strict=True))
+        AuditEntry.objects.create(at=now - timedelta(minutes=number), **entry)
         if number == 58:
             while seal(now):
                 pass

@@ -118,21 +118,6 @@ async def troubled(stage: Stage) -> None:
     await executing._take_in(stage)
 
 
-async def wide(stage: Stage) -> None:
-    """A hundred and fifty workers."""
-    await _stored(stage, maximum=200, course=((40, 10, ""), (30, 80, _ABOVE), (20, 150, _ABOVE)))
-    stage.cluster.put(NODES, builders.node("default-7f4k2", cpu="400", memory="1600Gi"))
-    stage.cluster.put(PODS, head_pod(ID, node="default-7f4k2"))
-    measured = {}
-    for number in range(150):
-        made = worker_pod(ID, f"w{number:04}", node="default-7f4k2", cost=number, tasks=number % 9)
-        measured[f"{NAMESPACE}/{made['metadata']['name']}"] = [(number * 37) % 2000, 4096]
-        stage.cluster.put(PODS, made)
-    stage.cluster.put(AUTOSCALERS, autoscaler(ID, maximum=200, current=150, desired=150, cpu=82))
-    await usage(stage, {}, measured)
-    await executing._take_in(stage)
-
-
 async def ended(stage: Stage) -> None:
     now = datetime.now(UTC)
     await _stored(stage, maximum=5, state="stopped", ended_at=now - timedelta(minutes=1), message="Stopped by alice.",

@@ -64,13 +64,6 @@ async def controller_stopped(stage: Stage) -> None:
     overviewing.let_lease_pass(stage)
 
 
-async def memory_crept_up(stage: Stage) -> None:
-    await _execution(stage, "running")
-    killed = {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": builders.stamp(datetime.now(UTC))}}
-    limit = {"cpu": "1", "memory": "4Gi"}
-    _pod(stage, phase="Failed", requests=limit, statuses=[builders.container_status(state=killed)])
-
-
 async def cpu_stolen(stage: Stage) -> None:
     """A job without a CPU limit uses most of its node, and the workspace beside it all that it requested, for a minute of measurements."""
     await _execution(stage, "running")

@@ -33,17 +33,6 @@ async def team(stage: Stage) -> None:
     stage.cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
 
 
-async def offer_ray_notebook(stage: Stage) -> None:
-    values = {
-        "name": "Ray notebook",
-        "kind": "workspace",
-        "image": "grid/ray:1",
-        "port": 8888,
-        "frameworks": {"ray": "2.60.0"},
-    }
-    await Environment.objects.acreate(id="ray-notebook", **values)
-
-
 async def launched(stage: Stage) -> list[dict[str, Any]]:
     """Every execution, the newest last."""
 

@@ -142,28 +142,17 @@ async def working_day(stage: Stage) -> None:
         },
     )
     scale_up = "pod triggered scale-up: [{default-gpu 1->2 (max: 2)}]"
-    await put_event(
-        stage,
-        "e1",
-        waiting,
-        reason="TriggeredScaleUp",
-        message=scale_up,
-        component="cluster-autoscaler",
-        age_seconds=20,
-    )
     removed = "marked the node as toBeDeleted/unschedulable"
-    gone = builders.node("default-old42")
-    await put_event(
-        stage, "e2", gone, reason="ScaleDown", message=removed, component="cluster-autoscaler", age_seconds=1900
-    )
     refused = "pod didn't trigger scale-up: 2 Insufficient nvidia.com/gpu, 1 max node group size reached"
-    await put_event(
-        stage,
-        "e3",
-        training,
-        reason="NotTriggerScaleUp",
-        message=refused,
-        component="cluster-autoscaler",
-        age_seconds=960,
-        count=7,
-    )
+    for about, reason, message, age_seconds, count in (
+        (waiting, "TriggeredScaleUp", scale_up, 20, 1),
+        (builders.node("default-old42"), "ScaleDown", removed, 1900, 1),
+        (training, "NotTriggerScaleUp", refused, 960, 7),
+    ):
+        arguments: dict[str, Any] = {
+            "reason": reason,
+            "message": message,
+            "component": "cluster-autoscaler",
+            "count": count,
+        }
+        await put_event(stage, reason.lower(), about, age_seconds=age_seconds, **arguments)

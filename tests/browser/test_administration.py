@@ -79,22 +79,6 @@ def test_fit_of_a_tier_follows_what_is_typed(visit: Visit) -> None:
     expect(page.locator("#fit")).to_contain_text("it asks for 9 cores, but the largest node has 8")
 
 
-def test_kubernetes_details_are_closed_until_they_are_needed(visit: Visit, forgiven: list[str]) -> None:
-    page = visit(ADMIN, "/tiers/small/")
-    labels = page.get_by_label("Extra labels")
-    expect(labels).to_be_hidden()
-    tab_to(page, page.locator("summary", has_text="Kubernetes details"))
-    page.keyboard.press("Enter")
-    expect(labels).to_be_visible()
-    labels.fill("team")
-    save(page)
-    expect(labels).to_be_visible()
-    expect(labels).to_have_accessible_description(re.compile("has no “=”"))
-    page.goto("/tiers/gpu/")
-    expect(page.get_by_label("Tolerations")).to_be_visible()
-    forgive_refusals(forgiven)
-
-
 def test_rows_have_one_line_and_three_on_a_phone(visit: Visit) -> None:
     page = visit(ADMIN, "/account/")
     for path in ("/tiers/", "/environments/", "/projects/", "/people/", "/account/"):

@@ -12,7 +12,6 @@ from tests.browser.stage import StageProcess
 PATH = f"/executions/{clustering.ID}/"
 PAGES = {
     "growing": (clustering.growing, PATH),
-    "wide": (clustering.wide, PATH),
     "ended": (clustering.ended, PATH),
     "resize": (clustering.growing, f"{PATH}resize/"),
 }

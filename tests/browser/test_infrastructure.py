@@ -76,24 +76,6 @@ def test_page_goes_on_after_the_server_was_restarted(stage: StageProcess, visit:
     not_reloaded(page)
 
 
-def test_nodes_are_filtered_while_typing_and_page_stays_live(stage: StageProcess, visit: Visit) -> None:
-    stage.play(scenes.working_day)
-    page = visit("olga-operator", PATH)
-    follow(page)
-    page.evaluate("window.kept = true")
-    page.fill("#filter-text", "gpu")
-    expect(page.locator("#nodes tr th")).to_have_text(["default-gpu-k3v8d"])
-    expect(page).to_have_url(re.compile(r"\?text=gpu$"))
-    expect(page.locator("#filter-text")).to_be_focused()
-    follow(page)
-    assert page.evaluate("window.kept"), "the charts were not made again"
-    page.get_by_role("link", name="Remove “gpu”").click()
-    expect(page.locator("#nodes tr th").first).to_have_text("default-7f4k2")
-    page.select_option("#filter-pool", "default-gpu")
-    expect(page).to_have_url(re.compile(r"pool=default-gpu"))
-    expect(page.get_by_role("heading", name="pool default-gpu")).to_be_visible()
-
-
 def test_cluster_pages_have_no_visible_fault(stage: StageProcess, visit: Visit) -> None:
     stage.play(scenes.working_day)
     used = {"default-7f4k2": [12, 20, 61, 55, 30, 40], "default-9x2mc": [2], "platform-1": [5, 90, 95, 20]}

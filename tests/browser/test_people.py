@@ -92,17 +92,6 @@ def test_an_owner_manages_a_project_and_a_member_looks(visit: Visit) -> None:
     look_on_screens(member, "people-account")
 
 
-def test_role_is_changed_after_a_question_about_lost_rights(visit: Visit) -> None:
-    page = visit(ADMIN, "/people/?text=olga")
-    page.locator("tbody a").first.click()
-    page.locator("#id_role").select_option("practitioner")
-    page.get_by_role("button", name="Change role").click()
-    question = page.get_by_role("dialog")
-    expect(question).to_contain_text("They can no longer see the infrastructure")
-    question.get_by_role("link", name="Keep operator").click()
-    expect(page).to_have_url(re.compile(r"/people/\d+/$"))
-
-
 def test_a_secret_is_deleted_after_a_question(visit: Visit) -> None:
     page = visit("alice", "/secrets/")
     page.get_by_label("Name").fill("DB_PASSWORD")

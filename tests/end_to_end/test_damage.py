@@ -16,7 +16,6 @@ from grid.core.data_files import SECRET_KEY, ManagedFile, damages
 from grid.management.varfiles import KEPT_FILES
 from tests.end_to_end.grid import ROOT, Grid
 from tests.support.damage import DAMAGES, as_a_usual_user, noticed, state
-from tests.support.smalldisk import fill, small_disk
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -131,20 +130,3 @@ def run(command: str, var: Path, *arguments: str) -> subprocess.CompletedProcess
         timeout=60,
         preexec_fn=as_a_usual_user,
     )
-
-
-def test_a_full_disk_is_one_sentence_and_changes_nothing(intact: Path, tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", "32m") as disk:
-        if disk is None:
-            pytest.skip("only root may mount a disk of a certain size")
-        var = disk / "var"
-        shutil.copytree(intact, var, symlinks=True)
-        fill(disk)
-        before = state(disk)
-        answer = run("up", var, "--port", "1")
-        assert answer.returncode == 1
-        assert answer.stderr.startswith(
-            f"CommandError: The disk of {var} is full (0.0 MiB are left, 64 MiB are needed)"
-        )
-        assert len(answer.stderr.strip().splitlines()) == 1, answer.stderr
-        assert state(disk) == before

@@ -1,12 +1,13 @@
 """Jobs and the platform's health on one grid, which the tests share: what a job reads, measures and prints, and an incident.
 
 A job reads its secrets, fails once and succeeds, and is swept. A notebook computes on its Dask cluster. A cluster grows for work that
-uses no CPU. A real program prints hostile lines, and whoever reads its log meanwhile keeps nobody waiting. An incident outlives the
-controller that saw it.
+uses no CPU, and keeps its results while its controller dies. A real program prints hostile lines, and whoever reads its log meanwhile
+keeps nobody waiting. An incident outlives the controller that saw it.
 """
 
 import base64
 import json
+import time
 import zlib
 from collections.abc import Iterator
 
@@ -18,6 +19,7 @@ from grid.platformhealth.apichecks.checks import CHECKS as API_CHECKS
 from tests.edge.hostiletext import HARMLESS, LINES, health_of
 from tests.end_to_end.demand import SLEEPERS, demand_of
 from tests.end_to_end.grid import NAMESPACE, Grid, ending
+from tests.end_to_end.pages import words
 from tests.end_to_end.people import (
     PULL,
     SOON,
@@ -37,6 +39,29 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900)]
 SECRETS = 'test "$E2E_KEY" = s3cret && test "$(cat "$GRID_SECRETS_PATH/e2e.txt")" = s3cret || exit 9; '
 ONCE = 'if [ -e tried ]; then echo "rate is $rate"; seq -f \'{"step": %.0f, "loss": 0.25}\' 3; else touch tried; echo not yet; exit 3; fi'
 
+# It goes on until its cluster's page was looked at.
+DRAINED = """
+import os, time
+from distributed import Client, wait
+
+def started(number, path):
+    with open(path, "a") as file:
+        file.write(f"{number}\\n")
+    return os.urandom(100_000)
+
+with Client() as client:
+    client.wait_for_workers(3)
+    kept = client.map(started, range(60), path=os.getcwd() + "/started.txt", pure=False)
+    wait(kept)
+    print("kept", flush=True)
+    while len(client.scheduler_info()["workers"]) > 1:
+        time.sleep(0.5)
+    assert sum(map(len, client.gather(kept))) == 60 * 100_000
+assert sorted(map(int, open("started.txt"))) == list(range(60)), "computed twice"
+print("drained", flush=True)
+while not os.path.exists("looked-at"):
+    time.sleep(0.5)
+"""
 # A busy machine may take a second by chance; quadratic expressions took 7 s and more.
 BOUND_SECONDS = 2.0
 TRIES = 3
@@ -170,6 +195,48 @@ def test_cluster_grows_for_waiting_work_and_shrinks_when_idle(grid: Grid) -> Non
     scientist.wait_for(job, "Succeeded", seconds=400)
     for line in ("grown", "shrunk"):
         scientist.wait_for_line(job, line, seconds=30)
+
+
+def test_a_cluster_keeps_its_results_while_its_controller_dies(grid: Grid) -> None:
+    """It dies while two workers drain: what these hold goes to the third, nothing is computed again, and the page says what was."""
+    put_into_project(grid, "main.py", DRAINED)
+    scientist = Session(grid, "scientist")
+    job = scientist.launch(with_dask("Drained", least=3, most=3))
+    scientist.wait_for_line(job, "kept", seconds=400)
+    cluster = scientist.cluster_of(job)
+    page, resize = f"/executions/{cluster}/", f"/executions/{cluster}/resize/"
+
+    def workers() -> dict[str, str]:
+        """The states of their pods by name, of those that still drain too."""
+        listed = grid.kubectl("get", "pods", "-n", NAMESPACE, "--no-headers", "--ignore-not-found").splitlines()
+        return {line.split()[0]: line.split()[2] for line in listed if f"{cluster}-worker-" in line}
+
+    before = workers()
+    scientist.post(resize, {"minimum": "1", "maximum": "1"}, page=resize)
+    wait_until(lambda: "Terminating" in workers().values(), 60, "workers that drain")
+    grid.kill_part("controller")
+    killed_at = time.time()
+    scientist.wait_for_line(job, "drained", seconds=240)
+
+    def is_charted() -> bool:
+        """By a controller that leads again: the killed one may have seen the two leave."""
+        chart = json.loads(scientist.get(f"{page}samples/"))
+        ready = chart["charts"]["workers"]["lines"]["ready"]["values"]
+        return bool(ready[-1:] == [1] and chart["times"][-1] > killed_at)
+
+    wait_until(is_charted, 180, "a chart that goes on and shows the one worker that is left")
+    # Dask's scheduler forgets a worker some seconds before its pod is gone.
+    wait_until(lambda: len(workers()) == 1, 60, "the two pods to go")
+    wait_until(
+        lambda: "The controller was not running Until" in words(scientist.get(page)), 10, "a page that says what was"
+    )
+    text = words(scientist.get(page))
+    assert "scientist changed it from 3 workers to 1 worker" in text
+    for name in before.keys() - workers().keys():
+        assert f"Pod deleted Kubernetes: SuccessfulDelete Deleted pod: {name}" in text
+    put_into_project(grid, "looked-at", "")
+    scientist.wait_for(job, "Succeeded", seconds=120)
+    wait_until(lambda: scientist.state(cluster) == "Stopped", 120, "the cluster to end with its job")
 
 
 def test_a_program_that_prints_hostile_lines_keeps_nobody_waiting(grid: Grid) -> None:

@@ -1,16 +1,24 @@
-"""The launch form's cluster in a real browser: numbers that follow the typing, refusals at their fields, by keyboard, on a phone."""
+"""The launch form in a real browser: its cluster's numbers follow the typing, its card says whether it fits, and a hint its size."""
 
 import re
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.browser import launching
+from grid.executions import dryrun
+from grid.executions.dryrun import DryRunAnswer
+from grid.kube.resources import PODS
+from grid.models import CheckOutcome, HardwareTier, LaunchCheck
+from tests.browser import launching, sizing
 from tests.browser.conftest import ANYTHING, Visit
 from tests.browser.following import tab_to
 from tests.browser.looks import look_on_screens
+from tests.browser.server import Stage
 from tests.browser.stage import StageProcess
+from tests.support import builders
 
 
 @pytest.fixture(autouse=True)
@@ -61,25 +69,6 @@ def test_numbers_follow_the_typing_and_refusals_their_field(visit: Visit) -> Non
     expect(row(page, "Nodes")).to_have_text(["1", "4"])
     expect(estimate(page)).to_contain_text("1 core and 4 GiB of memory of it stay unused")
     expect(estimate(page)).to_contain_text("The pool default has 2 nodes, and up to 3 more may be started.")
-
-
-def test_other_framework_brings_its_environments_and_tells_differing_versions(visit: Visit) -> None:
-    page = form(visit, "/launch/")
-    page.get_by_label("Attach a cluster").check()
-    environment = page.get_by_label("Environment of the cluster")
-    page.get_by_label("Maximum workers").fill("8")
-    framework(page, "Ray").check()
-    expect(environment).to_contain_text("Ray (Ray 2.60.0)")
-    expect(environment.locator("option")).to_have_count(1)
-    expect(framework(page, "Ray")).to_be_focused()
-    expect(page.get_by_label("Maximum workers")).to_have_value("8")
-    expect(estimate(page)).to_contain_text("JupyterLab has Ray 2.59.0 and the cluster would have 2.60.0")
-    expect(page.locator(".cluster-form .field-error p")).to_have_count(0)
-    framework(page, "Dask").check()
-    expect(environment.locator("option")).to_have_count(2)
-    expect(estimate(page)).not_to_contain_text("the cluster would have")
-    environment.select_option("lake")
-    expect(estimate(page)).to_contain_text("JupyterLab has Dask 2026.8.0 and the cluster would have 2026.7.1")
 
 
 def test_a_cluster_is_launched_with_the_keyboard_alone(stage: StageProcess, visit: Visit, forgiven: list[str]) -> None:
@@ -154,3 +143,121 @@ def test_launch_form_states_have_no_visible_fault(visit: Visit) -> None:
     page.get_by_label("Local storage").fill("lots")
     expect(page.locator("#id_workers_maximum_error")).to_contain_text("one user may hold 25")
     look_on_screens(page, "launch-refused")
+
+
+async def fill_nodes(stage: Stage) -> None:
+    """Leave a core on each node of the pool."""
+    for name in ("default-7f4k2", "default-9x2mc"):
+        asked = {"cpu": "7", "memory": "1Gi"}
+        stage.cluster.put(PODS, builders.pod(f"busy-{name}", node=name, phase="Running", requests=asked))
+
+
+async def enlarge(stage: Stage) -> None:
+    await sync_to_async(HardwareTier.objects.filter(pk="large").update)(cores="64")
+
+
+async def refuse(stage: Stage) -> None:
+    """Answer as the controller would."""
+    refusal = "exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10"
+    answer = DryRunAnswer(CheckOutcome.REFUSED, "The quota “team” of the namespace is used up.", refusal)
+
+    def write() -> None:
+        for id in LaunchCheck.objects.filter(answered_at=None).values_list("pk", flat=True):
+            dryrun.record(id, answer, now=timezone.now())
+
+    await sync_to_async(write)()
+
+
+def card(page: Page) -> Locator:
+    return page.get_by_role("complementary", name="If you launch now")
+
+
+def test_card_follows_the_form_and_its_button_chooses_tier(stage: StageProcess, visit: Visit) -> None:
+    stage.play(fill_nodes)
+    stage.play(enlarge)
+    page = form(visit, "/launch/")
+    expect(card(page)).to_contain_text("Starts now")
+    expect(card(page)).to_contain_text("The pool default has 2 free places for Small.")
+    page.get_by_role("radio", name="GPU").check()
+    expect(card(page)).to_contain_text("Needs a new node")
+    page.get_by_role("radio", name="Large").check()
+    expect(card(page)).to_contain_text("Can never fit")
+    expect(card(page)).to_contain_text("asks for 64 cores; the largest node of the pool default offers 8 cores")
+    card(page).get_by_role("button", name="Choose Small").click()
+    expect(page.get_by_role("radio", name="Small")).to_be_checked()
+    expect(card(page)).to_contain_text("Starts now")
+    assert page.url.endswith("/launch/"), "nothing was sent"
+
+
+def test_cluster_is_asked_after_pause_and_its_refusal_shown(stage: StageProcess, visit: Visit) -> None:
+    page = form(visit, "/launch/")
+    expect(card(page)).not_to_contain_text("Asking the cluster")
+    page.get_by_label("Title").fill("Mine")
+    expect(card(page)).to_contain_text("Asking the cluster")
+    stage.play(refuse)
+    expect(card(page)).to_contain_text("The cluster would refuse the launch")
+    card(page).get_by_text("What Kubernetes says").click()
+    expect(card(page)).to_contain_text("used: pods=10, limited: pods=10")
+    page.get_by_label("Title").fill("Another")
+    expect(card(page)).not_to_contain_text("would refuse")
+    page.get_by_role("button", name="Launch").click()
+    expect(page.locator("h1")).to_contain_text("Another")
+
+
+def test_the_objects_and_a_link_to_the_form_open(visit: Visit) -> None:
+    page = form(visit, "/launch/")
+    page.get_by_label("Title").fill("A & B")
+    page.get_by_role("radio", name="Large").check()
+    with page.expect_popup() as opened:
+        page.get_by_role("button", name="Show what is created").click()
+    expect(opened.value.get_by_label("Objects as YAML")).to_contain_text("token: (hidden)")
+    link = card(page).locator("[data-copy-link]")
+    expect(link).to_have_attribute("href", re.compile("tier=large.*title=A"))
+    page.goto(link.get_attribute("href") or "")
+    expect(page.get_by_label("Title")).to_have_value("A & B")
+    expect(page.get_by_role("radio", name="Large")).to_be_checked()
+
+
+def test_no_verdict_has_a_fault_to_the_eye(stage: StageProcess, visit: Visit) -> None:
+    stage.play(fill_nodes)
+    stage.play(enlarge)
+    page = form(visit, "/launch/")
+    page.get_by_role("button", name="Check with the cluster").click()
+    expect(card(page)).to_contain_text("Asking the cluster")
+    stage.play(refuse)
+    expect(card(page)).to_contain_text("The cluster would refuse the launch")
+    look_on_screens(page, "fit-starts", opened=True)
+    page.get_by_role("radio", name="Large").check()
+    expect(card(page)).to_contain_text("Can never fit")
+    look_on_screens(page, "fit-never")
+    page.get_by_label("Attach a cluster").check()
+    page.get_by_label("Each worker", exact=True).select_option("small")
+    page.get_by_role("radio", name="Small").check()
+    expect(card(page)).to_contain_text("Needs 1 new node")
+    look_on_screens(page, "fit-cluster")
+
+
+@pytest.fixture
+def runs(stage: StageProcess) -> None:
+    stage.play(sizing.runs)
+
+
+def test_a_smaller_tier_is_chosen_with_one_click(visit: Visit, runs: None) -> None:
+    page = visit("alice", f"/launch/?from={sizing.LAST}")
+    small = page.get_by_role("radio", name="Small")
+    expect(small).not_to_be_checked()
+    expect(page.locator(".size-hint")).to_contain_text(
+        "Your last 3 runs of “train” peaked at 3 of 28 GiB and 0.7 of 7 cores"
+    )
+    look_on_screens(page, "size-launch")
+    page.locator(".size-hint label").click()
+    expect(small).to_be_checked()
+
+
+def test_larger_tier_is_chosen_after_running_out_of_memory(visit: Visit, runs: None) -> None:
+    page = visit("alice", f"/executions/{sizing.SHORT}/")
+    expect(page.locator(".size-note")).to_be_visible()
+    look_on_screens(page, "size-short")
+    page.get_by_role("link", name="Launch again on Large (28 GiB)").click()
+    expect(page.get_by_role("radio", name="Large")).to_be_checked()
+    expect(page.get_by_label("Title")).to_have_value("merge")

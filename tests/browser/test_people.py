@@ -90,15 +90,3 @@ def test_an_owner_manages_a_project_and_a_member_looks(visit: Visit) -> None:
     look_on_screens(member, "people-project-member")
     member.goto("/account/")
     look_on_screens(member, "people-account")
-
-
-def test_a_secret_is_deleted_after_a_question(visit: Visit) -> None:
-    page = visit("alice", "/secrets/")
-    page.get_by_label("Name").fill("DB_PASSWORD")
-    page.get_by_label("Value", exact=True).fill("s")
-    page.get_by_role("button", name="Store").click()
-    page.get_by_role("link", name="Delete DB_PASSWORD").click()
-    question = page.get_by_role("dialog")
-    expect(question).to_contain_text("The value cannot be recovered")
-    question.get_by_role("button", name="Delete the secret").click()
-    expect(page.locator(".notice-success")).to_contain_text("DB_PASSWORD was deleted.")

@@ -56,6 +56,7 @@ PAGES = {
 }
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("person", PAGES)
 def test_pages_look_as_they_should(stage: StageProcess, visit: Visit, forgiven: list[str], person: str) -> None:
     stage.play(executing.working_day)

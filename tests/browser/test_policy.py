@@ -39,7 +39,7 @@ def catalogues(stage: StageProcess) -> None:
     stage.play(administering.catalogues)
 
 
-def test_pages_of_djangos_admin_keep_the_policy_and_their_scripts(visit: Visit) -> None:
+def test_pages_of_djangos_admin_keep_policy_and_scripts(visit: Visit) -> None:
     """`visit` fails the test for whatever the browser complains of in its console."""
     page = visit(ADMIN, PAGES[0])
     for path in PAGES:

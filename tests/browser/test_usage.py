@@ -42,7 +42,7 @@ def spending(stage: StageProcess) -> Iterator[StageProcess]:
     stage.play(budgeting.nothing)
 
 
-def test_admin_sets_a_budget_and_those_who_spend_see_it(visit: Visit, spending: StageProcess) -> None:
+def test_those_who_spend_see_a_budget_that_admins_set(visit: Visit, spending: StageProcess) -> None:
     page, member = visit("ada-admin", "/projects/churn/"), visit("alice", "/projects/churn/")
     page.get_by_role("link", name="Budget", exact=True).first.click()
     look_on_screens(page, "budget")

@@ -32,7 +32,7 @@ def alive(processes: list[psutil.Process]) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
-def test_run_ends_with_all_its_processes_and_the_next_goes_on(grid: Grid) -> None:
+def test_run_ends_with_its_processes_and_next_goes_on(grid: Grid) -> None:
     grid.began = time.time() - 1000  # as after a long set-up
     grid.start()
     assert re.search(r"is up after 10\d\d\.\d s\.", grid.output)

@@ -29,7 +29,7 @@ def real_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
         yield grid
 
 
-def test_ours_is_there_only_while_it_is_served_and_allowed(real_grid: RealGrid) -> None:
+def test_ours_is_there_only_while_served_and_allowed(real_grid: RealGrid) -> None:
     grid, settings = real_grid, real_grid.demand_settings()
 
     def registered() -> bool:

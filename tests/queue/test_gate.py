@@ -31,7 +31,6 @@ from grid.queue.gate import (
     held,
     refusal,
     taken_over,
-    why_not_launch,
     why_not_start,
     words_of,
 )
@@ -71,12 +70,6 @@ def test_gate_gives_first_reason_in_order() -> None:
         assert (reason.code if reason else None) == code
 
 
-def test_launch_is_not_refused_for_reasons_to_wait() -> None:
-    taken = GateFacts(takeover=TAKEOVER, budgets={"churn": USED_UP})
-    assert why_not_launch(taken, Candidate(1, "churn")) == USED_UP
-    assert why_not_launch(taken, Candidate(1, "other")) is None
-
-
 def test_waiting_reason_leaves_out_what_grows() -> None:
     waits = why_not_start(GateFacts(budgets={"churn": USED_UP}), Candidate(1, "churn"))
     assert waits is not None
@@ -97,9 +90,6 @@ def test_closed_unit_lets_others_pass_without_a_position() -> None:
         "d": ("over_user_slots", 1),
         "e": (HELD, 0),
     }
-    assert decisions.refused["e"].words(OWNER) == (
-        "Held by olga: Not now. This starts when an operator releases it, and does not time out before."
-    )
     assert set(order(queue)) == {"b", "c", "d"}
 
 
@@ -113,11 +103,6 @@ def announce_maintenance(shop: Shop, waits: Execution) -> None:
 def use_up_budget(shop: Shop, waits: Execution) -> None:
     ProjectBudget.objects.create(project=shop.project, amount=Decimal(10))
     BudgetMonth.objects.create(project=shop.project, month=month_of(NOW), spent=Decimal(12), counted_at=NOW)
-
-
-def announce_and_use_up(shop: Shop, waits: Execution) -> None:
-    use_up_budget(shop, waits)
-    announce_maintenance(shop, waits)
 
 
 def take_over(shop: Shop, waits: Execution) -> None:
@@ -142,7 +127,6 @@ Close = Callable[[Shop, Execution], None]
 TABLE: list[tuple[Close, str, str | None]] = [
     (announce_maintenance, MAINTENANCE, MAINTENANCE),
     (use_up_budget, CLOSED, CLOSED),
-    (announce_and_use_up, MAINTENANCE, MAINTENANCE),
     (take_over, TAKEN_OVER, None),
     (hold, HELD, None),
     (leave_project, "not_contributor", "not_contributor"),

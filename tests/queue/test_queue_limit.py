@@ -26,7 +26,6 @@ from grid.models import (
     User,
 )
 from grid.models.dataplane import LOCAL
-from grid.queue import admission
 from grid.queue import snapshot as snapshots_of
 from grid.queue.gate import held
 from grid.queue.launches import why_queue_is_full
@@ -34,8 +33,7 @@ from grid.queue.queue import QueuedUnit
 from grid.queue.queuelimit import Batch, others_left
 from grid.queue.quota import Holding, QuotaSnapshot, admit
 from grid.usage.budgets.rules import month_of
-from tests.queue.test_queue_order import moved_snapshots
-from tests.queue.test_quota import TIERS, USERS, pair, snapshots, units, waiting
+from tests.queue.queues import TIERS, USERS, moved_snapshots, pair, snapshots, units, waiting
 from tests.support.shop import NOW, Shop
 from tests.test_query_plans import history as history
 from tests.test_query_plans import scans
@@ -115,27 +113,6 @@ def test_numbers_agree_with_admission_whatever_the_gate_closes(
     launch = replace(data.draw(units(4)), closed=CLOSED if is_launch_closed else None)
     asked = Asked(replace(snapshot, waiting=waiting), launch)
     assert asked.answer() == by_admission(asked.snapshot, launch)
-
-
-@settings(max_examples=150)
-@given(
-    st.lists(st.tuples(st.integers(1, 3), st.sampled_from(TIERS), st.integers(0, 9)), max_size=25),
-    st.lists(st.tuples(st.integers(1, 3), st.sampled_from(TIERS)), max_size=9),
-    st.dictionaries(st.sampled_from(TIERS), st.integers(1, 6), max_size=3),
-    st.integers(0, 8),
-)
-def test_numbers_tell_it_where_no_execution_is_a_cluster(
-    line: list[tuple[int, str, int]], holding: list[tuple[int, str]], maxima: dict[str, int], most: int
-) -> None:
-    snapshot = QuotaSnapshot(
-        waiting=tuple(waiting(f"e{place}", user, tier, after=at) for place, (user, tier, at) in enumerate(line)),
-        holding=tuple(Holding(user, tier, 1, 1) for user, tier in holding),
-        slots_per_user=most,
-        tier_maximum=maxima,
-    )
-    for at in (0, 5, 10):
-        launch = waiting("launch", 1, "small", after=at)
-        assert Asked(snapshot, launch).answer() == by_admission(snapshot, launch)
 
 
 EASY_TO_MISS = {
@@ -230,27 +207,6 @@ def test_launch_into_a_full_queue_reads_no_waiting_rows(
     with CaptureQueriesContext(connection) as queries, pytest.raises(Rejected, match="2 executions wait"):
         history.launch(after=60)
     assert list(scans(queries)) == []
-
-
-def test_launch_does_not_pass_the_line_of_its_user(shop: Shop, configure: Configure) -> None:
-    configure(MAXIMUM_EXECUTIONS_PER_USER, 7)
-    shop.launch(shop.people.teammate, cluster=shop.cluster_request())
-    for second in range(7):
-        shop.launch(after=second)
-    configure(GLOBAL_QUEUE_LIMIT, 0)
-    with pytest.raises(Rejected, match="0 executions wait"):
-        shop.launch(after=60)
-
-
-def test_the_head_of_a_running_cluster_holds_a_place(
-    shop: Shop, configure: Configure, worker_tier: HardwareTier
-) -> None:
-    shop.launch_cluster(tier=worker_tier)
-    admission.admit_waiting(LOCAL, now=NOW)
-    HardwareTier.objects.filter(pk=shop.tier.pk).update(maximum_simultaneous=1)
-    configure(GLOBAL_QUEUE_LIMIT, 0)
-    with pytest.raises(Rejected, match="0 executions wait"):
-        shop.launch(after=60)
 
 
 @dataclass(frozen=True)

@@ -14,41 +14,12 @@ from grid.models import AuditEntry, ConfigRecord, Execution, LifecycleEntry, Que
 from grid.models.dataplane import LOCAL
 from grid.queue import ordering
 from grid.queue.admission import admit_waiting
-from grid.queue.gate import held
 from grid.queue.queue import Part, QueuedUnit
 from grid.queue.quota import Holding, QuotaSnapshot, admit, order
 from grid.queue.snapshot import take
-from tests.queue.test_quota import Held, snapshots, waiting
+from tests.queue.queues import moved_snapshots, waiting
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
-
-
-@st.composite
-def moved_snapshots(draw: st.DrawFn) -> QuotaSnapshot:
-    """Any queue of which an operator has moved or held some units."""
-    snapshot = draw(snapshots())
-
-    def moved(unit: QueuedUnit) -> QueuedUnit:
-        how = draw(st.sampled_from(["", "", "front", "back", "hold"]))
-        if how == "front":
-            return replace(unit, rank=draw(st.integers(1, 5)))
-        if how == "back":
-            return replace(unit, back_at=unit.requested_at + timedelta(seconds=draw(st.integers(0, 9))))
-        return replace(unit, closed=held("mara", "")) if how == "hold" else unit
-
-    return replace(snapshot, waiting=tuple(map(moved, snapshot.waiting)))
-
-
-@given(moved_snapshots())
-def test_unit_is_never_lost_nor_admitted_beyond_a_cap(snapshot: QuotaSnapshot) -> None:
-    decisions, held = admit(snapshot), Held(snapshot)
-    units = {unit.execution_id: unit for unit in snapshot.waiting}
-    assert len(set(decisions.admitted)) == len(decisions.admitted)
-    assert set(decisions.admitted) ^ decisions.refused.keys() == units.keys()
-    for id in decisions.admitted:
-        held.take(units[id])
-        assert held.slots[units[id].user] <= snapshot.slots_per_user
-        assert all(held.places[tier] <= snapshot.tier_maximum.get(tier, 10**6) for tier in units[id].tiers)
 
 
 @given(moved_snapshots())
@@ -194,14 +165,6 @@ def test_decision_about_departed_unit_is_refused_with_the_reason(full: Shop) -> 
     with pytest.raises(Rejected, match="Nobody holds it"):
         ordering.release(waits.pk, by=operator, now=NOW)
     assert not AuditEntry.objects.exists()
-
-
-@pytest.mark.django_db
-def test_the_second_of_two_operators_learns_who_holds_it(full: Shop) -> None:
-    waits = full.launch(title="Waits")
-    ordering.hold(waits.pk, by=full.people.operator, reason="Maintenance", now=NOW)
-    with pytest.raises(Rejected, match=r"Held by olga-operator: Maintenance\. It is held already"):
-        ordering.hold(waits.pk, by=full.people.admin, reason="Mine", now=NOW)
 
 
 @pytest.mark.django_db

@@ -34,15 +34,11 @@ def test_people_see_their_own_position_and_operators_see_all(two: dict[str, str]
     assert "Ours" in own and "Theirs" not in own
     assert "charlie" not in own
     assert "1 execution waits for a slot that you may see, and 1 of others." in own
+    assert "When it starts is not known yet: too few launches like this one have started." in own
     assert "/queue/" + two["Ours"] not in own
     every = client_of(people.operator).get("/queue/").text
     assert "Ours" in every and "Theirs" in every and "/queue/" + two["Ours"] in every
     assert "2 executions wait for a slot." in every
-
-
-def test_page_without_history_explains_the_unknown_start(two: dict[str, str], people: People) -> None:
-    page = client_of(people.owner).get("/queue/").text
-    assert "When it starts is not known yet: too few launches like this one have started." in page
 
 
 def test_owner_reads_which_operator_holds_and_why(two: dict[str, str], people: People, runtime: Runtime) -> None:

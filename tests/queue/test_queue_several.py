@@ -107,15 +107,8 @@ def test_cluster_that_waits_with_its_workspace_ends_with_it(people: People, runt
     assert ended() == {"notebook", "workers"}
 
 
-@pytest.mark.parametrize("path", [HOLD, RELEASE])
-def test_only_operators_and_admins_change_the_order(path: str, people: People, waiting: Waiting) -> None:
-    answer = client_of(people.owner).post(path, {"id": list(waiting.values()), "reason": "mine first"})
-    assert answer.status_code == 403
-    assert not QueueOrder.objects.exists()
-
-
 @pytest.mark.parametrize("path", [HOLD, RELEASE, CANCEL])
-@pytest.mark.parametrize("ids", [[], ["' OR 1=1 --"], ["\x00"], ["x" * 5000], ["0000000000"]])
+@pytest.mark.parametrize("ids", [[], ["\x00", "' OR 1=1 --", "x" * 5000, "0000000000"]])
 def test_ids_that_are_none_are_no_error(path: str, ids: list[str], people: People, waiting: Waiting) -> None:
     client = client_of(people.admin)
     assert "Select executions in the list first." in client.get(path, {"id": ids}).text

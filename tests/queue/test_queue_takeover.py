@@ -24,10 +24,4 @@ def test_takeover_names_its_operator_and_another_gives_it_back(people: People) -
     assert "The queue goes by turn again." in other.post(PAGE, {"do": "back"}, follow=True).text
     assert other.post(PAGE, {"do": "back"}).status_code == 422
     assert QueueTakeover.objects.count() == 1
-
-
-def test_others_neither_see_the_link_nor_take_it_over(people: People) -> None:
-    client = client_of(people.owner)
-    assert PAGE not in client.get("/queue/").text
-    assert client.get(PAGE).status_code == 403
-    assert client.post(PAGE, {"do": "take", "minutes": "60", "reason": "x"}).status_code == 403
+    assert PAGE not in client_of(people.owner).get("/queue/").text

@@ -11,7 +11,6 @@ from grid.executions.launchrequest import JobSettings
 from grid.executions.stopping import request_stop
 from grid.models import Execution, Job, JobRun, Notification, NotificationChoice, User
 from grid.models.dataplane import LOCAL
-from grid.queue.ordering import hold
 from grid.queue.queuewatch import QueuedLaunch, news_of, tell_queue
 from grid.queue.wait_estimate.inputs import WaitEstimate
 from tests.queue.test_at_once import at_once
@@ -100,15 +99,6 @@ def test_owner_is_told_once_despite_repeated_looks(shop: Shop) -> None:
     request_stop(first, by="alice", now=NOW)
     assert tell_due(31) == 1
     assert Notification.objects.filter(execution=second).exists()
-
-
-@pytest.mark.django_db
-def test_held_one_is_passed_over(shop: Shop) -> None:
-    kept, free = shop.launch(), shop.launch(after=1)
-    choose(shop.people.owner)
-    hold(kept.pk, by=shop.people.operator, reason="Maintenance", now=NOW)
-    tell_due()
-    assert list(Notification.objects.filter(event="queue_position").values_list("execution", flat=True)) == [free.pk]
 
 
 @pytest.mark.django_db

@@ -1,8 +1,7 @@
 """Admission keeps its promises for any queue: caps hold, order holds, nobody starves, nothing startable is left waiting."""
 
-from collections import Counter
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from itertools import combinations
 
 import pytest
@@ -12,86 +11,17 @@ from hypothesis import strategies as st
 from grid.core.reasons import Reader
 from grid.queue.queue import Part, QueuedUnit, lines
 from grid.queue.quota import Holding, QuotaSnapshot, admit
+from tests.queue.queues import Held, moved_snapshots, pair, snapshots, unit_of, waiting
 from tests.support.shop import NOW
 
-TIERS = ("small", "large", "gpu")
 OWNER, OTHER = Reader("ada", is_owner=True), Reader("ada", is_owner=False)
-
-
-def waiting(id: str, user: int = 1, tier: str = "small", *, slots: int = 1, after: float = 0) -> QueuedUnit:
-    return unit(user, Part(id, "workspace", (tier,), slots), after=after)
-
-
-def unit(user: int, *parts: Part, after: float = 0) -> QueuedUnit:
-    return QueuedUnit(user, NOW + timedelta(seconds=after), parts)
-
-
-def pair(
-    id: str, user: int = 1, *, tier: str = "small", cluster_tiers: tuple[str, ...] = ("large",), slots: int = 4
-) -> QueuedUnit:
-    return unit(user, Part(id, "workspace", (tier,)), Part(f"{id}-cluster", "cluster", cluster_tiers, slots))
 
 
 def messages(snapshot: QuotaSnapshot) -> list[str]:
     return [refused.words(OWNER) for refused in admit(snapshot).refused.values()]
 
 
-USERS = st.integers(1, 4)
-ONE_TIER = st.sampled_from(TIERS).map(lambda tier: (tier,))
-CLUSTER_TIERS = st.lists(st.sampled_from(TIERS), min_size=1, max_size=2, unique=True).map(tuple)
-
-
-@st.composite
-def units(draw: st.DrawFn, most_slots: int) -> QueuedUnit:
-    """A workspace, a cluster, or both."""
-    id, user, after = draw(st.uuids()).hex, draw(USERS), draw(st.integers(0, 20))
-    workspace = Part(id, "workspace", draw(ONE_TIER), draw(st.integers(1, most_slots)))
-    cluster = Part(f"{id}-c", "cluster", draw(CLUSTER_TIERS), draw(st.integers(1, most_slots)))
-    parts = draw(st.sampled_from([(workspace,), (cluster,), (workspace, cluster)]))
-    return unit(user, *parts, after=after)
-
-
-@st.composite
-def snapshots(draw: st.DrawFn, most_slots: int = 4) -> QuotaSnapshot:
-    held = draw(st.lists(st.tuples(USERS, st.sampled_from(TIERS), st.integers(0, 3)), max_size=6))
-    served = draw(st.dictionaries(st.tuples(USERS, st.sampled_from(TIERS)), st.integers(0, 9), max_size=8))
-    return QuotaSnapshot(
-        waiting=tuple(draw(st.lists(units(most_slots), max_size=25))),
-        holding=tuple(Holding(user, tier, 1, slots) for user, tier, slots in held),
-        slots_per_user=draw(st.integers(0, 8)),
-        tier_maximum=draw(st.dictionaries(st.sampled_from(TIERS), st.integers(1, 4), max_size=3)),
-        last_served={key: NOW - timedelta(hours=hours) for key, hours in served.items()},
-    )
-
-
-@dataclass
-class Held:
-    """What is held when some of those who waited were admitted, counted again from the beginning."""
-
-    snapshot: QuotaSnapshot
-    slots: Counter[int] = field(default_factory=Counter)
-    places: Counter[str] = field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        for held in self.snapshot.holding:
-            self.slots[held.user] += held.slots
-            self.places[held.tier] += held.executions
-
-    def take(self, unit: QueuedUnit) -> None:
-        for part in unit.parts:
-            self.slots[unit.user] += part.slots
-            self.places.update(part.tiers)
-
-    def has_slots_for(self, unit: QueuedUnit) -> bool:
-        return self.slots[unit.user] + unit.slots <= self.snapshot.slots_per_user
-
-    def full_for(self, unit: QueuedUnit) -> set[str]:
-        maxima = self.snapshot.tier_maximum
-        wanted = Counter(unit.tiers)
-        return {tier for tier in wanted if self.places[tier] + wanted[tier] > maxima.get(tier, 10**9)}
-
-
-@given(snapshots())
+@given(moved_snapshots())
 def test_everybody_is_either_admitted_once_or_told_why_not(snapshot: QuotaSnapshot) -> None:
     decisions = admit(snapshot)
     everybody = sorted(unit.execution_id for unit in snapshot.waiting)
@@ -99,7 +29,7 @@ def test_everybody_is_either_admitted_once_or_told_why_not(snapshot: QuotaSnapsh
     assert all(refused.words(OWNER).endswith(".") for refused in decisions.refused.values())
 
 
-@given(snapshots())
+@given(moved_snapshots())
 def test_no_cap_is_exceeded_by_an_admission(snapshot: QuotaSnapshot) -> None:
     by_id = {unit.execution_id: unit for unit in snapshot.waiting}
     held = Held(snapshot)
@@ -151,16 +81,6 @@ def test_whatever_may_start_does_start(snapshot: QuotaSnapshot) -> None:
                     continue  # it never may, and is in nobody's way
                 lacks_slots = lacks_slots or not held.has_slots_for(unit)
                 assert lacks_slots or held.full_for(unit) or kept & set(unit.tiers)
-
-
-@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30))
-def test_user_gets_the_smaller_of_free_and_waiting(most: int, held: int, queued: int) -> None:
-    snapshot = QuotaSnapshot(
-        waiting=tuple(waiting(f"e{place:02}", after=place) for place in range(queued)),
-        holding=(Holding(1, "small", held, held),),
-        slots_per_user=most,
-    )
-    assert len(admit(snapshot).admitted) == min(max(most - held, 0), queued)
 
 
 @settings(max_examples=30)
@@ -215,7 +135,7 @@ def test_large_execution_is_not_passed_by_small_ones() -> None:
     assert "when 4 are free. Position 1." in decisions.refused["cluster"].words(OWNER)
 
 
-MINE, CLUSTER = waiting("e"), unit(1, Part("e", "cluster", ("small", "large"), 11))
+MINE, CLUSTER = waiting("e"), unit_of(1, Part("e", "cluster", ("small", "large"), 11))
 SWITCHED_OFF = "Launching is switched off: your admin has set the slots per user to 0. This waits until that changes."
 SMALLER = " Stop it and launch a smaller one, or ask your admin for more slots."
 FEWER = " Give the cluster fewer workers, or ask your admin for more slots."
@@ -242,22 +162,6 @@ def test_refusal_is_worded_for_its_owner_and_for_others(
     refused = admit(QuotaSnapshot(queue, (Holding(1, "small", limit, limit),), slots_per_user=limit)).refused["e"]
     fact = to_owner.removesuffix(SMALLER).removesuffix(FEWER)
     assert (refused.words(OWNER), refused.words(OTHER)) == (to_owner, to_others or fact)
-
-
-def test_unfitting_execution_says_so_and_blocks_nobody() -> None:
-    snapshot = QuotaSnapshot(
-        waiting=(waiting("huge", slots=30), waiting("tiny", after=1)), holding=(), slots_per_user=25
-    )
-    decisions = admit(snapshot)
-    assert decisions.admitted == ("tiny",)
-    assert decisions.refused["huge"].code == "larger_than_limit"
-
-
-def test_a_tiers_executions_count_together_whoever_holds_them() -> None:
-    holding = tuple(Holding(user, "gpu", 1, 1) for user in (2, 3, 4))
-    snapshot = QuotaSnapshot((waiting("e", tier="gpu"),), holding, slots_per_user=25, tier_maximum={"gpu": 3})
-    assert admit(snapshot).admitted == ()
-    assert messages(snapshot)[0].startswith("The tier gpu runs 3 of at most 3 executions at once;")
 
 
 def test_place_is_not_kept_for_a_never_fitting_pair() -> None:
@@ -299,7 +203,7 @@ def test_pair_waits_together_and_says_slots_of_both() -> None:
 
 
 def test_cluster_takes_a_place_on_the_tier_of_head() -> None:
-    cluster = unit(1, Part("c", "cluster", ("small", "large"), 3))
+    cluster = unit_of(1, Part("c", "cluster", ("small", "large"), 3))
     full = QuotaSnapshot((cluster,), (Holding(2, "small", 1, 1),), slots_per_user=25, tier_maximum={"small": 1})
     assert messages(full) == [
         "The tier small runs 1 of at most 1 executions at once; this starts by itself when one of them ends. Position 1."
@@ -330,23 +234,6 @@ def test_execution_waiting_for_two_places_keeps_its_turn() -> None:
     assert {id: refused.position for id, refused in decisions.refused.items()} == {"w": 1, "later": 2}
 
 
-def test_execution_needing_two_places_does_not_starve() -> None:
-    """One place becomes free at a time, and there is always somebody else who would take it."""
-    others = [waiting(f"u{number}", user=number, after=number) for number in range(2, 40)]
-    left = [pair("w", 1, cluster_tiers=("small",)), *others]
-    served: dict[tuple[int, str], datetime] = {}
-    for turn, free in enumerate([0, 1, 0, 1, 2]):
-        snapshot = QuotaSnapshot(
-            tuple(left), (Holding(99, "small", 2 - free, 2 - free),), 25, {"small": 2}, last_served=served
-        )
-        for id in admit(snapshot).admitted:
-            unit = next(unit for unit in left if unit.execution_id == id)
-            served[unit.user, "small"] = NOW + timedelta(hours=turn)
-            left.remove(unit)
-    assert "w" not in {unit.execution_id for unit in left}
-    assert len(left) == len(others)
-
-
 def test_first_in_turn_takes_place_before_it_is_kept() -> None:
     queue = (pair("w", 1, cluster_tiers=("small",)), waiting("other", 2, after=1))
     snapshot = QuotaSnapshot(
@@ -357,7 +244,7 @@ def test_first_in_turn_takes_place_before_it_is_kept() -> None:
 
 
 def cluster(id: str, user: int) -> QueuedUnit:
-    return unit(user, Part(id, "cluster", ("small", "gpu"), 3))
+    return unit_of(user, Part(id, "cluster", ("small", "gpu"), 3))
 
 
 @pytest.mark.parametrize(

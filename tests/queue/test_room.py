@@ -107,32 +107,8 @@ def seeker(name: str, cpu: int, *, priority: int = 0, created: float = 0.0) -> R
     return RoomSeeker(name, {"cpu": cpu}, frozenset({"a"}), (-priority, created, name), "first")
 
 
-def test_older_pods_and_higher_priorities_go_first() -> None:
-    line = [seeker("young", 1, created=2), seeker("old", 1, created=1), seeker("urgent", 1, priority=5, created=3)]
-    held = [Occupant(f"r{number}", "a", {"cpu": 1}) for number in range(3)]
-    rest = {"r0": 10.0, "r1": 20.0, "r2": 30.0}
-    assert room_waits(RoomFacts(line, held, {"a": {"cpu": 0}}), rest, {}) == {"urgent": 10, "old": 20, "young": 30}
-
-
 def test_small_pod_takes_room_too_small_for_the_large() -> None:
     line = [seeker("large", 2, created=1), seeker("small", 1, created=2)]
     held = [Occupant("r0", "a", {"cpu": 1}), Occupant("r1", "a", {"cpu": 1})]
     facts = RoomFacts(line, held, {"a": {"cpu": 0}})
     assert room_waits(facts, {"r0": 10.0, "r1": 20.0}, {"small": 100.0}) == {"small": 10, "large": 110}
-
-
-def test_cluster_waits_for_its_head_and_first_worker() -> None:
-    line = [
-        RoomSeeker("c", {"cpu": 1}, frozenset({"a"}), (0, float(number), f"pod-{number}"), part)
-        for number, part in enumerate(["first", "worker", "worker"])
-    ]
-    held = [Occupant(f"r{number}", "a", {"cpu": 1}) for number in range(3)]
-    rest = {"r0": 10.0, "r1": 20.0, "r2": 30.0}
-    assert room_waits(RoomFacts(line, held, {"a": {"cpu": 0}}), rest, {}) == {"c": 20}
-
-
-def test_deadline_frees_room_before_the_usual_length() -> None:
-    held = [Occupant("r0", "a", {"cpu": 1}, ends_within=40.0)]
-    facts = RoomFacts([seeker("w", 1)], held, {"a": {"cpu": 0}})
-    assert room_waits(facts, {"r0": 500.0}, {}) == {"w": 40}
-    assert room_waits(facts, {"r0": 10.0}, {}) == {"w": 10}

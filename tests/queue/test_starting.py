@@ -124,11 +124,6 @@ def test_earlier_pods_take_the_room_first() -> None:
     assert estimated.why.startswith("1 pod before it. Room for it is usually free after another 18 minutes;")
 
 
-def test_deadline_is_known_without_a_usual_length() -> None:
-    estimated = estimate(crowded(Occupant("r", "a", {"cpu": 1}, ends_within=240.0)), others=(work("r"),))
-    assert estimated.expected == 240 + 30
-
-
 @pytest.mark.parametrize(
     ("occupant", "age", "lives", "why"),
     [

@@ -15,7 +15,7 @@ from grid.queue.admission import admit_waiting
 from grid.queue.gate import Candidate, GateFacts, taken_over, why_not_start
 from grid.queue.queue import QueuedUnit
 from grid.queue.quota import QuotaSnapshot, admit
-from tests.queue.test_queue_order import moved_snapshots
+from tests.queue.queues import moved_snapshots
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 

@@ -15,14 +15,12 @@ from grid.queue.admission import admit_waiting
 from grid.queue.quota import QuotaSnapshot, admit
 from grid.queue.wait_estimate.accuracy import Accuracy, accuracy_of
 from grid.queue.wait_estimate.estimate import estimates
-from grid.queue.wait_estimate.inputs import chance
 from grid.queue.wait_estimate.observed import Observed
 from grid.queue.wait_estimate.outcomes import keep_predictions, read_accuracy
 from grid.queue.wait_estimate.reading import read_facts
 from grid.queue.wait_estimate.simulation import Holder, Simulation
-from grid.queue.wait_estimate.survival import FEWEST, SurvivalCurve
-from tests.queue.test_queue_order import moved_snapshots
-from tests.queue.test_quota import waiting
+from grid.queue.wait_estimate.survival import SurvivalCurve
+from tests.queue.queues import moved_snapshots, waiting
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
@@ -39,23 +37,11 @@ def test_running_life_counts_as_at_least_so_long() -> None:
     assert SurvivalCurve([*ended, *[(300.0, False)] * 6]).remaining(0.9) == inf
 
 
-def test_few_or_too_short_ones_say_nothing() -> None:
-    assert not SurvivalCurve([(60.0, True)] * (FEWEST - 1)).covers(0)
-    assert SurvivalCurve([(60.0, True)] * FEWEST).covers(0)
-    assert not SurvivalCurve([(60.0, True)] * FEWEST).covers(61)
-
-
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.booleans()), max_size=30), st.floats(0, 1e6))
 def test_a_larger_share_never_ends_sooner(durations: list[tuple[float, bool]], age: float) -> None:
     remaining = [SurvivalCurve(durations).remaining(share / 10, age) for share in range(1, 10)]
     assert remaining == sorted(remaining)
     assert all(seconds >= 0 for seconds in remaining)
-
-
-def test_the_chances_are_spread_evenly() -> None:
-    chances = [chance(f"execution-{number}", run) for number in range(50) for run in range(40)]
-    assert 0 <= min(chances) < 0.01 < 0.99 < max(chances) <= 1
-    assert abs(sum(chances) / len(chances) - 0.5) < 0.02
 
 
 @given(moved_snapshots())
@@ -215,16 +201,6 @@ def test_prediction_is_stored_once_and_then_its_outcome(shop: Shop) -> None:
     outcomes = WaitPrediction.objects.order_by("stage").values_list("stage", "expected", "actual")
     assert list(outcomes) == [("admitted", 20, 21), ("queued", 20, 21)]
     assert read_accuracy() == {"admitted": Accuracy(1, 1), "queued": Accuracy(1, 1)}
-
-
-@pytest.mark.django_db
-def test_predictions_of_new_nodes_match_those_on_pages(shop: Shop) -> None:
-    ended_with_and_without_a_new_node(shop)
-    admitted = [shop.launch(), shop.launch(after=1)]
-    admit_waiting(LOCAL, now=NOW)
-    keep_predictions(LOCAL, Observed({admitted[0].pk: True, admitted[1].pk: False}), now=NOW)
-    predicted = dict(WaitPrediction.objects.filter(stage="admitted").values_list("execution_id", "expected"))
-    assert predicted == {admitted[0].pk: 200, admitted[1].pk: 20}
 
 
 @pytest.mark.django_db

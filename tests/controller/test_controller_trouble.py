@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
-from grid.core.errors import ClusterUnavailable, NotAllowed, Problem, Rejected
+from grid.core.errors import NotAllowed, Problem, Rejected
 from grid.executions.stopping import request_stop
 from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
 from grid.models import Execution, UsageInterval
-from tests.controller.world import World, fresh, in_world, launched, running, states_of, to_running
+from tests.controller.world import World, fresh, in_world, launched, running, to_running
 from tests.support.builders import NAMESPACE, condition, config_map, container_status
 from tests.support.reading import OWNER
 from tests.support.runtime import become
@@ -115,17 +115,6 @@ async def test_an_unreachable_cluster_is_waited_for(shop: Shop) -> None:
     world.cluster.available = True
     await to_running(world, controller)
     assert fresh(execution).state == "running"
-
-
-@in_world
-async def test_failing_call_is_repeated_until_it_works(shop: Shop) -> None:
-    world, controller, execution = launched(shop)
-    world.cluster.fail_next(ClusterUnavailable("gone"), times=3)
-    for _ in range(4):
-        await world.step(controller)
-        await passes(30)
-    await to_running(world, controller)
-    assert states_of(execution) == ["queued", "deploying", "preparing", "running"]
 
 
 @in_world

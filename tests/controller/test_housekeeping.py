@@ -72,12 +72,6 @@ def test_grant_goes_when_it_opens_nothing_any_more(
     assert WorkspaceGrant.objects.count() == 1 - purged
 
 
-def test_a_batch_is_no_larger_than_asked_for(workspace: Execution) -> None:
-    for _ in range(5):
-        grant(workspace, "logged-out")
-    assert [purge_grants(NOW, 2) for _ in range(4)] == [2, 2, 1, 0]
-
-
 @in_world
 async def test_the_leader_clears_away_ended_sessions_with_their_grants(workspace: Execution, shop: Shop) -> None:
     world, last_seen = World(), NOW - timedelta(seconds=value_of(SESSION_IDLE))

@@ -75,25 +75,6 @@ def test_next_controller_completes_after_a_kill_at_any_call(shop: Shop, kind: st
 
 
 @in_world
-async def test_execution_completes_despite_repeated_kills(shop: Shop) -> None:
-    for every in (17, 20, 24):
-        world, execution = World(), shop.launch()
-        controller = world.controller(Fault(at=every))
-        for _ in range(60):
-            try:
-                await world.step(controller)
-            except Killed:
-                controller = world.controller(Fault(at=every))
-                continue
-            if fresh(execution).state == "stopped":
-                break
-            if execution.state == "running":
-                request_stop(execution, by="alice", now=world.now)
-            world.behave()
-        check(world, execution, STOPPED)
-
-
-@in_world
 async def test_two_controllers_at_once_do_nothing_twice(shop: Shop) -> None:
     """Leadership should prevent it; if it ever fails to, conditional writes do."""
     world, execution = World(), shop.launch()

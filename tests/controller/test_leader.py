@@ -120,23 +120,3 @@ def test_there_are_never_two_leaders(steps: list[tuple[int, float]]) -> None:
                 leads_until[index] = 0.0
 
     asyncio.run(play())
-
-
-async def test_each_renewal_starts_the_wait_again() -> None:
-    cluster, clock = FakeCluster(), Clock()
-    first, second = candidate(cluster, clock, "one"), candidate(cluster, clock, "two")
-    assert await first.attempt()
-    for _ in range(5):
-        assert not await second.attempt()
-        clock.now += 14
-        assert await first.attempt()
-
-
-async def test_a_deposed_leader_does_not_get_its_lease_back() -> None:
-    cluster, clock = FakeCluster(), Clock()
-    first, second = candidate(cluster, clock, "one"), candidate(cluster, clock, "two")
-    assert await first.attempt()
-    await second.attempt()
-    clock.now += 16
-    assert await second.attempt()
-    assert not await first.attempt()

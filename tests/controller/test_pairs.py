@@ -8,13 +8,11 @@ import pytest
 from django.db import connection
 
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT
-from grid.executions.request import submit
 from grid.executions.stopping import request_stop
 from grid.models import Execution, HardwareTier, LastAdmission, LifecycleEntry, State
 from grid.models.dataplane import LOCAL
 from grid.queue import admission, snapshot
 from grid.queue.admission import admit_waiting
-from grid.queue.launches import why_not_launch
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
 
@@ -115,15 +113,6 @@ def test_stopping_a_waiting_cluster_leaves_its_workspace(shop: Shop) -> None:
     assert admit_waiting(LOCAL, now=NOW) == [workspace.pk]
 
 
-def test_running_cluster_and_running_workspace_are_stopped_alone(shop: Shop) -> None:
-    """What runs is ended by the controller; see there for what follows from what."""
-    workspace, cluster = shop.launch_with_cluster()
-    admit_waiting(LOCAL, now=NOW)
-    request_stop(cluster, by="alice", now=NOW)
-    workspace.refresh_from_db()
-    assert (workspace.stop_requested_at, cluster.stop_requested_at) == (None, NOW)
-
-
 def test_a_stop_that_meets_an_admission_is_not_lost(shop: Shop) -> None:
     workspace, _ = shop.launch_with_cluster()
     stale = Execution.objects.get(pk=workspace.pk)
@@ -155,23 +144,6 @@ def test_cluster_whose_workspace_is_gone_never_starts(shop: Shop) -> None:
     assert admit_waiting(LOCAL, now=NOW) == []
     request_stop(cluster, by="the controller", now=NOW)
     assert cluster.state == State.STOPPED
-
-
-def test_positions_count_a_pair_once(shop: Shop, configure: Configure) -> None:
-    for place in range(3):
-        shop.launch_with_cluster(after=place)
-    configure(MAXIMUM_EXECUTIONS_PER_USER, 0)
-    admit_waiting(LOCAL, now=NOW)
-    configure(MAXIMUM_EXECUTIONS_PER_USER, 7)
-    assert len(admit_waiting(LOCAL, now=NOW)) == 2
-    waiting = Execution.objects.filter(state="queued", kind="workspace").order_by("requested_at")
-    assert [row.words(OWNER)[-11:] for row in waiting] == ["Position 1.", "Position 2."]
-
-
-def test_pair_is_submitted_and_decided_in_few_queries(shop: Shop, django_assert_max_num_queries: Any) -> None:
-    request = shop.request(cluster=shop.cluster_request())
-    with django_assert_max_num_queries(40):
-        submit(request, gate=why_not_launch, now=NOW)
 
 
 def test_admission_is_remembered_per_user_on_each_tier(shop: Shop) -> None:

@@ -14,7 +14,6 @@ from grid.audit.sealing import seal, verify
 from grid.configuration import (
     AUDIT_RETENTION,
     EXECUTION_RETENTION,
-    GRANT_RETENTION,
     LIFECYCLE_RETENTION,
     LOG_RETENTION,
     METRIC_RETENTION,
@@ -168,15 +167,6 @@ def test_a_step_that_fails_half_way_has_done_nothing(
     assert sum(seconds_of_days().values()) == 3600
 
 
-def test_the_oldest_go_first(shop: Shop, configure: Configure) -> None:
-    configure(EXECUTION_RETENTION, 30)
-    younger, older = ended(shop, 40), ended(shop, 50)
-    while Execution.objects.count() == 2:
-        retention.drop_executions(NOW, 1)
-    assert Execution.objects.get() == younger
-    assert older != younger
-
-
 def test_unsettled_execution_stays_however_old(shop: Shop, configure: Configure) -> None:
     for setting in (EXECUTION_RETENTION, LIFECYCLE_RETENTION, SAMPLE_RETENTION, LOG_RETENTION, METRIC_RETENTION):
         configure(setting, 1)
@@ -264,15 +254,6 @@ def granted(execution: Execution, days: int) -> None:
         execution=execution, user=execution.owner, session_key="s", ticket_hash=f"t{days}", secret_hash=f"s{days}",
         created_at=NOW - days * DAY,
     )  # fmt: skip
-
-
-def test_grants_go_after_the_configured_days(shop: Shop, configure: Configure) -> None:
-    configure(GRANT_RETENTION, 2)
-    execution = ended(shop, 1)
-    for days in (3, 1):
-        granted(execution, days)
-    assert whole(purge_grants) == 1
-    assert WorkspaceGrant.objects.get().ticket_hash == "t1"
 
 
 def test_execution_stays_while_a_browser_may_clear_its_data(shop: Shop, configure: Configure) -> None:

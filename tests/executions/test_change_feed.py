@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from grid.controller import pollreads
 from grid.controller.controller import Controller
 from grid.database.changefeed import Change
 from grid.executions import ledger
@@ -19,7 +18,6 @@ from grid.models import Execution, Membership
 from grid.queue import admission
 from tests.controller.world import World, fresh, in_world
 from tests.support.changefeed import ScriptedFeed
-from tests.support.reading import OWNER
 from tests.support.shop import Shop
 from tests.support.virtual import cancelled, loop_time, passes
 
@@ -95,20 +93,6 @@ async def test_overlong_wait_is_noticed_within_seconds_without_changes(shop: Sho
         world.passes(timedelta(days=10).total_seconds())
         await passes(6)
         assert not controller.idle
-
-
-@in_world
-async def test_thousand_successive_writes_are_read_together(shop: Shop, reads: list[object]) -> None:
-    feed = ScriptedFeed()
-    async with polling(World(), feed):
-        reads.clear()
-        for number in range(1000):
-            feed.told.put_nowait({Change(f"gone-{number}")})
-            await passes(0.001)
-        await passes(0.1)
-        assert len(reads) <= 52
-        ids_read = {id for ids in reads if isinstance(ids, list) for id in ids}
-        assert len(ids_read) == 1000 or None in reads
 
 
 @in_world
@@ -203,41 +187,3 @@ async def test_controller_polls_each_second_after_losing_the_feed(
             await passes(10)
             assert 9 <= len(reads) <= 14
     assert caplog.text.count("changes are not told") == 1
-
-
-@in_world
-async def test_slow_poll_is_followed_by_at_most_a_second(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    world, feed = World(), ScriptedFeed()
-    read = pollreads.read_written
-    async with polling(world, feed) as controller:
-        database = controller._database
-
-        async def slow(work: Any, *args: Any, **kwargs: Any) -> Any:
-            if work is read:
-                await asyncio.sleep(10)
-            return await database(work, *args, **kwargs)
-
-        monkeypatch.setattr(controller, "_database", slow)
-        feed.told.put_nowait({Change("gone")})
-        await passes(10.05)
-        monkeypatch.setattr(controller, "_database", database)
-        execution = shop.launch()
-        feed.told.put_nowait({Change(execution.pk)})
-        await passes(1.1)
-        assert fresh(execution).state == "deploying"
-
-
-@in_world
-async def test_watch_that_breaks_for_a_moment_is_no_outage(shop: Shop) -> None:
-    world, feed = World(), ScriptedFeed()
-    execution = shop.launch()
-    async with polling(world, feed) as controller:
-        world.refresh(controller)
-        controller.pods.mark_synced(loop_time())
-        for _ in range(40):  # so that one of them meets a poll
-            controller.pods.mark_failed("connection reset")
-            await passes(0.3)
-            controller.pods.mark_heard(loop_time())
-            world.now += timedelta(seconds=1)
-            await passes(0.9)
-    assert not [line for line in execution.lifecycle.all() if "did not answer" in line.words(OWNER)]

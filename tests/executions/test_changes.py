@@ -75,9 +75,3 @@ def test_neighbours_that_appear_come_in_one_piece() -> None:
     old = [row("a"), row("d")]
     new = [row(name) for name in "abcd"]
     assert changes(shown(*old), shown(*new)) == [PageUpdate("after", "a", (row("b"), row("c")))]
-
-
-def test_a_single_element_is_replaced_when_it_differs() -> None:
-    old, new = Fragment("totals", "totals.html", 1), Fragment("totals", "totals.html", 2)
-    assert changes(shown(singles=[old]), shown(singles=[new])) == [PageUpdate("replace", "totals", (new,))]
-    assert changes(shown(singles=[old]), shown(singles=[old])) == []

@@ -96,30 +96,6 @@ async def test_claim_without_volume_is_told_in_kubernetes_words(shop: Shop, conf
 
 
 @in_world
-async def test_a_cordoned_node_is_named(shop: Shop, configure: Configure) -> None:
-    world = World()
-    world.cluster.put(NODES, node("n1", cpu="64", unschedulable=True))
-    assert "Node n1 of the pool default is cordoned" in (await given_up(shop, configure, world)).message
-
-
-@in_world
-async def test_a_full_pool_is_told_with_the_autoscalers_limit(shop: Shop, configure: Configure) -> None:
-    world = World()
-    world.cluster.put(NODES, node("n1", cpu="8"))
-    world.cluster.put(
-        PODS,
-        pod("elsewhere", node="n1", phase="Running", requests={"cpu": "8"}, namespace="other", labels={"app": "o"}),
-    )
-    world.cluster.put(
-        PODS, pod("done", node="n1", phase="Succeeded", requests={"cpu": "8"}, namespace="other", labels={"app": "o"})
-    )
-    world.cluster.put(CONFIG_MAPS, config_map("cluster-autoscaler-status", {"status": STATUS}, namespace="kube-system"))
-    message = (await given_up(shop, configure, world)).message
-    assert "The only node of the pool default that may take this is full" in message
-    assert "the pool has as many nodes as it may have (1)" in message
-
-
-@in_world
 async def test_scheduler_words_are_told_without_right_to_list_nodes(shop: Shop, configure: Configure) -> None:
     world = World()
     forbid_to_list(NODES, world)

@@ -134,14 +134,6 @@ def test_user_asks_only_a_limited_number_of_times(shop: Shop) -> None:
     assert asked(shop, id=ids[-1], after=61) is not None
 
 
-def test_nobody_reads_or_replaces_the_answer_of_another(shop: Shop) -> None:
-    asked(shop)
-    unit = draft(shop.request(owner=shop.people.teammate), now=NOW, execution_id="another12345")
-    other = dryrun.ask("another12345", shop.people.teammate, LOCAL, Preview.of(unit), now=NOW)
-    assert other is not None
-    assert LaunchCheck.objects.get(pk=ID).user == shop.people.owner
-
-
 def test_old_requests_are_cleared_away(shop: Shop) -> None:
     asked(shop, after=-3700)
     asked(shop, id="another12345")

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from grid.diagnosis.refusals import explain_refusal
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import Execution, ExecutionLog, LifecycleEntry, State
 from grid.runtime import Runtime
@@ -53,13 +52,6 @@ def test_stranger_gets_the_same_answer_as_for_unknown_id(people: People, running
     assert running.stop_requested_at is None
 
 
-@pytest.mark.parametrize("who", ["owner", "teammate", "operator", "admin"])
-def test_owner_teammate_operator_and_admin_may_look(people: People, running: Execution, who: str) -> None:
-    client = client_of(getattr(people, who))
-    for path in ("", "log/", "lifecycle/", "?tab=log", "?tab=events", "?tab=nonsense"):
-        assert client.get(f"/executions/{running.pk}/{path}").status_code == 200, path
-
-
 @pytest.mark.parametrize(
     ("who", "may_open", "may_stop"),
     [("owner", True, True), ("teammate", False, False), ("operator", False, True), ("admin", False, True)],
@@ -95,25 +87,9 @@ def test_stopping_asks_first_and_twice_is_once(people: People, running: Executio
     assert f'href="/executions/{running.pk}/stop/"' not in page
 
 
-def test_requested_page_shows_writes_newer_than_the_snapshot(people: People, running: Execution) -> None:
-    """Without a script nothing would put it right."""
-    assert "Stop requested" not in text(people.owner, running)
-    client_of(people.owner).post(f"/executions/{running.pk}/stop/")
-    assert f"Stop requested by {people.owner.username}." in text(people.owner, running)
-
-
 def test_a_foreign_site_cannot_stop(people: People, running: Execution) -> None:
     client = client_of(people.owner, enforce_csrf_checks=True)
     assert client.post(f"/executions/{running.pk}/stop/").status_code == 403
-
-
-def test_open_works_when_it_runs_and_is_explained_before(people: People, running: Execution, runtime: Runtime) -> None:
-    assert "disabled" not in re.findall(r'<button[^>]*form="open-form"[^>]*>', text(people.owner, running))[0]
-    Execution.objects.filter(pk=running.pk).update(state=State.PREPARING)
-    read_executions(runtime)
-    page = text(people.owner, running)
-    assert "disabled" in re.findall(r'<button[^>]*form="open-form"[^>]*>', page)[0]
-    assert "You can open it as soon as it runs." in page
 
 
 def test_launch_of_a_moment_ago_is_live_at_once(people: People, runtime: Runtime) -> None:
@@ -223,26 +199,3 @@ async def test_the_state_and_the_open_button_change_by_themselves(
         message = await socket.message()
         assert {"head", "actions", "steps"} <= {target for target, _ in changed(message)}
         assert "disabled" not in message
-
-
-def test_refused_pod_says_its_quota_use_and_next_step(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
-    refusal = "pods is forbidden: exceeded quota: team, requested: requests.cpu=4, used: requests.cpu=13, limited: requests.cpu=16"
-    known = explain_refusal(refusal)
-    assert known is not None
-    project = make_project(people.owner, people.teammate)
-    message = f"{known.sentence} {known.next_step}"
-    execution = make_execution(
-        people.owner, project, state=State.DEPLOYING, reason="not_allowed", message=message, slots_reserved_at=MOMENT
-    )
-    fill(runtime, cluster)
-    read_executions(runtime)
-    for reader in (people.owner, people.teammate, people.operator):
-        shown = text(reader, execution)
-        assert (
-            "The quota “team” of the namespace has too little left: 13 cores of 16 cores (requests.cpu) are in use"
-            in shown
-        )
-        assert "and this takes 4 cores (requests.cpu)." in shown
-        assert (
-            "It starts when something else in the namespace ends; an admin of the cluster can raise the quota." in shown
-        )

@@ -20,7 +20,7 @@ from dashboard.executions.viewmodels.execution_actions import actions
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.executions.viewmodels.timeline import lifecycle_text, timeline
 from dashboard.home.viewmodels.my_executions import my_executions
-from dashboard.logs.viewmodels.log import LogQuery, log_source, why_no_log
+from dashboard.logs.viewmodels.log import LogQuery, log_source
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.format import span
 from dashboard.shell.viewmodels.sizes import size_words
@@ -40,7 +40,7 @@ from tests.executions.execution_listing import execution_rows
 from tests.executions.test_executions_viewmodel import BAD, source
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
-from tests.support.golden import assert_golden, difference
+from tests.support.golden import assert_golden
 
 OWNER = Person(may_open=True, may_stop=True, is_operator=False, contributes=True, is_owner=True)
 OPERATOR = Person(may_open=False, may_stop=True, is_operator=True, sees_all=True)
@@ -83,22 +83,6 @@ def page_of(record: ExecutionRecord, diagnosis: Diagnosis | None = None) -> str:
 @pytest.mark.parametrize("name", STATES)
 def test_each_state_looks_as_stored(name: str) -> None:
     assert_golden(f"execution-{name}", page_of(STATES[name], {"deploying": WAITS}.get(name)))
-
-
-def test_stopping_execution_looks_running_without_open_and_stop() -> None:
-    since = 'datetime="2026-03-04T{0}:00+00:00" data-age title="2026-03-04T{0}:00+00:00"'
-    assert difference("execution-running", page_of(STOPPING)) == [
-        '-<strong class="status status-ok" role="status">Running</strong>',
-        f'-<span class="muted">for <time {since.format("09:15")}>15 min</time></span>',
-        '+<strong class="status status-wait" role="status">Stopping</strong>',
-        f'+<span class="muted">for <time {since.format("09:30")}>0 s</time></span>',
-        '-<p class="break">It is ready: open it.</p>',
-        '+<p class="break">Stop requested by alice.</p>',
-        "->Open</button>",
-        '-<a class="button button-danger" data-dialog href="/executions/e1/stop/">Stop</a>',
-        '+disabled aria-describedby="why-not-open">Open</button>',
-        '+<span class="muted">Stop requested by alice.</span>',
-    ]
 
 
 def test_log_finding_looks_as_stored() -> None:
@@ -161,20 +145,6 @@ def test_time_of_a_stop_counts_from_the_request() -> None:
     assert head(RUNNING, None, OWNER).context.since == RUNNING.state_since  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    ("person", "sentence"),
-    [
-        (OWNER, "It is ready: open it."),
-        (OPERATOR, "It is ready. Only alice can open it."),
-        (MEMBER, "It is ready. Only alice can open it."),
-        (replace(OWNER, may_open=False), "It is ready."),
-    ],
-)
-def test_open_is_suggested_only_to_those_allowed(person: Person, sentence: str) -> None:
-    assert head(RUNNING, None, person).context.status.note == sentence  # type: ignore[attr-defined]
-    assert actions(RUNNING, person, is_ready=True).context.shows_open is person.may_open  # type: ignore[attr-defined]
-
-
 def test_ended_execution_says_its_stored_message_despite_leftover_pod() -> None:
     assert head(FAILED, WAITS, OWNER).context.status.note == FAILED.message  # type: ignore[attr-defined]
 
@@ -211,16 +181,6 @@ def test_the_stop_button_goes_when_stopping_was_asked_for() -> None:
 
 def places(record: ExecutionRecord) -> list[tuple[str, str, str]]:
     return [(step.word, step.place, step.took) for step in steps(record).context]  # type: ignore[attr-defined]
-
-
-def test_steps_that_are_done_say_how_long_they_took() -> None:
-    assert places(RUNNING) == [
-        ("Queued", "done", "5 min"),
-        ("Deploying", "done", "5 min"),
-        ("Preparing", "done", "5 min"),
-        ("Running", "now", ""),
-        ("Stopped", "todo", ""),
-    ]
 
 
 def test_early_end_shows_the_steps_not_reached() -> None:
@@ -331,11 +291,6 @@ def test_usual_warnings_are_not_marked_as_trouble() -> None:
     assert [mark(reason) for reason in ("FailedScheduling", "Failed")] == ["", "problem"]
 
 
-def test_an_empty_story_says_so() -> None:
-    (nothing,) = timeline(RECORD, [], [], assigned_node="")
-    assert nothing.context.headline == "Nothing yet."  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize(("reason", "times"), [("worker_out_of_memory", 1), ("worker_restarted", 1), ("BackOff", 3)])
 def test_starts_of_a_program_are_not_shown_as_ends(reason: str, times: int) -> None:
     line = entered("", about="Pod/worker", reason=reason, message="What happened.", count=3, event_uid="u")
@@ -372,10 +327,6 @@ def test_log_comes_from_the_main_container_unless_asked_otherwise() -> None:
     assert chosen("worker-1", "nginx") == ("worker-1", "nginx", False)
     assert chosen("../secrets", "nonsense") == ("workspace-e1", "run", True)
     assert log_source([], LogQuery(), main="x") is None
-
-
-def test_each_state_without_a_log_says_why() -> None:
-    assert len({why_no_log(record) for record in (QUEUED, FAILED, replace(RUNNING, state="stopping"))}) == 3
 
 
 def test_contributors_are_the_same_on_pages_and_in_database() -> None:

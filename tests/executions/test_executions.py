@@ -1,6 +1,5 @@
 """The Executions page over HTTP and its websocket: who sees what, the filter in the URL, ended ones, and updates."""
 
-import gzip
 import re
 from datetime import timedelta
 from typing import Any
@@ -14,12 +13,11 @@ from django.test import Client, RequestFactory
 from dashboard.executions.history import HistoryPage
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from grid.kube.objects import RawObject
-from grid.kube.resources import EVENTS, PODS
+from grid.kube.resources import PODS
 from grid.models import Execution, State, User
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project, make_tier, pod_of, put, read_executions
-from tests.shell.browsing import client_of
 from tests.shell.live import changed, connected
 from tests.support import builders
 from tests.support.builders import MOMENT
@@ -67,24 +65,6 @@ def test_a_stranger_sees_nothing_and_no_hint_of_it(people: People, mine: Executi
     for hint in (mine.pk, "Alice", "alice", "Customer churn", "Small", "1 execution"):
         assert hint not in page
     assert "Nothing is running or waiting." in page
-
-
-def test_a_stranger_learns_nothing_from_filters_and_ended_ones(people: People, mine: Execution) -> None:
-    Execution.objects.filter(pk=mine.pk).update(state=State.FAILED, ended_at=MOMENT)
-    for query in ({"text": "notebook"}, {"show": "ended"}, {"show": "ended", "text": "notebook"}):
-        page = text(people.stranger, **query)
-        assert mine.pk not in page
-        assert "Customer churn" not in page
-
-
-def test_only_operators_get_links_to_nodes(
-    people: People, mine: Execution, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    put(runtime, cluster, PODS, running(mine))
-    assert 'href="/nodes/node-a/"' in text(people.operator)
-    page = text(people.owner)
-    assert 'href="/nodes/node-a/"' not in page
-    assert f'href="/pods/compute-grid/{mine.object_name}/"' in page
 
 
 def test_impostor_pod_from_another_namespace_is_not_believed(
@@ -247,45 +227,3 @@ async def test_launch_of_teammate_appears_and_of_stranger_does_not(people: Peopl
         shared = await sync_to_async(make_execution)(people.teammate, project)
         await sync_to_async(read_executions)(runtime)
         assert f"row-{shared.pk}" in await socket.message()
-
-
-async def test_the_websocket_keeps_to_the_filter_of_its_page(people: People, runtime: Runtime) -> None:
-    project = await sync_to_async(make_project)(people.owner)
-    async with connected("/live/executions/?kind=job", people.owner) as socket:
-        await socket.message()
-        await sync_to_async(make_execution)(people.owner, project, kind="workspace")
-        await sync_to_async(read_executions)(runtime)
-        assert await socket.is_silent()
-
-
-async def test_an_event_changes_the_sentence_of_its_pod(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
-    project = await sync_to_async(make_project)(people.owner)
-    execution = await sync_to_async(make_execution)(people.owner, project, state=State.DEPLOYING)
-    pod = cluster.put(PODS, pod_of(execution.pk, name=execution.object_name))
-    fill(runtime, cluster)
-    await sync_to_async(read_executions)(runtime)
-    async with connected("/live/executions/", people.owner) as socket:
-        await socket.message()
-        scale_up = "pod triggered scale-up: [{default-gpu 0->1 (max: 2)}]"
-        cluster.put(
-            EVENTS,
-            builders.event(
-                "up", about=pod, reason="TriggeredScaleUp", message=scale_up, component="cluster-autoscaler"
-            ),
-        )
-        fill(runtime, cluster)
-        assert f"row-{execution.pk}" in await socket.message()
-
-
-def test_the_longest_page_is_small_on_the_wire(people: People, runtime: Runtime) -> None:
-    """Under 100 kB, however much is shown."""
-    project = make_project(people.owner)
-    for number in range(230):
-        make_execution(people.owner, project, title=f"{number}: {'long names happen '[: number % 19]}{number * 7919}")
-    read_executions(runtime)
-    client = client_of(people.owner, headers={"accept-encoding": "gzip"})
-    answer = client.get("/executions/")
-    page = gzip.decompress(answer.content).decode()
-    assert (page.count('id="row-'), 'href="?page=2" rel="next"' in page) == (200, True)
-    assert answer["Content-Encoding"] == "gzip"
-    assert len(answer.content) < 100_000

@@ -91,22 +91,6 @@ def test_a_diagnosis_becomes_the_reason_and_the_advice() -> None:
     assert (line.status.severity, line.status.note, line.advice) == ("problem", BAD.sentence, BAD.next_step)
 
 
-def test_a_clusters_pods_stay_together_with_the_head_first() -> None:
-    cluster = replace(ROW, kind="cluster", object_name="cluster-e1")
-    pods = [
-        pod_of("e1", name="worker-1", node="b", phase="Running", ready=True, requests={"cpu": "1", "memory": "1Gi"}),
-        pod_of("e1", name="worker-2", requests={"cpu": "1", "memory": "1Gi"}),
-        pod_of("e1", name="zhead", labels={APP_COMPONENT: "head"}, node="a", phase="Running", ready=True),
-    ]
-    rows = lines(source(*named("z1"), cluster, pods=pods))
-    together = [line for line in rows if line.execution_id == "e1"]
-    assert [line.shape for line in together] == ["head", "member", "member", "member"]
-    assert [line.pod_name for line in together[1:]] == ["zhead", "worker-1", "worker-2"]
-    assert (together[0].cpu, together[0].node) == ("2.5", "2 nodes")
-    assert rows.index(together[3]) - rows.index(together[0]) == 3
-    assert [line.status.word for line in together[1:]] == ["Running", "Running", "Deploying"]
-
-
 def test_an_ended_execution_stays_while_its_pod_does() -> None:
     row = replace(ROW, state="stopped")
     assert lines(source(row)) == []
@@ -331,11 +315,6 @@ def test_a_cluster_stays_together_whatever_the_sort(sort: str) -> None:
 def test_text_is_searched_in_shared_and_own_cluster_words(text: str, expected: list[str]) -> None:
     rows = lines(source(DASK, pods=DASK_PODS, explained={"cluster-c1-worker-b": BAD}), f"text={text}")
     assert [row.pod_name.removeprefix("cluster-c1-") for row in rows[1:]] == expected
-
-
-def test_filter_keeps_cluster_above_its_matching_workers() -> None:
-    rows = lines(source(DASK, pods=DASK_PODS), "node=n2")
-    assert [(row.shape, row.pod_name) for row in rows] == [("head", ""), ("member", "cluster-c1-worker-b")]
 
 
 def test_each_condition_of_a_filter_can_be_dropped_alone() -> None:

@@ -112,12 +112,6 @@ def test_busy_unknown_or_timed_execution_says_so(people: People, idle: Execution
     assert "Its maximum lifetime of 8 h ends.</strong>" in page(idle, people.teammate)
 
 
-def test_without_a_limit_nothing_is_said(people: People) -> None:
-    execution = make_execution(people.owner, make_project(people.owner), started_at=timezone.now())
-    shown = page(execution, people.owner)
-    assert '<div id="stop-notice"> </div>' in shown
-
-
 def test_project_owner_sets_limits_and_change_is_recorded(people: People) -> None:
     project = make_project(people.owner)
     client = client_of(people.owner)

@@ -63,13 +63,6 @@ def test_front_key_is_in_secret_mounted_by_nginx_only() -> None:
     assert "front.key" not in json.dumps(program)
 
 
-def test_without_a_front_nothing_is_added() -> None:
-    made = objects(spec())
-    assert "initContainers" not in made[PODS]["spec"]
-    assert "nginx.conf" not in made[CONFIG_MAPS]["data"]
-    assert "front.key" not in made[SECRETS]["data"]
-
-
 def test_tokens_differ_by_execution_key_and_time() -> None:
     tokens = [token("abc", "k", 1), token("abd", "k", 1), token("abc", "l", 1), token("abc", "k", 2)]
     assert len({each.partition(",")[0] for each in tokens}) == 4

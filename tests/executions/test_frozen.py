@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Case, F, Sum, When
 
 from grid.clusters.changes import resize, restart_head
 from grid.executions import lifecycle
@@ -52,13 +51,6 @@ async def test_changed_restarted_and_stopped_pair_keeps_its_frozen_columns(shop:
     assert stored() == frozen
 
 
-def test_workspace_with_unstarted_stopped_cluster_keeps_its_frozen_columns(shop: Shop) -> None:
-    _, cluster = shop.launch_with_cluster()
-    frozen = stored()
-    request_stop(cluster, by="alice", now=NOW)
-    assert stored() == frozen
-
-
 def saved_as_if_it_were_new(execution: Execution) -> None:
     execution._state.adding = True
     execution.save(force_update=True)
@@ -84,19 +76,6 @@ def test_no_way_of_writing_a_stored_execution_changes_it(shop: Shop, write: Call
     with pytest.raises(FrozenAtLaunch, match=r"only the launch writes .*spec"), transaction.atomic():
         write(execution)
     assert stored() == frozen
-
-
-@pytest.mark.parametrize("column", sorted(FROZEN_AT_LAUNCH))
-def test_no_frozen_column_is_updated(shop: Shop, column: str) -> None:
-    with pytest.raises(FrozenAtLaunch, match=column):
-        Execution.objects.filter(pk=shop.launch().pk).update(**{column: 0})
-
-
-def test_unfrozen_field_is_saved_by_its_name(shop: Shop) -> None:
-    execution = shop.launch()
-    execution.title = "Another"
-    execution.save(update_fields=["title"])
-    assert fresh(execution).title == "Another"
 
 
 GPU_TIER = {"cores": "3500m", "memory": "14Gi", "gpus": 2, "gpu_resource": "amd.com/gpu", "cost_per_hour": "0.5301"}
@@ -133,39 +112,6 @@ def test_a_cluster_notes_its_worker_and_its_head_apart(shop: Shop, gpu_tier: Har
 def test_cluster_of_fixed_size_has_equal_minimum_and_maximum(shop: Shop) -> None:
     cluster = shop.launch_cluster(autoscale=False, workers_minimum=3, workers_maximum=9)
     assert (cluster.workers_minimum, cluster.workers_maximum) == (3, 3)
-
-
-def test_sql_sums_minimal_requests_by_pool(shop: Shop, gpu_tier: HardwareTier) -> None:
-    shop.launch()
-    shop.launch(tier=gpu_tier)
-    cluster = shop.launch_cluster(tier=gpu_tier, workers_minimum=2)
-    resize(cluster, minimum=3, maximum=4, by="alice", now=NOW)
-    pods = Case(When(kind="cluster", then=F("workers_minimum")), default=F("slots"))
-    sums = (
-        Execution.objects.unsettled()
-        .order_by()
-        .values("node_pool")
-        .annotate(
-            gpus_in_all=Sum(F("gpus") * pods),
-            millicores_in_all=Sum(F("millicores") * pods + F("head_millicores")),
-            price_in_all=Sum(F("price_per_hour") * pods + F("head_price_per_hour")),
-        )
-    )
-    by_pool = {row["node_pool"]: (row["gpus_in_all"], row["millicores_in_all"], row["price_in_all"]) for row in sums}
-    assert by_pool["default"] == (0, 1000, pytest.approx(Decimal("0.05")))
-    assert by_pool["default-gpu"] == (8, 4 * 3500 + 1000, pytest.approx(4 * Decimal("0.5301") + Decimal("0.05")))
-
-
-@pytest.mark.parametrize("column", ["millicores", "memory_bytes", "gpus", "price_per_hour", "head_price_per_hour"])
-def test_the_database_refuses_less_than_nothing(shop: Shop, column: str) -> None:
-    with pytest.raises(IntegrityError), transaction.atomic():
-        write_frozen(shop.launch_cluster(), **{column: -1})
-
-
-@pytest.mark.parametrize("column", ["head_millicores", "head_memory_bytes", "head_gpus", "head_price_per_hour"])
-def test_database_refuses_a_head_for_other_kinds(shop: Shop, column: str) -> None:
-    with pytest.raises(IntegrityError, match="cluster_has_head_and_workers"), transaction.atomic():
-        write_frozen(shop.launch(), **{column: 1})
 
 
 WRONG = [("workers_minimum", 0), ("workers_minimum", 6), ("workers_maximum", 1), ("head_tier", None), ("kind", "job")]

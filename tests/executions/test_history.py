@@ -82,24 +82,6 @@ def test_pages_forward_hold_each_visible_execution_once(history: People, who: st
     assert shown == expected(viewer, **({"title": text} if text else {}))
 
 
-@pytest.mark.parametrize("who", ["owner", "operator"])
-@pytest.mark.parametrize("text", ["", "needle"])
-def test_pages_backward_hold_what_they_held_forward(history: People, who: str, text: str) -> None:
-    viewer = seen_by(getattr(history, who))
-    wanted = expected(viewer, **({"title": text} if text else {}))
-    start = ExecutionsView(show="ended", text=text, before="2001-01-01T00:00:00+00:00~a")
-    shown: list[str] = []
-    newer = ended_page(viewer, start, searched=40).newer
-    while newer:
-        page = ended_page(viewer, ExecutionsView(show="ended", text=text, after=newer), searched=40)
-        shown = ids(page.rows) + shown if page.newer else shown
-        newer = page.newer
-    newest = ids(page.rows)
-    assert shown == wanted[len(wanted) - len(shown) :]
-    assert newest == wanted[: len(newest)]
-    assert len(newest) + len(shown) >= len(wanted)
-
-
 @pytest.mark.parametrize("text", ["hay", "needle"])
 def test_older_from_a_backward_page_shows_what_stood_there(history: People, text: str) -> None:
     """Wherever somebody turns round: nothing is lost between a page and the older one behind it."""

@@ -12,7 +12,6 @@ from django.test import Client
 from dashboard.executions.forms import LaunchForm, linked
 from dashboard.executions.kinds import FACES, ExecutionKindFace, register
 from dashboard.executions.launch_sections import SECTIONS, LaunchSection, SectionPlace
-from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
 from dashboard.executions.viewmodels.kind_record import KindRecord
 from dashboard.executions.viewmodels.timeline import EVENT_WORDS
@@ -100,12 +99,6 @@ def test_page_of_registered_kind_shows_record_and_notice(client: Client, people:
     page = client.get(f"/executions/{model.pk}/").content.decode()
     assert "Model of 7 billion" in page
     assert "Serves since noon." in page
-
-
-def test_record_of_registered_kind_is_read_by_face(model: Execution) -> None:
-    record = read_record(model.pk)
-    assert record is not None
-    assert record.kind_record == ModelRecord("7 billion")
 
 
 def test_launch_form_has_the_section_of_a_registered_kind(people: People) -> None:

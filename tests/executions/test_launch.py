@@ -9,11 +9,9 @@ from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from dashboard.executions.viewmodels.launch import TierOffer, tier_cards
-from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
-from grid.core.labels import SIMULATED
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
 from grid.kube.resources import NODES, PODS
-from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, Workspace
+from grid.models import Environment, Execution, HardwareTier, Project, State, Workspace
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier, put
@@ -156,47 +154,6 @@ def test_other_choice_showing_or_person_launches_again(people: People, offered: 
     for user, form in (*((people.owner, form) for form in forms), (people.teammate, forms[0])):
         assert client_of(user).post("/launch/", form).status_code == 302
     assert Execution.objects.count() == 4
-
-
-def test_a_full_queue_refuses_with_a_sentence(people: People, offered: Project) -> None:
-    ConfigRecord.objects.create(namespace=NAMESPACE, key=GLOBAL_QUEUE_LIMIT.key, value="0")
-    ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="0")
-    answer = client_of(people.owner).post("/launch/", filled())
-    assert answer.status_code == 422
-    assert "the queue holds 0" in answer.content.decode()
-
-
-def test_last_launch_is_chosen_and_newcomer_gets_no_framework(people: People, offered: Project) -> None:
-    dask = make_environment("a-dask", name="A Dask notebook", frameworks={"dask": "2026.8.0"})
-    assert 'value="jupyterlab" required checked' in page(people.owner)
-    make_execution(people.owner, offered, environment=dask, tier=HardwareTier.objects.get(pk="gpu"))
-    shown = page(people.owner)
-    assert 'value="a-dask" required checked' in shown
-    assert 'value="gpu" required checked' in shown
-    assert shown.index('value="a-dask"') < shown.index('value="jupyterlab"')
-
-
-def test_the_form_says_that_it_will_queue_and_why(
-    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    cards = {"nvidia.com/gpu": "4"}
-    put(runtime, cluster, NODES, builders.node("node-g", pool="default-gpu", cpu="16", memory="64Gi", extended=cards))
-    ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
-    HardwareTier.objects.filter(pk="gpu").update(maximum_simultaneous=1)
-    assert "will wait in the queue" not in page(people.owner)
-    make_execution(people.teammate, offered, tier=HardwareTier.objects.get(pk="gpu"), slots_reserved_at=timezone.now())
-    assert "The only place of this tier is taken" in page(people.owner)
-    make_execution(people.owner, offered, slots_reserved_at=timezone.now())
-    shown = page(people.owner)
-    assert "You use 1 of 1 slot." in shown
-    assert "All your slots are in use" in shown
-
-
-def test_a_node_that_is_only_played_takes_no_work(
-    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    put(runtime, cluster, NODES, builders.node("node-a", pool="default", labels={SIMULATED: "true"}))
-    assert "free place" not in page(people.owner)
 
 
 def test_launch_again_fills_the_form_in(people: People, offered: Project) -> None:

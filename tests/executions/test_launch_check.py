@@ -68,11 +68,6 @@ class TestOverHttp:
         assert self.check(people, tier="").strip() == ""
         assert not LaunchCheck.objects.exists()
 
-    def test_frequent_checker_is_told_to_wait(self, people: People) -> None:
-        for number in range(dryrun.MOST_IN_WINDOW):
-            self.check(people, title=f"Title {number}")
-        assert "You have checked often" in self.check(people, title="Another")
-
     def test_the_button_checks_without_a_script(self, people: People) -> None:
         status, shown = sent(people.owner, FORM | {"check": "on"})
         assert status == 200

@@ -1,6 +1,5 @@
 """The card beside the launch form, asked over HTTP: its verdict follows the cluster, the queue and the history; links and objects."""
 
-import asyncio
 import re
 from datetime import timedelta
 from typing import Any
@@ -8,12 +7,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from dashboard.executions.launch_facts import NODES_AT_ONCE, pool_states
 from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.kube.resources import CONFIG_MAPS, LIMIT_RANGES, NODES, PODS, RESOURCE_QUOTAS
 from grid.models import Environment, Execution, HardwareTier, Project, StartUp, State
 from grid.runtime import Runtime
-from grid.starts.startuphistory import FEWEST_NODE_STARTS, FEWEST_STARTS
+from grid.starts.startuphistory import FEWEST_STARTS
 from tests.browser.administering import AUTOSCALER
 from tests.conftest import People
 from tests.executions.executing import make_execution, pod_of, put
@@ -22,7 +20,7 @@ from tests.shell.live import Clock
 from tests.support import builders
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
-from tests.support.runtime import fill, runtime_of
+from tests.support.runtime import fill
 
 pytestmark = pytest.mark.django_db
 
@@ -71,30 +69,6 @@ def test_the_verdict_knows_the_queue(people: People, offered: Project, runtime: 
     assert "No node" in shown, "what can never start comes first"
     configure(GLOBAL_QUEUE_LIMIT.key, 0)
     assert "Not accepted now" in asked(people, token="t2")
-
-
-def test_node_start_time_is_said_after_enough_starts(
-    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
-    cluster.put(PODS, builders.pod("busy", node="node-a", requests={"cpu": "3500m", "memory": "1Gi"}))
-    put(runtime, cluster, CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
-    for number in range(FEWEST_NODE_STARTS):
-        assert "How long a node takes to start here is not known yet." in asked(people)
-        StartUp.objects.create(
-            execution_id=f"e{number}",
-            at=timezone.now(),
-            ran=True,
-            kind="workspace",
-            tier_id="small",
-            environment_id="jupyterlab",
-            node_pool="default",
-            image="lab:1",
-            total=300.0,
-            node_wait=200.0 + 10 * number,
-            node_started=True,
-        )
-    assert "A node usually takes 3 min 40 s to start here." in asked(people)
 
 
 def test_queueing_time_is_said_once_history_tells(
@@ -281,24 +255,3 @@ def test_nonmember_sees_no_objects_of_the_project(people: People, offered: Proje
 
 
 # --- A large cluster
-
-
-async def test_loop_gets_pauses_while_many_nodes_are_counted() -> None:
-    cluster = FakeCluster()
-    for number in range(2 * NODES_AT_ONCE):
-        cluster.put(NODES, builders.node(f"n{number}", cpu="8"))
-    runtime = runtime_of(cluster)
-    pauses = 0
-
-    async def others() -> None:
-        nonlocal pauses
-        while True:
-            await asyncio.sleep(0)
-            pauses += 1
-
-    pausing = asyncio.create_task(others())
-    pools = await pool_states(runtime)
-    pausing.cancel()
-    assert pools is not None
-    assert pools["default"].size == 2 * NODES_AT_ONCE
-    assert pauses

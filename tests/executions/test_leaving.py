@@ -68,13 +68,6 @@ def test_the_others_are_told_who_has_left(people: People, left: Execution) -> No
         assert "bob has left the project Customer churn. This will be stopped" in text(who, left)
 
 
-def test_before_he_left_nothing_of_it_is_said(people: People, theirs: Execution) -> None:
-    page = text(people.teammate, theirs)
-    assert "left the project" not in page
-    assert LAST_WORDS in page
-    assert "?tab=log" in page
-
-
 def test_last_words_of_program_are_hidden_from_former_members(people: People, left: Execution) -> None:
     assert LAST_WORDS in text(people.owner, left)
     assert LAST_WORDS not in text(people.teammate, left)
@@ -142,18 +135,6 @@ def view_only(execution: Execution) -> None:
     Execution.objects.filter(pk=execution.pk).update(access_lost_at=MOMENT)
 
 
-async def test_open_page_changes_when_its_owner_becomes_a_viewer(
-    people: People, theirs: Execution, runtime: Runtime
-) -> None:
-    async with connected(f"/live/execution/?id={theirs.pk}", people.teammate) as socket:
-        assert "Open</button>" in await socket.message()
-        await sync_to_async(view_only)(theirs)
-        await runtime.executions.refresh()
-        message = await socket.message_about("You are only a viewer of the project Customer churn now.")
-        assert "You no longer open it or change it. To work in the project again" in message
-        assert "Open</button>" not in message
-
-
 def test_demoted_owner_still_reads_and_stops_the_execution(people: People, theirs: Execution, runtime: Runtime) -> None:
     view_only(theirs)
     refreshed(runtime)
@@ -164,12 +145,6 @@ def test_demoted_owner_still_reads_and_stops_the_execution(people: People, their
     Execution.objects.update(state="stopped", ended_at=MOMENT, stop_requested_at=MOMENT, revision=99)
     refreshed(runtime)
     assert "only view" not in text(people.teammate, theirs), "of what has ended he has lost nothing"
-
-
-def test_operator_who_left_is_not_told_of_lost_rights(people: People, left: Execution) -> None:
-    people.teammate.groups.add(*people.operator.groups.all())
-    page = text(people.teammate, left)
-    assert "You no longer open it. To work in the project again" in page
 
 
 async def test_open_page_of_foreign_execution_ends_on_leaving(people: People, runtime: Runtime) -> None:

@@ -312,16 +312,6 @@ def environment_of(spec: ExecutionSpec) -> dict[str, dict[str, Any]]:
     return {variable["name"]: variable for variable in container["env"]}
 
 
-def test_an_environment_may_configure_jupyterlab_itself() -> None:
-    own = EnvironmentSpec(id="x", name="X", image="x", variables={"JUPYTER_CONFIG_PATH": "/theirs"})
-    assert "secretKeyRef" in environment_of(spec(environment=own))["JUPYTER_CONFIG_PATH"]["valueFrom"]
-    assert not {"JUPYTER_CONFIG_PATH", "JUPYTERLAB_WORKSPACES_DIR"} & environment_of(spec(kind="job")).keys()
-
-
-def test_workspace_without_frozen_id_keeps_the_folder_of_jupyterlab() -> None:
-    assert "JUPYTERLAB_WORKSPACES_DIR" not in environment_of(spec(workspace=""))
-
-
 @pytest.mark.parametrize(("limit", "request_"), [("10Gi", "1Gi"), ("1Mi", "1Mi"), ("2T", "190734Mi")])
 def test_tenth_of_the_writable_node_disk_is_reserved(limit: str, request_: str) -> None:
     (container,) = objects(spec(tier=tier(ephemeral_storage=limit)))[PODS]["spec"]["containers"]
@@ -341,11 +331,6 @@ def test_readiness_path_is_asked_below_the_root(address: str) -> None:
     root = "/w/abc/" if "/w/" in address else "/"
     assert container["readinessProbe"]["httpGet"] == {"path": f"{root}healthz?full", "port": 8888}
     assert "tcpSocket" not in container["readinessProbe"]
-
-
-def test_an_image_without_a_command_runs_its_own() -> None:
-    image_only = EnvironmentSpec(id="x", name="X", image="x")
-    assert "command" not in objects(spec(environment=image_only))[PODS]["spec"]["containers"][0]
 
 
 @given(st.text(max_size=150), st.text(max_size=120))

@@ -77,12 +77,6 @@ def test_owner_and_members_launch_and_nobody_else(shop: Shop) -> None:
     assert list(projects_for(people.teammate)) == [shop.project]
 
 
-def test_a_disabled_account_launches_nothing(shop: Shop) -> None:
-    shop.people.owner.is_active = False
-    assert paths(validate(shop.request())) == [("", "inactive")]
-    assert not environments_for(shop.people.owner, "workspace").exists()
-
-
 def test_home_registry_and_browser_rights_are_frozen_at_launch(shop: Shop, configure: Configure) -> None:
     configure(HOME_VOLUME_SIZE, 7)
     Environment.objects.filter(pk=shop.workspace.pk).update(image_pull_secret="ours", allows_service_workers=True)
@@ -183,14 +177,6 @@ def test_stopping_twice_or_after_the_end_changes_nothing(shop: Shop) -> None:
     Execution.objects.filter(pk=execution.pk).update(state="failed", stop_requested_at=None)
     request_stop(execution, by="bob", now=NOW)
     assert (execution.state, execution.stop_requested_at) == ("failed", None)
-
-
-def test_a_stop_works_from_a_stale_copy(shop: Shop) -> None:
-    execution = shop.launch()
-    stale = Execution.objects.get(pk=execution.pk)
-    request_stop(execution, by="alice", now=NOW)
-    request_stop(stale, by="bob", now=NOW)
-    assert stale.stop_requested_by == "alice"
 
 
 def test_forged_choice_is_checked_against_the_rows(shop: Shop) -> None:

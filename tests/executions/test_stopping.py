@@ -39,14 +39,6 @@ def test_permitted_stops_happen_together_and_others_are_named(people: People, th
     assert stopped() == {"my-run"}
 
 
-def test_an_operator_stops_what_others_run(people: People, three: list[Execution]) -> None:
-    page = client_of(people.operator).get(PATH, {"id": [each.pk for each in three]}).content.decode()
-    assert "Stop 2 executions?" in page
-    assert f"of {people.teammate.username}" in page
-    client_of(people.operator).post(PATH, {"id": [each.pk for each in three]})
-    assert stopped() == {"my-run", "theirs <b>"}
-
-
 def test_a_stranger_learns_nothing_and_stops_nothing(people: People, three: list[Execution]) -> None:
     client, query = client_of(people.stranger), {"id": [each.pk for each in three]}
     there = client.get(PATH, query).content.decode()

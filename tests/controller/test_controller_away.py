@@ -1,13 +1,12 @@
 """A controller that has stopped is said on the pages where people wait for it: at once when one is opened, and on an open one."""
 
 import pytest
-from asgiref.sync import sync_to_async
 
 from grid.models import Execution, State
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project, read_executions
-from tests.shell.live import Clock, connected
+from tests.shell.live import Clock
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import ask_for_lease, renew_lease
 from tests.workspaces.workspaces import page
@@ -39,14 +38,3 @@ def test_the_pages_say_so_when_they_are_opened(
     shown = page(people.owner, path.format(queued.pk))
     assert "No controller is running" in shown
     assert SENTENCE in shown
-
-
-@pytest.mark.usefixtures("renewed")
-async def test_an_open_page_says_so_by_itself(
-    people: People, queued: Execution, runtime: Runtime, clock: Clock
-) -> None:
-    async with connected(f"/live/execution/?id={queued.pk}", people.owner) as socket:
-        assert "No controller is running" not in await socket.message()
-        clock.seconds += 14
-        await sync_to_async(ask_for_lease)(runtime)
-        assert SENTENCE in await socket.message_about("No controller is running", within=4)

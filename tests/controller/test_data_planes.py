@@ -99,18 +99,16 @@ WORK: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("work", WORK)
-def test_round_of_a_data_plane_writes_nothing_elsewhere(shop: Shop, west: HardwareTier, work: str) -> None:
-    for execution in everything_to_do(shop):
+def test_round_of_a_data_plane_writes_only_there(shop: Shop, west: HardwareTier, work: str) -> None:
+    executions = everything_to_do(shop)
+    for execution in executions:
         write_frozen(execution, data_plane="west")
     before = written()
     assert not WORK[work]()
     assert written() == before
     assert (len(ledger.row_versions(LOCAL)), len(ledger.running_clusters(LOCAL, {})[0])) == (0, 0)
-
-
-@pytest.mark.parametrize("work", WORK)
-def test_the_same_round_writes_in_its_own(shop: Shop, work: str) -> None:
-    everything_to_do(shop)
+    for execution in executions:
+        write_frozen(execution, data_plane=LOCAL)
     assert (len(ledger.row_versions(LOCAL)), len(ledger.running_clusters(LOCAL, {})[0])) == (3, 1)
     before = written()
     WORK[work]()

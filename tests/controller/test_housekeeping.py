@@ -12,10 +12,8 @@ from grid.controller.housekeeping import (
     FIRST_SECONDS,
     PERIOD_SECONDS,
     RETRY_SECONDS,
-    Chore,
     periodic,
     purge_grants,
-    run_chores,
 )
 from grid.models import Execution, Session, State, User, WorkspaceGrant
 from tests.controller.world import World, in_world
@@ -105,21 +103,6 @@ async def test_all_is_cleared_in_batches_each_hour() -> None:
     await passes(PERIOD_SECONDS)
     assert batches[4:] == [1, 0]
     await cancelled(task)
-
-
-@virtual_time
-async def test_a_backlog_of_one_chore_keeps_no_other_waiting() -> None:
-    done: list[str] = []
-
-    def chore(name: str, batches: int) -> Chore:
-        def clear(now: datetime, at_most: int) -> int:
-            done.append(name)
-            return at_most if done.count(name) <= batches else 0
-
-        return clear
-
-    await run_chores(at_once, lambda: NOW, {"long": chore("long", 3), "short": chore("short", 1)})
-    assert done == ["long", "short", "long", "short", "long", "long"]
 
 
 @virtual_time

@@ -75,20 +75,6 @@ def test_next_controller_completes_after_a_kill_at_any_call(shop: Shop, kind: st
 
 
 @in_world
-async def test_two_controllers_at_once_do_nothing_twice(shop: Shop) -> None:
-    """Leadership should prevent it; if it ever fails to, conditional writes do."""
-    world, execution = World(), shop.launch()
-    both = [world.controller(), world.controller()]
-    for _ in range(6):
-        for controller in both:
-            await world.step(controller)
-        if fresh(execution).state == "running":
-            request_stop(execution, by="alice", now=world.now)
-        world.behave()
-    check(world, execution, STOPPED)
-
-
-@in_world
 async def test_a_write_on_an_old_revision_is_not_made(shop: Shop) -> None:
     """The stop arrives between the controller's reading and its writing."""
     world, execution = World(), shop.launch()

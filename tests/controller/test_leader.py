@@ -2,7 +2,6 @@
 
 import asyncio
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,13 +46,6 @@ async def test_next_leader_takes_over_only_after_an_unrenewed_lease() -> None:
     assert await second.attempt()
     lease = await cluster.get(LEASES, "controller", namespace="compute-grid")
     assert (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"]) == ("two", 1)
-
-
-async def test_without_an_answer_there_is_no_lease() -> None:
-    cluster = FakeCluster()
-    cluster.fail_next(ClusterUnavailable("down"), 1)
-    with pytest.raises(ClusterUnavailable):
-        await candidate(cluster, Clock(), "one").attempt()
 
 
 async def test_work_has_ended_before_the_lease_runs_out() -> None:

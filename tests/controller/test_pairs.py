@@ -9,9 +9,9 @@ from django.db import connection
 
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT
 from grid.executions.stopping import request_stop
-from grid.models import Execution, HardwareTier, LastAdmission, LifecycleEntry, State
+from grid.models import Execution, HardwareTier, LastAdmission, State
 from grid.models.dataplane import LOCAL
-from grid.queue import admission, snapshot
+from grid.queue import snapshot
 from grid.queue.admission import admit_waiting
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
@@ -46,18 +46,6 @@ def test_pair_without_room_waits_with_the_same_message(shop: Shop, configure: Co
         row.refresh_from_db()
         assert (row.state, row.reason, row.words(OWNER)) == ("queued", "over_user_slots", message)
     assert "Position 2." in Execution.objects.latest("requested_at").words(OWNER)
-
-
-def test_overtaken_pair_is_not_admitted_by_half(shop: Shop) -> None:
-    """The cluster's row is written by somebody else between reading and writing."""
-    shop.launch_with_cluster()
-    (unit,) = snapshot.take(LOCAL, now=NOW).units.values()
-    Execution.objects.filter(kind="cluster").update(revision=9)
-
-    assert admission._reserve(unit, NOW) == ()
-    assert states() == {"workspace": "queued", "cluster": "queued"}
-    assert not LifecycleEntry.objects.filter(to_state="deploying").exists()
-    assert len(admit_waiting(LOCAL, now=NOW)) == 2
 
 
 def test_killed_between_the_two_rows_nothing_is_admitted(shop: Shop) -> None:
@@ -111,14 +99,6 @@ def test_stopping_a_waiting_cluster_leaves_its_workspace(shop: Shop) -> None:
         "alice stopped its cluster before it started; this continues without a cluster.",
     )
     assert admit_waiting(LOCAL, now=NOW) == [workspace.pk]
-
-
-def test_a_stop_that_meets_an_admission_is_not_lost(shop: Shop) -> None:
-    workspace, _ = shop.launch_with_cluster()
-    stale = Execution.objects.get(pk=workspace.pk)
-    admit_waiting(LOCAL, now=NOW)
-    request_stop(stale, by="alice", now=NOW)
-    assert (stale.state, stale.stop_requested_by) == (State.DEPLOYING, "alice")
 
 
 def test_pair_takes_a_place_on_each_limited_tier(shop: Shop) -> None:

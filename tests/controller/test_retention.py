@@ -138,15 +138,6 @@ def test_steps_are_small_and_kills_lose_nothing(shop: Shop, configure: Configure
     assert sum(seconds_of_days().values()) == 5 * 3600
 
 
-def test_usage_is_dropped_last_before_its_execution(shop: Shop, configure: Configure) -> None:
-    configure(EXECUTION_RETENTION, 30)
-    execution = ended(shop, 31)
-    while execution.usage.exists():
-        last = (execution.lifecycle.count(), execution.samples.count())
-        retention.drop_executions(NOW, 1)
-    assert last == (0, 0)
-
-
 def test_a_step_that_fails_half_way_has_done_nothing(
     shop: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,13 +255,3 @@ def test_execution_stays_while_a_browser_may_clear_its_data(shop: Shop, configur
     assert purge_grants(NOW + 5 * DAY, 100) == 1
     whole(retention.drop_executions)
     assert not Execution.objects.exists()
-
-
-def test_interval_begun_by_deposed_controller_ends_with_execution(shop: Shop) -> None:
-    execution = ended(shop, 1)
-    assert execution.settled_at is not None
-    late = Interval("late", "late", "node-1", False, execution.settled_at - timedelta(hours=1), None)
-    usage.record(execution.pk, Changes((late,)))
-    assert whole(retention.end_orphan_intervals) == 1
-    interval = UsageInterval.objects.get(pod_uid="late")
-    assert (interval.ended_at, interval.seconds) == (execution.settled_at, 3600)

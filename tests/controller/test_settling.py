@@ -7,14 +7,10 @@ import pytest
 from django.db import IntegrityError, transaction
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
-from grid.executions import ledger, lifecycle
+from grid.executions import lifecycle
 from grid.executions.lifecycle import Transition
-from grid.models import ConfigRecord, Execution, State
-from grid.models.dataplane import LOCAL
-from grid.observability import telemetry, tracing
-from grid.queue.admission import admit_waiting
-from grid.starts import startups
+from grid.models import Execution, State
+from grid.observability import telemetry
 from tests.support.shop import NOW, Shop
 
 END, FREE = "end", "free"
@@ -89,57 +85,3 @@ def test_entered_state_is_counted_once_committed(
         lifecycle.enter(execution.pk, change, revision=execution.revision, left=execution.state, now=NOW)
         assert telemetry.REGISTRY.get_sample_value(name, labels) is None
     assert telemetry.REGISTRY.get_sample_value(name, labels) == 1
-
-
-def test_launches_and_admission_results_are_counted_once_per_reason(
-    shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
-    def counted() -> list[float]:
-        results = [{"result": result} for result in ("admitted", "deferred", "timed_out")]
-        counts = [
-            telemetry.REGISTRY.get_sample_value("compute_grid_admissions_total", labels) or 0 for labels in results
-        ]
-        launches = telemetry.REGISTRY.get_sample_value("compute_grid_launches_total", {"kind": "workspace"}) or 0
-        return [launches, *counts]
-
-    def grown(*, after: float = 0) -> list[float]:
-        before = counted()
-        with django_capture_on_commit_callbacks(execute=True):
-            if not after:
-                shop.launch()
-                shop.launch(after=1)
-            admit_waiting(LOCAL, now=NOW + timedelta(seconds=after))
-        return [now - then for now, then in zip(counted(), before, strict=True)]
-
-    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
-    assert grown() == [2, 1, 1, 0]
-    work = ledger.unsettled_work([LOCAL], now=NOW + timedelta(seconds=31))
-    assert work.queue_oldest_seconds == 30
-    assert sum(work.counts.values()) == 2
-    assert grown(after=10) == [0, 0, 0, 0]
-    assert grown(after=1e6) == [0, 0, 0, 1]
-    assert ledger.unsettled_work([LOCAL], now=NOW).queue_oldest_seconds == 0
-
-
-def test_finished_start_is_traced_with_merged_phases_in_place(
-    shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    traced: list[tuple[str, object]] = []
-
-    class Recorder:
-        def started(self, execution_id: str, attributes: object, *, phases: object, **_: object) -> None:
-            traced.append((execution_id, phases))
-
-        def note(self, name: str, value: str) -> None:
-            assert name == tracing.EXECUTION
-
-    monkeypatch.setattr(tracing, "_current", [Recorder()])
-    execution = shop.launch()
-    start_up = startups.never_admitted(execution.pk, "stopped", NOW + timedelta(seconds=5))
-    start_up.pulling, start_up.merged, start_up.merged_phases = 3.0, 2.0, "scheduling volumes"
-    change = Transition(State.STOPPED, "stopped", "Stopped.")
-    with django_capture_on_commit_callbacks(execute=True):
-        lifecycle.enter(
-            execution.pk, change, revision=execution.revision, left=execution.state, now=NOW, start_up=start_up
-        )
-    assert traced == [(execution.pk, [("queued", 5.0), ("scheduling+volumes", 2.0), ("pulling", 3.0)])]

@@ -6,20 +6,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from grid.configuration import (
-    BUILDS_PER_PERSON,
-    MAXIMUM_EXECUTIONS_PER_USER,
-    NOTIFICATIONS_PER_HOUR,
-    WAITING_PER_PERSON,
-    WAITING_PER_PROJECT,
-    Setting,
-)
-from grid.core.errors import Rejected
+from grid.configuration import BUILDS_PER_PERSON, MAXIMUM_EXECUTIONS_PER_USER, NOTIFICATIONS_PER_HOUR
 from grid.database.encryption import encrypt
 from grid.database.trouble import TroubleLog
 from grid.database.turns import PersonTurns
 from grid.environments import revisions
-from grid.environments.packagechecks import next_due
 from grid.executions import dryrun
 from grid.executions.launchrequest import JobSettings
 from grid.jobs import jobruns
@@ -49,7 +40,7 @@ from tests.support.virtual import loop_time
 __all__ = ["job"]
 
 SECOND = timedelta(seconds=1)
-FLOOD = 3000
+FLOOD = 300
 
 
 def allow(setting: str, value: int) -> None:
@@ -155,54 +146,12 @@ def test_builds_of_a_person_are_limited_and_others_wait(shop: Shop) -> None:
     assert [revision.number for revision in revisions.to_build()] == [3, 4, 7]
 
 
-def test_package_checks_go_round_the_makers(shop: Shop) -> None:
-    builds(shop, flood=6, other=1)
-    EnvironmentRevision.objects.filter(state="building").update(state="ready")
-    turns, checked = PersonTurns[str](), list[str]()
-    for _ in range(3):
-        due = next_due(NOW, turns)
-        assert due is not None
-        checked.append(EnvironmentRevision.objects.get(pk=due.revision).made_by)
-        EnvironmentRevision.objects.filter(pk=due.revision).update(packages_asked_at=NOW)
-    assert checked == ["flood", "other", "flood"]
-
-
 def test_dry_run_look_has_one_of_each_user(shop: Shop, people: People) -> None:
     for number in range(20):
         LaunchCheck.objects.create(id=f"c{number:02}", user=people.owner, data_plane=LOCAL, specs=[], asked_at=NOW)
     LaunchCheck.objects.create(id="other", user=people.teammate, data_plane=LOCAL, specs=[], asked_at=NOW + SECOND)
     unanswered = dryrun.unanswered(LOCAL, now=NOW + 2 * SECOND)
     assert [(user, id) for user, (id, _, _) in unanswered] == [(people.owner.pk, "c00"), (people.teammate.pk, "other")]
-
-
-@pytest.mark.parametrize(
-    ("setting", "whose"),
-    [(WAITING_PER_PERSON, "executions of yours"), (WAITING_PER_PROJECT, "executions of this project")],
-)
-def test_launch_that_would_wait_beyond_a_share_is_refused(
-    shop: Shop, people: People, setting: Setting, whose: str
-) -> None:
-    allow(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
-    allow(setting.key, 2)
-    for second in range(3):
-        shop.launch(after=second)
-        admission.admit_waiting(LOCAL, now=NOW)
-    with pytest.raises(Rejected) as refused:
-        shop.launch(after=9)
-    assert f"2 {whose} wait for a free slot already, and no more of one p" in refused.value.sentences
-    shop.launch(people.teammate, after=10)  # has a free slot
-
-
-def test_why_others_wait_is_written_apart_from_the_admission(shop: Shop) -> None:
-    allow(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
-    first, *others = (shop.launch(after=second) for second in range(4))
-    decided = admission.admit_next(LOCAL, now=NOW)
-    assert (list(decided.admitted), len(decided.refusals)) == ([first.pk], 3)
-    waiting = Execution.objects.filter(pk__in=[other.pk for other in others])
-    assert set(waiting.values_list("reason", flat=True)) == {"requested"}
-    admission.write_refusals(decided.refusals, now=NOW)
-    assert all(waiting.exclude(reason="requested").values_list("reason_values", flat=True)) and waiting.count() == 3
-    assert admission.admit_next(LOCAL, now=NOW).refusals == []
 
 
 def test_slots_taken_since_a_decision_are_not_given_again(shop: Shop) -> None:

@@ -13,9 +13,7 @@ from django.db import OperationalError
 from grid.controller.controller import Controller
 from grid.database.changefeed import Change
 from grid.executions import ledger
-from grid.executions.stopping import request_stop
-from grid.models import Execution, Membership
-from grid.queue import admission
+from grid.models import Membership
 from tests.controller.world import World, fresh, in_world
 from tests.support.changefeed import ScriptedFeed
 from tests.support.shop import Shop
@@ -64,15 +62,6 @@ async def test_launch_has_a_slot_as_soon_as_told(shop: Shop, reads: list[object]
 
 
 @in_world
-async def test_without_a_feed_it_is_found_within_a_second(shop: Shop) -> None:
-    world = World()
-    async with polling(world, None):
-        execution = shop.launch()
-        await passes(1.1)
-        assert fresh(execution).state == "deploying"
-
-
-@in_world
 async def test_at_rest_all_are_read_once_a_minute(shop: Shop, reads: list[object]) -> None:
     async with polling(World(), ScriptedFeed()):
         reads.clear()
@@ -96,40 +85,6 @@ async def test_overlong_wait_is_noticed_within_seconds_without_changes(shop: Sho
 
 
 @in_world
-async def test_execution_with_slots_triggers_no_queue_decision_until_end(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    decided: list[str] = []
-    decide = admission.admit_next
-
-    def noted(data_plane: str, **kwargs: Any) -> Any:
-        decided.append(data_plane)
-        return decide(data_plane, **kwargs)
-
-    monkeypatch.setattr(admission, "admit_next", noted)
-    world, feed = World(), ScriptedFeed()
-    execution, cluster = shop.launch(), shop.launch_cluster()
-    async with polling(world, feed):
-        await passes(1)
-        rows = Execution.objects.filter(pk=execution.pk)
-        assert fresh(execution).slots_reserved_at is not None
-        for changed, is_decided in (
-            ({"state": "running"}, False),
-            ({"slots_freed_at": world.now, "ended_at": world.now, "state": "succeeded"}, True),
-            ({"settled_at": world.now}, True),
-        ):
-            decided.clear()
-            rows.update(**changed)
-            feed.told.put_nowait({Change(execution.pk)})
-            await passes(0.1)
-            assert bool(decided) is is_decided, changed
-        decided.clear()
-        feed.told.put_nowait({Change(cluster.pk)})  # it may have given slots back
-        await passes(0.1)
-        assert decided
-
-
-@in_world
 async def test_leaving_a_project_is_noticed_as_soon_as_told(shop: Shop) -> None:
     world, feed = World(), ScriptedFeed()
     theirs = shop.launch(owner=shop.people.teammate)
@@ -138,18 +93,6 @@ async def test_leaving_a_project_is_noticed_as_soon_as_told(shop: Shop) -> None:
         feed.told.put_nowait({Change(project=shop.project.pk)})
         await passes(0.1)
         assert fresh(theirs).access_lost_at is not None
-
-
-@in_world
-async def test_cluster_ends_with_its_workspace_as_soon_as_told(shop: Shop) -> None:
-    world, feed = World(), ScriptedFeed()
-    workspace, cluster = shop.launch(), shop.launch_cluster()
-    Execution.objects.filter(pk=cluster.pk).update(attached_to=workspace)
-    async with polling(world, feed):
-        request_stop(fresh(workspace), by="alice", now=world.now)
-        feed.told.put_nowait({Change(workspace.pk)})
-        await passes(0.1)
-        assert fresh(cluster).stop_requested_at is not None
 
 
 @in_world

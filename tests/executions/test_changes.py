@@ -63,15 +63,3 @@ def test_changed_row_of_many_is_sent_alone() -> None:
     old = [row(f"r{place}") for place in range(500)]
     new = [*old[:250], row("r250", 1), *old[251:]]
     assert changes(shown(*old), shown(*new)) == [PageUpdate("replace", "r250", (row("r250", 1),))]
-
-
-def test_moved_row_is_taken_out_and_put_in_alone() -> None:
-    old = [row(name) for name in "abcde"]
-    new = [row(name) for name in "bcdae"]
-    assert changes(shown(*old), shown(*new)) == [PageUpdate("remove", "a"), PageUpdate("after", "d", (row("a"),))]
-
-
-def test_neighbours_that_appear_come_in_one_piece() -> None:
-    old = [row("a"), row("d")]
-    new = [row(name) for name in "abcd"]
-    assert changes(shown(*old), shown(*new)) == [PageUpdate("after", "a", (row("b"), row("c")))]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from grid.configuration import DEPLOYING_TIMEOUT, MAXIMUM_EXECUTIONS_PER_USER, PREPARING_TIMEOUT
+from grid.configuration import DEPLOYING_TIMEOUT
 from grid.controller.controller import Controller
-from grid.core.errors import ClusterUnavailable, NotAllowed
+from grid.core.errors import NotAllowed
 from grid.diagnosis.nodetemplates import NodeTemplate, TemplateTally
 from grid.executions import cluster_snapshot as module
 from grid.executions.cluster_snapshot import KEPT_SECONDS, PATIENCE_SECONDS, ClusterSnapshotLister
@@ -103,30 +103,6 @@ async def test_scheduler_words_are_told_without_right_to_list_nodes(shop: Shop, 
     message = (await given_up(shop, configure, world)).message
     assert "No node took it within 90 seconds. Last known: " in message
     assert "0.5 cores" not in message
-
-
-@in_world
-async def test_cluster_says_whether_head_or_worker_got_no_node(shop: Shop, configure: Configure) -> None:
-    configure(DEPLOYING_TIMEOUT, 90)
-    configure(PREPARING_TIMEOUT, 90)
-    configure(MAXIMUM_EXECUTIONS_PER_USER, 9)
-    for has_head, words in ((False, "No node took the head"), (True, "The head is ready, but no worker was")):
-        world, execution = World(), shop.launch_cluster()
-        world.cluster.put(NODES, node("n1", cpu="64", unschedulable=True))
-        controller = world.controller()
-        await world.step(controller)
-        world.deployments.round()
-        if has_head:
-            world.schedule(world.head_of(execution))
-            world.start(world.head_of(execution))
-            await world.step(controller)
-        for waits in (*world.workers_of(execution), *(() if has_head else (world.head_of(execution),))):
-            unscheduled(world, waits)
-        world.passes(91)
-        await world.step(controller)
-        assert f"{words} within 90 seconds. Last known: Node n1 of the pool default is cordoned" in fresh(
-            execution
-        ).words(OWNER)
 
 
 def small_node_of(pool: str) -> NodeTemplate:
@@ -224,18 +200,6 @@ async def test_silent_api_server_costs_a_short_wait_only() -> None:
 
 
 @virtual_time
-async def test_late_list_serves_those_that_give_up_afterwards() -> None:
-    cluster, clock = a_cluster(), Clock()
-    cluster.list_seconds = PATIENCE_SECONDS + 1
-    nodes = clock.nodes(cluster)
-    assert await nodes.of(waiting()) is None
-    cluster.list_seconds = 0
-    await asyncio.sleep(2)
-    assert await nodes.of(waiting()) is not None
-    assert cluster.count("list", NODES) == 1
-
-
-@virtual_time
 async def test_only_sums_are_kept_of_too_many_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_PODS", 500)
     cluster, nodes = a_cluster(), Clock()
@@ -258,12 +222,3 @@ async def test_a_message_names_no_pod_of_others() -> None:
     scheduling = await Clock().nodes(cluster).of(waiting())
     assert scheduling is not None
     assert [scheduling.holder(other) for other in scheduling.pods()] == ["another pod"]
-
-
-@virtual_time
-async def test_nodes_are_known_without_volumes_or_autoscaler() -> None:
-    cluster = a_cluster()
-    cluster.fail_next(ClusterUnavailable("away"), verb="get")
-    scheduling = await Clock().nodes(cluster).of(waiting())
-    assert scheduling is not None
-    assert (len(scheduling.nodes), scheduling.groups, scheduling.claims) == (1, None, {})

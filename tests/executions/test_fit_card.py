@@ -130,3 +130,16 @@ def test_needs_of_nginx_and_executor_are_said_with_price() -> None:
         in shown
     )
     assert "Beside it" not in rendered("starts-now")
+
+
+def test_tier_is_advised_only_where_pool_surely_takes_it() -> None:
+    elsewhere = TierChoice("tier", "gpu", "Elsewhere", (plan(1, "Elsewhere", "gpu"),), 0)
+    question = FitQuestion((plan(4),), 1, Decimal(0), choices=(elsewhere,))
+    for at_zero, advised in (
+        (LaunchPool("gpu", (), 3), []),
+        (replace(AT_ZERO, name="gpu"), ["Elsewhere"]),
+        (replace(AT_ZERO, name="gpu", remembered=room(8, empty=0)), []),
+    ):
+        known = ClusterKnown({"default": FULL, "gpu": at_zero})
+        card = fit_card(question, known, slots(used=0, queued=0, maximum=5))
+        assert [tier.name for tier in card.suggestions] == advised

@@ -121,15 +121,6 @@ def test_program_behind_front_listens_on_a_private_socket() -> None:
     assert violations(made[PODS]["metadata"], pod) == []
 
 
-def test_without_a_front_it_listens_on_its_pods_address() -> None:
-    run = program_of(with_command(*BOTH_WAYS))
-    assert run["command"] == ["lab", "--ip=$(GRID_LISTEN_HOST)", "--port=8888", "--base=/"]
-    assert run["env"]["GRID_LISTEN_HOST"]["value"] == "$(POD_IP)"
-    assert list(run["env"]).index("POD_IP") < list(run["env"]).index("GRID_LISTEN_HOST")
-    assert run["readinessProbe"]["tcpSocket"] == {"port": 8888}
-    assert "sockets" not in {mount["name"] for mount in run["volumeMounts"]}
-
-
 def test_port_only_program_behind_front_listens_on_loopback() -> None:
     made = with_command("web", "--ip={host}", "--port={port}", front=FRONT)
     run = program_of(made)

@@ -78,6 +78,13 @@ def test_no_way_of_writing_a_stored_execution_changes_it(shop: Shop, write: Call
     assert stored() == frozen
 
 
+def test_no_frozen_column_is_updated(shop: Shop) -> None:
+    rows = Execution.objects.filter(pk=shop.launch().pk)
+    for column in FROZEN_AT_LAUNCH:
+        with pytest.raises(FrozenAtLaunch, match=column):
+            rows.update(**{column: 0})
+
+
 GPU_TIER = {"cores": "3500m", "memory": "14Gi", "gpus": 2, "gpu_resource": "amd.com/gpu", "cost_per_hour": "0.5301"}
 
 
@@ -114,10 +121,18 @@ def test_cluster_of_fixed_size_has_equal_minimum_and_maximum(shop: Shop) -> None
     assert (cluster.workers_minimum, cluster.workers_maximum) == (3, 3)
 
 
-WRONG = [("workers_minimum", 0), ("workers_minimum", 6), ("workers_maximum", 1), ("head_tier", None), ("kind", "job")]
+NO_CLUSTER = "cluster_has_head_and_workers"
+REFUSED: list[tuple[str, str, object, str]] = [
+    *(("cluster", column, -1, "(?i)check") for column in ("millicores", "memory_bytes", "gpus", "price_per_hour")),
+    *(("workspace", column, 1, NO_CLUSTER) for column in ("head_millicores", "head_gpus", "head_price_per_hour")),
+    *(("cluster", "workers_minimum", number, NO_CLUSTER) for number in (0, 6)),
+    ("cluster", "head_tier", None, NO_CLUSTER),
+    ("cluster", "kind", "job", NO_CLUSTER),
+]
 
 
-@pytest.mark.parametrize(("column", "value"), WRONG)
-def test_the_database_refuses_a_cluster_without_head_or_workers(shop: Shop, column: str, value: object) -> None:
-    with pytest.raises(IntegrityError, match="cluster_has_head_and_workers"), transaction.atomic():
-        write_frozen(shop.launch_cluster(), **{column: value})
+def test_database_refuses_impossible_requests_and_halves_of_clusters(shop: Shop) -> None:
+    rows = {"cluster": shop.launch_cluster(), "workspace": shop.launch()}
+    for kind, column, value, constraint in REFUSED:
+        with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
+            write_frozen(rows[kind], **{column: value})

@@ -111,17 +111,7 @@ def test_filters_choose_among_what_is_visible(history: People, filter: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("text", "matches"),
-    [
-        ("needle", 3),
-        ("NEEDLE", 3),
-        ("e0167", 1),
-        ("nee%le", 0),
-        ("ee", 3),
-        ("failed", 470),
-        ("small", 470),
-        ("Fraud", 156),
-    ],
+    ("text", "matches"), [("NEEDLE", 3), ("e0167", 1), ("nee%le", 0), ("ee", 3), ("small", 470), ("Fraud", 156)]
 )
 def test_text_is_found_whatever_it_is_found_in(history: People, text: str, matches: int) -> None:
     viewer = seen_by(history.operator)

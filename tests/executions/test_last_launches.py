@@ -55,15 +55,3 @@ def test_form_begins_with_the_last_launch_of_its_kind(people: People, project: P
     assert (first["project"], first["environment"], first["tier"]) == ("churn", "alpha", "t1")
     assert "environment" not in last_launches(people.owner).first_choices("app")
     assert last_launches(people.stranger).first_choices("job")["project"] is None
-
-
-def test_the_page_asks_the_database_at_most_sixty_times(
-    people: People, project: Project, django_assert_max_num_queries: object
-) -> None:
-    for framework in ("dask", "ray"):
-        make_environment(f"cluster-{framework}", kind="cluster", port=None, frameworks={framework: "1"})
-    launch(people, project, "alpha", 1)
-    client = client_of(people.owner)
-    client.get("/launch/")
-    with django_assert_max_num_queries(60):  # type: ignore[operator]
-        client.get("/launch/")

@@ -10,15 +10,11 @@ from django.utils import timezone
 
 from dashboard.executions.viewmodels.launch import TierOffer, tier_cards
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
-from grid.kube.resources import NODES, PODS
 from grid.models import Environment, Execution, HardwareTier, Project, State, Workspace
-from grid.runtime import Runtime
 from tests.conftest import People
-from tests.executions.executing import make_environment, make_execution, make_project, make_tier, put
+from tests.executions.executing import make_environment, make_execution, make_project, make_tier
 from tests.executions.launching import FORM, page
 from tests.shell.browsing import client_of
-from tests.support import builders
-from tests.support.cluster import FakeCluster
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("runtime")]
 
@@ -80,12 +76,9 @@ def test_a_foreign_site_cannot_launch(people: People, offered: Project) -> None:
     [
         ("project", "", "Choose a project."),
         ("project", "nonsense", "Choose one of your projects"),
-        ("environment", "", "Choose an environment."),
         ("environment", "<script>", "This environment is no longer available"),
-        ("tier", "", "Choose a hardware tier."),
         ("tier", "none-such", "This hardware tier is not available to you"),
         ("title", "x" * 121, "Use at most 120 characters"),
-        ("title", "two\u2028lines", "Use visible characters"),
         ("title", "\u202eevil", "Use visible characters"),
     ],
 )
@@ -206,7 +199,6 @@ ROOMY, TINY = (AlikeNodes(size, size) for size in ({"cpu": 8000, "memory": 2**35
 @pytest.mark.parametrize(
     ("running", "pool", "word"),
     [
-        (0, LaunchPool("default", (ROOMY,)), "ok: 4 free places 0 of at most 4 executions on this tier now."),
         (1, LaunchPool("default", (ROOMY,)), "ok: 3 free places 1 of at most 4 executions on this tier now."),
         (4, LaunchPool("default", (ROOMY,)), "wait: Waits All 4 places of this tier are taken"),
         (0, LaunchPool("default", maximum=5), "wait: Needs a new node The pool default has no node now; it may have 5"),
@@ -224,14 +216,3 @@ def test_a_tier_says_whether_it_can_be_had_now(running: int, pool: LaunchPool | 
     pools = None if pool is None else {"default": pool}
     (card,) = tier_cards([replace(OFFER, running=running)], chosen="", pools=pools)
     assert f"{card.now.severity}: {card.now.word} {card.now.note}".startswith(word)
-
-
-def test_tier_of_a_whole_node_agrees_with_the_card(
-    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    cluster.put(NODES, builders.node("node-a", pool="default", cpu="1", memory="4Gi"))
-    daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "d"}}
-    put(runtime, cluster, PODS, builders.pod("agent", node="node-a", requests={"cpu": "100m"}, owner=daemon))
-    shown = page(people.owner, "?tier=small")
-    assert shown.count('<span class="status status-problem">Can never fit</span>') == 1
-    assert shown.count("asks for 1 core; the largest node of the pool default offers 0.9 cores") == 2

@@ -68,12 +68,6 @@ class TestOverHttp:
         assert self.check(people, tier="").strip() == ""
         assert not LaunchCheck.objects.exists()
 
-    def test_the_button_checks_without_a_script(self, people: People) -> None:
-        status, shown = sent(people.owner, FORM | {"check": "on"})
-        assert status == 200
-        assert "Asking the cluster" in shown
-        assert not Execution.objects.exists()
-
     def test_an_answer_belongs_to_who_asked(self, people: People) -> None:
         self.check(people)
         status, shown = sent(people.teammate, FORM | {"awaited": "on"}, "/launch/check/")

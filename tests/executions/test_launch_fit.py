@@ -1,26 +1,25 @@
 """The card beside the launch form, asked over HTTP: its verdict follows the cluster, the queue and the history; links and objects."""
 
 import re
-from datetime import timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
 
 from grid.configuration import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
-from grid.kube.resources import CONFIG_MAPS, LIMIT_RANGES, NODES, PODS, RESOURCE_QUOTAS
-from grid.models import Environment, Execution, HardwareTier, Project, StartUp, State
+from grid.diagnosis.nodetemplates import TemplateTally
+from grid.kube.objects import Node
+from grid.kube.resources import CONFIG_MAPS, NODES, PODS, RESOURCE_QUOTAS
+from grid.models import Execution, HardwareTier, Project, State
 from grid.runtime import Runtime
-from grid.starts.startuphistory import FEWEST_STARTS
 from tests.browser.administering import AUTOSCALER
 from tests.conftest import People
-from tests.executions.executing import make_execution, pod_of, put
+from tests.executions.executing import make_execution, put
 from tests.executions.launching import ALONE, ATTACHED, FORM, configure, page, sent
 from tests.shell.live import Clock
 from tests.support import builders
-from tests.support.builders import NAMESPACE
+from tests.support.builders import NAMESPACE, decode
 from tests.support.cluster import FakeCluster
-from tests.support.runtime import fill
 
 pytestmark = pytest.mark.django_db
 
@@ -59,10 +58,24 @@ def test_the_verdict_follows_the_cluster(
     assert "$0.05 an hour, $1.20 a day" in asked(people)
 
 
+def test_verdict_of_pool_at_zero_uses_its_last_nodes(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    put(runtime, cluster, CONFIG_MAPS, builders.config_map("status", {"status": AUTOSCALER}, namespace="kube-system"))
+    assert "is known only when one has started" in asked(people)
+    tally = TemplateTally()
+    tally.count(decode(builders.node("gone", cpu="4", memory="16Gi"), Node), {})
+    template = tally.template(datetime(2026, 11, 24, tzinfo=UTC))
+    assert template is not None
+    runtime.templates.take({"default": template})
+    assert "It fits, as its nodes were when last seen on 24 November 2026." in asked(people)
+    HardwareTier.objects.filter(pk="medium").update(cores="64")
+    assert "Can never fit" in asked(people, tier="medium")
+
+
 def test_the_verdict_knows_the_queue(people: People, offered: Project, runtime: Runtime) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER.key, 1)
     sent(people.owner, FORM)
-    assert "You use 0 of 1 slots; this starts by itself when" not in asked(people, token="t2")
     Execution.objects.update(slots_reserved_at="2026-01-01T00:00Z", state="running")
     HardwareTier.objects.update(node_pool="default")
     shown = asked(people, token="t2")
@@ -87,55 +100,6 @@ def test_queueing_time_is_said_once_history_tells(
     assert "launches like this one usually start within 30 seconds." in shown
 
 
-def test_waiting_time_for_room_is_said_once_history_tells(
-    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    now = timezone.now()
-    holder = make_execution(people.owner, offered, slots_reserved_at=now, started_at=now)
-    cluster.put(NODES, builders.node("node-a", cpu="4", memory="16Gi"))
-    cluster.put(PODS, pod_of(holder.pk, node="node-a", phase="Running", requests={"cpu": "3500m", "memory": "1Gi"}))
-    fill(runtime, cluster)
-    shown = asked(people)
-    assert "Waits for room" in shown
-    assert "When it starts is not known yet: too few executions like those that hold the nodes have ended." in shown
-    ran_for_25_minutes(people, offered)
-    shown = asked(people)
-    assert "Expected to start in about 25 min" in shown
-    assert (
-        "Room for it is usually free after another 24 minutes; launches like this one then start within 30 seconds."
-        in shown
-    )
-    foreign = builders.pod("foreign", node="node-a", phase="Running", requests={"cpu": "3500m", "memory": "1Gi"})
-    cluster.remove(PODS, f"workspace-{holder.pk}", namespace=NAMESPACE)
-    put(runtime, cluster, PODS, foreign)
-    assert "the pods on the nodes that it may use are no executions, and nothing tells when they end." in asked(people)
-
-
-def test_image_on_no_node_is_said_with_pull_time(
-    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    image, others = Environment.objects.get(pk="jupyterlab").image, ["registry.k8s.io/pause:3.10"]
-    lacks = builders.node("node-a", cpu="4", status={"images": [{"names": others, "sizeBytes": 300_000}]})
-    has = builders.node("node-b", pool="q", status={"images": [{"names": [image], "sizeBytes": 2_254_857_830}]})
-    put(runtime, cluster, NODES, lacks)
-    assert "Its image is not on these nodes and is pulled first." in asked(people)
-    started: dict[str, Any] = {
-        "at": timezone.now(), "ran": True, "kind": "workspace", "tier_id": "small", "environment_id": "jupyterlab",
-        "node_pool": "default", "image": image, "image_cached": False, "node_started": False,
-    }  # fmt: skip
-    for number in range(FEWEST_STARTS):
-        measured = {"total": 90.0, "queued": 0.0, "pulling": 80.0, "image_bytes": 4_509_715_660}
-        StartUp.objects.create(execution_id=f"e{number}", **started, **measured)
-    shown = asked(people)
-    assert "Its image of 4.2 GiB is not on these nodes and is pulled first, usually in about 1 min 20 s here." in shown
-    assert "Launches like this one usually take 1 min 30 s to start." in shown
-    cluster.put(
-        NODES, {**has, "metadata": {**has["metadata"], "name": "node-b", "labels": lacks["metadata"]["labels"]}}
-    )
-    put(runtime, cluster, NODES, {**lacks, "status": {**lacks["status"], "images": []}})
-    assert "is not on these nodes" not in asked(people), "one of the nodes has it"
-
-
 def test_namespace_quota_is_named_before_the_launch(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime, clock: Clock
 ) -> None:
@@ -150,10 +114,6 @@ def test_namespace_quota_is_named_before_the_launch(
     assert "The namespace refuses it now" in asked(people), "it is remembered for half a minute"
     clock.seconds += 31
     assert "Starts now" in asked(people)
-    item = {"type": "Container", "max": {"memory": "1Gi"}}
-    cluster.put(LIMIT_RANGES, {"metadata": {**meta, "name": "sizes"}, "spec": {"limits": [item]}})
-    clock.seconds += 31
-    assert "The limit range “sizes” allows a container at most 1 GiB of memory" in asked(people)
 
 
 def test_without_a_script_checking_and_choosing_launch_nothing(
@@ -240,12 +200,6 @@ def test_the_objects_are_shown_without_secret_values(
         assert "token: (hidden)" in shown
     sent(people.owner, fields)
     assert f"-{Execution.objects.get().pk}" in shown, "the names are those of the launch"
-
-
-def test_the_objects_of_an_unfinished_form_are_not_known(people: People, offered: Project, runtime: Runtime) -> None:
-    status, shown = sent(people.owner, FORM | {"tier": ""}, "/launch/objects/")
-    assert status == 422
-    assert "The form is not complete" in shown
 
 
 def test_nonmember_sees_no_objects_of_the_project(people: People, offered: Project, runtime: Runtime) -> None:

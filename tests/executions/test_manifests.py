@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.core.labels import KEYS, NODE_POOL
+from grid.core.labels import KEYS
 from grid.executions import own_packages
 from grid.executions.manifests import build, labels_of
 from grid.executions.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec
 from grid.executions.storage import Storage
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
+from tests.support.golden import assert_golden
 
 # What every pod of ours may not do.
 CONFINED = {
@@ -32,25 +33,6 @@ CONFINED = {
 }
 
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-LABELS = {
-    "app.kubernetes.io/name": "jupyterlab",
-    "app.kubernetes.io/instance": "workspace-abc",
-    "app.kubernetes.io/component": "workspace",
-    "app.kubernetes.io/managed-by": "compute-grid",
-    "dominodatalab.com/workload-type": "workspace",
-    "dominodatalab.com/hardware-tier-id": "gpu",
-    "dominodatalab.com/project-id": "churn",
-    "dominodatalab.com/starting-user-username": "alice",
-    "dominodatalab.com/execution-id": "abc",
-}
-OWNER = {
-    "apiVersion": "v1",
-    "kind": "ConfigMap",
-    "name": "workspace-abc",
-    "uid": "anchor-uid",
-    "controller": True,
-    "blockOwnerDeletion": True,
-}
 
 
 def spec(**changes: Any) -> ExecutionSpec:
@@ -102,47 +84,14 @@ def objects(spec: ExecutionSpec, **more: Any) -> dict[Any, Any]:
     return {manifest.resource: manifest.body for manifest in reversed(built)}
 
 
-def test_objects_come_in_order_of_creation_with_anchor_first() -> None:
-    built = build(spec(), namespace="grid", token="t")
-    assert [manifest.resource for manifest in built] == [CONFIG_MAPS, VOLUME_CLAIMS, VOLUME_CLAIMS, SECRETS, PODS]
-
-
-def test_anchor_is_owned_by_nobody() -> None:
-    assert objects(spec())[CONFIG_MAPS] == {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "workspace-abc", "namespace": "grid", "labels": LABELS},
-        "data": {
-            "execution": "abc",
-            "tier": "gpu",
-            "environment": "jupyterlab",
-            "default_setting_overrides.json": '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}',
-            "jupyter_server_config.json": json.dumps(
-                {
-                    "ServerApp": {
-                        "terminado_settings": {
-                            "shell_command": ["sh", "-c", 'exec "${SHELL:-$(command -v bash || command -v sh)}"']
-                        }
-                    }
-                }
-            ),
-            "sitecustomize.py": Path(own_packages.__file__).read_text(),
-        },
+def test_objects_of_a_workspace_on_a_gpu_are_as_stored() -> None:
+    built = {
+        manifest.resource: manifest.body for manifest in build(spec(), namespace="grid", token="secret", anchor_uid="u")
     }
-
-
-def test_the_secret_goes_with_the_anchor() -> None:
-    assert objects(spec())[SECRETS] == {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "workspace-abc", "namespace": "grid", "labels": LABELS, "ownerReferences": [OWNER]},
-        "type": "Opaque",
-        "data": {
-            "token": base64.b64encode(b"secret").decode(),
-            "variable.THREADS": base64.b64encode(b"2").decode(),
-            "variable.HOME": base64.b64encode(b"/theirs").decode(),
-        },
-    }
+    assert list(built) == [CONFIG_MAPS, VOLUME_CLAIMS, SECRETS, PODS], "the anchor is made first"
+    assert built[CONFIG_MAPS]["data"].pop("sitecustomize.py") == Path(own_packages.__file__).read_text()
+    assert built[PODS]["spec"].items() >= CONFINED.items()
+    assert_golden("objects-of-a-workspace", json.dumps([*built.values()], indent=1), ending="json")
 
 
 def test_variable_values_are_not_in_pod_unless_they_refer() -> None:
@@ -208,95 +157,6 @@ def test_storage_is_chosen_by_the_installation() -> None:
         assert (claim["accessModes"], claim["storageClassName"]) == (["ReadWriteOnce"], "local-path")
 
 
-GPU_CONTAINER = {
-    "name": "run",
-    "image": "lab:4",
-    "command": ["lab", "--ip=$(POD_IP)", "--port=8888", "--base=/", "--json={}", "--root=/mnt/project"],
-    "workingDir": "/home/grid",
-    "env": [
-        {"name": "GRID_EXECUTION_ID", "value": "abc"},
-        {"name": "GRID_BASE_URL", "value": "/"},
-        {"name": "GRID_PROJECT_PATH", "value": "/mnt/project"},
-        {"name": "HOME", "value": "/home/grid"},
-        {"name": "JUPYTER_RUNTIME_DIR", "value": "/run/grid"},
-        {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-        {"name": "GRID_LISTEN_HOST", "value": "$(POD_IP)"},
-        {"name": "JUPYTER_TOKEN", "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "token"}}},
-        {"name": "JUPYTER_CONFIG_PATH", "value": "/etc/grid/jupyter"},
-        {"name": "PYTHONPATH", "value": "/etc/grid/jupyter/python"},
-        {"name": "GRID_PACKAGES_PATH", "value": "/home/grid/.local/grid/jupyterlab"},
-        {"name": "JUPYTERLAB_WORKSPACES_DIR", "value": "/home/grid/.jupyter/lab/workspaces/first"},
-        {"name": "THREADS", "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "variable.THREADS"}}},
-        {"name": "URL", "value": "http://$(POD_IP):1/"},
-    ],
-    "ports": [{"name": "http", "containerPort": 8888, "protocol": "TCP"}],
-    "readinessProbe": {"tcpSocket": {"port": 8888}, "periodSeconds": 2, "timeoutSeconds": 2, "failureThreshold": 3},
-    "resources": {
-        "requests": {"cpu": "3", "memory": "12Gi", "ephemeral-storage": "2Gi", "nvidia.com/gpu": "1"},
-        "limits": {"cpu": "4", "memory": "14Gi", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "1"},
-    },
-    "volumeMounts": [
-        {"name": "project", "mountPath": "/mnt/project"},
-        {"name": "home", "mountPath": "/home/grid"},
-        {"name": "runtime", "mountPath": "/run/grid"},
-        {"name": "jupyter", "mountPath": "/etc/grid/jupyter", "readOnly": True},
-        {"name": "shared-memory", "mountPath": "/dev/shm"},
-    ],
-    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    "terminationMessagePolicy": "FallbackToLogsOnError",
-}
-
-
-def test_the_pod_of_a_workspace_on_a_gpu() -> None:
-    assert objects(spec())[PODS] == {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "workspace-abc",
-            "namespace": "grid",
-            "labels": {**LABELS, "team": "vision"},
-            "annotations": {
-                "cost-centre": "42",
-                "dominodatalab.com/title": "Explore “all” of it",
-                "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-            },
-            "ownerReferences": [OWNER],
-        },
-        "spec": {
-            "containers": [GPU_CONTAINER],
-            "volumes": [
-                {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
-                {"name": "home", "persistentVolumeClaim": {"claimName": "home-churn-7"}},
-                {"name": "runtime", "emptyDir": {"sizeLimit": "20Gi"}},
-                {
-                    "name": "jupyter",
-                    "configMap": {
-                        "name": "workspace-abc",
-                        "items": [
-                            {
-                                "key": "default_setting_overrides.json",
-                                "path": "labconfig/default_setting_overrides.json",
-                            },
-                            {"key": "jupyter_server_config.json", "path": "jupyter_server_config.json"},
-                            {"key": "sitecustomize.py", "path": "python/sitecustomize.py"},
-                        ],
-                        "optional": True,
-                    },
-                },
-                {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
-            ],
-            "restartPolicy": "OnFailure",
-            "terminationGracePeriodSeconds": 30,
-            "nodeSelector": {NODE_POOL: "default-gpu"},
-            "tolerations": [
-                {"key": "team", "operator": "Equal", "value": "vision"},
-                {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
-            ],
-            **CONFINED,
-        },
-    }
-
-
 def test_plain_job_has_no_port_gpu_or_shared_memory() -> None:
     plain = tier(gpus=0, shared_memory="", ephemeral_storage="", tolerations=())
     pod = objects(spec(kind="job", port=0, tier=plain))[PODS]["spec"]
@@ -305,11 +165,6 @@ def test_plain_job_has_no_port_gpu_or_shared_memory() -> None:
     assert not {"ports", "readinessProbe"} & container.keys()
     assert container["resources"]["limits"] == {"cpu": "4", "memory": "14Gi"}
     assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/mnt/project", "/home/grid"]
-
-
-def environment_of(spec: ExecutionSpec) -> dict[str, dict[str, Any]]:
-    (container,) = objects(spec)[PODS]["spec"]["containers"]
-    return {variable["name"]: variable for variable in container["env"]}
 
 
 @pytest.mark.parametrize(("limit", "request_"), [("10Gi", "1Gi"), ("1Mi", "1Mi"), ("2T", "190734Mi")])

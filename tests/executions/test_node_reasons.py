@@ -50,15 +50,3 @@ def test_next_step_is_a_page_the_reader_may_open(link: str, sees_all: bool, expe
     assert reasons is not None
     assert reasons.link == expected
     assert bool(reasons.link_word) == bool(expected)
-
-
-def test_missing_volume_leads_to_its_project_without_a_table() -> None:
-    reasons = node_reasons(diagnosis("project", table=()), sees_all=False, project="churn")
-    assert reasons is not None
-    assert (reasons.rows, reasons.link) == ((), "/projects/churn/")
-    assert node_reasons(diagnosis("project", table=()), sees_all=False) is None, "of a reader who may not see it"
-
-
-def test_without_nodes_there_is_no_table() -> None:
-    assert node_reasons(diagnosis("", table=()), sees_all=True) is None
-    assert node_reasons(None, sees_all=True) is None

@@ -27,7 +27,7 @@ class Container:
         self.run("-m", "pip", "install", "--no-index", str(wheel(self.wheels, "shared", "1")), keeps=False)
         assert (self.site / "shared.py").exists()
 
-    def run(self, *arguments: str, keeps: bool = True, python: str = "", place: str | None = None) -> str:
+    def run(self, *arguments: str, keeps: bool = True, python: str = "") -> str:
         """Return what a Python of the container says, also when it fails."""
         variables = {
             "HOME": str(self.home),
@@ -35,15 +35,14 @@ class Container:
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         }
         if keeps:
-            place = str(self.home / ".local/grid/lab") if place is None else place
-            variables |= {"PYTHONPATH": str(self.hook), "GRID_PACKAGES_PATH": place}
+            variables |= {"PYTHONPATH": str(self.hook), "GRID_PACKAGES_PATH": str(self.home / ".local/grid/lab")}
         command = [python or str(self.image / "bin" / "python"), *arguments]
         done = subprocess.run(command, env=variables, cwd=self.wheels, capture_output=True, text=True, timeout=60)
         return done.stdout + done.stderr
 
-    def install(self, *what: str, python: str = "", place: str | None = None) -> str:
+    def install(self, *what: str, python: str = "") -> str:
         options = ("--no-index", "--find-links", str(self.wheels))
-        return self.run("-m", "pip", "install", *options, *what, python=python, place=place)
+        return self.run("-m", "pip", "install", *options, *what, python=python)
 
     def version(self, name: str, *options: str) -> str:
         return self.run(*options, "-c", f"import {name}; print({name}.VERSION)").strip()
@@ -91,8 +90,3 @@ def test_own_virtual_environment_is_left_alone(container: Container) -> None:
 def test_a_customisation_of_the_images_own_still_runs(container: Container) -> None:
     (container.site / "sitecustomize.py").write_text("import sys\nsys.customised = True\n")
     assert container.run("-c", "import sys; print(sys.customised)").strip() == "True"
-
-
-def test_an_environment_can_switch_it_off(container: Container) -> None:
-    container.install(str(wheel(container.wheels, "mine", "1")), place="")
-    assert (container.site / "mine.py").exists()

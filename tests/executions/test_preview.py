@@ -51,10 +51,3 @@ def test_pods_are_those_started_with_their_tier_requests(shop: Shop, worker_tier
     assert (pod.tier, pod.pool, pod.count, pod.requests["pods"]) == (shop.tier.name, shop.tier.node_pool, 1, 1)
     pods = Preview.of(drafted(attached(shop, tier=worker_tier))).pods()
     assert [(pod.tier, pod.count) for pod in pods] == [(shop.tier.name, 1), (shop.tier.name, 1), (worker_tier.name, 2)]
-
-
-def test_the_tolerations_of_a_tier_with_gpus_count(shop: Shop) -> None:
-    HardwareTier.objects.update(gpus=1, gpu_resource="nvidia.com/gpu")
-    (pod,) = Preview.of(drafted(shop.request())).pods()
-    assert pod.requests["nvidia.com/gpu"] == 1
-    assert [(toleration.key, toleration.operator) for toleration in pod.tolerations] == [("nvidia.com/gpu", "Exists")]

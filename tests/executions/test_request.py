@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from pytest_django.fixtures import DjangoAssertNumQueries
 
 from grid.configuration import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
 from grid.executions.launch_choices import environments_for, projects_for, tiers_for
 from grid.executions.request import submit, validate
-from grid.executions.spec import parse_spec
 from grid.executions.stopping import request_stop
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, QueueOrder, State
 from grid.queue.launches import why_not_launch
@@ -33,39 +31,6 @@ def test_launch_is_a_queued_row_with_first_history_line(shop: Shop) -> None:
     assert (stored.state, stored.title, stored.revision, stored.requested_at) == ("queued", "Explore", 0, NOW)
     entry = LifecycleEntry.objects.get(execution=execution)
     assert (entry.to_state, entry.from_state, entry.actor, entry.reason) == ("queued", "", "alice", "requested")
-
-
-def test_launch_reads_each_referenced_row_once(shop: Shop, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    read = [
-        "environment",
-        "tier",
-        "tiers kept for groups",
-        "project",
-        "secrets",
-        "configuration",
-        "maintenance",
-        "budget of the project",
-        "limits of the queue",
-        "length of the queue",
-    ]
-    written = ["savepoint", "workspace", "execution", "line of history", "savepoint released"]
-    with django_assert_num_queries(len(read) + len(written)):
-        submit(shop.request(), gate=why_not_launch, now=NOW)
-
-
-def test_later_edits_of_tier_and_environment_change_no_launch(shop: Shop) -> None:
-    execution = shop.launch()
-    HardwareTier.objects.filter(pk="small").update(memory="64Gi", cost_per_hour="9")
-    shop.workspace.image = "other"
-    shop.workspace.save()
-
-    spec = parse_spec(Execution.objects.get(pk=execution.pk))
-    assert (spec.tier.memory, spec.tier.memory_limit, spec.environment.image) == (
-        "4Gi",
-        "4Gi",
-        "compute-grid/jupyterlab:4.6",
-    )
-    assert (spec.tier.cost_per_hour, spec.port, spec.owner) == ("0.0500", 8888, "alice")
 
 
 def test_owner_and_members_launch_and_nobody_else(shop: Shop) -> None:

@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from dashboard.executions.records import read_record
-from dashboard.executions.viewmodels.timeline import lifecycle_text, timeline
 from grid.kube.resources import PODS
 from grid.models import Execution
 from tests.clusters.test_cluster_life import notes
@@ -44,23 +42,6 @@ async def test_memory_kill_is_in_history_once_with_its_count(shop: Shop) -> None
     (line,) = notes(execution, "out_of_memory")
     assert line.count == 3
     assert "It was started again 3 times in all." in line.words(OWNER)
-
-
-@in_world
-async def test_page_and_download_tell_of_kill_without_the_pod(shop: Shop) -> None:
-    world, controller, execution = await running(shop)
-    ended(world, execution, restarts=2, exitCode=137, reason="OOMKilled")
-    await world.step(controller)
-    record = read_record(execution.pk)
-    assert record is not None
-    (item,) = [
-        each.context for each in timeline(record, [], [], assigned_node="") if "out_of_memory" in str(each.context)
-    ]
-    assert (item.headline, item.mark, item.times) == ("It used more memory than its tier has", "problem", 1)  # type: ignore[attr-defined]
-    (line,) = [line for line in lifecycle_text(record).splitlines() if "out_of_memory" in line]
-    assert "Warning" in line
-    assert "The program used more memory than its limit" in line
-    assert "(2 times)" not in line, "which would be kills"
 
 
 @pytest.mark.parametrize(("end", "entries"), [({"exitCode": 1, "reason": "Error"}, 1), ({"exitCode": 0}, 0)])

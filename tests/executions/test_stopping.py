@@ -48,7 +48,7 @@ def test_a_stranger_learns_nothing_and_stops_nothing(people: People, three: list
     assert stopped() == set()
 
 
-@pytest.mark.parametrize("ids", [[], ["' OR 1=1 --"], ["\x00"], ["x" * 5000]])
+@pytest.mark.parametrize("ids", [[], ["\x00", "' OR 1=1 --", "x" * 5000]])
 def test_ids_that_are_none_are_no_error(people: People, three: list[Execution], ids: list[str]) -> None:
     client = client_of(people.admin)
     assert "Nothing to stop" in client.get(PATH, {"id": ids}).content.decode()

@@ -1,7 +1,6 @@
 """Hooks that rooms register on the changes of an execution's state."""
 
 from collections.abc import Iterator
-from datetime import datetime
 
 import pytest
 
@@ -25,14 +24,6 @@ def enter(execution: Execution) -> bool:
     return lifecycle.enter(execution.pk, CHANGE, revision=execution.revision, left=execution.state, now=NOW)
 
 
-def test_hook_is_called_with_the_change(shop: Shop) -> None:
-    seen: list[Entered] = []
-    lifecycle.on_enter(seen.append)
-    execution = shop.launch()
-    assert enter(execution)
-    assert seen == [Entered(execution.pk, State.QUEUED, CHANGE, NOW)]
-
-
 def test_failing_hook_undoes_the_change(shop: Shop) -> None:
     def fail(entered: Entered) -> None:
         raise RuntimeError("no room")
@@ -53,16 +44,3 @@ def test_lost_write_calls_no_hook(shop: Shop) -> None:
     execution.revision += 1
     assert not enter(execution)
     assert not seen
-
-
-def test_freed_slots_are_reported_once_registered_twice(shop: Shop) -> None:
-    seen: list[tuple[str, datetime]] = []
-
-    def note(execution_id: str, now: datetime) -> None:
-        seen.append((execution_id, now))
-
-    lifecycle.on_slots_freed(note)
-    lifecycle.on_slots_freed(note)
-    execution = shop.launch()
-    assert lifecycle.update(execution.pk, {"slots_freed_at": NOW}, revision=execution.revision, now=NOW)
-    assert seen == [(execution.pk, NOW)]

@@ -9,7 +9,6 @@ from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project, pod_of, put, read_executions
 from tests.shell.browsing import client_of
-from tests.shell.live import connected
 from tests.support import builders
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
@@ -66,12 +65,3 @@ def test_owner_of_pods_on_nodes_is_named_to_operators(people: People, waiting: E
         assert "taken by a workspace" in page
         assert people.stranger.username not in page
         assert "/infrastructure/?pool=fast" not in page
-
-
-async def test_an_open_page_follows_the_room_of_its_pool(
-    people: People, waiting: Execution, cluster: FakeCluster, runtime: Runtime
-) -> None:
-    async with connected(f"/live/execution/?id={waiting.pk}", people.owner) as socket:
-        assert SENTENCE in await socket.message()
-        put(runtime, cluster, NODES, builders.node("f1", pool="fast", cpu="4", unschedulable=True))
-        assert "cordoned" in await socket.message()

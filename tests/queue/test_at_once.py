@@ -115,24 +115,25 @@ def test_two_resizes_and_an_admission_stay_within_the_limit(on_file: Shop) -> No
     assert all("10 more slots, and of 25 only 3 are free" in refusal for refusal in refusals)
 
 
-def test_a_workspace_that_is_resumed_twice_lives_once(on_file: Shop) -> None:
-    first = on_file.launch()
+def resuming(shop: Shop) -> tuple[Execution, Callable[[], None]]:
+    """A workspace's stopped execution, and what resumes it."""
+    first = shop.launch()
     request_stop(first, by="alice", now=NOW)
 
     def again() -> None:
-        resume(first.pk, environment=on_file.workspace, tier=on_file.tier, with_cluster=True, now=NOW)
+        resume(first.pk, environment=shop.workspace, tier=shop.tier, with_cluster=True, now=NOW)
 
+    return first, again
+
+
+def test_a_workspace_that_is_resumed_twice_lives_once(on_file: Shop) -> None:
+    first, again = resuming(on_file)
     assert at_once(again, again, again) == ["It has not ended yet. Stop it first."] * 2
     assert Execution.objects.unsettled().get().workspace_id == first.pk
 
 
 def test_workspace_resumed_and_deleted_at_once_is_either(on_file: Shop) -> None:
-    first = on_file.launch()
-    request_stop(first, by="alice", now=NOW)
-
-    def again() -> None:
-        resume(first.pk, environment=on_file.workspace, tier=on_file.tier, with_cluster=True, now=NOW)
-
+    first, again = resuming(on_file)
     assert len(at_once(again, lambda: delete(first.pk, now=NOW))) == 1
     is_deleted = Workspace.objects.get().deleted_at is not None
     assert Execution.objects.unsettled().exists() is not is_deleted

@@ -61,13 +61,6 @@ def test_launch_above_a_limit_would_never_leave_the_queue(shop: Shop, configure:
     assert (many_slots.for_good, many_slots.sooner) == (True, "")
 
 
-def test_where_launching_is_switched_off_nothing_is_advised(shop: Shop, configure: Configure) -> None:
-    configure(MAXIMUM_EXECUTIONS_PER_USER, 0)
-    place = place_of(shop.request())
-    assert (place.sooner, place.for_good) == ("", False)
-    assert "Launching is switched off" in place.message
-
-
 def test_launch_stands_aside_while_queue_is_taken_over(shop: Shop) -> None:
     takeover.take_over(by=shop.people.operator, minutes=60, reason="A node burns", now=NOW)
     place = place_of(shop.request())

@@ -44,7 +44,6 @@ PULLING = happened("Pulling", f'Pulling image "{IMAGE}"', after=4)
     [
         ([], None, None, OnNode(IMAGE, 20)),
         ([], REPORT, None, OnNode(IMAGE, 20, has_image=True, size=SIZE)),
-        ([], OTHERS, None, OnNode(IMAGE, 20, has_image=False)),
         ([], OTHERS, REPORT, OnNode(IMAGE, 20, has_image=False, size=SIZE)),
         ([PULLING], OTHERS, REPORT, OnNode(IMAGE, 20, 16, has_image=False, size=SIZE)),
         (

@@ -129,14 +129,6 @@ EASY_TO_MISS = {
         (pair("p", 1, cluster_tiers=("gpu",), slots=1), waiting("g", 2, "gpu", after=1)),
         waiting("launch", 3, "full", after=2),
     ),
-    "one before a full tier holds the line up for slots": (
-        (waiting("big", 1, "full", slots=4), waiting("one", 1, after=1)),
-        waiting("launch", 2, "full", after=2),
-    ),
-    "all of its user start, and only the launch is before a full tier": (
-        (waiting("one", 1),),
-        waiting("launch", 1, "full", after=1),
-    ),
 }
 
 
@@ -160,26 +152,6 @@ def test_launch_admitted_between_counts_and_snapshot_is_not_counted() -> None:
 
 
 LINE = tuple(waiting(f"e{place}", 1 + place % 2, after=place) for place in range(8))
-NUMBERS = {
-    "all have free slots": (QuotaSnapshot(LINE, (), 9), "small", None),
-    "the slots of each are enough for a part of the line": (QuotaSnapshot(LINE, (), 3), "small", 2),
-    "nobody has a free slot": (
-        QuotaSnapshot((*LINE, pair("p", 1)), (Holding(1, "large", 2, 3), Holding(2, "large", 3, 3)), 3),
-        "small",
-        9,
-    ),
-    "the tier is full": (QuotaSnapshot(LINE, (Holding(3, "small", 2, 2),), 9, {"small": 2}), "small", 8),
-    "the launch needs another tier": (QuotaSnapshot(LINE, (Holding(3, "small", 2, 2),), 9, {"small": 2}), "gpu", None),
-    "the tier has places for all": (QuotaSnapshot(LINE, (), 9, {"small": 9}), "small", None),
-    "what is too large is passed": (QuotaSnapshot((waiting("big", slots=9), *LINE), (), 4, {"large": 1}), "small", 1),
-}
-
-
-@pytest.mark.parametrize("queue", NUMBERS)
-def test_nobody_is_looked_at_where_numbers_tell(queue: str) -> None:
-    snapshot, tier, left = NUMBERS[queue]
-    asked = Asked(snapshot, waiting("launch", 1, tier, after=60))
-    assert (asked.answer(), asked.users) == (left, set())
 
 
 def test_only_unclear_lines_are_looked_at() -> None:

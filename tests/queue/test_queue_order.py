@@ -23,15 +23,6 @@ from tests.support.shop import NOW, Shop
 
 
 @given(moved_snapshots())
-def test_held_unit_never_starts_and_names_its_holder(snapshot: QuotaSnapshot) -> None:
-    decisions = admit(snapshot)
-    for unit in snapshot.waiting:
-        if unit.closed:
-            assert decisions.refused[unit.execution_id].code == "held"
-            assert "Held by mara." in decisions.refused[unit.execution_id].words(OWNER)
-
-
-@given(moved_snapshots())
 def test_holding_a_unit_equals_its_absence_for_others(snapshot: QuotaSnapshot) -> None:
     without = replace(snapshot, waiting=tuple(unit for unit in snapshot.waiting if not unit.closed))
     assert admit(snapshot).admitted == admit(without).admitted
@@ -174,21 +165,6 @@ def test_cluster_is_moved_with_its_workspace(shop: Shop) -> None:
     ordering.move(cluster.pk, "front", by=shop.people.operator, now=NOW)
     assert [order.pk for order in QueueOrder.objects.all()] == [workspace.pk]
     assert standing()[0] == workspace.title
-
-
-@pytest.mark.django_db
-def test_several_are_held_and_released_and_others_left_alone(full: Shop) -> None:
-    operator = full.people.operator
-    waits, held, ended, other = (full.launch(title=title) for title in ("Waits", "Held", "Ended", "Other"))
-    ordering.hold(held.pk, by=operator, reason="first", now=NOW)
-    request_stop(ended, by="owner", now=NOW)
-    asked = [waits.pk, held.pk, ended.pk, "no-such"]
-    assert ordering.hold_several(asked, by=operator, reason="second\0 one", now=NOW) == 1
-    assert dict(QueueOrder.objects.values_list("pk", "held_reason")) == {waits.pk: "second one", held.pk: "first"}
-    assert AuditEntry.objects.filter(object_id=waits.pk, actor=operator).count() == 1
-    assert ordering.release_several([*asked, other.pk], by=operator, now=NOW) == 2
-    assert not QueueOrder.objects.filter(held_at__isnull=False).exists()
-    assert ordering.release_several([], by=operator, now=NOW) == 0
 
 
 @pytest.mark.django_db

@@ -8,7 +8,7 @@ import pytest
 from dashboard.queue.viewmodels.waiting import queue_fragments, queue_row
 from dashboard.shell.fragments import render_fragment
 from dashboard.starts.viewmodels.expected_wait import wait_line
-from grid.models import AuditEntry, Execution, QueueOrder, State
+from grid.models import AuditEntry, State
 from grid.queue.wait_estimate.inputs import WaitEstimate
 from grid.runtime import Runtime
 from tests.conftest import People
@@ -51,14 +51,6 @@ def test_owner_reads_which_operator_holds_and_why(two: dict[str, str], people: P
     assert AuditEntry.objects.get(object_id=two["Ours"]).actor_name == "olga-operator"
     page = client.get(f"/queue/{two['Ours']}/").text
     assert held in page and "Release it" in page and "Hold it" not in page
-
-
-def test_execution_admitted_meanwhile_is_left_alone_with_message(two: dict[str, str], people: People) -> None:
-    Execution.objects.filter(pk=two["Ours"]).update(state=State.DEPLOYING)
-    answer = client_of(people.operator).post(f"/queue/{two['Ours']}/", {"do": "front"})
-    assert answer.status_code == 422
-    assert "It has left the queue in the meantime and is deploying; nothing was changed." in answer.text
-    assert not QueueOrder.objects.exists()
 
 
 @pytest.mark.parametrize("page", ["/queue/", "/executions/", "/executions/{id}/"])

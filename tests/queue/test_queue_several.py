@@ -86,15 +86,6 @@ def test_people_cancel_only_their_own_executions(people: People, waiting: Waitin
     assert Execution.objects.get(pk=waiting["runs"]).stop_requested_at is None
 
 
-def test_operator_cancels_executions_of_several_people_by_name(people: People, waiting: Waiting) -> None:
-    assert "Cancel 3 executions?" in ask(people.operator, CANCEL, waiting)
-    do(people.operator, CANCEL, waiting)
-    assert ended() == {"mine <b>", "team-mate's", "far"}
-    assert set(Execution.objects.filter(state=State.STOPPED).values_list("stop_requested_by", flat=True)) == {
-        people.operator.get_username()
-    }
-
-
 def test_cluster_that_waits_with_its_workspace_ends_with_it(people: People, runtime: Runtime) -> None:
     project = make_project(people.owner)
     workspace = make_execution(people.owner, project, title="notebook", state=State.QUEUED)

@@ -7,9 +7,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from grid.executions.launchrequest import JobSettings
 from grid.executions.stopping import request_stop
-from grid.models import Execution, Job, JobRun, Notification, NotificationChoice, User
+from grid.models import Notification, NotificationChoice, User
 from grid.models.dataplane import LOCAL
 from grid.queue.queuewatch import QueuedLaunch, news_of, tell_queue
 from grid.queue.wait_estimate.inputs import WaitEstimate
@@ -99,21 +98,6 @@ def test_owner_is_told_once_despite_repeated_looks(shop: Shop) -> None:
     request_stop(first, by="alice", now=NOW)
     assert tell_due(31) == 1
     assert Notification.objects.filter(execution=second).exists()
-
-
-@pytest.mark.django_db
-def test_cluster_and_retry_are_not_told_by_themselves(shop: Shop) -> None:
-    choose(shop.people.owner)
-    workspace, _ = shop.launch_with_cluster()
-    tell_due()
-    assert list(Notification.objects.values_list("execution", flat=True)) == [workspace.pk]
-    request_stop(workspace, by="alice", now=NOW)
-    shop.launch(kind="job", environment=shop.job, job=JobSettings(command="python train.py"))
-    assert Job.objects.count() == JobRun.objects.count() == 1
-    Execution.objects.filter(run__isnull=False).update(attempt=2)
-    assert tell_due() == 0
-    Execution.objects.filter(run__isnull=False).update(attempt=1)
-    assert tell_due() == 1
 
 
 def test_two_controllers_tell_it_once(on_file: Shop) -> None:

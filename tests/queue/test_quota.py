@@ -124,17 +124,6 @@ def test_execution_waiting_for_full_tier_lets_other_tiers_pass() -> None:
     ]
 
 
-def test_large_execution_is_not_passed_by_small_ones() -> None:
-    snapshot = QuotaSnapshot(
-        waiting=(waiting("cluster", slots=4), waiting("tiny", after=1)),
-        holding=(Holding(1, "small", 2, 2),),
-        slots_per_user=5,
-    )
-    decisions = admit(snapshot)
-    assert decisions.admitted == ()
-    assert "when 4 are free. Position 1." in decisions.refused["cluster"].words(OWNER)
-
-
 MINE, CLUSTER = waiting("e"), unit_of(1, Part("e", "cluster", ("small", "large"), 11))
 SWITCHED_OFF = "Launching is switched off: your admin has set the slots per user to 0. This waits until that changes."
 SMALLER = " Stop it and launch a smaller one, or ask your admin for more slots."
@@ -162,11 +151,6 @@ def test_refusal_is_worded_for_its_owner_and_for_others(
     refused = admit(QuotaSnapshot(queue, (Holding(1, "small", limit, limit),), slots_per_user=limit)).refused["e"]
     fact = to_owner.removesuffix(SMALLER).removesuffix(FEWER)
     assert (refused.words(OWNER), refused.words(OTHER)) == (to_owner, to_others or fact)
-
-
-def test_place_is_not_kept_for_a_never_fitting_pair() -> None:
-    queue = (pair("w", 1, cluster_tiers=("small",)), waiting("other", 2, after=1))
-    assert admit(QuotaSnapshot(queue, (), slots_per_user=25, tier_maximum={"small": 1})).admitted == ("other",)
 
 
 def test_full_tier_is_given_first_to_longest_unserved_user() -> None:
@@ -200,15 +184,6 @@ def test_pair_waits_together_and_says_slots_of_both() -> None:
         "You use 21 of 25 slots; this starts by itself when 5 are free (1 for the workspace and 4 for the cluster). Position 1."
     )
     assert decisions.refused["tiny"].position == 2
-
-
-def test_cluster_takes_a_place_on_the_tier_of_head() -> None:
-    cluster = unit_of(1, Part("c", "cluster", ("small", "large"), 3))
-    full = QuotaSnapshot((cluster,), (Holding(2, "small", 1, 1),), slots_per_user=25, tier_maximum={"small": 1})
-    assert messages(full) == [
-        "The tier small runs 1 of at most 1 executions at once; this starts by itself when one of them ends. Position 1."
-    ]
-    assert admit(replace(full, holding=())).admitted == ("c",)
 
 
 def test_pair_on_a_single_tier_takes_two_places() -> None:

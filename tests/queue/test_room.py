@@ -5,7 +5,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.queue.wait_estimate.capacity import Occupant, RoomFacts, RoomSeeker, fits, room_waits
+from grid.queue.wait_estimate.capacity import Occupant, RoomFacts, RoomSeeker, room_waits
 
 NODES = ("a", "b", "c")
 LAST = 60  # seconds: all that ends has ended by then
@@ -92,23 +92,3 @@ def test_waits_equal_those_of_a_scheduler_by_the_second(
         {id: float(seconds) for id, seconds in holds.items()},
     )
     assert waits == by_the_second(facts, rest, holds)
-
-
-@given(rooms(), lives)
-def test_room_given_never_exceeds_what_all_ends_free(facts: RoomFacts, rest: dict[str, int]) -> None:
-    waits, ended = room_waits(facts, {id: float(seconds) for id, seconds in rest.items()}, {}), facts.when_ended()
-    for id in waits:
-        for part in {seeker.part for seeker in facts.seekers if seeker.execution == id} - {""}:
-            able = [seeker for seeker in facts.seekers if (seeker.execution, seeker.part) == (id, part)]
-            assert any(fits(seeker.requests, ended[node]) for seeker in able for node in seeker.nodes)
-
-
-def seeker(name: str, cpu: int, *, priority: int = 0, created: float = 0.0) -> RoomSeeker:
-    return RoomSeeker(name, {"cpu": cpu}, frozenset({"a"}), (-priority, created, name), "first")
-
-
-def test_small_pod_takes_room_too_small_for_the_large() -> None:
-    line = [seeker("large", 2, created=1), seeker("small", 1, created=2)]
-    held = [Occupant("r0", "a", {"cpu": 1}), Occupant("r1", "a", {"cpu": 1})]
-    facts = RoomFacts(line, held, {"a": {"cpu": 0}})
-    assert room_waits(facts, {"r0": 10.0, "r1": 20.0}, {"small": 100.0}) == {"small": 10, "large": 110}

@@ -6,9 +6,8 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 
-from grid.configuration import OVER_QUOTA_TIMEOUT
 from grid.core.errors import Rejected
-from grid.models import AuditEntry, ConfigRecord, Execution, QueueTakeover
+from grid.models import AuditEntry, QueueTakeover
 from grid.models.dataplane import LOCAL
 from grid.queue import ordering, takeover
 from grid.queue.admission import admit_waiting
@@ -61,15 +60,6 @@ def test_waiting_owner_reads_who_took_over_and_why(shop: Shop) -> None:
     ordering.move(second.pk, "front", by=shop.people.operator, now=NOW)
     assert admit_waiting(LOCAL, now=NOW + timedelta(minutes=2)) == [second.pk]
     assert admit_waiting(LOCAL, now=NOW + HOUR) == [first.pk]
-
-
-def test_the_time_does_not_count_towards_the_timeout(shop: Shop) -> None:
-    ConfigRecord.objects.create(key=OVER_QUOTA_TIMEOUT.key, value=600)
-    waits = shop.launch()
-    take_over(shop)
-    admit_waiting(LOCAL, now=NOW + timedelta(minutes=59))
-    assert Execution.objects.get(pk=waits.pk).reason == "taken_over"
-    assert admit_waiting(LOCAL, now=NOW + HOUR) == [waits.pk]
 
 
 def test_takeover_has_one_operator_and_anybody_ends_it(shop: Shop) -> None:

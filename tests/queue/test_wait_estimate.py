@@ -110,23 +110,6 @@ def test_wait_adds_remaining_life_and_the_usual_start(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
-def test_queued_launch_starts_like_earlier_queued_ones(shop: Shop) -> None:
-    """Where slots are short, so is room on the nodes."""
-    for started, queued in ((20, 0.3), (400, 900.0)):
-        ended(shop, 10, started=started, seconds=600)
-        for row in Execution.objects.filter(start_up=None):
-            StartUp.objects.create(
-                execution=row, at=NOW, ran=True, total=queued + started, queued=queued, tier=row.tier,
-                environment=row.environment, kind=row.kind, node_pool=row.node_pool,
-            )  # fmt: skip
-    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
-    shop.launch()
-    second = shop.launch(after=1)
-    admit_waiting(LOCAL, now=NOW)
-    assert estimates(read_facts(LOCAL, NOW))[second.pk].expected == 600 + 400
-
-
-@pytest.mark.django_db
 def test_announced_stop_ends_the_wait_for_slots(shop: Shop) -> None:
     ended(shop, 10, started=20, seconds=600)
     ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
@@ -201,14 +184,6 @@ def test_prediction_is_stored_once_and_then_its_outcome(shop: Shop) -> None:
     outcomes = WaitPrediction.objects.order_by("stage").values_list("stage", "expected", "actual")
     assert list(outcomes) == [("admitted", 20, 21), ("queued", 20, 21)]
     assert read_accuracy() == {"admitted": Accuracy(1, 1), "queued": Accuracy(1, 1)}
-
-
-@pytest.mark.django_db
-def test_pod_without_scheduler_word_is_not_waited_for(shop: Shop) -> None:
-    ended(shop, 10, started=20, seconds=600)
-    shop.launch()
-    admit_waiting(LOCAL, now=NOW)
-    assert keep_predictions(LOCAL, Observed(), now=NOW + timedelta(seconds=16)) == 1
 
 
 def test_accuracy_is_said_from_ten_outcomes_on() -> None:

@@ -1,24 +1,12 @@
 """What the controller has stored of waits for room and of starts on nodes, and how often it lists the nodes for that."""
 
-import asyncio
-from collections import Counter
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
-from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
 from grid.controller.controller import Controller
-from grid.core.labels import KEYS
-from grid.diagnosis.placement.outlook import Outlook, outlook_of
-from grid.executions import cluster_snapshot as scheduling
-from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import Execution, StartUp, WaitPrediction
-from grid.queue import waitkeeper
-from grid.queue.wait_estimate import observing
 from grid.queue.waitkeeper import LIST_SECONDS, WaitKeeper
-from tests.controller.test_controller import Configure
 from tests.controller.world import World, in_world
 from tests.queue.test_wait_estimate import ended
 from tests.support.builders import condition, event, node, stamp
@@ -43,14 +31,6 @@ def refused(world: World, execution: Execution) -> None:
     pod["metadata"]["creationTimestamp"] = stamp(world.now)
     pod["status"] = {"phase": "Pending", "conditions": [condition("PodScheduled", "False", "Unschedulable", "0/1")]}
     world.cluster.put(PODS, pod)
-
-
-def with_a_rule_about_others(world: World, execution: Execution) -> RawObject:
-    refused(world, execution)
-    pod = world.pod_of(execution)
-    term = {"topologyKey": "zone"}
-    pod["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    return pod
 
 
 def kept(**settings: Any) -> tuple[World, Controller, WaitKeeper]:
@@ -106,89 +86,6 @@ async def test_nodes_are_listed_once_a_minute_at_most(shop: Shop) -> None:
     assert not await sees_room()
     seconds[0] = LIST_SECONDS + 1
     assert await sees_room()
-
-
-@in_world
-async def test_slow_list_is_used_when_it_arrives(shop: Shop) -> None:
-    ended_on_nodes(shop)
-    world, controller, keeper = kept(monotonic=lambda: asyncio.get_running_loop().time())
-    await one_runs_and_one_waits(shop, world, controller)
-    world.passes(12)
-    world.refresh(controller)
-    world.cluster.list_seconds = 2  # of each of the lists
-    seen = []
-    for _ in range(4):
-        await asyncio.sleep(waitkeeper.KEEP_SECONDS)
-        seen.append(len((await keeper.observed()).room.seekers))
-    assert seen.count(1) == 1
-    assert seen[0] == 0, "it is not waited for"
-    assert world.cluster.count("list", NODES) == 1
-
-
-@in_world
-async def test_only_the_first_in_line_are_judged_in_portions(
-    shop: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    configure(MAXIMUM_EXECUTIONS_PER_USER, 99)
-    monkeypatch.setattr(observing, "MOST_SEEKERS", 12)
-    turns, judged = [0], list[int]()
-    world, controller, keeper = kept()
-    world.cluster.put(NODES, node("node-1", cpu="1500m"))
-    waiting = [shop.launch(after=second) for second in range(14)]
-    await world.step(controller)
-    for execution in waiting:
-        refused(world, execution)
-
-    def judge(*args: Any, **options: Any) -> Outlook:
-        judged.append(turns[0])
-        return outlook_of(*args, **options)
-
-    async def others_run() -> None:
-        while True:
-            turns[0] += 1
-            await asyncio.sleep(0)
-
-    monkeypatch.setattr(waitkeeper, "outlook_of", judge)
-    world.passes(12)
-    world.refresh(controller)
-    others = asyncio.create_task(others_run())
-    await keeper.observed()
-    others.cancel()
-    assert len(judged) == 12
-    assert max(Counter(judged).values()) == waitkeeper.JUDGED_AT_ONCE
-
-
-@in_world
-async def test_list_judges_only_older_pods_with_checkable_rules(
-    shop: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    configure(MAXIMUM_EXECUTIONS_PER_USER, 99)
-    monkeypatch.setattr(scheduling, "MOST_PODS", -1)
-    judged, seconds = list[str](), [0.0]
-    world, controller, keeper = kept(monotonic=lambda: seconds[0])
-    world.cluster.put(NODES, node("node-1", cpu="1500m"))
-    early, apart, late = (shop.launch(after=second) for second in range(3))
-    await world.step(controller)
-    refused(world, early)
-    world.cluster.put(PODS, with_a_rule_about_others(world, apart))
-
-    def judge(asked: Pod, *args: Any, **options: Any) -> Outlook:
-        assert asked.metadata.labels[KEYS.execution] != apart.pk, "only sums are kept, which do not tell who is where"
-        judged.append(asked.metadata.labels[KEYS.execution])
-        return outlook_of(asked, *args, **options)
-
-    monkeypatch.setattr(waitkeeper, "outlook_of", judge)
-    world.passes(12)
-    world.refresh(controller)
-    await keeper.observed()
-    assert judged == [early.pk]
-    world.passes(1)
-    refused(world, late)
-    world.passes(LIST_SECONDS)
-    seconds[0] = LIST_SECONDS + 1
-    world.refresh(controller)
-    await keeper.observed()
-    assert sorted(judged) == sorted([early.pk, early.pk, late.pk])
 
 
 @in_world

@@ -70,14 +70,14 @@ async def test_long_cluster_outage_is_told_once_over(shop: Shop) -> None:
         world.cluster.available = False
         await passes(1)
         world.cluster.available = True
-        await passes(30)
+        await passes(10)
         assert entries_of(execution) == []
         world.cluster.available = False
-        await passes(60)
+        await passes(20)
         assert entries_of(execution) == []
         world.cluster.available = True
         await until(lambda: bool(entries_of(execution)), within=30)
-        await passes(30)
+        await passes(10)
         ((reason, message),) = entries_of(execution)
         assert reason == "cluster_away"
         assert message.endswith("Running programs continued; unfinished steps are resumed.")

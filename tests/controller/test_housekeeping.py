@@ -9,15 +9,16 @@ import pytest
 from grid.configuration import SESSION_IDLE, value_of
 from grid.controller.housekeeping import (
     BATCH,
+    CHORES,
     FIRST_SECONDS,
     PERIOD_SECONDS,
     RETRY_SECONDS,
     periodic,
     purge_grants,
+    run_chores,
 )
 from grid.models import Execution, Session, State, User, WorkspaceGrant
-from tests.controller.world import World, in_world
-from tests.platformhealth.test_running import running
+from tests.controller.world import in_world
 from tests.support.periodic import repeat
 from tests.support.shop import NOW, Shop
 from tests.support.virtual import cancelled, passes, virtual_time
@@ -70,20 +71,18 @@ def test_grant_goes_when_it_opens_nothing_any_more(
     assert WorkspaceGrant.objects.count() == 1 - purged
 
 
-@in_world
-async def test_the_leader_clears_away_ended_sessions_with_their_grants(workspace: Execution, shop: Shop) -> None:
-    world, last_seen = World(), NOW - timedelta(seconds=value_of(SESSION_IDLE))
-    session("idle", shop.people.teammate, seen_at=last_seen)
-    grant(workspace, "idle")
-    kept = grant(workspace)
-    async with running(world):
-        await passes(FIRST_SECONDS + 5)
-    assert Session.objects.get().pk == "here"
-    assert WorkspaceGrant.objects.get() == kept
-
-
 async def at_once(work: Any, /, *args: Any, **kwargs: Any) -> Any:
     return work(*args, **kwargs)
+
+
+@in_world
+async def test_ended_sessions_are_cleared_away_with_their_grants(workspace: Execution, shop: Shop) -> None:
+    session("idle", shop.people.teammate, seen_at=NOW - timedelta(seconds=value_of(SESSION_IDLE)))
+    grant(workspace, "idle")
+    kept = grant(workspace)
+    await run_chores(at_once, lambda: NOW, CHORES)
+    assert Session.objects.get().pk == "here"
+    assert WorkspaceGrant.objects.get() == kept
 
 
 @virtual_time

@@ -80,7 +80,7 @@ def test_an_open_pages_log_is_replaced_by_the_reason(people: People, left: Execu
     assert answer.status_code == 403
     body = answer.content.decode()
     assert body.startswith('<section id="log"')
-    assert "You have left the project Customer churn. You no longer open it, change it or read its log." in body
+    assert "You have left the project Customer churn." in body
     assert "the customers" not in body
 
 
@@ -105,6 +105,14 @@ def test_closed_account_of_owner_is_named_to_the_others(people: People, theirs: 
     Execution.objects.update(access_lost_at=MOMENT - timedelta(minutes=9))
     refreshed(runtime)
     assert "The account of bob is closed. This will be stopped" in text(people.owner, theirs)
+
+
+def test_when_it_has_ended_nothing_is_announced(people: People, left: Execution, runtime: Runtime) -> None:
+    Execution.objects.update(state="stopped", ended_at=MOMENT, stop_requested_at=MOMENT)
+    refreshed(runtime)
+    page = " ".join(text(people.teammate, left).split())
+    assert "You have left the project Customer churn. You no longer open it, change it or read its log." in page
+    assert "will be stopped" not in page
 
 
 async def test_an_open_page_changes_when_its_owner_leaves(people: People, theirs: Execution, runtime: Runtime) -> None:

@@ -172,5 +172,5 @@ async def test_job_with_unusable_files_ends_with_a_sentence(shop: Shop) -> None:
     kubelet.reports("Failed", prepare=ended(4, {"code": 4, "problem": problem}))
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("error", "files_unusable")
-    assert execution.words(OWNER).endswith("Ask an operator to look at the repositories' volume.")
     assert problem in execution.words(OWNER)
+    assert "Ask an operator to look at the repositories' volume." in execution.words(OWNER)

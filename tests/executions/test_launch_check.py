@@ -64,10 +64,6 @@ class TestOverHttp:
         assert "The controller did not answer in time. You can launch it anyway." in shown
         assert "every 1s" not in shown
 
-    def test_an_unfinished_form_is_not_checked(self, people: People) -> None:
-        assert self.check(people, tier="").strip() == ""
-        assert not LaunchCheck.objects.exists()
-
     def test_an_answer_belongs_to_who_asked(self, people: People) -> None:
         self.check(people)
         status, shown = sent(people.teammate, FORM | {"awaited": "on"}, "/launch/check/")

@@ -48,7 +48,7 @@ def test_order_has_all_startable_units_with_the_front_first(snapshot: QuotaSnaps
 
 def test_unit_moved_back_lets_only_earlier_ones_pass() -> None:
     back = replace(waiting("back", 1), back_at=NOW + timedelta(seconds=10))
-    old, new = waiting("old", 2, after=5), waiting("new", 3, after=20)
+    old, new = waiting("old", 2, after=10), waiting("new", 3, after=20)
     served = {(1, "small"): NOW, (2, "small"): NOW, (3, "small"): NOW}
     snapshot = QuotaSnapshot((back, old, new), (), 5, {"small": 1}, last_served=served)
     assert order(snapshot) == ("old", "new", "back")

@@ -153,6 +153,11 @@ def test_refusal_is_worded_for_its_owner_and_for_others(
     assert (refused.words(OWNER), refused.words(OTHER)) == (to_owner, to_others or fact)
 
 
+def test_place_is_not_kept_for_a_never_fitting_pair() -> None:
+    queue = (pair("w", 1, cluster_tiers=("small",)), waiting("other", 2, after=1))
+    assert admit(QuotaSnapshot(queue, (), slots_per_user=25, tier_maximum={"small": 1})).admitted == ("other",)
+
+
 def test_full_tier_is_given_first_to_longest_unserved_user() -> None:
     queue = (
         waiting("gpu-lately", 1, "gpu"),

@@ -77,6 +77,11 @@ def test_upgrade_leaves_image_packages_alone_and_can_be_undone(container: Contai
     assert container.version("shared") == "1"
 
 
+def test_the_images_packages_cannot_be_removed(container: Container) -> None:
+    assert "outside environment" in container.run("-m", "pip", "uninstall", "--yes", "shared")
+    assert container.version("shared") == "1"
+
+
 def test_own_virtual_environment_is_left_alone(container: Container) -> None:
     own = container.home / "own"
     venv.create(own, symlinks=True, with_pip=False)

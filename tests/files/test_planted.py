@@ -300,3 +300,19 @@ def test_planted_build_log_is_not_written_through(tmp_path: Path, outside: Outsi
     assert place.is_dir() or place.read_text() == "what pip said"
     again = _ready(_Build(BuildOrder("a", "b", ())), pulled)
     assert again.log == ("" if place.is_dir() else "what pip said")
+
+
+def test_link_in_home_does_not_reach_the_project_repository(runs: Runs, repository: Repository) -> None:
+    run = runs().prepare()
+    (run.work / "a").write_text("1")
+    (run.task.git / "HEAD").unlink()
+    aimed = run.task.home / "unpushed-files"
+    aimed.mkdir()
+    for name in ("tar.gz.unfinished", "tar.gz", "bundle", "bundle.lock"):
+        (aimed / f"{run.task.name}.{name}").symlink_to(repository.path / "config")
+    before = (repository.path / "config").read_bytes()
+    assert run.save()["kept"] == "home"
+    assert (repository.path / "config").read_bytes() == before
+    other = runs().prepare()
+    (other.work / "b").write_text("2")
+    assert other.save()["branch"] == "main", "the repository is as good as before"

@@ -12,8 +12,14 @@ _RUN = "part => axe.run(part, {resultTypes: ['violations'], preload: false}).the
 
 
 def violations(page: Page, part: str = "html") -> list[str]:
-    """Return the rules that are broken in the part of the page that a selector names, each with the first three elements that break it."""
+    """Return the rules that are broken in the part of the page that a selector names, each with the first three elements that break it.
+
+    On a page that is live a row may be replaced while axe reads its colours, so what it finds has to be there a moment later, too.
+    """
     if not page.evaluate("'axe' in window"):
         page.evaluate(_SCRIPT)
+    if not page.evaluate(_RUN, part):
+        return []
+    page.wait_for_timeout(500)
     results: list[dict[str, Any]] = page.evaluate(_RUN, part)
     return [f"{violation['id']}: {[node['html'] for node in violation['nodes']][:3]}" for violation in results]

@@ -128,7 +128,7 @@ def is_linear(run: Run, unit: str, end: str, length: int = LENGTH) -> bool:
     if long < MEASURABLE or long <= MOST * seconds_of(run, text(1), 1):
         return True
     return any(
-        seconds_of(run, text(2 * size), 3) <= MOST * seconds_of(run, text(size), 3) for size in SIZES for _ in range(2)
+        seconds_of(run, text(2 * size), 3) <= MOST * seconds_of(run, text(size), 3) for size in SIZES for _ in range(8)
     )
 
 

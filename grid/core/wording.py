@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 
+from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 
@@ -16,6 +17,8 @@ MONTHS = (
     *(_("January"), _("February"), _("March"), _("April"), _("May"), _("June")),
     *(_("July"), _("August"), _("September"), _("October"), _("November"), _("December")),
 )
+# Control sequences of a terminal (ECMA-48): colours and cursor movements, titles, and single escapes.
+_CONTROLS = RepeatedExpression(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 
 POD_STAYS_SENTENCE = _(
     "It cannot be resumed yet: its last pod is not confirmed gone. On a lost node this takes until the node is back or removed. "
@@ -117,3 +120,13 @@ def money(amount: Decimal) -> str:
     if 0 < amount < _CENT:
         return _("less than {currency}{cent}", currency=CURRENCY, cent=_CENT)
     return f"{CURRENCY}{amount.quantize(_CENT):,}"
+
+
+def plain_text(text: str) -> str:
+    """Return what a terminal would leave of a text: no colours, and of a line that a progress bar overwrites its last state."""
+    if "\x1b" in text:
+        text = _CONTROLS.sub("", text)
+    if "\r" not in text:
+        return text
+    lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return "\n".join(lines)

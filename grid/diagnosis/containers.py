@@ -8,9 +8,10 @@ from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.wording import duration, plural
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
-from grid.diagnosis.disruptions import end_requested_by
+from grid.diagnosis.disruptions import end_requested_by, folded
 from grid.diagnosis.exits import (
     NEVER_STARTED,
+    NOT_LOCATED,
     cause_words,
     exit_words,
     explain_by_log,
@@ -28,6 +29,13 @@ OUT_OF_MEMORY = "out_of_memory"
 _NOT_MADE = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "ContainerCannotRun"}
 )
+# What the kubelet says while nothing is wrong; "" before it has said anything.
+_NORMAL = frozenset({"", "ContainerCreating", "PodInitializing"})
+# Warnings of a node that keep no container from starting.
+_HARMLESS = frozenset(
+    {"DNSConfigForming", "FailedToRetrieveImagePullSecret", "Unhealthy", "BackOff", "FailedScheduling"}
+)
+_SHOW = _("Show an operator the messages below.")
 _RESTART_IS_NEWS = timedelta(minutes=10)
 # The steps of a start in which the kubelet's events tell how far a container is; its volumes and the pod's network come before them.
 _STEPS = {
@@ -36,6 +44,7 @@ _STEPS = {
     "Created": _("The container is created and is being started."),
     "Started": _("The container was started; the node has not reported yet that it runs."),
 }
+_LOOK_AT_NODE = _("Ask an operator to look at the node.")
 _MEMORY_ADVICE = _("Choose a tier with more memory, or work on less data at once.")
 
 
@@ -52,21 +61,46 @@ def explain_waiting(pod: Pod, status: ContainerStatus, events: Sequence[Event], 
         if missing is not None:
             return missing
         return explain_no_start(pod, status, message, reason=reason)
+    if reason not in _NORMAL:
+        return _unknown_wait(pod, status, reason, message)
     return _preparing(pod, status, events, now)
+
+
+def _unknown_wait(pod: Pod, status: ContainerStatus, reason: str, message: str) -> Diagnosis:
+    """Explain a container that waits for what no rule knows: what the node says of it stands in the sentence."""
+    says = folded(message)
+    sentence = (
+        _("{program} cannot be started ({reason}): {says}.") if says else _("{program} cannot be started: {reason}.")
+    )
+    sentence = sentence.format(program=subject(pod, status), reason=reason, says=says)
+    return Diagnosis(
+        "container", sentence, "problem", "operator", _SHOW, quoted(f"{reason}: {message}" if message else reason)
+    )
 
 
 def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> Diagnosis:
     """Explain a container that has ended and is not being restarted."""
-    if ended.reason == "OOMKilled":
+    # With exit code 0 the runtime counted another process of the container, and the program itself ended well.
+    if ended.reason == "OOMKilled" and ended.exit_code:
         return _out_of_memory(pod, status, ended)
     if ended.reason in NEVER_STARTED:
         return explain_no_start(pod, status, ended.message, reason=ended.reason)
+    if ended.reason == NOT_LOCATED:
+        sentence = _(
+            "It is not known how {program} ended: its node found the container no more, as after a restart of the node.",
+            program=within(pod, status),
+        )
+        who, step = who_can_repair(pod, status, ended)
+        return Diagnosis("end_unknown", sentence, "problem", who, step, quoted(f"{ended.reason}: {ended.message}"))
     evidence = quoted(
         ended.message,
         _("exit code {exit_code}", exit_code=ended.exit_code) + (f" ({ended.reason})" if ended.reason else ""),
     )
     if ended.exit_code == 0:
-        return Diagnosis("completed", _("The program ended by itself, without an error."), "ok", "", "", evidence)
+        sentence = _("The program ended by itself, without an error.")
+        if ended.reason == "OOMKilled":
+            sentence = _("{sentence} One of its processes had run out of memory.", sentence=sentence)
+        return Diagnosis("completed", sentence, "ok", "", "", evidence)
     who, step = who_can_repair(pod, status, ended)
     code = "setup_failed" if part_of(pod, status) == "setup" else "exit_code"
     words = exit_words(ended, end_requested_by(pod, ended))
@@ -88,7 +122,7 @@ def explain_running(
     last = status.last_state.terminated
     if last is not None and since(last.finished_at or running.started_at, now) >= _RESTART_IS_NEWS:
         last = None
-    if last is not None and last.reason == "OOMKilled":
+    if last is not None and last.reason == "OOMKilled" and last.exit_code:
         return _out_of_memory(pod, status, last, then=_("{sentence} It was restarted."))
     if part_of(pod, status) == "setup":
         return _setting_up(pod, status, running, now)
@@ -149,10 +183,9 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
     moved_on = latest(events, *_STEPS)
     if mount is not None and (moved_on is None or events.index(mount) > events.index(moved_on)):
         return explain_mount(mount.message)
-    sandbox = latest(events, "FailedCreatePodSandBox")
-    if sandbox is not None and moved_on is None:
-        return Diagnosis("sandbox", _("The node cannot set up the container's network or sandbox."),
-                         "problem", "operator", _("Ask an operator to look at the node."), quoted(sandbox.message))  # fmt: skip
+    warning = _last_warning(events)
+    if warning is not None and moved_on is None:
+        return _kept_by_node(warning)
     last = status.last_state.terminated
     before = last.finished_at if last is not None else None
     own = latest([event for event in events if is_about(event, status) and not _is_before(event, before)], *_STEPS)
@@ -172,6 +205,28 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
     return Diagnosis("preparing", _("The node is preparing the container: volumes, network, image."), "wait", "")
 
 
+def _last_warning(events: Sequence[Event]) -> Event | None:
+    """Return the last warning that says why a node does not start a pod. A message of a component that only sums up ("Error syncing
+    pod") has less to say than the one before it."""
+    since_bound = latest(events, "Scheduled")
+    after = events[events.index(since_bound) + 1 :] if since_bound is not None else events
+    warnings = [event for event in after if event.type == "Warning" and event.reason not in _HARMLESS]
+    causes = [event for event in warnings if event.reason != "FailedSync"]
+    return next(reversed(causes or warnings), None)
+
+
+def _kept_by_node(warning: Event) -> Diagnosis:
+    """Explain a pod whose node warns before any of its containers is on its way."""
+    if warning.reason == "FailedCreatePodSandBox":
+        sentence = _("The node cannot set up the container's network or sandbox.")
+        return Diagnosis("sandbox", sentence, "problem", "operator", _LOOK_AT_NODE, quoted(warning.message))
+    if warning.reason == "NetworkNotReady":
+        sentence = _("The network of the node is not ready.")
+        return Diagnosis("sandbox", sentence, "problem", "operator", _LOOK_AT_NODE, quoted(warning.message))
+    sentence = _("The node cannot start it ({reason}): {says}.", reason=warning.reason, says=folded(warning.message))
+    return Diagnosis("container", sentence, "problem", "operator", _SHOW, quoted(warning.message))
+
+
 def _is_before(event: Event, moment: datetime | None) -> bool:
     """Return whether the event is known to be older than `moment`: it is of the container's previous run."""
     return moment is not None and event.last_seen is not None and event.last_seen < moment
@@ -179,7 +234,7 @@ def _is_before(event: Event, moment: datetime | None) -> bool:
 
 def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequence[Event]) -> Diagnosis:
     last = status.last_state.terminated
-    if last is not None and last.reason == "OOMKilled":
+    if last is not None and last.reason == "OOMKilled" and last.exit_code:
         return _out_of_memory(pod, status, last, message, then=_("{sentence} It will be restarted."))
     if last is not None and last.reason in NEVER_STARTED:
         why_not = explain_no_start(pod, status, last.message, reason=last.reason)
@@ -196,6 +251,14 @@ def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequenc
             probe=probe.words,
         )
         return Diagnosis("probe", sentence, "problem", "you", probe.next_step, (*probe.evidence, *quoted(message)))
+    if last is not None and last.exit_code == 0:
+        sentence = _(
+            "{program} ends by itself, without an error, and is started again each time{restarts}.",
+            program=subject(pod, status),
+            restarts=count,
+        )
+        step = _("It has to keep running: see the end of its log for why it ends.")
+        return Diagnosis("ends_again", sentence, "problem", who, step, quoted(last.message, message))
     sentence = _("{program} keeps crashing{restarts}{why}.{cause} It is started again after a pause.")
     if part_of(pod, status) == "setup":
         sentence = _("{program} keeps failing{restarts}{why}.{cause} It is started again after a pause.")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from grid.core.wording import plain_text
 from grid.kube.objects import Event
 
 Severity = Literal["ok", "wait", "problem"]
@@ -53,8 +54,9 @@ def latest(events: Sequence[Event], *reasons: str) -> Event | None:
 
 
 def quoted(*texts: str) -> tuple[str, ...]:
-    """Return the texts as evidence, without empty ones and duplicates."""
-    return tuple(dict.fromkeys(text.strip() for text in texts if text.strip()))
+    """Return the texts as evidence, as a terminal would leave them, without empty ones and duplicates."""
+    shown = (plain_text(text).strip() for text in texts)
+    return tuple(dict.fromkeys(text for text in shown if text))
 
 
 def since(moment: datetime | None, now: datetime) -> timedelta:

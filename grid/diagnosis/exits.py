@@ -12,6 +12,8 @@ from grid.kube.objects import ContainerStatus, Pod, Terminated
 
 # Reasons of an end without a beginning: the runtime could not start the command, so there is no log.
 NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
+# The kubelet writes exit code 137 with this reason when it finds the container no more, as after its node's restart.
+NOT_LOCATED = "ContainerStatusUnknown"
 MEANINGS = {
     126: _("its command is not executable"),
     127: _("its command was not found"),
@@ -38,7 +40,9 @@ _REQUESTED = {
     137: _("it was killed (SIGKILL)"),
     143: _("it was asked to end (SIGTERM)"),
 }
-_NOT_FOUND = RepeatedExpression(r"(?m)(?:^|: )([^\s:]+): (?:command )?not found$|^env: \W?([^\s:'’]+)\W?: No such file")
+_NOT_FOUND = RepeatedExpression(
+    r"(?m)(?:^|: )([^\s:]+): (?:command )?not found$|^env: \W?([^\s:'’\\]+)(\\r|\r)?\W?: No such file"
+)
 # What shells say of a file that they cannot execute.
 _NOT_EXECUTABLE = RepeatedExpression(
     r"(?m)(?:^|: )([^\s:]+): (Permission denied|Is a directory|cannot execute binary file|Exec format error)"
@@ -47,7 +51,17 @@ _NOT_EXECUTABLE = RepeatedExpression(
 _FILES = {
     "Permission denied": (_("the command {file} is not executable"), _("Make it executable (chmod +x)")),
     "Is a directory": (_("the command {file} is a directory"), _("Correct its path")),
+    "bad interpreter": (
+        _("the first line of {file} names a program that is not in the image"),
+        _("Correct the line that begins with #!, or choose an environment that has the program"),
+    ),
+    "line ends": (
+        _("the script {file} has the line ends of Windows (CRLF)"),
+        _("Save it with the line ends of Unix (LF), for example with dos2unix"),
+    ),
 }
+# The kernel takes the carriage return for a part of the interpreter's name; bash and env print it in their own ways.
+_BAD_INTERPRETER = RepeatedExpression(r"(?m)(?:^|: )([^\s:]+): [^\s:]*?(\^M|\r)?: bad interpreter")
 _OTHER_FORMAT = (
     _("the command {file} is built for another architecture than the node's, or is a script without a #! line"),
     _("Begin a script with a #! line, or build the file for the node's architecture"),
@@ -63,6 +77,8 @@ CANNOT_START = RuleTable(
      _("its command {command} is built for another architecture than the node's, or is a script without a #! line")),
     ("working-directory", r'chdir to cwd \("([^"]+)"\)', _("its working directory {command} cannot be entered")),
     ("no-command", r"no command specified", _("neither its image nor its environment names a command")),
+    # runc and crun have this text for a memory limit that not even the runtime's own first process fits into.
+    ("memory-limit", r"container init was OOM-killed|memory limit too low", _("its memory limit is too small even to start it")),
 )  # fmt: skip
 _RUN_THE_ENVIRONMENTS = frozenset({"workspace", "app", "cluster"})
 _COMMAND_ADVICE = _("Ask your admin to correct the environment's command.")
@@ -71,6 +87,8 @@ _COMMAND_ADVICE = _("Ask your admin to correct the environment's command.")
 def exit_words(ended: Terminated, why: str = "") -> str:
     """Return "exit code 137, it was killed (SIGKILL)"; the name of a command comes from the end of the log. `why` says what asked for the
     end, "" when that is not known."""
+    if ended.reason == NOT_LOCATED:
+        return _("how is not known, because its node found its container no more")
     if why and ended.exit_code in _REQUESTED:
         return _(
             "exit code {exit_code}, {end} because {why}",
@@ -119,6 +137,8 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
         return "admin", _("See the log of container {name}, or show it to your admin.", name=status.name)
     if ended is None:
         return "you", _("See the end of the log.")
+    if ended.reason == NOT_LOCATED:
+        return "you", _("Launch it again; if it happens often, show an operator the node.")
     if ended.exit_code in (126, 127):
         if pod.metadata.labels.get(KEYS.workload_type) in _RUN_THE_ENVIRONMENTS:
             return "admin", _("Ask your admin to check the environment's command.")
@@ -134,7 +154,17 @@ def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason:
     """Explain a container whose command the runtime could not start; an unknown message is shown as it is."""
     why = ""
     if rule := CANNOT_START.find(message):
-        _unused, words, match = rule
+        key, words, match = rule
+        if key == "memory-limit":
+            sentence = _("{program} cannot be started: {why}.", program=subject(pod, status), why=words)
+            return Diagnosis(
+                "out_of_memory",
+                sentence,
+                "problem",
+                "you",
+                _("Choose a tier with more memory."),
+                quoted(f"{reason}: {message}"),
+            )
         why = f": {words.format(command=next(iter(match.groups()), '') or '').replace('  ', ' ')}"
     code = "command" if why else "container"
     who: Who = "admin" if why else "operator"
@@ -147,7 +177,14 @@ def _command_words(ended: Terminated) -> str:
     """Return what a shell says of the command that it did not find or could not execute, "" when the log's end names none."""
     if ended.exit_code == 127:
         commands = _NOT_FOUND.findall(ended.message.strip())
-        missing = next((by_shell or other for by_shell, other in reversed(commands)), "")
+        missing, has_windows_ends = next(
+            ((by_shell or other, bool(end)) for by_shell, other, end in reversed(commands)), ("", False)
+        )
+        if has_windows_ends:
+            return _(
+                "the first line of its script ends as in Windows (CRLF), so that {missing} was not found",
+                missing=missing,
+            )
         return _("the command {missing} was not found", missing=missing) if missing else ""
     file, why = _refused_file(ended)
     return _FILES.get(why, _OTHER_FORMAT)[0].format(file=file) if file else ""
@@ -155,12 +192,19 @@ def _command_words(ended: Terminated) -> str:
 
 def _command_advice(ended: Terminated) -> str:
     if ended.exit_code == 127:
-        return _("Check your command")
+        is_windows = any(end for _by_shell, _other, end in _NOT_FOUND.findall(ended.message.strip()))
+        return _FILES["line ends"][1] if is_windows else _("Check your command")
     file, why = _refused_file(ended)
     return _FILES.get(why, _OTHER_FORMAT)[1] if file else _("Make its file executable (chmod +x), or correct its path")
 
 
 def _refused_file(ended: Terminated) -> tuple[str, str]:
     """Return the file that a shell could not execute, and why by its own words; ("", "") when the log's end names none."""
-    files = _NOT_EXECUTABLE.findall(ended.message.strip()) if ended.exit_code == 126 else []
+    if ended.exit_code != 126:
+        return "", ""
+    scripts = _BAD_INTERPRETER.findall(ended.message.strip())
+    if scripts:
+        file, windows = scripts[-1]
+        return file, "line ends" if windows else "bad interpreter"
+    files = _NOT_EXECUTABLE.findall(ended.message.strip())
     return files[-1] if files else ("", "")

@@ -35,6 +35,13 @@ def explain_missing(message: str, subject: str, *, reason: str) -> Diagnosis | N
     evidence = quoted(f"{reason}: {message}")
     if unread := _not_read(message, evidence):
         return unread
+    if "non-numeric user" in message:
+        sentence = _(
+            "{program} cannot be started: its image names its user in words, so the node cannot tell whether that is root.",
+            program=subject,
+        )
+        step = _("Ask your admin for an image with a numeric USER.")
+        return Diagnosis("config", sentence, "problem", "admin", step, evidence)
     if "runAsNonRoot" in message:
         sentence = _("{program} cannot be started: its image runs as root, which is not allowed here.", program=subject)
         step = _("Ask your admin for an image that runs as another user.")

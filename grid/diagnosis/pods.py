@@ -27,7 +27,7 @@ from grid.diagnosis.placement import SchedulingContext, explain_placement
 from grid.diagnosis.run_report import explain_files, fetches
 from grid.kube.objects import ContainerStatus, Event, Pod, Terminated
 
-__all__ = ["Diagnosis", "explain_pod"]
+__all__ = ["Diagnosis", "explain_end", "explain_pod"]
 
 _STUCK = timedelta(minutes=1)
 _IN_ORDER_OF_WEIGHT = ("problem", "wait", "ok")
@@ -37,10 +37,9 @@ def explain_pod(
     pod: Pod, events: Sequence[Event], *, now: datetime, scheduling: SchedulingContext | None = None
 ) -> Diagnosis:
     """Explain the pod's present state; `events` are those of this pod, oldest first. `scheduling` says why it has no node, where known."""
-    if pod.status.phase == "Failed":
-        return _failed(pod)
-    if pod.status.phase == "Succeeded":
-        return _first_terminated(pod) or _completed()
+    end = explain_end(pod)
+    if end is not None and not _is_kept(pod, now):
+        return end
     if pod.metadata.deletion_timestamp is not None:
         return _ending(pod, events, now)
     if pod.status.phase == "Unknown":
@@ -48,6 +47,15 @@ def explain_pod(
     if not pod.spec.node_name:
         return explain_placement(pod, events, scheduling, now=now)
     return _silent_node(pod, events) or _containers(pod, events, now)
+
+
+def explain_end(pod: Pod) -> Diagnosis | None:
+    """Explain how a pod ended, whatever keeps it as an object; None while it has not ended."""
+    if pod.status.phase == "Failed":
+        return _failed(pod)
+    if pod.status.phase == "Succeeded":
+        return _first_terminated(pod) or _completed()
+    return None
 
 
 def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
@@ -123,6 +131,11 @@ def _ending(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
         )
         return Diagnosis("ending", sentence, "wait", "", "", evidence)
     return _stuck_ending(pod, overdue, evidence)
+
+
+def _is_kept(pod: Pod, now: datetime) -> bool:
+    """Return whether a finalizer has kept a pod from being deleted for so long that this counts more than how its program ended."""
+    return bool(pod.metadata.finalizers) and since(pod.metadata.deletion_timestamp, now) > _STUCK
 
 
 def _is_confirmed(pod: Pod) -> bool:

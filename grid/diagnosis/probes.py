@@ -12,6 +12,7 @@ from grid.diagnosis.parts import is_about, part_of, spec_of, subject
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerProbe, ContainerStatus, Event, Pod, Running, Terminated
 
+_SILENCE_IS_NEWS = timedelta(minutes=1)
 _START_IS_SLOW = timedelta(minutes=5)
 _CLOCKS_DIFFER = timedelta(seconds=5)
 _KILLING_PROBES = ("liveness", "startup")
@@ -58,6 +59,19 @@ def explain_unanswered(
     """Explain a container that runs and is not ready, by what its probe asks and what it answers."""
     waited, message = since(running.started_at, now), probe_message(status, running, events)
     evidence = quoted(message)
+    lost_at = _lost_at(pod, running)
+    if lost_at is not None:
+        sentence = _(
+            "{program} answered before, and has not for {time}.",
+            program=subject(pod, status),
+            time=duration(since(lost_at, now)),
+        )
+        if answer := _answer(message):
+            sentence = _("{sentence} It answers with {answer}.", sentence=sentence, answer=answer)
+        if since(lost_at, now) < _SILENCE_IS_NEWS:
+            return Diagnosis("starting", sentence, "wait", "", "", evidence)
+        step = _("Look at its log; stop it and launch it again if it hangs.")
+        return Diagnosis("not_answering", sentence, "problem", "you", step, evidence)
     if waited < _START_IS_SLOW:
         sentence = _(
             "{program} is starting and {answers}.",
@@ -89,6 +103,16 @@ def explain_unanswered(
     else:
         sentence = _("{runs} for {waited} without answering{where}.", runs=runs, waited=duration(waited), where=where)
     return Diagnosis("not_answering", sentence, "problem", "you", step, evidence)
+
+
+def _lost_at(pod: Pod, running: Running) -> datetime | None:
+    """Return when a pod that had been ready stopped to be so; None when it has not been ready in this run. The condition of a pod that is
+    not ready yet has not changed since its containers were created."""
+    ready = next((condition for condition in pod.status.conditions if condition.type == "Ready"), None)
+    changed = ready.last_transition_time if ready is not None and ready.status == "False" else None
+    if changed is None or running.started_at is None or changed <= running.started_at + _CLOCKS_DIFFER:
+        return None
+    return changed
 
 
 def not_ready_words(pod: Pod, status: ContainerStatus, message: str) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from grid.diagnosis.beside import programs
 from grid.diagnosis.held import is_unplaced
 from grid.diagnosis.placement import SchedulingContext
-from grid.diagnosis.pods import Diagnosis, explain_pod
+from grid.diagnosis.pods import Diagnosis, explain_end, explain_pod
 from grid.diagnosis.run_report import FILES_MISSING, has_ended_before_its_pod
 from grid.executions.ledger import LedgerRecord
 from grid.executions.lifecycle import Transition
@@ -58,7 +58,7 @@ def next_change(
         return Transition(State.ERROR, "pod_gone", level="Warning", values={"kind": row.kind})
     if row.state == State.DEPLOYING and pod.spec.node_name:
         return Transition(State.PREPARING, "scheduled", values={"node": pod.spec.node_name, "kind": row.kind})
-    why = explain_pod(pod, seen.events, now=now, scheduling=seen.scheduling)
+    why = explain_end(pod) or explain_pod(pod, seen.events, now=now, scheduling=seen.scheduling)
     if pod.status.phase in ("Succeeded", "Failed") or has_ended_before_its_pod(pod):
         return _ended(row, why)
     if pod.metadata.deletion_timestamp is not None:
@@ -87,7 +87,8 @@ def explained_by_log(change: Transition, pod: Pod, log: str, *, now: datetime) -
     """Return the change of a failed program with the cause that its kept log gives: Kubernetes keeps only the last 2 KiB of it."""
     if change.reason != "exit_code":
         return change
-    why = explain_pod(_with_log(pod, log), (), now=now)
+    with_log = _with_log(pod, log)
+    why = explain_end(with_log) or explain_pod(with_log, (), now=now)
     return replace(change, message=f"{why.sentence} {why.next_step}".strip()) if why.code == change.reason else change
 
 

@@ -15,6 +15,8 @@ _MULTI = 'Multi-Attach error for volume "pvc-1" Volume is already '
 EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
     "images.PULL_FAILURES": {
         "platform": (_PULL + "no match for platform in manifest: not found", _PULL + "r.example/lab:4: not found"),
+        "proxy-login": (_HEAD + "Proxy Authentication Required", _PULL + "unexpected status code 401 Unauthorized"),
+        "proxy": (_HEAD + "proxyconnect tcp: dial tcp 10.0.0.3:3128: connect: connection refused", _HEAD + "dial tcp: connection refused"),
         "rate-limit": (_PULL + "unexpected status code 429 Too Many Requests", _PULL + "unexpected status code 403 Forbidden"),
         "disk-full": ("failed to extract layer: write /var/lib/layer: no space left on device", "write /var/lib/layer: input/output error"),
         "host-name": (_HEAD + "dial tcp: lookup r.example on 10.96.0.10:53: no such host", _HEAD + "dial tcp 10.0.0.9:443: i/o timeout"),
@@ -65,6 +67,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "exits.CANNOT_START": {
+        "memory-limit": (
+            _CREATE + "container init was OOM-killed (memory limit too low?)",
+            _CREATE + "write memory.max: device or resource busy",
+        ),
         "runc-no-command": (
             _CREATE + 'exec: "foo": executable file not found in $PATH: unknown',
             _CREATE + 'exec: "/app/run": stat /app/run: no such file or directory: unknown',

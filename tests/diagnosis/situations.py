@@ -11,13 +11,18 @@ from grid.kube.objects import Event, Pod
 from tests.support.builders import MOMENT, container_status, decode, event, pod, stamp
 from tests.support.golden import assert_golden
 
+_OF_WARNINGS = ("Failed", "Unhealthy", "BackOff", "Network", "Inspect")
+
 
 def ago(seconds: float) -> str:
     return stamp(MOMENT - timedelta(seconds=seconds))
 
 
 def event_saying(reason: str, message: str, *, seconds: float = 0) -> dict[str, Any]:
-    return event(f"{reason}-{seconds}", reason=reason, message=message, at=MOMENT - timedelta(seconds=seconds))
+    kind = "Warning" if reason.startswith(_OF_WARNINGS) else "Normal"
+    return event(
+        f"{reason}-{seconds}", reason=reason, message=message, kind=kind, at=MOMENT - timedelta(seconds=seconds)
+    )
 
 
 def on_a_node(state: dict[str, Any] | None = None, *, ready: bool = False, **more: Any) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """What a person is told about a pod of several containers: setup steps, sidecars, and more than one program."""
 
+from datetime import timedelta
 from typing import Any
 
 from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, event_saying
-from tests.support.builders import condition, container_status, pod
+from tests.support.builders import MOMENT, condition, container_status, pod
 
 STEP = {"name": "fetch", "image": "fetch:1"}
 SIDECAR = {"name": "proxy", "image": "proxy:2", "restartPolicy": "Always"}
@@ -28,7 +29,7 @@ def made_of(
 ) -> dict[str, Any]:
     """A pod whose init containers are `steps`; `first` and `programs` are the statuses."""
     return pod(
-        "p", node="node-1", phase=phase, statuses=programs, conditions=[condition("Ready", "False")],
+        "p", node="node-1", phase=phase, statuses=programs, conditions=[condition("Ready", "False", at=MOMENT - timedelta(days=1))],
         containers=[{"name": program["name"], "image": "lab:4"} for program in programs],
         spec={"initContainers": list(steps)}, status={"initContainerStatuses": first},
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Kubernetes objects for tests, with the few things a test wants to say as arguments and realistic defaults for the rest."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
@@ -98,7 +98,9 @@ def pod(
     asked = dict(requests or {"cpu": "500m", "memory": "512Mi"})
     if conditions is None:
         conditions = [condition("PodScheduled", "True")] if node else []
-        conditions += [condition("Ready", "True" if ready else "False")] if node else []
+        # A pod that is not ready has been so since it was made.
+        at = MOMENT if ready else MOMENT - timedelta(days=30)
+        conditions += [condition("Ready", "True" if ready else "False", at=at)] if node else []
     return {
         "apiVersion": "v1",
         "kind": "Pod",

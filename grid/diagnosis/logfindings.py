@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grid.core.regexes import ExpressionSet, RepeatedExpression, first_group
+from grid.core.regexes import Expression, ExpressionSet, RepeatedExpression, first_group
 from grid.diagnosis.logpatterns import BUILT_IN, LogPattern
 
 logger = logging.getLogger(__name__)
@@ -19,6 +19,13 @@ LAST_LINES = 1000
 _LONGEST_SEARCHED = 2000  # characters of a line
 _LONGEST_LINE = 300  # of the line that is shown as evidence
 _LONGEST_MEANING = 300
+_BEGINNINGS = frozenset("([0123456789")
+# What frameworks put before a line that a process of theirs wrote: Ray its task and process ("(fit pid=77, ip=10.9.0.3) "), torchrun
+# the rank ("[rank0]: "), TensorFlow the time, level and place of its own code.
+_PREFIX = Expression(
+    r"^(?:\((?:raylet|autoscaler|[\w.<>() -]{1,80} pid=\d+)[^()]{0,60}\) |\[(?:rank|default)\d+\]: ?|"
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWEF] [\w/.-]+:\d+\] )+"
+)
 _COLOURS = RepeatedExpression(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -55,11 +62,20 @@ class LogTable:
         line = raw[:_LONGEST_SEARCHED].strip()
         if "\x1b" in line:
             line = _COLOURS.sub("", line).strip()
-        matching = self._set.matching(line) if line else None
+        written = without_prefix(line)
+        matching = self._set.matching(written) if written else None
         if not matching:
             return None
         known = self.patterns[min(matching)]
-        return LogFinding(known.key, _meaning(known, line), line[:_LONGEST_LINE], known.cure, known.link)
+        return LogFinding(known.key, _meaning(known, written), line[:_LONGEST_LINE], known.cure, known.link)
+
+
+def without_prefix(line: str) -> str:
+    """Return what a process wrote, without what its framework put before it."""
+    if line[:1] not in _BEGINNINGS:
+        return line
+    prefix = _PREFIX.match(line)
+    return line[prefix.end() :] if prefix is not None else line
 
 
 def findings(text: str) -> list[LogFinding]:

@@ -31,19 +31,49 @@ BUILT_IN = tuple(
     for key, pattern, meaning, cure in (
         (
             "gpu-memory",
-            r"CUDA out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY",
+            (
+                r"(?:CUDA|HIP|XPU) out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|"
+                r"bad_alloc: out_of_memory: CUDA|CUBLAS_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED: Out of memory|"
+                r"OOM when allocating tensor .*device:GPU"
+            ),
             _("The GPU ran out of memory."),
             _("Use smaller batches or a smaller model, or choose a tier with larger GPUs."),
         ),
         (
             "no-gpu",
-            r"Found no NVIDIA driver on your system|Torch not compiled with CUDA enabled|no CUDA-capable device is detected",
+            # The driver's own libraries are no part of an image: the node puts them into a container that has a GPU.
+            (
+                r"Found no NVIDIA driver on your system|Torch not compiled with CUDA enabled|no CUDA-capable device is detected|"
+                r"CUDA_ERROR_NO_DEVICE|lib(?:cuda|nvidia-[\w-]+)\.so[\w.]*: cannot open shared object file"
+            ),
             _("It found no GPU that it can use."),
             _("Choose a tier with GPUs and an environment whose libraries are built for CUDA."),
         ),
         (
+            "gpu-driver",
+            r"(?:CUDA|NVIDIA) driver (?:version is insufficient|on your system is too old)|Driver/library version mismatch",
+            _("The node's GPU driver is too old for the program's libraries."),
+            _("Choose an environment that is built for an older CUDA, or ask an operator to update the driver."),
+        ),
+        (
+            "gpu-fault",
+            r"uncorrectable (?:NVLink|ECC) error|GPU has fallen off the bus|GPU is lost|NVRM: Xid",
+            _("The node's GPU failed."),
+            _("Launch it again; show this line to an operator, because the GPU may need a reset or a repair."),
+        ),
+        (
+            "nccl",
+            r"\bnccl(?:UnhandledCuda|System|Internal|Remote)Error\b|NCCL error|Watchdog caught collective operation timeout",
+            _("Its processes on several GPUs lost contact with each other (NCCL)."),
+            _("Look for the first error of any of them: when one ends, the others report this."),
+        ),
+        (
             "shared-memory",
-            r"insufficient shared memory|killed by signal: Bus error",
+            # PyTorch's segments in /dev/shm have names that begin with torch_.
+            (
+                r"insufficient shared memory|killed by signal: Bus error|(?:/torch_\w+|/dev/shm/).*No space left on device|"
+                r"No space left on device.*/dev/shm/"
+            ),
             _("Shared memory (/dev/shm) is full."),
             _("Use fewer loader processes, or choose a tier with more shared memory."),
         ),
@@ -54,8 +84,29 @@ BUILT_IN = tuple(
             _("Limit its threads, for example with OMP_NUM_THREADS, to the tier's cores."),
         ),
         (
+            "dask-memory",
+            r"distributed\.\S*memory.* exceeded \d+% memory budget|\bKilledWorker: ",
+            _("Workers of the Dask cluster ran out of memory."),
+            _("Choose a tier with more memory for the workers, or cut the data into smaller partitions."),
+        ),
+        (
+            "ray-memory",
+            r"^ray\.exceptions\.OutOfMemoryError\b|killed due to (?:the node running low on memory|memory pressure)",
+            _("Ray ended tasks because a node of its cluster ran out of memory."),
+            _("Choose a tier with more memory for the workers, or let each task work on less data."),
+        ),
+        (
+            "spark-memory",
+            r"exit(?:ed|ing)? (?:with|caused by|due to).*\b137\b.*(?:OOM|SIGKILL)|ExecutorLostFailure .*\b137\b",
+            _("Executors of the Spark cluster were killed, usually because memory ran out."),
+            _("Choose a tier with more memory for the workers, or cut the data into more partitions."),
+        ),
+        (
             "memory",
-            r"^(?:\w+\.)*_?(?:Array)?MemoryError\b|java\.lang\.OutOfMemoryError|std::bad_alloc|Cannot allocate memory$",
+            (
+                r"^(?:\w+\.)*_?(?:Array)?MemoryError\b|java\.lang\.OutOfMemoryError|std::bad_alloc|Cannot allocate memory$|"
+                r"cannot allocate vector of size|OOM when allocating tensor|JavaScript heap out of memory|^ERROR: OutOfMemoryError\(\)"
+            ),
             _("It ran out of memory."),
             _MORE_MEMORY,
         ),

@@ -224,11 +224,35 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
     "logpatterns.BUILT_IN": {
         "grid.gpu-memory": ("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.", "CUDA memory: 3 of 16 GiB"),
         "grid.no-gpu": ("AssertionError: Torch not compiled with CUDA enabled", "found 2 NVIDIA GPUs, driver 550"),
+        "grid.gpu-driver": (
+            "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
+            "the NVIDIA driver on your system is 550",
+        ),
+        "grid.gpu-fault": (
+            "RuntimeError: CUDA error: uncorrectable ECC error encountered",
+            "0 correctable ECC errors on GPU 0",
+        ),
+        "grid.nccl": (
+            "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1275, unhandled system error",
+            "NCCL version 2.21.5+cuda12.4",
+        ),
         "grid.shared-memory": (
             "RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error.",
             "RuntimeError: DataLoader worker (pid 71) exited, its memory is shared no more",
         ),
         "grid.threads": ("RuntimeError: can't start new thread", "starting 4 new threads"),
+        "grid.dask-memory": (
+            "distributed.nanny.memory - WARNING - Worker tcp://10.9.0.3:40111 (pid=31) exceeded 95% memory budget. Restarting...",
+            "distributed.worker.memory - INFO - Worker is at 60% memory usage. Resuming worker.",
+        ),
+        "grid.ray-memory": (
+            "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+            "the node was running low on disk",
+        ),
+        "grid.spark-memory": (
+            "The executor with id 3 exited with exit code 137(SIGKILL, possible container OOM).",
+            "The executor with id 3 exited with exit code 0(success).",
+        ),
         "grid.memory": ("MemoryError", "except MemoryError: is handled by smaller chunks"),
         "grid.killed": ("Killed", "Killed 3 workers, as asked"),
         "grid.python-module": ("ModuleNotFoundError: No module named 'polars'", "No module named anything is not an error"),

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from dashboard.logs.viewmodels.log_level import level_of
+from grid.diagnosis.logfindings import finding_of, without_prefix
 from grid.diagnosis.pods import explain_end, explain_pod
 from grid.kube.objects import Pod
 from tests.diagnosis.situations import Case, ago, assert_told_as_stored, ended, event_saying, on_a_node
@@ -118,6 +120,51 @@ CASES = [
         over("Succeeded", ended(0, "Completed"), deletionTimestamp=ago(600), finalizers=["lab.example/record"]),
     ),
 ]
+
+
+# Lines as programs and frameworks write them, each with the entry that knows it.
+LINES = {
+    "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory": "no-gpu",
+    "cuda_driver.cc:152] failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected": "no-gpu",
+    "RuntimeError: unable to write to file </torch_41_7_2>: No space left on device (28)": "shared-memory",
+    "OSError: [Errno 28] No space left on device: '/dev/shm/psm_4f2a'": "shared-memory",
+    "MemoryError: std::bad_alloc: out_of_memory: CUDA error at: /opt/rmm/x.hpp:62: cudaErrorMemoryAllocation": "gpu-memory",
+    "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.": "gpu-memory",
+    "OOM when allocating tensor with shape[64,512] on /job:localhost/device:GPU:0 by allocator GPU_0_bfc": "gpu-memory",
+    "OOM when allocating tensor with shape[64,512] on /job:localhost/device:CPU:0 by allocator cpu": "memory",
+    "Error: cannot allocate vector of size 7.5 Gb": "memory",
+    "distributed.scheduler.KilledWorker: Attempted to run task 'read-3' on 4 different workers": "dask-memory",
+    "(raylet) 1 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed": "ray-memory",
+    "RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version": "gpu-driver",
+}
+PREFIXES = (
+    "(fit pid=77, ip=10.9.0.3) ",
+    "(RayTrainWorker pid=12) ",
+    "[rank0]: ",
+    "[default3]:",
+    "2026-11-29 10:00:00.123456: E external/xla/client.cc:152] ",
+)
+
+
+@pytest.mark.parametrize(("line", "key"), LINES.items())
+def test_line_is_known_by_its_special_circumstance(line: str, key: str) -> None:
+    finding = finding_of(line)
+    assert finding is not None
+    assert finding.key == f"grid.{key}"
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_prefix_of_a_framework_hides_neither_cause_nor_level(prefix: str) -> None:
+    line = f"{prefix}ModuleNotFoundError: No module named 'shapely'"
+    finding = finding_of(line)
+    assert finding is not None
+    assert (finding.key, finding.line) == ("grid.python-module", line)
+    assert level_of(line) == "error"
+
+
+@pytest.mark.parametrize("line", ["(1 of 3) done", "[2/5]: built", "2026-11-29 10:00:00.123456: x"])
+def test_line_that_is_merely_like_a_prefix_stays_whole(line: str) -> None:
+    assert without_prefix(line) == line
 
 
 def test_field_cases_are_told_as_stored() -> None:

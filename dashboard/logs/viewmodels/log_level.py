@@ -2,6 +2,7 @@
 
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
+from grid.diagnosis.logfindings import without_prefix
 
 ERROR, WARNING, INFO, DEBUG = "error", "warning", "info", "debug"
 LEVELS = {ERROR: _("Errors"), WARNING: _("Warnings and errors")}  # what a log can be reduced to
@@ -37,6 +38,8 @@ def level_of(text: str, before: str = "") -> str:
     """Return the level of a line, "" when it names none; an indented line belongs to the one before it, with the level `before`."""
     if text[:1] in (" ", "\t", "}", ")"):
         return before
+    if text[:1] == "(" or text.startswith(("[rank", "[default")):
+        text = without_prefix(text)
     head = text[:_HEAD]
     # Expressions are for what is likely to match: most lines are read by hand, and a word is found faster than by an expression.
     if letter := _letter_of(head):
@@ -56,8 +59,10 @@ def level_of(text: str, before: str = "") -> str:
 
 def _letter_of(head: str) -> str:
     """Return the letter by which glog, Jupyter and Ray name the level beside the time: "E1123 09:00:05", "[W 2026-11-23 09:00:05 Lab]",
-    "[2026-11-23 09:00:05,123 E 12 12]"; "" when there is none."""
+    "[2026-11-23 09:00:05,123 E 12 12]", and TensorFlow after it: "2026-11-23 09:00:05.123456: E place:1] ". It is "" when there is none."""
     letter = head[:1]
+    if head[26:28] == ": " and head[29:30] == " " and head[28:29] in _GLOG and letter in _DIGITS:
+        return head[28]
     if letter != "[":
         return letter if letter in _GLOG and head[1:14].translate(_ZEROS) == "0000 00:00:00" else ""
     if head[2:8].translate(_ZEROS) == " 0000-":

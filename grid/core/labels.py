@@ -42,6 +42,9 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 DELETION_CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
 TO_BE_DELETED_TAINT = "ToBeDeletedByClusterAutoscaler"
+# Karpenter taints a node that it removes; the second is what it wrote before version 1.
+KARPENTER_DISRUPTED_TAINTS = ("karpenter.sh/disrupted", "karpenter.sh/disruption")
+KARPENTER_POOL = "karpenter.sh/nodepool"
 
 _ALLOWED = frozenset(f"{string.ascii_letters}{string.digits}_.-")
 _MAX_VALUE = 63

@@ -16,9 +16,31 @@ _SUFFIXES = {
 }
 _PATTERN = Expression(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
 # Kubernetes' own bound: https://pkg.go.dev/k8s.io/apimachinery/pkg/api/resource#Quantity
-_LARGEST = Decimal(2**63 - 1)
+LARGEST = 2**63 - 1
 _LONGEST = 100
 _BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+
+
+class TooLarge(ValueError):
+    """The number is larger than Kubernetes counts; it keeps its largest one in the place of such a number."""
+
+
+# Names that device plugins give to GPUs and what is like them: NVIDIA's (whole, shared, slices of MIG), AMD's, Intel's, Google's, Habana's,
+# AWS's. Sources: their device plugins' READMEs.
+_GPU = Expression(
+    r"(?i).*/(?:gpu|vgpu|rocm-gpu|dcu)(?:[.-]\w+)*|nvidia\.com/mig-.+|gpu\.intel\.com/(?:i915|xe)|amd\.com/[cgsd]px_.+|"
+    r"(?:cloud-tpus\.)?google\.com/(?:tpu|v\d).*|habana\.ai/gaudi\d*|aws\.amazon\.com/neuron"
+)
+# These end like a GPU's name, and count its memory or its cores.
+_PARTS_OF_A_GPU = Expression(
+    r"(?i).*(?:mem|memory|memory-percentage|core|cores|core\.percentage|millicores|monitoring)"
+)
+
+
+@lru_cache(maxsize=1024)
+def is_gpu(resource: str) -> bool:
+    """Return whether a resource of Kubernetes counts GPUs, or accelerators that people ask for in their place."""
+    return _GPU.fullmatch(resource) is not None and _PARTS_OF_A_GPU.fullmatch(resource) is None
 
 
 def parse_quantity(text: object) -> Decimal:
@@ -35,8 +57,8 @@ def _parsed(written: str) -> Decimal:
     number, exponent, suffix = match.groups()
     unit = _SUFFIXES[suffix or ""] if exponent is None else Decimal(10) ** int(exponent)
     value = Decimal(number) * unit
-    if abs(value) > _LARGEST:
-        raise ValueError(_("“{text}” is too large; Kubernetes counts to {largest}", text=written, largest=_LARGEST))
+    if abs(value) > LARGEST:
+        raise TooLarge(_("“{text}” is too large; Kubernetes counts to {largest}", text=written, largest=LARGEST))
     return value
 
 

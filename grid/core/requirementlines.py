@@ -1,5 +1,7 @@
 """Requirements of Python packages as people type them: names and versions, and nothing that pip takes as an option or a place; pure."""
 
+from collections.abc import Iterator
+
 from packaging.requirements import InvalidRequirement, Requirement
 
 from grid.core.errors import Problem
@@ -9,6 +11,7 @@ from grid.core.translation import gettext as _
 BUILT_HERE = "compute-grid-built/"  # begins the names of images that the embedded cluster builds
 MOST_LINES = 200
 LONGEST_LINE = 500
+_HASH = RepeatedExpression(r"\s--hash[= ]\S+")
 _COMMENT = RepeatedExpression(r"(^|\s)#.*$")
 # What pip takes for a file when one of that name lies in its folder.
 _ARCHIVES = (".whl", ".zip", ".tar", ".tgz", ".tbz", ".txz", ".tlz", ".gz", ".bz2", ".xz", ".lzma", ".egg")
@@ -17,8 +20,7 @@ _SHOWN = 60
 
 def parse_requirements(text: str) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
     """Return the requirements, each as pip's argument, and the problems of the lines; comments and empty lines are left out."""
-    uncommented = (_COMMENT.sub("", line).strip() for line in text.splitlines())
-    lines = [(number, line) for number, line in enumerate(uncommented, 1) if line]
+    lines = [(number, line) for number, line in _joined(text) if line]
     if not lines:
         return (), (Problem("requirements", _("Give at least one requirement, such as polars==1.9.0."), "required"),)
     if len(lines) > MOST_LINES:
@@ -33,6 +35,20 @@ def parse_requirements(text: str) -> tuple[tuple[str, ...], tuple[Problem, ...]]
         else:
             requirements.append(str(Requirement(line)))
     return tuple(requirements), tuple(problems)
+
+
+def _joined(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each requirement with the number of its first line, as pip reads a file: a backslash at a line's end joins the next one, and
+    comments count for nothing. The hashes that pip-compile writes are left out: packages come from one index, which the admin chose."""
+    first, parts = 0, list[str]()
+    for number, raw in enumerate(text.removeprefix("\ufeff").replace("\t", " ").splitlines(), 1):
+        line = _COMMENT.sub("", raw).strip()
+        first = first or number
+        parts.append(line.removesuffix("\\").strip())
+        if not line.endswith("\\"):
+            yield first, _HASH.sub("", " ".join(parts)).strip()
+            first, parts = 0, []
+    yield first, _HASH.sub("", " ".join(parts)).strip()
 
 
 def why_refused(line: str) -> str:

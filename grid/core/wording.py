@@ -19,6 +19,7 @@ MONTHS = (
 )
 # Control sequences of a terminal (ECMA-48): colours and cursor movements, titles, and single escapes.
 _CONTROLS = RepeatedExpression(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+_MOST_QUOTED = 300  # characters of a message within a sentence; the whole of it is evidence
 
 POD_STAYS_SENTENCE = _(
     "It cannot be resumed yet: its last pod is not confirmed gone. On a lost node this takes until the node is back or removed. "
@@ -130,3 +131,8 @@ def plain_text(text: str) -> str:
         return text
     lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return "\n".join(lines)
+
+
+def folded(message: str) -> str:
+    """Return the message as a part of a sentence: in one line, without its full stop."""
+    return " ".join(message.split())[:_MOST_QUOTED].rstrip(". ")

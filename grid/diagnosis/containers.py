@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
-from grid.core.wording import duration, plural
+from grid.core.wording import duration, folded, plural
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
-from grid.diagnosis.disruptions import end_requested_by, folded
+from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.exits import (
     NEVER_STARTED,
     NOT_LOCATED,

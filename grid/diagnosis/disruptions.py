@@ -6,9 +6,10 @@ messages are those of Kubernetes 1.36. A message that is not known is shown as i
 
 from datetime import datetime, timedelta
 
-from grid.core.quantity import format_bytes, whole
+from grid.core.quantity import format_bytes, is_gpu, whole
 from grid.core.regexes import Expression, Match, RepeatedExpression
 from grid.core.translation import gettext as _
+from grid.core.wording import folded
 from grid.diagnosis.diagnosis import Diagnosis, Who
 from grid.diagnosis.resources import core_words
 from grid.diagnosis.rules import RuleTable
@@ -54,7 +55,6 @@ REJECTIONS = {
 _REJECTIONS = ("OutOf", "UnexpectedAdmissionError", *REJECTIONS)
 _AMOUNTS = Expression(r"requested: (\d+), used: (\d+), capacity: (\d+)")
 _REJECTED = "Pod was rejected: "
-_MOST_QUOTED = 300  # characters of a message within a sentence; the whole of it is evidence
 
 
 def disruption_of(pod: Pod) -> Condition | None:
@@ -215,7 +215,7 @@ def _no_room(resource: str, message: str) -> str:
         return words.format(used=used, capacity=capacity)
     name = {"cpu": "CPU", "ephemeral-storage": _("disk"), "memory": _("memory")}.get(resource, resource)
     left = _("too little {resource} left for this", resource=name)
-    if resource.endswith("/gpu"):
+    if is_gpu(resource):
         left = _("too few GPUs left for this")
     if amounts is None:
         return left
@@ -241,11 +241,6 @@ def _bytes(text: str) -> str:
         return format_bytes(whole(text))
     except ValueError:
         return text
-
-
-def folded(message: str) -> str:
-    """Return the message as a part of a sentence: in one line, without its full stop."""
-    return " ".join(message.split())[:_MOST_QUOTED].rstrip(". ")
 
 
 def _is_before(moment: datetime | None, ended: Terminated) -> bool:

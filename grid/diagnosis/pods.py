@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
-from grid.core.wording import duration, exact_duration, listed
+from grid.core.wording import duration, exact_duration, folded, listed
 from grid.diagnosis.beside import programs
 from grid.diagnosis.containers import OUT_OF_MEMORY, explain_running, explain_terminated, explain_waiting
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
@@ -19,7 +19,6 @@ from grid.diagnosis.disruptions import (
     explain_disrupted,
     explain_evicted,
     explain_rejected,
-    folded,
     is_rejected,
 )
 from grid.diagnosis.parts import part_of

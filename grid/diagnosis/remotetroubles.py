@@ -11,6 +11,7 @@ from grid.core.translation import gettext as _
 
 _CREDENTIALS = RepeatedExpression(r"//[^/\s@]*@")
 _LONGEST = 500
+_LONGEST_NAME = 100  # of a file, within a sentence
 _MOST_READ = 32 * 2**10  # characters of a text: its beginning and its end, in which git says what went wrong
 _HOST_KEY = (
     r"REMOTE HOST IDENTIFICATION HAS CHANGED|Offending .* key",
@@ -69,6 +70,13 @@ _KNOWN = tuple(
             _("The server redirects, which is not followed. Enter the URL that it leads to."),
         ),
         (
+            r"(?:File (\S+) is [\d.]+ [KMG]i?B; )?this (?:exceeds|is larger than)|file size limit of|maximum (?:file|object) size",
+            _(
+                "The server takes no file as large as {file}. Keep it on a volume or in object storage, take it out of the commits, "
+                "and save again."
+            ),
+        ),
+        (
             r"remote rejected|declined|protected branch|denied to|not allowed to push",
             _("The server does not accept the push: the secret may only read, or the branch is protected."),
         ),
@@ -89,7 +97,12 @@ _KNOWN = tuple(
 def explain(text: str) -> str:
     """Return a sentence with what to do; "" for a text that is not known."""
     read = _read(text)
-    return next((sentence for pattern, sentence in _KNOWN if pattern.search(read)), "")
+    for pattern, sentence in _KNOWN:
+        if match := pattern.search(read):
+            return sentence.replace(
+                "{file}", scrubbed(match[1])[:_LONGEST_NAME] if match.groups() and match[1] else _("one of these")
+            )
+    return ""
 
 
 def is_about_host_key(text: str) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from grid.core.labels import APP_COMPONENT, APP_NAME, MANAGER, PLACEHOLDER
+from grid.core.quantity import is_gpu
 from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
 from grid.kube.objects import Pod
 
@@ -33,7 +34,7 @@ def amounts(resources: Mapping[str, str]) -> Amounts:
 
 def summary(each: ResourceAmounts) -> Amounts:
     """Return the amounts of CPU, memory and GPUs of all names."""
-    gpus = sum(amount for name, amount in each.items() if name.endswith("/gpu"))
+    gpus = sum(amount for name, amount in each.items() if is_gpu(name))
     return Amounts(each.get("cpu", 0), each.get("memory", 0), gpus)
 
 

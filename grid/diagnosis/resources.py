@@ -6,7 +6,7 @@ CPU is in thousandths of a core, everything else in whole units. A pod counts as
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from grid.core.quantity import format_bytes, format_cores, millicores, whole
+from grid.core.quantity import LARGEST, TooLarge, format_bytes, format_cores, is_gpu, millicores, whole
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
@@ -81,6 +81,8 @@ def resource_amount(name: str, text: str) -> int:
     """Read a quantity of the resource; 0 when it cannot be read."""
     try:
         return millicores(text) if name == "cpu" else whole(text)
+    except TooLarge:
+        return LARGEST
     except ValueError:
         return 0
 
@@ -94,9 +96,7 @@ def core_words(milli: int) -> str:
 def amount_words(resource: str, amount: int) -> str:
     """Return "2 cores", "32 GiB of memory", "1 GPU", "2 example.com/fpga"."""
     if not amount:
-        return _NOTHING.get(resource) or (
-            _("no GPU") if resource.endswith("/gpu") else _("no {resource}", resource=resource)
-        )
+        return _NOTHING.get(resource) or (_("no GPU") if is_gpu(resource) else _("no {resource}", resource=resource))
     if resource == "cpu":
         return core_words(amount)
     if resource in _BYTES:
@@ -105,7 +105,7 @@ def amount_words(resource: str, amount: int) -> str:
         return _("{amount} of {resource}", amount=format_bytes(amount), resource=resource)
     if resource == PODS:
         return plural(amount, "pod", "pods")
-    return plural(amount, "GPU", "GPUs") if resource.endswith("/gpu") else f"{amount:,} {resource}"
+    return plural(amount, "GPU", "GPUs") if is_gpu(resource) else f"{amount:,} {resource}"
 
 
 def compared(has: Mapping[str, int], needs: ResourceAmounts) -> tuple[str, str]:

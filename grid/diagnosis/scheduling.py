@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Self
 
 from grid.core.labels import NODE_POOL
+from grid.core.quantity import is_gpu
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
@@ -347,7 +348,7 @@ def _resources_short(groups: Mapping[str, int]) -> list[str]:
 
 
 def _resource(name: str) -> str:
-    return _("GPUs") if name.endswith("/gpu") else _WORDS.get(name, name)
+    return _("GPUs") if is_gpu(name) else _WORDS.get(name, name)
 
 
 def _never_fits(message: str) -> bool:

@@ -7,7 +7,7 @@ and slots promise. A quota whose scopes cannot be compared with our pods is left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from grid.core.quantity import format_bytes, format_cores, millicores, whole
+from grid.core.quantity import format_bytes, format_cores, is_gpu, millicores, whole
 from grid.core.translation import gettext as _
 from grid.core.wording import capitalised, plural
 from grid.diagnosis.resources import core_words
@@ -322,7 +322,7 @@ def _words(name: str, amount: int) -> str:
         words = core_words(amount)
     elif kind in ("memory", "ephemeral-storage"):
         words = format_bytes(amount)
-    elif kind.endswith("/gpu"):
+    elif is_gpu(kind):
         words = plural(amount, "GPU", "GPUs")
     else:
         words = f"{amount:,}"

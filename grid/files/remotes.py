@@ -130,7 +130,7 @@ class Remote:
         """Return the names of its branches, which shows that it can be reached and read. Raise RemoteFailed."""
         with self._folder() as (folder, address):
             listing = self._git(folder, address, "ls-remote", "--heads", "--", self.url.text)
-        return [match[1] for match in map(_BRANCH_LINE.fullmatch, listing.splitlines()) if match]
+        return [match[1] for match in map(_BRANCH_LINE.fullmatch, listing.split("\n")) if match]
 
     def push_bundle(self, bundle: Path, branch: str, *, objects: Path | None = None) -> None:
         """Push the commit of an executor's bundle to a branch; `objects` are of the repository that it may build on. Raise RemoteFailed."""

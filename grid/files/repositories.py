@@ -86,7 +86,8 @@ class Repository:
         lines = git.run(self.path, "for-each-ref", form, "--sort=-committerdate", "refs/heads/").decode(
             errors="replace"
         )
-        branches = [Branch(*line.split("\0")) for line in lines.splitlines()]
+        # A branch may have a character in its name at which `splitlines` parts lines.
+        branches = [Branch(*line.split("\0")) for line in lines.removesuffix("\n").split("\n") if line]
         return sorted(branches, key=lambda branch: branch.name != MAIN)
 
     def resolve(self, revision: str) -> str | None:

@@ -17,6 +17,7 @@ from grid.audit.entries import write_entry
 from grid.core.egress import may_be_called, read_blocks
 from grid.core.errors import Problem, Rejected
 from grid.core.gitnames import COMMIT, MAIN, is_revision
+from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable, decrypt, encrypt
 from grid.executions.launchrequest import LaunchRequest, StoredRows
@@ -32,6 +33,7 @@ NOT_USABLE = _(
     "project's owner."
 )
 _USERNAME = "git"  # most servers look at the token alone
+_KEY_ON_ONE_LINE = Expression(r"(-----BEGIN [A-Z ]+-----) ([A-Za-z0-9+/= ]+) (-----END [A-Z ]+-----)")
 _LONGEST_SECRET = 16 * 1024
 
 
@@ -59,7 +61,7 @@ def put(
 ) -> RemoteRepository:
     """Store the remote repository; without a secret the stored one is kept, and none comes into the audit log. Raise Rejected with all
     problems."""
-    secret = secret.replace("\r\n", "\n").strip()
+    secret = _with_line_breaks(secret.replace("\r\n", "\n").strip())
     with transaction.atomic():
         known = _locked(project)
         try:
@@ -173,7 +175,12 @@ def _locked(project: Project) -> RemoteRepository | None:
 
 def _wrong_names(branch: str, username: str) -> Iterator[Problem]:
     if not is_revision(branch) or COMMIT.fullmatch(branch):
-        yield Problem("branch", _("Name a branch, such as main: letters, digits, dots, dashes and slashes."))
+        yield Problem(
+            "branch",
+            _(
+                "Name a branch as Git allows it, such as main or fix/#42: without blanks, and without any of ~ ^ : ? * [ and \\."
+            ),
+        )
     if len(username) > 100 or not username.isprintable() or " " in username:
         yield Problem("username", _("Use at most 100 characters and no blanks."))
 
@@ -189,6 +196,12 @@ def _wrong_secret(url: RemoteUrl, secret: str, *, is_needed: bool) -> Iterator[P
         yield from _wrong_key(secret)
     elif not (secret.isascii() and secret.isprintable()) or " " in secret:
         yield Problem("secret", _("A token is one line without blanks. For a key, use a URL of SSH."))
+
+
+def _with_line_breaks(secret: str) -> str:
+    """Return a key with the line breaks that its way through a variable or a folded block of YAML made blanks: OpenSSH reads no other."""
+    parts = _KEY_ON_ONE_LINE.fullmatch(secret)
+    return "\n".join((parts[1], *parts[2].split(), parts[3])) if parts is not None else secret
 
 
 def _wrong_key(text: str) -> Iterator[Problem]:

@@ -119,6 +119,8 @@ def _read_cron(text: str) -> CronFields:
     try:
         fields = parse_schedule(text.lower() if text.startswith("@") else text)
     except BadSchedule as wrong:
+        if "7" in text.split()[-1] and "above maximum (6): 7" in str(wrong):
+            raise ValueError(_("Write Sunday as 0 or SUN: the days of the week go from 0 to 6 here.")) from wrong
         raise ValueError(_("This is no schedule: {problem}. {example}", problem=wrong, example=_EXAMPLE)) from wrong
     if not isinstance(fields, CronFields):
         raise ValueError(_("@every depends on when it was saved, so it is not taken. {example}", example=_EXAMPLE))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from grid.core.quantity import format_bytes, format_cores
+from grid.core.quantity import format_bytes, format_cores, is_gpu
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
@@ -175,10 +175,6 @@ def rounded(name: str, amount: int) -> int:
     whole, coarse, fine = (1000, 250, 50) if name == CPU else (2**30, 2**29, 2**26)
     step = coarse if amount >= whole else fine
     return amount // step * step
-
-
-def is_gpu(name: str) -> bool:
-    return name.endswith("/gpu")
 
 
 def words(room: Mapping[str, int], names: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dashboard.logs.viewmodels.log_level import level_of
+from dashboard.logs.viewmodels.log_lines import rows_of
 from grid.diagnosis.logfindings import finding_of, without_prefix
 from grid.diagnosis.pods import explain_end, explain_pod
 from grid.kube.objects import Pod
@@ -182,3 +183,8 @@ def test_pod_kept_by_a_finalizer_still_tells_its_end(phase: str, state: dict[str
 
 def test_pod_that_has_not_ended_has_no_end() -> None:
     assert explain_end(decode(pod("p", node="node-1"), Pod)) is None
+
+
+def test_line_keeps_its_text_when_only_colours_follow_a_return() -> None:
+    line = b"\x1b[1mSaved 12 files\x1b[0m\r\x1b[0m\x1b[?25h"
+    assert "Saved 12 files" in rows_of([("2026-11-28T10:00:00.000000000", "p", line)])[0].html

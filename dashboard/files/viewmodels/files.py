@@ -1,5 +1,6 @@
 """The pages of a project's files in Git: folders, files and commits; pure."""
 
+import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +12,7 @@ from grid.files.repositories import TreeEntry
 
 SHOWN_BYTES = 256 * 2**10
 SHOWN_ENTRIES = 1000
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BINARY_WITHIN = 8 * 2**10
 # What browsers draw without running anything that is in it; an SVG can hold scripts, so it is text.
 IMAGE_TYPES = {
@@ -114,12 +116,13 @@ def file(name: str, entry: TreeEntry, head: bytes) -> ShownFile:
             return ShownFile("image", size)
         note = _("Images over {shown_image_bytes} are not shown. Download it.")
         return ShownFile("nothing", size, note=note.format(shown_image_bytes=format_bytes(SHOWN_IMAGE_BYTES)))
-    if b"\0" in head[:_BINARY_WITHIN]:
+    if not head.startswith(_UTF_16) and b"\0" in head[:_BINARY_WITHIN]:
         return ShownFile("nothing", size, note=_("This is not text. Download it to open it."))
     if not entry.size:
         return ShownFile("nothing", size, note=_("This file is empty."))
     cut = _("Only the first {shown_bytes} are shown. Download it for the rest.", shown_bytes=format_bytes(SHOWN_BYTES))
-    return ShownFile("text", size, _text(head), cut if entry.size > len(head) else "")
+    text, encoding = _decoded(head, is_cut=entry.size > len(head))
+    return ShownFile("text", size, text, " ".join(filter(None, (encoding, cut if entry.size > len(head) else ""))))
 
 
 def image_type(name: str) -> str:
@@ -129,3 +132,21 @@ def image_type(name: str) -> str:
 
 def _text(head: bytes) -> str:
     return head.decode(errors="replace")
+
+
+def _decoded(head: bytes, *, is_cut: bool) -> tuple[str, str]:
+    """Return the text and a note on its encoding, "" for UTF-8; what is cut off is no part of a character."""
+    if head.startswith(_UTF_16):
+        text = codecs.getincrementaldecoder("utf-16")(errors="replace").decode(head, final=not is_cut)
+        return text, _("It is UTF-16, and shown as that; programs that expect UTF-8 do not read it.")
+    try:
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(head, final=not is_cut), ""
+    except UnicodeDecodeError:
+        pass
+    try:
+        # What Excel writes in the west; a text of another encoding looks wrong in it, so the page says which was taken.
+        return head.decode("cp1252"), _(
+            "It is not UTF-8: it is shown as Windows-1252. Programs that expect UTF-8 do not read it."
+        )
+    except UnicodeDecodeError:
+        return _text(head), _("It is not UTF-8: what could not be read is shown as �. Download it to open it.")

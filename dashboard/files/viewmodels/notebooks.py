@@ -141,6 +141,8 @@ def is_notebook(name: str) -> bool:
 
 def notebook(content: bytes) -> Notebook:
     """Return the notebook. Raise NotANotebook."""
+    if not _is_utf8(content):
+        raise NotANotebook(_("This is not a notebook: it is not UTF-8, which JSON has to be. Its text is shown."))
     try:
         file = _ANY_FILE.decode(content.removeprefix(_MARK))
     except msgspec.ValidationError:
@@ -157,6 +159,14 @@ def notebook(content: bytes) -> Notebook:
     shown = tuple(_cell(cell, budget) for cell in cells)
     note = _("The cells after the first {shown_cells} are left out; download the notebook to see all.")
     return Notebook(_language(file.metadata), shown, note.format(shown_cells=SHOWN_CELLS) if has_more else "")
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class _Budget:

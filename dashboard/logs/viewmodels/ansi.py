@@ -19,7 +19,8 @@ def last_state(text: str) -> str:
     """Return what a terminal shows of a line in which a progress bar has drawn itself anew, each time after a carriage return."""
     if "\r" not in text:
         return text
-    return next((part for part in reversed(text.split("\r")) if part), "")
+    # A part without a character only sets colours or the cursor, and leaves what the line says.
+    return next((part for part in reversed(text.split("\r")) if plain(part)), "")
 
 
 def plain(text: str) -> str:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import pairwise
 
 from dashboard.usage.viewmodels.prices import price_words
-from grid.core.quantity import format_bytes, format_cores
+from grid.core.quantity import format_bytes, format_cores, is_gpu
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
@@ -24,7 +24,6 @@ from grid.tiers.tierdoctor import (
     TierRequest,
     as_seen,
     beside_words,
-    is_gpu,
     number,
     words,
 )

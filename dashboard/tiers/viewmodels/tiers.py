@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from dashboard.shell.viewmodels.sizes import cores_words, memory_words
 from dashboard.usage.viewmodels.prices import price_words
-from grid.core.quantity import format_bytes, millicores, whole
+from grid.core.quantity import format_bytes, is_gpu, millicores, whole
 from grid.core.translation import gettext as _
 from grid.core.wording import listed, plural
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.models import HardwareTier
-from grid.tiers.tierdoctor import is_gpu
 
 _KINDS = {
     "workspace": _("workspaces"),

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from grid.core.labels import DELETION_CANDIDATE_TAINT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED, TO_BE_DELETED_TAINT
+from grid.core.labels import (
+    DELETION_CANDIDATE_TAINT,
+    KARPENTER_DISRUPTED_TAINTS,
+    KARPENTER_POOL,
+    SAFE_TO_EVICT,
+    SCALE_DOWN_DISABLED,
+    TO_BE_DELETED_TAINT,
+)
 from grid.core.translation import gettext as _
 from grid.diagnosis.requests import Amounts, amounts, has_ended, is_own, pod_requests, total
 from grid.kube.objects import Node, Pod, Taint, is_ready
@@ -45,6 +52,10 @@ def scale_down(
     taints = {taint.key: taint for taint in node.spec.taints}
     if TO_BE_DELETED_TAINT in taints:
         return ScaleDown("removing", _("The autoscaler is removing it now."))
+    if any(key in taints for key in KARPENTER_DISRUPTED_TAINTS):
+        return ScaleDown("removing", _("Karpenter is removing it now."))
+    if KARPENTER_POOL in node.metadata.labels:
+        return ScaleDown("unmanaged", _("Karpenter decides when it goes, by the rules of its NodePool."))
     if group is None:
         return ScaleDown("unmanaged", _("Kept: fixed size."))
     if reason := kept_because(node, pods, group=group, group_size=group_size, rules=rules):

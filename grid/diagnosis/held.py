@@ -41,7 +41,9 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
     message, settled = scheduler_message(pod, events), is_settled(pod, now)
     if pod.spec.scheduling_gates or _is_gated(pod):
         return _gated(pod, quoted(message))
-    if (node := pod.status.nominated_node_name) and not any(words in message for words in _NO_PREEMPTION):
+    # Only a pod that the scheduler refused before is nominated for what it preempts; see `explain_chosen`.
+    preempts = _COUNTS_NODES in message and not any(words in message for words in _NO_PREEMPTION)
+    if (node := pod.status.nominated_node_name) and preempts:
         sentence = _(
             "About to start: node {node} is being cleared for it, pods of lower priority end there.", node=node
         )
@@ -80,6 +82,20 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
             "resource_claim", sentence, "problem" if settled else "wait", "operator", step, quoted(message)
         )
     return None
+
+
+def explain_chosen(pod: Pod, message: str, *, now: datetime) -> Diagnosis | None:
+    """Explain a pod for which the scheduler has chosen a node that it has not got yet; None without one. Since Kubernetes 1.35 a pod is
+    nominated while its volumes and devices are made ready, and nothing ends for it."""
+    node = pod.status.nominated_node_name
+    if not node or _COUNTS_NODES in message:
+        return None
+    sentence = _("About to start: node {node} is chosen, and what this needs there is made ready.", node=node)
+    if not is_settled(pod, now):
+        step = _("Nothing to do: it starts by itself.")
+        return Diagnosis("about_to_start", sentence, "wait", "", step, link=f"node:{node}", is_normal=True)
+    step = _("If it lasts, ask an operator about the volumes and devices that this asks for.")
+    return Diagnosis("about_to_start", sentence, "wait", "operator", step, link=f"node:{node}")
 
 
 def explain_silence(pod: Pod, *, now: datetime) -> Diagnosis:

@@ -17,8 +17,9 @@ from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, listed, plural
 from grid.diagnosis.claims import claims_in_words
+from grid.diagnosis.complaints import explain_complaints, not_computed
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
-from grid.diagnosis.held import explain_held, explain_silence, is_settled, scheduler_message
+from grid.diagnosis.held import explain_chosen, explain_held, explain_silence, is_settled, scheduler_message
 from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Event, Pod
 
@@ -87,6 +88,8 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
     volume = explain_volume_message(pod, about_volumes, settled=settled)
     if volume is not None:
         return replace(volume, evidence=evidence)
+    if (chosen := explain_chosen(pod, message, now=now)) is not None:
+        return chosen
     demands = _Demands.of(pod)
     if scaling is not None:
         return _not_scaling_up(counted_reasons(scaling.message), reasons, message, demands, evidence)
@@ -268,6 +271,8 @@ def _no_node(reasons: Mapping[str, int], message: str, demands: _Demands, eviden
             )
         step = _("Choose another tier; tell your admin that no node takes this one.")
         return Diagnosis("not_selected", sentence, "problem", "admin", step, evidence)
+    if (unknown := not_computed(reasons)) and "no nodes available" not in message:
+        return replace(explain_complaints(unknown, settled=True), evidence=evidence)
     if any(map(_is_mismatch, reasons)) or "no nodes available" in message:
         sentence = _("There is no node{of_pool}, and none is being started.", of_pool=_of(pool))
         step = _("Choose another tier; tell your admin that this one's node pool is empty.")
@@ -278,7 +283,7 @@ def _no_node(reasons: Mapping[str, int], message: str, demands: _Demands, eviden
 
 def explain_volume_message(pod: Pod, message: str, *, settled: bool) -> Diagnosis | None:
     """Explain a pod by the scheduler's words on its volumes; None when they say nothing of them."""
-    reasons = counted_reasons(message)
+    reasons = {reason: count for reason, count in counted_reasons(message).items() if "ReadWriteOncePod" not in reason}
     if not any(word in reason for reason in reasons for word in _VOLUME):
         return None
     claims = listed(

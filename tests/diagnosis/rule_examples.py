@@ -66,6 +66,22 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             "failed to copy: read 5030 of 9000 bytes",
         ),
     },
+    "complaints.COMPLAINTS": {
+        "volume-limit": ("node(s) exceed max volume count", "node(s) had volume node affinity conflict"),
+        "one-pod": (
+            "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+        "storage-room": ("node(s) did not have enough free storage", "Insufficient ephemeral-storage"),
+        "storage-driver": ("node(s) did not have the CSI driver csi.example installed", "node(s) were unschedulable"),
+        "lost-node": (
+            "node(s) unavailable due to one or more pvc(s) bound to non-existent node",
+            "node(s) didn't match PersistentVolume's node affinity",
+        ),
+        "device-class": ('request gpu: device class "h100" does not exist', "device plugin restarted"),
+        "device-claim": ("cannot allocate all claims", "node(s) had untolerated taint"),
+        "node-feature": ("node declared features check failed - unsatisfied requirements: X", "node(s) were unschedulable"),
+    },
     "exits.CANNOT_START": {
         "memory-limit": (
             _CREATE + "container init was OOM-killed (memory limit too low?)",

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from grid.diagnosis.complaints import explain_complaints, not_computed
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
-from grid.diagnosis.held import explain_held, explain_silence, is_settled, scheduler_message
+from grid.diagnosis.held import explain_chosen, explain_held, explain_silence, is_settled, scheduler_message
 from grid.diagnosis.placement.growth import Growth, growth_of
 from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NEVER, NodeSituation, Placement, without
 from grid.diagnosis.placement.rows import table
 from grid.diagnosis.placement.sentences import Scene
 from grid.diagnosis.placement.surroundings import SchedulingContext
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
-from grid.diagnosis.scheduling import explain_scale_up, explain_unscheduled, explain_volume_message
+from grid.diagnosis.scheduling import counted_reasons, explain_scale_up, explain_unscheduled, explain_volume_message
 from grid.kube.objects import Event, Pod
 
 # The autoscaler writes its status at each of its scans, by default every 10 s; before that its number of nodes is the old one.
@@ -36,18 +37,23 @@ def explain_placement(
     scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
     evidence = quoted(message, scaling.message if scaling else "")
     about_claims = explain_claims(pod, scheduling, message, now=now)
+    if about_claims is None and (chosen := explain_chosen(pod, message, now=now)) is not None:
+        return replace(chosen, evidence=evidence)
     if about_claims is None and scheduling.claims is None:
         about_claims = explain_volume_message(pod, message, settled=is_settled(pod, now))
     if about_claims is not None:
         return replace(about_claims, evidence=quoted(*evidence, *about_claims.evidence))
     placement = Placement(pod, scheduling, volumes=reachable_from(pod, scheduling))
     situations = placement.situations()
-    rows = table(placement, situations)
+    unknown = not_computed(counted_reasons(message)) if message else {}
+    rows = table(placement, situations, is_doubted=bool(unknown))
     pool_nodes = placement.in_pool(situations)
     growth = growth_of(placement, pool_nodes, events)
     if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):
         return replace(explain_scale_up(scaling, evidence, now), table=rows)
     scene = Scene(placement, situations, growth, message, is_settled(pod, now))
+    if unknown and any(not situation.obstacles for situation in situations):
+        return replace(explain_complaints(unknown, settled=scene.settled), evidence=evidence, table=rows)
     diagnosis = _explain(scene, now)
     if diagnosis.code == "no_stock" and growth.group is not None:
         evidence = quoted(*evidence, growth.group.error)

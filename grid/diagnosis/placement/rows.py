@@ -26,13 +26,16 @@ def names(group: Iterable[NodeSituation], most: int = _NAMED) -> tuple[str, ...]
     return tuple(nsmallest(most, [node.metadata.name for situation in group for node in situation.nodes]))
 
 
-def table(placement: Placement, situations: Iterable[NodeSituation]) -> tuple[EvidenceRow, ...]:
-    """Return the rows: the pod's own nodes first, the largest first, nodes that it cannot use at all last."""
+def table(
+    placement: Placement, situations: Iterable[NodeSituation], *, is_doubted: bool = False
+) -> tuple[EvidenceRow, ...]:
+    """Return the rows: the pod's own nodes first, the largest first, nodes that it cannot use at all last. `is_doubted` says that the
+    scheduler complains of what is not computed here."""
     groups: dict[tuple[tuple[str, str], ...], list[NodeSituation]] = {}
     for situation in situations:
         groups.setdefault(_alike(situation), []).append(situation)
     ordered = sorted(groups.values(), key=lambda group: (_is_foreign(group[0]), -count(group)))
-    rows = [_row(placement, group) for group in ordered[:_ROWS]]
+    rows = [_row(placement, group, is_doubted=is_doubted) for group in ordered[:_ROWS]]
     rest = [situation for group in ordered[_ROWS:] for situation in group]
     if rest:
         rows.append(EvidenceRow(count(rest), names(rest), _("other reasons like these"), _lasting(rest[0].obstacles)))
@@ -50,10 +53,11 @@ def _is_foreign(situation: NodeSituation) -> bool:
     return not FOREIGN.isdisjoint(situation.kinds)
 
 
-def _row(placement: Placement, group: Sequence[NodeSituation]) -> EvidenceRow:
+def _row(placement: Placement, group: Sequence[NodeSituation], *, is_doubted: bool) -> EvidenceRow:
     first, nodes, named = group[0], count(group), names(group)
     if not first.obstacles:
-        return EvidenceRow(nodes, named, _("has room for this"), "for_now")
+        what = _("has the CPU and memory for this, but the scheduler says no") if is_doubted else _("has room for this")
+        return EvidenceRow(nodes, named, what, "for_now")
     if _is_foreign(first):
         what = "; ".join(
             dict.fromkeys(

@@ -7,7 +7,7 @@ from datetime import datetime
 from grid.core.quantity import format_bytes, whole
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
-from grid.core.wording import capitalised, listed
+from grid.core.wording import capitalised, folded, listed
 from grid.diagnosis.claims import OURS, claim_words
 from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.held import is_settled
@@ -16,7 +16,8 @@ from grid.kube.constraints import NodeTerms
 from grid.kube.objects import Pod, StorageClass, Volume, VolumeClaim
 
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
-_NO_CLASS = 'storageclass.storage.k8s.io "{}" not found'
+_OF_CLASS = "storageclass.storage.k8s.io"
+_NO_CLASS = _OF_CLASS + ' "{}" not found'
 _NO_VOLUME = "didn't find available persistent volumes to bind"
 
 
@@ -51,13 +52,22 @@ def explain_claims(pod: Pod, scheduling: SchedulingContext, message: str, *, now
 
     A claim without a volume is no reason by itself: some get their volume when the pod gets its node. The scheduler says when it is one.
     """
-    unbound = _UNBOUND in message or _NO_VOLUME in message
+    # A pod with a nominated node and no word of the scheduler waits for what is made there.
+    is_chosen = bool(pod.status.nominated_node_name) and not message
+    unbound = _UNBOUND in message or _NO_VOLUME in message or is_chosen
     for used in _used(pod, scheduling):
         if (classless := _without_class(used, scheduling, message)) is not None:
             return classless
         sentence = _problem(used, scheduling, unbound=unbound, none_available=_NO_VOLUME in message)
         if not sentence:
             continue
+        events = scheduling.claim_events(used.claim) if used.claim is not None else ()
+        failed = events[-1] if events and events[-1].reason == "ProvisioningFailed" else None
+        if failed is not None and _OF_CLASS not in failed.message:
+            sentence = _("{sentence} Its storage driver says: {says}.", sentence=sentence, says=folded(failed.message))
+            step = _("Ask your admin to look at the volume claim and its storage class.")
+            evidence = quoted(message, failed.message)
+            return Diagnosis("volume", sentence, "problem", "admin", step, evidence, link="project", is_normal=False)
         waits = not is_settled(pod, now) and (used.claim is not None or used.is_ephemeral)
         if waits:
             step = _("Nothing to do: it is being made.")

@@ -34,7 +34,7 @@ def explain(
     **scheduling: Any,
 ) -> Diagnosis:
     """`group` is the target and the maximum of the pool's node group."""
-    unscheduled = condition("PodScheduled", "False", "Unschedulable", "0/9 nodes are available: 9 of some reason.")
+    unscheduled = condition("PodScheduled", "False", "Unschedulable", "0/9 nodes are available: 9 Insufficient cpu.")
     waiting = pod("w", requests=ASKED, conditions=[unscheduled], spec={"nodeSelector": {NODE_POOL: "p"}, **(spec or {})})  # fmt: skip
     groups = {"p": NodeGroup("p", 0, group[1], group[0], backed_off, "no capacity")} if group else None
     return explain_pod(

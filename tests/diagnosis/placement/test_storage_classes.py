@@ -111,3 +111,15 @@ def test_class_without_object_used_by_volumes_is_not_missing() -> None:
     volumes = {"v": decode(small, Volume)}
     assert explain(classes("slow"), claim, volumes=volumes).code != "storage_class"
     assert explain(classes("slow"), claim).code == "storage_class"
+
+
+def test_failed_provisioning_is_told_in_the_words_of_the_driver() -> None:
+    failed = event_saying(
+        "ProvisioningFailed", 'failed to provision volume with StorageClass "slow": quota of disks is used up.'
+    )
+    diagnosis = explain(classes("slow"), {"storageClassName": "slow"}, failed)
+    assert diagnosis.sentence.endswith(
+        'Its storage driver says: failed to provision volume with StorageClass "slow": quota of disks is used up.'
+    )
+    assert (diagnosis.severity, diagnosis.who) == ("problem", "admin")
+    assert failed["message"] in diagnosis.evidence

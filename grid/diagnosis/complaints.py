@@ -1,0 +1,92 @@
+"""What the scheduler complains of that is not computed here: limits of attached volumes, claims of devices, plugins of others; pure.
+
+The objects are read for resources, taints, labels, ports, spread and the places of volumes. A message with a complaint of another kind
+knows more than they do, so "has room" is never said beside it: the scheduler is right, and its reason stands in the sentence. The texts
+are those of the plugins of Kubernetes 1.36 (kubernetes/kubernetes, pkg/scheduler/framework/plugins).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from grid.core.regexes import Expression
+from grid.core.translation import gettext as _
+from grid.core.translation import ngettext
+from grid.core.wording import folded, listed, plural
+from grid.diagnosis.diagnosis import Diagnosis, Who
+from grid.diagnosis.rules import RuleTable
+
+# What is computed from the objects; such a complaint may be of before something ended.
+_COMPUTED = Expression(
+    r"Insufficient |Too many pods|untolerated taint|were unschedulable|affinity/selector|plugin\(s\) \[NodeAffinity\]|"
+    r"affinity rules|topology spread|free ports|node affinity conflict|PersistentVolume's node affinity|"
+    r"unbound immediate|persistentvolumeclaim \"|available persistent volumes|ephemeral volume controller|not ready|"
+    r"No preemption victims|Preemption is not helpful"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """A kind of complaint: what is so of one node and of several, who can act, and how. It ends by itself when `ends`."""
+
+    singular: str
+    plural: str
+    who: Who
+    next_step: str
+    ends: bool = False
+
+
+_ASK_ABOUT_VOLUME = _("Ask your admin to look at the volume claim and its storage class.")
+COMPLAINTS = RuleTable(
+    ("volume-limit", r"exceed max volume count", Complaint(
+        _("{nodes} has as many volumes attached as it may"), _("{nodes} have as many volumes attached as they may"), "you",
+        _("Wait until something that uses volumes ends there, stop something that you do not need, or choose another tier."), True)),
+    ("one-pod", r"ReadWriteOncePod", Complaint(
+        *[_("another pod uses its volume, which one pod may use at a time (ReadWriteOncePod)")] * 2, "you",
+        _("Stop what uses the volume, or wait until it ends."), True)),
+    ("storage-room", r"did not have enough free storage", Complaint(
+        *[_("the storage that {nodes} can reach has too little left for its volume")] * 2, "admin", _ASK_ABOUT_VOLUME)),
+    ("storage-driver", r"CSI driver|csinode", Complaint(
+        _("{nodes} lacks the storage driver of its volume"), _("{nodes} lack the storage driver of its volume"), "operator",
+        _("Ask an operator whether the storage driver runs on the nodes."))),
+    ("lost-node", r"bound to non-existent node", Complaint(
+        *[_("its volume belongs to a node that no longer exists")] * 2, "admin", _ASK_ABOUT_VOLUME)),
+    ("device-class", r"(?i)device ?class", Complaint(
+        *[_("the class of devices that its claim names does not exist")] * 2, "operator",
+        _("Ask an operator about the device class; choose another tier meanwhile."))),
+    ("device-claim", r"(?i)cannot allocate all claims|resource ?claim", Complaint(
+        *[_("{nodes} cannot give it the devices that its claim asks for")] * 2, "operator",
+        _("Wait until devices become free, or ask an operator about the resource claim."))),
+    ("node-feature", r"declared features", Complaint(
+        _("{nodes} lacks a feature of Kubernetes that it needs"), _("{nodes} lack a feature of Kubernetes that it needs"), "operator",
+        _("Ask an operator to update the nodes, or choose another tier."))),
+)  # fmt: skip
+_UNKNOWN_STEP = _("Show an operator the messages below.")
+
+
+def not_computed(reasons: Mapping[str, int]) -> dict[str, int]:
+    """Return those of the scheduler's reasons, with their numbers of nodes, that the objects say nothing of."""
+    return {reason: count for reason, count in reasons.items() if _COMPUTED.search(reason) is None}
+
+
+def explain_complaints(reasons: Mapping[str, int], *, settled: bool) -> Diagnosis:
+    """Explain a pod by complaints that are not computed here; there is at least one."""
+    parts, known = list[str](), list[tuple[str, Complaint]]()
+    for reason, count in reasons.items():
+        nodes = plural(count, "node", "nodes")
+        rule = COMPLAINTS.find(reason)
+        if rule is None:
+            parts.append(_("{nodes}: {reason}", nodes=nodes, reason=folded(reason)) if count else folded(reason))
+            continue
+        known.append(rule[:2])
+        parts.append(ngettext(rule[1].singular, rule[1].plural, count, nodes=nodes))
+    sentence = _("The scheduler finds no place for it: {reasons}.", reasons=listed(dict.fromkeys(parts)))
+    key, complaint = known[0] if known else ("unschedulable", Complaint("", "", "operator", _UNKNOWN_STEP))
+    waits = complaint.ends or not settled
+    return Diagnosis(
+        key.replace("-", "_"),
+        sentence,
+        "wait" if waits else "problem",
+        complaint.who,
+        complaint.next_step,
+        is_normal=None,
+    )

@@ -23,6 +23,7 @@ from grid.diagnosis.mounts import MOUNT_FAILED, explain_missing, explain_mount
 from grid.diagnosis.parts import is_about, part_of, spec_of, subject, within
 from grid.diagnosis.probes import explain_unanswered, failed_probe, not_ready_words, probe_message
 from grid.diagnosis.resources import resource_amount
+from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated
 
 OUT_OF_MEMORY = "out_of_memory"
@@ -36,6 +37,25 @@ _HARMLESS = frozenset(
     {"DNSConfigForming", "FailedToRetrieveImagePullSecret", "Unhealthy", "BackOff", "FailedScheduling"}
 )
 _SHOW = _("Show an operator the messages below.")
+# Why a node cannot make the sandbox of a pod, in the words of containerd, cri-o and the network plugins.
+WHY_NO_SANDBOX = RuleTable(
+    (
+        "runtime-handler",
+        r'no runtime for "([^"]+)" is configured|failed to find runtime handler (\S+)',
+        _("it has no runtime for the RuntimeClass of this"),
+    ),
+    (
+        "no-address",
+        r"no (?:free|available) (?:IP|address)|no IP addresses available|failed to assign an IP|InsufficientFreeAddresses",
+        _("it has no free address for another pod"),
+    ),
+    (
+        "network",
+        r"cni plugin not initialized|network plugin is not ready|failed to find plugin",
+        _("its network is not ready"),
+    ),
+    ("runtime-down", r"(?:containerd|crio|docker)\.sock|runtime is down", _("its container runtime does not answer")),
+)
 _RESTART_IS_NEWS = timedelta(minutes=10)
 # The steps of a start in which the kubelet's events tell how far a container is; its volumes and the pod's network come before them.
 _STEPS = {
@@ -218,7 +238,9 @@ def _last_warning(events: Sequence[Event]) -> Event | None:
 def _kept_by_node(warning: Event) -> Diagnosis:
     """Explain a pod whose node warns before any of its containers is on its way."""
     if warning.reason == "FailedCreatePodSandBox":
-        sentence = _("The node cannot set up the container's network or sandbox.")
+        rule = WHY_NO_SANDBOX.find(warning.message)
+        why = f": {rule[1]}" if rule else ""
+        sentence = _("The node cannot set up the container's network or sandbox{why}.", why=why)
         return Diagnosis("sandbox", sentence, "problem", "operator", _LOOK_AT_NODE, quoted(warning.message))
     if warning.reason == "NetworkNotReady":
         sentence = _("The network of the node is not ready.")

@@ -51,7 +51,15 @@ REJECTIONS = {
     "Shutdown": _("Node {node} shut down and ended this."),
     "Terminated": _("Node {node} shut down and ended this."),
     "NodeShutdown": _("Node {node} was shutting down and did not take this."),
+    "TopologyAffinityError": _("Node {node} had no cores and devices for this that lie together (NUMA)."),
+    "SMTAlignmentError": _("Node {node} gives whole cores only, and this asks for a part of one."),
+    "AppArmor": _("Node {node} cannot enforce the AppArmor profile that this asks for."),
+    "SysctlForbidden": _("Node {node} forbids a kernel setting (sysctl) that this asks for."),
 }
+# Of an `UnexpectedAdmissionError`: a device plugin has devices that do not work, or is gone.
+_UNHEALTHY = Expression(
+    r"no healthy devices present(?:; cannot allocate unhealthy devices (\S+))?|device plugin .*(?:not|gone|stopped)"
+)
 _REJECTIONS = ("OutOf", "UnexpectedAdmissionError", *REJECTIONS)
 _AMOUNTS = Expression(r"requested: (\d+), used: (\d+), capacity: (\d+)")
 _REJECTED = "Pod was rejected: "
@@ -114,6 +122,12 @@ def explain_rejected(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
         step = _("Launch it again: the scheduler looks for a node with room.")
         sentence = _("Node {node} had {reason}.", node=node, reason=_no_room(reason.removeprefix("OutOf"), message))
         return Diagnosis("refused_by_node", sentence, "problem", "you", step, evidence)
+    if (broken := _UNHEALTHY.search(message)) is not None:
+        sentence = _("Devices of node {node} do not work: {says}.", node=node, says=folded(message))
+        if broken[1]:
+            sentence = _("Devices of node {node} do not work ({resource}).", node=node, resource=broken[1].rstrip(",."))
+        step = _("Launch it again; ask an operator to look at the devices of the node.")
+        return Diagnosis("refused_by_node", sentence, "problem", "operator", step, evidence)
     says = folded(message)
     unknown = _("Node {node} rejected this: {says}.") if says else _("Node {node} rejected this ({reason}).")
     sentence = REJECTIONS.get(reason, unknown).format(node=node, says=says, reason=reason)

@@ -76,10 +76,15 @@ CANNOT_START = RuleTable(
     ("format", r"exec(?: \"?([^\s\":]+)\"?)?: exec format error",
      _("its command {command} is built for another architecture than the node's, or is a script without a #! line")),
     ("working-directory", r'chdir to cwd \("([^"]+)"\)', _("its working directory {command} cannot be entered")),
+    ("gpu-driver", r"nvidia-container-cli: [^:]*(?:error|failed)|nvml error|driver/library version mismatch",
+     _("the node's GPU driver does not answer")),
+    ("seccomp", r"seccomp profile|loading seccomp", _("the node has no such seccomp profile")),
+    ("apparmor", r"(?i)apparmor", _("the node cannot enforce its AppArmor profile")),
     ("no-command", r"no command specified", _("neither its image nor its environment names a command")),
     # runc and crun have this text for a memory limit that not even the runtime's own first process fits into.
     ("memory-limit", r"container init was OOM-killed|memory limit too low", _("its memory limit is too small even to start it")),
 )  # fmt: skip
+_FAULTS_OF_NODE = frozenset({"gpu-driver", "seccomp", "apparmor"})
 _RUN_THE_ENVIRONMENTS = frozenset({"workspace", "app", "cluster"})
 _COMMAND_ADVICE = _("Ask your admin to correct the environment's command.")
 
@@ -152,7 +157,7 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
 
 def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason: str) -> Diagnosis:
     """Explain a container whose command the runtime could not start; an unknown message is shown as it is."""
-    why = ""
+    why, is_of_node = "", False
     if rule := CANNOT_START.find(message):
         key, words, match = rule
         if key == "memory-limit":
@@ -165,10 +170,13 @@ def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason:
                 _("Choose a tier with more memory."),
                 quoted(f"{reason}: {message}"),
             )
+        is_of_node = key in _FAULTS_OF_NODE
         why = f": {words.format(command=next(iter(match.groups()), '') or '').replace('  ', ' ')}"
     code = "command" if why else "container"
-    who: Who = "admin" if why else "operator"
+    who: Who = "admin" if why and not is_of_node else "operator"
     step = _COMMAND_ADVICE if why else _("Show an operator the messages below.")
+    if is_of_node:
+        code, step = "node_fault", _("Ask an operator to look at the node; launched again, it may get another one.")
     sentence = _("{program} cannot be started{why}.", program=subject(pod, status), why=why)
     return Diagnosis(code, sentence, "problem", who, step, quoted(f"{reason}: {message}"))
 

@@ -50,7 +50,7 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
         return Diagnosis("about_to_start", sentence, "wait", "", _("Nothing to do: it starts by itself."), quoted(message),
                          link=f"node:{node}", is_normal=True)  # fmt: skip
     scheduler = pod.spec.scheduler_name
-    if scheduler != DEFAULT_SCHEDULER and _COUNTS_NODES not in message:
+    if scheduler != DEFAULT_SCHEDULER and _COUNTS_NODES not in message and not node:
         sentence = _("Waits for the scheduler {scheduler} to choose a node.", scheduler=scheduler)
         step = _("Ask an operator whether the scheduler {scheduler} runs.", scheduler=scheduler) if settled else ""
         if message:  # it runs, and speaks of something else than of nodes

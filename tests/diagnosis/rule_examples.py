@@ -82,7 +82,25 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "device-claim": ("cannot allocate all claims", "node(s) had untolerated taint"),
         "node-feature": ("node declared features check failed - unsatisfied requirements: X", "node(s) were unschedulable"),
     },
+    "containers.WHY_NO_SANDBOX": {
+        "runtime-handler": ('failed to get sandbox runtime: no runtime for "kata" is configured', "failed to get sandbox image"),
+        "no-address": (
+            'plugin type="aws-cni" failed (add): add cmd: failed to assign an IP address to container',
+            'plugin type="calico" failed (add): connection is unauthorized',
+        ),
+        "network": ("cni plugin not initialized", "cni plugin answered late"),
+        "runtime-down": (
+            'dial unix /run/containerd/containerd.sock: connect: connection refused',
+            "dial tcp 10.0.0.1:443: connect: connection refused",
+        ),
+    },
     "exits.CANNOT_START": {
+        "gpu-driver": (
+            _CREATE + "nvidia-container-cli: initialization error: nvml error: driver not loaded",
+            _CREATE + "nvidia runtime hook exited",
+        ),
+        "seccomp": (_CREATE + 'cannot load seccomp profile "/var/lib/kubelet/seccomp/lab.json"', _CREATE + "security options are set"),
+        "apparmor": (_CREATE + "unable to apply apparmor profile: no such file", _CREATE + "armor is no profile"),
         "memory-limit": (
             _CREATE + "container init was OOM-killed (memory limit too low?)",
             _CREATE + "write memory.max: device or resource busy",
@@ -185,6 +203,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "Shutdown": ("Shutdown", "NodeShutdown"),
         "Terminated": ("Terminated", "Terminating"),
         "NodeShutdown": ("NodeShutdown", "Shutdown"),
+        "TopologyAffinityError": ("TopologyAffinityError", "NodeAffinity"),
+        "SMTAlignmentError": ("SMTAlignmentError", "UnexpectedAdmissionError"),
+        "AppArmor": ("AppArmor", "UnexpectedAdmissionError"),
+        "SysctlForbidden": ("SysctlForbidden", "UnexpectedAdmissionError"),
     },
     "disruptions.KUBELET_CAUSES": {
         "shutdown": ("Terminated Pod was terminated in response to imminent node shutdown.", "Failed Pod was terminated by its owner."),

@@ -36,6 +36,20 @@ def ready_until(seconds: float) -> dict[str, Any]:
     return answer
 
 
+def rejected(reason: str, message: str) -> dict[str, Any]:
+    """A pod that its node did not take."""
+    return pod("p", node="node-1", phase="Failed", status={"reason": reason, "message": f"Pod was rejected: {message}"})
+
+
+NO_DRIVER = (
+    "failed to create containerd task: OCI runtime create failed: runc create failed: error running prestart hook: "
+    "nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown"
+)
+NO_HANDLER = (
+    'Failed to create pod sandbox: rpc error: failed to get sandbox runtime: no runtime for "kata" is configured'
+)
+NO_ADDRESS = 'Failed to create pod sandbox: plugin type="aws-cni" failed (add): add cmd: failed to assign an IP address to container'
+UNHEALTHY = "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu, which is unexpected"
 CANNOT_VERIFY = (
     "container has runAsNonRoot and image has non-numeric user (analyst), "
     'cannot verify user is non-root (pod: "p", container: run)'
@@ -115,6 +129,22 @@ CASES = [
         "not ready any more, since a while",
         ready_until(400),
         [event_saying("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")],
+    ),
+    Case("the node's GPU driver is gone", waits("RunContainerError", NO_DRIVER)),
+    Case(
+        "the node lacks the runtime of a RuntimeClass",
+        waits("ContainerCreating"),
+        [event_saying("FailedCreatePodSandBox", NO_HANDLER)],
+    ),
+    Case(
+        "the node has no address for another pod",
+        waits("ContainerCreating"),
+        [event_saying("FailedCreatePodSandBox", NO_ADDRESS)],
+    ),
+    Case("the node's devices do not work", rejected("UnexpectedAdmissionError", UNHEALTHY)),
+    Case(
+        "the node's cores and devices lie apart",
+        rejected("TopologyAffinityError", "Resources cannot be allocated with Topology locality"),
     ),
     Case(
         "succeeded, and a finalizer keeps it",

@@ -21,7 +21,7 @@ _LONGEST = 100
 _BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
-class TooLarge(ValueError):
+class QuantityTooLarge(ValueError):
     """The number is larger than Kubernetes counts; it keeps its largest one in the place of such a number."""
 
 
@@ -58,7 +58,9 @@ def _parsed(written: str) -> Decimal:
     unit = _SUFFIXES[suffix or ""] if exponent is None else Decimal(10) ** int(exponent)
     value = Decimal(number) * unit
     if abs(value) > LARGEST:
-        raise TooLarge(_("“{text}” is too large; Kubernetes counts to {largest}", text=written, largest=LARGEST))
+        raise QuantityTooLarge(
+            _("“{text}” is too large; Kubernetes counts to {largest}", text=written, largest=LARGEST)
+        )
     return value
 
 

@@ -6,7 +6,7 @@ CPU is in thousandths of a core, everything else in whole units. A pod counts as
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from grid.core.quantity import LARGEST, TooLarge, format_bytes, format_cores, is_gpu, millicores, whole
+from grid.core.quantity import LARGEST, QuantityTooLarge, format_bytes, format_cores, is_gpu, millicores, whole
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
@@ -81,7 +81,7 @@ def resource_amount(name: str, text: str) -> int:
     """Read a quantity of the resource; 0 when it cannot be read."""
     try:
         return millicores(text) if name == "cpu" else whole(text)
-    except TooLarge:
+    except QuantityTooLarge:
         return LARGEST
     except ValueError:
         return 0

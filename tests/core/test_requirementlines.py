@@ -29,7 +29,7 @@ def test_a_requirement_becomes_an_argument_of_pip(line: str, argument: str) -> N
         *(("x @ https://evil.test/x.whl", "addresses"), ("x @ file:///tmp/x", "addresses"), ("./x", "folders")),
         *((".", "folders"), ("..", "folders"), ("/tmp/x", "folders"), ("C:\\x", "folders"), ("a/b", "folders")),
         *(("evil.whl", "file"), ("evil.tar.gz", "file"), ("Evil.ZIP", "file")),
-        *(("polars==1.9.0 --hash=sha256:00", "no requirement"), ("polars \\", "addresses"), ("a b", "no requirement")),
+        ("a b", "no requirement"),
         *(("$(reboot)", "no requirement"), ("`id`", "no requirement"), ("polars; rm -rf", "no requirement")),
         *(("pоlars", "no requirement"), ("polars\x00", "visible"), ("polars\x1b[31m", "visible")),
         ("x" * 501, "at most 500 characters"),

@@ -12,6 +12,7 @@ from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.environments.revisions import LONGEST_TEXT
 from grid.models import Environment
+from grid.models.fields import validate_image
 
 _ONE_LINE = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}
 IMAGE, BUILT = "image", "built"
@@ -30,6 +31,7 @@ class RevisionForm(forms.Form):
         label=_("Image"),
         required=False,
         max_length=255,
+        validators=[validate_image],
         widget=forms.TextInput(attrs={**_ONE_LINE, "class": "mono"}),
         help_text=_("For an image: its name with tag or digest, such as registry.example.com/lab:4."),
     )

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
-from grid.models.fields import validate_object_name, validate_slug_name, validate_url_path
+from grid.models.fields import validate_image, validate_object_name, validate_slug_name, validate_url_path
 
 # Names that every program can read; Kubernetes allows more. A name is also a key of the execution's Secret, which allows fewer.
 VARIABLE_NAME = Expression(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -44,7 +44,7 @@ class Environment(models.Model):
     name = models.CharField(max_length=80)
     description = models.CharField(max_length=300, blank=True)
     kind = models.CharField(max_length=20, choices=Kind.choices, default=Kind.WORKSPACE)
-    image = models.CharField(max_length=255)
+    image = models.CharField(max_length=255, validators=[validate_image])
     command = models.JSONField(default=list, blank=True)
     port = models.PositiveIntegerField(
         null=True, blank=True, validators=[MinValueValidator(1024), MaxValueValidator(65535)]
@@ -136,7 +136,11 @@ class EnvironmentRevision(models.Model):
 
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="revisions", db_index=False)
     number = models.PositiveIntegerField(help_text=_("Counts the revisions of its environment from 1."))
-    image = models.CharField(max_length=255, help_text=_("What pods run; of one that is built, the name it gets."))
+    image = models.CharField(
+        max_length=255,
+        validators=[validate_image],
+        help_text=_("What pods run; of one that is built, the name it gets."),
+    )
     base = models.ForeignKey(
         "self",
         on_delete=models.RESTRICT,

@@ -6,6 +6,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 
 from grid.core.quantity import parse_quantity
+from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 
 validate_slug_name = RegexValidator(
@@ -33,6 +34,42 @@ validate_url_path = RegexValidator(
     r"\A(?!//)(?![^?#]*/\.\.?(/|\?|#|\Z))/[!-\[\]-~]*\Z",
     _("Begin with one slash, without a host, such as /lab or /?folder=/mnt/project; no spaces, no backslashes."),
 )
+
+
+# https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources: a name of a domain, which is not
+# Kubernetes' own, a slash and a name.
+_EXTENDED_RESOURCE = Expression(
+    r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*/[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+)
+# The grammar of references of images, https://pkg.go.dev/github.com/distribution/reference: host and port, path, tag and digest.
+_IMAGE = Expression(
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?/)?"
+    r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9+._-]+:[0-9a-fA-F]{32,128})?"
+)
+
+
+def validate_device_resource(name: str) -> None:
+    """Raise ValidationError unless `name` can be an extended resource of Kubernetes, which device plugins offer."""
+    domain = name.partition("/")[0]
+    is_own = domain == "kubernetes.io" or domain.endswith(".kubernetes.io") or name.startswith("requests.")
+    if is_own or _EXTENDED_RESOURCE.fullmatch(name) is None:
+        sentence = _(
+            "Write the name of a device resource with its domain, as a node's capacity has it, such as nvidia.com/gpu."
+        )
+        raise ValidationError(sentence, code="resource")
+
+
+def validate_image(name: str) -> None:
+    """Raise ValidationError unless `name` can be an image of a registry."""
+    if "://" in name:
+        sentence = _("Write the image without https:// or the like, such as registry.example.com/lab:4.")
+        raise ValidationError(sentence, code="image")
+    if _IMAGE.fullmatch(name) is None:
+        sentence = _(
+            "This is no name of an image. Write it in lower-case letters with its tag, such as registry.example.com/lab:4."
+        )
+        raise ValidationError(sentence, code="image")
 
 
 validate_time = RegexValidator(r"\A([01][0-9]|2[0-3]):[0-5][0-9]\Z", _("Write hours and minutes, such as 08:00."))

@@ -14,6 +14,7 @@ from grid.models.dataplane import LOCAL, DataPlane
 from grid.models.fields import (
     LONGEST_IDLE_MINUTES,
     LONGEST_LIFETIME_HOURS,
+    validate_device_resource,
     validate_quantity,
     validate_slug_name,
     validate_time,
@@ -40,7 +41,7 @@ class HardwareTier(models.Model):
     memory = models.CharField(max_length=20, validators=[validate_quantity])
     memory_limit = models.CharField(max_length=20, blank=True, validators=[validate_quantity])
     gpus = models.PositiveSmallIntegerField(default=0)
-    gpu_resource = models.CharField(max_length=100, default="nvidia.com/gpu")
+    gpu_resource = models.CharField(max_length=100, default="nvidia.com/gpu", validators=[validate_device_resource])
     shared_memory = models.CharField(
         max_length=20,
         blank=True,

@@ -259,7 +259,8 @@ def _no_node(reasons: Mapping[str, int], message: str, demands: _Demands, eviden
         return Diagnosis("cordoned", sentence, "problem", "operator", step, evidence)
     if tainted:
         sentence = _(
-            "{nodes} cannot take this: kept for other work, or not healthy.", nodes=plural(tainted, "node", "nodes")
+            "{nodes} cannot take this: closed by taints (not ready, or kept for other work).",
+            nodes=plural(tainted, "node", "nodes"),
         )
         step = _("Ask an operator about the nodes' taints, or choose another tier.")
         return Diagnosis("tainted", sentence, "problem", "operator", step, evidence)

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from grid.core.labels import TO_BE_DELETED_TAINT
-from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Lasting
 from grid.diagnosis.placement.alike import NodeQuestion, is_unready
 from grid.diagnosis.placement.inter_pod_affinity import InterPodAffinity, counted_by
@@ -14,6 +12,7 @@ from grid.diagnosis.places import untolerated
 from grid.diagnosis.requests import holds_a_node, is_own
 from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
 from grid.diagnosis.selectors import in_words, keys_of, matches_terms
+from grid.diagnosis.taints import CORDONED, NOT_READY, UNREACHABLE, state_of
 from grid.kube.constraints import ContainerPort, NodeTerms
 from grid.kube.objects import Node, Pod, Taint
 
@@ -30,26 +29,8 @@ _LASTING: Mapping[Kind, Lasting] = {
     **dict.fromkeys(NEVER, "always"),
 }
 
-_NODE = "node.kubernetes.io"
-_CORDON = Taint(key=f"{_NODE}/unschedulable", effect="NoSchedule")
-_NOT_READY = Taint(key=f"{_NODE}/not-ready", effect="NoSchedule")
-_UNREACHABLE = f"{_NODE}/unreachable"
-# Taints that Kubernetes sets by a node's state: (kind, what it means).
-_STATES: Mapping[str, tuple[Kind, str]] = {
-    _CORDON.key: ("cordon", _("cordoned")),
-    _NOT_READY.key: ("not_ready", _("not ready")),
-    _UNREACHABLE: ("not_ready", _("not reachable")),
-    f"{_NODE}/disk-pressure": ("not_ready", _("short of disk")),
-    f"{_NODE}/memory-pressure": ("not_ready", _("short of memory")),
-    f"{_NODE}/pid-pressure": ("not_ready", _("short of process ids")),
-    f"{_NODE}/network-unavailable": ("not_ready", _("without a network")),
-    f"{_NODE}/out-of-service": ("not_ready", _("out of service")),
-    "node.cloudprovider.kubernetes.io/uninitialized": ("not_ready", _("still starting")),
-    "node.cloudprovider.kubernetes.io/shutdown": ("not_ready", _("shut down")),
-    TO_BE_DELETED_TAINT: ("leaving", _("being removed by the autoscaler")),
-    "node-role.kubernetes.io/control-plane": ("control_plane", _("of the control plane")),
-    "node-role.kubernetes.io/master": ("control_plane", _("of the control plane")),
-}
+_CORDON = Taint(key=CORDONED, effect="NoSchedule")
+_UNREADY = Taint(key=NOT_READY, effect="NoSchedule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +172,12 @@ class Placement:
 
     def _state(self, node: Node) -> Iterator[Obstacle]:
         """Yield the taints that nothing tolerates, and those that Kubernetes sets a moment after the node's state."""
-        is_told = any(taint.key == _UNREACHABLE for taint in node.spec.taints)
-        unready = (_NOT_READY,) if is_unready(node) and not is_told else ()
+        is_told = any(taint.key == UNREACHABLE for taint in node.spec.taints)
+        unready = (_UNREADY,) if is_unready(node) and not is_told else ()
         implied = ((_CORDON,) if node.spec.unschedulable else ()) + unready
         seen = set()
         for taint in untolerated((*node.spec.taints, *implied), self.pod.spec.tolerations):
-            kind, subject = _STATES.get(taint.key, ("taint", _taint_words(taint)))
+            kind, subject = state_of(taint.key) or ("taint", _taint_words(taint))
             if (kind, subject) not in seen:
                 seen.add((kind, subject))
                 yield Obstacle(kind, subject)

@@ -12,6 +12,7 @@ from grid.diagnosis.placement.obstacles import CLOSED, NodeSituation, Obstacle, 
 from grid.diagnosis.placement.rows import count, most, names
 from grid.diagnosis.resources import PODS, compared
 from grid.diagnosis.selectors import in_words
+from grid.diagnosis.taints import is_for_other_work
 
 _ZONE = "topology.kubernetes.io/zone"
 _BY_ITSELF = _("Nothing to do: it starts by itself.")
@@ -134,9 +135,19 @@ class Scene:
             sentence = self._are(cordoned, usable, "cordon", "leaving")
             return self._without_nodes("cordoned", sentence, step=_("Ask an operator when the nodes take work again."))
         taints = list(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, "taint")))
+        keys = [taint.partition("=")[0] for taint in taints]
+        singular, plural_form = (
+            _("{nodes} is closed to this by {taints}{others}"),
+            _("{nodes} are closed to this by {taints}{others}"),
+        )
+        if all(map(is_for_other_work, keys)):
+            singular, plural_form = (
+                _("{nodes} is kept for other work by {taints}{others}"),
+                _("{nodes} are kept for other work by {taints}{others}"),
+            )
         sentence = ngettext(
-            "{nodes} is kept for other work by {taints}{others}",
-            "{nodes} are kept for other work by {taints}{others}",
+            singular,
+            plural_form,
             count(nodes),
             nodes=self._these(nodes, usable),
             taints=ngettext("the taint {taints}", "the taints {taints}", len(taints), taints=listed(taints)),

@@ -28,7 +28,7 @@ class QuantityTooLarge(ValueError):
 # Names that device plugins give to GPUs and what is like them: NVIDIA's (whole, shared, slices of MIG), AMD's, Intel's, Google's, Habana's,
 # AWS's. Sources: their device plugins' READMEs.
 _GPU = Expression(
-    r"(?i).*/(?:gpu|vgpu|rocm-gpu|dcu)(?:[.-]\w+)*|nvidia\.com/mig-.+|gpu\.intel\.com/(?:i915|xe)|amd\.com/[cgsd]px_.+|"
+    r"(?i).*/(?:gpu|vgpu|rocm-gpu|dcu)(?:\.\w+)*|nvidia\.com/mig-.+|gpu\.intel\.com/(?:i915|xe)|amd\.com/[cgsd]px_.+|"
     r"(?:cloud-tpus\.)?google\.com/(?:tpu|v\d).*|habana\.ai/gaudi\d*|aws\.amazon\.com/neuron"
 )
 # These end like a GPU's name, and count its memory or its cores.

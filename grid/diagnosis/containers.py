@@ -117,7 +117,10 @@ def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> 
         _("exit code {exit_code}", exit_code=ended.exit_code) + (f" ({ended.reason})" if ended.reason else ""),
     )
     if ended.exit_code == 0:
+        why = end_requested_by(pod, ended)
         sentence = _("The program ended by itself, without an error.")
+        if why:
+            sentence = _("The program was asked to end because {why}, and ended without an error.", why=why)
         if ended.reason == "OOMKilled":
             sentence = _("{sentence} One of its processes had run out of memory.", sentence=sentence)
         return Diagnosis("completed", sentence, "ok", "", "", evidence)

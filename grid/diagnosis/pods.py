@@ -206,6 +206,11 @@ def _failed(pod: Pod) -> Diagnosis:
         return explain_rejected(pod, evidence)
     if reason == "DeadlineExceeded" and (own := _ended_in_time(pod)) is not None:
         return own
+    if reason == "DeadlineExceeded" and _never_started(pod):
+        timeout = exact_duration(pod.spec.active_deadline_seconds or 0)
+        sentence = _("Its timeout of {limit} was over before the program started.", limit=timeout)
+        step = _("Launch it with a longer timeout: what prepares it counts, too, such as the download of its image.")
+        return Diagnosis("never_started", sentence, "problem", "you", step, evidence)
     if reason == "DeadlineExceeded":
         limit = pod.spec.active_deadline_seconds
         sentence = _("It ran longer than its time limit.")
@@ -216,6 +221,13 @@ def _failed(pod: Pod) -> Diagnosis:
     says, step = folded(pod.status.message) or reason, _("Show an operator the messages below.")
     sentence = _("It failed: {says}.", says=says) if says else _("It failed, and Kubernetes does not say why.")
     return _first_terminated(pod) or Diagnosis("failed", sentence, "problem", "operator", step, evidence)
+
+
+def _never_started(pod: Pod) -> bool:
+    """Return whether each program of the pod was still being prepared."""
+    mains = programs(pod)
+    waits = [status.state.waiting is not None and status.last_state.terminated is None for status in mains]
+    return bool(waits) and all(waits)
 
 
 def _ended_in_time(pod: Pod) -> Diagnosis | None:

@@ -41,6 +41,26 @@ def rejected(reason: str, message: str) -> dict[str, Any]:
     return pod("p", node="node-1", phase="Failed", status={"reason": reason, "message": f"Pod was rejected: {message}"})
 
 
+def out_of_time(state: dict[str, Any]) -> dict[str, Any]:
+    """A pod that Kubernetes ended at the end of its timeout of a minute."""
+    answer = on_a_node(state)
+    answer["spec"]["activeDeadlineSeconds"] = 60
+    answer["status"] |= {
+        "phase": "Failed",
+        "reason": "DeadlineExceeded",
+        "message": "Pod was active on the node longer than the specified deadline",
+    }
+    return answer
+
+
+def drained() -> dict[str, Any]:
+    answer = over("Succeeded", ended(0, "Completed"))
+    answer["status"]["conditions"] = [
+        {**condition("DisruptionTarget", "True", "EvictionByEvictionAPI"), "lastTransitionTime": ago(30)}
+    ]
+    return answer
+
+
 NO_DRIVER = (
     "failed to create containerd task: OCI runtime create failed: runc create failed: error running prestart hook: "
     "nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown"
@@ -146,6 +166,11 @@ CASES = [
         "the node's cores and devices lie apart",
         rejected("TopologyAffinityError", "Resources cannot be allocated with Topology locality"),
     ),
+    Case(
+        "the timeout was over while the image was downloaded", out_of_time({"waiting": {"reason": "ContainerCreating"}})
+    ),
+    Case("the timeout was over while the program ran", out_of_time({"running": {"startedAt": ago(30)}})),
+    Case("asked to end by the drain of its node, and ended well", drained()),
     Case(
         "succeeded, and a finalizer keeps it",
         over("Succeeded", ended(0, "Completed"), deletionTimestamp=ago(600), finalizers=["lab.example/record"]),

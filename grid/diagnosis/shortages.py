@@ -7,15 +7,14 @@ and slots promise. A quota whose scopes cannot be compared with our pods is left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from grid.core.quantity import format_bytes, format_cores, is_gpu, millicores, whole
+from grid.core.quantity import format_cores, millicores
 from grid.core.translation import gettext as _
 from grid.core.wording import capitalised, plural
-from grid.diagnosis.resources import core_words
+from grid.diagnosis.quotawords import COUNTED_PODS, quota_amount, quota_words
 from grid.kube.limits import LimitItem, LimitRange, ResourceQuota
 
 # Our pods have requests and no deadline, so quotas with these scopes count them; those with any other may not.
 _OUR_SCOPES = frozenset({"NotTerminating", "NotBestEffort"})
-_COUNTED = ("pods", "count/pods")
 _COMPUTE = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
@@ -109,8 +108,8 @@ def phantoms(tiers: Iterable[TierPromise], slots_per_user: int, limits: Namespac
     """Return the promises that the namespace could not keep even if nothing ran in it."""
     broken_promises = []
     for quota in _counting(limits.quotas):
-        for name in _COUNTED:
-            hard = _amount(name, quota.status.hard[name]) if name in quota.status.hard else None
+        for name in COUNTED_PODS:
+            hard = quota_amount(name, quota.status.hard[name]) if name in quota.status.hard else None
             if hard is not None and hard < slots_per_user:
                 allowed = _("{quota} allows {pods} in all", quota=_of(quota), pods=plural(hard, "pod", "pods"))
                 broken_promises.append(
@@ -130,31 +129,14 @@ def phantoms(tiers: Iterable[TierPromise], slots_per_user: int, limits: Namespac
     return broken_promises
 
 
-def spent(name: str, hard: str, used: str, asked: str) -> str:
-    """Return how much of one resource of a quota is used, as "10 of 10 pods are in use and this takes 1 pod"."""
-    limit, taken, more = _amount(name, hard), _amount(name, used), _amount(name, asked)
-    number = f"{taken:,}" if name in _COUNTED else _words(name, taken).removesuffix(f" ({name})")
-    return _(
-        "{used} of {limit} are in use and this takes {asked}",
-        used=number,
-        limit=_words(name, limit),
-        asked=_words(name, more),
-    )
-
-
-def is_more(name: str, asked: str, hard: str) -> bool:
-    """Return whether one pod asks for more of a quota's resource than there is in all."""
-    return _amount(name, asked) > _amount(name, hard)
-
-
 def needed(pod: PodNeeds) -> dict[str, int]:
     """Return what the pods take of a quota, by the quota's names of resources."""
-    pod, amounts = pod.whole(), dict.fromkeys(_COUNTED, 1)
+    pod, amounts = pod.whole(), dict.fromkeys(COUNTED_PODS, 1)
     for resource, text in pod.requests.items():
-        amounts[f"requests.{resource}"] = _amount(resource, text)
+        amounts[f"requests.{resource}"] = quota_amount(resource, text)
         if resource in _COMPUTE:
-            amounts[resource] = _amount(resource, text)
-    amounts |= {f"limits.{resource}": _amount(resource, text) for resource, text in pod.limits.items()}
+            amounts[resource] = quota_amount(resource, text)
+    amounts |= {f"limits.{resource}": quota_amount(resource, text) for resource, text in pod.limits.items()}
     return {name: amount * pod.count for name, amount in amounts.items()}
 
 
@@ -167,7 +149,7 @@ def _refusals(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> Iterator[Nam
                 "{quota} has {left} left, and this takes {needed}.",
                 quota=capitalised(_of(quota)),
                 left=_left(name, hard, used),
-                needed=_words(name, need),
+                needed=quota_words(name, need),
             )
             yield NamespaceRefusal(sentence, for_good=need > hard)
 
@@ -181,7 +163,13 @@ def _compared(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> Iterator[tup
     for quota in _counting(limits.quotas):
         for name, text in quota.status.hard.items():
             if total.get(name):
-                yield quota, name, _amount(name, text), _amount(name, quota.status.used.get(name, "0")), total[name]
+                yield (
+                    quota,
+                    name,
+                    quota_amount(name, text),
+                    quota_amount(name, quota.status.used.get(name, "0")),
+                    total[name],
+                )
 
 
 def _never(pod: PodNeeds, limits: NamespaceLimits) -> Iterator[str]:
@@ -195,14 +183,14 @@ def _never(pod: PodNeeds, limits: NamespaceLimits) -> Iterator[str]:
     single = needed(replace(pod, count=1))
     for quota in _counting(limits.quotas):
         for name, text in quota.status.hard.items():
-            hard, kind = _amount(name, text), name.rpartition(".")[2]
+            hard, kind = quota_amount(name, text), name.rpartition(".")[2]
             if single.get(name, 0) > hard:
                 yield _(
                     "{quota} allows {limit} in all, and {pod} takes {needed}.",
                     quota=capitalised(_of(quota)),
-                    limit=_words(name, hard),
+                    limit=quota_words(name, hard),
                     pod=pod.name,
-                    needed=_words(name, single[name]),
+                    needed=quota_words(name, single[name]),
                 )
             elif name not in single and kind in _COMPUTE and not _is_defaulted(name, limits):
                 yield _(
@@ -220,14 +208,14 @@ def _too_many(tier: TierPromise, limits: NamespaceLimits) -> Iterator[str]:
     each = needed(tier.pod)
     for quota in _counting(limits.quotas):
         for name, text in quota.status.hard.items():
-            fits = _amount(name, text) // each[name] if each.get(name) else tier.maximum
+            fits = quota_amount(name, text) // each[name] if each.get(name) else tier.maximum
             if fits < tier.maximum:
                 yield (
                     _(
                         "It may run {maximum:,} at once, but {quota} has {limit} in all, enough for {fits:,}.",
                         maximum=tier.maximum,
                         quota=_of(quota),
-                        limit=_words(name, _amount(name, text)),
+                        limit=quota_words(name, quota_amount(name, text)),
                         fits=fits,
                     )
                 )
@@ -237,7 +225,7 @@ def _total(own: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> dict[
     """Return quantities of the program with those beside it added."""
     totals = {}
     for name, text in own.items():
-        total = _amount(name, text) + sum(_amount(name, other.get(name, "0")) for other in others)
+        total = quota_amount(name, text) + sum(quota_amount(name, other.get(name, "0")) for other in others)
         totals[name] = f"{total}m" if name == "cpu" else str(total)
     return totals
 
@@ -246,8 +234,8 @@ def _outside(limit_range: str, pod: PodNeeds | ContainerNeeds, item: LimitItem) 
     what = _("a container") if item.type == "Container" else _("a pod")
     for name, text in item.max.items():
         has = pod.limits.get(name) or pod.requests.get(name)
-        if has and _amount(name, has) > _amount(name, text):
-            bound, taken = _words(name, _amount(name, text)), _words(name, _amount(name, has))
+        if has and quota_amount(name, has) > quota_amount(name, text):
+            bound, taken = quota_words(name, quota_amount(name, text)), quota_words(name, quota_amount(name, has))
             yield _(
                 "The limit range “{limit_range}” allows {what} at most {bound}, and {pod} takes up to {taken}.",
                 limit_range=limit_range,
@@ -258,8 +246,8 @@ def _outside(limit_range: str, pod: PodNeeds | ContainerNeeds, item: LimitItem) 
             )
     for name, text in item.min.items():
         has = pod.requests.get(name)
-        if has and _amount(name, has) < _amount(name, text):
-            bound, taken = _words(name, _amount(name, text)), _words(name, _amount(name, has))
+        if has and quota_amount(name, has) < quota_amount(name, text):
+            bound, taken = quota_words(name, quota_amount(name, text)), quota_words(name, quota_amount(name, has))
             yield _(
                 "The limit range “{limit_range}” asks {what} for at least {bound}, and {pod} requests {taken}.",
                 limit_range=limit_range,
@@ -269,7 +257,10 @@ def _outside(limit_range: str, pod: PodNeeds | ContainerNeeds, item: LimitItem) 
                 taken=taken,
             )
     for name, text in item.max_limit_request_ratio.items():
-        requested, limit = _amount(name, pod.requests.get(name, "0")), _amount(name, pod.limits.get(name, "0"))
+        requested, limit = (
+            quota_amount(name, pod.requests.get(name, "0")),
+            quota_amount(name, pod.limits.get(name, "0")),
+        )
         # The ratio is itself a quantity; in thousandths, so that 1.5 is exact.
         if requested and limit * 1000 > requested * millicores(text):
             most = format_cores(millicores(text))
@@ -307,32 +298,9 @@ def _of(quota: ResourceQuota) -> str:
 def _left(name: str, hard: int, used: int) -> str:
     """Return for example "4 of 10 pods" or "2 of 16 cores (requests.cpu)"."""
     left = max(0, hard - used)
-    if name in _COUNTED:
+    if name in COUNTED_PODS:
         return _("{left:,} of {pods}", left=left, pods=plural(hard, "pod", "pods"))
-    number = format_cores(left) if name.rpartition(".")[2] == "cpu" else _words(name, left).removesuffix(f" ({name})")
-    return _("{left} of {limit}", left=number, limit=_words(name, hard))
-
-
-def _words(name: str, amount: int) -> str:
-    """Return an amount with the unit and the quota's own name of the resource."""
-    kind = name.rpartition(".")[2] if not name.startswith(("requests.", "limits.")) else name.partition(".")[2]
-    if name in _COUNTED:
-        return plural(amount, "pod", "pods")
-    if kind == "cpu":
-        words = core_words(amount)
-    elif kind in ("memory", "ephemeral-storage"):
-        words = format_bytes(amount)
-    elif is_gpu(kind):
-        words = plural(amount, "GPU", "GPUs")
-    else:
-        words = f"{amount:,}"
-    if name == "cpu":
-        return words
-    return _("{amount} of memory", amount=words) if name == "memory" else f"{words} ({name})"
-
-
-def _amount(name: str, text: str) -> int:
-    try:
-        return millicores(text) if name in ("cpu", "requests.cpu", "limits.cpu") else whole(text)
-    except ValueError:
-        return 0
+    number = (
+        format_cores(left) if name.rpartition(".")[2] == "cpu" else quota_words(name, left).removesuffix(f" ({name})")
+    )
+    return _("{left} of {limit}", left=number, limit=quota_words(name, hard))

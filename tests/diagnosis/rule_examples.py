@@ -242,13 +242,21 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             'admission webhook "images.example.com" denied the request: only images of our registry',
             'failed calling webhook "images.example.com": connection refused',
         ),
-        "range": (
-            'pods "a" is forbidden: maximum memory usage per Container is 1Gi, but limit is 4Gi',
-            'pods "a" is forbidden: maximum number of pods is 10',
+        "quota-not-counted": (
+            'pods "a" is forbidden: status unknown for quota: team, resources: pods',
+            'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10',
         ),
-        "ratio": (
+        "quota-busy": (
+            'Operation cannot be fulfilled on resourcequotas "team": the object has been modified; please apply your changes',
+            'Operation cannot be fulfilled on pods "a": the object has been modified; please apply your changes',
+        ),
+        "no-quota": (
+            "insufficient quota to match these scopes: [{PriorityClass In [system-node-critical system-cluster-critical]}]",
+            'pods "a" is forbidden: failed quota: team: must specify limits.memory for: run',
+        ),
+        "limit-range": (
             'pods "a" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000',
-            'pods "a" is forbidden: cpu limit to request ratio is not checked here',
+            'pods "a" is forbidden: maximum number of pods is 10',
         ),
         "rights": (
             'pods is forbidden: User "system:serviceaccount:a:b" cannot create resource "pods" in API group ""',

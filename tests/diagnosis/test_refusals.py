@@ -37,6 +37,27 @@ QUOTA = (
             "A limit range of the namespace allows at most much of memory for a container, and the limit is more of memory.",
         ),
         (
+            'pods "a" is forbidden: maximum memory usage per Container is 1Gi, but limit is 4Gi',
+            "limit_range",
+            "A limit range of the namespace allows at most 1 GiB of memory for a container, and the limit is 4 GiB of memory.",
+        ),
+        (
+            (
+                'pods "a" is forbidden: [minimum cpu usage per Pod is 2, but request is 1, maximum memory usage per Pod is 1Gi, '
+                "but limit is 2Gi]"
+            ),
+            "limit_range",
+            (
+                "A limit range of the namespace allows at least 2 cores for a pod, and the request is 1 core. "
+                "A limit range of the namespace allows at most 1 GiB of memory for a pod, and the limit is 2 GiB of memory."
+            ),
+        ),
+        (
+            'pods "a" is forbidden: cpu max limit to request ratio per Container is 1500m, but provided ratio is 4.000000',
+            "limit_range",
+            "A limit range of the namespace allows a limit of cpu of at most 1.5 times the request, and the tier's is 4 times.",
+        ),
+        (
             'pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true',
             "pod_security",
             "Pod security of the namespace (restricted:latest) forbids it: runAsNonRoot != true",

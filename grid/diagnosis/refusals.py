@@ -5,6 +5,7 @@ from collections.abc import Callable
 from grid.core.regexes import Match
 from grid.core.translation import gettext as _
 from grid.diagnosis import refusedamounts as amounts
+from grid.diagnosis import refusedhooks as hooks
 from grid.diagnosis.refusalwords import ASK_ADMIN, RefusalReason, quoted
 from grid.diagnosis.rules import RuleTable
 
@@ -26,15 +27,6 @@ def _pod_security(match: Match) -> RefusalReason:
     return RefusalReason("pod_security", sentence, ASK_ADMIN)
 
 
-def _webhook(match: Match) -> RefusalReason:
-    reason = f": {quoted(match[2])}" if match[2].strip() else "."
-    return RefusalReason(
-        "webhook",
-        _("The cluster's rule {name} forbids it{said}", name=match[1], said=reason),
-        ASK_ADMIN,
-    )
-
-
 def _rights(match: Match) -> RefusalReason:
     where = _("in the cluster") if match[3] else _("in the namespace")
     sentence = _("Compute Grid may not {verb} {resource} {where}.", verb=match[1], resource=match[2], where=where)
@@ -45,7 +37,21 @@ REFUSALS = RuleTable[Callable[[Match], RefusalReason]](
     ("quota", r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)", amounts.quota_exceeded),
     ("must-specify", r"failed quota: ([^:]+): must specify (.+)", amounts.must_specify),
     ("pod-security", r'violates PodSecurity "([^"]+)": (.+)', _pod_security),
-    ("webhook", r'(?s)admission webhook "([^"]+)" denied the request:? ?(.*)', _webhook),
+    ("webhook-down", r'(?s)failed calling webhook "([^"]+)"(?:: (.*))?', hooks.webhook_down),
+    ("webhook", r'(?s)admission webhook "([^"]+)" denied the request:? ?(.*)', hooks.webhook_denied),
+    ("no-dry-run", r'admission webhook "([^"]+)" does not support dry run', hooks.no_dry_run),
+    ("policy-broken",
+     r"(?s)(?:\bp|\bValidatingAdmissionP)olicy '([^']+)'(?: with binding '[^']+')? denied request: (?:failed to configure \w+: (.+)|expression '.*' resulted in error: (.+))",
+     hooks.policy_broken),
+    ("policy", r"(?s)ValidatingAdmissionPolicy '([^']+)'(?: with binding '[^']+')? denied request: (.+)", hooks.policy_denied),
+    ("mutating-policy",
+     r"""(?s)\bpolicy ['"]([^'"]+)['"](?: with binding ['"][^'"]+['"])? denied request: (.+)""", hooks.change_failed),
+    ("image-policy",
+     r"(?s)image policy webh?ook backend denied one or more images: (.+)|one or more images rejected by webhook backend",
+     hooks.image_denied),
+    ("image-policy-down",
+     r'(?s)is forbidden: (?:Post "?https?://[^\s"]+"?: |[Ee]rror contacting webhook: )(.+)', hooks.image_policy_down),
+    ("always-pull", r"is forbidden: spec\.\S+\.imagePullPolicy: Unsupported value", hooks.not_always_pulled),
     ("quota-not-counted", r"status unknown for quota: ([^,]+), resources: ", amounts.quota_not_counted),
     ("quota-busy",
      r"resource quota evaluation timed out|Operation cannot be fulfilled on resourcequotas", amounts.quota_busy),

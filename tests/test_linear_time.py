@@ -89,6 +89,7 @@ READERS: dict[str, Run] = {
     "grid.diagnosis.refusedamounts.limit_range": lambda text: explain_refusal(
         f"maximum cpu usage per Pod is 1, {text}"
     ),
+    "grid.diagnosis.refusedfields.invalid": lambda text: explain_refusal(f'Pod "a" is invalid: {text}'),
     "grid.diagnosis.remotetroubles.explain": explain,
     "grid.diagnosis.remotetroubles.is_about_host_key": is_about_host_key,
     "grid.diagnosis.remotetroubles.scrubbed": scrubbed,

@@ -3,12 +3,11 @@
 Both are what Kubernetes, the container runtimes, registries and programs write; of rules by an exact reason or code, its neighbour.
 """
 
+from tests.diagnosis.refusal_examples import REFUSALS
+
 _PULL = 'failed to pull and unpack image "r.example/lab:4": failed to resolve reference "r.example/lab:4": '
 _HEAD = 'failed to do request: Head "https://r.example/v2/lab/manifests/4": '
 _X509 = _HEAD + "tls: failed to verify certificate: x509: "
-_VALIDATING = (
-    "deployments.apps \"a\" is forbidden: ValidatingAdmissionPolicy 'labels' with binding 'all' denied request:"
-)
 _CREATE = (
     "OCI runtime create failed: runc create failed: unable to start container process: error during container init: "
 )
@@ -228,97 +227,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "pressure": ("The node had condition: [DiskPressure]. ", "The node had condition: [NetworkUnavailable]. "),
         "low": ("The node was low on resource: memory. ", "The node had condition: [MemoryPressure]. "),
     },
-    "refusedhooks.WEBHOOK_TROUBLES": {
-        "no-endpoints": ('no endpoints available for service "kyverno-svc"', 'endpoints of service "kyverno-svc" are two'),
-        "no-service": ('service "kyverno-svc" not found', 'path of service "kyverno-svc" answers: found'),
-        "no-tunnel": ("proxy error from 127.0.0.1:9345 while dialing 10.42.0.7:443, code 502: Bad Gateway", "Bad Gateway"),
-        "refused": ("dial tcp 10.96.0.9:443: connect: connection refused", "dial tcp 10.96.0.9:443: connect: no route to host"),
-        "certificate": (_X509 + "certificate signed by unknown authority", "the certificate of another team was asked for"),
-        "timed-out": (
-            'Post "https://hooks.shop.svc:443/check?timeout=10s": context deadline exceeded',
-            'Post "https://hooks.shop.svc:443/check?timeout=10s": EOF',
-        ),
-        "unreachable": ('Post "https://hooks.shop.svc:443/check?timeout=10s": EOF', 'Post "https://hooks.shop.svc:443/EOFS": 404'),
-        "answer": (
-            "received invalid webhook response: expected response.uid=1, got 2",
-            "received a webhook response of unexpected length",
-        ),
-        "failing": ("the server is currently unable to handle the request", "the server is handling the request"),
-    },
-    "refusals.REFUSALS": {
-        "quota": (
-            'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10',
-            'pods "a" is forbidden: status unknown for quota: team, resources: pods',
-        ),
-        "must-specify": (
-            'pods "a" is forbidden: failed quota: team: must specify limits.memory for: run',
-            'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10',
-        ),
-        "pod-security": (
-            'pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true',
-            'Warning: would violate PodSecurity "restricted:latest": runAsNonRoot != true',
-        ),
-        "webhook": (
-            'admission webhook "images.example.com" denied the request: only images of our registry',
-            'failed calling webhook "images.example.com": connection refused',
-        ),
-        "webhook-down": (
-            'Internal error occurred: failed calling webhook "images.example.com": failed to call webhook: connection refused',
-            'admission webhook "images.example.com" denied the request: failed calling the registry',
-        ),
-        "no-dry-run": (
-            'admission webhook "images.example.com" does not support dry run',
-            'admission webhook "images.example.com" denied the request: no dry run',
-        ),
-        "policy-broken": (
-            f"{_VALIDATING} failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction",
-            f"{_VALIDATING} failed expression: object.spec.replicas <= 5",
-        ),
-        "policy": (
-            f"{_VALIDATING} failed expression: object.spec.replicas <= 5",
-            "Validation failed for ValidatingAdmissionPolicy 'labels' with binding 'all': failed expression: object.spec.replicas <= 5",
-        ),
-        "mutating-policy": (
-            "policy 'sidecars' with binding 'all' denied request: invalid JSONPatch value type: string",
-            f"{_VALIDATING} failed expression: object.spec.replicas <= 5",
-        ),
-        "image-policy": (
-            'pods "a" is forbidden: image policy webhook backend denied one or more images: not signed',
-            'admission webhook "images.example.com" denied the request: one or more images are not signed',
-        ),
-        "image-policy-down": (
-            'pods "a" is forbidden: Post "https://images.example.com/policy": dial tcp 10.0.0.9:443: connect: connection refused',
-            'failed calling webhook "images": failed to call webhook: Post "https://images.example.com/policy": connection refused',
-        ),
-        "always-pull": (
-            'pods "a" is forbidden: spec.containers[0].imagePullPolicy: Unsupported value: "IfNotPresent": supported values: "Always"',
-            'Pod "a" is invalid: spec.containers[0].imagePullPolicy: Unsupported value: "Maybe": supported values: "Always"',
-        ),
-        "quota-not-counted": (
-            'pods "a" is forbidden: status unknown for quota: team, resources: pods',
-            'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10',
-        ),
-        "quota-busy": (
-            'Operation cannot be fulfilled on resourcequotas "team": the object has been modified; please apply your changes',
-            'Operation cannot be fulfilled on pods "a": the object has been modified; please apply your changes',
-        ),
-        "no-quota": (
-            "insufficient quota to match these scopes: [{PriorityClass In [system-node-critical system-cluster-critical]}]",
-            'pods "a" is forbidden: failed quota: team: must specify limits.memory for: run',
-        ),
-        "limit-range": (
-            'pods "a" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000',
-            'pods "a" is forbidden: maximum number of pods is 10',
-        ),
-        "rights": (
-            'pods is forbidden: User "system:serviceaccount:a:b" cannot create resource "pods" in API group ""',
-            'pods is forbidden: User "system:serviceaccount:a:b" exceeded its rate of requests',
-        ),
-        "namespace-ends": (
-            'configmaps "a" is forbidden: unable to create new content in namespace b because it is being terminated',
-            'namespaces "b" is forbidden: this namespace may not be deleted',
-        ),
-    },
+    **REFUSALS,
     "logpatterns.BUILT_IN": {
         "grid.gpu-memory": ("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.", "CUDA memory: 3 of 16 GiB"),
         "grid.no-gpu": ("AssertionError: Torch not compiled with CUDA enabled", "found 2 NVIDIA GPUs, driver 550"),

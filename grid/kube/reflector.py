@@ -76,6 +76,9 @@ class Reflector(Generic[T]):
         self._fruitless = 0
         self._unsure = False  # we were cut off, or heard nothing: ask before trusting a watch that says nothing
         self._failing = False
+        self._cut_off_at: float | None = (
+            None  # when the first request that failed was sent, or the watch broke; None: after silence
+        )
         self._relisting = ""  # why the next list is not the first
         self._open_watches = telemetry.watches_of(store.name)
 
@@ -115,15 +118,18 @@ class Reflector(Generic[T]):
         if self._fruitless >= self._timing.fruitless_watches:
             self._must_list_again("fruitless")
         self._listed = not self._version
+        if not self._unsure:
+            self._cut_off_at = self._clock()
         if self._listed:
             await self._list()
         elif self._unsure:
             await self._probe()
-        began = self._clock()
+        began = self._cut_off_at = self._clock()
         try:
             with self._open_watches.track_inprogress():
                 ended_well = await self._watch()
         except ClusterUnavailable as error:
+            self._cut_off_at = self._clock()
             if self._clock() - began < self._timing.sound_seconds:
                 raise
             # Connections break; whether the cluster is away is seen by asking it, which comes next.
@@ -203,7 +209,7 @@ class Reflector(Generic[T]):
                         heard = now
                         patience.reschedule(now + longest)
         except TimeoutError:
-            self._unsure = True
+            self._unsure, self._cut_off_at = True, None
             logger.debug("watch is silent, opening another store=%s", self._store.name)
             return False
         self._store.mark_heard(self._clock())
@@ -258,7 +264,7 @@ class Reflector(Generic[T]):
         if not logged:
             level = logging.DEBUG if self._failing else logging.WARNING
             logger.log(level, "cut off from the cluster store=%s reason=%s", self._store.name, sentence)
-        self._store.mark_failed(sentence)
+        self._store.mark_failed(sentence, self._cut_off_at)
         self._unsure = True
         if not self._failing:
             self._hub.publish(self._store.name)

@@ -16,7 +16,8 @@ from grid.kube.hub import NAME, Hub, Topic
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """`synced`: the first list has come. `error`: why it is behind, as a sentence; "" when all is well."""
+    """`synced`: the first list has come. `error`: why it is behind, as a sentence; "" when all is well. A sound watch with no news is not
+    behind, so a failure counts from when it began."""
 
     synced: bool
     behind_seconds: float
@@ -69,6 +70,7 @@ class Store(Generic[T]):
         self._silence_limit = silence_limit
         self._synced = False
         self._heard_at: float | None = None
+        self._failed_at: float | None = None
         self._error = ""
 
     def __len__(self) -> int:
@@ -112,7 +114,8 @@ class Store(Generic[T]):
             return Freshness(False, 0.0, self._error or _("Not yet read from the cluster."))
         silent = max(0.0, now - self._heard_at)
         if self._error:
-            return Freshness(self._synced, silent, self._error)
+            cut_off = silent if self._failed_at is None else max(0.0, now - self._failed_at)
+            return Freshness(self._synced, cut_off, self._error)
         if silent > self._silence_limit:
             return Freshness(self._synced, silent, _("The cluster has sent nothing for longer than it should."))
         return Freshness(self._synced, 0.0, "" if self._synced else _("The first list is being read from the cluster."))
@@ -156,10 +159,14 @@ class Store(Generic[T]):
     def mark_heard(self, now: float) -> None:
         """Note that the cluster spoke: whatever was wrong is over."""
         self._heard_at = now
+        self._failed_at = None
         self._error = ""
 
-    def mark_failed(self, sentence: str) -> None:
-        """Note that we are cut off, for the reason given; what we hold grows old from the last word heard."""
+    def mark_failed(self, sentence: str, since: float | None = None) -> None:
+        """Note that we are cut off, for the reason given. What we hold grows old from the first failure, `since` on the reflector's clock;
+        without it from the last word heard, as when a watch was silent."""
+        if not self._error and since is not None:
+            self._failed_at = max(since, self._heard_at or since)
         self._error = sentence
 
     def topics(self, old: T | None, new: T | None) -> set[Topic]:

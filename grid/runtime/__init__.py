@@ -136,8 +136,8 @@ class Runtime:
         return self._local.controller.is_known
 
     def freshness(self) -> Freshness:
-        """Return the worst freshness of the caches: unsynced if any is, and the longest time behind. When the API server hangs, its
-        silence is known before the watches end."""
+        """Return the worst freshness of the caches: unsynced if any is, and the longest time since a failure began. When the API server
+        hangs, its silence is known before the watches end."""
         each = [*self.caches().values(), self._local.controller.freshness(self.monotonic())]
         worst = max(each, key=lambda cache: (not cache.synced, cache.behind_seconds, bool(cache.error)))
         return Freshness(all(cache.synced for cache in each), worst.behind_seconds, worst.error)

@@ -264,3 +264,23 @@ async def test_three_early_watch_ends_lead_to_a_list() -> None:
             await until(lambda: cluster.open_watches == 1)
             assert [request.verb for request in cluster.requests] == [*["watch"] * (drops - 1), "list", "watch"]
             await passes(62)
+
+
+@pytest.mark.parametrize("breaks", [True, False], ids=["broken watch", "refused requests"])
+@virtual_time
+async def test_outage_of_a_quiet_cache_counts_from_its_start(breaks: bool) -> None:
+    cluster = cluster_of("a", bookmark_seconds=10_000)
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        await passes(38)
+        assert it.freshness().behind_seconds == 0
+        if breaks:
+            cluster.available = False
+        else:
+            cluster.fail_next(ClusterUnavailable("gone"), times=100)
+            await until(lambda: it.freshness().error != "", within=20)
+        await passes(0.1)
+        assert it.freshness().error
+        assert it.freshness().behind_seconds <= 0.3
+        await passes(20)
+        assert it.freshness().behind_seconds == pytest.approx(20.1, abs=0.3)

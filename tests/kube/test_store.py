@@ -107,6 +107,10 @@ def test_freshness_tells_first_list_failure_and_silence() -> None:
     pods.mark_failed(away)
     assert pods.freshness(25.0) == Freshness(True, 15.0, away)
     assert pods.freshness(9.0) == Freshness(True, 0.0, away), "a clock before the last word"
+    pods.mark_heard(26.0)
+    for failed_at in (70.0, 80.0):
+        pods.mark_failed(away, failed_at)
+    assert pods.freshness(81.0) == Freshness(True, 11.0, away), "from the first failure, not from the last word"
     pods.mark_heard(30.0)
     assert pods.freshness(31.0) == Freshness(True, 0.0, "")
 

@@ -21,7 +21,10 @@ from grid.kube.store import Freshness
 logger = logging.getLogger(__name__)
 
 PERIOD = 3.0
-PATIENCE = (3.0, 2.0)  # for an answer and for that of a second try: one lost packet is no outage
+PATIENCE = (
+    3.0,
+    2.0,
+)  # until a second try, as one lost packet is no outage, and then for either's answer: 4 s are slow, not silent
 AWAY_SECONDS = 13.0  # a leader renews its Lease every two seconds
 HANDOVER_SECONDS = 6.0  # the next leader tries every two seconds to take a Lease that was given back
 _SILENT = _("The API server does not answer in time.")
@@ -52,6 +55,7 @@ class ControllerLease:
         self._heard = heard
         self._sleep = sleep
         self._answered_at: float | None = None
+        self._failed_at = 0.0  # when the first question was sent that got no answer
         self._error = ""
         self._is_readable = False  # False before the first answer, and without the right to read it
         self._lease: RawObject | None = None
@@ -64,31 +68,45 @@ class ControllerLease:
             await self._sleep(PERIOD)
 
     async def ask(self) -> None:
-        """Ask until there is an answer, at most twice."""
-        error = ""
-        for seconds in PATIENCE:
-            try:
-                async with asyncio.timeout(seconds):
-                    self._take(await self._read())
-                    return
-            except TimeoutError:
+        """Ask until there is an answer, at most twice. The first question still counts while the second is asked."""
+        asked_at, error = self._monotonic(), ""
+        tries: list[asyncio.Task[RawObject | None]] = []
+        try:
+            for seconds in PATIENCE:
+                tries.append(asyncio.create_task(self._read()))
+                waiting = [question for question in tries if not question.done()]
+                done, _pending = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
                 error = _SILENT
-            except ClusterUnavailable as unavailable:
-                error = str(unavailable)
-            except GridError as refused:
-                if self._is_readable or self._answered_at is None:
-                    logger.warning("the controller's lease cannot be read reason=%s", refused)
-                self._answered()
-                self._is_readable = False
-                return
+                for question in done:
+                    try:
+                        self._take(question.result())
+                        return
+                    except ClusterUnavailable as unavailable:
+                        error = str(unavailable)
+                    except GridError as refused:
+                        self._refused(refused)
+                        return
+        finally:
+            for question in tries:
+                question.cancel()
+            await asyncio.gather(*tries, return_exceptions=True)
+        if not self._error:
+            self._failed_at = asked_at
         self._error = error
+
+    def _refused(self, refused: GridError) -> None:
+        """Note a refusal: the API server answers, though we may not read the Lease."""
+        if self._is_readable or self._answered_at is None:
+            logger.warning("the controller's lease cannot be read reason=%s", refused)
+        self._answered()
+        self._is_readable = False
 
     def freshness(self, now: float) -> Freshness:
         """Return how long the API server has not answered; nothing is wrong before its first answer, which the caches wait for."""
         if not self._error or self._answered_at is None:
             return Freshness(True, 0.0, "")
         heard = self._heard()
-        behind = now - (self._answered_at if heard is None else max(heard, self._answered_at))
+        behind = now - (self._failed_at if heard is None else max(heard, self._failed_at))
         # Whoever else has just heard it knows better.
         return Freshness(True, behind, self._error) if behind >= PERIOD else Freshness(True, 0.0, "")
 

@@ -21,10 +21,14 @@ class HangingCluster(FakeCluster):
     """As a server that is stopped: nothing is refused and nothing is closed."""
 
     hangs = False
+    lost = 0  # how many of the next requests get no answer
+    seconds = 0.0  # for each answer
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> RawObject:
-        if self.hangs:
+        if self.hangs or self.lost:
+            self.lost = max(0, self.lost - 1)
             await asyncio.sleep(1e6)
+        await asyncio.sleep(self.seconds)
         return await super().get(resource, name, namespace=namespace)
 
 
@@ -137,3 +141,48 @@ async def test_hanging_server_is_reported_within_ten_seconds_until_recovery() ->
         await until(lambda: watched.error == "", within=6)
         await passes(1)
         assert watched.away is None, "it could not renew its lease meanwhile"
+
+
+@virtual_time
+async def test_single_lost_answer_is_no_outage() -> None:
+    cluster = HangingCluster()
+    async with leading(cluster), watching(cluster) as watched:
+        await passes(30)
+        cluster.lost = 1
+        for _ in range(20):
+            await passes(0.5)
+            assert watched.error == ""
+
+
+@virtual_time
+async def test_hanging_request_with_working_watches_is_no_outage() -> None:
+    cluster = HangingCluster()
+    async with leading(cluster), watching(cluster) as watched:
+        await passes(30)
+        cluster.hangs = True
+        for _ in range(60):
+            watched.heard = loop_time()
+            await passes(1)
+            assert watched.error == ""
+
+
+@pytest.mark.parametrize("seconds", [1.0, 2.0, 4.0])
+@virtual_time
+async def test_slow_answers_are_neither_outage_nor_absence(seconds: float) -> None:
+    cluster = HangingCluster()
+    async with leading(cluster), watching(cluster) as watched:
+        await passes(30)
+        cluster.seconds = seconds
+        for _ in range(600):
+            await passes(0.5)
+            assert (watched.error, watched.away) == ("", None)
+
+
+@virtual_time
+async def test_hanging_server_counts_from_the_first_unanswered_question() -> None:
+    cluster = HangingCluster()
+    async with leading(cluster), watching(cluster) as watched:
+        await passes(29.5)
+        cluster.hangs = True
+        await passes(40)
+        assert watched.lease.freshness(loop_time()).behind_seconds == pytest.approx(39.5, abs=0.1), "asked at 30"

@@ -13,6 +13,8 @@ from grid.diagnosis import refusedobjects as objects
 from grid.diagnosis.refusalwords import RefusalReason
 from grid.diagnosis.rules import RuleTable
 
+NO_DRY_RUN, THROTTLED = hooks.NO_DRY_RUN, objects.THROTTLED
+
 
 def explain_refusal(message: str) -> RefusalReason | None:
     """Explain the API server's message; None when it is of no known form."""

@@ -10,6 +10,7 @@ from grid.core.wording import as_sentence
 from grid.diagnosis.refusalwords import ASK_ADMIN, RefusalReason, quoted
 from grid.diagnosis.rules import RuleTable
 
+NO_DRY_RUN = "no_dry_run"  # the code of a reason that refuses nothing but the trial
 # Go's net, net/http and crypto/tls say most of it; the rest is of the API server's aggregator and webhook client.
 WEBHOOK_TROUBLES = RuleTable[str](
     ("no-endpoints", r'no endpoints available for service "([^"]+)"', _("no pod behind its Service “{name}” is ready")),
@@ -36,7 +37,7 @@ def webhook_denied(match: Match) -> RefusalReason:
     why = match[2].strip()
     if why in ("", "without explanation"):
         return RefusalReason("webhook", _("The cluster's rule {name} forbids it.", name=match[1]), ASK_ADMIN)
-    sentence = _("The cluster's rule {name} forbids it: {why}", name=match[1], why=quoted(why))
+    sentence = _("The cluster's rule {name} forbids it: {why}", name=match[1], why=as_sentence(quoted(why)))
     return RefusalReason("webhook", sentence, ASK_ADMIN)
 
 
@@ -74,7 +75,7 @@ def _trouble(message: str) -> str:
 def no_dry_run(match: Match) -> RefusalReason:
     """The webhook has side effects, so the API server does not ask it for what is only tried: nothing is known of the real object."""
     sentence = _("It cannot be tried: the cluster's rule {name} is asked only about real launches.", name=match[1])
-    return RefusalReason("no_dry_run", sentence, _("You can launch it anyway."))
+    return RefusalReason(NO_DRY_RUN, sentence, _("You can launch it anyway."))
 
 
 def image_denied(match: Match) -> RefusalReason:

@@ -59,7 +59,9 @@ def other_nodes(match: Match) -> RefusalReason:
 
 def pod_security(match: Match) -> RefusalReason:
     sentence = _(
-        "Pod security of the namespace ({level}) forbids it: {violations}", level=match[1], violations=quoted(match[2])
+        "Pod security of the namespace ({level}) forbids it: {violations}",
+        level=match[1],
+        violations=as_sentence(quoted(match[2])),
     )
     return RefusalReason("pod_security", sentence, ASK_ADMIN)
 

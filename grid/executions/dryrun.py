@@ -18,7 +18,7 @@ from grid.core.backoff import Backoff
 from grid.core.errors import Conflict, GridError, NotAllowed, NotFound, Rejected
 from grid.core.translation import gettext as _
 from grid.database.turns import PersonTurns, first_of_each
-from grid.diagnosis.refusals import explain_refusal
+from grid.diagnosis.refusals import NO_DRY_RUN, explain_refusal
 from grid.executions.context import Context
 from grid.executions.manifests import Manifest
 from grid.executions.preview import Preview
@@ -115,8 +115,7 @@ async def dry_run(api: KubeApi, objects: Sequence[Manifest], *, namespace: str) 
             sentence = _("The namespace of executions does not exist yet, so there was nothing to try it in.")
             return DryRunAnswer(CheckOutcome.NOT_KNOWN, sentence)
         except (GridError, TimeoutError) as error:
-            sentence = _("The cluster did not answer. You can launch it anyway.")
-            return DryRunAnswer(CheckOutcome.NOT_KNOWN, sentence, str(error))
+            return _no_answer(error)
         tried += 1
     return DryRunAnswer(
         CheckOutcome.CONFIRMED, _("The cluster accepted a dry run of its {count} objects.", count=tried)
@@ -179,10 +178,23 @@ class DryRuns:
 def _refused(manifest: Manifest, error: GridError) -> DryRunAnswer:
     evidence = answer_of(error).message
     known = explain_refusal(evidence)
+    if known and known.code == NO_DRY_RUN:
+        return DryRunAnswer(CheckOutcome.NOT_KNOWN, f"{known.sentence} {known.next_step}", evidence)
     sentence = _("The cluster would not take its {kind}. Ask an admin of the cluster.", kind=manifest.resource.kind)
     if known:
         sentence = f"{known.sentence} {known.next_step}"
     return DryRunAnswer(CheckOutcome.REFUSED, sentence, evidence)
+
+
+def _no_answer(error: BaseException) -> DryRunAnswer:
+    """What failed on the cluster's side forbids nothing, and a launch is tried again; but what etcd cannot store is refused."""
+    evidence = answer_of(error).message
+    known = explain_refusal(evidence)
+    if known is None:
+        sentence = _("The cluster did not answer. You can launch it anyway.")
+        return DryRunAnswer(CheckOutcome.NOT_KNOWN, sentence, str(error))
+    outcome = CheckOutcome.REFUSED if known.for_good else CheckOutcome.NOT_KNOWN
+    return DryRunAnswer(outcome, f"{known.sentence} {known.next_step}", evidence)
 
 
 def _pods_of(objects: Iterable[Manifest]) -> list[Manifest]:

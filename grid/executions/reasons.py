@@ -116,7 +116,9 @@ SENTENCES: dict[str, Sentence] = {
         "It was not started, because its cluster did not come up. The cluster: {message} Launch both again.",
         message=_of_cluster(values, reader),
     ),
-    "not_created": lambda values, reader: _("The cluster rejected it: {error}", error=values["error"]),
+    "not_created": lambda values, reader: (
+        values.get("advice") or _("The cluster rejected it: {error}", error=values["error"])
+    ),
     "ran": lambda values, reader: _("It ran."),
     "pod_gone": lambda values, reader: _(
         "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; {again}.",

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from grid.core.errors import GridError, NotAllowed, NotFound, Rejected
+from grid.core.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, Rejected, TooManyRequests
 from grid.core.translation import gettext as _
 from grid.core.wording import duration
 from grid.database.trouble import trouble_of
-from grid.diagnosis.refusals import explain_refusal
+from grid.diagnosis.refusals import THROTTLED, explain_refusal
 from grid.executions import apply, ledger, progress
 from grid.executions.context import Context, NotYet
 from grid.executions.kinds import all_kinds
@@ -26,6 +26,7 @@ from grid.executions.observer import ReconcileObserver
 from grid.executions.progress import CREATED, Finding
 from grid.executions.runs import AWAITS_CLUSTER, AwaitsCluster, ClusterFailed
 from grid.executions.stopping import stop_cause
+from grid.kube.errors import answer_of
 from grid.kube.objects import Event, Pod
 from grid.models import StartUp, State
 from grid.secrets.storedsecrets import SecretMissing
@@ -36,6 +37,7 @@ logger = logging.getLogger(__name__)
 ENDING_LOOK_SECONDS = 5.0
 RETRY_SECONDS = 10.0
 NOT_YET_SECONDS = 1.0
+NAMESPACE_SECONDS = 1.0
 NOT_ALLOWED = "not_allowed"
 
 
@@ -152,24 +154,42 @@ class Reconciler:
         except SecretMissing as error:
             change = Transition(State.ERROR, "secret_missing", str(error), level="Warning")
             return await self._enter(row, change, None)
-        except (ValueError, Rejected, apply.NameTaken) as error:
-            change = Transition(State.ERROR, "not_created", level="Warning", values={"error": str(error)})
-            return await self._enter(row, change, None)
-        except NotAllowed as error:
-            # Perhaps a quota of the namespace that is exhausted for the moment.
-            known = explain_refusal(str(error))
-            advice = f"{known.sentence} {known.next_step}" if known else ""
-            message = advice or _("The cluster does not allow it: {error}", error=error)
-            if row.reason != NOT_ALLOWED:
-                logger.warning("not allowed to create execution=%s reason=%s", row.id, error)
-            return await self._try_again(row, [NOT_ALLOWED, None, message], RETRY_SECONDS)
-        except NotFound:
-            await apply.ensure_namespace(self._context.api, self._context.namespace)
-            return 1.0
+        except NotFound as error:
+            return await self._not_found(row, error)
+        except (ValueError, Rejected, apply.NameTaken, NotAllowed, TooManyRequests, ClusterUnavailable) as error:
+            return await self._refused(row, error)
         now = self._context.clock()
         written = {"reason": CREATED, **columns, **_clock(row, CREATED, now)}
         await self._database(ledger.update, row, written, now=now)
         return 0.0
+
+    async def _not_found(self, row: LedgerRecord, error: NotFound) -> float:
+        """Create the namespace, which is what is missing as a rule; say so of a kind of object that the cluster does not know."""
+        try:
+            await apply.ensure_namespace(self._context.api, self._context.namespace)
+        except NotAllowed as refused:
+            return await self._refused(row, refused)
+        known = explain_refusal(answer_of(error).message)
+        return await self._refused(row, error) if known and known.code == "unknown_kind" else NAMESPACE_SECONDS
+
+    async def _refused(self, row: LedgerRecord, error: Exception) -> float:
+        """Say who can act. Try again where waiting may help, as for a quota or a webhook that is down; raise what the cluster said
+        nothing about."""
+        known = explain_refusal(answer_of(error).message)
+        if known is None and isinstance(error, TooManyRequests):
+            known = THROTTLED
+        if known is None and isinstance(error, ClusterUnavailable):
+            raise error
+        advice = f"{known.sentence} {known.next_step}" if known else ""
+        # A right or a policy may be changed while it waits; what is wrong with the object itself stays wrong.
+        if not isinstance(error, NotAllowed) and (known is None or known.for_good):
+            values = {"error": str(error), "advice": advice}
+            return await self._enter(row, Transition(State.ERROR, "not_created", level="Warning", values=values), None)
+        message = advice or _("The cluster does not allow it: {error}", error=error)
+        if row.reason != NOT_ALLOWED:
+            logger.warning("not allowed to create execution=%s reason=%s", row.id, error)
+        pause = max(RETRY_SECONDS, getattr(error, "retry_after", 0.0))
+        return await self._try_again(row, [NOT_ALLOWED, None, message], pause)
 
     async def _try_again(self, row: LedgerRecord, cause: list[Any], seconds: float) -> float:
         """Record why the execution waits (a code with its values and text) and return the seconds until the next try, or give up after the

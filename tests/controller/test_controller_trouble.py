@@ -2,7 +2,17 @@
 
 from datetime import timedelta
 
-from grid.core.errors import NotAllowed
+import pytest
+
+from grid.core.errors import (
+    ClusterUnavailable,
+    GridError,
+    NotAllowed,
+    NotFound,
+    Problem,
+    Rejected,
+    TooManyRequests,
+)
 from grid.executions.stopping import request_stop
 from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
 from grid.models import Execution, UsageInterval
@@ -88,6 +98,80 @@ async def test_used_up_namespace_quota_is_waited_for(shop: Shop) -> None:
     await passes(15)
     await to_running(world, controller)
     assert fresh(execution).state == "running"
+
+
+@in_world
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            ClusterUnavailable(
+                'failed calling webhook "images.example.com": failed to call webhook: connection refused'
+            ),
+            "The cluster's webhook images.example.com has to allow it first, and could not be asked: it refuses the connection",
+        ),
+        (TooManyRequests("The API server answered HTTP 429."), "The cluster's API server has too many requests."),
+        (
+            NotFound("the server could not find the requested resource"),
+            "The cluster does not know objects of this kind.",
+        ),
+        (
+            NotAllowed('pods "a" is forbidden: no PriorityClass with name batch was found'),
+            "The cluster has no priority class “batch”.",
+        ),
+        (
+            Rejected(
+                [
+                    Problem(
+                        "", "ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: not yet synced"
+                    )
+                ]
+            ),
+            "The cluster's policy p has an error, so it lets nothing through: not yet synced.",
+        ),
+    ],
+)
+async def test_passing_refusal_is_said_and_waited_for(shop: Shop, error: GridError, sentence: str) -> None:
+    world, controller, execution = launched(shop)
+    world.cluster.fail_next(error, verb="create")
+    await world.step(controller)
+    assert (fresh(execution).state, execution.reason) == ("deploying", "not_allowed")
+    assert execution.words(OWNER).startswith(sentence)
+    await passes(15)
+    await to_running(world, controller)
+    assert fresh(execution).state == "running"
+
+
+@in_world
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            Rejected([Problem("", 'admission webhook "images.example.com" denied the request: only our registry')]),
+            "The cluster's rule images.example.com forbids it: only our registry. Ask an admin of the cluster.",
+        ),
+        (ClusterUnavailable("etcdserver: request is too large"), "It is larger than the cluster's API server takes."),
+    ],
+)
+async def test_lasting_refusal_ends_it_with_advice(shop: Shop, error: GridError, sentence: str) -> None:
+    world, controller, execution = launched(shop)
+    world.cluster.fail_next(error, verb="create")
+    await world.step(controller)
+    assert (fresh(execution).state, execution.reason) == ("error", "not_created")
+    assert execution.words(OWNER).startswith(sentence)
+
+
+@in_world
+async def test_namespace_that_may_not_be_created_is_said(shop: Shop) -> None:
+    world, controller, execution = launched(shop)
+    forbidden = (
+        'namespaces is forbidden: User "grid" cannot create resource "namespaces" in API group "" at the cluster scope'
+    )
+    world.cluster.fail_next(NotFound('namespaces "executions" not found'), verb="create")
+    world.cluster.fail_next(NotAllowed(forbidden), verb="get")
+    await world.step(controller)
+    assert fresh(execution).state == "deploying"
+    assert execution.words(OWNER).startswith("Compute Grid may not create namespaces in the cluster.")
 
 
 @in_world

@@ -60,12 +60,12 @@ QUOTA = (
         (
             'pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true',
             "pod_security",
-            "Pod security of the namespace (restricted:latest) forbids it: runAsNonRoot != true",
+            "Pod security of the namespace (restricted:latest) forbids it: runAsNonRoot != true.",
         ),
         (
             'admission webhook "images.example.com" denied the request: only images of our registry',
             "webhook",
-            "The cluster's rule images.example.com forbids it: only images of our registry",
+            "The cluster's rule images.example.com forbids it: only images of our registry.",
         ),
     ],
 )

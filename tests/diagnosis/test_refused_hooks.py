@@ -73,7 +73,7 @@ def test_silent_image_policy_is_tried_again() -> None:
         (
             'admission webhook "validation.gatekeeper.sh" denied the request: [repos] only images of our registry',
             "webhook",
-            "The cluster's rule validation.gatekeeper.sh forbids it: [repos] only images of our registry",
+            "The cluster's rule validation.gatekeeper.sh forbids it: [repos] only images of our registry.",
         ),
         (
             'admission webhook "images.example.com" denied the request without explanation',

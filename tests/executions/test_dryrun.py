@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from grid.core.errors import ClusterUnavailable, NotAllowed
+from grid.core.errors import ClusterUnavailable, GridError, NotAllowed, Problem, Rejected, TooManyRequests
 from grid.executions import dryrun
 from grid.executions.launchrequest import LaunchRequest
 from grid.executions.preview import Preview
@@ -77,6 +77,32 @@ async def test_a_cluster_that_does_not_answer_is_not_known(shop: Shop) -> None:
     check = await answered(world)
     assert check.outcome == CheckOutcome.NOT_KNOWN
     assert "You can launch it anyway" in check.message
+
+
+WEBHOOK_DOWN = 'Internal error occurred: failed calling webhook "images.example.com": failed to call webhook: EOF'
+
+
+@in_world
+@pytest.mark.parametrize(
+    ("error", "outcome", "words"),
+    [
+        (ClusterUnavailable(WEBHOOK_DOWN), CheckOutcome.NOT_KNOWN, "webhook images.example.com has to allow it first"),
+        (
+            Rejected([Problem("", 'admission webhook "images.example.com" does not support dry run')]),
+            CheckOutcome.NOT_KNOWN,
+            "You can launch it anyway.",
+        ),
+        (ClusterUnavailable("etcdserver: request is too large"), CheckOutcome.REFUSED, "It is larger than"),
+        (TooManyRequests("Too many requests"), CheckOutcome.NOT_KNOWN, "too many requests"),
+    ],
+)
+async def test_trouble_of_the_cluster_is_no_refusal(shop: Shop, error: GridError, outcome: str, words: str) -> None:
+    world = World()
+    world.cluster.fail_next(error, verb="create")
+    asked(shop)
+    check = await answered(world)
+    assert (check.outcome, check.evidence) == (outcome, str(error))
+    assert words in check.message
 
 
 @in_world

@@ -202,3 +202,17 @@ def test_long_value_of_a_field_leaves_room_for_why() -> None:
         f'Pod "a" is invalid: metadata.name: Invalid value: "{"n" * 300}": must be no more than 253 characters'
     )
     assert reason.sentence.endswith("…: must be no more than 253 characters.")
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ('Error creating: Pod "a" is invalid: spec.containers[0].image: Required value', "invalid"),
+        ('Error creating: pods "a" is forbidden: no PriorityClass with name batch was found', "missing"),
+        ('Error creating: namespaces "shop" not found', "missing"),
+        ('Error creating: Internal error occurred: failed calling webhook "x.example.com": EOF', "webhook_down"),
+    ],
+)
+def test_event_of_a_controller_is_read_like_an_answer(message: str, code: str) -> None:
+    """The ReplicaSet controller puts words before what it was answered (pkg/controller/controller_utils.go)."""
+    assert refused(message).code == code

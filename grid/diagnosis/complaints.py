@@ -26,39 +26,43 @@ _COMPUTED = Expression(
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """A kind of complaint: what is so of one node and of several, who can act, and how. It ends by itself when `ends`."""
+    """A kind of complaint: what is so of several nodes, who can act, and how. It ends by itself when `ends`; `singular` is what is so of
+    one node where that is said otherwise."""
 
-    singular: str
-    plural: str
+    sentence: str
     who: Who
     next_step: str
     ends: bool = False
+    singular: str = ""
 
 
 _ASK_ABOUT_VOLUME = _("Ask your admin to look at the volume claim and its storage class.")
 COMPLAINTS = RuleTable(
     ("volume-limit", r"exceed max volume count", Complaint(
-        _("{nodes} has as many volumes attached as it may"), _("{nodes} have as many volumes attached as they may"), "you",
-        _("Wait until something that uses volumes ends there, stop something that you do not need, or choose another tier."), True)),
+        _("{nodes} have as many volumes attached as they may"), "you",
+        _("Wait until something that uses volumes ends there, stop something that you do not need, or choose another tier."),
+        ends=True, singular=_("{nodes} has as many volumes attached as it may"))),
     ("one-pod", r"ReadWriteOncePod", Complaint(
-        *[_("another pod uses its volume, which one pod may use at a time (ReadWriteOncePod)")] * 2, "you",
-        _("Stop what uses the volume, or wait until it ends."), True)),
+        _("another pod uses its volume, which one pod may use at a time (ReadWriteOncePod)"), "you",
+        _("Stop what uses the volume, or wait until it ends."), ends=True)),
     ("storage-room", r"did not have enough free storage", Complaint(
-        *[_("the storage that {nodes} can reach has too little left for its volume")] * 2, "admin", _ASK_ABOUT_VOLUME)),
+        _("the storage that {nodes} can reach has too little left for its volume"), "admin", _ASK_ABOUT_VOLUME)),
     ("storage-driver", r"CSI driver|csinode", Complaint(
-        _("{nodes} lacks the storage driver of its volume"), _("{nodes} lack the storage driver of its volume"), "operator",
-        _("Ask an operator whether the storage driver runs on the nodes."))),
+        _("{nodes} lack the storage driver of its volume"), "operator",
+        _("Ask an operator whether the storage driver runs on the nodes."),
+        singular=_("{nodes} lacks the storage driver of its volume"))),
     ("lost-node", r"bound to non-existent node", Complaint(
-        *[_("its volume belongs to a node that no longer exists")] * 2, "admin", _ASK_ABOUT_VOLUME)),
+        _("its volume belongs to a node that no longer exists"), "admin", _ASK_ABOUT_VOLUME)),
     ("device-class", r"(?i)device ?class", Complaint(
-        *[_("the class of devices that its claim names does not exist")] * 2, "operator",
-        _("Ask an operator about the device class; choose another tier meanwhile."))),
+        _("the class of devices that its claim names does not exist"), "operator",
+        _("Ask an operator about the device class, or choose another tier."))),
     ("device-claim", r"(?i)cannot allocate all claims|resource ?claim", Complaint(
-        *[_("{nodes} cannot give it the devices that its claim asks for")] * 2, "operator",
+        _("{nodes} cannot give it the devices that its claim asks for"), "operator",
         _("Wait until devices become free, or ask an operator about the resource claim."))),
     ("node-feature", r"declared features", Complaint(
-        _("{nodes} lacks a feature of Kubernetes that it needs"), _("{nodes} lack a feature of Kubernetes that it needs"), "operator",
-        _("Ask an operator to update the nodes, or choose another tier."))),
+        _("{nodes} lack a feature of Kubernetes that it needs"), "operator",
+        _("Ask an operator to update the nodes, or choose another tier."),
+        singular=_("{nodes} lacks a feature of Kubernetes that it needs"))),
 )  # fmt: skip
 _UNKNOWN_STEP = _("Show an operator the messages below.")
 
@@ -78,9 +82,10 @@ def explain_complaints(reasons: Mapping[str, int], *, settled: bool) -> Diagnosi
             parts.append(_("{nodes}: {reason}", nodes=nodes, reason=folded(reason)) if count else folded(reason))
             continue
         known.append(rule[:2])
-        parts.append(ngettext(rule[1].singular, rule[1].plural, count, nodes=nodes))
+        several = rule[1].sentence
+        parts.append(ngettext(rule[1].singular or several, several, count, nodes=nodes))
     sentence = _("The scheduler finds no place for it: {reasons}.", reasons=listed(dict.fromkeys(parts)))
-    key, complaint = known[0] if known else ("unschedulable", Complaint("", "", "operator", _UNKNOWN_STEP))
+    key, complaint = known[0] if known else ("unschedulable", Complaint("", "operator", _UNKNOWN_STEP))
     waits = complaint.ends or not settled
     return Diagnosis(
         key.replace("-", "_"),

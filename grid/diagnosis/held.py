@@ -90,7 +90,7 @@ def explain_chosen(pod: Pod, message: str, *, now: datetime) -> Diagnosis | None
     node = pod.status.nominated_node_name
     if not node or _COUNTS_NODES in message:
         return None
-    sentence = _("About to start: node {node} is chosen, and what this needs there is made ready.", node=node)
+    sentence = _("About to start: node {node} is chosen, and what this needs there is being prepared.", node=node)
     if not is_settled(pod, now):
         step = _("Nothing to do: it starts by itself.")
         return Diagnosis("about_to_start", sentence, "wait", "", step, link=f"node:{node}", is_normal=True)

@@ -15,8 +15,8 @@ TaintKind = Literal["cordon", "not_ready", "leaving", "control_plane"]
 
 NODE = "node.kubernetes.io"
 CORDONED, NOT_READY, UNREACHABLE = f"{NODE}/unschedulable", f"{NODE}/not-ready", f"{NODE}/unreachable"
-_STARTING = ("not_ready", _("still starting"))
-_RECLAIMED = ("leaving", _("being taken back by the cloud"))
+_STARTING: tuple[TaintKind, str] = ("not_ready", _("still starting"))
+_RECLAIMED: tuple[TaintKind, str] = ("leaving", _("being reclaimed by the cloud"))
 _STATES: Mapping[str, tuple[TaintKind, str]] = {
     CORDONED: ("cordon", _("cordoned")),
     NOT_READY: ("not_ready", _("not ready")),

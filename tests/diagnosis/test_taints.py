@@ -13,7 +13,7 @@ from grid.diagnosis.taints import is_for_other_work, state_of
         ("startup-taint.cluster-autoscaler.kubernetes.io/gpu-driver", "not_ready", "still starting"),
         ("karpenter.sh/disrupted", "leaving", "being removed by Karpenter"),
         ("ToBeDeletedByClusterAutoscaler", "leaving", "being removed by the autoscaler"),
-        ("aws-node-termination-handler/spot-itn", "leaving", "being taken back by the cloud"),
+        ("aws-node-termination-handler/spot-itn", "leaving", "being reclaimed by the cloud"),
         ("node.kubernetes.io/out-of-service", "not_ready", "out of service"),
     ],
 )

@@ -72,7 +72,7 @@ def test_computed_complaint_of_before_does_not_hide_the_other() -> None:
 @pytest.mark.parametrize("knows_nodes", [True, False])
 def test_nomination_is_a_preemption_only_after_a_refusal(*, knows_nodes: bool) -> None:
     chosen = explain("", knows_nodes=knows_nodes, minutes=0.2, nominatedNodeName="n1")
-    assert chosen.sentence == "About to start: node n1 is chosen, and what this needs there is made ready."
+    assert chosen.sentence == "About to start: node n1 is chosen, and what this needs there is being prepared."
     assert (chosen.severity, chosen.who) == ("wait", "")
     assert explain("", knows_nodes=knows_nodes, nominatedNodeName="n1").who == "operator"
     refused = explain("0/2 nodes are available: 2 Insufficient cpu.", knows_nodes=knows_nodes, nominatedNodeName="n1")

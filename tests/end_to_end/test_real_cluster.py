@@ -1,7 +1,7 @@
 """A job with a Dask cluster on a real control plane: its own autoscaler, Deployments and scheduler, with our rights only.
 
 It grows for what waits, which the real autoscaler reads through its aggregation layer, and shrinks when there is nothing (for CPU,
-see `tests/sandbox/test_real_metrics.py`); and it is changed and repaired, also after the API server was away. Needs
+see `test_ray_and_spark_clusters.py`); and it is changed and repaired, also after the API server was away. Needs
 REAL_KUBECONFIG, and for the last REAL_API_DOWN and REAL_API_UP, see
 `test_real_control_plane`.
 """

@@ -1,18 +1,20 @@
 """How runs end when that is close: stopped at the moment of success, beside a job that fails, told once; and what a sweep costs."""
 
 import logging
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, transaction
 
 from grid.core.errors import Rejected
 from grid.executions import lifecycle
+from grid.executions.launchrequest import JobSettings
 from grid.executions.lifecycle import Transition
 from grid.jobs import jobruns, jobs
 from grid.jobs.jobruns import advance_all
-from grid.models import Job, JobRun, Notification, NotificationChoice, State
+from grid.models import Execution, Job, JobRun, Notification, NotificationChoice, RunSettings, State
 from tests.jobs.test_jobs import LATER, ended, fresh, launched, start
 from tests.support.shop import NOW, Shop
 
@@ -70,6 +72,19 @@ def test_buggy_job_delays_no_other_and_is_logged(
     assert f"job={wrong.pk} not moved on" in caplog.text
 
 
+def test_busy_database_is_raised_for_a_later_try(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = launched(shop)
+    trouble, cause = OperationalError("database is locked"), sqlite3.OperationalError()
+    trouble.__cause__, cause.sqlite_errorname = cause, "SQLITE_BUSY"
+
+    def fails(job_id: str) -> Job | None:
+        raise trouble
+
+    monkeypatch.setattr(jobruns, "lock_job", fails)
+    with pytest.raises(OperationalError):
+        advance_all([job.pk], now=NOW)
+
+
 def test_failed_run_is_notified_once_whatever_its_attempts(shop: Shop) -> None:
     run = launched(shop, retries=1, retry_seconds=1).runs.get()
     enter(run, FAILED)
@@ -111,6 +126,18 @@ def test_start_is_notified_once_per_run_and_sweep(shop: Shop) -> None:
         enter(run, running)
     first = job.runs.get(number=2).attempts.get()
     assert [path for event, path, _ in notices()] == [f"/executions/{job.pk}/", f"/executions/{first.pk}/"]
+
+
+def test_settings_that_no_run_has_any_more_are_deleted(shop: Shop) -> None:
+    job = launched(shop, command="first")
+    jobs.stop_runs(job.pk, by="alice", now=NOW)
+    for command in ("second", "third"):
+        Execution.objects.all().delete()
+        JobRun.objects.all().delete()
+        settings = JobSettings(command=command)
+        jobs.edit(job.pk, title="Train", environment=shop.job, tier=shop.tier, settings=settings, now=NOW)
+        start(job)
+    assert RunSettings.objects.get().record["job"]["command"] == "third"
 
 
 def test_sweep_with_oversized_parameters_is_refused(shop: Shop) -> None:

@@ -2,12 +2,14 @@
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from dashboard.jobs.forms.jobs import SweepForm
+from dashboard.jobs.forms.jobs import JobPart, SweepForm
 from dashboard.shell.forms.fields import PairsField
+from grid.jobs import jobs
 from grid.models import Job, JobRun, User
 from tests.conftest import People
 from tests.jobs.conftest import launch_job
@@ -61,6 +63,23 @@ def test_values_of_variables_are_kept_as_they_were_typed() -> None:
     field = PairsField(kind="variable", required=False)
     assert field.clean("A= x \r\n  B =y=z\n\nC=\t\n") == {"A": " x ", "B": "y=z", "C": "\t"}
     assert PairsField(kind="label", required=False).clean("team = vision ") == {"team": "vision"}
+
+
+def offered(user: User) -> list[str]:
+    choices: Any = JobPart(None, user=user, initial={}).fields["after"]
+    return [str(label) for value, label in choices.choices if value]
+
+
+@pytest.mark.django_db
+def test_only_open_runs_of_own_projects_are_offered(people: People, job: Job) -> None:
+    jobs.start(job.pk, by="alice", now=timezone.now())
+    train = [f"Run {number} of Train (Customer churn)" for number in (2, 1)]
+    assert (offered(people.owner), offered(people.stranger)) == (train, [])
+    ended = job.runs.get(number=2)
+    assert not JobPart({"after": str(ended.pk)}, user=people.stranger, initial={}).is_valid()
+    JobRun.objects.filter(pk=ended.pk).update(outcome="succeeded", ended_at=timezone.now())
+    assert offered(people.owner) == train[1:]
+    assert not JobPart({"after": str(ended.pk)}, user=people.owner, initial={}).is_valid()
 
 
 def token_on(user: User, path: str) -> str:

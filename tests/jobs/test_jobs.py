@@ -176,6 +176,15 @@ def test_a_wrong_row_refuses_the_whole_sweep(shop: Shop) -> None:
     assert job.runs.count() == 1
 
 
+def test_a_run_starts_after_another_has_succeeded(shop: Shop) -> None:
+    job = launched(shop)
+    first = job.runs.get()
+    second = start(job, after=first)
+    assert second.message == "It starts when run 1 of Train has succeeded."
+    ended(first, State.SUCCEEDED)
+    assert advance_all({job.pk}, now=NOW) == [attempt_id(job.pk, 2, 1)]
+
+
 def test_a_run_of_another_project_is_not_waited_for(shop: Shop) -> None:
     job = launched(shop)
     other = type(shop.project).objects.start(id="other", name="Other", owner=shop.people.owner)

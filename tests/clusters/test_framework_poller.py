@@ -263,6 +263,22 @@ async def test_samples_are_written_four_times_a_minute_despite_silence(shop: Sho
 
 
 @in_world
+async def test_new_leader_takes_no_sample_before_knowing_pods(shop: Shop) -> None:
+    world, framework = World(), FakeFramework()
+    execution = shop.launch_cluster()
+    await running_clusters(world, framework, execution)
+    chosen: Any = lambda name: framework  # noqa: E731
+    successor = world.controller(monotonic=loop_time, framework_of=chosen)
+    task = asyncio.create_task(repeat(successor.framework_poller.periodic()))
+    await passes(30)
+    assert not ClusterSample.objects.filter(execution=execution).exists()
+    world.refresh(successor)
+    await passes(10)
+    assert ClusterSample.objects.get(execution=execution).ready == 2
+    await cancelled(task)
+
+
+@in_world
 async def test_wanted_workers_are_written_onto_the_asking_autoscaler(shop: Shop) -> None:
     world, framework = World(), FakeFramework()
     asked, not_asked = shop.launch_cluster(on_demand=True), shop.launch_cluster(after=1)

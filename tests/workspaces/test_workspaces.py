@@ -24,6 +24,7 @@ from grid.workspaces.workspaces import (
 from tests.controller.world import fresh, in_world, running, states_of, to_running
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop
+from tests.usage.budgeting import use_up
 
 LATER = NOW + timedelta(hours=1)
 
@@ -310,6 +311,16 @@ def test_restart_without_launch_right_changes_nothing(shop: Shop) -> None:
     Membership.objects.filter(user=shop.people.owner).update(role="viewer")
     with pytest.raises(Rejected, match="no longer a contributor"):
         request_restart(workspace.pk, by="alice", now=NOW)
+    assert fresh(execution).stop_requested_at is None
+
+
+@pytest.mark.parametrize("with_cluster", [False, True])
+def test_restart_without_budget_leaves_the_workspace_running(shop: Shop, with_cluster: bool) -> None:
+    execution = shop.launch_with_cluster()[0] if with_cluster else shop.launch()
+    Execution.objects.filter(pk=execution.pk).update(state=State.RUNNING)
+    use_up(shop)
+    with pytest.raises(Rejected, match="has spent"):
+        request_restart(execution.workspace_id or "", by="alice", now=NOW)
     assert fresh(execution).stop_requested_at is None
 
 

@@ -7,10 +7,13 @@ import pytest
 from django.db import IntegrityError, transaction
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from grid.executions import lifecycle
+from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER
+from grid.executions import ledger, lifecycle
 from grid.executions.lifecycle import Transition
-from grid.models import Execution, State
+from grid.models import ConfigRecord, Execution, State
+from grid.models.dataplane import LOCAL
 from grid.observability import telemetry
+from grid.queue.admission import admit_waiting
 from tests.support.shop import NOW, Shop
 
 END, FREE = "end", "free"
@@ -85,3 +88,33 @@ def test_entered_state_is_counted_once_committed(
         lifecycle.enter(execution.pk, change, revision=execution.revision, left=execution.state, now=NOW)
         assert telemetry.REGISTRY.get_sample_value(name, labels) is None
     assert telemetry.REGISTRY.get_sample_value(name, labels) == 1
+
+
+def test_launches_and_admission_results_are_counted_once_per_reason(
+    shop: Shop, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    def counted() -> list[float]:
+        results = [{"result": result} for result in ("admitted", "deferred", "timed_out")]
+        counts = [
+            telemetry.REGISTRY.get_sample_value("compute_grid_admissions_total", labels) or 0 for labels in results
+        ]
+        launches = telemetry.REGISTRY.get_sample_value("compute_grid_launches_total", {"kind": "workspace"}) or 0
+        return [launches, *counts]
+
+    def grown(*, after: float = 0) -> list[float]:
+        before = counted()
+        with django_capture_on_commit_callbacks(execute=True):
+            if not after:
+                shop.launch()
+                shop.launch(after=1)
+            admit_waiting(LOCAL, now=NOW + timedelta(seconds=after))
+        return [now - then for now, then in zip(counted(), before, strict=True)]
+
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    assert grown() == [2, 1, 1, 0]
+    work = ledger.unsettled_work([LOCAL], now=NOW + timedelta(seconds=31))
+    assert work.queue_oldest_seconds == 30
+    assert sum(work.counts.values()) == 2
+    assert grown(after=10) == [0, 0, 0, 0]
+    assert grown(after=1e6) == [0, 0, 0, 1]
+    assert ledger.unsettled_work([LOCAL], now=NOW).queue_oldest_seconds == 0

@@ -1,14 +1,22 @@
 """The runtime as a whole: starting without a cluster, following one, and stopping."""
 
 import asyncio
+from collections import Counter
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from django.http import QueryDict
 
+from dashboard.executions.pages.executions import ExecutionsPage
+from dashboard.nodes.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
+from dashboard.shell.access import Role, Viewer
+from dashboard.shell.pages.feed import Feeds
 from grid.controller.leader import LEASE
-from grid.kube.resources import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
+from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
 from grid.metrics.sources import MetricsApi
 from grid.models.dataplane import LOCAL
+from grid.nodes.scaledown import ScaleDownRules
 from grid.runtime import (
     StartedRuntime,
     get_runtime,
@@ -74,6 +82,38 @@ async def test_runtime_follows_only_kinds_that_pages_read() -> None:
     assert leases == {("get", LEASE)}
     await running.stop()
     assert cluster.closed
+
+
+@virtual_time
+async def test_runtime_opens_a_single_watch_per_kind() -> None:
+    cluster = FakeCluster()
+    cluster.put(NODES, node("n1"))
+    runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
+    lives = lives_of(runtime, MetricsApi)
+    del lives["executions"]  # of the database
+    running = StartedRuntime(runtime, started(lives))
+    answers, operator = ScaleDownAnswers(standard_rules), Viewer(1, "olga", Role.OPERATOR)
+    executions, infrastructure, feeds = ExecutionsPage(), InfrastructurePage(answers), Feeds()
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(feeds.joined(page, runtime, operator, page.view(QueryDict(f"text={number}"))))
+            for page in (executions, infrastructure)
+            for number in range(50)
+        ]
+        assert len(feeds) == 100
+        await until(lambda: runtime.freshness().synced and all(feed.version for feed in opened))
+        cluster.put(PODS, pod("p", node="n1"))
+        await passes(10)
+        kinds = {PODS, NODES, EVENTS, CONFIG_MAPS, AUTOSCALERS}
+        assert Counter(watch.resource for watch in cluster.watches) == dict.fromkeys(kinds, 1)
+        asked = Counter(request.resource for request in cluster.requests if request.verb == "watch")
+        assert asked == dict.fromkeys(kinds, 1)
+        assert len(runtime.pods) == 1
+    await running.stop()
+
+
+async def standard_rules() -> ScaleDownRules:
+    return ScaleDownRules(threshold_percent=50, unneeded_seconds=600)
 
 
 @virtual_time

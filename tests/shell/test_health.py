@@ -1,6 +1,7 @@
 """Probes: alive whenever the process answers, ready while it can answer people, fresh while its caches follow the cluster, and with the
 reason when not."""
 
+import html
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -9,9 +10,12 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from grid.kube.resources import EVENTS
+from grid.metrics.sources import MetricsApi
 from grid.models.dataplane import LOCAL
-from grid.runtime import Runtime, new_runtime, using_runtime
+from grid.runtime import Runtime, lives_of, new_runtime, started, using_runtime
 from tests.support.cluster import FakeCluster
+from tests.support.virtual import cancelled, until, virtual_time
 
 
 @pytest.fixture
@@ -67,3 +71,27 @@ def test_freshness_fails_with_broken_watch_and_hides_cluster_words(client: Clien
     answer = client.get("/freshz")
     assert answer.status_code == 503
     assert answer.json()["problems"] == ["The cache pods is 0 s behind the cluster."]
+
+
+def test_missing_right_keeps_readiness_and_is_shown_on_pages(admin_client: Client) -> None:
+    """As where `deploy/access.yaml` was applied in part: every replica is refused the same list."""
+    sentence = 'events is forbidden: User "web" cannot list resource "events" in API group "" at the cluster scope'
+
+    @virtual_time
+    async def follow(runtime: Runtime) -> None:
+        lives = lives_of(runtime, MetricsApi)
+        del lives["executions"]  # the database is the test's
+        tasks = started(lives)
+        await until(lambda: runtime.pods.freshness(0).synced and sentence in runtime.events.freshness(0).error)
+        for task in tasks:
+            await cancelled(task)
+
+    cluster = FakeCluster()
+    cluster.forbidden[EVENTS] = sentence
+    with using_runtime(new_runtime({LOCAL: cluster}, monotonic=lambda: 0.0)) as runtime:
+        follow(runtime)
+        assert admin_client.get("/readyz").status_code == 200
+        assert admin_client.get("/freshz").json()["problems"] == ["The cache events has not been filled yet."]
+        page = admin_client.get("/infrastructure/")
+    assert page.status_code == 200
+    assert html.escape(sentence) in page.text

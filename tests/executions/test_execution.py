@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from grid.kube.resources import PODS
+from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import Execution, ExecutionLog, LifecycleEntry, State
 from grid.runtime import Runtime
 from tests.conftest import People
-from tests.executions.executing import make_execution, make_project, make_running, read_executions
+from tests.executions.executing import make_execution, make_project, make_running, put, read_executions
 from tests.shell.browsing import client_of
 from tests.shell.browsing import execution_page as text
 from tests.shell.live import changed, connected
+from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
@@ -153,3 +154,17 @@ async def test_the_state_and_the_open_button_change_by_themselves(
         message = await socket.message()
         assert {"head", "actions", "steps"} <= {target for target, _ in changed(message)}
         assert "disabled" not in message
+
+
+async def test_new_event_and_lost_node_reach_the_open_page(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    (pod,) = cluster.objects(PODS)
+    name = pod["spec"]["nodeName"]
+    put(runtime, cluster, NODES, builders.node(name))
+    async with connected(f"/live/execution/?id={running.pk}", people.owner) as socket:
+        assert f'id="ready-{name}"' in await socket.message()
+        put(runtime, cluster, EVENTS, builders.event("e", about=pod, reason="FailedMount", message="no volume <b>"))
+        assert "no volume &lt;b&gt;" in await socket.message(within=10)
+        put(runtime, cluster, NODES, builders.node(name, ready=False))
+        assert (f"ready-{name}", "delete") in changed(await socket.message(within=10))

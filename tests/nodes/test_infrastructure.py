@@ -23,7 +23,7 @@ from grid.runtime.executionrows import ExecutionRow
 from tests.conftest import People
 from tests.executions.executing import ROW
 from tests.nodes.node_listing import rows_of_nodes
-from tests.shell.live import Clock, connection
+from tests.shell.live import Clock, connected, connection
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE, decode
 from tests.support.cluster import FakeCluster
@@ -105,6 +105,18 @@ def test_page_shows_nodes_pools_and_node_removal(people: People, scene: FakeClus
     assert "Kept: the pool is at its minimum of 1." in page
     assert "As of 10:00:00 UTC" in page
     assert 'hx-ws:connect="/live/infrastructure/?"' in page
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_open_page_follows_what_the_autoscaler_asks_for(
+    people: People, scene: FakeCluster, runtime: Runtime
+) -> None:
+    async with connected("/live/infrastructure/", people.operator) as socket:
+        assert "1 node on the way" in await socket.message()
+        about = {"status": STATUS.replace("Target: 2", "Target: 4")}
+        scene.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", about, namespace="kube-system"))
+        fill(runtime, scene)
+        await socket.message_about("3 nodes on the way", within=10)
 
 
 def test_placeholders_are_warm_places_and_hold_nothing(people: People, scene: FakeCluster, runtime: Runtime) -> None:

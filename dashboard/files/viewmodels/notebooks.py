@@ -5,6 +5,7 @@ field, and what is not shown is passed over without an object for it: a few MiB 
 and keep Python's lock for seconds.
 """
 
+import codecs
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +18,7 @@ from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import listed
 
+_CHECKED_AT_ONCE = 2**16
 NOTEBOOK_BYTES = 8 * 2**20
 SHOWN_CELLS = 300
 SHOWN_OUTPUTS = 20  # of a cell
@@ -162,8 +164,12 @@ def notebook(content: bytes) -> Notebook:
 
 
 def _is_utf8(content: bytes) -> bool:
+    """Return whether the bytes are UTF-8; no text is made of the whole of them."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        content.decode()
+        for start in range(0, len(content), _CHECKED_AT_ONCE):
+            decoder.decode(content[start : start + _CHECKED_AT_ONCE])
+        decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False
     return True

@@ -36,6 +36,7 @@ _PROBLEMS = {
     "KubeletUnhealthy": _("its kubelet is not healthy"),
     "ContainerRuntimeUnhealthy": _("its container runtime is not healthy"),
 }
+_ORDER = {name: place for place, name in enumerate(_PROBLEMS)}
 _HARMLESS = frozenset({"EtcdIsVoter"})  # k3s and RKE2 say by it that all is well
 
 
@@ -123,7 +124,8 @@ def node_status(node: Node) -> StatusLine:
     """Return the worst of the node's conditions in words, or "Ready"."""
     conditions = {condition.type: condition for condition in node.status.conditions}
     ready = conditions.get("Ready")
-    troubles = [words for condition in node.status.conditions if (words := _trouble(condition))]
+    known_first = sorted(node.status.conditions, key=lambda condition: _ORDER.get(condition.type, len(_ORDER)))
+    troubles = [words for condition in known_first if (words := _trouble(condition))]
     note = ", ".join(troubles)
     if ready is None:
         return StatusLine("wait", _("Joining"), _("it has not reported yet"))

@@ -7,7 +7,7 @@ from tests.end_to_end.grid import Grid
 from tests.end_to_end.people import PULL, SOON, configure, launch, log_in, open_lab, run_cell
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900)]
-STOPPED = 300_000  # milliseconds; looks come each minute, and a stop waits a minute and a half
+STOPPED = 450_000  # milliseconds; looks come each minute, and a stop waits a minute and a half
 WAITS = "import time; print('begun', flush=True); time.sleep(3000)"
 
 

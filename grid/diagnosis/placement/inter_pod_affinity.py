@@ -6,6 +6,8 @@ from functools import cached_property
 from typing import Literal
 
 from grid.core.translation import gettext as _
+from grid.core.wording import listed
+from grid.diagnosis.placement.spread import Spread
 from grid.diagnosis.placement.surroundings import SchedulingContext
 from grid.diagnosis.places import untolerated
 from grid.diagnosis.requests import holds_a_node
@@ -14,6 +16,8 @@ from grid.kube.constraints import LabelSelector, PodAffinity, PodAffinityTerm, S
 from grid.kube.objects import Node, Pod
 
 BetweenKind = Literal["apart", "beside", "spread"]
+Between = tuple[BetweenKind, str, str]
+"""A rule that is broken, what it is about in words, and the label whose value makes nodes one place to it."""
 _Domain = tuple[str, str]
 """A topology key and one of its values."""
 
@@ -37,9 +41,9 @@ class InterPodAffinity:
         self._apart = _terms(affinity.pod_anti_affinity if affinity else None)
         self._beside = _terms(affinity.pod_affinity if affinity else None)
         self._spread = _hard(pod)
-        self._known: dict[tuple[str | None, ...], tuple[tuple[BetweenKind, str], ...]] = {}
+        self._known: dict[tuple[str | None, ...], tuple[Between, ...]] = {}
 
-    def obstacles(self, node: Node) -> tuple[tuple[BetweenKind, str], ...]:
+    def obstacles(self, node: Node) -> tuple[Between, ...]:
         """Return the rules that the pod would break on the node, in words."""
         keys = self._keys
         if not keys:
@@ -50,24 +54,19 @@ class InterPodAffinity:
             broken = self._known[domains] = tuple(self._broken(node.metadata.labels))
         return broken
 
-    def _broken(self, labels: Mapping[str, str]) -> Iterator[tuple[BetweenKind, str]]:
+    def _broken(self, labels: Mapping[str, str]) -> Iterator[Between]:
         separated = self._anti_affine_domains
-        yield from (("apart", separated[domain]) for domain in labels.items() if domain in separated)
+        yield from (("apart", separated[domain], domain[0]) for domain in labels.items() if domain in separated)
         if self._beside and (self._affine_domains or not self._begins_its_own_company):
-            for term in self._beside:
-                if (term.topology_key, labels.get(term.topology_key, "")) not in self._affine_domains:
-                    yield "beside", selector_in_words(term.label_selector)
-        for constraint, counts, counts_itself, fewest in self._counted:
-            value = labels.get(constraint.topology_key, "")
-            if counts[value] + counts_itself - fewest > constraint.max_skew:
-                numbers = _(
-                    "{counts:,} in {place}, {fewest:,} where there are fewest, {max_skew:,} more allowed",
-                    counts=counts[value],
-                    place=value,
-                    fewest=fewest,
-                    max_skew=constraint.max_skew,
-                )
-                yield "spread", f"{constraint.topology_key} ({numbers})"
+            # A pod counts only if all terms select it, so a node may lack company though pods of each term are there.
+            company = listed(dict.fromkeys(selector_in_words(term.label_selector) for term in self._beside))
+            for key in dict.fromkeys(term.topology_key for term in self._beside):
+                if (key, labels.get(key, "")) not in self._affine_domains:
+                    yield "beside", company, key
+        for spread in self.spreads:
+            value = labels.get(spread.key, "")
+            if spread.is_broken_in(value):
+                yield "spread", spread.words_of_node(value), spread.key
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
@@ -122,16 +121,16 @@ class InterPodAffinity:
         return all(_selects(term, self._pod, self._pod) for term in self._beside)
 
     @cached_property
-    def _counted(self) -> list[tuple[SpreadConstraint, Counter[str], bool, int]]:
-        """The constraints with the number of matching pods in each domain that counts, 0 included, whether the pod is one of them, and
-        the number in the emptiest domain."""
-        counted = []
+    def spreads(self) -> list[Spread]:
+        """The constraints on an even spread with what they count."""
+        spreads = []
         for constraint in self._spread:
             group = self._group(constraint)
             counts = self._count(constraint, group)
-            fewest = 0 if len(counts) < (constraint.min_domains or 1) else min(counts.values(), default=0)
-            counted.append((constraint, counts, matches_labels(group, self._pod.metadata.labels), fewest))
-        return counted
+            is_alike = matches_labels(group, self._pod.metadata.labels)
+            least = constraint.min_domains or 1
+            spreads.append(Spread(constraint.topology_key, counts, constraint.max_skew, least, is_alike))
+        return spreads
 
     def _count(self, constraint: SpreadConstraint, group: LabelSelector | None) -> Counter[str]:
         namespace = self._pod.metadata.namespace

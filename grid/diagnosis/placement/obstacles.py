@@ -7,6 +7,7 @@ from typing import Literal
 from grid.diagnosis.diagnosis import Lasting
 from grid.diagnosis.placement.alike import NodeQuestion, is_unready
 from grid.diagnosis.placement.inter_pod_affinity import InterPodAffinity, counted_by
+from grid.diagnosis.placement.spread import Spread
 from grid.diagnosis.placement.surroundings import SchedulingContext
 from grid.diagnosis.places import untolerated
 from grid.diagnosis.requests import holds_a_node, is_own
@@ -36,13 +37,15 @@ _UNREADY = Taint(key=NOT_READY, effect="NoSchedule")
 @dataclass(frozen=True, slots=True)
 class Obstacle:
     """One reason. `subject` tells it from others of its kind: a label, a taint, a resource. `size` is how much of the resource a pod could
-    have on the empty node, `free` how much is free now; `beside_own` says that the node's own pods (of DaemonSets) take the rest."""
+    have on the empty node, `free` how much is free now; `beside_own` says that the node's own pods (of DaemonSets) take the rest. `key` is
+    the label by which a rule between pods takes nodes together."""
 
     kind: Kind
     subject: str = ""
     size: int = 0
     free: int = 0
     beside_own: bool = False
+    key: str = ""
 
     @property
     def lasting(self) -> Lasting:
@@ -51,7 +54,8 @@ class Obstacle:
 
 _NOTHING: ResourceAmounts = {}
 _Amounts = tuple[int | None, ...]
-_Taken = tuple[_Amounts, _Amounts, tuple[tuple[Kind, str], ...]]
+_Conflict = tuple[Kind, str, str]
+_Taken = tuple[_Amounts, _Amounts, tuple[_Conflict, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,11 @@ class Placement:
         self._ports = host_ports(pod)
 
     @property
+    def spreads(self) -> Sequence[Spread]:
+        """The pod's constraints on an even spread with what they count."""
+        return self._between.spreads
+
+    @property
     def pool(self) -> str:
         """The node pool that the pod asks for, "" for any."""
         return self.pod.spec.node_selector.get(self.scheduling.pool_label, "")
@@ -124,7 +133,7 @@ class Placement:
         alike: dict[_Taken, list[Node]] = {}
         for node in group:
             name = node.metadata.name
-            conflicts: tuple[tuple[Kind, str], ...] = between.obstacles(node)
+            conflicts: tuple[_Conflict, ...] = between.obstacles(node)
             if self._ports:
                 conflicts = (*self._taken_ports(name), *conflicts)
             key = tuple(map(room.requested(name).get, names)), tuple(map(room.own(name).get, names)), conflicts
@@ -137,7 +146,7 @@ class Placement:
         for (_unused, _unused, conflicts), nodes in alike.items():
             name = nodes[0].metadata.name
             full = self._full(checked, room.requested(name), room.own(name))
-            obstacles = (*empty, *full, *(Obstacle(kind, subject) for kind, subject in conflicts))
+            obstacles = (*empty, *full, *(Obstacle(kind, subject, key=key) for kind, subject, key in conflicts))
             by_obstacles.setdefault(obstacles, []).extend(nodes)
         return by_obstacles
 
@@ -205,11 +214,11 @@ class Placement:
         pods = filter(holds_a_node, self.scheduling.pods_on(node_name))
         return [pod for pod in pods if any(_clash(port, other) for port in self._ports for other in host_ports(pod))]
 
-    def _taken_ports(self, node_name: str, *, own_only: bool = False) -> Iterator[tuple[Kind, str]]:
+    def _taken_ports(self, node_name: str, *, own_only: bool = False) -> Iterator[_Conflict]:
         taken = [port for pod in self.port_users(node_name) if is_own(pod) or not own_only for port in host_ports(pod)]
         for port in self._ports:
             if any(_clash(port, other) for other in taken):
-                yield "port", str(port.host_port)
+                yield "port", str(port.host_port), ""
 
 
 def _is_foreign(obstacles: Iterable[Obstacle]) -> bool:

@@ -8,6 +8,7 @@ from grid.core.translation import gettext as _
 from grid.core.wording import listed_up_to
 from grid.diagnosis.diagnosis import EvidenceRow, Lasting
 from grid.diagnosis.placement.obstacles import FOREIGN, NodeSituation, Obstacle, Placement
+from grid.diagnosis.placement.spread import HOSTNAME, area
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.resources import PODS, compared, requested_amounts, resource_amounts
 from grid.kube.objects import Node, Pod
@@ -136,18 +137,26 @@ def most(group: Iterable[NodeSituation], kind: str) -> dict[str, int]:
 
 
 def _between_words(situation: NodeSituation) -> list[str]:
-    words = {
+    here = {
         "port": _("port {subject} is taken"),
         "apart": _("runs {subject}"),
         "beside": _("runs nothing with {subject}, which this must be beside"),
-        "spread": _("has its share already of an even spread over {subject}"),
+        "spread": _("has its share already of an even spread ({subject})"),
         "volume": _("cannot reach {subject}"),
     }
-    return [
-        words[obstacle.kind].format(subject=obstacle.subject)
-        for obstacle in situation.obstacles
-        if obstacle.kind in words
-    ]
+    near = {
+        "apart": _("in a {area} that runs {subject}"),
+        "beside": _("in a {area} that runs nothing with {subject}, which this must be beside"),
+    }
+    words = []
+    for obstacle in situation.obstacles:
+        text = (
+            here.get(obstacle.kind, "")
+            if obstacle.key in ("", HOSTNAME)
+            else near.get(obstacle.kind) or here.get(obstacle.kind, "")
+        )
+        words += [text.format(subject=obstacle.subject, area=area(obstacle.key))] if text else []
+    return words
 
 
 def _holders(placement: Placement, clause: str, pods: Iterable[Pod]) -> str:

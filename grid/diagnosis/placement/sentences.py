@@ -7,6 +7,7 @@ from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Who
+from grid.diagnosis.placement.conflicts import STEPS, conflicts, step_for
 from grid.diagnosis.placement.growth import Growth
 from grid.diagnosis.placement.obstacles import CLOSED, NodeSituation, Obstacle, Placement, without
 from grid.diagnosis.placement.rows import count, most, names
@@ -16,19 +17,6 @@ from grid.diagnosis.taints import is_for_other_work
 
 _ZONE = "topology.kubernetes.io/zone"
 _BY_ITSELF = _("Nothing to do: it starts by itself.")
-# What stands between pods: in words, and what to do.
-_CONFLICTS = {
-    "port": (_("port {subject} is taken there"), _("Wait until what uses the port ends.")),
-    "apart": (_("each already runs {subject}"), _("Wait until what it must be apart from ends.")),
-    "beside": (
-        _("none runs {subject}, which it must be beside"),
-        _("Start what this must be beside, or ask an operator about its affinity."),
-    ),
-    "spread": (
-        _("it must be spread evenly over {subject}"),
-        _("Ask an operator about the topology spread constraint."),
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +100,9 @@ class Scene:
             return Diagnosis(
                 "busy", f"{sentence}; {growth.words}.", "wait", "", _BY_ITSELF, link=self.link, is_normal=True
             )
-        conflict = next((kind for kind in _CONFLICTS if all(kind in situation.kinds for situation in waiting)), "")
+        conflict = next((kind for kind in STEPS if all(kind in situation.kinds for situation in waiting)), "")
         if conflict:
-            step = _CONFLICTS[conflict][1]
+            step = step_for(conflict, self.placement, self.situations)
             return Diagnosis("conflict", f"{sentence}.", "wait", "operator", step, link=self.link)
         are_many = all(set(most([situation], "full")) == {PODS} for situation in waiting)
         step = _("Wait until something ends, stop something that you do not need, or choose a smaller tier.")
@@ -234,11 +222,12 @@ class Scene:
     def _busy_words(self, waiting: Sequence[NodeSituation]) -> str:
         full = [situation for situation in waiting if "full" in situation.kinds]
         free, number, nodes = most(full, "full"), count(waiting), self._may_use(waiting)
-        if len(full) == len(waiting) and set(free) == {PODS}:
+        are_only_full = all(situation.kinds == {"full"} for situation in waiting)
+        if are_only_full and set(free) == {PODS}:
             return ngettext(
                 "{nodes} runs as many pods as it may", "{nodes} run as many pods as they may", number, nodes=nodes
             )
-        if len(full) == len(waiting):
+        if are_only_full:
             needs = self._lacking(full, free)
             return ngettext(
                 "{nodes} is full: this needs {needs}",
@@ -247,16 +236,12 @@ class Scene:
                 nodes=nodes,
                 needs=needs,
             )
-        kinds = [kind for kind in _CONFLICTS if any(kind in situation.kinds for situation in waiting)]
-        reasons = [_conflict_words(kind, waiting) for kind in kinds]
-        if full:
-            reasons.append(ngettext("{count:,} is full", "{count:,} are full", count(full)))
         return ngettext(
             "{nodes} has no place for it: {reasons}",
             "{nodes} have no place for it: {reasons}",
             number,
             nodes=nodes,
-            reasons=listed(reasons),
+            reasons=conflicts(self.placement, waiting, self.situations),
         )
 
     def _lacking(self, full: Sequence[NodeSituation], free: dict[str, int]) -> str:
@@ -336,16 +321,6 @@ class Scene:
         )
         counts = [words for number, words in counted if number]
         return _("; of the others, {counts}", counts=listed(counts)) if counts else ""
-
-
-def _conflict_words(kind: str, waiting: Sequence[NodeSituation]) -> str:
-    """Return what stands between pods on these nodes; what differs from node to node is in the table."""
-    subjects = list(dict.fromkeys(obstacle.subject for obstacle in _first(waiting, kind)))
-    if kind == "apart" and len(subjects) > 1:
-        return _("each already runs a pod that must be apart from this")
-    if kind == "apart" and count(waiting) == 1:
-        return _("it already runs {subject}", subject=subjects[0])
-    return _CONFLICTS[kind][0].format(subject=subjects[0])
 
 
 def _first(nodes: Sequence[NodeSituation], *kinds: str) -> list[Obstacle]:

@@ -9,6 +9,7 @@ from grid.core.labels import NODE_POOL
 
 Raw = dict[str, Any]
 HEALTH = ("node.kubernetes.io/not-ready", "node.kubernetes.io/disk-pressure")
+CORDON = "node.kubernetes.io/unschedulable"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
@@ -52,7 +53,7 @@ def alone(pod: Raw, node: Raw, here: list[Raw], volumes: list[Raw]) -> set[str]:
             for toleration in pod["spec"].get("tolerations", [])
         )
         if taint["effect"] != "PreferNoSchedule" and not tolerated:
-            kind = "unready" if taint["key"] in HEALTH else "taint"
+            kind = "unready" if taint["key"] in HEALTH else "cordon" if taint["key"] == CORDON else "taint"
             kinds.add("control_plane" if taint["key"] == CONTROL_PLANE else kind)
     if not all(reaches(labels, volume) for volume in volumes):
         kinds.add("volume")
@@ -122,19 +123,24 @@ def between(pod: Raw, node: Raw, nodes: list[Raw], pods: list[Raw]) -> set[str]:
     if not is_first and any(not any(same(term, node, place) for place in company) for term in affine):
         kinds.add("beside")
     for rule in spread(pod):
-        key, counts = rule["topologyKey"], dict[str, int]()
-        for place in nodes:
-            if all(constraint["topologyKey"] in labels_of(place) for constraint in spread(pod)) and is_counted(
-                rule, pod, place
-            ):
-                value = labels_of(place)[key]
-                alike = [other for other in on(place, pods) if is_of_group(rule, pod, other)]
-                counts[value] = counts.get(value, 0) + len(alike)
+        counts = in_domains(rule, pod, nodes, pods)
         fewest = 0 if len(counts) < rule.get("minDomains", 1) else min(counts.values(), default=0)
-        here = counts.get(labels_of(node).get(key, ""), 0) + is_of_group(rule, pod, pod)
+        here = counts.get(labels_of(node).get(rule["topologyKey"], ""), 0) + is_of_group(rule, pod, pod)
         if here - fewest > rule["maxSkew"]:
             kinds.add("spread")
     return kinds
+
+
+def in_domains(rule: Raw, pod: Raw, nodes: list[Raw], pods: list[Raw]) -> dict[str, int]:
+    """Return how many pods the rule counts in each of its domains."""
+    counts = dict[str, int]()
+    for place in nodes:
+        is_labelled = all(constraint["topologyKey"] in labels_of(place) for constraint in spread(pod))
+        if is_labelled and is_counted(rule, pod, place):
+            value = labels_of(place)[rule["topologyKey"]]
+            alike = [other for other in on(place, pods) if is_of_group(rule, pod, other)]
+            counts[value] = counts.get(value, 0) + len(alike)
+    return counts
 
 
 def terms(pod: Raw, kind: str) -> list[Raw]:
@@ -189,7 +195,7 @@ def is_counted(rule: Raw, pod: Raw, place: Raw) -> bool:
         "spec": {"taints": place["spec"].get("taints", [])},
         "status": {**place["status"], "conditions": [{"status": "True"}]},
     }
-    return not alone(pod, bare, [], []) & {"taint", "unready", "control_plane"}
+    return not alone(pod, bare, [], []) & {"taint", "cordon", "unready", "control_plane"}
 
 
 def reaches(labels: dict[str, str], volume: Raw) -> bool:

@@ -1,6 +1,7 @@
 """Random clusters: no sentence about a waiting pod contradicts what a simple second opinion says of each node."""
 
 import random
+import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -12,7 +13,7 @@ from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Node, Pod
 from grid.kube.pools import NodeGroup
-from tests.diagnosis.placement.oracle import CONTROL_PLANE, Raw, alone, on, reasons
+from tests.diagnosis.placement.oracle import CONTROL_PLANE, CORDON, Raw, alone, in_domains, on, reasons, spread
 from tests.diagnosis.placement.worlds import as_read, surroundings
 from tests.support.builders import MOMENT, NAMESPACE, condition, decode, node, pod, stamp
 
@@ -44,7 +45,24 @@ EXPRESSIONS: list[Raw] = [
     {"key": "rack", "operator": "Gt", "values": ["1"]},
     {"key": "host", "operator": "NotIn", "values": ["n0", "n1"]},
 ]
-TOPOLOGY = ["zone", "rack", "host"]
+TOPOLOGY = ["zone", "rack", "host", "kubernetes.io/hostname"]
+
+
+EVERY = -1
+ALL_OF = {"it": 1, "the other": 1, "the third": 1, "the last": 1, "both": 2, "each": EVERY, "none": EVERY, "neither": 2}
+_WHO = r"(it|both|each|the other \d+|the other|the third|the last|\d+|none|neither)"
+# A kind of clause, and whether it speaks of all nodes of its kind; there may be several clauses on other pods.
+CLAUSES = [
+    ("full", re.compile(rf"{_WHO} (?:is|are) full"), True),
+    ("apart", re.compile(rf"{_WHO} (?:already runs?|(?:is|are) in a \S+ that already runs) .*"), False),
+    (
+        "beside",
+        re.compile(rf"{_WHO} (?:runs?|(?:is|are) in a \S+ that runs) .*which (?:it|this) must be beside"),
+        False,
+    ),
+    ("spread", re.compile(rf"{_WHO} ha(?:s its|ve their) share of an even spread"), False),
+    ("port", re.compile(rf"port .+ is taken on {_WHO}"), True),
+]
 
 
 @dataclass
@@ -121,6 +139,13 @@ def a_node(name: str, chance: random.Random, pool: str) -> Raw:
     )  # fmt: skip
 
 
+def cordon(nodes: list[Raw], chance: random.Random) -> None:
+    """Taint cordoned nodes, as Kubernetes does a moment later; a spread of pods counts them by the taint."""
+    for each_node in nodes:
+        if each_node["spec"].get("unschedulable") and chance.random() < 0.7:
+            each_node["spec"].setdefault("taints", []).append({"key": CORDON, "effect": "NoSchedule"})
+
+
 def make_world(seed: int) -> World:
     chance = random.Random(seed)
     pools = ["p", "p", "p", "q"]
@@ -159,6 +184,7 @@ def make_world(seed: int) -> World:
     waiting["spec"].update(spec)
     if chance.random() < 0.25:
         give_ports(waiting, pods, chance)
+    cordon(nodes, chance)
     if chance.random() < 0.4:
         relate(waiting, pods, chance)
     if chance.random() < 0.3:
@@ -274,7 +300,7 @@ def row_contradiction(world: World) -> str:
     words = {
         "cordon": "cordoned", "unready": ("not ready", "short of disk"), "taint": "taint ", "small": "too small",
         "full": "full: ", "volume": "cannot reach", "port": "is taken",
-        "apart": "apart", "beside": "which this must be beside", "spread": "an even spread over",
+        "apart": "apart", "beside": "which this must be beside", "spread": "an even spread",
     }  # fmt: skip
     each = dict(zip((each_node["metadata"]["name"] for each_node in world.nodes), world.reasons(), strict=True))
     for row in world.explain().table:
@@ -289,9 +315,34 @@ def row_contradiction(world: World) -> str:
     return ""
 
 
+def count_contradiction(world: World) -> str:
+    """Compare how many nodes have what, and how many pods a domain has, with the second opinion."""
+    sentence = world.explain().sentence
+    waiting = [kinds for kinds in world.reasons() if kinds and kinds <= {"full", *BETWEEN}]
+    clauses = sentence.partition(" for it: ")[2].rstrip(".").split("; ")
+    for clause in clauses:
+        for kind, expression, is_whole in CLAUSES:
+            if (match := expression.fullmatch(clause)) is None:
+                continue
+            who, number = match[1], sum(kind in kinds for kinds in waiting)
+            claimed = ALL_OF.get(who) or int(who.removeprefix("the other "))
+            claimed = len(waiting) if claimed == EVERY else claimed
+            if claimed > number or (is_whole and claimed != number):
+                return f"{number} of {len(waiting)} nodes have {kind}: “{clause}”"
+    for area, names, number in re.findall(r"(\w+) (\w+(?: and \w+)?) ha(?:s|ve) (\d+)", "; ".join(clauses)):
+        known = [
+            in_domains(rule, world.pod, world.nodes, world.pods)
+            for rule in spread(world.pod)
+            if rule["topologyKey"].endswith(area.replace("nodes", "name").replace("node", "name"))
+        ]
+        if not any(all(counts.get(name) == int(number) for name in names.split(" and ")) for counts in known):
+            return f"{area} {names} does not have {number}: {known}"
+    return ""
+
+
 def check(seed: int) -> None:
     world = make_world(seed)
-    wrong = contradiction(world) or row_contradiction(world)
+    wrong = contradiction(world) or row_contradiction(world) or count_contradiction(world)
     assert not wrong, f"{wrong}\n{as_read(world.explain())}\n{world.reasons()} {world.group} {bool(world.template)}"
 
 

@@ -102,7 +102,7 @@ LAUNCHES = (
     Launch("silent", r"The program is starting and does not answer( on port 8888)? yet\.", ("sleep", "600"),
            kind="workspace"),
     Launch("too-large", rf"{TOO_LARGE}64 cores, the largest has [\d.]+ cores{OF_A_NEW_ONE}", tier="sixty-four-cores"),
-    Launch("no-such-resource", rf"{TOO_LARGE}1 GPU, the largest has no GPU{OF_A_NEW_ONE}", tier="a-card"),
+    Launch("no-such-resource", r"No node has a GPU, which this needs\.", tier="a-card"),
 )  # fmt: skip
 LIVENESS = r"liveness probe\."
 AGAIN = r"The program is restarted again and again \(\d+ restarts?\)"  # while it waits to be started again

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from grid.diagnosis.placement.devices import devices_of
 from grid.kube.objects import Node
 
 _MOST_KEPT = 32
@@ -46,6 +47,7 @@ class NodeKinds:
                 node.spec.unschedulable,
                 is_unready(node),
                 tuple(map(node.status.allocatable.get, resources)),
+                tuple([devices_of(node, resource) for resource in resources]),
             )
             groups.setdefault(key, []).append(node)
         return list(groups.values())

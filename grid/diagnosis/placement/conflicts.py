@@ -27,6 +27,7 @@ _STATES: Mapping[str, str] = {
     "not_ready": _("not ready, but counted"),
     "taint": _("closed by a taint, but counted"),
     "too_small": _("too small"),
+    "broken": _("without working devices"),
     "volume": _("out of reach of its volume"),
     "full": _("full"),
     "port": _("without the port that this needs"),

@@ -73,8 +73,10 @@ def _explain(scene: Scene, now: datetime) -> Diagnosis:
     if free := [situation for situation in usable if not situation.obstacles]:
         return scene.room(free) if scene.message else explain_silence(scene.placement.pod, now=now)
     fit, open_nodes = without(usable, *NEVER), without(usable, "not_ready", *CLOSED)
-    if waiting := without(open_nodes, *NEVER):
+    if waiting := without(open_nodes, "broken", *NEVER):
         return scene.busy(waiting)
+    if broken := without(open_nodes, *NEVER):
+        return scene.broken(broken, usable)
     if unready := without(fit, *CLOSED):
         return scene.unready(unready, usable)
     if fit:

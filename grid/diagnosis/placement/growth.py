@@ -14,7 +14,7 @@ from grid.kube.pools import NodeGroup
 
 _BACKOFF = "in backoff after failed scale-up"
 # What happened to a node; a new one like it does not have it.
-_NOT_ON_A_NEW_NODE = frozenset({"not_ready", "cordon", "leaving", "full", "port", "apart"})
+_NOT_ON_A_NEW_NODE = frozenset({"not_ready", "broken", "cordon", "leaving", "full", "port", "apart"})
 # What a template does not tell: its labels are those that all nodes of the pool have, without those of a zone or of one node.
 _NOT_TOLD = frozenset({"volume", "affinity", "label"})
 

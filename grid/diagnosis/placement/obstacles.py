@@ -6,6 +6,7 @@ from typing import Literal
 
 from grid.diagnosis.diagnosis import Lasting
 from grid.diagnosis.placement.alike import NodeQuestion, is_unready
+from grid.diagnosis.placement.devices import devices_of
 from grid.diagnosis.placement.inter_pod_affinity import InterPodAffinity, counted_by
 from grid.diagnosis.placement.spread import Spread
 from grid.diagnosis.placement.surroundings import SchedulingContext
@@ -18,7 +19,7 @@ from grid.kube.constraints import ContainerPort, NodeTerms
 from grid.kube.objects import Node, Pod, Taint
 
 Kind = Literal[
-    "pool", "selector", "affinity", "label", "control_plane", "cordon", "leaving", "taint", "not_ready", "too_small", "volume",
+    "pool", "selector", "affinity", "label", "control_plane", "cordon", "leaving", "taint", "not_ready", "too_small", "broken", "volume",
     "full", "port", "apart", "beside", "spread",
 ]  # fmt: skip
 # Nodes that the pod's own demands exclude, and those of the control plane: they are not among the nodes that it may use.
@@ -38,7 +39,8 @@ _UNREADY = Taint(key=NOT_READY, effect="NoSchedule")
 class Obstacle:
     """One reason. `subject` tells it from others of its kind: a label, a taint, a resource. `size` is how much of the resource a pod could
     have on the empty node, `free` how much is free now; `beside_own` says that the node's own pods (of DaemonSets) take the rest. `key` is
-    the label by which a rule between pods takes nodes together."""
+    the label by which a rule between pods takes nodes together. Of broken devices,
+    `size` is how many the node has and `free` how many of them work."""
 
     kind: Kind
     subject: str = ""
@@ -151,10 +153,10 @@ class Placement:
         return by_obstacles
 
     def _checked(self, node: Node, empty: Sequence[Obstacle]) -> list[tuple[str, int, int]]:
-        """Return the resources that may be short: name, need and size. What never fits is not full besides."""
+        """Return the resources that may be short: name, need and size. What never fits or is broken is not full besides."""
         size, small = (
             resource_amounts(node.status.allocatable),
-            {obstacle.subject for obstacle in empty if obstacle.kind == "too_small"},
+            {obstacle.subject for obstacle in empty if obstacle.kind in ("too_small", "broken")},
         )
         return [(name, amount, size.get(name, 0)) for name, amount in self.needs.items() if name not in small]
 
@@ -173,8 +175,13 @@ class Placement:
         yield from self._state(node)
         size = resource_amounts(node.status.allocatable)
         for name, amount in self.needs.items():
-            if amount > size.get(name, 0):
-                yield Obstacle("too_small", name, size.get(name, 0))
+            offered = size.get(name, 0)
+            if amount > offered:
+                devices = devices_of(node, name)
+                if amount <= devices:
+                    yield Obstacle("broken", name, devices, offered)
+                else:
+                    yield Obstacle("too_small", name, max(offered, devices))
         for words, terms in self.volumes.items():
             if not matches_terms(terms, node):
                 yield Obstacle("volume", words)

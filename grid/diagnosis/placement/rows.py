@@ -10,7 +10,7 @@ from grid.diagnosis.diagnosis import EvidenceRow, Lasting
 from grid.diagnosis.placement.obstacles import FOREIGN, NodeSituation, Obstacle, Placement
 from grid.diagnosis.placement.spread import HOSTNAME, area
 from grid.diagnosis.requests import holds_a_node
-from grid.diagnosis.resources import PODS, compared, requested_amounts, resource_amounts
+from grid.diagnosis.resources import PODS, amount_words, compared, requested_amounts, resource_amounts
 from grid.kube.objects import Node, Pod
 
 _NAMED = 3
@@ -47,7 +47,12 @@ def _alike(situation: NodeSituation) -> tuple[tuple[str, str], ...]:
     """Nodes of several other pools are one row."""
     if _is_foreign(situation):
         return next(((each.kind, each.subject),) for each in situation.obstacles if each.kind in FOREIGN)
-    return tuple([(each.kind, each.subject) for each in situation.obstacles])
+    return tuple(
+        [
+            (each.kind, f"{each.subject} {each.free}/{each.size}" if each.kind == "broken" else each.subject)
+            for each in situation.obstacles
+        ]
+    )
 
 
 def _is_foreign(situation: NodeSituation) -> bool:
@@ -115,6 +120,16 @@ def _size_words(placement: Placement, group: Sequence[NodeSituation]) -> list[st
         left = _(" beside the node's own pods") if beside_own else ""
         has = _("at most {amount}", amount=has) if is_varied else has
         parts.append(_("too small: has {has}{left}, but {needs} needed", has=has, left=left, needs=needs))
+    parts += [
+        _(
+            "devices that do not work: {working} of {all} offered, but {needs} needed",
+            working=f"{obstacle.free:,}",
+            all=amount_words(obstacle.subject, obstacle.size),
+            needs=f"{placement.needs[obstacle.subject]:,}",
+        )
+        for obstacle in group[0].obstacles
+        if obstacle.kind == "broken"
+    ]
     if PODS in free:
         parts.append(_("full: runs as many pods as it may"))
         free = {name: amount for name, amount in free.items() if name != PODS}

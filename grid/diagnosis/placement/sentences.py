@@ -8,10 +8,11 @@ from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Who
 from grid.diagnosis.placement.conflicts import STEPS, conflicts, step_for
+from grid.diagnosis.placement.devices import absent_words
 from grid.diagnosis.placement.growth import Growth
 from grid.diagnosis.placement.obstacles import CLOSED, NodeSituation, Obstacle, Placement, without
 from grid.diagnosis.placement.rows import count, most, names
-from grid.diagnosis.resources import PODS, compared
+from grid.diagnosis.resources import PODS, amount_words, compared
 from grid.diagnosis.selectors import in_words
 from grid.diagnosis.taints import is_for_other_work
 
@@ -116,6 +117,33 @@ class Scene:
         sentence = self._are(nodes, usable, "not_ready")
         return self._without_nodes("not_ready", sentence, step=_("Ask an operator to look at the nodes."))
 
+    def broken(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
+        """Explain a pod whose devices are there but do not work: an operator repairs the driver or the device plugin."""
+        obstacles = _first(nodes, "broken")
+        devices = listed(dict.fromkeys(amount_words(each.subject, each.size) for each in obstacles))
+        working = max(each.free for each in obstacles)
+        resource = listed(dict.fromkeys(each.subject for each in obstacles))
+        numbers = ngettext("{working:,} of them works", "{working:,} of them work", working, working=working)
+        if not working:
+            numbers = _("none of them works")
+        needs = listed(
+            dict.fromkeys(amount_words(each.subject, self.placement.needs[each.subject]) for each in obstacles)
+        )
+        named = listed(names(nodes, 2)) if count(nodes) <= 2 else plural(count(nodes), "node", "nodes")
+        sentence = ngettext(
+            "Node {nodes} has {devices}, but {numbers} ({resource}); this needs {needs}{others}",
+            "{nodes} have devices that do not work ({resource}); this needs {needs}{others}",
+            count(nodes),
+            nodes=named,
+            devices=devices,
+            numbers=numbers,
+            resource=resource,
+            needs=needs,
+            others=self._rest(nodes, usable),
+        )
+        step = _("Ask an operator to look at the device plugin and the driver on {nodes}.", nodes=named)
+        return self._without_nodes("broken_devices", sentence, step=step)
+
     def closed(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod that is kept off by a decision: a cordon, the autoscaler's removal or a taint."""
         untainted = without(nodes, "taint")
@@ -180,6 +208,8 @@ class Scene:
             step = _("Ask your admin to look at where the volume can be reached.")
             return Diagnosis("volume", f"{sentence}.", "problem", "admin", step, link="project", is_normal=False)
         is_certain = len(_too_small(usable)) == len(usable)
+        if absent := self._absent():
+            return self._without_devices(absent)
         sentence, growth = self._too_small(nodes, is_certain=is_certain), self.growth
         if growth.fits and growth.group is not None and growth.at_maximum and not growth.is_starting:
             sentence += _("; a new one would be, but the pool has as many nodes as it may have")
@@ -191,6 +221,13 @@ class Scene:
             sentence += _("; how large a new node would be is not known")
         step = _("Choose a smaller tier; tell your admin that this one fits no node.")
         return Diagnosis("too_large", f"{sentence}.", "problem", "admin", step, link="tiers", is_normal=False)
+
+    def _without_devices(self, absent: str) -> Diagnosis:
+        """Explain a pod that needs what no node has: a smaller tier of the same kind would not help."""
+        if self.growth.fits or self.growth.is_starting:
+            return self._without_nodes("small_nodes", absent)
+        step = _("Choose a tier that does not need it, or ask your admin for nodes that have it.")
+        return Diagnosis("too_large", f"{absent}.", "problem", "admin", step, link="tiers", is_normal=False)
 
     def _without_nodes(self, code: str, sentence: str, *, step: str = "") -> Diagnosis:
         """Finish a sentence about nodes that waiting alone does not open: another node may still come."""
@@ -267,6 +304,12 @@ class Scene:
             of_pool=self.of_pool,
         )
 
+    def _absent(self) -> str:
+        """Return what no node of the cluster has of what this asks for; "" when some node has each."""
+        every = [node for situation in self.situations for node in situation.nodes]
+        absent = absent_words(self.placement.needs, every)
+        return _("No node has {absent}, which this needs", absent=_(" or ").join(absent.values())) if absent else ""
+
     def _too_small(self, nodes: Sequence[NodeSituation], *, is_certain: bool) -> str:
         has, needs = compared(most(nodes, "too_small"), self.placement.needs)
         beside_own = (
@@ -313,10 +356,12 @@ class Scene:
             return ""
         small = count(_too_small(others))
         unready = count(situation for situation in others if "not_ready" in situation.kinds)
+        broken = count(situation for situation in others if "broken" in situation.kinds)
         closed = count(situation for situation in others if not CLOSED.isdisjoint(situation.kinds))
         counted = (
             (small, ngettext("{count:,} is too small", "{count:,} are too small", small)),
             (unready, ngettext("{count:,} is not ready", "{count:,} are not ready", unready)),
+            (broken, ngettext("{count:,} has broken devices", "{count:,} have broken devices", broken)),
             (closed, ngettext("{count:,} is cordoned or tainted", "{count:,} are cordoned or tainted", closed)),
         )
         counts = [words for number, words in counted if number]

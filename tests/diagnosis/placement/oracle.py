@@ -24,7 +24,7 @@ def ports(pod: Raw) -> set[int]:
 
 def reasons(pod: Raw, node: Raw, nodes: list[Raw], pods: list[Raw], volumes: list[Raw]) -> set[str]:
     """Return what would have to change for the pod to fit: "pool", "selector", "affinity", "label", "control_plane", "cordon", "unready",
-    "taint", "small", "volume", "port", "full", "apart", "beside" or "spread"."""
+    "taint", "small", "broken", "volume", "port", "full", "apart", "beside" or "spread"."""
     return alone(pod, node, on(node, pods), volumes) | between(pod, node, nodes, pods)
 
 
@@ -95,12 +95,20 @@ def short_of(pod: Raw, node: Raw, here: list[Raw]) -> set[str]:
     for name, amount in {**requests(pod), "pods": 1}.items():
         size = int(node["status"]["allocatable"].get(name, "0").removesuffix("Gi"))
         if amount + sum({**requests(other), "pods": 1}.get(name, 0) for other in own) > size:
-            short.add("small")
+            short.add("broken" if amount <= devices(node, name) else "small")
         elif amount + sum({**requests(other), "pods": 1}.get(name, 0) for other in here) > size:
             short.add("full")
     if ports(pod) & {port for other in here for port in ports(other)}:
         short.add("port")
     return short
+
+
+def devices(node: Raw, name: str) -> int:
+    """Return how many GPUs the node has, broken or not."""
+    if name != "nvidia.com/gpu":
+        return 0
+    capacity = int(node["status"]["capacity"].get(name, "0"))
+    return capacity or int(labels_of(node).get("nvidia.com/gpu.count", "0"))
 
 
 def needed_labels(pod: Raw) -> list[str]:

@@ -13,7 +13,7 @@ from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Node, Pod
 from grid.kube.pools import NodeGroup
-from tests.diagnosis.placement.oracle import CONTROL_PLANE, CORDON, Raw, alone, in_domains, on, reasons, spread
+from tests.diagnosis.placement.oracle import CONTROL_PLANE, CORDON, Raw, alone, devices, in_domains, on, reasons, spread
 from tests.diagnosis.placement.worlds import as_read, surroundings
 from tests.support.builders import MOMENT, NAMESPACE, condition, decode, node, pod, stamp
 
@@ -97,7 +97,7 @@ class World:
             for each_node, why in zip(self.nodes, self.reasons(), strict=True)
             if each_node["metadata"]["labels"][NODE_POOL] == self.pool
         ]
-        if any(why <= {"unready", "cordon", "full", "port", "apart"} for why in of_pool):
+        if any(why <= {"unready", "broken", "cordon", "full", "port", "apart"} for why in of_pool):
             return set()
         agents = [
             [its_pod for its_pod in on(each, self.pods) if its_pod["metadata"].get("ownerReferences")]
@@ -137,6 +137,19 @@ def a_node(name: str, chance: random.Random, pool: str) -> Raw:
         },
         extended={"nvidia.com/gpu": "2"} if chance.random() < 0.3 else None,
     )  # fmt: skip
+
+
+def break_devices(nodes: list[Raw], chance: random.Random) -> None:
+    """Let some nodes have more GPUs than they offer, or none that their device plugin still counts."""
+    for each_node in nodes:
+        status, name = each_node["status"], "nvidia.com/gpu"
+        if name in status["allocatable"] and chance.random() < 0.4:
+            status["capacity"] = {**status["capacity"], name: chance.choice(["4", "0"])}
+            status["allocatable"] = {**status["allocatable"], name: "0"}
+            if status["capacity"][name] == "4":
+                status["allocatable"][name] = chance.choice(["0", "1"])
+            else:
+                each_node["metadata"]["labels"]["nvidia.com/gpu.count"] = "2"
 
 
 def cordon(nodes: list[Raw], chance: random.Random) -> None:
@@ -185,6 +198,7 @@ def make_world(seed: int) -> World:
     if chance.random() < 0.25:
         give_ports(waiting, pods, chance)
     cordon(nodes, chance)
+    break_devices(nodes, chance)
     if chance.random() < 0.4:
         relate(waiting, pods, chance)
     if chance.random() < 0.3:
@@ -278,6 +292,11 @@ def contradiction(world: World) -> str:
             diagnosis.code == "too_large",
             all("small" in kinds for kinds in usable) and bool(open_ones or template),
         ),
+        "broken": (
+            diagnosis.code == "broken_devices",
+            any("broken" in kinds and "small" not in kinds for kinds in open_ones) and not waiting,
+        ),
+        "absent": ("No node has" in diagnosis.sentence, not any(devices(each_node, "nvidia.com/gpu") for each_node in world.nodes)),
         "too large, the template": (diagnosis.code == "too_large" and template is not None, bool(template)),
         "no such node": (diagnosis.code == "no_such_node", not usable and not [kinds for kinds in in_pool if "control_plane" not in kinds]),
         "not selected": (diagnosis.code == "not_selected", bool(in_pool) and not usable),
@@ -298,7 +317,7 @@ def contradiction(world: World) -> str:
 def row_contradiction(world: World) -> str:
     """Compare the table with the second opinion, node by node where the table names the nodes."""
     words = {
-        "cordon": "cordoned", "unready": ("not ready", "short of disk"), "taint": "taint ", "small": "too small",
+        "cordon": "cordoned", "unready": ("not ready", "short of disk"), "taint": "taint ", "small": "too small", "broken": "do not work",
         "full": "full: ", "volume": "cannot reach", "port": "is taken",
         "apart": "apart", "beside": "which this must be beside", "spread": "an even spread",
     }  # fmt: skip
@@ -362,4 +381,4 @@ def test_the_clusters_differ_enough() -> None:
     assert {"unschedulable", "busy", "pool_full", "too_large", "no_such_node", "not_selected", "cordoned", "tainted", "not_ready",
             "volume", "scale_up", "no_stock", "conflict"} <= codes  # fmt: skip
     met = {reason for seed in range(300) for each in make_world(seed).reasons() for reason in each}
-    assert met >= {"label", "affinity", *BETWEEN, "small", "full"}
+    assert met >= {"label", "affinity", *BETWEEN, "small", "broken", "full"}

@@ -45,7 +45,7 @@ async def pool_states(runtime: Runtime, *, only: str | None = None) -> dict[str,
     """Return the states of all pools, or of one; None until the cluster has been read. Call it on the event loop, which gets pauses."""
     if not runtime.freshness().synced:
         return None
-    groups, states = runtime.groups.by_name(), dict[str, LaunchPool]()
+    groups, states = runtime.groups.by_pool(), dict[str, LaunchPool]()
     for name in {*runtime.nodes.values_of("pool"), *groups} if only is None else {only}:
         tally = RoomTally(runtime.room)
         async for node in in_slices(runtime.nodes.by("pool", name), NODES_AT_ONCE):

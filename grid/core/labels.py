@@ -45,6 +45,14 @@ TO_BE_DELETED_TAINT = "ToBeDeletedByClusterAutoscaler"
 # Karpenter taints a node that it removes; the second is what it wrote before version 1.
 KARPENTER_DISRUPTED_TAINTS = ("karpenter.sh/disrupted", "karpenter.sh/disruption")
 KARPENTER_POOL = "karpenter.sh/nodepool"
+# What a cloud, or its tool, writes on a node: its own name of the nodes that grow together.
+NODE_GROUP_LABELS = (
+    "eks.amazonaws.com/nodegroup",
+    "alpha.eksctl.io/nodegroup-name",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
+    KARPENTER_POOL,
+)
 
 _ALLOWED = frozenset(f"{string.ascii_letters}{string.digits}_.-")
 _MAX_VALUE = 63

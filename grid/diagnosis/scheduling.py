@@ -81,7 +81,7 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
     scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
     evidence = quoted(message, scaling.message if scaling else "")
     if scaling is not None and scaling.reason == "TriggeredScaleUp":
-        return explain_scale_up(scaling, evidence, now)
+        return explain_scale_up(scaling, evidence, now, pool=pod.spec.node_selector.get(NODE_POOL, ""))
     settled = is_settled(pod, now)
     reasons = counted_reasons(message)
     about_volumes = message or (scaling.message if scaling is not None else "")
@@ -119,13 +119,18 @@ def pool_growth(size: str, target: str, maximum: str) -> str:
     return _("from {size} to {target} of at most {maximum}", size=size, target=target, maximum=maximum)
 
 
-def explain_scale_up(event: Event, evidence: tuple[str, ...], now: datetime) -> Diagnosis:
-    """Explain a pod for which the autoscaler started a node."""
+def explain_scale_up(event: Event, evidence: tuple[str, ...], now: datetime, *, pool: str = "") -> Diagnosis:
+    """Explain a pod for which the autoscaler started a node; it names a node group, which need not have the name of the `pool`."""
     waited = since(event.last_seen, now)
     growth = _SCALE_UP.search(event.message)
     where = ""
     if growth:
-        where = _(" in the pool {pool} ({growth})", pool=growth[1], growth=pool_growth(*growth.groups()[1:]))
+        sizes = pool_growth(*growth.groups()[1:])
+        where = _(" in the pool {pool} ({growth})", pool=pool or growth[1], growth=sizes)
+        if pool and pool != growth[1]:
+            where = _(
+                " in the pool {pool}, its node group {group} ({growth})", pool=pool, group=growth[1], growth=sizes
+            )
     if waited > _NODE_SHOULD_BE_THERE:
         sentence = _(
             "A new node{where} was requested {waited} ago and has not come.", where=where, waited=duration(waited)

@@ -8,13 +8,14 @@ that has rules about other pods is explained by the scheduler's words there, too
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
 
 from grid.core.errors import GridError
+from grid.core.labels import NODE_POOL
 from grid.core.translation import gettext as _
 from grid.diagnosis.nodetemplates import NodeTemplate
 from grid.diagnosis.placement import SchedulingContext
@@ -22,6 +23,7 @@ from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.room import NodeRoom
 from grid.kube.api import KubeApi
 from grid.kube.objects import ConfigMap, Event, Node, Pod, Volume, VolumeClaim
+from grid.kube.poolgroups import PoolName, cloud_names, groups_by_pool
 from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroup, node_groups
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.kube.wholelist import read_all, read_chunks, read_claims, read_classes, read_volumes
@@ -135,12 +137,13 @@ class ClusterSnapshotLister:
                     await self._groups(),
                     await self._templates(),
                 )
+                remembered = [template.node for template in templates.values()]
                 return SchedulingContext(
                     nodes=nodes,
                     pods=lambda: pods or (),
                     pods_on=lambda name: by_node.get(name, ()),
                     room=room,
-                    groups=groups,
+                    groups=_by_pool(groups, nodes, remembered),
                     templates={pool: template.node for pool, template in templates.items()},
                     templates_own={pool: template.own for pool, template in templates.items()},
                     holder=_anonymous,
@@ -180,6 +183,19 @@ class ClusterSnapshotLister:
         except GridError:
             return None
         return node_groups([msgspec.convert(status, ConfigMap)]) or None
+
+
+def _by_pool(
+    groups: Mapping[str, NodeGroup] | None, nodes: Iterable[Node], remembered: Iterable[Node]
+) -> Mapping[str, NodeGroup] | None:
+    if groups is None:
+        return None
+    names = set[PoolName]()
+    for each, has_nodes in ((nodes, True), (remembered, False)):
+        for labels in (node.metadata.labels for node in each):
+            if pool := labels.get(NODE_POOL):
+                names.update(cloud_names(pool, labels, has_nodes=has_nodes))
+    return groups_by_pool(groups, names)
 
 
 def _anonymous(pod: Pod) -> str:

@@ -16,6 +16,7 @@ PUBLIC = (
     "limits",
     "listing",
     "objects",
+    "poolgroups",
     "pools",
     "redaction",
     "reflector",

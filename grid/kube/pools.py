@@ -1,19 +1,16 @@
-"""Node pools as the cluster shows them: labels of nodes, and node groups in the cluster autoscaler's status.
+"""Node groups as the cluster autoscaler's status shows them; which pool they are of says `grid.kube.poolgroups`.
 
-The autoscaler writes its status as YAML into the ConfigMap kube-system/cluster-autoscaler-status. A pool that is scaled to zero
-is known only from there, when its node group is named like the pool.
+The autoscaler writes its status as YAML into the ConfigMap kube-system/cluster-autoscaler-status.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from grid.core.labels import NODE_POOL
-from grid.kube.objects import ConfigMap, Node
-from grid.kube.store import Store
+from grid.kube.objects import ConfigMap
 
 logger = logging.getLogger(__name__)
 
@@ -47,27 +44,6 @@ def node_groups(config_maps: Iterable[ConfigMap]) -> dict[str, NodeGroup]:
             continue
         by_name.update({group.name: group for group in groups})
     return by_name
-
-
-class NodeGroups:
-    """The groups in a store of the autoscaler's status, parsed once for each version of it: the YAML of a large cluster is long."""
-
-    def __init__(self, config_maps: Store[ConfigMap]) -> None:
-        self._config_maps = config_maps
-        self._version = -1
-        self._groups: Mapping[str, NodeGroup] = {}
-
-    def by_name(self) -> Mapping[str, NodeGroup]:
-        if self._version != self._config_maps.version:
-            self._version = self._config_maps.version
-            self._groups = node_groups(self._config_maps.values())
-        return self._groups
-
-
-def known_pools(nodes: Iterable[Node], groups: Iterable[str], *, label: str = NODE_POOL) -> frozenset[str]:
-    """Pools that have nodes now, or may get some."""
-    with_nodes = {node.metadata.labels[label] for node in nodes if node.metadata.labels.get(label)}
-    return frozenset(with_nodes.union(groups))
 
 
 def _group(entry: dict[str, Any]) -> NodeGroup:

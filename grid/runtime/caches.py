@@ -15,7 +15,8 @@ from grid.kube.api import KubeApi
 from grid.kube.events import EventStore
 from grid.kube.hub import Hub
 from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
-from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroups
+from grid.kube.poolgroups import NodeGroups, PoolName, cloud_names, names_as_text, names_from_text
+from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from grid.kube.reflector import ListWatch, Reflector
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.kube.store import Freshness, HasMetadata, Store, announce
@@ -74,6 +75,11 @@ def asked_pool(pod: Pod) -> str:
     return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "")
 
 
+def pool_of(node: Node) -> str:
+    """Return the node's pool, "" for none."""
+    return node.metadata.labels.get(settings.NODE_POOL_LABEL, "")
+
+
 def id_of(pod: Pod) -> str:
     """Return the execution's id from the pod's label, "" for another pod. Labels are trusted in the executions' namespace only: elsewhere
     others may write them."""
@@ -106,9 +112,11 @@ def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> Dat
     room = NodeRoom()
     pods.subscribe(room.pod_changed)  # before all others, so that whoever hears of a change reads its sums
     nodes: Store[Node] = Store(
-        "nodes", indexes={"pool": lambda node: node.metadata.labels.get(settings.NODE_POOL_LABEL, "")}
+        "nodes",
+        indexes={"pool": pool_of, "node_group": lambda node: names_as_text(pool_of(node), node.metadata.labels)},
     )
     changes = RoomChanges(nodes, hub, pool_label=settings.NODE_POOL_LABEL)
+    templates = PoolTemplates(hub)
     volumes = VolumeLists(api, settings.GRID_NAMESPACE, hub)
     pods.subscribe(changes.pod_changed)
     nodes.subscribe(changes.node_changed)
@@ -139,14 +147,31 @@ def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> Dat
         nodes=nodes,
         events=events,
         config_maps=config_maps,
-        groups=NodeGroups(config_maps),
+        groups=_node_groups(config_maps, nodes, pods, changes, templates),
         autoscalers=autoscalers,
         usage=usage,
         contention=ContentionWatch(pods, nodes, usage, hub.publish, execution_of=id_of),
         controller=controller,
         limits=NamespaceLimitsReader(api, settings.GRID_NAMESPACE, monotonic=monotonic),
-        templates=PoolTemplates(hub),
+        templates=templates,
     )
+
+
+def _node_groups(
+    config_maps: Store[ConfigMap], nodes: Store[Node], pods: Store[Pod], changes: RoomChanges, templates: PoolTemplates
+) -> NodeGroups:
+    """Return the groups by the pools that have nodes, had some, or are waited for."""
+
+    def names() -> list[PoolName]:
+        known = [name for text in nodes.values_of("node_group") for name in names_from_text(text)]
+        for pool, node in templates.nodes.items():
+            known += cloud_names(pool, node.metadata.labels, has_nodes=False)
+        return known + [PoolName(pool, has_nodes=False) for pool in pods.values_of("awaited_pool")]
+
+    def version() -> tuple[int, int, frozenset[str]]:
+        return changes.nodes_version, templates.version, frozenset(pods.values_of("awaited_pool"))
+
+    return NodeGroups(config_maps, names=names, version=version)
 
 
 def followers(

@@ -170,7 +170,7 @@ class PodExplainer:
             pods_on=lambda node_name: caches.pods.by("node", node_name),
             room=caches.room,
             pool_label=settings.NODE_POOL_LABEL,
-            groups=caches.groups.by_name() or None,
+            groups=caches.groups.by_pool() or None,
             templates=caches.templates.nodes,
             templates_own=caches.templates.own,
             claims=known.claims if known is not None else None,

@@ -176,7 +176,7 @@ class PoolSampler:
         """Return the tally of each pool with nodes, of those that the autoscaler may fill, and of those that pods wait for; and what the
         next node of each pool with nodes will look like."""
         caches = self._caches
-        tallies = {name: PoolTally() for name in caches.groups.by_name() if _may_be_a_pool(name)}
+        tallies = {name: PoolTally() for name in caches.groups.by_pool() if _may_be_a_pool(name)}
         shapes: dict[str, TemplateTally] = {}
         for place, name in enumerate(list(caches.nodes.keys())):
             if place and place % NODES_AT_ONCE == 0:

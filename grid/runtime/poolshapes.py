@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from grid.core.workqueue import in_slices
 from grid.diagnosis.nodeshapes import PoolShapes, ShapeTally
-from grid.kube.pools import node_groups
 from grid.runtime.caches import DataPlaneCaches
 
 NODES_AT_ONCE = 200  # some 2 ms of the loop
@@ -13,7 +12,7 @@ NODES_AT_ONCE = 200  # some 2 ms of the loop
 async def pool_shapes(caches: DataPlaneCaches, *, only: str | None = None) -> dict[str, PoolShapes]:
     """Return every pool that has nodes now or may get some, by name; with `only`, the nodes of that pool alone are counted, and
     of the others nothing is known but their maximum."""
-    groups = node_groups(caches.config_maps.values())
+    groups = caches.groups.by_pool()
     tallies = {name: ShapeTally() for name in groups}
     for pool in list(caches.nodes.values_of("pool")):
         tally = tallies.setdefault(pool, ShapeTally())

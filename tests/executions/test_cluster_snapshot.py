@@ -55,6 +55,17 @@ async def given_up(shop: Shop, configure: Configure, world: World) -> Execution:
     return execution
 
 
+@in_world
+async def test_node_group_of_other_name_is_the_pools(shop: Shop, configure: Configure) -> None:
+    world = World()
+    world.cluster.put(NODES, node("n1", labels={"eks.amazonaws.com/nodegroup": "work"}))
+    world.cluster.put(PODS, pod("taker", node="n1", phase="Running", requests={"cpu": "4"}, labels={"of": "another"}))
+    full = STATUS.replace("default", "eks-work-0cc1a2b3-4c5d-6e7f-8a9b-0c1d2e3f4a5b")
+    world.cluster.put(CONFIG_MAPS, config_map("cluster-autoscaler-status", {"status": full}, namespace="kube-system"))
+    execution = await given_up(shop, configure, world)
+    assert "the pool has as many nodes as it may have (1)" in execution.words(OWNER)
+
+
 def forbid_to_list(forbidden: Resource, world: World) -> None:
     controller_sees = world.cluster.list_page
 

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from grid.core.labels import NODE_POOL
-from grid.kube.objects import ConfigMap, Metadata, Node
-from grid.kube.pools import NodeGroup, NodeGroups, known_pools, node_groups
-from grid.kube.store import Store
+from grid.kube.objects import ConfigMap, Metadata
+from grid.kube.pools import NodeGroup, node_groups
 
 ENDLESS = "nodeGroups: [{name: a, health: {minSize: .inf, maxSize: 1}}]"
 GPU = "nodeGroups: [{name: gpu, health: {minSize: 0, maxSize: 2}}]"
@@ -53,15 +51,6 @@ def test_a_group_says_whether_the_cloud_failed_to_deliver(
     assert node_groups([status(text)]) == {"g": NodeGroup("g", 0, 2, 0, is_backed_off, error)}
 
 
-def test_pools_come_from_the_given_label_and_from_groups() -> None:
-    nodes = [
-        Node(metadata=Metadata(name="n", labels={"cloud/pool": "blue", NODE_POOL: "red"})),
-        Node(metadata=Metadata(name="m")),
-    ]
-    assert known_pools(nodes, [], label="cloud/pool") == {"blue"}
-    assert known_pools(nodes, node_groups([status(GPU)])) == {"red", "gpu"}, "also one without nodes, by its group"
-
-
 def test_bad_status_hides_no_other_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     empty = ConfigMap(metadata=Metadata(name="empty"))
     assert set(node_groups([status("nodeGroups: 3"), empty, status(GPU)])) == {"gpu"}
@@ -75,15 +64,3 @@ def test_a_status_that_cannot_be_read_is_no_obstacle() -> None:
     old = "Cluster-autoscaler status at 2021: Healthy"
     for text in ("", "[", "nodeGroups: 3", "nodeGroups: [{}]", old, "- 1", ENDLESS, DEEP):
         assert node_groups([status(text)]) == {}
-
-
-def test_groups_are_parsed_once_for_each_status() -> None:
-    store = Store[ConfigMap]("config_maps")
-    groups = NodeGroups(store)
-    assert groups.by_name() == {}
-    store.apply(status(GPU))
-    first = groups.by_name()
-    assert first.keys() == {"gpu"}
-    assert groups.by_name() is first
-    store.apply(status(f"{GPU[:-1]}, {{name: cpu, health: {{minSize: 0, maxSize: 2}}}}]"))
-    assert groups.by_name().keys() == {"gpu", "cpu"}

@@ -139,7 +139,7 @@ class NodePage(LivePage[NodeView, NodeRead]):
         requested, usage = runtime.room.requested(name), runtime.usage.node(name)
         sums = node_sums(node, requested, usage, pool_label=settings.NODE_POOL_LABEL)
         size = len(runtime.nodes.by("pool", sums.pool))
-        group = runtime.groups.by_name().get(sums.pool)
+        group = runtime.groups.by_pool().get(sums.pool)
         answer = scale_down(node, pods, group=group, group_size=size, rules=rules)
         return node_row(sums, answer, runtime.usage.recent.of(name))
 

@@ -83,7 +83,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         )
 
     def groups(self) -> Mapping[str, NodeGroup]:
-        return self.runtime.groups.by_name()
+        return self.runtime.groups.by_pool()
 
     def scale_down(self, sums: NodeSums) -> ScaleDown:
         group, size = self.groups().get(sums.pool), self._size(sums.pool)

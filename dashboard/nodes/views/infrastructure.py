@@ -33,7 +33,6 @@ from dashboard.shell.views.saved_views import opened_with_default
 from grid.core.labels import KEYS
 from grid.core.translation import gettext as _
 from grid.edge import textwork
-from grid.kube.pools import known_pools
 from grid.kube.resources import NODES, PODS, Resource
 from grid.models.pool import ALL_POOLS
 from grid.runtime import Runtime, get_runtime
@@ -49,7 +48,7 @@ async def infrastructure(request: HttpRequest) -> HttpResponse:
     if answer is not None:
         return answer
     runtime = get_runtime()
-    pools = known_pools(runtime.nodes.values(), runtime.groups.by_name(), label=settings.NODE_POOL_LABEL)
+    pools = {*runtime.nodes.values_of("pool"), *runtime.groups.by_pool()}
     view = InfrastructureView.parse(request.GET.dict())
     # Each waits a moment for a Prometheus that is slow.
     charts, use = await asyncio.gather(

@@ -35,7 +35,7 @@ async def pool_limits(request: HttpRequest, name: str) -> HttpResponse:
     if not await sync_to_async(may_observe)(request.user) or (request.method == "POST" and not may_act):
         raise PermissionDenied(_("Only operators and admins can change node pools."))
     runtime = get_runtime()
-    group = runtime.groups.by_name().get(name)
+    group = runtime.groups.by_pool().get(name)
     if group is None:
         raise Http404(_("The autoscaler knows no node pool named {name}.", name=name))
     is_taken, unknown = await _is_taken(runtime)

@@ -50,7 +50,7 @@ def explain_placement(
     pool_nodes = placement.in_pool(situations)
     growth = growth_of(placement, pool_nodes, events)
     if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):
-        return replace(explain_scale_up(scaling, evidence, now), table=rows)
+        return replace(explain_scale_up(scaling, evidence, now, pool=placement.pool), table=rows)
     scene = Scene(placement, situations, growth, message, is_settled(pod, now))
     if unknown and any(not situation.obstacles for situation in situations):
         return replace(explain_complaints(unknown, settled=scene.settled), evidence=evidence, table=rows)

@@ -25,7 +25,7 @@ class SchedulingContext:
 
     `nodes` are all nodes of the cluster. `pods` returns all pods and is asked only for a pod that has rules about others; `pods_on` returns
     those of a node and is asked for few nodes only; `room` has the sums of what they request. `groups` are the autoscaler's node
-    groups by name, None when there is no autoscaler or its status is not known; `templates` say what a new node of a group looks like, for
+    groups by pool, None when there is no autoscaler or its status is not known; `templates` say what a new node of a group looks like, for
     the groups where that is known, and `templates_own` what its own pods will take of it. `claims` are by `namespace/name` and `volumes`
     by name, and `classes` are the storage classes by name, each None when they are not known; `claim_events` returns what is known of a
     claim's events, oldest first. `holder` says who and what a pod is, "" when the reader may not know. `kinds` are of the same

@@ -284,3 +284,13 @@ def test_taint_keeps_pod_off_new_nodes_without_shrinking_them() -> None:
 def test_fitting_present_node_shows_that_new_one_may_fit() -> None:
     diagnosis = explain(FULL, TAKERS, group=(2, 5), templates=a_template(cpu="2"))
     assert diagnosis.sentence == f"{BUSY}; the autoscaler may start another (2 of at most 5 exist)."
+
+
+@pytest.mark.parametrize(("group", "named"), [("p", "p ("), ("eks-p-0cc1", "p, its node group eks-p-0cc1 (")])
+def test_scale_up_names_the_pool_and_its_group(group: str, named: str) -> None:
+    events = [event_saying("TriggeredScaleUp", f"pod triggered scale-up: [{{{group} 2->3 (max: 5)}}]", seconds=-290)]
+    diagnosis = explain(FULL, TAKERS, events=events)
+    assert (diagnosis.code, f"in the pool {named}from 2 to 3 of at most 5); this" in diagnosis.sentence) == (
+        "scale_up",
+        True,
+    )

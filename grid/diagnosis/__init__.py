@@ -16,6 +16,7 @@ PUBLIC = (
     "exits",
     "held",
     "imagepull",
+    "karpenter",
     "launchfit",
     "logfindings",
     "logpatterns",

@@ -7,6 +7,7 @@ from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, listed
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
+from grid.diagnosis.karpenter import is_of_karpenter
 from grid.kube.objects import DEFAULT_SCHEDULER, Event, Pod
 
 # Messages of the scheduler and the autoscaler are final only after some rounds.
@@ -24,7 +25,7 @@ def is_unplaced(pod: Pod) -> bool:
 def scheduler_message(pod: Pod, events: Sequence[Event]) -> str:
     """Return the scheduler's last words on the pod; "" when it has said nothing."""
     condition = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
-    failed = latest(events, "FailedScheduling")
+    failed = latest([event for event in events if not is_of_karpenter(event)], "FailedScheduling")
     return (condition.message if condition and condition.status == "False" else "") or (
         failed.message if failed else ""
     )

@@ -20,6 +20,7 @@ from grid.diagnosis.claims import claims_in_words
 from grid.diagnosis.complaints import explain_complaints, not_computed
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.held import explain_chosen, explain_held, explain_silence, is_settled, scheduler_message
+from grid.diagnosis.karpenter import explain_nominated, karpenters_word, with_refusal
 from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Event, Pod
 
@@ -90,12 +91,14 @@ def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> 
         return replace(volume, evidence=evidence)
     if (chosen := explain_chosen(pod, message, now=now)) is not None:
         return chosen
-    demands = _Demands.of(pod)
+    demands, word = _Demands.of(pod), karpenters_word(events)
+    if (nominated := explain_nominated(word, evidence, now)) is not None:
+        return nominated
     if scaling is not None:
         return _not_scaling_up(counted_reasons(scaling.message), reasons, message, demands, evidence)
     if message:
-        return _without_autoscaler(reasons, message, demands, evidence, settled=settled)
-    return explain_silence(pod, now=now)
+        return with_refusal(_without_autoscaler(reasons, message, demands, evidence, settled=settled), word)
+    return with_refusal(explain_silence(pod, now=now), word)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from grid.core.labels import APP_COMPONENT, HEAD, WORKER
 from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Diagnosis, latest
 from grid.diagnosis.held import is_settled, is_unplaced, scheduler_message
+from grid.diagnosis.karpenter import is_of_karpenter, karpenters_word
 from grid.diagnosis.placement import NodeKinds, SchedulingContext
 from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.placement.outlook import Outlook, outlook_of
@@ -201,10 +202,14 @@ class PodExplainer:
 
 def _round(event: Event) -> int:
     """Return when a scale-up was asked for, which the explanation counts from, to ten seconds: pods that wait together share an answer."""
-    at = event.last_seen if event.reason == "TriggeredScaleUp" else None
+    at = event.last_seen if event.reason in ("TriggeredScaleUp", "Nominated") else None
     return int(at.timestamp()) // 10 if at else 0
 
 
 def _decisive(events: Sequence[Event]) -> list[Event]:
-    newest = (latest(events, "FailedScheduling"), latest(events, "TriggeredScaleUp", "NotTriggerScaleUp"))
+    newest = (
+        latest([event for event in events if not is_of_karpenter(event)], "FailedScheduling"),
+        latest(events, "TriggeredScaleUp", "NotTriggerScaleUp"),
+        karpenters_word(events),
+    )
     return [event for event in newest if event is not None]

@@ -24,6 +24,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _HEADLINES = {
     "TriggeredScaleUp": _("New node requested"),
     "NotTriggerScaleUp": _("Scale-up would not help"),
+    "Nominated": _("A node is chosen or being started"),
     "FailedScheduling": _("No node has room yet"),
     "Scheduled": _("Scheduled on a node"),
     "Pulling": _("Pulling the image"),
@@ -84,7 +85,7 @@ _COUNTS_STARTS = frozenset(
 
 # Kubernetes' timestamps are whole seconds; steps within the same second are ordered from cause to effect.
 _COURSE = (
-    "queued", "deploying", "FailedScheduling", "TriggeredScaleUp", "NotTriggerScaleUp", "joined", "ready", "Scheduled",
+    "queued", "deploying", "FailedScheduling", "TriggeredScaleUp", "NotTriggerScaleUp", "Nominated", "joined", "ready", "Scheduled",
     "preparing", "Pulling", "Pulled", "Created", "Started", "Unhealthy", "running", "Killing",
 )  # fmt: skip
 _PLACES = {step: place for place, step in enumerate(_COURSE)}

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from grid.diagnosis.complaints import explain_complaints, not_computed
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.held import explain_chosen, explain_held, explain_silence, is_settled, scheduler_message
+from grid.diagnosis.karpenter import explain_nominated, karpenters_word, with_refusal
 from grid.diagnosis.placement.growth import Growth, growth_of
 from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NEVER, NodeSituation, Placement, without
 from grid.diagnosis.placement.rows import table
@@ -51,13 +52,16 @@ def explain_placement(
     growth = growth_of(placement, pool_nodes, events)
     if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):
         return replace(explain_scale_up(scaling, evidence, now, pool=placement.pool), table=rows)
+    word = karpenters_word(events)
+    if (nominated := explain_nominated(word, evidence, now)) is not None:
+        return replace(nominated, table=rows)
     scene = Scene(placement, situations, growth, message, is_settled(pod, now))
     if unknown and any(not situation.obstacles for situation in situations):
         return replace(explain_complaints(unknown, settled=scene.settled), evidence=evidence, table=rows)
     diagnosis = _explain(scene, now)
     if diagnosis.code == "no_stock" and growth.group is not None:
         evidence = quoted(*evidence, growth.group.error)
-    return replace(diagnosis, evidence=evidence, table=rows)
+    return with_refusal(replace(diagnosis, evidence=evidence, table=rows), word)
 
 
 def has_come(scaling: Event, growth: Growth, pool_nodes: Sequence[NodeSituation], now: datetime) -> bool:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from grid.diagnosis.diagnosis import latest
 from grid.diagnosis.held import explain_held, is_unplaced, scheduler_message
+from grid.diagnosis.karpenter import karpenters_word
 from grid.diagnosis.placement.explain import has_come
 from grid.diagnosis.placement.growth import growth_of
 from grid.diagnosis.placement.obstacles import Placement
@@ -40,7 +41,12 @@ def outlook_of(pod: Pod, events: Sequence[Event], scheduling: SchedulingContext,
     is_asked_for = scaling is not None and scaling.reason == "TriggeredScaleUp"
     if scaling is not None and is_asked_for and not has_come(scaling, growth, pool_nodes, now):
         return Outlook(needs_node=True)
-    if growth.is_starting or (growth.may_help and not growth.is_out_of_stock):
+    word = karpenters_word(events)
+    if (
+        (word is not None and word.reason == "Nominated")
+        or growth.is_starting
+        or (growth.may_help and not growth.is_out_of_stock)
+    ):
         return Outlook(needs_node=True)
     short = [situation for situation in situations if situation.kinds <= {"full"}]
     return Outlook(nodes=frozenset(node.metadata.name for situation in short for node in situation.nodes))

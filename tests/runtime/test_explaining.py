@@ -10,7 +10,7 @@ from grid.core.labels import NODE_POOL
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.placement import SchedulingContext
 from grid.kube.objects import Event, Pod
-from grid.kube.resources import CONFIG_MAPS, NODES, PODS
+from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, explaining, new_runtime
 from grid.runtime.roomchanges import room_topic
@@ -118,3 +118,14 @@ def test_a_pod_with_a_node_depends_on_no_pool(explained: Explained, cluster: Fak
     assert "volumes" not in runtime.explainer.topics(waiting())
     claim = [{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}]
     assert "volumes" in runtime.explainer.topics(waiting(volumes=claim))
+
+
+def test_word_of_karpenter_gives_its_pod_another_answer(cluster: FakeCluster) -> None:
+    cluster.put(PODS, builders.pod("w2"))
+    chosen = builders.event(
+        "e", about=builders.pod("w2"), reason="Nominated", message="Pod should schedule on: nodeclaim/a"
+    )
+    cluster.put(EVENTS, {**chosen, "reportingComponent": "karpenter"})
+    runtime = runtime_of(cluster)
+    assert "NodeClaim" not in ask(runtime, waiting("w1"))
+    assert "NodeClaim a" in ask(runtime, waiting("w2"))

@@ -65,3 +65,12 @@ def test_closed_small_and_foreign_nodes_give_no_room() -> None:
 
 def test_gated_pod_waits_for_no_room() -> None:
     assert outlook(FULL, spec={"schedulingGates": [{"name": "team/approval"}]}) == NOTHING
+
+
+def test_node_that_karpenter_starts_is_hoped_for() -> None:
+    nominated = {
+        **event_saying("Nominated", "Pod should schedule on: nodeclaim/p-x7k2p"),
+        "reportingComponent": "karpenter",
+    }
+    assert outlook(FULL, events=[nominated]) == STARTS
+    assert outlook(FULL, events=[{**nominated, "reportingComponent": "other", "source": {}}]) != STARTS

@@ -10,7 +10,7 @@ from grid.core.quantity import LARGEST, QuantityTooLarge, format_bytes, format_c
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
-from grid.kube.objects import Pod
+from grid.kube.objects import ContainerSpec, Pod
 
 ResourceAmounts = Mapping[str, int]
 PODS = "pods"
@@ -25,11 +25,13 @@ def resource_amounts(quantities: Mapping[str, str]) -> ResourceAmounts:
 
 def requested_amounts(pod: Pod) -> ResourceAmounts:
     """Return what the pod takes of its node, its place among the node's pods included. The result is shared: do not change it."""
-    spec = pod.spec
+    spec, held, is_infeasible = pod.spec, _held_in_resize(pod), _is_infeasible(pod)
     return _requested(
-        tuple(tuple(container.resources.requests.items()) for container in spec.containers),
+        tuple(_requests(container, held, is_infeasible=is_infeasible) for container in spec.containers),
         tuple(
-            (container.restart_policy == "Always", tuple(container.resources.requests.items()))
+            (True, _requests(container, held, is_infeasible=is_infeasible))
+            if container.restart_policy == "Always"
+            else (False, tuple(container.resources.requests.items()))
             for container in spec.init_containers
         ),
         tuple(spec.resources.requests.items()),
@@ -38,6 +40,41 @@ def requested_amounts(pod: Pod) -> ResourceAmounts:
 
 
 _Quantities = tuple[tuple[str, str], ...]
+_HeldByName = Mapping[str, tuple[Mapping[str, str], ...]]
+_NOTHING_HELD: _HeldByName = {}
+
+
+def _held_in_resize(pod: Pod) -> _HeldByName:
+    """Return by container what it has and what its node has allocated to it; empty unless the pod is resized in place."""
+    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    if all(status.resources is None for status in statuses):
+        return _NOTHING_HELD
+    return {
+        status.name: (status.resources.requests, status.allocated_resources or {})
+        for status in statuses
+        if status.resources is not None
+    }
+
+
+def _requests(container: ContainerSpec, held: _HeldByName, *, is_infeasible: bool) -> _Quantities:
+    """Return what the scheduler counts of a container: during a resize the largest of its request and of what it holds.
+
+    A resize that is infeasible is never made: its request does not count. Source: `determineContainerReqs` of component-helpers/resource.
+    """
+    wanted = container.resources.requests
+    if container.name not in held:
+        return tuple(wanted.items())
+    largest = {} if is_infeasible else dict(wanted)
+    for quantities in held[container.name]:
+        for name, text in quantities.items():
+            if name not in largest or resource_amount(name, text) > resource_amount(name, largest[name]):
+                largest[name] = text
+    return tuple(largest.items())
+
+
+def _is_infeasible(pod: Pod) -> bool:
+    """Return what `IsPodResizeInfeasible` does: the reason of the first such condition decides, whatever its status."""
+    return next((each.reason for each in pod.status.conditions if each.type == "PodResizePending"), "") == "Infeasible"
 
 
 @lru_cache(maxsize=4096)  # the pods of a cluster request the same few lists again and again

@@ -20,9 +20,10 @@ from grid.kube.constraints import (
     SchedulingGate,
     SpreadConstraint,
 )
-from grid.kube.slim import NodeImage, NodeInfo, Slim, shared
+from grid.kube.slim import EventSeries, EventSource, NodeImage, NodeInfo, Slim, shared
 
 DEFAULT_SCHEDULER = "default-scheduler"
+_RESIZING = ("PodResizePending", "PodResizeInProgress")  # conditions of a pod whose resources are changed in place
 
 
 class OwnerReference(Slim, frozen=True, kw_only=True):
@@ -144,6 +145,8 @@ class ContainerStatus(Slim, frozen=True, kw_only=True):
     image_id: str = msgspec.field(default="", name="imageID")
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
+    allocated_resources: dict[str, str] | None = None
+    resources: ResourceRequirements | None = None
 
     def __post_init__(self) -> None:
         """Keep each image's id once: every pod is in memory, and they run few images."""
@@ -190,6 +193,14 @@ class PodStatus(Slim, frozen=True, kw_only=True):
     pod_ip: str = msgspec.field(default="", name="podIP")
     start_time: datetime | None = None
     nominated_node_name: str = ""
+
+    def __post_init__(self) -> None:
+        """Keep what the containers have of their node only during a resize: otherwise it is what the spec requests."""
+        if not any(each.type in _RESIZING for each in self.conditions):
+            for status in (*self.container_statuses, *self.init_container_statuses):
+                if status.resources is not None or status.allocated_resources is not None:
+                    msgspec.structs.force_setattr(status, "resources", None)
+                    msgspec.structs.force_setattr(status, "allocated_resources", None)
 
 
 class Pod(Slim, frozen=True, kw_only=True):
@@ -248,16 +259,6 @@ class ObjectReference(Slim, frozen=True, kw_only=True):
     name: str = ""
     uid: str = ""
     field_path: str = ""
-
-
-class EventSource(Slim, frozen=True, kw_only=True):
-    component: str = ""
-    host: str = ""
-
-
-class EventSeries(Slim, frozen=True, kw_only=True):
-    count: int = 0
-    last_observed_time: datetime | None = None
 
 
 class Event(Slim, frozen=True, kw_only=True):

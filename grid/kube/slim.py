@@ -1,6 +1,8 @@
-"""The base of the slim typed views in `grid.kube.objects`, and views of what kubelets report of their nodes: programs and images."""
+"""The base of the slim typed views in `grid.kube.objects`, and views of small parts: what kubelets report of their nodes, and the
+reporters of events."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from functools import lru_cache
 
 import msgspec
@@ -8,6 +10,16 @@ import msgspec
 
 class Slim(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
     """The base of all views: immutable, camelCase on the wire, unknown fields skipped."""
+
+
+class EventSource(Slim, frozen=True, kw_only=True):
+    component: str = ""
+    host: str = ""
+
+
+class EventSeries(Slim, frozen=True, kw_only=True):
+    count: int = 0
+    last_observed_time: datetime | None = None
 
 
 class NodeInfo(Slim, frozen=True, kw_only=True):

@@ -39,3 +39,48 @@ def test_a_pod_takes_of_its_node(spec: dict[str, Any], expected: dict[str, int])
 
 def test_a_quantity_that_cannot_be_read_counts_as_nothing() -> None:
     assert resource_amounts({"cpu": "many", "memory": "1Mi"}) == {"cpu": 0, "memory": 2**20}
+
+
+WANTED, HELD = {"cpu": "2", "memory": "8Gi"}, {"cpu": "6", "memory": "4Gi"}
+
+
+def resized(*conditions: dict[str, Any], allocated: dict[str, str] = HELD, actual: dict[str, str] = HELD) -> Pod:
+    """A pod that asks for WANTED since its resize, and whose container still holds HELD."""
+    status = {"name": "c", "allocatedResources": allocated, "resources": {"requests": actual}}
+    parts = {"conditions": list(conditions), "containerStatuses": [status]}
+    return decode(pod("p", node="n", spec={"containers": [container(**WANTED)]}, status=parts), Pod)
+
+
+@pytest.mark.parametrize(
+    ("condition", "cpu", "memory"),
+    [
+        ({"type": "PodResizeInProgress", "status": "True"}, 6000, 8 * 2**30),
+        ({"type": "PodResizePending", "status": "True", "reason": "Deferred"}, 6000, 8 * 2**30),
+        ({"type": "PodResizePending", "status": "True", "reason": "Infeasible"}, 6000, 4 * 2**30),
+        ({"type": "Ready", "status": "True"}, 2000, 8 * 2**30),
+    ],
+)
+def test_pod_counts_its_largest_amounts_while_resized(condition: dict[str, str], cpu: int, memory: int) -> None:
+    amounts = requested_amounts(resized(condition))
+    assert (amounts["cpu"], amounts["memory"]) == (cpu, memory)
+
+
+def test_allocated_and_actual_amounts_both_count_during_resize() -> None:
+    under_way = {"type": "PodResizeInProgress", "status": "True"}
+    assert requested_amounts(resized(under_way, allocated={"cpu": "1"}, actual={"cpu": "3"}))["cpu"] == 3000
+    assert requested_amounts(resized(under_way, allocated={"cpu": "3"}, actual={"cpu": "1"}))["cpu"] == 3000
+
+
+def test_sidecar_being_resized_counts_its_largest_amount() -> None:
+    sidecar = {**container(cpu="1"), "name": "side", "restartPolicy": "Always"}
+    held = {"name": "side", "allocatedResources": {"cpu": "5"}, "resources": {"requests": {"cpu": "5"}}}
+    status = {"conditions": [{"type": "PodResizeInProgress", "status": "True"}], "initContainerStatuses": [held]}
+    spec = {"containers": [container(cpu="1")], "initContainers": [sidecar]}
+    assert requested_amounts(decode(pod("p", spec=spec, status=status), Pod))["cpu"] == 6000
+
+
+def test_what_containers_hold_is_kept_only_during_resize() -> None:
+    settled = resized({"type": "Ready", "status": "True"}).status.container_statuses[0]
+    assert (settled.resources, settled.allocated_resources) == (None, None)
+    under_way = resized({"type": "PodResizeInProgress", "status": "True"}).status.container_statuses[0]
+    assert under_way.allocated_resources == HELD

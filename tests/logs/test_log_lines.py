@@ -1,5 +1,6 @@
 """Lines of logs: colours from hostile text, levels, cutting of streams, places in a log, rows, and the stored HTML of a log."""
 
+import pickle
 import re
 from html import unescape
 
@@ -142,6 +143,31 @@ def test_endless_line_takes_little_memory_and_progress_keeps_end() -> None:
     [row] = rows_of(taken("<" * 300_000, size=50_000).lines())
     assert row.html == "&lt;" * LONGEST_ROW
     assert row.cut > 0
+
+
+@pytest.mark.parametrize("size", [4096, 15_000, 65_536, 10**7])
+@pytest.mark.parametrize(("letter", "end"), [("y", ""), ("ž", ""), ("€", "\r"), ("😀", "\r\r")])
+def test_long_line_says_how_much_is_left_out(letter: str, end: str, size: int) -> None:
+    """However it came in parts, of which some end within a character; then the rest of the log is as it was."""
+    written = f"2026-03-04T09:00:00Z {letter * 400_000}{end}"
+    log = taken(written, "2026-03-04T09:00:01Z next", size=size)
+    long, following = rows_of(pickle.loads(pickle.dumps(log.lines())))
+    assert (long.html, long.cut) == (letter * LONGEST_ROW, 400_000 - LONGEST_ROW)
+    assert (following.html, following.cut) == ("next", 0)
+
+
+def test_long_line_is_never_cut_inside_a_character() -> None:
+    for before in range(4):
+        [(_, _, text)] = taken("x" * before + "😀" * 50_000, size=10_000).lines()
+        assert "�" not in text.decode(errors="replace")
+    [(_, _, text)] = taken("x" * 100_000).lines()
+    assert len(text) == 32 * 1024
+
+
+@pytest.mark.parametrize("size", [1000, 100_000, 10**6])
+def test_line_drawn_anew_forgets_what_was_cut(size: int) -> None:
+    [row] = rows_of(taken(f"{'a' * 200_000}\r{'b' * 10}", size=size).lines())
+    assert (row.html, row.cut) == ("b" * 10, 0)
 
 
 def test_filter_keeps_lines_by_text_and_minimum_level() -> None:

@@ -22,6 +22,7 @@ PAGE_LINES = 500
 PAGE_BYTES = 2**20  # of the lines of a page, as the programs wrote them
 LONGEST_ROW = 4000  # characters
 _LONGEST_LINE = 64 * 1024  # bytes; a longer one is cut before anything is looked for in it
+_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that do not begin a character
 _TINTS = (2, 3, 4, 5, 6, 8, 12, 13)  # the colours that are neither of an error nor of the text
 
 _POSITION = Expression(r"([\w.-]{0,253})~((?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9})?)~(\d{1,6})")
@@ -103,9 +104,10 @@ class PodLines:
 
     def cut(self, chunk: bytes) -> list[bytes]:
         """Return the lines that end in the next chunk of the stream, for `take`."""
-        *whole, rest = (self._rest + chunk).split(b"\n")
-        self._rest = _bounded(rest)
-        return [_bounded(line) for line in whole]
+        first, *others = chunk.split(b"\n")
+        lines = [_joined(self._rest, first), *map(_bounded, others)]
+        self._rest = lines.pop()
+        return lines
 
     def rest(self) -> list[bytes]:
         """Return the line that the stream has ended with, if no line break came after it."""
@@ -130,6 +132,7 @@ class PodLines:
 
     def _take(self, line: bytes, *, is_match: bool) -> None:
         stamp, text = stamped(line) if self._has_stamps else ("", line)
+        text = _without_end(text, _left_out(line))
         stamp = self.latest = max(self.latest, stamp)  # a line without a timestamp stays after the one before it
         self.taken += 1
         if self.taken == 1:
@@ -229,7 +232,7 @@ def rows_of(lines: Iterable[RawLine], *, day: str = "") -> list[LogRow]:
         text = last_state(_decoded(raw))
         read = plain(text)
         level = levels[pod] = level_of(read, levels.get(pod, ""))
-        cut = max(0, len(read) - LONGEST_ROW)
+        cut = max(0, len(read) - LONGEST_ROW) + _left_out(raw)
         html = ansi_html(read[:LONGEST_ROW] if cut else text)
         new_day = stamp[:10] if stamp[:10] != day else ""
         day = stamp[:10] or day
@@ -243,10 +246,47 @@ def _decoded(raw: bytes) -> str:
     return raw.decode("utf-8", errors="replace").removesuffix("\r")
 
 
+class _CutLine(bytes):
+    """A line without its end, which may have been much more than is kept of any line; it crosses to other processes with the number."""
+
+    left_out = 0  # characters
+
+
+def _without_end(kept: bytes, left_out: int) -> bytes:
+    if not left_out:
+        return kept
+    line = _CutLine(kept)
+    line.left_out = left_out
+    return line
+
+
+def _left_out(line: bytes) -> int:
+    return line.left_out if isinstance(line, _CutLine) else 0
+
+
+def _joined(line: bytes, more: bytes) -> bytes:
+    """Return a line of which more has come. Of one that was cut already the rest is only counted, unless it draws the line anew."""
+    left_out, is_returned, text = _left_out(line), line.endswith(b"\r"), more.rstrip(b"\r")
+    if not left_out or b"\r" in text or (text and is_returned):
+        return _bounded(line + more)
+    end = b"\r" if len(text) < len(more) and not is_returned else b""
+    return _without_end(line + end, left_out + _characters(text))
+
+
 def _bounded(line: bytes) -> bytes:
     """Return the line, or of a long one what is worth keeping: its timestamp, and the last state of a progress bar or the beginning."""
     if len(line) <= _LONGEST_LINE:
         return line
     stamp = line[: stamp_end(line)]
-    state = line.rpartition(b"\r")[2] if b"\r" in line else line[len(stamp) :]
-    return stamp + state[: _LONGEST_LINE // 2]
+    drawn = line[len(stamp) :].rstrip(b"\r")
+    state = drawn.rpartition(b"\r")[2]
+    length = min(len(state), _LONGEST_LINE // 2)
+    border = state[length - 3 : length + 1][::-1] if length < len(state) else b""
+    length -= next((back for back, byte in enumerate(border) if byte not in _CONTINUATION), 0)  # inside no character
+    end = b"\r" if line.endswith(b"\r") else b""  # what comes next may draw the line anew
+    return _without_end(stamp + state[:length] + end, _characters(state[length:]))
+
+
+def _characters(text: bytes) -> int:
+    """Return how many characters of UTF-8 begin in the text, which may be long and begin within one."""
+    return len(text.translate(None, _CONTINUATION))

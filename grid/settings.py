@@ -124,6 +124,7 @@ MIDDLEWARE = [
     "django.middleware.gzip.GZipMiddleware",
     "dashboard.shell.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "dashboard.files.uploadnames.exact_names",  # before the next, which reads the form
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "dashboard.shell.middleware.LoginRequiredMiddleware",

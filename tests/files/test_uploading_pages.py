@@ -2,8 +2,9 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
+import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django.fixtures import Settings
@@ -26,6 +27,31 @@ def send(client: Client, *files: tuple[str, bytes], **fields: str) -> Any:
 def refused(answer: Any) -> str:
     assert answer.status_code == 422
     return str(answer.content.decode())
+
+
+def sent_as(client: Client, name: str) -> Any:
+    """Upload a file under this name, as browsers write it."""
+    head = (
+        f'--b\r\nContent-Disposition: form-data; name="chosen"; filename="{name}"\r\nContent-Type: text/plain\r\n\r\n'
+    )
+    body = f"{head}x\r\n--b--\r\n".encode()
+    return client.post(UPLOAD, body, content_type="multipart/form-data; boundary=b")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Shot 9.41.00\u202fAM.png", "Obraz 9.41\u00a0AM.png", "R&amp;D &lt;1&gt;.csv", "na\u00adme.txt", "50% a%20b.csv"],
+)
+def test_uploads_name_is_stored_to_the_letter(owner: Client, name: str) -> None:
+    assert sent_as(owner, name).status_code == 302
+    assert f"path={quote_plus(name)}" in owner.get(FILES).content.decode()
+
+
+@pytest.mark.parametrize("name", ["a\\b.csv", "a\u202eb.csv", "a\x07b.csv", "a%22b.csv", "a%0Ab.csv"])
+def test_uploads_name_that_cannot_be_kept_is_refused(owner: Client, name: str) -> None:
+    page = refused(sent_as(owner, name))
+    assert any(reason in page for reason in ("cannot have a slash", "invisible ones", "browsers write %22"))
+    assert "b.csv</a>" not in owner.get(FILES).content.decode()
 
 
 def test_several_files_are_one_commit_under_the_persons_name(owner: Client, people: People) -> None:

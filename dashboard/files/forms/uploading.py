@@ -12,6 +12,8 @@ from grid.core.wording import plural
 from grid.files.uploading import LONGEST_PATH, problem_of_folder, problem_of_name
 
 MOST_FILES = 50
+# What browsers write for a quotation mark and ends of lines, but not for the percent sign: https://html.spec.whatwg.org/#multipart-form-data
+_BY_BROWSERS = ("%22", "%0A", "%0D")
 
 
 class SeveralFilesInput(forms.ClearableFileInput):
@@ -81,6 +83,14 @@ class UploadForm(forms.Form):
             name = str(file.name)
             if problem := problem_of_name(name):
                 raise forms.ValidationError(problem)
+            if any(written in name for written in _BY_BROWSERS):
+                raise forms.ValidationError(
+                    _(
+                        "“{name}” may not be the file's own name: browsers write %22 for a quotation mark, and %0A and %0D for the end "
+                        "of a line. Rename the file first.",
+                        name=name,
+                    )
+                )
             if name in contents:
                 raise forms.ValidationError(_("Two of these files are called “{name}”.", name=name))
             contents[name] = file.read()

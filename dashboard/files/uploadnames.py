@@ -1,0 +1,54 @@
+"""Keeps the names of uploaded files to the letter, so that `problem_of_name` sees what the person's file is called.
+
+Django's parser decodes HTML entities, drops what it does not count as printable (U+00A0, and U+202F, which macOS writes before AM and PM),
+and takes a backslash for a separator, all without a word. It runs before any view, as the CSRF middleware reads the form.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction
+from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.http.multipartparser import MultiPartParser
+from django.utils.datastructures import ImmutableList, MultiValueDict
+from django.utils.decorators import sync_and_async_middleware
+
+from grid.core.regexes import Expression
+
+_UPLOADS = Expression(r"/projects/[^/]+/files/upload/")  # of other forms no name of a file is stored
+
+
+class ExactNamesParser(MultiPartParser):
+    def sanitize_file_name(self, file_name: str) -> str | None:
+        """Return the name as it was sent; of a path, which no name can be, the last part."""
+        name = file_name.rpartition("/")[2]
+        return None if name in ("", ".", "..") else name
+
+
+@sync_and_async_middleware
+def exact_names(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """Have the files of an upload into a project keep their names."""
+
+    async def later(request: HttpRequest) -> HttpResponseBase:
+        _keep_names(request)
+        response: HttpResponseBase = await get_response(request)
+        return response
+
+    def now(request: HttpRequest) -> HttpResponseBase:
+        _keep_names(request)
+        response: HttpResponseBase = get_response(request)
+        return response
+
+    return later if iscoroutinefunction(get_response) else now
+
+
+def _keep_names(request: HttpRequest) -> None:
+    if request.method != "POST" or not _UPLOADS.fullmatch(request.path_info):
+        return
+
+    def parsed(meta: Any, body: Any) -> tuple[QueryDict, MultiValueDict[str, Any]]:
+        # As HttpRequest.parse_file_upload, which names its parser itself.
+        request.upload_handlers = ImmutableList(request.upload_handlers)  # type: ignore[assignment]
+        return ExactNamesParser(meta, body, request.upload_handlers, request.encoding).parse()
+
+    request.parse_file_upload = parsed  # type: ignore[method-assign]

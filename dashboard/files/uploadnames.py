@@ -48,7 +48,7 @@ def _keep_names(request: HttpRequest) -> None:
 
     def parsed(meta: Any, body: Any) -> tuple[QueryDict, MultiValueDict[str, Any]]:
         # As HttpRequest.parse_file_upload, which names its parser itself.
-        request.upload_handlers = ImmutableList(request.upload_handlers)  # type: ignore[assignment]
+        request.upload_handlers = ImmutableList(request.upload_handlers)
         return ExactNamesParser(meta, body, request.upload_handlers, request.encoding).parse()
 
-    request.parse_file_upload = parsed  # type: ignore[method-assign]
+    request.parse_file_upload = parsed  # type: ignore[assignment, method-assign]

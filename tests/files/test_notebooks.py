@@ -209,3 +209,21 @@ def test_unreadable_notebook_is_shown_as_text(
     monkeypatch.setattr(textwork, "workers", FailingWorkers(error))
     page = owner.get("/projects/churn/files/?path=good.ipynb").content.decode()
     assert sentence in page and "&quot;cells&quot;" in page and 'class="notebook"' not in page
+
+
+@pytest.mark.parametrize(
+    ("form", "named"),
+    [
+        ("text/html", "HTML"),
+        ("application/vnd.plotly.v1+json", "Plotly"),
+        ("application/vnd.bokehjs_exec.v0+json", "Bokeh"),
+        ("application/vnd.jupyter.widget-view+json", "widget"),
+    ],
+)
+@pytest.mark.parametrize("shown", [{"text/plain": "Figure()"}, {"image/png": "iVBORw0KGgAA"}])
+def test_form_left_out_is_named_with_what_is_shown(form: str, named: str, shown: dict[str, str]) -> None:
+    result = {"output_type": "display_data", "data": {form: {}, **shown}}
+    cells = [{"cell_type": "code", "source": "", "outputs": [result]}]
+    [output] = notebook(json.dumps({"cells": cells}).encode()).cells[0].outputs
+    assert f"Its {named} is left out" in output.note
+    assert output.html or output.source

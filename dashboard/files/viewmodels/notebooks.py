@@ -6,7 +6,7 @@ and keep Python's lock for seconds.
 """
 
 import codecs
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -18,7 +18,6 @@ from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import listed
 
-_CHECKED_AT_ONCE = 2**16
 NOTEBOOK_BYTES = 8 * 2**20
 SHOWN_CELLS = 300
 SHOWN_OUTPUTS = 20  # of a cell
@@ -35,8 +34,12 @@ _NOT_SHOWN = {
     "image/svg+xml": "SVG",
     "application/javascript": "JavaScript",
     "text/javascript": "JavaScript",
+    "application/vnd.plotly.v1+json": "Plotly",
+    "application/vnd.bokehjs_exec.v0+json": "Bokeh",
+    "application/vnd.jupyter.widget-view+json": "widget",
 }
 _CUT = _("… cut here; download the notebook for the rest.")
+_PIECE = 2**16
 _MARK = b"\xef\xbb\xbf"  # with which some editors begin a file
 _LATER = _("Left out, because the page is long already; download the notebook to see it.")
 
@@ -164,11 +167,10 @@ def notebook(content: bytes) -> Notebook:
 
 
 def _is_utf8(content: bytes) -> bool:
-    """Return whether the bytes are UTF-8; no text is made of the whole of them."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        for start in range(0, len(content), _CHECKED_AT_ONCE):
-            decoder.decode(content[start : start + _CHECKED_AT_ONCE])
+        for start in range(0, len(content), _PIECE):  # in pieces, so that no text of the whole file is made
+            decoder.decode(content[start : start + _PIECE])
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False
@@ -232,7 +234,8 @@ def _data_output(forms: dict[str, Raw], budget: _Budget) -> Output:
         note = _("Its {formats} is left out, because nothing of a notebook runs here.", formats=listed(left_out))
     for kind in _BEGINNINGS:
         if kind in data:
-            return _image(kind, _text(data[kind])[0], budget)
+            image = _image(kind, _text(data[kind])[0], budget)
+            return replace(image, note=" ".join(filter(None, (image.note, note))))
     if "text/plain" in data:
         return _text_output("text", _text(data["text/plain"]), budget, note)
     return Output("nothing", note=note or _("An output that is neither text nor a PNG or JPEG image is left out."))

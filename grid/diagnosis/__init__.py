@@ -17,6 +17,7 @@ PUBLIC = (
     "held",
     "imagepull",
     "karpenter",
+    "images",
     "launchfit",
     "logfindings",
     "logpatterns",

@@ -136,8 +136,17 @@ def _detail(status: ContainerStatus, events: Sequence[Event]) -> str:
     return event.message if event else ""
 
 
+def failure_key(message: str, image: str) -> str:
+    """Return the key of the rule that the message of a failed pull falls under; "" when none does."""
+    rule = PULL_FAILURES.find(_without_names(message, image))
+    return rule[0] if rule else ""
+
+
 def _kind_of(message: str, image: str) -> PullFailure:
-    """Classify the message without the image's own name, which may contain any word, and without digests and addresses."""
+    return PULL_FAILURES.meaning(_without_names(message, image)) or _OTHER
+
+
+def _without_names(message: str, image: str) -> str:
+    """Return the message without the image's own name, which may contain any word, and without digests and addresses."""
     text = message.replace(image, "") if image else message
-    text = _ADDRESSES.sub("", text).lower()
-    return PULL_FAILURES.meaning(text) or _OTHER
+    return _ADDRESSES.sub("", text).lower()

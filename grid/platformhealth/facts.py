@@ -72,6 +72,16 @@ class WarningEvent(msgspec.Struct, frozen=True):
     message: str
 
 
+class FailedPull(msgspec.Struct, frozen=True):
+    """An image that a pod still waits for, with what its last pull said. `was_pulled` when a pod has had this image."""
+
+    image: str
+    message: str
+    pod: str
+    person: str
+    was_pulled: bool = False
+
+
 class ServerAnswers(msgspec.Struct, frozen=True):
     """Our own requests to the API server in this look. `checks` are those that `/readyz?verbose` says fail; None when it was not read."""
 

@@ -49,7 +49,7 @@ class PlatformKeeper:
 
     async def run_once(self) -> None:
         context = self._context
-        reading = await self._reader.read(context.events.values())
+        reading = await self._reader.read(context.events.values(), context.pods.values())
         versions = await self._versions.lines()
         began = context.monotonic()
         await context.database(records.ping)

@@ -9,8 +9,10 @@ from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import about, as_sentence, listed_up_to, one_line, plural
+from grid.diagnosis.images import failure_key
 from grid.platformhealth.facts import (
     AutoscalerReport,
+    FailedPull,
     Heartbeat,
     Light,
     LogShipping,
@@ -28,9 +30,10 @@ UNREPORTED_SECONDS = 180.0  # the autoscaler reports after each of its loops, us
 _SHOWN = 3
 _RECENT_LOSS = timedelta(minutes=15)
 _DNS_LABELS = ("kube-dns", "coredns")
-# What these say is wrong with the image's name or the credentials; the registry has answered.
-_ANSWERED = Expression(r"(?i)not found|manifest unknown|denied|unauthorized|does not exist|invalid reference|no match")
-_IMAGE = Expression(r"image \"([^\"]+)\"")
+# What is wrong with the image's name or the credentials, which the registry has answered, or with the node.
+_NOT_OF_REGISTRY = frozenset(
+    {"platform", "access", "never-pulled", "signature", "invalid-name", "no-such-image", "disk-full", "pull-qps"}
+)
 # The volume's source is an object that somebody forgot, not the storage.
 _OBJECT_MISSING = Expression(r"(?i)(secret|configmap) \"")
 
@@ -135,17 +138,33 @@ def metrics(error: str | Unread | None) -> Verdict:
 
 
 @_light("registry", _("Registry"))
-def registry(troubles: Sequence[WarningEvent]) -> Verdict:
-    """A pull that the registry has refused says nothing against the registry."""
-    hosts: dict[str, set[str]] = {}
-    for event in troubles:
-        image = _IMAGE.search(event.message)
-        if event.reason == "Failed" and image and "pull" in event.message and not _ANSWERED.search(event.message):
-            hosts.setdefault(registry_host(image[1]), set()).add(event.about)
-    if not hosts:
-        return "ok", _("No image pull failed for want of a registry in the last 15 minutes.")
-    named = listed_up_to(_SHOWN, [f"{host} ({plural(len(hosts[host]), 'pod', 'pods')})" for host in sorted(hosts)])
+def registry(pulls: Sequence[FailedPull]) -> Verdict:
+    """One image of one person that never was pulled is its owner's matter, for any host can be made up; so is what the registry
+    has refused."""
+    hosts: dict[str, list[FailedPull]] = {}
+    for pull in pulls:
+        if failure_key(pull.message, pull.image) not in _NOT_OF_REGISTRY:
+            hosts.setdefault(registry_host(pull.image), []).append(pull)
+    bad = {host: failing for host, failing in hosts.items() if _is_of_many(failing)}
+    if not bad and not hosts:
+        return "ok", _("No image pull fails for want of a registry.")
+    if not bad:
+        images = listed_up_to(_SHOWN, sorted({pull.image for failing in hosts.values() for pull in failing}))
+        return "ok", _(
+            "No pull fails but that of {images}, which nobody has pulled before: see its execution.", images=images
+        )
+    counted = {host: len({pull.pod for pull in failing}) for host, failing in bad.items()}
+    named = listed_up_to(_SHOWN, [f"{host} ({plural(counted[host], 'pod', 'pods')})" for host in sorted(bad)])
     return "problem", _("Images cannot be pulled from {named}. See whether the nodes reach it.", named=named)
+
+
+def _is_of_many(failing: Sequence[FailedPull]) -> bool:
+    """Return True when several images or people fail, or an image that was pulled before. The name of one person's host proves
+    nothing by itself when it cannot be resolved, whatever number of images it is said to have."""
+    if len({pull.person for pull in failing}) > 1 or any(pull.was_pulled for pull in failing):
+        return True
+    reached = {pull.image for pull in failing if failure_key(pull.message, pull.image) != "host-name"}
+    return len(reached) > 1
 
 
 def registry_host(image: str) -> str:

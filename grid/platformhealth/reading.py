@@ -4,7 +4,7 @@ What cannot be read is `Unread` with the reason, and never ends the look.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
@@ -31,6 +31,7 @@ from grid.kube.resources import (
 from grid.kube.wholelist import read_all
 from grid.platformhealth import lights
 from grid.platformhealth.facts import AutoscalerReport, Heartbeat, Light, ServerAnswers, Unread, WarningEvent, Workload
+from grid.platformhealth.pulls import failed_pulls
 from grid.platformhealth.workloads import decoded, workload
 
 T = TypeVar("T")
@@ -74,8 +75,8 @@ class PlatformReader:
         self._spent: list[float] = []
         self._errors: list[str] = []
 
-    async def read(self, events: Iterable[Event]) -> PlatformLook:
-        """Read everything once; `events` are those of the executions' namespace."""
+    async def read(self, events: Collection[Event], pods: Collection[Pod]) -> PlatformLook:
+        """Read everything once; `events` and `pods` are those of the executions' namespace."""
         self._spent, self._errors = [], []
         watched, troubles = self._watched, self._recent(events)
         checks = await self._checks()
@@ -90,7 +91,7 @@ class PlatformReader:
             lights.controller_manager(await self._lease("kube-controller-manager")),
             lights.autoscaler(await self._autoscaler()),
             lights.metrics(await self._metrics()),
-            lights.registry(troubles),
+            lights.registry(failed_pulls(events, pods, since=self._clock() - RECENT)),
             lights.storage(troubles, pending),
             lights.ingress(bool(watched.ingress_namespace), workloads.get(watched.ingress_namespace, ())),
             lights.proxies(workloads[watched.own_namespace], await watched.connect() if watched.connect else None),

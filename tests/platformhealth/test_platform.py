@@ -5,7 +5,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from grid.platformhealth import lights
-from grid.platformhealth.facts import AutoscalerReport, Heartbeat, Light, ServerAnswers, Unread, WarningEvent, Workload
+from grid.platformhealth.facts import (
+    AutoscalerReport,
+    FailedPull,
+    Heartbeat,
+    Light,
+    ServerAnswers,
+    Unread,
+    WarningEvent,
+    Workload,
+)
 from grid.platformhealth.incidents import Streak, judge
 from grid.platformhealth.lights import registry_host
 from grid.platformhealth.versions import USED, VersionLine, version_lines
@@ -23,8 +32,13 @@ def trouble(reason: str, message: str, about: str = "job-1") -> WarningEvent:
     return WarningEvent(reason, about, message)
 
 
-REFUSED = 'Failed to pull image "reg.example.com/a:1": dial tcp 10.0.0.9:443: connect: connection refused'
-MISSING = 'Failed to pull image "reg.example.com/a:2": manifest unknown'
+REFUSED = "dial tcp 10.0.0.9:443: connect: connection refused"
+
+
+def pull(message: str, number: int = 1, *, person: str = "ada", was_pulled: bool = False) -> FailedPull:
+    return FailedPull(f"reg.example.com/a:{number}", message, f"job-{number}", person, was_pulled)
+
+
 BEAT = Heartbeat(0.0, "cp-1_abc")
 STATES: dict[str, Light] = {
     "api server: well": lights.api_server(ServerAnswers(0.02, 11, (), ())),
@@ -55,8 +69,15 @@ STATES: dict[str, Light] = {
     "metrics: away": lights.metrics("The server is currently unable to handle the request"),
     "metrics: none": lights.metrics(None),
     "metrics: no right": lights.metrics(FORBIDDEN),
-    "registry: well": lights.registry([trouble("Failed", MISSING), trouble("BackOff", REFUSED)]),
-    "registry: away": lights.registry([trouble("Failed", REFUSED), trouble("Failed", REFUSED, "job-2")]),
+    "registry: well": lights.registry([]),
+    "registry: one made-up image": lights.registry([pull("manifest unknown"), pull("insufficient_scope: denied", 2)]),
+    "registry: one image of one person": lights.registry([pull(REFUSED)]),
+    "registry: one person's made-up host": lights.registry([pull("no such host"), pull("no such host", 2)]),
+    "registry: the node's disk is full": lights.registry([pull("no space left on device", was_pulled=True)]),
+    "registry: several images": lights.registry([pull(REFUSED), pull(REFUSED, 2)]),
+    "registry: several people": lights.registry([pull("no such host"), pull("no such host", 2, person="bob")]),
+    "registry: an image that was pulled before": lights.registry([pull("toomanyrequests: rate", was_pulled=True)]),
+    "registry: nobody knows why": lights.registry([pull("odd"), pull("odd", 2)]),
     "storage: well": lights.storage([trouble("FailedMount", 'secret "x" not found')], frozenset()),
     "storage: a claim that was served since": lights.storage(
         [trouble("ProvisioningFailed", "quota", "home")], frozenset()

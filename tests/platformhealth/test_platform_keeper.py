@@ -1,5 +1,6 @@
 """The controller looks at the platform, and records incidents once, whoever leads."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,8 @@ from asgiref.sync import async_to_sync
 from grid.checks import versions
 from grid.configuration import INCIDENT_RETENTION
 from grid.controller import retention
-from grid.kube.objects import Event
+from grid.core.labels import KEYS
+from grid.kube.objects import Event, Pod
 from grid.kube.resources import CONFIG_MAPS, DEPLOYMENTS, LEASES, PODS
 from grid.models import PlatformIncident, PlatformReport
 from grid.platformhealth.facts import Light
@@ -34,8 +36,8 @@ def reader(cluster: FakeCluster, clock: Clock) -> PlatformReader:
     return PlatformReader(cluster, watched, clock=lambda: NOW, monotonic=lambda: clock.seconds)
 
 
-def read(platform: PlatformReader, *events: Event) -> PlatformLook:
-    return async_to_sync(platform.read)(events)
+def read(platform: PlatformReader, *events: Event, pods: Sequence[Pod] = ()) -> PlatformLook:
+    return async_to_sync(platform.read)(events, pods)
 
 
 def states(seen: PlatformLook) -> dict[str, str]:
@@ -119,15 +121,52 @@ def test_failing_checks_of_the_api_server_are_named(cluster: FakeCluster) -> Non
     assert "etcd" in read(reader(cluster, Clock())).lights[0].sentence
 
 
-def test_only_events_of_the_last_minutes_count(cluster: FakeCluster) -> None:
-    def pull(minutes: int) -> Event:
-        message = 'Failed to pull image "reg.example.com/a:1": i/o timeout'
-        at = NOW - timedelta(minutes=minutes)
-        about = builders.pod("job-1")
-        return decode(builders.event("e", about=about, reason="Failed", message=message, kind="Warning", at=at), Event)
+IMAGE = "reg.example.com/a:1"
 
-    assert states(read(reader(cluster, Clock()), pull(14)))["registry"] == "problem"
-    assert states(read(reader(cluster, Clock()), pull(16)))["registry"] == "ok"
+
+def job(name: str, state: dict[str, Any], *, person: str = "ada", image: str = IMAGE) -> dict[str, Any]:
+    return builders.pod(
+        name,
+        node="n1",
+        labels={KEYS.user: person},
+        containers=[{"name": "run", "image": image}],
+        statuses=[builders.container_status(state=state)],
+    )
+
+
+BACKING_OFF = {"waiting": {"reason": "ImagePullBackOff"}}
+RUNNING = {"running": {"startedAt": stamp(NOW)}}
+
+
+def failed(about: dict[str, Any], minutes: int = 1, image: str = IMAGE) -> Event:
+    message, at = f'Failed to pull image "{image}": i/o timeout', NOW - timedelta(minutes=minutes)
+    return decode(builders.event("e", about=about, reason="Failed", message=message, kind="Warning", at=at), Event)
+
+
+def registry(cluster: FakeCluster, events: list[Event], *pods: dict[str, Any]) -> str:
+    return states(read(reader(cluster, Clock()), *events, pods=[decode(pod, Pod) for pod in pods]))["registry"]
+
+
+def test_registry_light_counts_failures_of_last_minutes(cluster: FakeCluster) -> None:
+    ada, bob = job("job-1", BACKING_OFF), job("job-2", BACKING_OFF, person="bob")
+    assert registry(cluster, [failed(ada), failed(bob, 14)], ada, bob) == "problem"
+    assert registry(cluster, [failed(ada), failed(bob, 16)], ada, bob) == "ok"
+
+
+def test_registry_light_forgets_pods_that_are_gone(cluster: FakeCluster) -> None:
+    ada, bob = job("job-1", BACKING_OFF), job("job-2", BACKING_OFF, person="bob")
+    assert registry(cluster, [failed(ada), failed(bob)], ada) == "ok"
+    assert registry(cluster, [failed(ada), failed(bob)]) == "ok"
+
+
+def test_registry_light_believes_one_failure_of_pulled_image(cluster: FakeCluster) -> None:
+    ada, bob = job("job-1", BACKING_OFF), job("job-2", RUNNING, person="bob")
+    assert registry(cluster, [failed(ada)], ada) == "ok"
+    assert registry(cluster, [failed(ada)], ada, bob) == "problem"
+    message = f'Successfully pulled image "{IMAGE}" in 2s (2s including waiting). Image size: 9 bytes.'
+    gone = job("job-3", {"terminated": {"exitCode": 0}})
+    pulled = decode(builders.event("p", about=gone, reason="Pulled", message=message, at=NOW), Event)
+    assert registry(cluster, [failed(ada), pulled], ada) == "problem"
 
 
 WELL = Light("database", "Database", "ok", "")

@@ -155,7 +155,6 @@ def compared_tier(tier: HardwareTier, groups: Iterable[Any] | None = None) -> Co
         frozenset(group.pk for group in allowed),
         frozenset(tier.kinds),
         tier.is_visible,
-        tier.spot_allowed,
         tier.maximum_simultaneous,
         msgspec.json.encode([tier.tolerations, tier.extra_labels, tier.extra_annotations], order="deterministic"),
     )

@@ -56,6 +56,15 @@ def test_wrong_tier_entry_is_reported_at_its_field_unsaved(
     assert not AuditEntry.objects.exists()
 
 
+def test_spot_choice_that_nothing_obeys_is_hidden(admin: Client, tier: HardwareTier) -> None:
+    HardwareTier.objects.update(spot_allowed=True)
+    for url in ("/tiers/", "/tiers/small/", "/tiers/new/"):
+        assert "spot" not in admin.get(url).content.decode().lower()
+    answer = admin.post("/tiers/small/", {**TIER, "memory": "8Gi", "version": version_of(admin, "/tiers/small/")})
+    assert answer.status_code == 302
+    assert HardwareTier.objects.get().spot_allowed  # kept for the setting that is to come
+
+
 def test_change_is_recorded_and_can_be_undone(admin: Client, tier: HardwareTier) -> None:
     group = Group.objects.create(name="vision team")
     changed = {"memory": "8Gi", "groups": [group.pk], "tolerations": "a=b:NoSchedule\nspot"}

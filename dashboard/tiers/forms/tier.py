@@ -54,8 +54,8 @@ class TierForm(WarmFieldsMixin, CatalogueForm):
         ),
         Section(
             _("Kubernetes details"),
-            _("Spot nodes, tolerations, labels and annotations of the pods."),
-            ("spot_allowed", "tolerations", "extra_labels", "extra_annotations"),
+            _("Tolerations, labels and annotations of the pods."),
+            ("tolerations", "extra_labels", "extra_annotations"),
             is_closed=True,
         ),
     )
@@ -103,7 +103,7 @@ class TierForm(WarmFieldsMixin, CatalogueForm):
                 "is_visible",
             ),
             *("maximum_simultaneous", "groups", "kinds", "idle_minutes", "lifetime_hours", *WARM_FIELDS),
-            *("spot_allowed", "tolerations", "extra_labels", "extra_annotations"),
+            *("tolerations", "extra_labels", "extra_annotations"),
         )
         labels = {
             "name": _("Name"),
@@ -124,7 +124,6 @@ class TierForm(WarmFieldsMixin, CatalogueForm):
             "maximum_simultaneous": _("Executions at once"),
             **LIMIT_LABELS,
             **WARM_LABELS,
-            "spot_allowed": _("May run on spot nodes"),
         }
         help_texts = {
             "id": ID_HELP,
@@ -147,7 +146,6 @@ class TierForm(WarmFieldsMixin, CatalogueForm):
             "idle_minutes": _("0 never stops an idle execution on it."),
             "lifetime_hours": _("0 for no maximum lifetime."),
             **WARM_HELP,
-            "spot_allowed": _("Cheaper nodes that the cloud may reclaim at any time."),
         }
         widgets = {
             "node_pool": forms.TextInput(attrs={"list": "node-pools", "autocomplete": "off", "spellcheck": "false"}),

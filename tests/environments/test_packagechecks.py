@@ -6,10 +6,12 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
+import msgspec
 import pytest
 from aiohttp import web
 from asgiref.sync import sync_to_async
 
+from dashboard.environments.viewmodels.packages import package_words
 from grid.database.trouble import TroubleLog
 from grid.environments import revisions
 from grid.environments.packagechecks import AWAY_SECONDS, PAUSE_SECONDS, PackageChecks, next_due
@@ -18,6 +20,7 @@ from grid.environments.packageindex import (
     Package,
     PackageIndex,
     PackageMark,
+    PackageReport,
     mark_of,
     packages_of,
 )
@@ -226,3 +229,17 @@ async def test_last_answer_is_kept_while_index_is_away() -> None:
     assert revision.packages_report is not None
     assert revision.packages_report["marks"][0]["package"]["name"] == "jinja2"
     assert revision.packages_unchecked == "127.0.0.1 answered with status 500."
+
+
+@pytest.mark.parametrize(
+    ("only_yanked", "sentence"),
+    [
+        (False, "Nothing is known against 2 packages, says pypi.org"),
+        (True, "Of 2 packages none is yanked, says pypi.org"),
+    ],
+)
+def test_package_words_say_what_was_looked_at(only_yanked: bool, sentence: str) -> None:
+    report = PackageReport(NOW, "pypi.org", 2, only_yanked=only_yanked)
+    words = package_words(msgspec.to_builtins(report), "", None).sentence
+    assert words.startswith(sentence)
+    assert ("Nothing is known" in words) != ("Only whether they are yanked was checked" in words)

@@ -63,6 +63,8 @@ def package_words(report: Any, unchecked: str, asked_at: datetime | None) -> Pac
 def _sentence(report: PackageReport) -> str:
     packages = plural(report.checked, "package", "packages")
     sentence = _("Nothing is known against {packages}, says {index} ({at:%Y-%m-%d %H:%M} UTC).")
+    if report.only_yanked:
+        sentence = _("Of {packages} none is yanked, says {index} ({at:%Y-%m-%d %H:%M} UTC).")
     if report.marks:
         sentence = _("{marked:,} marked of {packages}, says {index} ({at:%Y-%m-%d %H:%M} UTC).")
     sentences = [sentence.format(marked=len(report.marks), packages=packages, index=report.index, at=report.at)]

@@ -9,6 +9,7 @@ its pause container. A `node` label is what all set-ups add to what they scrape 
 
 from collections.abc import Mapping
 
+from grid.core.labels import PLATFORM_NODE, PLATFORM_POOL
 from grid.core.regexes import RepeatedExpression, escape
 
 _WINDOW = "5m"
@@ -108,9 +109,10 @@ def _of_pod(namespace: str, pod: str) -> str:
 
 
 def pool_columns(pool: str | None, pool_label: str) -> dict[str, str]:
-    """Return an expression for each column of `PoolSample` that Prometheus can know; of all pools together with None. `pool_label` is the
-    label's name in kube-state-metrics."""
-    chosen = f'{pool_label}="{escaped(pool)}"' if pool is not None else ""
+    """Return an expression for each column of `PoolSample` that Prometheus can know. None is all pools together, without platform nodes.
+    `pool_label` is the label's name in kube-state-metrics."""
+    compute = f'{pool_label}!="{PLATFORM_POOL}",{metric_label(PLATFORM_NODE)}!="true"'  # true of a missing label too
+    chosen = f'{pool_label}="{escaped(pool)}"' if pool is not None else compute
     nodes = f"group by (node) (kube_node_labels{{{chosen}}})"
 
     def on_nodes(each: str) -> str:

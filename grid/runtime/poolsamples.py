@@ -29,6 +29,7 @@ from grid.kube.objects import Node, is_ready
 from grid.metrics.usage import Usage
 from grid.models import Execution, PoolSample, State
 from grid.models.pool import ALL_POOLS
+from grid.nodes.nodemarks import is_platform
 from grid.runtime.caches import DataPlaneCaches
 from grid.tiers.pooltemplates import remember
 
@@ -113,7 +114,7 @@ def store(minute: int, tallies: Mapping[str, PoolTally]) -> None:
     executions: Counter[tuple[str, str]] = Counter()
     for pool, state, count in counted.values_list("node_pool", "state").annotate(Count("pk")):
         executions += Counter({(pool, state): count, (ALL_POOLS, state): count})
-    whole = {**tallies, ALL_POOLS: together(tallies.values())}
+    whole = {ALL_POOLS: together(tallies.values()), **tallies}
     with transaction.atomic():
         # Only a duplicate is ignored: `ignore_conflicts` would ignore every mistake on SQLite.
         PoolSample.objects.bulk_create(
@@ -173,10 +174,11 @@ class PoolSampler:
         return all(cache.synced and cache.behind_seconds <= MOST_BEHIND_SECONDS for cache in both)
 
     async def _look(self, now: datetime) -> tuple[Mapping[str, PoolTally], Mapping[str, NodeTemplate]]:
-        """Return the tally of each pool with nodes, of those that the autoscaler may fill, and of those that pods wait for; and what the
-        next node of each pool with nodes will look like."""
+        """Return the tally of each pool with nodes, that the autoscaler may fill, or that pods wait for, and of all nodes that executions
+        may have; and what the next node of each pool with nodes will look like."""
         caches = self._caches
         tallies = {name: PoolTally() for name in caches.groups.by_pool() if _may_be_a_pool(name)}
+        whole = tallies[ALL_POOLS] = PoolTally()
         shapes: dict[str, TemplateTally] = {}
         for place, name in enumerate(list(caches.nodes.keys())):
             if place and place % NODES_AT_ONCE == 0:
@@ -185,11 +187,15 @@ class PoolSampler:
             if node is None:
                 continue
             pool = node.metadata.labels.get(settings.NODE_POOL_LABEL, "")
-            tallies.setdefault(pool, PoolTally()).count(node, caches.room.amounts(name), caches.usage.node(name))
+            requested, usage = caches.room.amounts(name), caches.usage.node(name)
+            tallies.setdefault(pool, PoolTally()).count(node, requested, usage)
+            if not is_platform(node, settings.NODE_POOL_LABEL):  # no execution may have its room
+                whole.count(node, requested, usage)
             if pool and _may_be_a_pool(pool) and SIMULATED not in node.metadata.labels:
                 shapes.setdefault(pool, TemplateTally()).count(node, caches.room.own(name))
         for pool, count in caches.pods.counts("awaited_pool").items():
             tallies.setdefault(pool, PoolTally()).pods_waiting = count
+            whole.pods_waiting += count
         templates = {pool: shape.template(now) for pool, shape in shapes.items()}
         return tallies, {pool: template for pool, template in templates.items() if template is not None}
 

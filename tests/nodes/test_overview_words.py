@@ -110,7 +110,7 @@ def test_pools_with_their_cells() -> None:
     )
     platform = pool(sums("p", pool="platform"))
     assert_golden("overview-pool-platform", html_of(*pool_fragments("core", platform[0], None, 0, platform[1])))
-    assert_golden("overview-nodes", html_of(nodes_summary([busy], is_whole=True)))
+    assert_golden("overview-nodes", html_of(nodes_summary([busy, platform[0]], is_whole=True)))
     assert_golden("overview-nodes-unfinished", html_of(nodes_summary([busy], is_whole=False)))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 
-from grid.core.labels import NODE_POOL
+from grid.core.labels import NODE_POOL, PLATFORM_NODE
 from grid.diagnosis.requests import Amounts
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.metrics.usage import Measured, Usage
@@ -65,6 +65,17 @@ def test_a_sample_says_what_the_pages_say(cluster: FakeCluster, people: People) 
     assert (default.pods_waiting, default.executions_running, default.executions_waiting) == (1, 2, 2)
     assert (gpu.pool, gpu.nodes, gpu.used_millicores, gpu.executions_running) == ("default-gpu", 0, None, 0)
     assert (whole.pool, whole.nodes, whole.used_millicores, whole.executions_running) == (ALL_POOLS, 2, 700, 2)
+
+
+@pytest.mark.django_db
+def test_sample_of_all_pools_leaves_out_platform_nodes(cluster: FakeCluster) -> None:
+    cluster.put(NODES, builders.node("p1", pool="platform", cpu="8", memory="32Gi"))
+    cluster.put(NODES, builders.node("p2", labels={PLATFORM_NODE: "true"}, cpu="8", memory="32Gi"))
+    take(sampler(cluster))
+    samples = {sample.pool: sample for sample in PoolSample.objects.all()}
+    assert samples["platform"].allocatable_millicores == 8000
+    whole = samples[ALL_POOLS]
+    assert (whole.nodes, whole.allocatable_millicores, whole.pods_waiting) == (2, 16000, 1)
 
 
 @pytest.mark.parametrize(("measured", "used"), [(0, None), (2, None), (3, 900)])

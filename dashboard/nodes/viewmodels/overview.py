@@ -178,8 +178,15 @@ class PoolHead(ViewModel, frozen=True, gc=False):
 
 
 def nodes_summary(pools: Collection[PoolSums], *, is_whole: bool) -> Fragment:
-    nodes = sum(map(len, pools))
-    sentence = _("{nodes} in {pools}", nodes=plural(nodes, "node", "nodes"), pools=plural(len(pools), "pool", "pools"))
+    nodes, platform = sum(map(len, pools)), sum(pool.platform for pool in pools)
+    sentence = _(
+        "{nodes} in {pools}",
+        nodes=plural(nodes - platform, "compute node", "compute nodes"),
+        pools=plural(sum(not pool.is_platform for pool in pools), "pool", "pools"),
+    )
+    if platform:
+        others = plural(platform, "platform node", "platform nodes")
+        sentence = _("{compute_nodes}, and {platform_nodes}", compute_nodes=sentence, platform_nodes=others)
     if not is_whole:
         sentence = _("{nodes} counted so far", nodes=plural(nodes, "node", "nodes"))
     return Fragment("nodes-summary", "nodes/fragments/overview_nodes.html", NodesSummary(sentence, density(nodes)))

@@ -78,7 +78,8 @@ class NodeStart:
 
 @dataclass(frozen=True, slots=True)
 class StartPhases:
-    """The whole start: its spans in order, and what happened in them."""
+    """The whole start: its spans in order, and what happened in them. `image_bytes` is what was pulled in the phase PULLING; None unless
+    that time is the program's image's too, and no other pod's."""
 
     spans: tuple[PhaseSpan, ...]
     node: NodeStart = NodeStart()
@@ -129,13 +130,27 @@ def start_phases(facts: StartFacts) -> StartPhases:
     if facts.ran:
         marks[-1] = _Mark(marks[-1].phase, end)
     images = facts.events.images
-    pulled = [image.size for image in images if not image.was_present]
+    is_cached = all(image.was_present for image in images) if images else None
     return StartPhases(
         tuple(_spans(marks, facts.requested_at, end, is_over=facts.ran)),
         node=node,
-        image_cached=not pulled if images else None,
-        image_bytes=None if not images or None in pulled else sum(size for size in pulled if size is not None),
+        image_cached=is_cached,
+        image_bytes=_pulled_bytes(facts),
     )
+
+
+def _pulled_bytes(facts: StartFacts) -> int | None:
+    """Return the bytes that the pulls of this start took their time for; None when they are not known, or not the only reason for it: an
+    image is still pulled, waited for others' pulls, or is not the program's, whose size this is taken for."""
+    images, pulled = facts.events.images, [image for image in facts.events.images if not image.was_present]
+    if not images or facts.events.pulls or any(image.has_waited or image.size is None for image in pulled):
+        return None
+    program = facts.pod.spec.containers[0].name if facts.pod is not None and facts.pod.spec.containers else ""
+    if pulled and not any(image.container in (program, "") for image in pulled):
+        return None
+    if program and not any(image.container in (program, "") for image in images):
+        return None
+    return sum(image.size or 0 for image in pulled)
 
 
 def _end(facts: StartFacts) -> datetime:

@@ -13,6 +13,9 @@ from grid.kube.objects import Event, Pod
 
 # Smaller differences are the truncation to seconds, and the way of an event to the API server.
 SKEW_LIMIT = timedelta(seconds=2)
+# kubelet's pkg/kubelet/images/image_manager.go says both times: of the pull itself, and including the wait for pulls before it, which are
+# never exactly alike. From a tenth on, the whole says nothing of how fast this image was pulled.
+_WAIT_LEAST, _WAIT_SHARE = 0.5, 0.1
 _OF_KUBELET = ("Pulling", "Pulled", "Created", "Started")
 _CONTAINER = Expression(r"spec\.(?:containers|initContainers)\{(.+)\}")
 _PULLED = Expression(r"^Successfully pulled image .+? in (\S+)(?: \((\S+) including waiting\))?")
@@ -25,21 +28,23 @@ _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6,
 @dataclass(frozen=True, slots=True)
 class ImageEvents:
     """The image of one container, which is on the node. `wanted_at` is None when only its arrival is known, `size` when it is not known
-    in bytes or nothing was pulled."""
+    in bytes or nothing was pulled. `has_waited` when others' pulls came first."""
 
     container: str
     wanted_at: datetime | None
     there_at: datetime
     was_present: bool
     size: int | None = None
+    has_waited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StartEvents:
-    """The moments of one start. `skew` is how far the node's clock is ahead of the API server's, zero unless it is clearly so."""
+    """The moments of one start. `skew` is how far the node's clock is ahead of the API server's, zero unless it is clearly so. `pulls` says
+    since when images are pulled that are not there yet, by container."""
 
     images: Sequence[ImageEvents] = ()
-    pulling_at: datetime | None = None  # since when an image that is not there yet is pulled
+    pulls: Mapping[str, datetime] = field(default_factory=dict)
     started: Mapping[str, datetime] = field(
         default_factory=dict
     )  # first starts, by container; "" for events that name none
@@ -47,6 +52,11 @@ class StartEvents:
     no_room_at: datetime | None = None
     scale_up_at: datetime | None = None
     skew: timedelta = timedelta()
+
+    @property
+    def pulling_at(self) -> datetime | None:
+        """Since when an image that is not there yet is pulled."""
+        return min(self.pulls.values(), default=None)
 
     def corrected(self, node_time: datetime | None) -> datetime | None:
         """Return a time of the node's clock as one of the API server's."""
@@ -62,10 +72,10 @@ def start_events(events: Iterable[Event], pod: Pod | None = None) -> StartEvents
         if (not uid or event.involved_object.uid in ("", uid)) and _first_seen(event) is not None
     ]
     skew = _skew(own)
-    images, pulling = _images(own, skew)
+    images, pulls = _images(own, skew)
     return StartEvents(
         images=images,
-        pulling_at=pulling,
+        pulls=pulls,
         started={key[1]: _at(event, skew) for key, event in _first(own, "Started").items()},
         scheduled_at=_moment(own, "Scheduled"),
         no_room_at=_moment(own, "FailedScheduling"),
@@ -82,11 +92,11 @@ def go_seconds(text: str) -> float | None:
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
-def _images(events: Sequence[Event], skew: timedelta) -> tuple[Sequence[ImageEvents], datetime | None]:
+def _images(events: Sequence[Event], skew: timedelta) -> tuple[Sequence[ImageEvents], Mapping[str, datetime]]:
     asked, arrived = _first(events, "Pulling"), _first(events, "Pulled")
     images = [_image(name, asked.get(("Pulling", name)), arrival, skew) for (_, name), arrival in arrived.items()]
-    open_pulls = [_at(pull, skew) for (_, name), pull in asked.items() if ("Pulled", name) not in arrived]
-    return sorted(images, key=lambda image: image.there_at), min(open_pulls, default=None)
+    open_pulls = {name: _at(pull, skew) for (_, name), pull in asked.items() if ("Pulled", name) not in arrived}
+    return sorted(images, key=lambda image: image.there_at), open_pulls
 
 
 def _image(container: str, asked: Event | None, arrived: Event, skew: timedelta) -> ImageEvents:
@@ -102,7 +112,10 @@ def _image(container: str, asked: Event | None, arrived: Event, skew: timedelta)
         asked_at = at - timedelta(seconds=took)
     elif asked_at is not None and took is not None and asked is not None and asked.times == 1:
         at = asked_at + timedelta(seconds=took)  # exact, where both events are truncated to seconds
-    return ImageEvents(container, asked_at, at, was_present=False, size=int(size[1]) if size else None)
+    own = go_seconds(match[1]) if match else None
+    has_waited = took is not None and own is not None and took - own > max(_WAIT_LEAST, _WAIT_SHARE * took)
+    known_size = int(size[1]) if size else None
+    return ImageEvents(container, asked_at, at, was_present=False, size=known_size, has_waited=has_waited)
 
 
 def _first(events: Iterable[Event], reason: str) -> dict[tuple[str, str], Event]:

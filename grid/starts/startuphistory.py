@@ -112,7 +112,8 @@ def slow_pull(node_pool: str, image: str, size: int | None) -> MeasuredTime:
     images of its `size` in bytes usually take."""
     starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
     pull = _slow(
-        [start.pulling for start in starts if start.image == image and start.pulling and start.image_cached is False]
+        # Without its bytes the time was also that of others: of pulls before it, or of another image of the pod.
+        [start.pulling for start in starts if start.image == image and start.pulling and start.image_bytes]
     )
     if pull.seconds is not None or not size or (pace := usual_pace(node_pool)) is None:
         return pull

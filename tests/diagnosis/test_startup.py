@@ -177,6 +177,29 @@ def test_pull_without_beginning_is_timed_by_its_end_message() -> None:
     assert start.seconds[Phase.VOLUMES] == 2
 
 
+NGINX = "spec.initContainers{front}"
+FRONT_PULLED = 'Successfully pulled image "nginx" in 1.2s (1.2s including waiting). Image size: 1000000 bytes.'
+FRONT = [event("Pulling", 2, field=NGINX), event("Pulled", 3, FRONT_PULLED, field=NGINX)]
+
+
+def test_size_of_another_image_is_not_the_program_s() -> None:
+    """nginx was pulled in a second, and the program's image is pulled for 38 s: that is not 1 MB in 38 s."""
+    pulling = phases(started_pod(started=None, ready=None), [*FRONT, event("Pulling", 4)], until=42, ran=False)
+    assert (pulling.image_cached, pulling.image_bytes) == (False, None)
+    there = phases(started_pod(), [*FRONT, event("Pulled", 4, PRESENT), event("Started", 52)])
+    assert (there.image_cached, there.image_bytes) == (False, None)
+    both = phases(started_pod(), [*FRONT, *COLD])
+    assert both.image_bytes == 1_801_000_000
+
+
+@pytest.mark.parametrize(("own", "size"), [("47.1s", 1_800_000_000), ("43.5s", 1_800_000_000), ("12s", None)])
+def test_pull_behind_others_tells_nothing_of_its_size(own: str, size: int | None) -> None:
+    waited = event("Pulled", 51, PULLED.replace("47.1s", own))
+    start = phases(started_pod(), [*COLD[:2], waited, COLD[3]])
+    assert (start.seconds[Phase.PULLING], start.image_cached) == (48, False), "the start did take that long"
+    assert start.image_bytes == size
+
+
 def test_events_of_restarts_do_not_change_the_start() -> None:
     again = [event("Pulled", 200, PRESENT), event("Started", 201), event("Pulling", 199)]
     assert phases(started_pod(), [*again, *COLD]) == phases(started_pod(), COLD)

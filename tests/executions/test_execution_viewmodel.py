@@ -280,7 +280,7 @@ def test_hostile_text_cannot_add_lines_to_the_lifecycle_log() -> None:
 def test_lifecycle_log_tells_the_start_in_one_line() -> None:
     start = StartMeasures(total=50, seconds={Phase.QUEUED: 2, Phase.PULLING: 48}, image_cached=False)
     lines = lifecycle_text(replace(RECORD, lifecycle=(entered("running"),), start=start)).splitlines()
-    assert lines[-1] == "# Start-up: 50 s: waiting for a slot 2.0 s, image pull 48 s (the image was not on the node)."
+    assert lines[-1] == "# Start-up: 50 s: waiting for a slot 2.0 s, image pull 48 s (an image was not on the node)."
 
 
 def test_log_comes_from_the_main_container_unless_asked_otherwise() -> None:

@@ -66,6 +66,13 @@ def test_image_state_is_told_by_events_and_nodes(
     assert seen(*events, status=status, elsewhere=elsewhere) == expected
 
 
+def test_pull_of_another_image_is_not_the_program_s() -> None:
+    """nginx's image is pulled; of the program's the events say nothing yet."""
+    front = happened("Pulling", 'Pulling image "nginx"', after=4)
+    front["involvedObject"]["fieldPath"] = "spec.initContainers{front}"
+    assert seen(front) == OnNode(IMAGE, 20)
+
+
 def test_a_pod_without_a_node_is_on_none() -> None:
     assert on_node(decode(builders.pod("w"), Pod), (), None, lambda image: None, now=MOMENT) is None
 

@@ -74,7 +74,7 @@ def test_slow_start_cause_is_the_phase_above_its_usual() -> None:
     )
     usual = UsualStart(count=12, seconds={Phase.PULLING: 88, Phase.NODE_WAIT: 0})
     assert main_cause(start, usual) == "Waiting for a node 40 s (a new node was started)"
-    assert main_cause(start, replace(usual, count=4)) == "Image pull 1 min 30 s (the image was not on the node)"
+    assert main_cause(start, replace(usual, count=4)) == "Image pull 1 min 30 s (an image was not on the node)"
     assert main_cause(StartMeasures(total=0, seconds={}), usual) == ""
 
 

@@ -11,6 +11,7 @@ from grid.starts.startuphistory import (
     FEWEST_NODE_STARTS,
     image_size,
     recent_starts,
+    slow_pull,
     usual_node_start,
     usual_pace,
     usual_start,
@@ -84,6 +85,17 @@ def test_pool_pull_speed_ignores_small_pulls(shop: Shop) -> None:
     choice = {"tier": shop.tier.pk, "environment": shop.workspace.pk}
     assert image_size(**choice, image="lab:2") == 1_000_000_000
     assert image_size(**choice, image="another") is None
+
+
+def test_pulls_that_waited_for_others_teach_nothing(shop: Shop) -> None:
+    """Their bytes are not recorded; what is known of the pool and of the image is as without them."""
+    for number in range(FEWEST_NODE_STARTS):
+        start(shop, f"e{number}", number + 10, pulling=20.0, image_bytes=1_000_000_000, image="a", image_cached=False)
+        start(shop, f"w{number}", number, pulling=300.0, image="a", image_cached=False)
+    pace = usual_pace("default")
+    assert pace == 20 / 1_000_000_000
+    assert slow_pull("default", "a", None).seconds == 20
+    assert image_size(tier=shop.tier.pk, environment=shop.workspace.pk, image="a") == 1_000_000_000
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ def starts(count: int, **fields: Any) -> None:
             node_started=True,
             node_wait=60.0 * number,
             image_cached=False,
+            image_bytes=1_000,
             pulling=10.0 * number,
             **(common | fields),
         )

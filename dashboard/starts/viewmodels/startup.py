@@ -144,7 +144,7 @@ def _part_text(phases: Sequence[Phase], seconds: float, start: StartMeasures) ->
         elif start.image_bytes:
             notes.append(_("{size}, the image was not on the node", size=_size(start.image_bytes)))
         else:
-            notes.append(_("the image was not on the node"))
+            notes.append(_("an image was not on the node"))
     return f"{seconds_words(seconds)} ({'; '.join(notes)})" if notes else seconds_words(seconds)
 
 
@@ -207,7 +207,7 @@ def _note(phase: Phase, start: StartMeasures, seconds: float) -> str:
     if start.image_bytes and not start.merged_phases:
         size, time = _size(start.image_bytes), seconds_words(seconds)
         return _("The image was not on the node: {size} in {time}.", size=size, time=time)
-    return _("The image was not on the node.")
+    return _("An image was not on the node.")
 
 
 def _node_note(start: StartMeasures) -> str:

@@ -37,8 +37,9 @@ def on_node(
         return OnNode(container.image, seconds, min(seconds, max(0.0, took)), has_image=True, size=pulled.size)
     reported = image_on(node, container.image) if node is not None else None
     size = reported.size_bytes if reported is not None else size_of(container.image)
-    if seen.pulling_at is not None:
-        pulling = max(0.0, (now - seen.pulling_at).total_seconds())
+    asked_at = seen.pulls.get(container.name) or seen.pulls.get("")  # nginx's pull is not that of the program
+    if asked_at is not None:
+        pulling = max(0.0, (now - asked_at).total_seconds())
         return OnNode(container.image, seconds, min(seconds, pulling), has_image=False, size=size)
     is_there = has_image(node, container.image, size) if node is not None else None
     return OnNode(container.image, seconds, has_image=is_there, size=size)

@@ -275,7 +275,9 @@ class _Advance:
         id = attempt_id(self._job.pk, run.number, number)
         try:
             request = launch_request(self._job, self._record_of(run), RunAttempt(run, number))
-            execution = submit(request, gate=why_not_launch, now=self._now, execution_id=id)
+            # The queue serves a person's launches by the time of their request, and those of a sweep share one: ids tell no order.
+            asked_at = self._now + timedelta(microseconds=run.number - 1)
+            execution = submit(request, gate=why_not_launch, now=asked_at, execution_id=id)
         except Rejected as refused:
             return self._put_off(run, number, refused.problems)
         self._active.add(run.pk)

@@ -18,6 +18,7 @@ from grid.jobs.jobruns import advance, advance_all, all_jobs_due, jobs_due, jobs
 from grid.jobs.jobsettings import problems_of, wrong_variables
 from grid.kube.resources import PODS, SECRETS
 from grid.models import Execution, HardwareTier, Job, JobRun, State
+from grid.queue import quota, snapshot
 from tests.controller.world import Fault, Killed, World, in_world
 from tests.support.builders import NAMESPACE
 from tests.support.shop import NOW, Shop
@@ -165,6 +166,19 @@ def test_sweep_stores_all_runs_and_launches_up_to_parallelism(shop: Shop) -> Non
     assert runs[2].attempts.count() == 1 and not runs[3].attempts.exists()
     spec = parse_spec(runs[2].attempts.get()).job
     assert spec is not None and spec.parameters == {"lr": "2"}
+
+
+def test_sweep_runs_are_admitted_in_order_of_numbers(shop: Shop) -> None:
+    """Admission, positions and the queue's rows have one order: ids are as good as random."""
+    job = launched(shop)
+    ended(job.runs.get(), State.SUCCEEDED)
+    jobs.start_sweep(job.pk, [{"lr": str(number)} for number in range(12)], by="alice", now=NOW)
+    numbers = dict(Execution.objects.queued().values_list("pk", "run__number"))
+    waiting = snapshot.peek(Execution.objects.all()[0].data_plane_id, now=NOW).snapshot
+    expected = list(range(2, 14))
+    assert [numbers[id] for id in quota.admit(waiting).admitted] == expected
+    assert [numbers[id] for id in quota.order(waiting)] == expected
+    assert [numbers[id] for id in sorted(numbers, reverse=True)] != expected != [numbers[id] for id in sorted(numbers)]
 
 
 def test_a_wrong_row_refuses_the_whole_sweep(shop: Shop) -> None:

@@ -4,7 +4,7 @@ from datetime import datetime
 from functools import partial
 
 from dashboard.shell.pages.periodic import PeriodicRead
-from dashboard.starts.viewmodels.expected_wait import WaitLine, wait_line, wait_note
+from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, WaitLine, wait_line, wait_note
 from dashboard.starts.wait_records import WaitsRead, read_expectations
 from grid.core.reasons import ANYBODY, Reader
 from grid.database import threads as database
@@ -13,6 +13,11 @@ from grid.runtime.executionrows import ExecutionRow
 from grid.runtime.starts import STARTING, observed_starts
 
 SECONDS = 5.0
+
+
+def stands_still(runtime: Runtime) -> bool:
+    """Return whether nothing starts because no controller is running, however long it waits."""
+    return runtime.controller_away() is not None
 
 
 class ExpectedWaits:
@@ -31,18 +36,22 @@ class ExpectedWaits:
         """Have it computed again when it is old, and wait for nothing: for pages that can do without."""
         self.latest = self._read_in(runtime).begin(SECONDS)
 
-    def line(self, execution_id: str, state: str, now: datetime, reader: Reader = ANYBODY) -> WaitLine | None:
+    def line(
+        self, execution_id: str, state: str, now: datetime, reader: Reader = ANYBODY, *, stands_still: bool = False
+    ) -> WaitLine | None:
         """Return what was expected of an execution when `value` was last asked; None when it was not computed, and of one that neither
-        waits nor starts."""
+        waits nor starts. `stands_still` while no controller is running: then no time is expected."""
         if self.latest is None or execution_id not in self.latest.estimates or state not in STARTING:
             return None
+        if stands_still:
+            return STANDS_STILL
         estimate, passed = self.latest.estimates[execution_id], (now - self.latest.at).total_seconds()
         return wait_line(estimate, passed, self.latest.how_right(execution_id, state), reader=reader)
 
-    def note(self, row: ExecutionRow | None) -> str:
-        """Return what was expected of an execution in a few words that change seldom; "" of one that is not starting, or when nothing is
-        known."""
-        if self.latest is None or row is None or row.state not in STARTING:
+    def note(self, row: ExecutionRow | None, runtime: Runtime) -> str:
+        """Return what was expected of an execution in a few words that change seldom; "" of one that is not starting, when nothing is
+        known, and while no controller is running, which the page says."""
+        if self.latest is None or row is None or row.state not in STARTING or stands_still(runtime):
             return ""
         estimate = self.latest.estimates.get(row.id)
         return "" if estimate is None else wait_note(estimate)

@@ -2,7 +2,11 @@
 
 import pytest
 
+from dashboard.starts.expected_waits import EXPECTED, ExpectedWaits
+from dashboard.starts.viewmodels.expected_wait import STANDS_STILL
+from dashboard.starts.wait_records import WaitsRead
 from grid.models import Execution, State
+from grid.queue.wait_estimate.inputs import WaitEstimate
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.executions.executing import make_execution, make_project, read_executions
@@ -38,3 +42,28 @@ def test_the_pages_say_so_when_they_are_opened(
     shown = page(people.owner, path.format(queued.pk))
     assert "No controller is running" in shown
     assert SENTENCE in shown
+
+
+@pytest.mark.usefixtures("renewed")
+def test_no_start_is_expected_without_a_controller(
+    people: People, queued: Execution, runtime: Runtime, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """List, home, page and queue say a time while one leads, and none beside "No controller is running"."""
+    known = WaitsRead(runtime.clock(), {queued.pk: WaitEstimate(250.0, 200.0, 300.0)})
+
+    async def value(self: ExpectedWaits, runtime: Runtime) -> WaitsRead:
+        return known
+
+    monkeypatch.setattr(ExpectedWaits, "begin", lambda self, runtime: None)
+    monkeypatch.setattr(ExpectedWaits, "value", value)
+    monkeypatch.setattr(EXPECTED, "latest", known)
+    paths = ("/", "/executions/", f"/executions/{queued.pk}/", "/queue/")
+    for path in paths:
+        assert "bout 4 min" in page(people.owner, path), path
+    clock.seconds += 14
+    ask_for_lease(runtime)
+    for path in paths:
+        shown = page(people.owner, path)
+        assert "No controller is running" in shown, path
+        assert "bout 4 min" not in shown, path
+        assert (STANDS_STILL.sentence in shown) == (path not in ("/", "/executions/")), path

@@ -25,6 +25,7 @@ from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.format import span
 from dashboard.shell.viewmodels.sizes import size_words
 from dashboard.shell.viewmodels.states import StatusLine, state_status
+from dashboard.starts.viewmodels.expected_wait import WaitLine
 from dashboard.starts.viewmodels.startup import StartMeasures
 from dashboard.usage.viewmodels.prices import Spending, price_words
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord
@@ -138,6 +139,15 @@ def plain_status(row: ExecutionRow) -> tuple[StatusLine, str]:
 def test_the_head_prefers_what_the_pod_shows_now() -> None:
     shown = head(DEPLOYING, BAD, OWNER).context
     assert (shown.status.severity, shown.status.note, shown.advice) == ("problem", BAD.sentence, BAD.next_step)  # type: ignore[attr-defined]
+
+
+def test_no_start_is_expected_beside_a_problem() -> None:
+    """Waiting does not end it; beside a mere wait the time stands."""
+    expected = WaitLine("Expected to start in about 4 min.", "")
+    shown = head(DEPLOYING, BAD, OWNER, expected).context
+    assert (shown.status.note, shown.wait) == (BAD.sentence, None)  # type: ignore[attr-defined]
+    waits = head(DEPLOYING, replace(BAD, severity="wait"), OWNER, expected).context
+    assert waits.wait == expected  # type: ignore[attr-defined]
 
 
 def test_open_is_suggested_only_to_those_allowed() -> None:

@@ -35,7 +35,7 @@ from dashboard.shell.viewmodels.events import history
 from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import state_status
-from dashboard.starts.expected_waits import EXPECTED
+from dashboard.starts.expected_waits import EXPECTED, stands_still
 from dashboard.starts.viewmodels.expected_wait import WaitLine
 from dashboard.starts.viewmodels.startup import StartMeasures, of_phases, waterfall
 from dashboard.usage.viewmodels.contention import short_of_cpu
@@ -165,7 +165,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
 def present_head(runtime: Runtime, record: ExecutionRecord, viewer: Person, now: datetime) -> Head:
     """Return what the page says first: the state and its cause, for who takes the history with them."""
     shown = _present(runtime, record, _pods(runtime, record), viewer, now)
-    return head_of(record, shown.diagnosis, viewer, _expected(record, viewer, now))
+    return head_of(record, shown.diagnosis, viewer, _expected(runtime, record, viewer, now))
 
 
 def execution_fragments(
@@ -178,7 +178,7 @@ def execution_fragments(
     links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in shown.pods]
     events = _events(runtime, record, pods)
     fragments = [
-        head(record, shown.diagnosis, viewer, _expected(record, viewer, now)),
+        head(record, shown.diagnosis, viewer, _expected(runtime, record, viewer, now)),
         leaving(record, viewer),
         *face_of(record.kind).fragments(record, viewer),
         actions(record, viewer, is_ready=shown.pod is not None and is_ready(shown.pod)),
@@ -200,8 +200,9 @@ def execution_fragments(
     return fragments
 
 
-def _expected(record: ExecutionRecord, viewer: Person, now: datetime) -> WaitLine | None:
-    return EXPECTED.line(record.id, record.state, now, record.reader(is_owner=viewer.is_owner))
+def _expected(runtime: Runtime, record: ExecutionRecord, viewer: Person, now: datetime) -> WaitLine | None:
+    reader = record.reader(is_owner=viewer.is_owner)
+    return EXPECTED.line(record.id, record.state, now, reader, stands_still=stands_still(runtime))
 
 
 def _pods(runtime: Runtime, record: ExecutionRecord) -> list[Pod]:

@@ -128,7 +128,7 @@ class ExecutionRows:
         last, version = of_execution.get(key), self._usage.version
         if last is not None and self._is_current(last, now):
             return last
-        wait = EXPECTED.note(group.head.row)
+        wait = EXPECTED.note(group.head.row, self._runtime)
         rows_known = self._known.setdefault(group.head.execution_id, {})
         known = [
             row
@@ -158,7 +158,7 @@ class ExecutionRows:
         version = self._runtime.room_changes.version
         if rows.usage_version != self._usage.version or now >= rows.good_until:
             return False
-        return rows.wait == EXPECTED.note(rows.group.head.row) and all(
+        return rows.wait == EXPECTED.note(rows.group.head.row, self._runtime) and all(
             version(pool) == seen for pool, seen in rows.awaited
         )
 
@@ -201,7 +201,7 @@ class ExecutionRows:
         else:
             usage = self._usage.pod(entry.pod.metadata.key) if entry.pod is not None else None
         awaited = self._runtime.explainer.awaited(entry.pod) if entry.pod is not None else None
-        wait = "" if entry.is_member else EXPECTED.note(entry.row)
+        wait = "" if entry.is_member else EXPECTED.note(entry.row, self._runtime)
         if (
             last is not None
             and last.usage == usage
@@ -245,7 +245,7 @@ def group_status(runtime: Runtime, group: Group, now: datetime) -> Status:
         status = cluster_status(group, head_trouble(runtime, group, now), to_owner=True)
     else:
         status = entry_status(runtime, group.entries[0], now, to_owner=True)
-    return with_note(status[0], EXPECTED.note(group.head.row)), status[1]
+    return with_note(status[0], EXPECTED.note(group.head.row, runtime)), status[1]
 
 
 def entry_status(

@@ -296,7 +296,8 @@ def head_of(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person
         has_ended=record.is_final,
         reasons=None if stops else node_reasons(current, sees_all=viewer.sees_all, project=project),
         findings=shown_findings(record.findings if viewer.may_read else (), status.note),
-        wait=None if stops else wait,
+        # Waiting does not end a problem, whose reason stands in the status.
+        wait=None if stops or status.severity == "problem" else wait,
     )
 
 

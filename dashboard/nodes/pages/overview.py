@@ -226,19 +226,22 @@ def _line(lists: ExecutionLists, group: Group) -> WorkLine:
     return work_line(group, lists.rows.status(group.entries[0]))
 
 
+def _expected(lists: ExecutionLists, group: Group, line: WorkLine) -> str:
+    """Return when it is to start, unless its line says a problem, which waiting does not end."""
+    return EXPECTED.note(group.head.row, lists.runtime) if line.status.severity == "wait" else ""
+
+
 def _waiting(lists: ExecutionLists, queued: ExecutionList, deploying: ExecutionList) -> list[WaitingPlace]:
     places = []
     if groups := _longest(lists, queued):
         reasons = [queue_reason(group.head.row) for group in groups if group.head.row is not None]
-        expected = EXPECTED.note(groups[0].head.row)
-        places.append(
-            waiting(_("In the queue"), QUEUED, len(queued.window), _line(lists, groups[0]), reasons, expected=expected)
-        )
+        line = _line(lists, groups[0])
+        expected = _expected(lists, groups[0], line)
+        places.append(waiting(_("In the queue"), QUEUED, len(queued.window), line, reasons, expected=expected))
     if groups := _longest(lists, deploying):
-        expected = EXPECTED.note(groups[0].head.row)
-        places.append(
-            waiting(_("For a node"), DEPLOYING, len(deploying.window), _line(lists, groups[0]), expected=expected)
-        )
+        line = _line(lists, groups[0])
+        expected = _expected(lists, groups[0], line)
+        places.append(waiting(_("For a node"), DEPLOYING, len(deploying.window), line, expected=expected))
     return places
 
 

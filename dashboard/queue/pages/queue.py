@@ -10,7 +10,7 @@ from dashboard.queue.viewmodels.waiting import REGION, in_order, queue_fragments
 from dashboard.shell.access import Viewer, may_observe, may_operate, may_see_execution
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.starts.expected_waits import EXPECTED
+from dashboard.starts.expected_waits import EXPECTED, stands_still
 from dashboard.starts.wait_records import WaitsRead
 from grid.kube.hub import Topic
 from grid.models import State
@@ -50,7 +50,14 @@ class QueuePage(LivePage[None, WaitsRead | None]):
         estimates = dict(facts.estimates) if facts is not None else {}
         passed = (now - facts.at).total_seconds() if facts is not None else 0.0
         rows = [
-            queue_row(row, estimates.get(row.id), passed, viewer_id=viewer.id, may_order=may_operate(viewer))
+            queue_row(
+                row,
+                estimates.get(row.id),
+                passed,
+                viewer_id=viewer.id,
+                may_order=may_operate(viewer),
+                stands_still=stands_still(runtime),
+            )
             for row in in_order(seen, estimates)[:SHOWN]
         ]
         accuracy = facts.how_right("", State.QUEUED) if facts is not None else ""

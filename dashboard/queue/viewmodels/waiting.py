@@ -7,7 +7,7 @@ from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.kinds import kind_name
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from dashboard.starts.viewmodels.expected_wait import WaitLine, wait_line
+from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, WaitLine, wait_line
 from grid.core.reasons import Reader
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
@@ -46,10 +46,17 @@ _ASIDE = {
 
 
 def queue_row(
-    row: ExecutionRow, estimate: WaitEstimate | None, passed: float, *, viewer_id: int, may_order: bool
+    row: ExecutionRow,
+    estimate: WaitEstimate | None,
+    passed: float,
+    *,
+    viewer_id: int,
+    may_order: bool,
+    stands_still: bool = False,
 ) -> QueueRow:
+    """Return a line of the queue; while it `stands_still`, because no controller is running, it has no expected start."""
     is_own = row.owner_id == viewer_id
-    reader = Reader(row.owner_username, is_own)
+    turn = wait_line(estimate, passed, reader=Reader(row.owner_username, is_own), in_column=True)
     return QueueRow(
         execution_id=row.id,
         position=f"{estimate.position:,}" if estimate is not None and estimate.position else "–",
@@ -58,7 +65,7 @@ def queue_row(
         owner=_("you") if is_own else row.owner_username,
         reason=row.words(to_owner=is_own),
         since=row.requested_at,
-        expected=_ASIDE.get(row.reason) or wait_line(estimate, passed, reader=reader, in_column=True) or _COMPUTING,
+        expected=_ASIDE.get(row.reason) or (STANDS_STILL if stands_still else turn) or _COMPUTING,
         may_order=may_order,
     )
 

@@ -20,6 +20,9 @@ class WaitLine(ViewModel, frozen=True, gc=False):
     why: str
 
 
+STANDS_STILL = WaitLine(_("Not known: no controller is running, and nothing starts before one does."), "")
+
+
 def left(estimate: WaitEstimate, passed: float) -> WaitEstimate:
     """Return the estimate as it is `passed` seconds after it was made, in steps in which people read it."""
     if estimate.expected is None:

@@ -15,7 +15,8 @@ from dashboard.executions.launch_waits import with_waits
 from dashboard.executions.viewmodels.fit_card import ClusterKnown, FitCard, FitQuestion, TierChoice, fit_card
 from dashboard.executions.viewmodels.launch import Slots, slots
 from dashboard.executions.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
-from dashboard.starts.viewmodels.expected_wait import launch_wait
+from dashboard.starts.expected_waits import stands_still
+from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, launch_wait
 from dashboard.starts.wait_records import expected_wait, how_right
 from dashboard.usage.budget_records import left_of_budget
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
@@ -27,7 +28,7 @@ from grid.executions import dryrun
 from grid.executions.preview import Preview, pod_plan, with_sidecars
 from grid.executions.request import draft
 from grid.executions.spec import ExecutionSpec, tier_spec
-from grid.models import Execution, LaunchCheck, User, WaitPrediction
+from grid.models import CheckOutcome, Execution, LaunchCheck, User, WaitPrediction
 from grid.queue.gate import refusal
 from grid.queue.launches import look_ahead
 from grid.runtime import Runtime, get_runtime
@@ -67,8 +68,11 @@ def card_of(form: LaunchForm, held: Slots, known: ClusterKnown, running: Mapping
     starts = {name: usual_node_start(name) for name in {plan.pool for plan in question.pods}}
     pools = {name: replace(pool, start_seconds=starts.get(name)) for name, pool in known.pools.items()}
     known = replace(known, pools=pools)
-    answer = fit_card(question, known, held).fit
-    return fit_card(with_waits(question, answer.code, unit, get_runtime(), now), known, held)
+    answer, runtime = fit_card(question, known, held).fit, get_runtime()
+    question = with_waits(question, answer.code, unit, runtime, now)
+    if stands_still(runtime):
+        question = replace(question, expected=(STANDS_STILL.sentence,), usual_start=None)
+    return fit_card(question, known, held)
 
 
 def slots_of(user: User) -> Slots:
@@ -93,7 +97,7 @@ def drafted(form: LaunchForm, *, now: datetime) -> list[Execution]:
     return draft(form.request, now=now, execution_id=form.execution_id())
 
 
-def check_of(form: LaunchForm, *, is_awaited: bool) -> CheckLine | None:
+def check_of(form: LaunchForm, known: ClusterKnown, *, is_awaited: bool) -> CheckLine | None:
     """Ask the cluster to confirm the form's launch unless that `is_awaited`, or return its answer; None while the form is not valid."""
     if not form.is_valid():
         return None
@@ -107,8 +111,20 @@ def check_of(form: LaunchForm, *, is_awaited: bool) -> CheckLine | None:
         return None if is_awaited else TOO_OFTEN
     is_current = dryrun.is_current(check, now)
     return check_line(
-        check.outcome, check.message, check.evidence, answered_at=check.answered_at, is_current=is_current
+        check.outcome,
+        check.message,
+        check.evidence,
+        answered_at=check.answered_at,
+        is_current=is_current,
+        never_starts=_why_never(form, known, now) if check.outcome == CheckOutcome.CONFIRMED else "",
     )
+
+
+def _why_never(form: LaunchForm, known: ClusterKnown, now: datetime) -> str:
+    """Return why the card says that no node takes the launch, now or ever; "" when one may."""
+    question = question_of(form, drafted(form, now=now), {}, now=now)
+    answer = fit_card(question, known, slots_of(form.user)).fit
+    return answer.sentence if answer.code in ("never_fits", "no_nodes") else ""
 
 
 def question_of(

@@ -107,6 +107,24 @@ def test_a_tier_whose_places_are_taken_is_not_advised() -> None:
     assert fit_card(question, ClusterKnown({"default": FULL}), slots(used=0, queued=0, maximum=5)).suggestions == ()
 
 
+@pytest.mark.parametrize(
+    ("sooner", "used", "advised"),
+    [
+        pytest.param("Stop something that you no longer need.", 4, [], id="slots"),
+        pytest.param("Choose another tier.", 4, ["Small"], id="full tier"),
+        pytest.param("Choose another tier.", 5, [], id="both"),
+    ],
+)
+def test_no_tier_starts_now_while_queue_gate_is_closed(sooner: str, used: int, advised: list[str]) -> None:
+    """Another tier helps against a full tier, and frees no slot of the person."""
+    known, held = ClusterKnown({"default": LaunchPool("default", (room(4),))}), slots(used=used, queued=0, maximum=5)
+    queue = QueuePlace(1, "It waits.", sooner)
+    question = FitQuestion((plan(64, "Huge"),), 1, Decimal(0), queue=queue, choices=(SMALL,))
+    card = fit_card(question, known, held)
+    assert card.fit.code == "never_fits"
+    assert [tier.name for tier in card.suggestions] == advised
+
+
 def test_gpu_tier_is_advised_only_without_an_alternative() -> None:
     card = TierChoice("tier", "gpu", "GPU", (plan(1),), 1)
     known, held = ClusterKnown({"default": FULL}), slots(used=0, queued=0, maximum=5)

@@ -9,10 +9,15 @@ from django.utils import timezone
 from dashboard.executions.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
 from grid.executions import dryrun
 from grid.executions.dryrun import DryRunAnswer
-from grid.models import CheckOutcome, Execution, LaunchCheck
+from grid.kube.resources import NODES
+from grid.models import CheckOutcome, Execution, HardwareTier, LaunchCheck
+from grid.runtime import Runtime
 from tests.conftest import People
+from tests.executions.executing import put
 from tests.executions.launching import FORM, sent
+from tests.support import builders
 from tests.support.builders import MOMENT
+from tests.support.cluster import FakeCluster
 from tests.support.golden import assert_golden
 
 LINES = {
@@ -44,7 +49,10 @@ class TestOverHttp:
         assert not Execution.objects.exists()
         return shown
 
-    def test_check_is_asked_for_once_and_its_answer_shown(self, people: People) -> None:
+    def test_check_is_asked_for_once_and_its_answer_shown(
+        self, people: People, runtime: Runtime, cluster: FakeCluster
+    ) -> None:
+        put(runtime, cluster, NODES, builders.node("node-a", cpu="4", memory="16Gi"))
         assert "Asking the cluster" in self.check(people)
         assert "Asking the cluster" in self.check(people, awaited="on")
         check = LaunchCheck.objects.get()
@@ -54,6 +62,22 @@ class TestOverHttp:
         assert "every 1s" not in shown
         sent(people.owner, FORM)
         assert Execution.objects.get().pk == check.pk, "the answer was about this very launch"
+
+    def test_what_never_fits_is_not_confirmed_in_green(
+        self, people: People, runtime: Runtime, cluster: FakeCluster
+    ) -> None:
+        """The card and the line beside it: a dry run says nothing of nodes."""
+        HardwareTier.objects.filter(pk="small").update(cores="64")
+        put(runtime, cluster, NODES, builders.node("node-a", cpu="4", memory="16Gi"))
+        self.check(people)
+        dryrun.record(LaunchCheck.objects.get().pk, DryRunAnswer(CheckOutcome.CONFIRMED, "Taken."), now=timezone.now())
+        shown, card = self.check(people, awaited="on"), sent(people.owner, FORM, "/launch/estimate/")[1]
+        why = "asks for 64 cores; the largest node of the pool default offers 4"
+        assert "Can never fit" in card
+        assert why in card
+        assert why in shown
+        assert "The cluster accepts it, but it would not start" in shown
+        assert "Confirmed by the cluster" not in shown
 
     def test_awaiting_asks_for_nothing_new_and_ends(self, people: People) -> None:
         assert self.check(people, awaited="on").strip() == ""

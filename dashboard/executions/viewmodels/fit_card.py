@@ -115,16 +115,18 @@ def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard
         secrets=", ".join(question.secrets),
         budget=question.budget,
         warnings=(*((question.coming,) if question.coming else ()), *warnings(question.needs, limits)),
-        suggestions=_suggestions(question, answer, facts),
+        suggestions=_suggestions(question, answer, facts, has_slots=held.used + question.slots <= held.maximum),
     )
 
 
-def _suggestions(question: FitQuestion, answer: Fit, facts: LaunchFacts) -> tuple[Alternative, ...]:
+def _suggestions(question: FitQuestion, answer: Fit, facts: LaunchFacts, *, has_slots: bool) -> tuple[Alternative, ...]:
     """Return tiers that would start sooner, with as many GPUs if possible, the most cores first; () when waiting is better advice."""
-    is_full_tier = answer.code == "queues" and question.queue is not None and "tier" in question.queue.sooner
-    if answer.code not in ("never_fits", "no_nodes", "waits_for_room") and not is_full_tier:
+    is_full_tier = question.queue is not None and "tier" in question.queue.sooner
+    is_late = answer.code in ("never_fits", "no_nodes", "waits_for_room")
+    if not is_late and not (answer.code == "queues" and is_full_tier):
         return ()
-    alone = replace(facts, queue=None)
+    # The queue's gate decides: another tier frees no slot of the person or the project, only a place on a tier.
+    alone = replace(facts, queue=None) if is_full_tier and has_slots else facts
     offers = [(choice, fit(choice.pods, alone)) for choice in question.choices if not choice.is_full]
     good = [(choice, alternative) for choice, alternative in offers if alternative.can_start]
     good = [pair for pair in good if pair[0].gpus == question.gpus] or good

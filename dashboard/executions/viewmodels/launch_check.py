@@ -30,11 +30,22 @@ _HEADLINES: dict[str, tuple[Severity, str]] = {
 
 
 def check_line(
-    outcome: str, message: str, evidence: str, *, answered_at: datetime | None, is_current: bool
+    outcome: str,
+    message: str,
+    evidence: str,
+    *,
+    answered_at: datetime | None,
+    is_current: bool,
+    never_starts: str = "",
 ) -> CheckLine:
-    """Return the line of a stored request; `is_current` is False once an answer is no longer waited for."""
+    """Return the line of a stored request; `is_current` is False once an answer is no longer waited for. `never_starts` says why what
+    the cluster accepts would find no node, which a dry run does not try."""
     if answered_at is not None:
         severity, headline = _HEADLINES[outcome]
+        if outcome == "confirmed" and never_starts:
+            # Kubernetes' dryRun=All stops after admission: its scheduler sees none of it.
+            severity, headline = "problem", _("The cluster accepts it, but it would not start")
+            message = f"{message} {never_starts}"
         return CheckLine(severity, headline, message, evidence, answered_at)
     if is_current:
         return CheckLine("wait", _("Asking the cluster"), _("It tries a dry run of the objects."), is_awaited=True)

@@ -89,7 +89,7 @@ def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     context["environments"] = last.in_order(form.environments, context["chosen_environment"])
     context |= {"notes_of_link": notes, "link": link_of(form)}
     if "check" in request.POST:
-        context["check"] = check_of(form, is_awaited=False)
+        context["check"] = check_of(form, known, is_awaited=False)
     context["card"] = card_of(form if form.is_bound else form.as_sent, held, known, running)
     return render(request, "executions/launch.html", context, status=422 if form.is_bound and not is_check else 200)
 

@@ -7,7 +7,8 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from dashboard.executions.launch_facts import check_of, drafted, pool_states
+from dashboard.executions.launch_facts import check_of, cluster_known, drafted, pool_states
+from dashboard.executions.viewmodels.fit_card import ClusterKnown
 from dashboard.executions.viewmodels.manifest import as_yaml
 from dashboard.executions.views.launch import posted_form
 from grid.diagnosis.launchfit import Pools
@@ -20,7 +21,7 @@ from grid.runtime import get_runtime
 @require_POST
 async def launch_check(request: HttpRequest) -> HttpResponse:
     """Ask for a dry run of the posted form, unless it was asked for a moment ago, and return what is known as a fragment."""
-    answer: HttpResponse = await sync_to_async(_check)(request, await pool_states(get_runtime()))
+    answer: HttpResponse = await sync_to_async(_check)(request, await cluster_known(get_runtime()))
     return answer
 
 
@@ -31,8 +32,8 @@ async def launch_objects(request: HttpRequest) -> HttpResponse:
     return answer
 
 
-def _check(request: HttpRequest, pools: Pools | None) -> HttpResponse:
-    check = check_of(posted_form(request, pools), is_awaited="awaited" in request.POST)
+def _check(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
+    check = check_of(posted_form(request, known.pools), known, is_awaited="awaited" in request.POST)
     return render(request, "executions/fragments/fit_check.html", {"check": check})
 
 

@@ -55,7 +55,7 @@ def scene(people: People, cluster: FakeCluster, runtime: Runtime, clock: Clock) 
 
 def test_overview_shows_pools_with_cells_and_autoscaler_state(people: People, scene: FakeCluster) -> None:
     text = page_of(people.operator)
-    assert "3 nodes in 2 pools." in text
+    assert "2 compute nodes in 1 pool, and 1 platform node." in text
     assert "2 nodes, 1 cordoned. 0 % of CPU and 0 % of memory requested." in text
     assert "Autoscaler: 1 to 5 nodes, 1 on the way" in text
     assert "Fixed size" in text
@@ -71,7 +71,7 @@ def test_unreadable_database_is_told(people: People, scene: FakeCluster, monkeyp
 
     monkeypatch.setattr(writing, "problems", refuse)
     text = page_of(people.operator)
-    assert "Trouble with the database" in text
+    assert "Trouble with: Database" in text
     assert "The database does not answer as it should (DatabaseError)." in text
 
 

@@ -26,7 +26,7 @@ AUDITED: dict[str, tuple[str, dict[str, Any]]] = {
     "notification-choices": ("owner", {"choice": ["started-in_page"]}),
     "queue-takeover": ("operator", {"do": "take", "minutes": "15", "reason": "Outage"}),
     "verbose-logs": ("operator", {"subject": "web", "reason": "Outage"}),
-    "project-remote": ("lead", {"url": "https://git.example.com/a", "branch": "main", "username": "u", "secret": "t"}),
+    "project-remote": ("lead", {"url": "https://git.example.com/a", "branch": "main", "username": "u", "secret": "kept-token"}),
     "project-remote-confirm": ("lead", {"key": HOST_KEY, "url": REMOTE}),
     "project-remote-remove": ("lead", {}),
     "announcement-end": ("operator", {}),
@@ -125,7 +125,7 @@ def test_post_leaves_an_audit_entry(route: str, world: World, short_refusals: No
     entry = AuditEntry.objects.filter(pk__gt=last).first()
     assert entry is not None
     assert entry.actor_name == ("" if role == "nobody" else role)
-    assert not any(secret in str(entry.changes) for secret in ("hooks.example.org/token", "v'", "'t'"))
+    assert not any(secret in str(entry.changes) for secret in ("hooks.example.org/token", "kept-value", "kept-token"))
 
 
 @pytest.mark.parametrize(("route", "target", "query", "role"), EXPORTS, ids=[export[0] for export in EXPORTS])

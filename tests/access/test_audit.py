@@ -26,7 +26,10 @@ AUDITED: dict[str, tuple[str, dict[str, Any]]] = {
     "notification-choices": ("owner", {"choice": ["started-in_page"]}),
     "queue-takeover": ("operator", {"do": "take", "minutes": "15", "reason": "Outage"}),
     "verbose-logs": ("operator", {"subject": "web", "reason": "Outage"}),
-    "project-remote": ("lead", {"url": "https://git.example.com/a", "branch": "main", "username": "u", "secret": "kept-token"}),
+    "project-remote": (
+        "lead",
+        {"url": "https://git.example.com/a", "branch": "main", "username": "u", "secret": "kept-token"},
+    ),
     "project-remote-confirm": ("lead", {"key": HOST_KEY, "url": REMOTE}),
     "project-remote-remove": ("lead", {}),
     "announcement-end": ("operator", {}),

@@ -25,7 +25,7 @@ from dashboard.nodes.overview_records import admin_facts, environments_never_sta
 from dashboard.notifications.notification_channels import outward_channels_view
 from dashboard.notifications.records import latest_unread, mark_read, notifications, unread_count
 from dashboard.palette.palette import PaletteCaches, find
-from dashboard.platformhealth.records import overview_health
+from dashboard.platformhealth.records import database_problems
 from dashboard.secrets.records import uses_of
 from dashboard.shell.access import Viewer, viewer_of
 from dashboard.tiers.tier_records import outgrown
@@ -269,7 +269,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "the history forward": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, after=BEFORE)),
     "who would no longer fit": lambda shop: outgrown(HardwareTier.objects.all(), {}, {}),
     "what the overview tells admins": lambda shop: admin_facts(None, environments_never_started(), None),
-    "what the overview tells of the database": lambda shop: overview_health(LOCAL),
+    "what the overview tells of the database": lambda shop: database_problems(),
     "what the history can be filtered by": lambda shop: ended_choices(viewer(shop.people.teammate), ENDED),
     "the palette of all": lambda shop: find(viewer(shop.people.admin), "x", PaletteCaches([], [])),
     "the palette of a person": lambda shop: find(viewer(shop.people.teammate), "x", PaletteCaches([], [])),

@@ -14,11 +14,11 @@ from dashboard.platformhealth.viewmodels.platform_health import (
     caches_part,
     controller_part,
     database_part,
-    headline,
 )
 from dashboard.platformhealth.viewmodels.platform_page import (
     WorkloadsView,
     all_parts,
+    headline,
     light_parts,
     platform_fragments,
     task_lines,

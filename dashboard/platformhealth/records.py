@@ -46,25 +46,6 @@ def read_health(data_plane: str, now: datetime) -> StoredHealth:
     return msgspec.structs.replace(stored, incidents=incidents)
 
 
-class StoredLights(msgspec.Struct, frozen=True):
-    """The lights of a data plane as the controller has stored them; `checked_at` is None before the first look."""
-
-    problems: tuple[str, ...] = ()
-    checked_at: datetime | None = None
-    lights: tuple[Light, ...] = ()
-
-
-def overview_health(data_plane: str) -> StoredLights:
-    """Return what is wrong with the database, as sentences, and the lights of the last report."""
-    problems = database_problems()
-    try:
-        row = PlatformReport.objects.filter(pk=data_plane).values_list("checked_at", "lights").first()
-    except DatabaseError:
-        row = None
-    checked_at, lights = row or (None, [])
-    return StoredLights(problems, checked_at, msgspec.convert(lights, tuple[Light, ...]))
-
-
 def database_problems() -> tuple[str, ...]:
     """Return sentences that say what is wrong with the database or the folders; () when all can be read and written."""
     try:

@@ -102,7 +102,7 @@ def test_failed_build_is_read_and_its_replacement_deprecated(visit: Visit, forgi
     page.goto(f"{REVISIONS}new/")
     page.get_by_label("Image", exact=True).fill("lab 5")
     page.get_by_role("button", name="Create revision").click()
-    expect(page.get_by_label("Image", exact=True)).to_have_accessible_description(re.compile("without blanks"))
+    expect(page.get_by_label("Image", exact=True)).to_have_accessible_description(re.compile("no name of an image"))
     page.get_by_label("Image", exact=True).fill("lab:5")
     page.get_by_role("button", name="Create revision").click()
     expect(page.locator("h1")).to_have_text("Revision 4")

@@ -9,8 +9,8 @@ from django.test import Client
 
 from dashboard.platformhealth.page import PlatformHealthPage
 from dashboard.platformhealth.records import framework_lines
-from dashboard.platformhealth.viewmodels.platform_health import Health, HealthPart, headline, health
-from dashboard.platformhealth.viewmodels.platform_page import all_parts, light_parts, overview_parts
+from dashboard.platformhealth.viewmodels.platform_health import HealthPart
+from dashboard.platformhealth.viewmodels.platform_page import all_parts, headline, light_parts
 from grid.models import Environment
 from grid.platformhealth.facts import Light
 from grid.runtime import Runtime
@@ -62,26 +62,6 @@ def test_own_observation_outranks_unknown_state() -> None:
     slow = light_parts([Light("database", "Database", "problem", "Slow.")], MOMENT, MOMENT)
     assert [part.sentence for part in all_parts(own, slow)] == ["Slow."]
     assert headline(all_parts(own, ())).word == "Platform healthy"
-
-
-def test_overview_headline_equals_that_of_the_page() -> None:
-    own = [HealthPart("Controller", "ok"), HealthPart("Metrics", "neutral", "None here.")]
-    unknown = [Light(key, key, "wait", "Not known: nobody says.") for key in ("DNS", "Scheduler", "Proxies")]
-    absent = Light("ingress", "Ingress", "neutral", "Not used.")
-    for lights in ([WELL], [*unknown, WELL, absent], [*unknown, BAD]):
-        shown = health(overview_parts(own, lights, MOMENT, MOMENT)).context
-        assert isinstance(shown, Health)
-        assert shown.headline == headline(all_parts(own, light_parts(lights, MOMENT, MOMENT)))
-        assert not [part for part in shown.parts if part.name == "Ingress" or (part.severity == "ok" and part.sentence)]
-    assert headline(overview_parts(own, unknown, MOMENT, MOMENT)).word == "Not known: DNS, Scheduler and Proxies"
-
-
-@pytest.mark.parametrize("minutes_ago", [0, 10])
-def test_overview_and_page_tell_one_headline(admin: Client, runtime: Runtime, minutes_ago: int) -> None:
-    store(Light("scheduler", "Scheduler", "wait", "Not known: no Lease."), minutes_ago=minutes_ago)
-    overview, page = (admin.get(url).content.decode() for url in ("/overview/", URL))
-    assert "Platform healthy" not in overview + page
-    assert "Not known: no Lease." in overview
 
 
 @pytest.mark.django_db(transaction=True)

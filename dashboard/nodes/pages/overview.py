@@ -37,7 +37,7 @@ from dashboard.nodes.viewmodels.overview import (
     work_lines,
 )
 from dashboard.nodes.viewmodels.pools import in_order
-from dashboard.platformhealth.records import StoredLights, overview_health
+from dashboard.platformhealth.records import database_problems
 from dashboard.platformhealth.viewmodels.platform_health import (
     caches_part,
     controller_part,
@@ -45,7 +45,6 @@ from dashboard.platformhealth.viewmodels.platform_health import (
     health,
     metrics_part,
 )
-from dashboard.platformhealth.viewmodels.platform_page import light_parts, overview_parts
 from dashboard.shell.access import Viewer, may_administer, may_observe
 from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
 from dashboard.shell.pages.page import LivePage
@@ -57,8 +56,6 @@ from dashboard.usage.viewmodels.contention import contended_nodes
 from grid.core.translation import gettext as _
 from grid.database import threads as database
 from grid.kube.hub import Topic
-from grid.models.dataplane import LOCAL
-from grid.platformhealth.taskhealth import light as tasks_light
 from grid.runtime import Runtime
 from grid.runtime.contention import TOPIC as CONTENTION
 from grid.runtime.executionrows import ExecutionRow
@@ -102,7 +99,7 @@ class OverviewSources:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.failures = RecentFailures(runtime)
-        self.database = PeriodicRead(partial(database.pages.run, overview_health, LOCAL), clock=runtime.clock)
+        self.database = PeriodicRead(partial(database.pages.run, database_problems), clock=runtime.clock)
         self.admin = PeriodicRead(self._read_admin_facts, clock=runtime.clock)
         self._environments = PeriodicRead(partial(database.pages.run, environments_never_started), clock=runtime.clock)
 
@@ -116,7 +113,7 @@ class OverviewSources:
 class OverviewFacts:
     nodes: NodeList
     work: Sequence[ExecutionList]  # in the order of `_VIEWS`
-    health: StoredLights
+    database_problems: Sequence[str]
     admin: AdminFacts | None
 
 
@@ -155,15 +152,14 @@ class OverviewPage(LivePage[None, OverviewFacts]):
         self, runtime: Runtime, viewer: Viewer, view: None, facts: OverviewFacts, now: datetime
     ) -> Sequence[Fragment]:
         sources = self._sources_of(runtime)
-        own = (
+        parts = (
             controller_part(runtime.controller_away(), is_known=runtime.knows_controller),
             caches_part(runtime.caches()),
             metrics_part(runtime.usage.unavailable),
-            database_part(facts.health.problems, sources.database.silent_since),
-            *light_parts([tasks_light(runtime.periodic.records, now)], now, now),
+            database_part(facts.database_problems, sources.database.silent_since),
         )
         return [
-            health(overview_parts(own, facts.health.lights, facts.health.checked_at, now)),
+            health(parts),
             *_work(EXECUTIONS.lists_in(runtime), facts.work, sources.failures),
             contended_nodes(runtime.contention.worst, runtime.executions.get),
             *_pools(facts.nodes.lists, facts.nodes),
@@ -186,9 +182,9 @@ class OverviewPage(LivePage[None, OverviewFacts]):
         )
         if any(len(executions.window) for executions in work[1:]):
             EXPECTED.begin(runtime)
-        stored = await sources.database.value(DATABASE_SECONDS)
+        problems = await sources.database.value(DATABASE_SECONDS)
         admin = await sources.admin.value(admin_seconds) if may_administer(viewer) else None
-        return OverviewFacts(nodes_shown, work, stored or StoredLights(), admin)
+        return OverviewFacts(nodes_shown, work, problems or (), admin)
 
     def _sources_of(self, runtime: Runtime) -> OverviewSources:
         if self._sources is None or self._sources.runtime is not runtime:

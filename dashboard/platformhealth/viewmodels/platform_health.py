@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
-from msgspec.structs import replace
-
 from dashboard.shell.viewmodels.freshness import SMALL_DELAY
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from dashboard.shell.viewmodels.states import StatusLine
@@ -30,21 +28,15 @@ class Health(ViewModel, frozen=True, gc=False):
     parts: tuple[HealthPart, ...]
 
 
-def headline(parts: Sequence[HealthPart]) -> StatusLine:
-    """Return what all parts together come to, the same on each page; what is not known is never healthy."""
-    bad = [part.name for part in parts if part.severity == "problem"]
-    unknown = [part.name for part in parts if part.severity == "wait"]
-    if bad:
-        return StatusLine("problem", _("Trouble with: {parts}", parts=listed(bad)))
-    if unknown:
-        return StatusLine("wait", _("Not known: {parts}", parts=listed(unknown)))
-    return StatusLine("ok", _("Platform healthy"))
-
-
 def health(parts: Sequence[HealthPart]) -> Fragment:
-    """Return the overview's few words on parts: of what is well only the name."""
-    brief = tuple(replace(part, sentence="") if part.severity == "ok" else part for part in parts)
-    return Fragment("health", "platformhealth/fragments/overview_health.html", Health(headline(parts), brief))
+    bad = [part.name.lower() for part in parts if part.severity == "problem"]
+    unknown = [part.name.lower() for part in parts if part.severity == "wait"]
+    headline = StatusLine("ok", _("Platform healthy"))
+    if bad:
+        headline = StatusLine("problem", _("Trouble with the {parts}", parts=listed(bad)))
+    elif unknown:
+        headline = StatusLine("wait", _("Not known: the {parts}", parts=listed(unknown)))
+    return Fragment("health", "platformhealth/fragments/overview_health.html", Health(headline, tuple(parts)))
 
 
 def controller_part(away: ControllerAway | None, *, is_known: bool = True) -> HealthPart:

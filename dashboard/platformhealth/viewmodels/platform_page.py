@@ -10,7 +10,7 @@ from dashboard.platformhealth.viewmodels.platform_health import Health, HealthPa
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
-from grid.core.wording import exact_duration, plural
+from grid.core.wording import exact_duration, listed, plural
 from grid.database.periodic import RunsIn, TaskRecord
 from grid.platformhealth.facts import Light, Workload
 from grid.platformhealth.taskhealth import task_state
@@ -96,12 +96,14 @@ def _badness(part: HealthPart) -> tuple[int, bool]:
     return ("ok", "neutral", "wait", "problem").index(part.severity), bool(part.sentence)
 
 
-def overview_parts(
-    own: Sequence[HealthPart], lights: Sequence[Light], checked_at: datetime | None, now: datetime
-) -> tuple[HealthPart, ...]:
-    """Return the parts of the overview: all lights of the page of the platform's health but services that may be missing, and are."""
-    stored = light_parts(lights, checked_at, now)
-    return all_parts(own, [part for part in stored if part.severity != "neutral"])
+def headline(parts: Sequence[HealthPart]) -> StatusLine:
+    bad = [part.name for part in parts if part.severity == "problem"]
+    unknown = [part.name for part in parts if part.severity == "wait"]
+    if bad:
+        return StatusLine("problem", _("Trouble with: {parts}", parts=listed(bad)))
+    if unknown:
+        return StatusLine("wait", _("Not known: {parts}", parts=listed(unknown)))
+    return StatusLine("ok", _("Platform healthy"))
 
 
 def workload_lines(workloads: Iterable[Workload], now: datetime) -> tuple[WorkloadLine, ...]:

@@ -348,7 +348,7 @@ def count_contradiction(world: World) -> str:
             claimed = len(waiting) if claimed == EVERY else claimed
             if claimed > number or (is_whole and claimed != number):
                 return f"{number} of {len(waiting)} nodes have {kind}: “{clause}”"
-    for area, names, number in re.findall(r"(\w+) (\w+(?: and \w+)?) ha(?:s|ve) (\d+)", "; ".join(clauses)):
+    for area, names, number in re.findall(r"([a-z]\w*) (\w+(?: and \w+)?) ha(?:s|ve) (\d+)", "; ".join(clauses)):
         known = [
             in_domains(rule, world.pod, world.nodes, world.pods)
             for rule in spread(world.pod)

@@ -75,9 +75,8 @@ class Election:
         self._taken_at = NEVER  # when the last renewal that the server is known to have was sent
         self._tried_at = NEVER
         self._own: RawObject | None = None  # the lease as last known, while it is ours
-        self._doubted_at: float | None = (
-            None  # when the first write was sent of which nobody knows whether the server did it
-        )
+        # When the first write was sent of which nobody knows whether the server did it.
+        self._doubted_at: float | None = None
         self._late: set[asyncio.Future[Any]] = set()  # requests whose answers came too late, or may still come
         self._is_working = False
         self._renewed_before = ""

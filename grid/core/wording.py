@@ -134,5 +134,6 @@ def plain_text(text: str) -> str:
 
 
 def folded(message: str) -> str:
-    """Return the message as a part of a sentence: in one line, without its full stop."""
-    return " ".join(message.split())[:_MOST_QUOTED].rstrip(". ")
+    """Return the message as a part of a sentence: in one line, without its full stop, and with a mark where it is cut short."""
+    line = " ".join(message.split()).rstrip(". ")
+    return line if len(line) <= _MOST_QUOTED else f"{line[: _MOST_QUOTED - 1]}…"

@@ -93,5 +93,4 @@ def explain_complaints(reasons: Mapping[str, int], *, settled: bool) -> Diagnosi
         "wait" if waits else "problem",
         complaint.who,
         complaint.next_step,
-        is_normal=None,
     )

@@ -1,10 +1,11 @@
-"""A diagnosis: why something waits or failed, in the words of the person who waits."""
+"""A diagnosis: why something waits or failed, or was refused, in the words of the person who waits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from grid.core.translation import gettext as _
 from grid.core.wording import plain_text
 from grid.kube.objects import Event
 
@@ -12,6 +13,10 @@ Severity = Literal["ok", "wait", "problem"]
 Who = Literal["", "you", "admin", "operator"]
 # How long a node keeps a pod off: for ever (it is too small), until something ends there, or until somebody decides otherwise.
 Lasting = Literal["always", "for_now", "decision"]
+
+ASK_ADMIN = _("Ask an admin of the cluster.")
+# What the cluster repairs, or an admin of it: the controller tries again until the time of the start-up is over.
+TRIED_AGAIN = _("It is tried again by itself; if that does not help, ask an admin of the cluster.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,16 @@ class Diagnosis:
     table: tuple[EvidenceRow, ...] = ()
     link: str = ""
     is_normal: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalReason:
+    """The reason in words and what to do; `for_good` when trying again without a change is useless."""
+
+    code: str
+    sentence: str
+    next_step: str
+    for_good: bool = True
 
 
 def latest(events: Sequence[Event], *reasons: str) -> Event | None:

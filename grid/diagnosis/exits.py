@@ -1,5 +1,7 @@
 """Puts the end of a program into words: its exit code, and the command that could not be started."""
 
+from collections.abc import Mapping
+
 from grid.core.labels import KEYS
 from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
@@ -84,9 +86,20 @@ CANNOT_START = RuleTable(
     # runc and crun have this text for a memory limit that not even the runtime's own first process fits into.
     ("memory-limit", r"container init was OOM-killed|memory limit too low", _("its memory limit is too small even to start it")),
 )  # fmt: skip
-_FAULTS_OF_NODE = frozenset({"gpu-driver", "seccomp", "apparmor"})
+# What each means: the code, who can repair it, and how. Of all others the command of the environment is wrong.
+_Remedy = tuple[str, Who, str]
+_OF_NODE: _Remedy = (
+    "node_fault",
+    "operator",
+    _("Ask an operator to look at the node; launched again, it may get another one."),
+)
+_COMMAND: _Remedy = "command", "admin", _("Ask your admin to correct the environment's command.")
+_UNKNOWN: _Remedy = "container", "operator", _("Show an operator the messages below.")
+_REMEDIES: Mapping[str, _Remedy] = {
+    **dict.fromkeys(("gpu-driver", "seccomp", "apparmor"), _OF_NODE),
+    "memory-limit": ("out_of_memory", "you", _("Choose a tier with more memory.")),
+}
 _RUN_THE_ENVIRONMENTS = frozenset({"workspace", "app", "cluster"})
-_COMMAND_ADVICE = _("Ask your admin to correct the environment's command.")
 
 
 def exit_words(ended: Terminated, why: str = "") -> str:
@@ -157,26 +170,11 @@ def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) 
 
 def explain_no_start(pod: Pod, status: ContainerStatus, message: str, *, reason: str) -> Diagnosis:
     """Explain a container whose command the runtime could not start; an unknown message is shown as it is."""
-    why, is_of_node = "", False
+    why, (code, who, step) = "", _UNKNOWN
     if rule := CANNOT_START.find(message):
         key, words, match = rule
-        if key == "memory-limit":
-            sentence = _("{program} cannot be started: {why}.", program=subject(pod, status), why=words)
-            return Diagnosis(
-                "out_of_memory",
-                sentence,
-                "problem",
-                "you",
-                _("Choose a tier with more memory."),
-                quoted(f"{reason}: {message}"),
-            )
-        is_of_node = key in _FAULTS_OF_NODE
         why = f": {words.format(command=next(iter(match.groups()), '') or '').replace('  ', ' ')}"
-    code = "command" if why else "container"
-    who: Who = "admin" if why and not is_of_node else "operator"
-    step = _COMMAND_ADVICE if why else _("Show an operator the messages below.")
-    if is_of_node:
-        code, step = "node_fault", _("Ask an operator to look at the node; launched again, it may get another one.")
+        code, who, step = _REMEDIES.get(key, _COMMAND)
     sentence = _("{program} cannot be started{why}.", program=subject(pod, status), why=why)
     return Diagnosis(code, sentence, "problem", who, step, quoted(f"{reason}: {message}"))
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
-from grid.core.wording import duration, listed
+from grid.core.wording import duration, folded, listed
 from grid.diagnosis.diagnosis import Diagnosis, quoted, since
 from grid.kube.objects import Event
 
@@ -22,7 +22,6 @@ _CLAIM, _NODE = Expression(r"nodeclaim/([^\s,]+)"), Expression(r"\bnode/([^\s,]+
 _POOL = RepeatedExpression(r'(?:nodepool:? "|NodePool=)([^",;\s)]+)')
 # Karpenter deletes a NodeClaim that has not registered for 15 minutes.
 _NODE_SHOULD_BE_THERE = timedelta(minutes=15)
-_LONGEST = 200
 # The more exact rule stands first: what is not offered has "no instance type satisfied" in it, too.
 _WHY = (
     (("exceed limits", "limits have been exhausted"), _("a new node would exceed its limits")),
@@ -84,5 +83,5 @@ def _refusal(part: str) -> str:
     pools = list(dict.fromkeys(_POOL.findall(part)))
     why = next((words for keys, words in _WHY if any(key in part for key in keys)), "")
     if not pools:
-        return why or " ".join(part.split())[:_LONGEST]
-    return _("NodePool {pools}: {why}", pools=listed(pools), why=why or " ".join(part.split())[:_LONGEST])
+        return why or folded(part)
+    return _("NodePool {pools}: {why}", pools=listed(pools), why=why or folded(part))

@@ -10,7 +10,7 @@ from grid.diagnosis import refusedamounts as amounts
 from grid.diagnosis import refusedfields as fields
 from grid.diagnosis import refusedhooks as hooks
 from grid.diagnosis import refusedobjects as objects
-from grid.diagnosis.refusalwords import RefusalReason
+from grid.diagnosis.diagnosis import RefusalReason
 from grid.diagnosis.rules import RuleTable
 
 NO_DRY_RUN, THROTTLED = hooks.NO_DRY_RUN, objects.THROTTLED

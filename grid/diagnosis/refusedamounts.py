@@ -7,9 +7,9 @@ and LimitRanger (plugin/pkg/admission/limitranger/admission.go).
 from grid.core.quantity import format_cores
 from grid.core.regexes import Match, RepeatedExpression
 from grid.core.translation import gettext as _
-from grid.core.wording import listed
+from grid.core.wording import folded, listed
+from grid.diagnosis.diagnosis import ASK_ADMIN, RefusalReason
 from grid.diagnosis.quotawords import counted_objects, is_more, is_storage, spent
-from grid.diagnosis.refusalwords import ASK_ADMIN, RefusalReason, quoted
 from grid.diagnosis.resources import amount_words, resource_amount
 
 _LIMITED = {"Container": _("a container"), "Pod": _("a pod"), "PersistentVolumeClaim": _("a volume claim")}
@@ -94,7 +94,7 @@ def no_quota(match: Match) -> RefusalReason:
     """The API server's own configuration (`limitedResources`) takes these only where a quota of the namespace allows them."""
     sentence = _(
         "The cluster takes this only where a quota allows it, and none of the namespace allows: {what}.",
-        what=quoted(match[1]),
+        what=folded(match[1]),
     )
     step = _("Ask an admin of the cluster for such a quota in the namespace.")
     return RefusalReason("quota", sentence, step)
@@ -107,7 +107,7 @@ def limit_range(match: Match) -> RefusalReason:
         sentences[_ratio(bound) if bound[8] else _bound(bound)] = None
         of_pods = of_pods or bound[3] != "PersistentVolumeClaim"
     if not sentences:
-        sentence = _("A limit range of the namespace forbids it: {objections}", objections=quoted(match[1]))
+        sentence = _("A limit range of the namespace forbids it: {objections}", objections=folded(match[1]))
         return RefusalReason("limit_range", sentence, ASK_ADMIN)
     step = _("Ask an admin of the cluster to change it.")
     if of_pods:

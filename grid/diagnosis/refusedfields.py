@@ -5,8 +5,8 @@ The texts are those of Kubernetes' staging/src/k8s.io/apimachinery/pkg: util/val
 
 from grid.core.regexes import Expression, Match, RepeatedExpression
 from grid.core.translation import gettext as _
-from grid.core.wording import as_sentence
-from grid.diagnosis.refusalwords import RefusalReason, quoted
+from grid.core.wording import as_sentence, folded
+from grid.diagnosis.diagnosis import RefusalReason
 
 _MOST = 3  # fields that a sentence names; the whole answer is evidence
 # Several are joined as "[a, b]"; what is said of a field may have commas and colons itself, so it lasts until the next field.
@@ -31,7 +31,7 @@ def invalid(match: Match) -> RefusalReason:
     places = list(_FIELDS.finditer(text))
     ends = [place.start() for place in places[1:]] + [len(text)]
     problems = {_problem(place, text[place.end() : end]): None for place, end in zip(places, ends, strict=False)}
-    named = [*problems][:_MOST] or [quoted(text)]
+    named = [*problems][:_MOST] or [folded(text)]
     if more := len(problems) - len(named):
         named += [_("{count:,} more", count=more)] if more > 0 else []
     sentence = _("The cluster finds its {kind} invalid: {problems}", kind=kind, problems=as_sentence("; ".join(named)))
@@ -41,7 +41,7 @@ def invalid(match: Match) -> RefusalReason:
 def _problem(place: Match, rest: str) -> str:
     field, sort, text = place[1], place[2], rest.strip(" ,").removeprefix(": ").rstrip(".")
     value, _colon, why = text.partition(": ")
-    value, why, detail = quoted(value), quoted(why), quoted(text)
+    value, why, detail = folded(value), folded(why), folded(text)
     if sort == "Required value":
         return (
             _("{field} is missing ({why})", field=field, why=detail) if detail else _("{field} is missing", field=field)
@@ -65,7 +65,7 @@ def _step(kind: str, fields: list[str]) -> str:
 
 def unreadable(match: Match) -> RefusalReason:
     kind, why = match[1], match[2]
-    sentence = _("The cluster cannot read its {kind}: {why}", kind=kind, why=as_sentence(quoted(why)))
+    sentence = _("The cluster cannot read its {kind}: {why}", kind=kind, why=as_sentence(folded(why)))
     # runtime/error.go wraps all; this one is of api/resource/quantity.go.
     is_amount = "quantities must match" in why or "unable to parse quantity" in why
     return RefusalReason("invalid", sentence, _OF_TIER if is_amount else _UNFIT)

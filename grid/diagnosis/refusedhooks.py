@@ -6,8 +6,8 @@ of policy/validating/dispatcher.go and policy/generic/policy_dispatcher.go there
 
 from grid.core.regexes import Match
 from grid.core.translation import gettext as _
-from grid.core.wording import as_sentence
-from grid.diagnosis.refusalwords import ASK_ADMIN, RefusalReason, quoted
+from grid.core.wording import as_sentence, folded
+from grid.diagnosis.diagnosis import ASK_ADMIN, RefusalReason
 from grid.diagnosis.rules import RuleTable
 
 NO_DRY_RUN = "no_dry_run"  # the code of a reason that refuses nothing but the trial
@@ -37,7 +37,7 @@ def webhook_denied(match: Match) -> RefusalReason:
     why = match[2].strip()
     if why in ("", "without explanation"):
         return RefusalReason("webhook", _("The cluster's rule {name} forbids it.", name=match[1]), ASK_ADMIN)
-    sentence = _("The cluster's rule {name} forbids it: {why}", name=match[1], why=as_sentence(quoted(why)))
+    sentence = _("The cluster's rule {name} forbids it: {why}", name=match[1], why=as_sentence(folded(why)))
     return RefusalReason("webhook", sentence, ASK_ADMIN)
 
 
@@ -67,7 +67,7 @@ def _trouble(message: str) -> str:
     """What no rule knows is said in its own words, without the address that was called."""
     rule = WEBHOOK_TROUBLES.find(message)
     if rule is None:
-        return quoted(message.rpartition('": ')[2]).rstrip(".") or _("the API server does not say why")
+        return folded(message.rpartition('": ')[2]).rstrip(".") or _("the API server does not say why")
     _key, words, match = rule
     return words.format(name=match[1]) if "{name}" in words else words
 
@@ -82,7 +82,7 @@ def image_denied(match: Match) -> RefusalReason:
     step = _("Choose another environment, or ask an admin of the cluster.")
     if not match[1]:
         return RefusalReason("image_policy", _("The cluster's image policy forbids its image."), step)
-    sentence = _("The cluster's image policy forbids its image: {why}", why=as_sentence(quoted(match[1])))
+    sentence = _("The cluster's image policy forbids its image: {why}", why=as_sentence(folded(match[1])))
     return RefusalReason("image_policy", sentence, step)
 
 
@@ -95,7 +95,7 @@ def not_always_pulled(match: Match) -> RefusalReason:
 
 
 def policy_denied(match: Match) -> RefusalReason:
-    sentence = _("The cluster's policy {name} forbids it: {why}", name=match[1], why=as_sentence(quoted(match[2])))
+    sentence = _("The cluster's policy {name} forbids it: {why}", name=match[1], why=as_sentence(folded(match[2])))
     return RefusalReason("policy", sentence, ASK_ADMIN)
 
 
@@ -104,7 +104,7 @@ def policy_broken(match: Match) -> RefusalReason:
     sentence = _(
         "The cluster's policy {name} has an error, so it lets nothing through: {error}",
         name=match[1],
-        error=as_sentence(quoted(match[2] or match[3])),
+        error=as_sentence(folded(match[2] or match[3])),
     )
     step = _("Ask an admin of the cluster to correct the policy.")
     return RefusalReason("policy_broken", sentence, step, for_good=not match[2])
@@ -115,6 +115,6 @@ def change_failed(match: Match) -> RefusalReason:
     sentence = _(
         "The cluster's policy {name} has to change it first, and failed: {error}",
         name=match[1],
-        error=as_sentence(quoted(match[2])),
+        error=as_sentence(folded(match[2])),
     )
     return RefusalReason("policy_broken", sentence, _("Ask an admin of the cluster to correct the policy."))

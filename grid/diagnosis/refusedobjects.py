@@ -6,8 +6,8 @@ gc, noderestriction; of apiserver's plugin/namespace/lifecycle and endpoints/han
 
 from grid.core.regexes import Match
 from grid.core.translation import gettext as _
-from grid.core.wording import as_sentence
-from grid.diagnosis.refusalwords import ASK_ADMIN, TRIED_AGAIN, RefusalReason, quoted
+from grid.core.wording import as_sentence, folded
+from grid.diagnosis.diagnosis import ASK_ADMIN, TRIED_AGAIN, RefusalReason
 
 _APPLY_AGAIN = _("Ask an admin of the cluster to apply deploy/access.yaml again.")
 _STARTS_WITH_IT = _("It starts when an admin of the cluster creates it.")
@@ -51,7 +51,7 @@ def namespace_ends(match: Match) -> RefusalReason:
 
 
 def other_nodes(match: Match) -> RefusalReason:
-    sentence = _("The namespace allows other nodes than those of the tier: {why}", why=as_sentence(quoted(match[1])))
+    sentence = _("The namespace allows other nodes than those of the tier: {why}", why=as_sentence(folded(match[1])))
     return RefusalReason(
         "node_rule", sentence, _("Choose a tier of another node pool, or ask an admin of the cluster.")
     )
@@ -61,14 +61,14 @@ def pod_security(match: Match) -> RefusalReason:
     sentence = _(
         "Pod security of the namespace ({level}) forbids it: {violations}",
         level=match[1],
-        violations=as_sentence(quoted(match[2])),
+        violations=as_sentence(folded(match[2])),
     )
     return RefusalReason("pod_security", sentence, ASK_ADMIN)
 
 
 def no_context_constraint(match: Match) -> RefusalReason:
     """OpenShift's own admission (apiserver-library-go, securitycontextconstraints/sccadmission)."""
-    sentence = _("No security context constraint of OpenShift allows it: {why}", why=as_sentence(quoted(match[1])))
+    sentence = _("No security context constraint of OpenShift allows it: {why}", why=as_sentence(folded(match[1])))
     step = _("Ask an admin of the cluster for a constraint that allows the pods of executions.")
     return RefusalReason("pod_security", sentence, step)
 
@@ -108,5 +108,5 @@ def database_full(match: Match) -> RefusalReason:
 
 
 def database_busy(match: Match) -> RefusalReason:
-    sentence = _("The cluster's own database (etcd) did not take it: {why}", why=as_sentence(quoted(match[1])))
+    sentence = _("The cluster's own database (etcd) did not take it: {why}", why=as_sentence(folded(match[1])))
     return RefusalReason("busy", sentence, TRIED_AGAIN, for_good=False)

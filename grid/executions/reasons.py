@@ -6,6 +6,7 @@ from datetime import timedelta
 from grid.core.reasons import Reader, Sentence, Values, words_of
 from grid.core.translation import gettext as _
 from grid.core.wording import again, duration
+from grid.diagnosis.refusals import explain_refusal
 from grid.executions.stopping import (
     ACCOUNT_CLOSED,
     BUDGET_USED_UP,
@@ -52,6 +53,13 @@ def _by_kind(of_cluster: str, of_other: str) -> Sentence:
         return (of_cluster if values["kind"] == Kind.CLUSTER else of_other).format(**values)
 
     return sentence
+
+
+def _not_created(values: Values, reader: Reader) -> str:
+    known = explain_refusal(values["error"])
+    if known is None:
+        return _("The cluster rejected it: {error}", error=values["error"])
+    return f"{known.sentence} {known.next_step}"
 
 
 def _awaits_cluster(values: Values, reader: Reader) -> str:
@@ -116,9 +124,7 @@ SENTENCES: dict[str, Sentence] = {
         "It was not started, because its cluster did not come up. The cluster: {message} Launch both again.",
         message=_of_cluster(values, reader),
     ),
-    "not_created": lambda values, reader: (
-        values.get("advice") or _("The cluster rejected it: {error}", error=values["error"])
-    ),
+    "not_created": _not_created,
     "ran": lambda values, reader: _("It ran."),
     "pod_gone": lambda values, reader: _(
         "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; {again}.",

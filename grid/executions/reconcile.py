@@ -26,7 +26,7 @@ from grid.executions.observer import ReconcileObserver
 from grid.executions.progress import CREATED, Finding
 from grid.executions.runs import AWAITS_CLUSTER, AwaitsCluster, ClusterFailed
 from grid.executions.stopping import stop_cause
-from grid.kube.errors import answer_of
+from grid.kube.errors import answer_of, trimmed
 from grid.kube.objects import Event, Pod
 from grid.models import StartUp, State
 from grid.secrets.storedsecrets import SecretMissing
@@ -175,17 +175,19 @@ class Reconciler:
     async def _refused(self, row: LedgerRecord, error: Exception) -> float:
         """Say who can act. Try again where waiting may help, as for a quota or a webhook that is down; raise what the cluster said
         nothing about."""
-        known = explain_refusal(answer_of(error).message)
+        said = answer_of(error).message
+        known = explain_refusal(said)
         if known is None and isinstance(error, TooManyRequests):
             known = THROTTLED
         if known is None and isinstance(error, ClusterUnavailable):
             raise error
-        advice = f"{known.sentence} {known.next_step}" if known else ""
         # A right or a policy may be changed while it waits; what is wrong with the object itself stays wrong.
         if not isinstance(error, NotAllowed) and (known is None or known.for_good):
-            values = {"error": str(error), "advice": advice}
-            return await self._enter(row, Transition(State.ERROR, "not_created", level="Warning", values=values), None)
-        message = advice or _("The cluster does not allow it: {error}", error=error)
+            change = Transition(State.ERROR, "not_created", level="Warning", values={"error": trimmed(said)})
+            return await self._enter(row, change, None)
+        message = _("The cluster does not allow it: {error}", error=error)
+        if known is not None:
+            message = f"{known.sentence} {known.next_step}"
         if row.reason != NOT_ALLOWED:
             logger.warning("not allowed to create execution=%s reason=%s", row.id, error)
         pause = max(RETRY_SECONDS, getattr(error, "retry_after", 0.0))

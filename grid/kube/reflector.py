@@ -76,9 +76,8 @@ class Reflector(Generic[T]):
         self._fruitless = 0
         self._unsure = False  # we were cut off, or heard nothing: ask before trusting a watch that says nothing
         self._failing = False
-        self._cut_off_at: float | None = (
-            None  # when the first request that failed was sent, or the watch broke; None: after silence
-        )
+        # When the first request that failed was sent, or the watch broke; None after silence.
+        self._cut_off_at: float | None = None
         self._relisting = ""  # why the next list is not the first
         self._open_watches = telemetry.watches_of(store.name)
 

@@ -67,7 +67,7 @@ def test_gpu_is_known_by_the_name_of_any_vendor(name: str) -> None:
         "lab.example/gpus-fund",
     ],
 )
-def test_what_is_merely_like_a_gpu_is_none(name: str) -> None:
+def test_resource_merely_like_a_gpu_is_none(name: str) -> None:
     assert not is_gpu(name)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from grid.diagnosis.diagnosis import RefusalReason
 from grid.diagnosis.refusals import explain_refusal
-from grid.diagnosis.refusalwords import RefusalReason
 
 GOLD = "gold.storageclass.storage.k8s.io"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from grid.diagnosis.diagnosis import RefusalReason
 from grid.diagnosis.refusals import explain_refusal
-from grid.diagnosis.refusalwords import RefusalReason
 
 CALLED = 'Internal error occurred: failed calling webhook "images.example.com": failed to call webhook: '
 POSTED = CALLED + 'Post "https://hooks.shop.svc:443/check?timeout=10s": '

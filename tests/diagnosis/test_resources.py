@@ -79,7 +79,7 @@ def test_sidecar_being_resized_counts_its_largest_amount() -> None:
     assert requested_amounts(decode(pod("p", spec=spec, status=status), Pod))["cpu"] == 6000
 
 
-def test_what_containers_hold_is_kept_only_during_resize() -> None:
+def test_held_resources_are_kept_only_during_a_resize() -> None:
     settled = resized({"type": "Ready", "status": "True"}).status.container_statuses[0]
     assert (settled.resources, settled.allocated_resources) == (None, None)
     under_way = resized({"type": "PodResizeInProgress", "status": "True"}).status.container_statuses[0]

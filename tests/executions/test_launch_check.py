@@ -63,7 +63,7 @@ class TestOverHttp:
         sent(people.owner, FORM)
         assert Execution.objects.get().pk == check.pk, "the answer was about this very launch"
 
-    def test_what_never_fits_is_not_confirmed_in_green(
+    def test_launch_that_never_fits_is_not_confirmed_in_green(
         self, people: People, runtime: Runtime, cluster: FakeCluster
     ) -> None:
         """The card and the line beside it: a dry run says nothing of nodes."""

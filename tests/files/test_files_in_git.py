@@ -242,7 +242,7 @@ RESULTS = {"results": OTHER, "results_files": 3, "results_bytes": 70}
     ],
 )
 @in_world
-async def test_what_was_not_saved_is_recorded_and_warned_about(
+async def test_unsaved_files_are_recorded_and_warned_about(
     shop: Shop, changed: dict[str, Any], reason: str, words: str
 ) -> None:
     world, controller, execution, kubelet = await runs(shop, NewKubelet)

@@ -53,7 +53,7 @@ def test_a_bookmark_without_a_version_is_none() -> None:
     ],
     ids=["an error", "an unknown type"],
 )
-def test_what_is_no_change_keeps_what_is_known(kind: str, obj: object, decoded: object) -> None:
+def test_object_without_a_change_keeps_what_is_known(kind: str, obj: object, decoded: object) -> None:
     assert line(kind, obj) == decoded
 
 

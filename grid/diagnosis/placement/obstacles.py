@@ -39,8 +39,8 @@ _UNREADY = Taint(key=NOT_READY, effect="NoSchedule")
 class Obstacle:
     """One reason. `subject` tells it from others of its kind: a label, a taint, a resource. `size` is how much of the resource a pod could
     have on the empty node, `free` how much is free now; `beside_own` says that the node's own pods (of DaemonSets) take the rest. `key` is
-    the label by which a rule between pods takes nodes together. Of broken devices,
-    `size` is how many the node has and `free` how many of them work."""
+    the label by which a rule between pods takes nodes together. Of broken devices, `size` is how many the node has and `free` how many of
+    them work."""
 
     kind: Kind
     subject: str = ""

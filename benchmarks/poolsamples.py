@@ -35,7 +35,7 @@ def measure(pools: int) -> None:
     def write() -> None:
         nonlocal minute
         minute += 1
-        store(minute, dict.fromkeys(names, PoolTally(nodes=5)))
+        store(minute, dict.fromkeys([*names, ALL_POOLS], PoolTally(nodes=5)))
 
     report("a day of all pools together", lambda: read_points(ALL_POOLS, first, NOW))
     report("sparklines of all pools", lambda: read_trends(first, NOW, width_of(KEPT_MINUTES, SPARK_POINTS)))

@@ -21,10 +21,8 @@ from grid.kube.store import Freshness
 logger = logging.getLogger(__name__)
 
 PERIOD = 3.0
-PATIENCE = (
-    3.0,
-    2.0,
-)  # until a second try, as one lost packet is no outage, and then for either's answer: 4 s are slow, not silent
+# Until a second try, as one lost packet is no outage, and then for either's answer: 4 s are slow, not silent.
+PATIENCE = (3.0, 2.0)
 AWAY_SECONDS = 13.0  # a leader renews its Lease every two seconds
 HANDOVER_SECONDS = 6.0  # the next leader tries every two seconds to take a Lease that was given back
 _SILENT = _("The API server does not answer in time.")

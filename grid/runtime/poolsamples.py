@@ -11,8 +11,8 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -73,15 +73,6 @@ class PoolTally:
             self.used += Amounts(usage.cpu_millicores, usage.memory_bytes)
 
 
-def together(tallies: Iterable[PoolTally]) -> PoolTally:
-    """Return the tally of all pools. Pure."""
-    total = PoolTally()
-    for tally in tallies:
-        for field in fields(PoolTally):
-            setattr(total, field.name, getattr(total, field.name) + getattr(tally, field.name))
-    return total
-
-
 def sample_of(pool: str, minute: int, tally: PoolTally, executions: ExecutionCounts) -> PoolSample:
     """Return the sample that is stored. Its use is unknown unless most nodes are measured: a part of them would look idle. Pure."""
     used = tally.used if 2 * tally.measured > tally.nodes else None
@@ -109,16 +100,15 @@ def is_taken(minute: int) -> bool:
 
 
 def store(minute: int, tallies: Mapping[str, PoolTally]) -> None:
-    """Write the samples of a minute, with the executions of now, and delete the oldest of those that are too old."""
+    """Write the samples of a minute, `ALL_POOLS` among them, with the executions of now, and delete the oldest that are too old."""
     counted = Execution.objects.unsettled().filter(state__in=(State.RUNNING, *_WAITING)).order_by()
     executions: Counter[tuple[str, str]] = Counter()
     for pool, state, count in counted.values_list("node_pool", "state").annotate(Count("pk")):
         executions += Counter({(pool, state): count, (ALL_POOLS, state): count})
-    whole = {ALL_POOLS: together(tallies.values()), **tallies}
     with transaction.atomic():
         # Only a duplicate is ignored: `ignore_conflicts` would ignore every mistake on SQLite.
         PoolSample.objects.bulk_create(
-            [sample_of(pool, minute, tally, executions) for pool, tally in whole.items()],
+            [sample_of(pool, minute, tally, executions) for pool, tally in tallies.items()],
             update_conflicts=True,
             unique_fields=["pool", "minute"],
             update_fields=["minute"],

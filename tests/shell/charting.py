@@ -1,12 +1,14 @@
 """Samples of node pools for page tests: a day in which they grow, idle and wait."""
 
 import math
+from collections.abc import Iterable
+from dataclasses import fields
 from datetime import datetime
 
 from grid.diagnosis.requests import Amounts
 from grid.models import PoolSample, State
 from grid.models.pool import ALL_POOLS
-from grid.runtime.poolsamples import PoolTally, sample_of, together
+from grid.runtime.poolsamples import PoolTally, sample_of
 
 POOLS = ("default", "default-gpu", "batch")
 _GIB = 2**30
@@ -21,11 +23,19 @@ def make_day(until: datetime, *, minutes: int = 24 * 60, pools: tuple[str, ...] 
     last, rows = minute_of(until), []
     for minute in range(last - minutes + 1, last + 1):
         tallies = {pool: _tally(pool, place, minute - last) for place, pool in enumerate(pools)}
-        for pool, tally in {**tallies, ALL_POOLS: together(tallies.values())}.items():
+        for pool, tally in {**tallies, ALL_POOLS: _together(tallies.values())}.items():
             running, waiting = 3 * tally.nodes // 2, tally.pods_waiting // 2
             counts = {(pool, State.RUNNING.value): running, (pool, State.QUEUED.value): waiting}
             rows.append(sample_of(pool, minute, tally, counts))
     PoolSample.objects.bulk_create(rows, batch_size=500)
+
+
+def _together(tallies: Iterable[PoolTally]) -> PoolTally:
+    total = PoolTally()
+    for tally in tallies:
+        for field in fields(PoolTally):
+            setattr(total, field.name, getattr(total, field.name) + getattr(tally, field.name))
+    return total
 
 
 def _tally(pool: str, place: int, age: int) -> PoolTally:

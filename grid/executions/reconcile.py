@@ -173,17 +173,17 @@ class Reconciler:
         return await self._refused(row, error) if known and known.code == "unknown_kind" else NAMESPACE_SECONDS
 
     async def _refused(self, row: LedgerRecord, error: Exception) -> float:
-        """Say who can act. Try again where waiting may help, as for a quota or a webhook that is down; raise what the cluster said
+        """Say who can act. Try again where waiting may help, as for a quota or a webhook that is down; raise what the cluster says
         nothing about."""
-        said = answer_of(error).message
-        known = explain_refusal(said)
+        answer = answer_of(error).message
+        known = explain_refusal(answer)
         if known is None and isinstance(error, TooManyRequests):
             known = THROTTLED
         if known is None and isinstance(error, ClusterUnavailable):
             raise error
         # A right or a policy may be changed while it waits; what is wrong with the object itself stays wrong.
         if not isinstance(error, NotAllowed) and (known is None or known.for_good):
-            change = Transition(State.ERROR, "not_created", level="Warning", values={"error": trimmed(said)})
+            change = Transition(State.ERROR, "not_created", level="Warning", values={"error": trimmed(answer)})
             return await self._enter(row, change, None)
         message = _("The cluster does not allow it: {error}", error=error)
         if known is not None:

@@ -31,7 +31,7 @@ from grid.diagnosis.shortages import NamespaceRefusal
 
 __all__ = [
     "AlikeNodes", "Fit", "FitCode", "LaunchFacts", "LaunchPool", "PodPlan", "Pools", "QueuePlace", "Resources",
-    "fit", "largest_for", "never_fits", "nodes_needed", "ordinal", "place_on", "places",
+    "fit", "largest_for", "never_fits", "nodes_needed", "place_on", "places",
 ]  # fmt: skip
 
 FitCode = Literal[
@@ -39,13 +39,12 @@ FitCode = Literal[
 ]
 # From the best to the worst; a launch of several pods is as good as its worst.
 _ORDER = ("starts_now", "needs_nodes", "waits_for_room", "no_nodes", "never_fits")
-_ORDINALS, _ORDINAL = {1: _("{number:,}st"), 2: _("{number:,}nd"), 3: _("{number:,}rd")}, _("{number:,}th")
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """The place in the queue that the launch would get, 0 where it would stand aside, with the reason in words and how it would start
-    sooner, if it could; `for_good` when it could never leave the queue."""
+    """The place in its owner's or its tier's line that the launch would get, 0 where it would stand aside, with the reason in words and how
+    it would start sooner, if it could; `for_good` when it could never leave the queue."""
 
     position: int
     message: str
@@ -133,12 +132,6 @@ def never_fits(plan: PodPlan, pools: Pools) -> Fit | None:
     return answer if answer.code == "never_fits" else None
 
 
-def ordinal(number: int) -> str:
-    """Return "1st", "2nd", "3rd", "11th"."""
-    ending = 0 if 10 <= number % 100 <= 20 else number % 10
-    return _ORDINALS.get(ending, _ORDINAL).format(number=number)
-
-
 def _refused(refusal: NamespaceRefusal) -> Fit:
     if refusal.for_good:
         step = _("Choose another tier, or ask an admin of the cluster to change that.")
@@ -162,10 +155,7 @@ def _queues(queue: QueuePlace, after: Fit, expected: Sequence[str]) -> Fit:
         "not_known": (after.sentence,),
     }.get(after.code, ())
     wait = expected or (_("How long that takes is not known yet."),)
-    headline = _("Waits in the queue")
-    if queue.position:
-        headline = _("Queues as {position}", position=ordinal(queue.position))
-    return Fit("queues", "wait", headline, queue.message, queue.sooner, "you", then=(*wait, *then))
+    return Fit("queues", "wait", _("Waits in the queue"), queue.message, queue.sooner, "you", then=(*wait, *then))
 
 
 def _in_pool(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:

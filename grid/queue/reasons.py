@@ -27,14 +27,16 @@ def _over_user_slots(values: Values, reader: Reader) -> str:
         )
     if reader.is_owner:
         use = _("You use {held} of {most} slots", held=values["held"], most=values["most"])
+        place = _("It is number {position} of yours.", position=values["position"])
     else:
         owner = reader.owner or _("Its owner")
         use = _("{owner} uses {held} of {most} slots", owner=owner, held=values["held"], most=values["most"])
+        place = _("It is number {position} of theirs.", position=values["position"])
     return _(
-        "{you_use}; this starts by itself when {wanted}. Position {position}.",
-        you_use=use,
+        "{use}; this starts by itself when {wanted}. {place}",
+        use=use,
         wanted=ngettext("one is free", "{count} are free", values["slots"]) + _slots_of(values["parts"]),
-        position=values["position"],
+        place=place,
     )
 
 
@@ -76,7 +78,9 @@ def _over_tier_maximum(values: Values, reader: Reader) -> str:
         wanted=wanted,
         parts=_places_of(values["parts"]),
     )
-    return _("{tier} Position {position}.", tier=sentence, position=values["position"])
+    if wanted > values["maximum"]:
+        return sentence
+    return _("{sentence} It is number {position} for this tier.", sentence=sentence, position=values["position"])
 
 
 def _over_quota_timeout(values: Values, reader: Reader) -> str:

@@ -168,7 +168,7 @@ def _executions_of_a_day(now: datetime) -> None:
         owner="alice",
         state="queued",
         minutes=1,
-        message="You use 25 of 25 slots; this starts by itself when one is free. Position 2.",
+        message="You use 25 of 25 slots; this starts by itself when one is free. It is number 2 of yours.",
     )
     _make("dddd5555ee", owner="bob", state="preparing", minutes=9, title="Weekly report", project="churn")
     _make(

@@ -117,8 +117,10 @@ async def test_launch_over_quota_waits_and_starts_by_itself(shop: Shop, configur
     await to_running(world, controller)
     assert (fresh(first).state, fresh(second).state) == ("running", "queued")
     assert second.reason == "over_user_slots"
-    assert second.words(OWNER) == "You use 1 of 1 slots; this starts by itself when one is free. Position 1."
-    assert "Position 2." in fresh(third).words(OWNER)
+    assert (
+        second.words(OWNER) == "You use 1 of 1 slots; this starts by itself when one is free. It is number 1 of yours."
+    )
+    assert "It is number 2 of yours." in fresh(third).words(OWNER)
 
     request_stop(first, by="alice", now=world.now)
     await world.step(controller)
@@ -127,7 +129,7 @@ async def test_launch_over_quota_waits_and_starts_by_itself(shop: Shop, configur
     await world.step(controller)
     await world.step(controller)
     assert (fresh(first).state, fresh(second).state, fresh(third).state) == ("stopped", "deploying", "queued")
-    assert "Position 1." in third.words(OWNER)
+    assert "It is number 1 of yours." in third.words(OWNER)
 
 
 @in_world

@@ -41,11 +41,14 @@ def test_pair_without_room_waits_with_the_same_message(shop: Shop, configure: Co
     shop.launch(after=2)
 
     assert admit_waiting(LOCAL, now=NOW) == []
-    message = "You use 1 of 7 slots; this starts by itself when 7 are free (1 for the workspace and 6 for the cluster). Position 1."
+    message = (
+        "You use 1 of 7 slots; this starts by itself when 7 are free (1 for the workspace and 6 for the cluster). "
+    )
+    message += "It is number 1 of yours."
     for row in (workspace, cluster):
         row.refresh_from_db()
         assert (row.state, row.reason, row.words(OWNER)) == ("queued", "over_user_slots", message)
-    assert "Position 2." in Execution.objects.latest("requested_at").words(OWNER)
+    assert "It is number 2 of yours." in Execution.objects.latest("requested_at").words(OWNER)
 
 
 def test_killed_between_the_two_rows_nothing_is_admitted(shop: Shop) -> None:

@@ -37,7 +37,9 @@ def quota(pods: str, used: str) -> NamespaceLimits:
 
 FULL = LaunchPool("default", (room(1),), 1)
 AT_ZERO = LaunchPool("default", (), 3, start_seconds=220, remembered=room(8), seen="24 November 2026")
-QUEUE = QueuePlace(4, "You use 25 of 25 slots; this starts by itself when one is free. Position 4.", "Stop something.")
+QUEUE = QueuePlace(
+    4, "You use 25 of 25 slots; this starts by itself when one is free. It is number 4 of yours.", "Stop something."
+)
 EXPECTED = WaitEstimate(1500.0, 1200.0, 2400.0, "Your executions usually end after another 24 minutes.", 4)
 HOW_RIGHT = "9 of the last 10 expected waits were within 30 % or 10 seconds of what happened."
 NOT_EXPECTED = WaitEstimate(None, why="Not known yet: too few launches like this one have started.", position=4)

@@ -92,7 +92,7 @@ def test_queueing_time_is_said_once_history_tells(
     now = timezone.now()
     make_execution(people.owner, offered, slots_reserved_at=now, started_at=now)
     shown = asked(people, token="t2")
-    assert "Queues as 1st" in shown
+    assert "number 1 of yours" in shown
     assert "When it starts is not known yet: too few executions like those that hold the slots have ended." in shown
     ran_for_25_minutes(people, offered)
     shown = asked(people, token="t2")

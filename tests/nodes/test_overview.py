@@ -90,7 +90,9 @@ def test_troubled_executions_show_diagnosis(people: People, scene: FakeCluster, 
     ):
         at = MOMENT + timedelta(minutes=minute)
         values: dict[str, Any] = {"title": title, "reason": reason, "requested_at": at, "state_since": at}
-        make_execution(people.owner, project, state=State.QUEUED, message=f"You wait. Position {minute}.", **values)
+        make_execution(
+            people.owner, project, state=State.QUEUED, message=f"You wait. It is number {minute} of yours.", **values
+        )
     clock.seconds = 3600
     fill(runtime, scene)
     read_executions(runtime)

@@ -56,7 +56,7 @@ def test_owner_reads_which_operator_holds_and_why(two: dict[str, str], people: P
 @pytest.mark.parametrize("page", ["/queue/", "/executions/", "/executions/{id}/"])
 def test_only_the_owner_reads_of_what_you_use(page: str, people: People, runtime: Runtime) -> None:
     project = make_project(people.owner, people.teammate)
-    sentence = "You use 25 of 25 slots; this starts by itself when one is free. Position 1."
+    sentence = "You use 25 of 25 slots; this starts by itself when one is free. It is number 1 of yours."
     values = {"held": 25, "most": 25, "slots": 1, "parts": [["workspace", 1]], "position": 1}
     row = make_execution(
         people.owner, project, state=State.QUEUED, reason="over_user_slots", reason_values=values, message=""

@@ -120,7 +120,7 @@ def test_execution_waiting_for_full_tier_lets_other_tiers_pass() -> None:
     )
     assert admit(snapshot).admitted == ("second",)
     assert messages(snapshot) == [
-        "The tier GPU runs 1 of at most 1 executions at once; this starts by itself when one of them ends. Position 1."
+        "The tier GPU runs 1 of at most 1 executions at once; this starts by itself when one of them ends. It is number 1 for this tier."
     ]
 
 
@@ -129,13 +129,18 @@ SWITCHED_OFF = "Launching is switched off: your admin has set the slots per user
 SMALLER = " Stop it and launch a smaller one, or ask your admin for more slots."
 FEWER = " Give the cluster fewer workers, or ask your admin for more slots."
 BOTH = "This takes 26 slots (1 for the workspace and 25 for the cluster), and one user may hold 25."
-USES = "{} 2 of 2 slots; this starts by itself when one is free. Position 2."
+USES = "{} 2 of 2 slots; this starts by itself when one is free. It is number 2 of yours."
 
 
 @pytest.mark.parametrize(
     ("queue", "limit", "to_owner", "to_others"),
     [
-        ((waiting("first", after=-1), MINE), 2, USES.format("You use"), USES.format("ada uses")),
+        (
+            (waiting("first", after=-1), MINE),
+            2,
+            USES.format("You use"),
+            USES.format("ada uses").replace("yours", "theirs"),
+        ),
         ((MINE,), 0, SWITCHED_OFF, SWITCHED_OFF),
         ((waiting("e", slots=2),), 1, "This takes 2 slots, and one user may hold 1." + SMALLER, None),
         ((waiting("e", slots=3),), 2, "This takes 3 slots, and one user may hold 2." + SMALLER, None),
@@ -176,7 +181,7 @@ def test_full_tier_is_given_first_to_longest_unserved_user() -> None:
     refused = admit(snapshot).refused
     positions = {id: why.position for id, why in refused.items()}
     assert positions == {"gpu-never": 1, "gpu-long-ago": 2, "gpu-lately": 3, "gpu-never-second": 4, "large": 1}
-    assert refused["gpu-lately"].words(OWNER).endswith(" Position 3.")
+    assert refused["gpu-lately"].words(OWNER).endswith(" It is number 3 for this tier.")
 
 
 def test_pair_waits_together_and_says_slots_of_both() -> None:
@@ -186,7 +191,8 @@ def test_pair_waits_together_and_says_slots_of_both() -> None:
     decisions = admit(snapshot)
     assert decisions.admitted == ()
     assert decisions.refused["w"].words(OWNER) == (
-        "You use 21 of 25 slots; this starts by itself when 5 are free (1 for the workspace and 4 for the cluster). Position 1."
+        "You use 21 of 25 slots; this starts by itself when 5 are free (1 for the workspace and 4 for the cluster). "
+        "It is number 1 of yours."
     )
     assert decisions.refused["tiny"].position == 2
 
@@ -198,12 +204,10 @@ def test_pair_on_a_single_tier_takes_two_places() -> None:
     (message,) = messages(one_is_taken)
     assert message == (
         "The tier small runs 1 of at most 2 executions at once, and this takes 2 places "
-        "(one for the workspace and one for the cluster); it starts by itself when enough of them end. Position 1."
+        "(one for the workspace and one for the cluster); it starts by itself when enough of them end. It is number 1 for this tier."
     )
     (never,) = messages(replace(both, tier_maximum={"small": 1}))
-    assert never.endswith(
-        "which runs at most 1 executions at once. Stop it and launch it with other tiers. Position 1."
-    )
+    assert never.endswith("which runs at most 1 executions at once. Stop it and launch it with other tiers.")
 
 
 def test_execution_waiting_for_two_places_keeps_its_turn() -> None:

@@ -74,7 +74,7 @@ def _fits() -> list[tuple[str, FitCard | None]]:
         needs=(PodNeeds("Large", {}, {}),),
         choices=(TierChoice("tier", "small", "Small", _plan("Small", 1), 0),),
     )
-    place = QueuePlace(4, f"{_OF_SLOTS} Position 4.", _("Stop something that you no longer need."))
+    place = QueuePlace(4, f"{_OF_SLOTS} It is number 4 of yours.", _("Stop something that you no longer need."))
     queued = replace(question, queue=place, expected=launch_wait(_EXPECTED))
     queued_unknown = replace(question, queue=place, expected=launch_wait(_NOT_EXPECTED))
     huge = replace(question, pods=_plan("Huge", 64))

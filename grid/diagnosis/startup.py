@@ -1,6 +1,6 @@
 """The phases of an execution's start, from its times, its pod, the pod's events and its node; pure.
 
-    request --queued--> slots --creating--> pod --node wait--> room --scheduling--> bound
+    request --queued--> slots --cluster wait, or creating--> pod --node wait--> room --scheduling--> bound
     bound --volumes--> image wanted --pulling--> there --set-up--> starting --> program started --answering--> ready
 
 The phases follow one another without a gap, so their sum is the whole. Events get lost, come twice or late; Kubernetes' times are truncated
@@ -26,6 +26,7 @@ class Phase(StrEnum):
     """The phases in their order. The names are those of the columns of `grid.models.StartUp`."""
 
     QUEUED = "queued"
+    CLUSTER_WAIT = "cluster_wait"
     CREATING = "creating"
     NODE_WAIT = "node_wait"
     SCHEDULING = "scheduling"
@@ -39,7 +40,8 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StartFacts:
-    """What is known of a start. `until` is when it ran, or ended before, or now; `is_cluster` is True when `pod` is a cluster's head."""
+    """What is known of a start. `until` is when it ran, or ended before, or now; `is_cluster` is True when `pod` is a cluster's head, and
+    `has_cluster` when its objects are made only once a cluster of its own runs."""
 
     requested_at: datetime
     admitted_at: datetime | None
@@ -49,6 +51,7 @@ class StartFacts:
     events: StartEvents = field(default_factory=StartEvents)
     node: Node | None = None
     is_cluster: bool = False
+    has_cluster: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +124,12 @@ def start_phases(facts: StartFacts) -> StartPhases:
     """Return the phases of a start. The last one is open when the start has not ended yet, or ended before it ran."""
     end = _end(facts)
     marks = [_Mark(Phase.QUEUED, facts.admitted_at)]
-    node = NodeStart()
+    node, until_pod = NodeStart(), Phase.CLUSTER_WAIT if facts.has_cluster else Phase.CREATING
     if facts.pod is not None:
         node, waiting = _until_bound(facts, facts.pod)
-        marks += [_Mark(Phase.CREATING, facts.pod.metadata.creation_timestamp), *waiting, *_on_node(facts, facts.pod)]
+        marks += [_Mark(until_pod, facts.pod.metadata.creation_timestamp), *waiting, *_on_node(facts, facts.pod)]
     else:
-        marks.append(_Mark(Phase.CREATING, None))
+        marks.append(_Mark(until_pod, None))
     if facts.ran:
         marks[-1] = _Mark(marks[-1].phase, end)
     images = facts.events.images

@@ -33,7 +33,8 @@ class StartUp(models.Model):
 
     total = models.FloatField()
     queued = models.FloatField(null=True, help_text="From the request until slots were reserved.")
-    creating = models.FloatField(null=True, help_text="Until its pod existed; with the wait for its cluster, if any.")
+    cluster_wait = models.FloatField(null=True, help_text="Of a job with a cluster: until that ran and its pod existed.")
+    creating = models.FloatField(null=True, help_text="Until its pod existed.")
     node_wait = models.FloatField(null=True, help_text="Until a node had room for it.")
     scheduling = models.FloatField(null=True, help_text="Until it was bound to the node.")
     volumes = models.FloatField(null=True, help_text="Volumes, network and sandbox, until its image was looked for.")

@@ -32,6 +32,7 @@ class StartTimes(NamedTuple):
     image: str
     total: float
     queued: float | None
+    cluster_wait: float | None
     creating: float | None
     node_wait: float | None
     scheduling: float | None

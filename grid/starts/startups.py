@@ -19,6 +19,7 @@ from grid.core.errors import GridError
 from grid.core.labels import APP_COMPONENT, WORKER
 from grid.diagnosis.startup import TOLERANCE, Phase, StartFacts, start_phases, true_since
 from grid.diagnosis.startupevents import start_events
+from grid.executions import ledger
 from grid.executions.context import Context
 from grid.executions.ledger import LedgerRecord
 from grid.executions.lifecycle import Entered, Transition
@@ -110,6 +111,7 @@ class StartUps(ReconcileObserver):
             events=start_events(events, pod),
             node=await self._node(pod) if pod is not None else None,
             is_cluster=is_cluster,
+            has_cluster=row.kind == Kind.JOB and await context.database(ledger.attached_cluster, row.id) is not None,
         )
 
     async def _node(self, pod: Pod) -> Node | None:

@@ -11,7 +11,7 @@ from grid.core.errors import ClusterUnavailable, NotAllowed
 from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, SERVICES
-from grid.models import Execution
+from grid.models import Execution, StartUp
 from tests.clusters.test_cluster_life import Configure, left, notes, the, to_end
 from tests.controller.world import World, fresh, in_world, states_of
 from tests.support.builders import NAMESPACE
@@ -136,6 +136,8 @@ async def test_job_ends_with_the_reason_of_its_failed_cluster(shop: Shop, config
         "It was not started, because its cluster did not come up. The cluster: No node took the head"
     )
     assert job.words(OWNER).endswith(" Launch both again.")
+    start = StartUp.objects.get(execution_id=job)
+    assert (start.creating, start.cluster_wait) == (None, start.total - (start.queued or 0))
     assert world.cluster.count("create", PODS) == 0
     assert notes(job, "WithoutCluster") == []
     for execution in (job, cluster):

@@ -80,6 +80,7 @@ def phases(
     node: Node | None = None,
     admitted: float | None = 0.5,
     is_cluster: bool = False,
+    has_cluster: bool = False,
 ) -> StartPhases:
     return start_phases(
         StartFacts(
@@ -91,6 +92,7 @@ def phases(
             events=start_events(events, pod),
             node=node,
             is_cluster=is_cluster,
+            has_cluster=has_cluster,
         )
     )
 
@@ -120,6 +122,13 @@ def test_a_cold_start_is_told_phase_by_phase() -> None:
     )
     assert start.total == pytest.approx(55.4)
     assert (start.image_cached, start.image_bytes, start.node.is_new) == (False, 1_800_000_000, False)
+
+
+def test_wait_for_its_cluster_is_no_creation_of_objects() -> None:
+    start = phases(started_pod(), COLD, has_cluster=True)
+    assert (start.seconds[Phase.CLUSTER_WAIT], start.seconds.get(Phase.CREATING)) == (0.5, None)
+    (_queued, waiting) = phases(None, [], until=300, ran=False, has_cluster=True).spans
+    assert (waiting.phases, waiting.is_open) == ((Phase.CLUSTER_WAIT,), True)
 
 
 def test_wait_for_a_new_node_is_told_in_parts() -> None:

@@ -249,6 +249,7 @@ def _start(record: ExecutionRecord, shown: Presence, events: Sequence[Event], no
         events=start_events(own, pod),
         node=next((node for node in shown.nodes if node.metadata.name == node_name), None),
         is_cluster=record.has_members,
+        has_cluster=record.kind == "job" and record.companion is not None,
     )
     return of_phases(start_phases(facts), ran=False)
 

@@ -14,6 +14,7 @@ ENOUGH = 5
 _SLOW_FACTOR, _SLOW_SECONDS = 2.0, 10.0
 PHASE_WORDS = {
     Phase.QUEUED: _("Waiting for a slot"),
+    Phase.CLUSTER_WAIT: _("Waiting for its cluster"),
     Phase.CREATING: _("Creating its objects"),
     Phase.NODE_WAIT: _("Waiting for a node"),
     Phase.SCHEDULING: _("Scheduling"),

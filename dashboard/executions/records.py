@@ -28,6 +28,7 @@ from grid.models.environment import Kind
 
 _LIFECYCLE_READ = 1000
 _WITH_FINDINGS = frozenset({State.FINISHING, State.FAILED, State.ERROR})
+_FAILED = (State.FAILED, State.ERROR)
 _JOINED = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
 _LINE = ("at", "to_state", "level", "reason", "message", "reason_values", "count", "actor", "event_uid")
 _SAVED = ("began", "ended", "branch", "kept", "problem", "left_out", "left_out_names")
@@ -154,20 +155,22 @@ def run_place(execution: Execution) -> RunPlace | None:
     rows = Execution.objects.filter(run=run).exclude(pk=execution.pk).order_by("run", "attempt")
     reader = Reader(execution.owner.get_username(), is_owner=False)
     columns = rows.only("attempt", "state", "reason", "reason_values", "message")
-    job = run.job
+    job, attempt = run.job, execution.attempt
     is_there = job.deleted_at is None
     return RunPlace(
         execution_id=execution.pk,
         job_id=job.pk if is_there else "",
         job_name=str(job),
         number=run.number,
-        attempt=execution.attempt,
+        attempt=attempt,
         most_attempts=most,
         parameters=tuple(run.parameters.items()),
         others=tuple(SiblingAttempt(row.pk, row.attempt, row.state, row.words(reader)) for row in columns),
         message=run.message,
         exit_words="" if execution.exit_code is None else code_words(execution.exit_code),
         again=reverse("job-again", args=[job.pk, run.number]) if is_there else "",
+        is_tried_again=execution.state in _FAILED
+        and not (run.outcome or execution.stop_requested_by or attempt >= most),
     )
 
 

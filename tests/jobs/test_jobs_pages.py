@@ -170,12 +170,16 @@ def test_attempts_of_run_link_to_each_other(people: People, script: Environment)
     job = launched(people, retries="1", retry_wait="1s", parameters="")
     first = Execution.objects.get()
     end(job.runs.get(), State.FAILED, "Exit code 3.")
+    by_itself = "Its run tries this again by itself"
+    assert by_itself in page(people.owner, f"/executions/{first.pk}/")
     Execution.objects.update(ended_at=timezone.now() - timedelta(minutes=1))
     (second,) = advance_all({job.pk}, now=timezone.now())
     shown = page(people.owner, f"/executions/{second}/")
     assert "Attempt 2 of 2" in shown and "failed: Exit code 3." in shown and f"/executions/{first.pk}/" in shown
     assert f"/jobs/{job.pk}/again/1/" in shown
     assert f"/jobs/{job.pk}/again/1/" not in page(people.teammate, f"/executions/{second}/")
+    Execution.objects.filter(pk=second).update(state=State.FAILED)
+    assert by_itself not in page(people.owner, f"/executions/{second}/")
 
 
 def test_runs_are_stopped_before_job_is_deleted(people: People, script: Environment) -> None:

@@ -283,6 +283,8 @@ def head_of(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person
     if record.stop_requested_at is not None and not record.is_final and record.state != "stopping":
         status = StatusLine("wait", _("Restarting") if record.is_restarting else _("Stopping"), record.stopping_words)
         advice, since = "", record.stop_requested_at
+    elif record.run is not None and record.run.is_tried_again:
+        advice = _("Its run tries this again by itself; you need not launch it.")
     elif record.state == "running" and not status.note:
         status = StatusLine(status.severity, status.word, _running_note(record, viewer))
     evidence = current.evidence if current is not None and current.severity != "ok" else ()

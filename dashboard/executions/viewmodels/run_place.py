@@ -35,6 +35,7 @@ class RunPlace:
     message: str
     exit_words: str  # "137, it was killed (SIGKILL)"; "" until its pod says so
     again: str  # URL for another run of the same; "" when there is no job any more
+    is_tried_again: bool  # it failed, and the run launches another attempt by itself
 
     @property
     def attempt_words(self) -> str:

@@ -223,7 +223,10 @@ def section(
     if from_prometheus:
         source = _("Nodes and resources from Prometheus, executions sampled once a minute.")
     elif minutes > 1:
-        source = _("Sampled once a minute; each point is the highest of {minutes} minutes.", minutes=minutes)
+        source = _(
+            "Sampled once a minute; each point is the highest of {minutes} minutes, and the pools below are as last sampled.",
+            minutes=minutes,
+        )
     return PoolHistorySection(
         title=_LAST_WORDS[range],
         during=RANGE_WORDS[range],

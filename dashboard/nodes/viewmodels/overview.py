@@ -13,7 +13,7 @@ from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.kinds import kind_name
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from dashboard.shell.viewmodels.states import StatusLine, state_status
+from dashboard.shell.viewmodels.states import STATES, StatusLine, state_status
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
@@ -61,8 +61,8 @@ def work_counts(
         WorkCount(_("In trouble"), f"{trouble:,}", "problem" if trouble else "neutral", TROUBLE.query()),
         WorkCount(_("Failed in the last hour"), f"{failed:,}", "problem" if failed else "neutral", "?show=ended"),
         WorkCount(_("Queued"), f"{queued:,}", "wait" if queued else "neutral", QUEUED.query()),
-        WorkCount(_("Waiting for a node"), f"{deploying:,}", "wait" if deploying else "neutral", DEPLOYING.query()),
-        WorkCount(_("Starting"), f"{preparing:,}", "wait" if preparing else "neutral", PREPARING.query()),
+        WorkCount(STATES["deploying"], f"{deploying:,}", "wait" if deploying else "neutral", DEPLOYING.query()),
+        WorkCount(STATES["preparing"], f"{preparing:,}", "wait" if preparing else "neutral", PREPARING.query()),
         WorkCount(_("Active"), f"{active:,}", "neutral", ExecutionsView().query()),
     )
     note = _("Nothing is waiting or failing.") if not any((trouble, failed, queued, deploying, preparing)) else ""

@@ -24,7 +24,7 @@ def test_owner_chooses_by_name_who_opens_an_app(people: People, app: Execution) 
     assert f'href="{path}"' not in execution_page(teammate, app)
     assert "/open/" not in execution_page(teammate, app)
     shown = page(people.owner, path)
-    assert teammate.get_username() in shown
+    assert teammate.get_username() in shown and "replaces the header Authorization" in shown
     assert people.stranger.get_username() not in shown
     assert sent(people.owner, path, members=str(teammate.pk)) == (302, f"/executions/{app.pk}/")
     opened = execution_page(teammate, app)

@@ -26,7 +26,7 @@ def test_owner_shares_an_app_by_name_and_revokes_it(people: People, workspace: W
     path, mate = f"/workspaces/{workspace.pk}/share/", people.teammate
     assert path in page(people.owner, f"/workspaces/{workspace.pk}/")
     asked = page(people.owner, path)
-    assert mate.get_username() in asked
+    assert mate.get_username() in asked and "replaces the header Authorization" in asked
     assert people.stranger.get_username() not in asked
     fields = {"port": "8501", "name": "Sales <b>", "members": str(mate.pk), "hours": "8"}
     assert sent(people.owner, path, **fields) == (302, path)

@@ -1,17 +1,15 @@
 """Projects as admins edit them: with their people, whose roles a change may take away."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db.models import Prefetch
-from django.http import HttpRequest
 
 from dashboard.accounts.records import losses
 from dashboard.administration.views.edited_kinds import EditedKind
 from dashboard.projects.forms import ProjectForm
 from dashboard.projects.viewmodel import PeopleWords, people_words
-from dashboard.shell.viewmodels.confirmation import Confirmation
 from dashboard.shell.viewmodels.format import either
 from grid.core.translation import gettext as _
 from grid.models import AuditEntry, Membership, Project, User
@@ -32,25 +30,9 @@ class _Projects(EditedKind):
             (membership.user.get_username(), membership.role) for membership in instance.memberships.all()
         )
 
-    def question(self, form: Any, request: HttpRequest) -> Confirmation | None:
-        """Return what to ask before saving: whose executions in a project it stops. None when it stops none, or when the answer was yes."""
-        if form.instance._state.adding or "confirmed" in request.POST:
-            return None
-        sentences = losses(form.instance, form.contributing())
-        sent = [
-            (name, value) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken" for value in values
-        ]
-        question = Confirmation(
-            _("Save changes to {subject}"),
-            str(form.instance),
-            sentences,
-            action_url=request.path,
-            answer=_("Save"),
-            keep=_("Do not save"),
-            keep_url=request.path,
-            fields=[*sent, ("confirmed", "on")],
-        )
-        return question if sentences else None
+    def doubts(self, form: Any) -> Sequence[str]:
+        """Return whose executions in the project it stops."""
+        return () if form.instance._state.adding else losses(form.instance, form.contributing())
 
     def restore_roles(self, instance: Project, entry: AuditEntry) -> None:
         """Give the members whose role the entry changed their old role back. Raise ValidationError when one has another role by now."""

@@ -15,6 +15,7 @@ from grid.core.translation import gettext as _
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.models import HardwareTier
 from grid.runtime import get_runtime
+from grid.tiers.oddsizes import SIZES, odd_sizes
 from grid.tiers.tierdoctor import examine
 from grid.tiers.tierrequests import sidecars, tier_request
 
@@ -38,6 +39,9 @@ class _Tiers(EditedKind):
     def edit_context(self, form: Any, instance: Any, pools: Pools | None) -> dict[str, Any]:
         url = reverse("tier-check", args=[form.instance.pk]) if instance else reverse("tier-new-check")
         return {"pools": pool_words((pools or {}).values()), "check_url": url, **check_context(form, pools)}
+
+    def doubts(self, form: Any) -> Sequence[str]:
+        return odd_sizes({name: getattr(form.instance, name) for name in form.changed_data if name in SIZES})
 
     def has_problem(self, instance: Any, pools: Pools | None) -> bool:
         """Return whether no node of its pool takes the tier now; False while the nodes are unknown."""

@@ -4,6 +4,7 @@ What a size costs is the business of `grid.executions.prices`, and whether a pod
 """
 
 PUBLIC = (
+    "oddsizes",
     "placeholders",
     "pooltemplates",
     "rightsize",

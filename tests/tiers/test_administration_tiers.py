@@ -56,6 +56,18 @@ def test_wrong_tier_entry_is_reported_at_its_field_unsaved(
     assert not AuditEntry.objects.exists()
 
 
+def test_odd_memory_of_a_tier_is_asked_about_once(admin: Client) -> None:
+    odd = {**TIER, "memory": "400m"}
+    asked = admin.post("/tiers/new/", odd)
+    assert "400Mi or 400Gi may be meant" in asked.content.decode()
+    assert not HardwareTier.objects.exists()
+    again = dict(asked.context["question"].fields)
+    assert (again["memory"], again["confirmed"]) == ("400m", "on")
+    assert admin.post("/tiers/new/", again).status_code == 302
+    changed = {**odd, "name": "Tiny", "version": version_of(admin, "/tiers/small/")}
+    assert admin.post("/tiers/small/", changed).status_code == 302  # what was saved before is not asked about again
+
+
 def test_spot_choice_that_nothing_obeys_is_hidden(admin: Client, tier: HardwareTier) -> None:
     HardwareTier.objects.update(spot_allowed=True)
     for url in ("/tiers/", "/tiers/small/", "/tiers/new/"):

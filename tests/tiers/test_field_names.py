@@ -4,6 +4,7 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from grid.models.fields import validate_device_resource, validate_image
+from grid.tiers.oddsizes import odd_sizes
 
 
 @pytest.mark.parametrize("name", ["nvidia.com/gpu", "nvidia.com/mig-2g.20gb", "gpu.intel.com/i915", "lab/Card_1"])
@@ -60,3 +61,20 @@ def test_image_with_registry_tag_or_digest_is_taken(name: str) -> None:
 def test_image_that_no_node_can_pull_is_refused(name: str, words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         validate_image(name)
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "sentence"),
+    [
+        ("memory", "400m", "Memory: 400m is less than a byte. 400Mi or 400Gi may be meant."),
+        ("memory_limit", "4", "Memory limit: 4 is 4 B. 4Mi or 4Gi may be meant."),
+        ("shared_memory", "512k", "Shared memory: 512k is 500 KiB. 512Mi or 512Gi may be meant."),
+        ("cores", "2000", "Cores: 2000 is 2,000 cores. 2000m, which is 2, may be meant."),
+    ],
+)
+def test_size_with_a_slip_of_its_unit_is_doubted(field: str, text: str, sentence: str) -> None:
+    assert odd_sizes({field: text, "ephemeral_storage": ""}) == [sentence]
+
+
+def test_sizes_that_people_mean_are_not_doubted() -> None:
+    assert odd_sizes({"memory": "64Mi", "shared_memory": "0", "cores": "64", "cores_limit": "500m"}) == []

@@ -59,9 +59,27 @@ class EditedKind:
         """Return more of the template context of the form; `instance` is None for a new object."""
         return {}
 
+    def doubts(self, form: Any) -> Sequence[str]:
+        """Return sentences about what saving a valid form does that hardly anybody means, or that others lose by; none as a rule."""
+        return ()
+
     def question(self, form: Any, request: HttpRequest) -> Confirmation | None:
         """Return what to ask before a valid form is saved; None when nothing is, or when the answer was yes."""
-        return None
+        if "confirmed" in request.POST or not (sentences := self.doubts(form)):
+            return None
+        sent = [
+            (name, value) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken" for value in values
+        ]
+        return Confirmation(
+            _("Save changes to {subject}"),
+            str(form.instance),
+            sentences,
+            action_url=request.path,
+            answer=_("Save"),
+            keep=_("Do not save"),
+            keep_url=request.path,
+            fields=[*sent, ("confirmed", "on")],
+        )
 
     def has_problem(self, instance: Any, pools: Pools | None) -> bool:
         """Return whether the saved object has a problem, which its own page says."""

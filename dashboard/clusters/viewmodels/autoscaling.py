@@ -135,7 +135,11 @@ def _demand(cluster: ClusterRecord) -> str:
         return ""
     if not cluster.pending_tasks:
         return _("No task waits for a worker.")
-    return ngettext("{count:,} task waits for a worker.", "{count:,} tasks wait for a worker.", cluster.pending_tasks)
+    waiting = ngettext("{count:,} task waits for a worker.", "{count:,} tasks wait for a worker.", cluster.pending_tasks)
+    if not cluster.autoscale or cluster.on_demand:
+        return waiting
+    step = _("The autoscaler does not count them. Launch a cluster with “Also grow for waiting tasks” to have it do so.")
+    return f"{waiting} {step}"
 
 
 def _now(autoscaler: Autoscaler) -> str:

@@ -231,7 +231,9 @@ def seconds_words(seconds: float) -> str:
 
 def _size(size: int) -> str:
     """Return a size as registries give it: "1.8 GB", "48 MB"."""
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(1, round(size / 1e6))} MB"
+    if size < 1e6:
+        return _("less than 1 MB")
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{round(size / 1e6)} MB"
 
 
 def _lowered(word: str) -> str:

@@ -8,8 +8,15 @@ from typing import Any
 from grid.core.labels import NODE_POOL
 
 Raw = dict[str, Any]
-HEALTH = ("node.kubernetes.io/not-ready", "node.kubernetes.io/disk-pressure")
+STARTING = ("node.cilium.io/agent-not-ready", "node.cloudprovider.kubernetes.io/uninitialized")
+HEALTH = (
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/out-of-service",
+    *STARTING,
+)
 CORDON = "node.kubernetes.io/unschedulable"
+CLOSING = (CORDON, "karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler")
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
@@ -53,7 +60,7 @@ def alone(pod: Raw, node: Raw, here: list[Raw], volumes: list[Raw]) -> set[str]:
             for toleration in pod["spec"].get("tolerations", [])
         )
         if taint["effect"] != "PreferNoSchedule" and not tolerated:
-            kind = "unready" if taint["key"] in HEALTH else "cordon" if taint["key"] == CORDON else "taint"
+            kind = "unready" if taint["key"] in HEALTH else "cordon" if taint["key"] in CLOSING else "taint"
             kinds.add("control_plane" if taint["key"] == CONTROL_PLANE else kind)
     if not all(reaches(labels, volume) for volume in volumes):
         kinds.add("volume")

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import yaml
@@ -272,10 +272,13 @@ class RealGrid:
             ending.callback(self.try_kubectl, "delete", "-f", str(DEMAND), "--ignore-not-found", *wait)
 
 
+G = TypeVar("G", bound=RealGrid)
+
+
 @contextmanager
-def cluster_of_its_own(folder: Path) -> Iterator[RealGrid]:
+def cluster_of_its_own(folder: Path, kind: type[G] = RealGrid) -> Iterator[G]:  # type: ignore[assignment]
     """Nothing is prepared yet; the cluster is left as it was found."""
-    grid = RealGrid(folder, Path(ADMIN), os.environ.get("REAL_DATABASE_URL", ""))
+    grid = kind(folder, Path(ADMIN), os.environ.get("REAL_DATABASE_URL", ""))
     grid.wait_until_alone(NAMESPACE, SYSTEM_NAMESPACE)
     try:
         yield grid

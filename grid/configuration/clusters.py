@@ -1,6 +1,6 @@
 """The settings of on-demand clusters, each once for all frameworks and once for each framework, and the policy that they make up."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 from grid.configuration.setting import ON, Setting, SettingTopic, ValueRange
@@ -10,10 +10,8 @@ from grid.models.environment import Framework
 _CLUSTERS = SettingTopic("com.cerebro.computegrid.clusters", _("Clusters"))
 _FROM_NOW_ON = _("Applies to clusters launched from now on; running ones keep theirs.")
 _PROPOSAL = _("Changes what the launch form proposes; running clusters keep theirs.")
-_HOUR = 60 * 60
 # The maxima of https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/.
-_LONGEST_PERIOD = 30 * 60
-_LONGEST_STABILISATION = _HOUR
+_LONGEST_PERIOD, _LONGEST_STABILISATION = 30 * 60, 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +34,6 @@ class ClusterPolicy:
     down_stabilisation_seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """Why values of several settings cannot be in force together; `keys` are these settings."""
-
-    sentence: str
-    keys: frozenset[str]
-
-
 def _percent(name: str, title: str, default: int, meaning: str, *, effect: str = _FROM_NOW_ON) -> Setting:
     return Setting(_CLUSTERS, name, title, ValueRange(default, _("percent"), 1, 100), meaning, effect)
 
@@ -53,111 +43,46 @@ def _seconds(name: str, title: str, default: int, bounds: tuple[int, int], meani
 
 
 # Keyed by the field of `ClusterPolicy`, in the order of the page.
+# fmt: off
 CLUSTER_SETTINGS: Mapping[str, Setting] = {
-    "autoscaling": Setting(
-        topic=_CLUSTERS,
-        name="autoscaling",
-        title=_("Autoscaling"),
-        range=ON,
-        meaning=_(
-            "Whether clusters may grow and shrink by themselves. Off: new clusters keep their number of workers."
-        ),
-        effect=_FROM_NOW_ON,
-    ),
+    "autoscaling": Setting(_CLUSTERS, "autoscaling", _("Autoscaling"), ON,
+        _("Whether clusters may grow and shrink by themselves. Off: new clusters keep their number of workers."),
+        _FROM_NOW_ON),
     "maximum_workers": Setting(
-        topic=_CLUSTERS,
-        name="maximumWorkers",
-        title=_("Maximum workers"),
-        range=ValueRange(100, _("workers"), minimum=1, maximum=10_000),
-        meaning=_(
-            "How many workers one cluster may have. A user's slots limit it as well: the head and each worker take one."
-        ),
-    ),
-    "target_cpu": _percent(
-        "targetCpuPercent",
-        _("CPU target"),
-        80,
-        _(
-            "Preset of the launch form: workers are added while their average use is above this share of the cores they request."
-        ),
-        effect=_PROPOSAL,
-    ),
-    "target_memory": _percent(
-        "targetMemoryPercent",
-        _("Memory target"),
-        80,
-        _(
-            "Preset of the launch form: workers are added while their average use is above this share of the memory they request."
-        ),
-        effect=_PROPOSAL,
-    ),
-    "minimum_target": _percent(
-        "minimumTargetPercent", _("Lowest target"), 20, _("No target below this may be chosen.")
-    ),
-    "maximum_target": _percent(
-        "maximumTargetPercent", _("Highest target"), 100, _("No target above this may be chosen.")
-    ),
-    "up_workers": Setting(
-        topic=_CLUSTERS,
-        name="scaleUpWorkers",
-        title=_("Growth in workers"),
-        range=ValueRange(4, _("workers"), minimum=1, maximum=10_000),
-        meaning=_("How many workers may be added in one period, or the share below if that is more."),
-        effect=_FROM_NOW_ON,
-    ),
-    "up_percent": Setting(
-        topic=_CLUSTERS,
-        name="scaleUpPercent",
-        title=_("Growth in percent"),
-        range=ValueRange(100, _("percent"), minimum=1, maximum=1000),
-        meaning=_("By which share of its workers a cluster may grow in one period; 100 doubles it."),
-        effect=_FROM_NOW_ON,
-    ),
-    "up_period_seconds": _seconds(
-        "scaleUpPeriodSeconds",
-        _("Period of growth"),
-        15,
-        (1, _LONGEST_PERIOD),
-        _("The period that growth is counted in."),
-    ),
+        _CLUSTERS, "maximumWorkers", _("Maximum workers"), ValueRange(100, _("workers"), 1, 10_000),
+        _("How many workers one cluster may have. A user's slots limit it as well: the head and each worker take "
+          "one.")),
+    "target_cpu": _percent("targetCpuPercent", _("CPU target"), 80,
+        _("Preset of the launch form: workers are added while their average use is above this share of the cores "
+          "they request."), effect=_PROPOSAL),
+    "target_memory": _percent("targetMemoryPercent", _("Memory target"), 80,
+        _("Preset of the launch form: workers are added while their average use is above this share of the memory "
+          "they request."), effect=_PROPOSAL),
+    "minimum_target": _percent("minimumTargetPercent", _("Lowest target"), 20,
+        _("No target below this may be chosen.")),
+    "maximum_target": _percent("maximumTargetPercent", _("Highest target"), 100,
+        _("No target above this may be chosen.")),
+    "up_workers": Setting(_CLUSTERS, "scaleUpWorkers", _("Growth in workers"), ValueRange(4, _("workers"), 1, 10_000),
+        _("How many workers may be added in one period, or the share below if that is more."), _FROM_NOW_ON),
+    "up_percent": Setting(_CLUSTERS, "scaleUpPercent", _("Growth in percent"), ValueRange(100, _("percent"), 1, 1000),
+        _("By which share of its workers a cluster may grow in one period; 100 doubles it."), _FROM_NOW_ON),
+    "up_period_seconds": _seconds("scaleUpPeriodSeconds", _("Period of growth"), 15, (1, _LONGEST_PERIOD),
+        _("The period that growth is counted in.")),
     "up_stabilisation_seconds": _seconds(
-        "scaleUpStabilisationSeconds",
-        _("Worker scale-up delay"),
-        0,
-        (0, _LONGEST_STABILISATION),
-        _("A cluster scales up when the load called for it during this whole time; 0 scales up at once."),
-    ),
-    "down_percent": _percent(
-        "scaleDownPercent",
-        _("Shrinking in percent"),
-        100,
-        _("Which share of its workers a cluster may lose in one period."),
-    ),
-    "down_period_seconds": _seconds(
-        "scaleDownPeriodSeconds",
-        _("Period of shrinking"),
-        15,
-        (1, _LONGEST_PERIOD),
-        _("The period that shrinking is counted in."),
-    ),
+        "scaleUpStabilisationSeconds", _("Worker scale-up delay"), 0, (0, _LONGEST_STABILISATION),
+        _("A cluster scales up when the load called for it during this whole time; 0 scales up at once.")),
+    "down_percent": _percent("scaleDownPercent", _("Shrinking in percent"), 100,
+        _("Which share of its workers a cluster may lose in one period.")),
+    "down_period_seconds": _seconds("scaleDownPeriodSeconds", _("Period of shrinking"), 15, (1, _LONGEST_PERIOD),
+        _("The period that shrinking is counted in.")),
     "down_stabilisation_seconds": _seconds(
-        "scaleDownStabilisationSeconds",
-        _("Worker scale-down delay"),
-        300,
-        (0, _LONGEST_STABILISATION),
-        _(
-            "A cluster with a target of CPU or memory shrinks when the load allowed it during all of this time, so that a pause does not "
-            "cost it its workers. One that grows for waiting tasks alone shrinks at once."
-        ),
-    ),
-    "drain_seconds": _seconds(
-        "drainSeconds",
-        _("Drain time"),
-        60,
-        (1, _HOUR),
-        _("How long a worker that is to be removed may take to finish its tasks and hand over its data."),
-    ),
+        "scaleDownStabilisationSeconds", _("Worker scale-down delay"), 300, (0, _LONGEST_STABILISATION),
+        _("A cluster with a target of CPU or memory shrinks when the load allowed it during all of this time, so "
+          "that a pause does not cost it its workers. One that grows for waiting tasks alone shrinks at once.")),
+    "drain_seconds": _seconds("drainSeconds", _("Drain time"), 60, (1, 60 * 60),
+        _("How long a worker that is to be removed may take to finish its tasks and hand over its data.")),
 }
+# fmt: on
 
 
 def _for_framework(setting: Setting, framework: Framework) -> Setting:
@@ -180,12 +105,11 @@ def policy_of(framework: str, values: Mapping[str, int]) -> ClusterPolicy:
             _("There is no framework {name!r}; there are {known}.", name=framework, known=", ".join(FRAMEWORK_SETTINGS))
         )
     in_force = {field: values[setting.key] for field, setting in FRAMEWORK_SETTINGS[framework].items()}
-    autoscaling = bool(in_force.pop("autoscaling"))
-    return ClusterPolicy(autoscaling=autoscaling, **in_force)
+    return ClusterPolicy(autoscaling=bool(in_force.pop("autoscaling")), **in_force)
 
 
-def contradiction(values: Mapping[str, int]) -> Contradiction | None:
-    """Return why these values, of every key, contradict each other; None when they do not."""
+def contradiction(values: Mapping[str, int]) -> tuple[str, Container[str]] | None:
+    """Return why these values, of every key, contradict each other, and the keys of those that do; None when they do not."""
     for framework in Framework:
         policy = policy_of(framework.value, values)
         if policy.minimum_target > policy.maximum_target:
@@ -196,7 +120,7 @@ def contradiction(values: Mapping[str, int]) -> Contradiction | None:
                 minimum_target=policy.minimum_target,
                 maximum_target=policy.maximum_target,
             )
-            return _contradiction(sentence, framework, "minimum_target", "maximum_target")
+            return sentence, _keys_of(framework, "minimum_target", "maximum_target")
         for field, word, target in (
             ("target_cpu", _("CPU"), policy.target_cpu),
             ("target_memory", _("memory"), policy.target_memory),
@@ -211,10 +135,9 @@ def contradiction(values: Mapping[str, int]) -> Contradiction | None:
                     minimum_target=policy.minimum_target,
                     maximum_target=policy.maximum_target,
                 )
-                return _contradiction(sentence, framework, "minimum_target", "maximum_target", field)
+                return sentence, _keys_of(framework, "minimum_target", "maximum_target", field)
     return None
 
 
-def _contradiction(sentence: str, framework: Framework, *fields: str) -> Contradiction:
-    settings = [FRAMEWORK_SETTINGS[framework.value][field] for field in fields]
-    return Contradiction(sentence, frozenset(key for setting in settings for key in setting.keys))
+def _keys_of(framework: Framework, *fields: str) -> set[str]:
+    return {key for field in fields for key in FRAMEWORK_SETTINGS[framework.value][field].keys}

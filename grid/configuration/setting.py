@@ -71,7 +71,9 @@ class Setting:
     def parse(self, text: str) -> int:
         """Return the value of what the admin typed. Raise ValueError with a sentence for the admin when it is not allowed."""
         if self.is_switch:
-            return self._parse_switch(text)
+            if (switched := _SWITCH.get(text.strip().lower())) is None:
+                raise ValueError(_("“{text}” is neither “on” nor “off”.", text=text))
+            return switched
         minimum, maximum, unit = self.range.minimum, self.range.maximum, self.range.unit
         try:
             value = int(text.strip())
@@ -85,12 +87,6 @@ class Setting:
     def written(self, value: int) -> str:
         """Return the value as an admin types it; `parse` reads it back."""
         return ("on" if value else "off") if self.is_switch else str(value)
-
-    def _parse_switch(self, text: str) -> int:
-        try:
-            return _SWITCH[text.strip().lower()]
-        except KeyError:
-            raise ValueError(_("“{text}” is neither “on” nor “off”.", text=text)) from None
 
 
 def declared_in(names: Mapping[str, object]) -> tuple[Setting, ...]:

@@ -1,16 +1,15 @@
 """The registry of all settings, and their values: read from stored overrides, several are changed together, with an audit entry each."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from django.db import connection, transaction
 
-from grid.configuration import general, retention, shares
+from grid.configuration import general, lifetimes
 from grid.configuration.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, ClusterPolicy, contradiction, policy_of
 from grid.configuration.servicelevels import SERVICE_LEVEL_SETTINGS, targets_from
 from grid.configuration.setting import Setting, declared_in
-from grid.configuration.shutdown import SHUTDOWN_SETTINGS
 from grid.core.errors import Conflict, Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.models import AuditEntry, ConfigRecord, User
@@ -21,15 +20,12 @@ NAMESPACE = "common"
 
 def declared_settings() -> dict[str, Setting]:
     """Return all settings by key, in the order of the page."""
-    of_frameworks = (setting for settings in FRAMEWORK_SETTINGS.values() for setting in settings.values())
     settings = (
         *declared_in(vars(general)),
-        *declared_in(vars(shares)),
-        *SHUTDOWN_SETTINGS,
-        *declared_in(vars(retention)),
+        *declared_in(vars(lifetimes)),
         *SERVICE_LEVEL_SETTINGS,
         *CLUSTER_SETTINGS.values(),
-        *of_frameworks,
+        *(setting for settings in FRAMEWORK_SETTINGS.values() for setting in settings.values()),
     )
     return {setting.key: setting for setting in settings}
 
@@ -118,7 +114,10 @@ def plan(wanted: Mapping[str, str], stored: Mapping[str, str]) -> list[SettingCh
         raise Rejected(problems)
     after = {key: text for key, text in {**stored, **parsed}.items() if text is not None}
     before_values, values = values_with(stored), values_with(after)
-    _refuse_contradiction(before_values, values, parsed)
+    conflict = contradiction(values)
+    if conflict and not contradiction(before_values):  # what contradicted each other before may be changed freely
+        guilty = [key for key in REGISTRY if key in conflict[1] and key in parsed]
+        raise Rejected([Problem(path=key, message=conflict[0], code="contradiction") for key in guilty])
     changes = (
         SettingChange(REGISTRY[key], stored.get(key), after.get(key), before_values[key], values[key])
         for key in REGISTRY
@@ -179,11 +178,3 @@ def _stored(keys: Iterable[str]) -> dict[str, str]:
 def _value(setting: Setting, stored: Mapping[str, str]) -> int:
     text = next((stored[key] for key in setting.keys if key in stored), None)
     return setting.default if text is None else setting.parse(text)
-
-
-def _refuse_contradiction(before: Mapping[str, int], after: Mapping[str, int], changed: Container[str]) -> None:
-    """Raise Rejected when consistent values would become contradictory; those that contradicted each other before may be changed freely."""
-    conflict = contradiction(after)
-    if conflict and not contradiction(before):
-        guilty = [key for key in REGISTRY if key in conflict.keys and key in changed]
-        raise Rejected([Problem(path=key, message=conflict.sentence, code="contradiction") for key in guilty])

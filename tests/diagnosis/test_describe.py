@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from grid.core.quantity import parse_quantity
 from grid.diagnosis.describe import describe_node, describe_pod
-from grid.diagnosis.describe.values import Amount, human_duration
+from grid.diagnosis.describe.writing import Amount, human_duration
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "describe"
 

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from grid.core.quantity import parse_quantity
-from grid.diagnosis.describe.columns import Columns
-from grid.diagnosis.describe.common import RawObject
-from grid.diagnosis.describe.values import capital_bool, full_time, small_bool
+from grid.diagnosis.describe.writing import Columns, RawObject, full_time, small_bool
 
 _PATH_SAFE = "$&+,/:;=@-_.~"  # what Go's net/url leaves as it is in a path
 _PROBES = (("Liveness", "livenessProbe"), ("Readiness", "readinessProbe"), ("Startup", "startupProbe"))
@@ -29,8 +27,8 @@ def write_containers(
         for heading, field in (("Limits", "limits"), ("Requests", "requests")):
             _write_resources(out, heading, (container.get("resources") or {}).get(field) or {})
         for heading, field in _PROBES:
-            if container.get(field):
-                out.write(2, f"{heading}:\t{_probe(container[field])}\n")
+            if probe := container.get(field):
+                out.write(2, f"{heading}:\t{_probe(probe)}\n")
         _write_variable_sources(out, container.get("envFrom") or ())
         _write_variables(out, container, pod)
         _write_mounts(out, container)
@@ -64,7 +62,7 @@ def _write_status(out: Columns, status: RawObject) -> None:
     _write_state(out, "State", status.get("state") or {})
     if (status.get("lastState") or {}).get("terminated"):
         _write_state(out, "Last State", status["lastState"])
-    out.write(2, f"Ready:\t{capital_bool(status.get('ready'))}\n")
+    out.write(2, f"Ready:\t{bool(status.get('ready'))}\n")
     out.write(2, f"Restart Count:\t{status.get('restartCount', 0)}\n")
 
 
@@ -75,18 +73,14 @@ def _write_state(out: Columns, heading: str, state: RawObject) -> None:
     elif state.get("terminated") is not None:
         ended = state["terminated"]
         out.write(2, f"{heading}:\tTerminated\n")
-        for title, field in (("Reason", "reason"), ("Message", "message")):
-            if ended.get(field):
-                out.write(3, f"{title}:\t{ended[field]}\n")
+        out.write_set(3, ended, ("Reason", "reason"), ("Message", "message"))
         out.write(3, f"Exit Code:\t{ended.get('exitCode', 0)}\n")
-        if ended.get("signal"):
-            out.write(3, f"Signal:\t{ended['signal']}\n")
+        out.write_set(3, ended, ("Signal", "signal"))
         out.write(3, f"Started:\t{full_time(ended.get('startedAt'))}\n")
         out.write(3, f"Finished:\t{full_time(ended.get('finishedAt'))}\n")
     else:
         out.write(2, f"{heading}:\tWaiting\n")
-        if (state.get("waiting") or {}).get("reason"):
-            out.write(3, f"Reason:\t{state['waiting']['reason']}\n")
+        out.write_set(3, state.get("waiting") or {}, ("Reason", "reason"))
 
 
 def _write_resources(out: Columns, heading: str, amounts: RawObject) -> None:
@@ -119,9 +113,8 @@ def _write_variable_sources(out: Columns, sources: Sequence[RawObject]) -> None:
     if sources:
         out.write(2, "Environment Variables from:\n")
     for source in sources:
-        kind, reference = (
-            ("ConfigMap", source["configMapRef"]) if source.get("configMapRef") else ("Secret", source["secretRef"])
-        )
+        kind = "ConfigMap" if source.get("configMapRef") else "Secret"
+        reference = source["configMapRef" if kind == "ConfigMap" else "secretRef"]
         prefix = f" with prefix '{source['prefix']}'" if source.get("prefix") else ""
         optional = small_bool(reference.get("optional"))
         out.write(3, f"{reference.get('name', '')}\t{kind}{prefix}\tOptional: {optional}\n")

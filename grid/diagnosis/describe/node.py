@@ -3,13 +3,21 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from grid.diagnosis.describe.columns import Columns
-from grid.diagnosis.describe.common import RawObject, write_annotations, write_events, write_labels
-from grid.diagnosis.describe.resources import pod_total
-from grid.diagnosis.describe.values import Amount, age, full_time, small_bool
+from grid.diagnosis.describe.writing import (
+    Amount,
+    Columns,
+    RawObject,
+    age,
+    full_time,
+    small_bool,
+    write_annotations,
+    write_events,
+    write_labels,
+)
 
 _ROLE = "node-role.kubernetes.io/"
 _OLD_ROLE = "kubernetes.io/role"
+_Amounts = dict[str, Amount]
 _SYSTEM_INFO = (
     ("Machine ID", "machineID"),
     ("System UUID", "systemUUID"),
@@ -41,7 +49,9 @@ def describe_node(
     write_labels(out, "Labels", metadata.get("labels"))
     write_annotations(out, metadata.get("annotations"))
     out.write(0, f"CreationTimestamp:\t{full_time(metadata.get('creationTimestamp'))}\n")
-    _write_taints(out, spec.get("taints") or ())
+    # The order is that of the effects first, then of the keys (kubectl sorts by `effect,key`).
+    taints = sorted(spec.get("taints") or (), key=lambda taint: f"{taint.get('effect', '')},{taint['key']}")
+    out.write_list("Taints", [_taint(taint) for taint in taints])
     out.write(0, f"Unschedulable:\t{small_bool(spec.get('unschedulable'))}\n")
     _write_lease(out, lease, lease_error)
     _write_conditions(out, status.get("conditions") or ())
@@ -55,13 +65,8 @@ def describe_node(
     out.write(0, "System Info:\n")
     for title, field in _SYSTEM_INFO:
         out.write(1, f"{title}:\t{status.get('nodeInfo', {}).get(field, '')}\n")
-    for title, value in (
-        ("PodCIDR", spec.get("podCIDR")),
-        ("PodCIDRs", ",".join(spec.get("podCIDRs") or ())),
-        ("ProviderID", spec.get("providerID")),
-    ):
-        if value:
-            out.write(0, f"{title}:\t{value}\n")
+    networks = {**spec, "podCIDRs": ",".join(spec.get("podCIDRs") or ())}
+    out.write_set(0, networks, ("PodCIDR", "podCIDR"), ("PodCIDRs", "podCIDRs"), ("ProviderID", "providerID"))
     alive = [pod for pod in pods if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")]
     _write_pods(out, alive, status, now)
     _write_allocated(out, alive, status)
@@ -76,14 +81,10 @@ def _roles(labels: RawObject) -> list[str]:
     return sorted(roles)
 
 
-def _write_taints(out: Columns, taints: Sequence[RawObject]) -> None:
-    if not taints:
-        out.write(0, "Taints:\t<none>\n")
-    # The order is that of the effects first, then of the keys (kubectl sorts by `effect,key`).
-    for index, taint in enumerate(sorted(taints, key=lambda taint: f"{taint.get('effect', '')},{taint['key']}")):
-        value = f"={taint['value']}" if taint.get("value") else ""
-        effect = f":{taint['effect']}" if taint.get("effect") else ""
-        out.write(0, f"{'Taints:' if index == 0 else ''}\t{taint['key']}{value}{effect}\n")
+def _taint(taint: RawObject) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    effect = f":{taint['effect']}" if taint.get("effect") else ""
+    return f"{taint['key']}{value}{effect}"
 
 
 def _write_lease(out: Columns, lease: RawObject | None, error: str) -> None:
@@ -117,7 +118,7 @@ def _write_pods(out: Columns, pods: Sequence[RawObject], status: RawObject, now:
     out.write(1, "---------\t----\t\t------------\t----------\t---------------\t-------------\t---\n")
     for pod in pods:
         metadata = pod["metadata"]
-        requests, limits = pod_total(pod, "requests"), pod_total(pod, "limits")
+        requests, limits = _pod_total(pod, "requests"), _pod_total(pod, "limits")
         out.write(1, f"{metadata['namespace']}\t{metadata['name']}\t\t")
         for name in ("cpu", "memory"):
             for total in (requests, limits):
@@ -131,7 +132,7 @@ def _write_allocated(out: Columns, pods: Sequence[RawObject], status: RawObject)
     sums: dict[str, dict[str, Amount]] = {"requests": {}, "limits": {}}
     for pod in pods:
         for part, total in sums.items():
-            for name, amount in pod_total(pod, part).items():
+            for name, amount in _pod_total(pod, part).items():
                 total[name] = total.get(name, Amount()) + amount
     out.write(0, "Allocated resources:\n")
     out.write(1, "(Total limits may be over 100 percent, i.e., overcommitted.)\n")
@@ -145,3 +146,38 @@ def _write_allocated(out: Columns, pods: Sequence[RawObject], status: RawObject)
     for name in sorted(allocatable.keys() - {*standard, "pods"}):
         cells = [sums[part].get(name, Amount()) for part in ("requests", "limits")]
         out.write(1, "\t".join([name, *map(str, cells)]) + "\n")
+
+
+def _pod_total(pod: RawObject, part: str) -> _Amounts:
+    """Return a pod's total `requests` or `limits`: containers and sidecars together, or the largest init container if that is more.
+    https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers"""
+    spec = pod["spec"]
+    total, sidecars, peak = _Amounts(), _Amounts(), _Amounts()
+    for container in spec.get("containers", ()):
+        total = _sum(total, _of(container, part))
+    for container in spec.get("initContainers", ()):
+        wanted = _of(container, part)
+        if container.get("restartPolicy") == "Always":
+            total, sidecars = _sum(total, wanted), _sum(sidecars, wanted)
+            wanted = sidecars
+        else:
+            wanted = _sum(wanted, sidecars)
+        peak = _larger(peak, wanted)
+    total = _larger(total, peak)
+    overhead = {name: Amount.parse(text) for name, text in spec.get("overhead", {}).items()}
+    if part == "limits":
+        overhead = {name: amount for name, amount in overhead.items() if name in total}
+    return _sum(total, overhead)
+
+
+def _of(container: RawObject, part: str) -> _Amounts:
+    listed = (container.get("resources") or {}).get(part) or {}
+    return {name: Amount.parse(text) for name, text in listed.items()}
+
+
+def _sum(amounts: _Amounts, other: _Amounts) -> _Amounts:
+    return {**amounts, **{name: amounts.get(name, Amount()) + amount for name, amount in other.items()}}
+
+
+def _larger(amounts: _Amounts, other: _Amounts) -> _Amounts:
+    return {**amounts, **{name: amounts.get(name, amount).max(amount) for name, amount in other.items()}}

@@ -1,13 +1,22 @@
 """`kubectl describe pod`, from the pod and its events."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
-from grid.diagnosis.describe.columns import Columns
-from grid.diagnosis.describe.common import RawObject, write_annotations, write_events, write_labels
 from grid.diagnosis.describe.containers import write_containers
-from grid.diagnosis.describe.values import age, full_time
-from grid.diagnosis.describe.volumes import write_volumes
+from grid.diagnosis.describe.writing import (
+    Columns,
+    RawObject,
+    age,
+    full_time,
+    small_bool,
+    write_annotations,
+    write_events,
+    write_labels,
+)
+
+_Line = tuple[str, Any]
 
 
 def describe_pod(pod: RawObject, *, events: Sequence[RawObject], now: datetime) -> str:
@@ -22,12 +31,14 @@ def describe_pod(pod: RawObject, *, events: Sequence[RawObject], now: datetime) 
         statuses = status.get("ephemeralContainerStatuses")
         write_containers(out, "Ephemeral Containers", spec["ephemeralContainers"], statuses, pod)
     _write_conditions(out, spec, status)
-    write_volumes(out, spec.get("volumes") or ())
-    if status.get("qosClass"):
-        out.write(0, f"QoS Class:\t{status['qosClass']}\n")
+    _write_volumes(out, spec.get("volumes") or ())
+    out.write_set(0, status, ("QoS Class", "qosClass"))
     write_labels(out, "Node-Selectors", spec.get("nodeSelector"))
-    _write_tolerations(out, spec.get("tolerations") or ())
-    _write_spread(out, spec.get("topologySpreadConstraints") or ())
+    tolerations = sorted(spec.get("tolerations") or (), key=lambda toleration: str(toleration.get("key", "")))
+    out.write_list("Tolerations", [_toleration(toleration) for toleration in tolerations])
+    if spreads := spec.get("topologySpreadConstraints"):
+        spreads = sorted(spreads, key=lambda constraint: str(constraint["topologyKey"]))
+        out.write_list("Topology Spread Constraints", [_spread(constraint) for constraint in spreads])
     write_events(out, events, now)
     return out.text()
 
@@ -37,9 +48,7 @@ def _write_head(out: Columns, pod: RawObject, now: datetime) -> None:
     out.write(0, f"Name:\t{metadata['name']}\nNamespace:\t{metadata['namespace']}\n")
     if spec.get("priority") is not None:
         out.write(0, f"Priority:\t{spec['priority']}\n")
-    for title, field in (("Priority Class Name", "priorityClassName"), ("Runtime Class Name", "runtimeClassName")):
-        if spec.get(field):
-            out.write(0, f"{title}:\t{spec[field]}\n")
+    out.write_set(0, spec, ("Priority Class Name", "priorityClassName"), ("Runtime Class Name", "runtimeClassName"))
     out.write(0, f"Service Account:\t{spec.get('serviceAccountName', '')}\n")
     node = f"{spec['nodeName']}/{status.get('hostIP', '')}" if spec.get("nodeName") else "<none>"
     out.write(0, f"Node:\t{node}\n")
@@ -52,11 +61,8 @@ def _write_head(out: Columns, pod: RawObject, now: datetime) -> None:
         out.write(0, f"Termination Grace Period:\t{metadata.get('deletionGracePeriodSeconds', 0)}s\n")
     else:
         out.write(0, f"Status:\t{status.get('phase', '')}\n")
-    for title, field in (("Reason", "reason"), ("Message", "message")):
-        if status.get(field):
-            out.write(0, f"{title}:\t{status[field]}\n")
-    seccomp = (spec.get("securityContext") or {}).get("seccompProfile")
-    if seccomp:
+    out.write_set(0, status, ("Reason", "reason"), ("Message", "message"))
+    if seccomp := (spec.get("securityContext") or {}).get("seccompProfile"):
         out.write(0, f"SeccompProfile:\t{seccomp['type']}\n")
         if seccomp["type"] == "Localhost":
             out.write(0, f"LocalhostProfile:\t{seccomp.get('localhostProfile', '')}\n")
@@ -71,14 +77,12 @@ def _write_addresses(out: Columns, pod: RawObject) -> None:
     controller = next((o for o in pod["metadata"].get("ownerReferences") or () if o.get("controller")), None)
     if controller:
         out.write(0, f"Controlled By:\t{controller['kind']}/{controller['name']}\n")
-    if status.get("nominatedNodeName"):
-        out.write(0, f"NominatedNodeName:\t{status['nominatedNodeName']}\n")
+    out.write_set(0, status, ("NominatedNodeName", "nominatedNodeName"))
 
 
 def _write_conditions(out: Columns, spec: RawObject, status: RawObject) -> None:
     conditions = status.get("conditions") or ()
-    gates = spec.get("readinessGates")
-    if gates:
+    if gates := spec.get("readinessGates"):
         out.write(0, "Readiness Gates:\n  Type\tStatus\n")
         states = {condition["type"]: condition["status"] for condition in conditions}
         for gate in gates:
@@ -89,24 +93,132 @@ def _write_conditions(out: Columns, spec: RawObject, status: RawObject) -> None:
             out.write(1, f"{condition['type']} \t{condition['status']} \n")
 
 
-def _write_tolerations(out: Columns, tolerations: Sequence[RawObject]) -> None:
-    if not tolerations:
-        out.write(0, "Tolerations:\t<none>\n")
-    for index, toleration in enumerate(sorted(tolerations, key=lambda toleration: str(toleration.get("key", "")))):
-        text = toleration.get("key", "")
-        text += f"={toleration['value']}" if toleration.get("value") else ""
-        text += f":{toleration['effect']}" if toleration.get("effect") else ""
-        if toleration.get("operator") == "Exists" and not toleration.get("value"):
-            text += " op=Exists" if text else "op=Exists"
-        if toleration.get("tolerationSeconds") is not None:
-            text += f" for {toleration['tolerationSeconds']}s"
-        out.write(0, f"{'Tolerations:' if index == 0 else ''}\t{text}\n")
+def _toleration(toleration: RawObject) -> str:
+    text = str(toleration.get("key", ""))
+    text += f"={toleration['value']}" if toleration.get("value") else ""
+    text += f":{toleration['effect']}" if toleration.get("effect") else ""
+    if toleration.get("operator") == "Exists" and not toleration.get("value"):
+        text += " op=Exists" if text else "op=Exists"
+    if toleration.get("tolerationSeconds") is not None:
+        text += f" for {toleration['tolerationSeconds']}s"
+    return text
 
 
-def _write_spread(out: Columns, constraints: Sequence[RawObject]) -> None:
-    for index, constraint in enumerate(sorted(constraints, key=lambda constraint: str(constraint["topologyKey"]))):
-        text = f"{constraint['topologyKey']}:{constraint['whenUnsatisfiable']} when max skew {constraint['maxSkew']} is exceeded"
-        if constraint.get("labelSelector") is not None:
-            pairs = constraint["labelSelector"].get("matchLabels") or {}
-            text += " for selector " + ",".join(f"{key}={pairs[key]}" for key in sorted(pairs))
-        out.write(0, f"{'Topology Spread Constraints:' if index == 0 else ''}\t{text}\n")
+def _spread(constraint: RawObject) -> str:
+    skew = f"when max skew {constraint['maxSkew']} is exceeded"
+    text = f"{constraint['topologyKey']}:{constraint['whenUnsatisfiable']} {skew}"
+    if constraint.get("labelSelector") is not None:
+        pairs = constraint["labelSelector"].get("matchLabels") or {}
+        text += " for selector " + ",".join(f"{key}={pairs[key]}" for key in sorted(pairs))
+    return text
+
+
+def _write_volumes(out: Columns, volumes: Sequence[RawObject]) -> None:
+    out.write(0, "Volumes:\n" if volumes else "Volumes:\t<none>\n")
+    for volume in volumes:
+        out.write(1, f"{volume['name']}:\n")
+        kind = next((name for name in (*_FIELDS, *_OTHERS) if name in volume), "")
+        if not kind:
+            out.write(2, "<unknown>\n")
+            continue
+        source = volume[kind] or {}
+        if kind in _OTHERS:
+            lines = _OTHERS[kind](source)
+        else:
+            what, fields = _FIELDS[kind]
+            lines = [("Type", what), *((title, words(source.get(field))) for title, field, words in fields)]
+        for title, value in lines:
+            out.write(2, f"{title}:\t{value}\n")
+        if kind == "downwardAPI":
+            _write_items(out, volume[kind])
+        if kind == "csi":
+            for index, (key, value) in enumerate(sorted((volume[kind].get("volumeAttributes") or {}).items())):
+                out.write(0 if index else 2, "\t" if index else "VolumeAttributes:\t")
+                out.write(2, f"{key}={value}\n")
+
+
+def _projected(source: RawObject) -> list[_Line]:
+    lines: list[_Line] = [("Type", "Projected (a volume that contains injected data from multiple sources)")]
+    for part in source.get("sources") or ():
+        if "secret" in part:
+            lines.append(("SecretName", part["secret"].get("name", "")))
+            lines.append(("Optional", small_bool(part["secret"].get("optional"))))
+        elif "downwardAPI" in part:
+            lines.append(("DownwardAPI", "true"))
+        elif "configMap" in part:
+            lines.append(("ConfigMapName", part["configMap"].get("name", "")))
+            lines.append(("Optional", small_bool(part["configMap"].get("optional"))))
+        elif "serviceAccountToken" in part:
+            lines.append(("TokenExpirationSeconds", part["serviceAccountToken"].get("expirationSeconds", 0)))
+    return lines
+
+
+def _ephemeral(source: RawObject) -> list[_Line]:
+    template = source.get("volumeClaimTemplate") or {}
+    spec, metadata = template.get("spec") or {}, template.get("metadata") or {}
+    return [
+        ("Type", "EphemeralVolume (an inline specification for a volume that gets created and deleted with the pod)"),
+        ("StorageClass", spec.get("storageClassName", "")),
+        ("Volume", spec.get("volumeName", "")),
+        *_pairs("Labels", metadata.get("labels") or {}, "="),
+        *_pairs("Annotations", metadata.get("annotations") or {}, ": "),
+        ("Capacity", ""),
+        ("Access Modes", ""),
+        *([("VolumeMode", spec["volumeMode"])] if spec.get("volumeMode") else ()),
+    ]
+
+
+def _pairs(title: str, pairs: Mapping[str, str], sign: str) -> list[_Line]:
+    """Return a line for each pair; kubectl indents them by four blanks of their own."""
+    texts = [f"    {key}{sign}{pairs[key]}" for key in sorted(pairs)] or ["    <none>"]
+    return [(title, text) for text in texts]
+
+
+def _text(value: str | None) -> str:
+    return value or ""
+
+
+# Of each kind: what it is, and the fields that are shown, as title, name and how the value is written.
+_FIELDS: Mapping[str, tuple[str, Sequence[tuple[str, str, Callable[[Any], str]]]]] = {
+    "hostPath": (
+        "HostPath (bare host directory volume)",
+        [("Path", "path", _text), ("HostPathType", "type", lambda kind: "<none>" if kind is None else kind)],
+    ),
+    "emptyDir": (
+        "EmptyDir (a temporary directory that shares a pod's lifetime)",
+        [("Medium", "medium", _text), ("SizeLimit", "sizeLimit", lambda size: size or "<unset>")],
+    ),
+    "secret": (
+        "Secret (a volume populated by a Secret)",
+        [("SecretName", "secretName", _text), ("Optional", "optional", small_bool)],
+    ),
+    "configMap": (
+        "ConfigMap (a volume populated by a ConfigMap)",
+        [("Name", "name", _text), ("Optional", "optional", small_bool)],
+    ),
+    "persistentVolumeClaim": (
+        "PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)",
+        [("ClaimName", "claimName", _text), ("ReadOnly", "readOnly", small_bool)],
+    ),
+    "downwardAPI": ("DownwardAPI (a volume populated by information about the pod)", []),
+    "nfs": (
+        "NFS (an NFS mount that lasts the lifetime of a pod)",
+        [("Server", "server", _text), ("Path", "path", _text), ("ReadOnly", "readOnly", small_bool)],
+    ),
+    "csi": (
+        "CSI (a Container Storage Interface (CSI) volume source)",
+        [("Driver", "driver", _text), ("FSType", "fsType", _text), ("ReadOnly", "readOnly", small_bool)],
+    ),
+    "image": (
+        "Image (a container image or OCI artifact)",
+        [("Reference", "reference", _text), ("PullPolicy", "pullPolicy", _text)],
+    ),
+}
+_OTHERS: Mapping[str, Callable[[RawObject], list[_Line]]] = {"projected": _projected, "ephemeral": _ephemeral}
+
+
+def _write_items(out: Columns, source: RawObject) -> None:
+    out.write(2, "Items:\n")
+    for item in source.get("items") or ():
+        path = item["fieldRef"]["fieldPath"] if "fieldRef" in item else item["resourceFieldRef"]["resource"]
+        out.write(3, f"{path} -> {item['path']}\n")

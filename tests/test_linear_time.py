@@ -86,10 +86,10 @@ READERS: dict[str, Run] = {
     "grid.diagnosis.logfindings.LogTable": LogTable(BUILT_IN).findings,
     "grid.diagnosis.scheduling._counted": counted_reasons,
     "grid.edge.logs._fields": _fields,
-    "grid.diagnosis.refusedamounts.limit_range": lambda text: explain_refusal(
+    "grid.diagnosis.refusedvalues.limit_range": lambda text: explain_refusal(
         f"maximum cpu usage per Pod is 1, {text}"
     ),
-    "grid.diagnosis.refusedfields.invalid": lambda text: explain_refusal(f'Pod "a" is invalid: {text}'),
+    "grid.diagnosis.refusedvalues.invalid": lambda text: explain_refusal(f'Pod "a" is invalid: {text}'),
     "grid.diagnosis.remotetroubles.explain": explain,
     "grid.diagnosis.remotetroubles.is_about_host_key": is_about_host_key,
     "grid.diagnosis.remotetroubles.scrubbed": scrubbed,

@@ -5,7 +5,7 @@ _VALIDATING = (
 )
 
 REFUSALS = {
-    "refusedhooks.WEBHOOK_TROUBLES": {
+    "refusals.WEBHOOK_TROUBLES": {
         "no-endpoints": (
             'no endpoints available for service "kyverno-svc"',
             'endpoints of service "kyverno-svc" are two',

@@ -23,7 +23,7 @@ from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.labels import SIMULATED
 from grid.core.workqueue import in_slices
 from grid.diagnosis.launchfit import LaunchPool, PodPlan
-from grid.diagnosis.poolstates import RoomTally
+from grid.diagnosis.launchplaces import RoomTally
 from grid.executions import dryrun
 from grid.executions.preview import Preview, pod_plan, with_sidecars
 from grid.executions.request import draft

@@ -13,9 +13,8 @@ from dashboard.starts.viewmodels.expected_wait import launch_wait
 from dashboard.starts.wait_records import expected_wait, how_right
 from grid.core.labels import SIMULATED
 from grid.core.workqueue import in_slices
-from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import FitCode, PodPlan
-from grid.diagnosis.nodeimages import image_on, reports_all
+from grid.diagnosis.nodeimages import ImagePull, image_on, reports_all
 from grid.diagnosis.places import takes_pods, untolerated
 from grid.diagnosis.resources import resource_amounts
 from grid.executions.spec import parse_spec

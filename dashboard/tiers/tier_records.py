@@ -23,8 +23,7 @@ from grid.models.execution import object_name_of
 from grid.runtime import Runtime
 from grid.runtime.poolshapes import pool_shapes
 from grid.tiers.placeholders import warm_hours
-from grid.tiers.tierdoctor import TierRequest, examine
-from grid.tiers.tieroverlap import ComparedTier, overlap
+from grid.tiers.tierdoctor import ComparedTier, TierRequest, examine, overlap
 from grid.tiers.tierrequests import Sidecars, sidecars, tier_request
 
 

@@ -76,34 +76,21 @@ def loads(autoscaler: Autoscaler, *, maximum: int) -> tuple[Load, ...]:
 def _use(metric: Metric, known: Sequence[Metric]) -> Load | None:
     if metric.resource is None or metric.resource.target.average_utilization is None:
         return None
-    name = metric.resource.name
-    measured = (
-        each_metric.resource
-        for each_metric in known
-        if each_metric.resource is not None and each_metric.resource.name == name
-    )
-    current = next((measurement.current.average_utilization for measurement in measured), None)
+    name, resources = metric.resource.name, (each.resource for each in known if each.resource is not None)
+    current = next((each.current.average_utilization for each in resources if each.name == name), None)
     return Load(_NAMES.get(name, name), metric.resource.target.average_utilization, current)
 
 
 def _demand(metric: ExternalMetric, known: Sequence[Metric], replicas: int, maximum: int) -> Load:
     """Return the demand in workers. The metric's target is one per worker, and Kubernetes reports the demand divided by the replicas."""
-    name = metric.metric.name
-    measured = (
-        each_metric.external
-        for each_metric in known
-        if each_metric.external is not None and each_metric.external.metric.name == name
-    )
-    each = next((_thousandths(measurement.current.average_value) for measurement in measured), None)
-    wanted = None if each is None else round(each * replicas / 1000)
-    return Load(_("Wanted by the framework"), maximum, wanted, is_demand=True)
-
-
-def _thousandths(amount: str) -> int | None:
+    name, measured = metric.metric.name, (each.external for each in known if each.external is not None)
+    amount = next((each.current.average_value for each in measured if each.metric.name == name), "")
+    wanted: int | None
     try:
-        return millicores(amount)
+        wanted = round(millicores(amount) * replicas / 1000)
     except ValueError:
-        return None
+        wanted = None
+    return Load(_("Wanted by the framework"), maximum, wanted, is_demand=True)
 
 
 def conditions(autoscaler: Autoscaler) -> Mapping[str, Condition]:
@@ -194,9 +181,9 @@ def _no_metrics(active: Condition, ready_since: datetime | None, now: datetime) 
         named = _SAME_PODS.search(message)
         who = f" ({', '.join(named[1].split())})" if named else ""
         sentence = _(
-            "Several HorizontalPodAutoscalers select the same workers{names}, so none of them changes their number.",
-            names=who,
+            "Several HorizontalPodAutoscalers select the same workers{names}, so none of them changes their number."
         )
+        sentence = sentence.format(names=who)
         step = _("Ask an operator to delete the others, or to change what they select.")
         return Diagnosis("ambiguous_selector", sentence, "problem", "operator", step, evidence)
     if active.reason == "FailedGetExternalMetric":
@@ -204,14 +191,12 @@ def _no_metrics(active: Condition, ready_since: datetime | None, now: datetime) 
         step = _("It recovers by itself when the head answers; if it does not, ask an operator.")
         return Diagnosis("demand_missing", sentence, "problem", "operator", step, evidence)
     if active.reason == "FailedGetResourceMetric" and any(part in message for part in (_NO_SERVER, *_NO_ANSWER)):
-        is_missing = _NO_SERVER in message
         sentence = _("The metrics server does not answer, so the number of workers does not follow the load.")
         step = _("Ask an operator to look at the metrics server (metrics.k8s.io); {by_hand}")
-        if is_missing:
+        if _NO_SERVER in message:
             sentence = _("There is no metrics server, so the number of workers does not follow the load.")
             step = _("Ask an operator to install the metrics server (metrics.k8s.io); {by_hand}")
-        step = step.format(by_hand=_BY_HAND)
-        return Diagnosis("metrics_missing", sentence, "problem", "operator", step, evidence)
+        return Diagnosis("metrics_missing", sentence, "problem", "operator", step.format(by_hand=_BY_HAND), evidence)
     sentence = _("The autoscaler cannot work out how many workers are needed, so their number stays as it is.")
     step = _("Ask an operator to look at the messages below.")
     return Diagnosis("scaling_inactive", sentence, "problem", "operator", step, evidence)

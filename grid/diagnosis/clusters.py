@@ -4,7 +4,7 @@ Used by the cluster's page and by its history, so both say the same. Pure: the s
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -31,8 +31,6 @@ FOLLOWING_SPAN = timedelta(minutes=1)
 _OUT_OF_MEMORY = "OOMKilled"
 _RESTARTED = "restarted"
 _WEIGHT = ("problem", "wait", "ok")
-
-
 _NUMBER = RepeatedExpression(r"\d+")
 
 
@@ -45,11 +43,8 @@ def _like(*texts: str) -> str:
 # What differs between the sentences of workers with the same trouble: how long, how often, and the size of a pool that grows.
 _FORMS = (1, 2, 5)  # numbers that have all the plural forms of most languages
 _ASIDE = _like(*(plural(count, "restart", "restarts") for count in _FORMS), pool_growth("1", "2", "3"))
-_TIMES = _like(
-    *(plural(count, "second", "seconds") for count in _FORMS),
-    *(plural(count, "minute", "minutes") for count in _FORMS),
-    *(plural(count, "hour", "hours") for count in _FORMS),
-)
+_UNITS = (("second", "seconds"), ("minute", "minutes"), ("hour", "hours"))
+_TIMES = _like(*(plural(count, *unit) for unit in _UNITS for count in _FORMS))
 _ASIDES = RepeatedExpression(rf" \((?:{_ASIDE})\)")
 _VARYING = RepeatedExpression(rf"{_TIMES}|{_ASIDES.pattern}")
 _MOST_REASONS = 5  # that are told one by one; of more, the rarest are counted
@@ -65,7 +60,17 @@ class Member:
 
     @property
     def phase(self) -> Phase:
-        return _phase(self.pod, self.diagnosis)
+        pod, diagnosis = self.pod, self.diagnosis
+        if pod.metadata.deletion_timestamp is not None:
+            return "ending"
+        if diagnosis.code in ("volume", "pulling"):
+            return "volume" if diagnosis.code == "volume" else "image"
+        if is_ready(pod):
+            return "ready"
+        if not pod.spec.node_name and pod.status.phase == "Pending":
+            return "node"
+        has_trouble = diagnosis.severity == "problem" or pod.status.phase == "Failed"
+        return "trouble" if has_trouble and diagnosis.code != _RESTARTED else "start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,38 +126,33 @@ def summary(cluster: ClusterSnapshot) -> str:
     head = _head_words(cluster)
     if head and not cluster.workers:
         return _("{head}; workers wait for it.", head=head)
-    words = _(
-        "{ready} of {workers}",
-        ready=min(cluster.ready, cluster.wanted),
-        workers=plural(cluster.wanted, "worker", "workers"),
-    )
+    workers = plural(cluster.wanted, "worker", "workers")
+    words = _("{ready} of {workers}", ready=min(cluster.ready, cluster.wanted), workers=workers)
     rest = ", ".join(_groups(cluster))
     return (f"{head}; " if head else "") + (f"{words}; {rest}." if rest else f"{words}.")
 
 
 def explain_cluster(cluster: ClusterSnapshot, *, now: datetime) -> tuple[Diagnosis, ...]:
     """Return every diagnosis of what stands in the cluster's way, worst first; () when nothing does."""
-    rules: tuple[Callable[[ClusterSnapshot, datetime], Sequence[Diagnosis]], ...] = (
-        _about_head,
-        _about_waiting,
-        _about_memory,
-        _about_trouble,
-        _about_autoscaler,
-        _about_maximum,
-        _about_thrashing,
-    )
-    diagnoses = [diagnosis for rule in rules for diagnosis in rule(cluster, now)]
+    # One diagnosis for each different reason why workers wait for a node or a volume.
+    waiting = [worker for worker in cluster.workers if worker.phase in ("node", "volume")]
+    diagnoses = [
+        *_about_head(cluster),
+        *_together("workers_pending", waiting),
+        *_about_memory(cluster),
+        *_about_trouble(cluster),
+        *_about_autoscaler(cluster, now),
+        *_about_maximum(cluster),
+        *_about_thrashing(cluster, now),
+    ]
     return tuple(sorted(diagnoses, key=lambda diagnosis: _WEIGHT.index(diagnosis.severity)))
 
 
 def deletion_order(workers: Sequence[Member], *, now: datetime) -> list[Member]:
     """Return the workers in the order in which Kubernetes deletes them when the cluster shrinks."""
     staying = {worker.pod.metadata.uid: worker for worker in workers if worker.phase != "ending"}
-    nodes = [worker.pod.spec.node_name for worker in staying.values()]
-    return [
-        staying[ranked.uid]
-        for ranked in pod_ranking.rank_for_deletion([_ranked(worker.pod) for worker in staying.values()], nodes, now)
-    ]
+    pods = [_ranked(worker.pod) for worker in staying.values()]
+    return [staying[pod.uid] for pod in pod_ranking.rank_for_deletion(pods, [pod.node for pod in pods], now)]
 
 
 def _ranked(pod: Pod) -> pod_ranking.RankedPod:
@@ -166,22 +166,6 @@ def _ranked(pod: Pod) -> pod_ranking.RankedPod:
         restarts=max((status.restart_count for status in pod.status.container_statuses), default=0),
         created=pod.metadata.creation_timestamp,
     )
-
-
-def _phase(pod: Pod, diagnosis: Diagnosis) -> Phase:
-    if pod.metadata.deletion_timestamp is not None:
-        return "ending"
-    if diagnosis.code == "volume":
-        return "volume"
-    if diagnosis.code == "pulling":
-        return "image"
-    if is_ready(pod):
-        return "ready"
-    if not pod.spec.node_name and pod.status.phase == "Pending":
-        return "node"
-    if diagnosis.code == _RESTARTED:
-        return "start"
-    return "trouble" if diagnosis.severity == "problem" or pod.status.phase == "Failed" else "start"
 
 
 def _head_words(cluster: ClusterSnapshot) -> str:
@@ -231,7 +215,7 @@ def _which_node(cluster: ClusterSnapshot) -> str:
     return _("node {ready_nodes} of {promised}", ready_nodes=cluster.ready_nodes + 1, promised=promised)
 
 
-def _about_head(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
+def _about_head(cluster: ClusterSnapshot) -> Sequence[Diagnosis]:
     """Explain a head that is not up. An ordinary start needs no diagnosis: the summary tells it."""
     if cluster.head is None or cluster.head.phase == "ready":
         return ()
@@ -240,17 +224,11 @@ def _about_head(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
         return ()
     lost = _(" Workers reconnect by themselves when it is.") if cluster.ready else ""
     sentence = _("The head is not up: {sentence}{lost}", sentence=why.sentence, lost=lost)
-    return [
-        replace(why, code="head_down", sentence=sentence, severity="wait" if why.severity == "ok" else why.severity)
-    ]
+    severity = "wait" if why.severity == "ok" else why.severity
+    return [replace(why, code="head_down", sentence=sentence, severity=severity)]
 
 
-def _about_waiting(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
-    """Return one diagnosis for each different reason why workers wait for a node or a volume."""
-    return _together("workers_pending", [worker for worker in cluster.workers if worker.phase in ("node", "volume")])
-
-
-def _about_trouble(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
+def _about_trouble(cluster: ClusterSnapshot) -> Sequence[Diagnosis]:
     """Explain the workers that cannot start or keep restarting; `_about_memory` explains those that were out of memory. A worker that
     runs again after exit code 0, or that ended while its head restarted, has only followed its head and is left out."""
     troubled = [
@@ -259,32 +237,21 @@ def _about_trouble(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosi
         if worker.phase not in ("node", "volume", "ending")
         and worker.diagnosis.severity == "problem"
         and not _died_of_memory(worker.pod)
-        and not (
-            _runs_again(worker) and (_ended_in_order(worker.pod) or _ended_with_its_head(worker.pod, cluster.head))
-        )
+        and not ((worker.phase == "ready" or worker.diagnosis.code == _RESTARTED) and _followed(worker, cluster.head))
     ]
     return _together("workers_failing", troubled)
 
 
-def _runs_again(member: Member) -> bool:
-    return member.phase == "ready" or member.diagnosis.code == _RESTARTED
-
-
-def _ended_in_order(pod: Pod) -> bool:
-    ends = [status.last_state.terminated for status in pod.status.container_statuses]
-    return all(end is None or end.exit_code == 0 for end in ends)
-
-
-def _ended_with_its_head(pod: Pod, head: Member | None) -> bool:
-    """Return True when the worker ended while its head restarted: frameworks end workers with an error when the head is gone, some only
-    after having missed the new head for a while."""
-    if head is None:
-        return False
-    up, runs = true_since(head.pod, "Ready"), [status.state.running for status in head.pod.status.container_statuses]
-    began = next((run.started_at for run in runs if run is not None), None)
+def _followed(worker: Member, head: Member | None) -> bool:
+    """Return True when the worker ended without an error, or while its head restarted: frameworks end workers with an error when the head
+    is gone, some only after having missed the new head for a while."""
+    ends = [status.last_state.terminated for status in worker.pod.status.container_statuses]
+    if all(end is None or end.exit_code == 0 for end in ends):
+        return True
+    up, statuses = (true_since(head.pod, "Ready"), head.pod.status.container_statuses) if head else (None, ())
+    began = next((status.state.running.started_at for status in statuses if status.state.running is not None), None)
     if up is None or began is None:
         return False
-    ends = [status.last_state.terminated for status in pod.status.container_statuses]
     first, last = began - FOLLOWING_SPAN, up + FOLLOWING_SPAN
     return all(end is None or (end.finished_at is not None and first <= end.finished_at <= last) for end in ends)
 
@@ -294,7 +261,9 @@ def _together(code: str, members: Sequence[Member]) -> list[Diagnosis]:
     different reasons of one code, so the sentences are compared."""
     by_reason: dict[tuple[str, str], list[Member]] = {}
     for member in members:
-        by_reason.setdefault(_reason(member), []).append(member)
+        # Its sentence without the worker's own name and without what varies tells a reason from others.
+        sentence = member.diagnosis.sentence.replace(member.pod.metadata.name, "")
+        by_reason.setdefault((member.diagnosis.code, _VARYING.sub("", sentence)), []).append(member)
     groups = sorted(by_reason.values(), key=len, reverse=True)
     shown_groups = groups if len(groups) <= _MOST_REASONS + 1 else groups[:_MOST_REASONS]
     diagnoses = []
@@ -308,24 +277,17 @@ def _together(code: str, members: Sequence[Member]) -> list[Diagnosis]:
     return diagnoses
 
 
-def _reason(member: Member) -> tuple[str, str]:
-    """Return what tells a worker's reason from those of others: its sentence without the worker's own name and without what varies."""
-    why = member.diagnosis
-    return why.code, _VARYING.sub("", why.sentence.replace(member.pod.metadata.name, ""))
-
-
 def _others(code: str, members: Sequence[Member], *, reasons: int) -> Diagnosis:
+    workers = plural(len(members), "other worker", "other workers")
     sentence = _(
-        "{other_workers}: {reasons} other reasons, each on its pod's page.",
-        other_workers=plural(len(members), "other worker", "other workers"),
-        reasons=reasons,
+        "{other_workers}: {reasons} other reasons, each on its pod's page.", other_workers=workers, reasons=reasons
     )
     severity = min((member.diagnosis.severity for member in members), key=_WEIGHT.index)
     first = next(member.diagnosis for member in members if member.diagnosis.severity == severity)
     return Diagnosis(code, sentence, severity, first.who, _("Look at the pods of the workers."))
 
 
-def _about_memory(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
+def _about_memory(cluster: ClusterSnapshot) -> Sequence[Diagnosis]:
     killed = [worker.pod for worker in cluster.workers if _died_of_memory(worker.pod)]
     if not killed:
         return ()
@@ -337,21 +299,16 @@ def _about_memory(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis
         len(killed),
     )
     restarts = sum(status.restart_count for pod in killed for status in pod.status.container_statuses)
-    evidence = quoted(
-        f"{_OUT_OF_MEMORY}, {plural(restarts, 'restart', 'restarts')}: " + ", ".join(p.metadata.name for p in killed)
-    )
+    names = ", ".join(pod.metadata.name for pod in killed)
+    evidence = quoted(f"{_OUT_OF_MEMORY}, {plural(restarts, 'restart', 'restarts')}: {names}")
     step = _("Launch with a worker tier that has more memory, or cut the data into smaller pieces.")
     return [Diagnosis("workers_out_of_memory", sentence, "problem", "you", step, evidence)]
 
 
 def _died_of_memory(pod: Pod) -> bool:
-    ended = [
-        state.terminated
-        for status in pod.status.container_statuses
-        for state in (status.state, status.last_state)
-        if state.terminated is not None
-    ]
-    return any(end.reason == _OUT_OF_MEMORY for end in ended)
+    statuses = pod.status.container_statuses
+    ends = [end for status in statuses for end in (status.state.terminated, status.last_state.terminated)]
+    return any(end is not None and end.reason == _OUT_OF_MEMORY for end in ends)
 
 
 def _about_autoscaler(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
@@ -362,24 +319,24 @@ def _about_autoscaler(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagn
     return [diagnosis] if diagnosis else ()
 
 
-def _about_maximum(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
+def _about_maximum(cluster: ClusterSnapshot) -> Sequence[Diagnosis]:
     if cluster.autoscaler is None or not cluster.autoscales or cluster.ready < cluster.maximum:
         return ()
-    over = [load for load in loads(cluster.autoscaler, maximum=cluster.maximum) if load.is_over]
-    if not over:
+    all_loads = loads(cluster.autoscaler, maximum=cluster.maximum)
+    if not (over := ", ".join(load.words for load in all_loads if load.is_over)):
         return ()
-    measured = ", ".join(load.words for load in over)
+    workers = plural(cluster.maximum, "worker", "workers")
     sentence = _(
-        "The cluster is at its maximum of {workers}, and that is too few: {measured}.",
-        workers=plural(cluster.maximum, "worker", "workers"),
-        measured=measured,
+        "The cluster is at its maximum of {workers}, and that is too few: {measured}.", workers=workers, measured=over
     )
     step = _("Raise the maximum with “Change workers”, or launch with a larger worker tier.")
     return [Diagnosis("at_maximum", sentence, "wait", "you", step)]
 
 
 def _about_thrashing(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
-    turns = _turns([wanted for at, wanted in cluster.wanted_before if now - at <= THRASHING_SPAN])
+    wanted = [wanted for at, wanted in cluster.wanted_before if now - at <= THRASHING_SPAN]
+    steps = [after - before for before, after in pairwise(wanted) if after != before]
+    turns = sum((step > 0) is not (other > 0) for step, other in pairwise(steps))
     if turns < THRASHING_TURNS:
         return ()
     sentence = _(
@@ -390,8 +347,3 @@ def _about_thrashing(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagno
         "or raise the minimum with “Change workers”."
     )
     return [Diagnosis("thrashing", sentence, "wait", "admin", step)]
-
-
-def _turns(wanted: Sequence[int]) -> int:
-    steps = [after - before for before, after in pairwise(wanted) if after != before]
-    return sum((step > 0) is not (other > 0) for step, other in pairwise(steps))

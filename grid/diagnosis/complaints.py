@@ -12,7 +12,7 @@ from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import folded, listed, plural
-from grid.diagnosis.diagnosis import Diagnosis, Who
+from grid.diagnosis.diagnosis import Diagnosis, Severity, Who
 from grid.diagnosis.rules import RuleTable
 
 # What is computed from the objects; such a complaint may be of before something ended.
@@ -64,7 +64,7 @@ COMPLAINTS = RuleTable(
         _("Ask an operator to update the nodes, or choose another tier."),
         singular=_("{nodes} lacks a feature of Kubernetes that it needs"))),
 )  # fmt: skip
-_UNKNOWN_STEP = _("Show an operator the messages below.")
+_UNKNOWN = "unschedulable", Complaint("", "operator", _("Show an operator the messages below."))
 
 
 def not_computed(reasons: Mapping[str, int]) -> dict[str, int]:
@@ -85,12 +85,6 @@ def explain_complaints(reasons: Mapping[str, int], *, settled: bool) -> Diagnosi
         several = rule[1].sentence
         parts.append(ngettext(rule[1].singular or several, several, count, nodes=nodes))
     sentence = _("The scheduler finds no place for it: {reasons}.", reasons=listed(dict.fromkeys(parts)))
-    key, complaint = known[0] if known else ("unschedulable", Complaint("", "operator", _UNKNOWN_STEP))
-    waits = complaint.ends or not settled
-    return Diagnosis(
-        key.replace("-", "_"),
-        sentence,
-        "wait" if waits else "problem",
-        complaint.who,
-        complaint.next_step,
-    )
+    key, complaint = known[0] if known else _UNKNOWN
+    severity: Severity = "wait" if complaint.ends or not settled else "problem"
+    return Diagnosis(key.replace("-", "_"), sentence, severity, complaint.who, complaint.next_step)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.wording import duration, folded, plural
+from grid.diagnosis.beside import is_about, part_of, spec_of, subject, within
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.exits import (
@@ -20,42 +21,28 @@ from grid.diagnosis.exits import (
 )
 from grid.diagnosis.images import PULL_FAILED, explain_pull
 from grid.diagnosis.mounts import MOUNT_FAILED, explain_missing, explain_mount
-from grid.diagnosis.parts import is_about, part_of, spec_of, subject, within
 from grid.diagnosis.probes import explain_unanswered, failed_probe, not_ready_words, probe_message
 from grid.diagnosis.resources import resource_amount
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Event, Pod, Running, Terminated
 
 OUT_OF_MEMORY = "out_of_memory"
-_NOT_MADE = frozenset(
-    {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "ContainerCannotRun"}
-)
+_NOT_MADE = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", *NEVER_STARTED}
 # What the kubelet says while nothing is wrong; "" before it has said anything.
 _NORMAL = frozenset({"", "ContainerCreating", "PodInitializing"})
 # Warnings of a node that keep no container from starting.
-_HARMLESS = frozenset(
-    {"DNSConfigForming", "FailedToRetrieveImagePullSecret", "Unhealthy", "BackOff", "FailedScheduling"}
-)
+_HARMLESS = {"DNSConfigForming", "FailedToRetrieveImagePullSecret", "Unhealthy", "BackOff", "FailedScheduling"}
 _SHOW = _("Show an operator the messages below.")
 # Why a node cannot make the sandbox of a pod, in the words of containerd, cri-o and the network plugins.
 WHY_NO_SANDBOX = RuleTable(
-    (
-        "runtime-handler",
-        r'no runtime for "([^"]+)" is configured|failed to find runtime handler (\S+)',
-        _("it has no runtime for the RuntimeClass of this"),
-    ),
-    (
-        "no-address",
-        r"no (?:free|available) (?:IP|address)|no IP addresses available|failed to assign an IP|InsufficientFreeAddresses",
-        _("it has no free address for another pod"),
-    ),
-    (
-        "network",
-        r"cni plugin not initialized|network plugin is not ready|failed to find plugin",
-        _("its network is not ready"),
-    ),
+    ("runtime-handler", r'no runtime for "([^"]+)" is configured|failed to find runtime handler (\S+)',
+     _("it has no runtime for the RuntimeClass of this")),
+    ("no-address",
+     r"no (?:free|available) (?:IP|address)|no IP addresses available|failed to assign an IP|InsufficientFreeAddresses",
+     _("it has no free address for another pod")),
+    ("network", r"cni plugin not initialized|network plugin is not ready|failed to find plugin", _("its network is not ready")),
     ("runtime-down", r"(?:containerd|crio|docker)\.sock|runtime is down", _("its container runtime does not answer")),
-)
+)  # fmt: skip
 _RESTART_IS_NEWS = timedelta(minutes=10)
 # The steps of a start in which the kubelet's events tell how far a container is; its volumes and the pod's network come before them.
 _STEPS = {
@@ -64,8 +51,6 @@ _STEPS = {
     "Created": _("The container is created and is being started."),
     "Started": _("The container was started; the node has not reported yet that it runs."),
 }
-_LOOK_AT_NODE = _("Ask an operator to look at the node.")
-_MEMORY_ADVICE = _("Choose a tier with more memory, or work on less data at once.")
 
 
 def explain_waiting(pod: Pod, status: ContainerStatus, events: Sequence[Event], *, now: datetime) -> Diagnosis:
@@ -78,24 +63,16 @@ def explain_waiting(pod: Pod, status: ContainerStatus, events: Sequence[Event], 
         return _crash_loop(pod, status, message, events)
     if reason in _NOT_MADE:
         missing = explain_missing(message, subject(pod, status), reason=reason)
-        if missing is not None:
-            return missing
-        return explain_no_start(pod, status, message, reason=reason)
-    if reason not in _NORMAL:
-        return _unknown_wait(pod, status, reason, message)
-    return _preparing(pod, status, events, now)
-
-
-def _unknown_wait(pod: Pod, status: ContainerStatus, reason: str, message: str) -> Diagnosis:
-    """Explain a container that waits for what no rule knows: what the node says of it stands in the sentence."""
-    says = folded(message)
-    sentence = (
-        _("{program} cannot be started ({reason}): {says}.") if says else _("{program} cannot be started: {reason}.")
-    )
+        return missing or explain_no_start(pod, status, message, reason=reason)
+    if reason in _NORMAL:
+        return _preparing(pod, status, events, now)
+    # No rule knows what it waits for: what the node says of it stands in the sentence.
+    sentence = _("{program} cannot be started ({reason}): {says}.")
+    if not (says := folded(message)):
+        sentence = _("{program} cannot be started: {reason}.")
     sentence = sentence.format(program=subject(pod, status), reason=reason, says=says)
-    return Diagnosis(
-        "container", sentence, "problem", "operator", _SHOW, quoted(f"{reason}: {message}" if message else reason)
-    )
+    evidence = quoted(f"{reason}: {message}" if message else reason)
+    return Diagnosis("container", sentence, "problem", "operator", _SHOW, evidence)
 
 
 def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> Diagnosis:
@@ -112,10 +89,8 @@ def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> 
         )
         who, step = who_can_repair(pod, status, ended)
         return Diagnosis("end_unknown", sentence, "problem", who, step, quoted(f"{ended.reason}: {ended.message}"))
-    evidence = quoted(
-        ended.message,
-        _("exit code {exit_code}", exit_code=ended.exit_code) + (f" ({ended.reason})" if ended.reason else ""),
-    )
+    reason = f" ({ended.reason})" if ended.reason else ""
+    evidence = quoted(ended.message, _("exit code {exit_code}", exit_code=ended.exit_code) + reason)
     if ended.exit_code == 0:
         why = end_requested_by(pod, ended)
         sentence = _("The program ended by itself, without an error.")
@@ -126,16 +101,10 @@ def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> 
         return Diagnosis("completed", sentence, "ok", "", "", evidence)
     who, step = who_can_repair(pod, status, ended)
     code = "setup_failed" if part_of(pod, status) == "setup" else "exit_code"
-    words = exit_words(ended, end_requested_by(pod, ended))
-    sentence = _(
-        "{program} ended with an error: {end}.{cause}",
-        program=subject(pod, status),
-        end=words,
-        cause=cause_words(ended),
-    )
+    end, cause = exit_words(ended, end_requested_by(pod, ended)), cause_words(ended)
+    sentence = _("{program} ended with an error: {end}.{cause}", program=subject(pod, status), end=end, cause=cause)
     known = explain_by_log(ended)
-    evidence = quoted(known.line, *evidence) if known else evidence
-    return Diagnosis(code, sentence, "problem", who, step, evidence)
+    return Diagnosis(code, sentence, "problem", who, step, quoted(known.line, *evidence) if known else evidence)
 
 
 def explain_running(
@@ -160,14 +129,10 @@ def _restarted(
     pod: Pod, status: ContainerStatus, running: Running, last: Terminated, events: Sequence[Event], *, now: datetime
 ) -> Diagnosis:
     """Explain a container that runs again, ready or not, by the end of its previous run `last`."""
-    who = subject(pod, status)
-    who = _("Program") if who == _("The program") else who
-    at = last.finished_at or running.started_at
-    who = (
-        _("{program} restarted {time} ago", program=who, time=duration(since(at, now)))
-        if at
-        else _("{program} was restarted", program=who)
-    )
+    who, at = subject(pod, status), last.finished_at or running.started_at
+    restarted = _("{program} restarted {time} ago") if at else _("{program} was restarted")
+    program = _("Program") if who == _("The program") else who
+    who = restarted.format(program=program, time=duration(since(at, now)))
     message = "" if status.ready else probe_message(status, running, events)
     unready = "" if status.ready else _(" It {answers}.", answers=not_ready_words(pod, status, message))
     probe = failed_probe(status, last, events)
@@ -181,20 +146,12 @@ def _restarted(
 
 def _setting_up(pod: Pod, status: ContainerStatus, running: Running, now: datetime) -> Diagnosis:
     """Explain a setup step that runs: it answers nobody and may run long."""
-    sentence = _(
-        "{program} is running, for {time} so far",
-        program=subject(pod, status),
-        time=duration(since(running.started_at, now)),
-    )
-    last = status.last_state.terminated
+    time, last = duration(since(running.started_at, now)), status.last_state.terminated
+    sentence = _("{program} is running, for {time} so far", program=subject(pod, status), time=time)
     if not status.restart_count or last is None:
         return Diagnosis("setup", f"{sentence}.", "wait", "")
-    sentence = _(
-        "{running}, after {restarts}: {end}.",
-        running=sentence,
-        restarts=plural(status.restart_count, "restart", "restarts"),
-        end=exit_words(last),
-    )
+    restarts = plural(status.restart_count, "restart", "restarts")
+    sentence = _("{running}, after {restarts}: {end}.", running=sentence, restarts=restarts, end=exit_words(last))
     who, step = who_can_repair(pod, status, last)
     return Diagnosis("setup", sentence, "problem", who, step, quoted(last.message))
 
@@ -211,21 +168,20 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
         return _kept_by_node(warning)
     last = status.last_state.terminated
     before = last.finished_at if last is not None else None
-    own = latest([event for event in events if is_about(event, status) and not _is_before(event, before)], *_STEPS)
+    this_run = [event for event in events if before is None or event.last_seen is None or event.last_seen >= before]
+    own = latest([event for event in this_run if is_about(event, status)], *_STEPS)
     if own is not None and own.reason == "Pulling":
         waited = since(own.last_seen, now)
         so_far = _(", for {waited} so far", waited=duration(waited)) if waited >= timedelta(seconds=1) else ""
-        image = spec_of(pod, status).image
-        return Diagnosis(
-            "pulling", _("The node downloads the image {image}{so_far}; next time it is cached there.", image=image, so_far=so_far),
-            "wait", "", _("Nothing to do: it starts by itself."), quoted(own.message),
-        )  # fmt: skip
+        sentence = _("The node downloads the image {image}{so_far}; next time it is cached there.")
+        sentence = sentence.format(image=spec_of(pod, status).image, so_far=so_far)
+        return Diagnosis("pulling", sentence, "wait", "", _("Nothing to do: it starts by itself."), quoted(own.message))
     if own is not None:
         return Diagnosis("preparing", _STEPS[own.reason], "wait", "", "", quoted(own.message))
+    sentence = _("The node is preparing the container: volumes, network, image.")
     if moved_on is not None:
         sentence = _("The node is preparing the container; the pod's volumes and network are ready.")
-        return Diagnosis("preparing", sentence, "wait", "")
-    return Diagnosis("preparing", _("The node is preparing the container: volumes, network, image."), "wait", "")
+    return Diagnosis("preparing", sentence, "wait", "")
 
 
 def _last_warning(events: Sequence[Event]) -> Event | None:
@@ -239,22 +195,16 @@ def _last_warning(events: Sequence[Event]) -> Event | None:
 
 
 def _kept_by_node(warning: Event) -> Diagnosis:
-    """Explain a pod whose node warns before any of its containers is on its way."""
+    code, step = "sandbox", _("Ask an operator to look at the node.")
     if warning.reason == "FailedCreatePodSandBox":
-        rule = WHY_NO_SANDBOX.find(warning.message)
-        why = f": {rule[1]}" if rule else ""
-        sentence = _("The node cannot set up the container's network or sandbox{why}.", why=why)
-        return Diagnosis("sandbox", sentence, "problem", "operator", _LOOK_AT_NODE, quoted(warning.message))
-    if warning.reason == "NetworkNotReady":
+        why = WHY_NO_SANDBOX.meaning(warning.message)
+        sentence = _("The node cannot set up the container's network or sandbox{why}.", why=f": {why}" if why else "")
+    elif warning.reason == "NetworkNotReady":
         sentence = _("The network of the node is not ready.")
-        return Diagnosis("sandbox", sentence, "problem", "operator", _LOOK_AT_NODE, quoted(warning.message))
-    sentence = _("The node cannot start it ({reason}): {says}.", reason=warning.reason, says=folded(warning.message))
-    return Diagnosis("container", sentence, "problem", "operator", _SHOW, quoted(warning.message))
-
-
-def _is_before(event: Event, moment: datetime | None) -> bool:
-    """Return whether the event is known to be older than `moment`: it is of the container's previous run."""
-    return moment is not None and event.last_seen is not None and event.last_seen < moment
+    else:
+        code, step, says = "container", _SHOW, folded(warning.message)
+        sentence = _("The node cannot start it ({reason}): {says}.", reason=warning.reason, says=says)
+    return Diagnosis(code, sentence, "problem", "operator", step, quoted(warning.message))
 
 
 def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequence[Event]) -> Diagnosis:
@@ -269,19 +219,12 @@ def _crash_loop(pod: Pod, status: ContainerStatus, message: str, events: Sequenc
     count = f" ({plural(status.restart_count, 'restart', 'restarts')})" if status.restart_count else ""
     probe = failed_probe(status, last, events) if last is not None else None
     if probe is not None:
-        sentence = _(
-            "{program} is restarted again and again{restarts}: it fails its {probe}.",
-            program=subject(pod, status),
-            restarts=count,
-            probe=probe.words,
-        )
+        sentence = _("{program} is restarted again and again{restarts}: it fails its {probe}.")
+        sentence = sentence.format(program=subject(pod, status), restarts=count, probe=probe.words)
         return Diagnosis("probe", sentence, "problem", "you", probe.next_step, (*probe.evidence, *quoted(message)))
     if last is not None and last.exit_code == 0:
-        sentence = _(
-            "{program} ends by itself, without an error, and is started again each time{restarts}.",
-            program=subject(pod, status),
-            restarts=count,
-        )
+        sentence = _("{program} ends by itself, without an error, and is started again each time{restarts}.")
+        sentence = sentence.format(program=subject(pod, status), restarts=count)
         step = _("It has to keep running: see the end of its log for why it ends.")
         return Diagnosis("ends_again", sentence, "problem", who, step, quoted(last.message, message))
     sentence = _("{program} keeps crashing{restarts}{why}.{cause} It is started again after a pause.")
@@ -295,19 +238,16 @@ def _out_of_memory(
     pod: Pod, status: ContainerStatus, ended: Terminated, message: str = "", *, then: str = "{sentence}"
 ) -> Diagnosis:
     """Explain a container that was ended for its memory; `message` is quoted as well, and `then` is the sentence with what followed."""
-    spec = spec_of(pod, status)
-    killed = _("OOMKilled, exit code {exit_code}", exit_code=ended.exit_code)
+    spec, killed = spec_of(pod, status), _("OOMKilled, exit code {exit_code}", exit_code=ended.exit_code)
     evidence = quoted(ended.message, killed, message)
     text = spec.resources.limits.get("memory") or pod.spec.resources.limits.get("memory")
     if not text and spec in (*pod.spec.containers, *pod.spec.init_containers):
-        sentence = _(
-            "The node ran out of memory and ended {program}, which has no memory limit.", program=within(pod, status)
-        )
+        program = within(pod, status)
+        sentence = _("The node ran out of memory and ended {program}, which has no memory limit.", program=program)
         step = _("Choose a tier with more memory, or ask an operator what else runs on the node.")
-        return Diagnosis(OUT_OF_MEMORY, then.format(sentence=sentence), "problem", "you", step, evidence)
-    size = resource_amount("memory", text or "")
-    limit = _(" of {size}", size=format_bytes(size)) if size else ""
-    sentence = _(
-        "{program} used more memory than its limit{limit} and was ended.", program=subject(pod, status), limit=limit
-    )
-    return Diagnosis(OUT_OF_MEMORY, then.format(sentence=sentence), "problem", "you", _MEMORY_ADVICE, evidence)
+    else:
+        size, program = resource_amount("memory", text or ""), subject(pod, status)
+        limit = _(" of {size}", size=format_bytes(size)) if size else ""
+        sentence = _("{program} used more memory than its limit{limit} and was ended.", program=program, limit=limit)
+        step = _("Choose a tier with more memory, or work on less data at once.")
+    return Diagnosis(OUT_OF_MEMORY, then.format(sentence=sentence), "problem", "you", step, evidence)

@@ -22,9 +22,7 @@ TRIED_AGAIN = _("It is tried again by itself; if that does not help, ask an admi
 @dataclass(frozen=True, slots=True)
 class EvidenceRow:
     """Nodes that keep a pod off for the same reason: how many, the names of some, and why. `until` is when that ends, None if not known.
-
-    `what` says how large a new node would be in the row of a node group, which counts nodes that could still be added.
-    """
+    `what` says how large a new node would be in the row of a node group, which counts nodes that could still be added."""
 
     nodes: int
     names: tuple[str, ...]

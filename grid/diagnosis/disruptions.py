@@ -75,13 +75,8 @@ def disruption_cause(pod: Pod, disruption: Condition) -> str:
     if disruption.reason != "TerminationByKubelet":
         return CAUSES.get(disruption.reason, "")
     rule = KUBELET_CAUSES.find(f"{pod.status.reason} {pod.status.message} {disruption.message}")
-    return (
-        rule[1].format(
-            resource="".join(_SHORTAGES.get(resource_name, resource_name) for resource_name in rule[2].groups())
-        )
-        if rule
-        else ""
-    )
+    resource = "".join(_SHORTAGES.get(name, name) for name in rule[2].groups()) if rule else ""
+    return rule[1].format(resource=resource) if rule else ""
 
 
 def end_requested_by(pod: Pod, ended: Terminated) -> str:
@@ -98,16 +93,12 @@ def end_requested_by(pod: Pod, ended: Terminated) -> str:
 
 
 def explain_disrupted(pod: Pod, disruption: Condition, evidence: tuple[str, ...]) -> Diagnosis:
-    cause = disruption_cause(pod, disruption)
+    cause, says = disruption_cause(pod, disruption), folded(disruption.message) or disruption.reason
     who, step = _STEPS.get(disruption.reason, ("operator", _LAUNCH_AGAIN))
-    if cause:
-        return Diagnosis(
-            "disrupted", _("Kubernetes ended this because {cause}.", cause=cause), "problem", who, step, evidence
-        )
-    says = folded(disruption.message) or disruption.reason
     sentence = _("Kubernetes ended this: {says}.") if says else _("Kubernetes ended this, and does not say why.")
-    sentence = sentence.format(says=says)
-    return Diagnosis("disrupted", sentence, "problem", who, step, evidence)
+    if cause:
+        sentence = _("Kubernetes ended this because {cause}.")
+    return Diagnosis("disrupted", sentence.format(cause=cause, says=says), "problem", who, step, evidence)
 
 
 def is_rejected(pod: Pod) -> bool:
@@ -141,8 +132,7 @@ def explain_evicted(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
         return rule[1](pod, rule[2], evidence)
     says = folded(pod.status.message)
     sentence = _("The node evicted this: {says}.") if says else _("The node evicted this, and does not say why.")
-    sentence = sentence.format(says=says)
-    return Diagnosis("evicted", sentence, "problem", "operator", _LAUNCH_AGAIN, evidence)
+    return Diagnosis("evicted", sentence.format(says=says), "problem", "operator", _LAUNCH_AGAIN, evidence)
 
 
 def _full_volume(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
@@ -150,25 +140,15 @@ def _full_volume(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis
     told apart."""
     name, limit = match[1], _bytes(match[2])
     if name == _SHARED_MEMORY:
-        sentence = _(
-            "It used more shared memory (/dev/shm) than the {limit} that its tier allows, and was evicted.", limit=limit
-        )
+        sentence = _("It used more shared memory (/dev/shm) than the {limit} that its tier allows, and was evicted.")
         step = _("Use fewer worker processes or smaller batches, or choose a tier with more shared memory.")
     elif name in _SCRATCH:
-        sentence = _(
-            "It wrote more than {limit} to the volume {name} on its node's disk, and was evicted.",
-            limit=limit,
-            name=name,
-        )
+        sentence = _("It wrote more than {limit} to the volume {name} on its node's disk, and was evicted.")
         step = _("Write large files to the project's folder, or choose a tier with more ephemeral storage.")
     else:
-        sentence = _(
-            "It wrote more than {limit} to the emptyDir volume {name}, which is its limit, and was evicted.",
-            limit=limit,
-            name=name,
-        )
+        sentence = _("It wrote more than {limit} to the emptyDir volume {name}, which is its limit, and was evicted.")
         step = _("Write large files to another volume, or ask your admin to raise the limit.")
-    return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
+    return Diagnosis("storage_limit", sentence.format(limit=limit, name=name), "problem", "you", step, evidence)
 
 
 def _full_disk(pod: Pod, match: Match, evidence: tuple[str, ...]) -> Diagnosis:
@@ -207,11 +187,9 @@ def _used(pod: Pod, resource: str) -> str:
         if resource in ("memory", "ephemeral-storage"):
             used, requested = _bytes(used), _bytes(requested)
         asked = _("none") if requested in ("0", "0 B") else requested
-        words = (
-            _("container {name} used {used} and requests {asked}")
-            if several
-            else _("it used {used} and requests {asked}")
-        )
+        words = _("it used {used} and requests {asked}")
+        if several:
+            words = _("container {name} used {used} and requests {asked}")
         parts.append(words.format(name=name, used=used, asked=asked))
     return "; ".join(parts)
 
@@ -221,11 +199,9 @@ def _no_room(resource: str, message: str) -> str:
     amounts = _AMOUNTS.search(message)
     requested, used, capacity = (int(amount) for amount in amounts.groups()) if amounts else (0, 0, 0)
     if resource == "pods":
-        words = (
-            _("no room for another pod: it ran {used:,} of at most {capacity:,}")
-            if amounts
-            else _("no room for another pod")
-        )
+        words = _("no room for another pod")
+        if amounts:
+            words = _("no room for another pod: it ran {used:,} of at most {capacity:,}")
         return words.format(used=used, capacity=capacity)
     name = {"cpu": "CPU", "ephemeral-storage": _("disk"), "memory": _("memory")}.get(resource, resource)
     left = _("too little {resource} left for this", resource=name)
@@ -234,13 +210,8 @@ def _no_room(resource: str, message: str) -> str:
     if amounts is None:
         return left
     asked, free, all_of_it = (_amount(resource, amount) for amount in (requested, max(0, capacity - used), capacity))
-    return _(
-        "{left}: it requests {asked}, and {free} of {capacity} were free",
-        left=left,
-        asked=asked,
-        free=free,
-        capacity=all_of_it,
-    )
+    words = _("{left}: it requests {asked}, and {free} of {capacity} were free")
+    return words.format(left=left, asked=asked, free=free, capacity=all_of_it)
 
 
 def _amount(resource: str, amount: int) -> str:

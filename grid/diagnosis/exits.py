@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from grid.core.labels import KEYS
 from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
+from grid.diagnosis.beside import part_of, subject
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.disruptions import end_requested_by
 from grid.diagnosis.logfindings import LogFinding, findings
-from grid.diagnosis.parts import part_of, subject
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Pod, Terminated
 
@@ -26,16 +26,8 @@ MEANINGS = {
     143: _("something asked it to end (SIGTERM)"),
 }
 _SIGNALS = {
-    1: "SIGHUP",
-    3: "SIGQUIT",
-    4: "SIGILL",
-    5: "SIGTRAP",
-    7: "SIGBUS",
-    8: "SIGFPE",
-    13: "SIGPIPE",
-    24: "SIGXCPU",
-    25: "SIGXFSZ",
-}
+    1: "SIGHUP", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 7: "SIGBUS", 8: "SIGFPE", 13: "SIGPIPE", 24: "SIGXCPU", 25: "SIGXFSZ",
+}  # fmt: skip
 # The same where the pod says what asked for the end. SIGINT is what some images ask for in place of SIGTERM.
 _REQUESTED = {
     130: _("it was interrupted (SIGINT)"),
@@ -88,11 +80,8 @@ CANNOT_START = RuleTable(
 )  # fmt: skip
 # What each means: the code, who can repair it, and how. Of all others the command of the environment is wrong.
 _Remedy = tuple[str, Who, str]
-_OF_NODE: _Remedy = (
-    "node_fault",
-    "operator",
-    _("Ask an operator to look at the node; launched again, it may get another one."),
-)
+_LOOK_AT_NODE = _("Ask an operator to look at the node; launched again, it may get another one.")
+_OF_NODE: _Remedy = "node_fault", "operator", _LOOK_AT_NODE
 _COMMAND: _Remedy = "command", "admin", _("Ask your admin to correct the environment's command.")
 _UNKNOWN: _Remedy = "container", "operator", _("Show an operator the messages below.")
 _REMEDIES: Mapping[str, _Remedy] = {
@@ -108,12 +97,8 @@ def exit_words(ended: Terminated, why: str = "") -> str:
     if ended.reason == NOT_LOCATED:
         return _("how is not known, because its node found its container no more")
     if why and ended.exit_code in _REQUESTED:
-        return _(
-            "exit code {exit_code}, {end} because {why}",
-            exit_code=ended.exit_code,
-            end=_REQUESTED[ended.exit_code],
-            why=why,
-        )
+        end = _REQUESTED[ended.exit_code]
+        return _("exit code {exit_code}, {end} because {why}", exit_code=ended.exit_code, end=end, why=why)
     known = _command_words(ended) or _meaning(ended.exit_code)
     return _("exit code {exit_code}", exit_code=ended.exit_code) + (f", {known}" if known else "")
 
@@ -146,11 +131,8 @@ def explain_by_log(ended: Terminated) -> LogFinding | None:
 
 
 def who_can_repair(pod: Pod, status: ContainerStatus, ended: Terminated | None) -> tuple[Who, str]:
-    """Return who can repair a program that ended like this, and how.
-
-    Exit codes 126 and 127 come from a shell, because a command that the runtime itself cannot start never runs. A job's own command is
-    run by one, and may be the cause; other executions run the environment's.
-    """
+    """Return who can repair a program that ended like this, and how. Exit codes 126 and 127 come from a shell, because a command that the
+    runtime itself cannot start never runs. A job's own command is run by one, and may be the cause; others run the environment's."""
     if part_of(pod, status) != "program":
         return "admin", _("See the log of container {name}, or show it to your admin.", name=status.name)
     if ended is None:
@@ -183,15 +165,11 @@ def _command_words(ended: Terminated) -> str:
     """Return what a shell says of the command that it did not find or could not execute, "" when the log's end names none."""
     if ended.exit_code == 127:
         commands = _NOT_FOUND.findall(ended.message.strip())
-        missing, has_windows_ends = next(
-            ((by_shell or other, bool(end)) for by_shell, other, end in reversed(commands)), ("", False)
-        )
-        if has_windows_ends:
-            return _(
-                "the first line of its script ends as in Windows (CRLF), so that {missing} was not found",
-                missing=missing,
-            )
-        return _("the command {missing} was not found", missing=missing) if missing else ""
+        by_shell, other, windows_end = commands[-1] if commands else ("", "", "")
+        words = _("the command {missing} was not found") if by_shell or other else ""
+        if windows_end:
+            words = _("the first line of its script ends as in Windows (CRLF), so that {missing} was not found")
+        return words.format(missing=by_shell or other)
     file, why = _refused_file(ended)
     return _FILES.get(why, _OTHER_FORMAT)[0].format(file=file) if file else ""
 
@@ -208,8 +186,7 @@ def _refused_file(ended: Terminated) -> tuple[str, str]:
     """Return the file that a shell could not execute, and why by its own words; ("", "") when the log's end names none."""
     if ended.exit_code != 126:
         return "", ""
-    scripts = _BAD_INTERPRETER.findall(ended.message.strip())
-    if scripts:
+    if scripts := _BAD_INTERPRETER.findall(ended.message.strip()):
         file, windows = scripts[-1]
         return file, "line ends" if windows else "bad interpreter"
     files = _NOT_EXECUTABLE.findall(ended.message.strip())

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, listed
-from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
+from grid.diagnosis.diagnosis import Diagnosis, Severity, latest, quoted, since
 from grid.diagnosis.karpenter import is_of_karpenter
 from grid.kube.objects import DEFAULT_SCHEDULER, Event, Pod
 
@@ -26,9 +26,8 @@ def scheduler_message(pod: Pod, events: Sequence[Event]) -> str:
     """Return the scheduler's last words on the pod; "" when it has said nothing."""
     condition = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
     failed = latest([event for event in events if not is_of_karpenter(event)], "FailedScheduling")
-    return (condition.message if condition and condition.status == "False" else "") or (
-        failed.message if failed else ""
-    )
+    refusal = condition.message if condition and condition.status == "False" else ""
+    return refusal or (failed.message if failed else "")
 
 
 def is_settled(pod: Pod, now: datetime) -> bool:
@@ -40,7 +39,8 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
     """Explain a pod by its gates, its own scheduler, its resource claims or its nomination; None when it has none of these, or when the
     scheduler's own words say more."""
     message, settled = scheduler_message(pod, events), is_settled(pod, now)
-    if pod.spec.scheduling_gates or _is_gated(pod):
+    reasons = [(condition.type, condition.reason) for condition in pod.status.conditions]
+    if pod.spec.scheduling_gates or ("PodScheduled", "SchedulingGated") in reasons:
         return _gated(pod, quoted(message))
     # Only a pod that the scheduler refused before is nominated for what it preempts; see `explain_chosen`.
     preempts = _COUNTS_NODES in message and not any(words in message for words in _NO_PREEMPTION)
@@ -48,41 +48,32 @@ def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnos
         sentence = _(
             "About to start: node {node} is being cleared for it, pods of lower priority end there.", node=node
         )
-        return Diagnosis("about_to_start", sentence, "wait", "", _("Nothing to do: it starts by itself."), quoted(message),
-                         link=f"node:{node}", is_normal=True)  # fmt: skip
-    scheduler = pod.spec.scheduler_name
+        step, link = _("Nothing to do: it starts by itself."), f"node:{node}"
+        return Diagnosis("about_to_start", sentence, "wait", "", step, quoted(message), link=link, is_normal=True)
+    scheduler, claims = pod.spec.scheduler_name, pod.spec.resource_claims
     if scheduler != DEFAULT_SCHEDULER and _COUNTS_NODES not in message and not node:
-        sentence = _("Waits for the scheduler {scheduler} to choose a node.", scheduler=scheduler)
-        step = _("Ask an operator whether the scheduler {scheduler} runs.", scheduler=scheduler) if settled else ""
+        code, sentence = "other_scheduler", _("Waits for the scheduler {scheduler} to choose a node.")
+        step = _("Ask an operator whether the scheduler {scheduler} runs.", scheduler=scheduler)
         if message:  # it runs, and speaks of something else than of nodes
-            sentence = _(
-                "The scheduler {scheduler} has not chosen a node: {said}.",
-                scheduler=scheduler,
-                said=" ".join(message.split()).rstrip(". "),
-            )
-            step = (
-                _("Ask an operator what the scheduler {scheduler} waits for.", scheduler=scheduler) if settled else ""
-            )
-        return Diagnosis(
-            "other_scheduler", sentence, "problem" if settled else "wait", "operator", step, quoted(message)
+            sentence = _("The scheduler {scheduler} has not chosen a node: {said}.")
+            step = _("Ask an operator what the scheduler {scheduler} waits for.", scheduler=scheduler)
+        sentence = sentence.format(scheduler=scheduler, said=" ".join(message.split()).rstrip(". "))
+    elif claims and (not message or "resourceclaim" in message.lower() or "allocate all claims" in message):
+        names = [claim.resource_claim_name or claim.resource_claim_template_name or claim.name for claim in claims]
+        code, sentence = (
+            "resource_claim",
+            ngettext(
+                "Waits for the resource claim {names}.",
+                "Waits for the resource claims {names}.",
+                len(names),
+                names=listed(names),
+            ),
         )
-    about_claims = not message or "resourceclaim" in message.lower() or "allocate all claims" in message
-    if pod.spec.resource_claims and about_claims:
-        names = [
-            claim.resource_claim_name or claim.resource_claim_template_name or claim.name
-            for claim in pod.spec.resource_claims
-        ]
-        sentence = ngettext(
-            "Waits for the resource claim {names}.",
-            "Waits for the resource claims {names}.",
-            len(names),
-            names=listed(names),
-        )
-        step = _("Ask an operator whether the claim exists and a driver can allocate it.") if settled else ""
-        return Diagnosis(
-            "resource_claim", sentence, "problem" if settled else "wait", "operator", step, quoted(message)
-        )
-    return None
+        step = _("Ask an operator whether the claim exists and a driver can allocate it.")
+    else:
+        return None
+    severity: Severity = "problem" if settled else "wait"
+    return Diagnosis(code, sentence, severity, "operator", step if settled else "", quoted(message))
 
 
 def explain_chosen(pod: Pod, message: str, *, now: datetime) -> Diagnosis | None:
@@ -107,13 +98,6 @@ def explain_silence(pod: Pod, *, now: datetime) -> Diagnosis:
     sentence = _("The cluster's scheduler has not looked at this for {waited}.", waited=waited)
     step = _("Ask an operator to look at the scheduler.")
     return Diagnosis("scheduler_silent", sentence, "problem", "operator", step, is_normal=False)
-
-
-def _is_gated(pod: Pod) -> bool:
-    return any(
-        condition.type == "PodScheduled" and condition.reason == "SchedulingGated"
-        for condition in pod.status.conditions
-    )
 
 
 def _gated(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:

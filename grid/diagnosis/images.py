@@ -5,23 +5,16 @@ from dataclasses import dataclass
 
 from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
+from grid.diagnosis.beside import is_about
 from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted
-from grid.diagnosis.parts import is_about
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerStatus, Event
 
 _INSPECTED = "ImageInspectError"  # before any pull: whether the image is on the node already cannot be told
-PULL_FAILED = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "InvalidImageName",
-        "ErrImageNeverPull",
-        _INSPECTED,
-        "RegistryUnavailable",
-        "SignatureValidationFailed",
-    }
-)
+PULL_FAILED = frozenset({
+    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", _INSPECTED, "RegistryUnavailable",
+    "SignatureValidationFailed",
+})  # fmt: skip
 _DETAILS = ("Failed to pull image", "Failed to inspect image", "Failed to apply default image tag")
 
 
@@ -123,7 +116,8 @@ def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -
         sentence = _("The node's container runtime cannot inspect the image {image}.", image=image)
         step = _("Ask an operator to look at the node's container runtime and its disk.")
         return Diagnosis("image", sentence, "problem", "operator", step, quoted(message, failed))
-    kind = _kind_of(f"{waiting.reason if waiting else ''}: {message} {failed}", image)
+    text = _without_names(f"{waiting.reason if waiting else ''}: {message} {failed}", image)
+    kind = PULL_FAILURES.meaning(text) or _OTHER
     sentence = _("The image {image} cannot be pulled{cause}.", image=image, cause=kind.meaning and f": {kind.meaning}")
     return Diagnosis("image", sentence, "problem", kind.who, kind.next_step, quoted(message, failed))
 
@@ -142,11 +136,6 @@ def failure_key(message: str, image: str) -> str:
     return rule[0] if rule else ""
 
 
-def _kind_of(message: str, image: str) -> PullFailure:
-    return PULL_FAILURES.meaning(_without_names(message, image)) or _OTHER
-
-
 def _without_names(message: str, image: str) -> str:
     """Return the message without the image's own name, which may contain any word, and without digests and addresses."""
-    text = message.replace(image, "") if image else message
-    return _ADDRESSES.sub("", text).lower()
+    return _ADDRESSES.sub("", message.replace(image, "") if image else message).lower()

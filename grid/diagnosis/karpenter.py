@@ -54,11 +54,8 @@ def explain_nominated(event: Event | None, evidence: tuple[str, ...], now: datet
     name = _("the NodeClaim {claim}", claim=claim[1]) if claim else _("the node {node}", node=node[1]) if node else ""
     evidence = quoted(*evidence, event.message)
     if waited > _NODE_SHOULD_BE_THERE:
-        sentence = _(
-            "Karpenter chose {name} for this {waited} ago, and it is not there yet.",
-            name=name or _("a node"),
-            waited=duration(waited),
-        )
+        sentence = _("Karpenter chose {name} for this {waited} ago, and it is not there yet.")
+        sentence = sentence.format(name=name or _("a node"), waited=duration(waited))
         step = _("Ask an operator to look at Karpenter and its NodeClaims.")
         return Diagnosis("scale_up_slow", sentence, "problem", "operator", step, evidence)
     sentence = _("Karpenter has chosen {name} for this.", name=name or _("a node"))
@@ -81,7 +78,5 @@ def with_refusal(diagnosis: Diagnosis, event: Event | None) -> Diagnosis:
 
 def _refusal(part: str) -> str:
     pools = list(dict.fromkeys(_POOL.findall(part)))
-    why = next((words for keys, words in _WHY if any(key in part for key in keys)), "")
-    if not pools:
-        return why or folded(part)
-    return _("NodePool {pools}: {why}", pools=listed(pools), why=why or folded(part))
+    why = next((words for keys, words in _WHY if any(key in part for key in keys)), folded(part))
+    return _("NodePool {pools}: {why}", pools=listed(pools), why=why) if pools else why

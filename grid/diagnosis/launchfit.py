@@ -11,7 +11,6 @@ from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import about, listed, plural
 from grid.diagnosis.diagnosis import Severity, Who
-from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchplaces import (
     AlikeNodes,
     LaunchPool,
@@ -25,6 +24,7 @@ from grid.diagnosis.launchplaces import (
     places,
     size_of,
 )
+from grid.diagnosis.nodeimages import ImagePull
 from grid.diagnosis.places import taint_text, untolerated
 from grid.diagnosis.resources import PODS, amount_words, compared
 from grid.diagnosis.shortages import NamespaceRefusal
@@ -96,7 +96,9 @@ def fit(plans: Sequence[PodPlan], facts: LaunchFacts) -> Fit:
     if facts.full:
         return Fit("refused", "problem", _("Not accepted now"), facts.full)
     if facts.pools is None:
-        answer = _not_known()
+        sentence = _("The cluster does not answer now, so it is not known whether there is room.")
+        step = _("You can launch it anyway: it starts as soon as there is room.")
+        answer = Fit("not_known", "wait", _("Not known"), sentence, step)
     else:
         pools = list(dict.fromkeys(plan.pool for plan in plans))
         states = {name: facts.pools.get(name, LaunchPool(name)) for name in pools}
@@ -112,7 +114,6 @@ def fit(plans: Sequence[PodPlan], facts: LaunchFacts) -> Fit:
 
 
 def _start(answer: Fit, facts: LaunchFacts) -> Iterable[str]:
-    """Yield what is known of the start of a launch that no queue holds up."""
     if answer.code == "waits_for_room":
         yield from facts.expected
     if answer.code in ("starts_now", "needs_nodes", "waits_for_room"):
@@ -133,33 +134,25 @@ def never_fits(plan: PodPlan, pools: Pools) -> Fit | None:
 
 
 def _refused(refusal: NamespaceRefusal) -> Fit:
-    if refusal.for_good:
-        step = _("Choose another tier, or ask an admin of the cluster to change that.")
-        return Fit("refused", "problem", _("The namespace never takes it"), refusal.sentence, step, "admin")
+    headline = _("The namespace refuses it now")
     step = _(
         "You can launch it anyway: it is tried again until there is room, or until its time to be deployed is over."
     )
-    return Fit("refused", "problem", _("The namespace refuses it now"), refusal.sentence, step, "admin")
-
-
-def _not_known() -> Fit:
-    sentence = _("The cluster does not answer now, so it is not known whether there is room.")
-    step = _("You can launch it anyway: it starts as soon as there is room.")
-    return Fit("not_known", "wait", _("Not known"), sentence, step)
+    if refusal.for_good:
+        headline = _("The namespace never takes it")
+        step = _("Choose another tier, or ask an admin of the cluster to change that.")
+    return Fit("refused", "problem", headline, refusal.sentence, step, "admin")
 
 
 def _queues(queue: QueuePlace, after: Fit, expected: Sequence[str]) -> Fit:
-    then = {
-        "needs_nodes": (_("After that: {sentence}", sentence=after.sentence),),
-        "waits_for_room": (_("After that: {sentence}", sentence=after.sentence),),
-        "not_known": (after.sentence,),
-    }.get(after.code, ())
+    then = [after.sentence] if after.code == "not_known" else []
+    if after.code in ("needs_nodes", "waits_for_room"):
+        then = [_("After that: {sentence}", sentence=after.sentence)]
     wait = expected or (_("How long that takes is not known yet."),)
     return Fit("queues", "wait", _("Waits in the queue"), queue.message, queue.sooner, "you", then=(*wait, *then))
 
 
 def _in_pool(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:
-    """Return the answer for the pods that one pool has to take."""
     answer = _of_nodes(pool, plans)
     if answer.code != "needs_nodes" or not pool.is_backed_off:
         return answer
@@ -179,21 +172,12 @@ def _of_nodes(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:
             return _too_large(pool, plan)
     if not pool.nodes:
         return _first_nodes(pool, plans)
-    left = _left_over(pool, plans)
-    if not left:
-        return _starts(pool, plans)
-    return _full(pool, plans, left)
-
-
-def _left_over(pool: LaunchPool, plans: Sequence[PodPlan]) -> list[PodPlan]:
-    """Return the pods that find no room now, by first fit."""
-    nodes = [alike for alike in pool.nodes if alike.takes_pods]
-    left = []
-    for plan in sorted(plans, key=size_of, reverse=True):
+    nodes, left = [alike for alike in pool.nodes if alike.takes_pods], list[PodPlan]()
+    for plan in sorted(plans, key=size_of, reverse=True):  # first fit
         count, nodes = place_on(nodes, plan)
         if count:
             left.append(replace(plan, count=count))
-    return left
+    return _full(pool, plans, left) if left else _starts(pool, plans)
 
 
 def _starts(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:
@@ -266,13 +250,8 @@ def _first_nodes(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:
     """Return the answer of a pool that has no node now, when its nodes as remembered take each of the pods."""
     more, has = nodes_needed(plans, pool) or 0, _("The pool {name} has no node now", name=pool.name)
     if more > pool.maximum:
-        sentence = _(
-            "{has}; it may have {maximum:,}, and this needs {more:,}{as_seen}.",
-            has=has,
-            maximum=pool.maximum,
-            more=more,
-            as_seen=_as_seen(pool),
-        )
+        sentence = _("{has}; it may have {maximum:,}, and this needs {more:,}{as_seen}.")
+        sentence = sentence.format(has=has, maximum=pool.maximum, more=more, as_seen=_as_seen(pool))
         step = _("What finds no place waits until something else there ends. Choose another tier to start sooner.")
         return Fit("waits_for_room", "wait", _("Waits for room"), sentence, step, "operator")
     sentence = ngettext(
@@ -294,11 +273,8 @@ def _as_seen(pool: LaunchPool) -> str:
 
 def _without_nodes(pool: LaunchPool, plans: Sequence[PodPlan]) -> Fit:
     if pool.maximum:
-        sentence = _(
-            "The pool {name} has no node now; it may have {maximum:,}, and one is started for you.",
-            name=pool.name,
-            maximum=pool.maximum,
-        )
+        sentence = _("The pool {name} has no node now; it may have {maximum:,}, and one is started for you.")
+        sentence = sentence.format(name=pool.name, maximum=pool.maximum)
         unknown = _("Whether {tier} fits its nodes is known only when one has started.", tier=plans[0].tier)
         then = _start_time(pool), unknown
         return Fit("needs_nodes", "wait", _("Needs a new node"), sentence, then=then, is_certain=False)

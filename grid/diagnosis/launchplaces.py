@@ -1,13 +1,19 @@
-"""How many pods of a launch find room on the nodes of a pool; pure.
+"""The node pools as a launch sees them, and how many pods of it find room on their nodes; pure.
 
-Alike pods and nodes are counted at once. Affinities and the zones of volumes are not looked at.
+Alike pods and nodes are counted at once, so that thousands of workers cost no more than one. Affinities and the zones of volumes are
+not looked at.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from grid.diagnosis.places import untolerated
-from grid.kube.objects import Taint, Toleration
+from grid.diagnosis.nodetemplates import NodeTemplate
+from grid.diagnosis.places import lasting_taints, takes_pods, untolerated
+from grid.diagnosis.resources import ResourceAmounts, resource_amounts
+from grid.diagnosis.room import NodeRoom
+from grid.kube.objects import Node, Taint, Toleration
+from grid.kube.pools import NodeGroup
 
 Resources = Mapping[str, int]  # by Kubernetes' names: cpu in thousandths of a core, everything else in whole units
 
@@ -69,10 +75,7 @@ def largest_for(plan: PodPlan, pool: LaunchPool) -> AlikeNodes | None:
 
 
 def nodes_needed(plans: Iterable[PodPlan], pool: LaunchPool) -> int | None:
-    """Return how many empty nodes like the pool's largest take the pods, the largest pods first; None when one fits no node.
-
-    Alike pods and nodes are counted at once, so that thousands of workers cost no more than one.
-    """
+    """Return how many empty nodes like the pool's largest take the pods, the largest pods first; None when one fits no node."""
     opened: list[AlikeNodes] = []
     for plan in sorted(plans, key=size_of, reverse=True):
         count, opened = place_on(opened, plan)
@@ -119,3 +122,50 @@ def minus(free: Resources, requests: Resources, count: int = 1) -> Resources:
 def size_of(plan: PodPlan) -> tuple[int, ...]:
     devices = sum(amount for name, amount in plan.requests.items() if "/" in name)
     return devices, plan.requests.get("cpu", 0), plan.requests.get("memory", 0)
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Nodes of one shape and with the same taints: how many have what left, and the least that the own pods of one take of it: a pod that
+    is on some nodes only must not make a tier too large."""
+
+    offered: ResourceAmounts
+    taints: tuple[Taint, ...]
+    own: ResourceAmounts
+    left: Counter[tuple[tuple[tuple[str, int], ...], bool]] = field(default_factory=Counter)
+
+
+class RoomTally:
+    """Counts the nodes of a pool, one after the other, so that a caller with thousands of nodes can pause in between."""
+
+    def __init__(self, room: NodeRoom) -> None:
+        self._room = room
+        self._shapes: dict[tuple[int, tuple[Taint, ...]], _Alike] = {}
+
+    def count(self, node: Node) -> None:
+        offered, name = resource_amounts(node.status.allocatable), node.metadata.name
+        own = self._room.own(name)
+        taints = lasting_taints(node)
+        shape = (id(offered), taints)  # one and the same object for equal nodes
+        alike = self._shapes.get(shape)
+        if alike is None:
+            alike = self._shapes[shape] = _Alike(offered, taints, own)
+        elif own != alike.own:
+            alike.own = {name: min(amount, own.get(name, 0)) for name, amount in alike.own.items()}
+        alike.left[tuple(self._room.requested(name).items()), takes_pods(node)] += 1
+
+    def state(self, name: str, group: NodeGroup | None, template: NodeTemplate | None = None) -> LaunchPool:
+        """Return the state of the pool with this node group, and with `template` for what its next node will look like."""
+        nodes: list[AlikeNodes] = []
+        for alike in self._shapes.values():
+            empty = minus(alike.offered, alike.own)
+            nodes += [
+                AlikeNodes(minus(alike.offered, dict(taken)), empty, count, alike.taints, takes_pods)
+                for (taken, takes_pods), count in alike.left.items()
+            ]
+        maximum, is_backed_off = (group.maximum, bool(group.is_backed_off)) if group else (0, False)
+        pool = LaunchPool(name, tuple(nodes), maximum, is_backed_off=is_backed_off)
+        if nodes or template is None:
+            return pool
+        free = minus(template.shape.allocatable, template.own)
+        return replace(pool, remembered=AlikeNodes(free, free, 1, template.shape.taints), seen=template.seen)

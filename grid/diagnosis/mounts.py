@@ -1,4 +1,4 @@
-"""Explains what keeps a pod from its volumes, ConfigMaps and Secrets, each by its name."""
+"""Explains what keeps a pod from its volumes, ConfigMaps and Secrets, each by its name; and names its volume claims by what they hold."""
 
 from collections.abc import Callable
 
@@ -6,10 +6,13 @@ from grid.core.regexes import Expression, Match, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import capitalised, listed, plural
-from grid.diagnosis.claims import OURS
 from grid.diagnosis.diagnosis import Diagnosis, Who, quoted
 from grid.diagnosis.rules import RuleTable
+from grid.kube.constraints import PodVolume
+from grid.kube.objects import Pod
 
+# The volumes of our own pods (`grid.executions.storage`).
+OURS = {"project": _("the project's files"), "home": _("the files of HOME")}
 MOUNT_FAILED = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 _KINDS = {"configmap": "ConfigMap", "secret": "Secret", "config": "ConfigMap"}
 _MISSING_FILE = Expression(r"references non-existent (config|secret) key: (\S+)")
@@ -29,34 +32,41 @@ WHY_NOT_MOUNTED = RuleTable(
 _CORRECT = _("Ask your admin to create it, or to correct the environment.")
 
 
+def claim_words(volume: PodVolume, claim_name: str) -> str:
+    """Return "the project's files", "the scratch volume cache" or "the volume claim data"."""
+    if volume.ephemeral is not None:
+        return _("the scratch volume {name}", name=volume.name)
+    return OURS.get(volume.name) or _("the volume claim {name}", name=claim_name)
+
+
+def claims_in_words(pod: Pod, message: str) -> list[str]:
+    """Return the pod's claims that the message names, or all of them when it names none."""
+    names = {volume.claim_of(pod.metadata.name): volume for volume in pod.spec.volumes}
+    named = {name: volume for name, volume in names.items() if f'"{name}"' in message}
+    return [claim_words(volume, name) for name, volume in (named or names).items()]
+
+
 def explain_missing(message: str, subject: str, *, reason: str) -> Diagnosis | None:
     """Explain a container that refers to a ConfigMap or Secret that is not there, or to a user that it may not be; None when the
     message says nothing of it."""
     evidence = quoted(f"{reason}: {message}")
     if unread := _not_read(message, evidence):
         return unread
+    step, missing = _CORRECT, _missing(message)
     if "non-numeric user" in message:
         sentence = _(
-            "{program} cannot be started: its image names its user in words, so the node cannot tell whether that is root.",
-            program=subject,
+            "{program} cannot be started: its image names its user in words, so the node cannot tell whether that is root."
         )
         step = _("Ask your admin for an image with a numeric USER.")
-        return Diagnosis("config", sentence, "problem", "admin", step, evidence)
-    if "runAsNonRoot" in message:
-        sentence = _("{program} cannot be started: its image runs as root, which is not allowed here.", program=subject)
+    elif "runAsNonRoot" in message:
+        sentence = _("{program} cannot be started: its image runs as root, which is not allowed here.")
         step = _("Ask your admin for an image that runs as another user.")
-        return Diagnosis("config", sentence, "problem", "admin", step, evidence)
-    missing = _missing(message)
-    if not missing:
+    elif missing:
+        sentence = _("{program} cannot be started: {missing}.")
+    else:
         return None
-    return Diagnosis(
-        "config",
-        _("{program} cannot be started: {missing}.", program=subject, missing=missing),
-        "problem",
-        "admin",
-        _CORRECT,
-        evidence,
-    )
+    sentence = sentence.format(program=subject, missing=missing)
+    return Diagnosis("config", sentence, "problem", "admin", step, evidence)
 
 
 def explain_mount(message: str) -> Diagnosis:
@@ -64,15 +74,10 @@ def explain_mount(message: str) -> Diagnosis:
     evidence = quoted(message)
     if unread := _not_read(message, evidence):
         return unread
-    names = _volumes(message)
-    name = names[0] if names else ""
+    name = _volume(message)
     if file := _MISSING_FILE.search(message):  # the message names the volume, not what it is made from
-        sentence = _(
-            "The {kind} of volume {name} has no key {key}, so the volume cannot be mounted.",
-            kind=_KINDS[file[1]],
-            name=name or _("(unknown)"),
-            key=file[2],
-        )
+        sentence = _("The {kind} of volume {name} has no key {key}, so the volume cannot be mounted.")
+        sentence = sentence.format(kind=_KINDS[file[1]], name=name or _("(unknown)"), key=file[2])
         return Diagnosis("config", sentence, "problem", "admin", _CORRECT, evidence)
     if missing := _missing(message):
         sentence = _("{missing}, so volume {name} cannot be mounted.", missing=missing, name=name or _("(unknown)"))
@@ -129,31 +134,19 @@ def _not_read(message: str, evidence: tuple[str, ...]) -> Diagnosis | None:
     match = _NOT_READ.search(message)
     if match is None:
         return None
-    names = _volumes(message)
-    where = _(" for volume {name}", name=names[0]) if names else ""
-    sentence = _(
-        "The node has not read the {kind}{where} yet; it waits for the API server.",
-        kind=_KINDS[match[1].lower()],
-        where=where,
-    )
+    name, kind = _volume(message), _KINDS[match[1].lower()]
+    where = _(" for volume {name}", name=name) if name else ""
+    sentence = _("The node has not read the {kind}{where} yet; it waits for the API server.", kind=kind, where=where)
     step = _("Nothing to do: it tries again by itself. If it lasts, ask an operator to look at the node.")
     return Diagnosis("preparing", sentence, "wait", "", step, evidence)
 
 
 MISSING = RuleTable[Callable[[Match], str]](
-    (
-        "key",
-        r"couldn't find key (\S+) in (ConfigMap|Secret) (?:[^\s/]+/)?(\S+)",
-        lambda match: _("{kind} {name} has no key {key}", kind=match[2], name=match[3].rstrip(".,"), key=match[1]),
-    ),
-    (
-        "object",
-        r"(?i)\b(configmap|secret)s? \"([^\"]+)\" not found",
-        lambda match: _(
-            "{kind} {name} does not exist", kind=_KINDS[match[1].lower()], name=match[2].rpartition("/")[2]
-        ),
-    ),
-)
+    ("key", r"couldn't find key (\S+) in (ConfigMap|Secret) (?:[^\s/]+/)?(\S+)",
+     lambda match: _("{kind} {name} has no key {key}", kind=match[2], name=match[3].rstrip(".,"), key=match[1])),
+    ("object", r"(?i)\b(configmap|secret)s? \"([^\"]+)\" not found",
+     lambda match: _("{kind} {name} does not exist", kind=_KINDS[match[1].lower()], name=match[2].rpartition("/")[2])),
+)  # fmt: skip
 
 
 def _missing(message: str) -> str:
@@ -162,6 +155,7 @@ def _missing(message: str) -> str:
     return rule[1](rule[2]) if rule else ""
 
 
-def _volumes(message: str) -> list[str]:
+def _volume(message: str) -> str:
+    """Return the name of the first volume that the message names, "" for none."""
     match = _VOLUME.search(message)
-    return [match[1]] if match and match[1] else _SEPARATORS.split(match[2]) if match else []
+    return (match[1] or _SEPARATORS.split(match[2])[0]) if match else ""

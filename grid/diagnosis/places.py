@@ -1,12 +1,55 @@
-"""Which nodes take new pods now, and which taints keep a pod off them; pure."""
+"""Which nodes take new pods now, which taints keep a pod off them, and what a taint says of its node; pure.
 
-from collections.abc import Iterable
+A taint says that its node is still starting, not well, leaving, or kept for other work. Sources: Kubernetes' well-known taints, and the
+documentation of those who set the others (Cilium, the CSI drivers and the termination handler of AWS, the cluster autoscaler, Karpenter,
+GKE). A key that is not known says nothing of why somebody set it.
+"""
 
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from grid.core.labels import KARPENTER_DISRUPTED_TAINTS, TO_BE_DELETED_TAINT
+from grid.core.quantity import is_gpu
+from grid.core.translation import gettext as _
 from grid.kube.objects import Node, Taint, Toleration, is_ready
 
 _KEEPS_OFF = frozenset({"NoSchedule", "NoExecute"})
 # What Kubernetes and the autoscaler put on nodes that take no pods for a while; these come and go with the node's condition.
 _OF_CONDITION = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler")
+
+TaintKind = Literal["cordon", "not_ready", "leaving", "control_plane"]
+
+NODE = "node.kubernetes.io"
+CORDONED, NOT_READY, UNREACHABLE = f"{NODE}/unschedulable", f"{NODE}/not-ready", f"{NODE}/unreachable"
+_STARTING: tuple[TaintKind, str] = ("not_ready", _("still starting"))
+_RECLAIMED: tuple[TaintKind, str] = ("leaving", _("being reclaimed by the cloud"))
+_STATES: Mapping[str, tuple[TaintKind, str]] = {
+    CORDONED: ("cordon", _("cordoned")),
+    NOT_READY: ("not_ready", _("not ready")),
+    UNREACHABLE: ("not_ready", _("not reachable")),
+    f"{NODE}/disk-pressure": ("not_ready", _("short of disk")),
+    f"{NODE}/memory-pressure": ("not_ready", _("short of memory")),
+    f"{NODE}/pid-pressure": ("not_ready", _("short of process ids")),
+    f"{NODE}/network-unavailable": ("not_ready", _("without a network")),
+    f"{NODE}/out-of-service": ("not_ready", _("out of service")),
+    "node.cloudprovider.kubernetes.io/shutdown": ("not_ready", _("shut down")),
+    TO_BE_DELETED_TAINT: ("leaving", _("being removed by the autoscaler")),
+    **{key: ("leaving", _("being removed by Karpenter")) for key in KARPENTER_DISRUPTED_TAINTS},
+    "node-role.kubernetes.io/control-plane": ("control_plane", _("of the control plane")),
+    "node-role.kubernetes.io/master": ("control_plane", _("of the control plane")),
+}
+# Set on a new node until an agent of it is there.
+_START_UP = (
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.cilium.io/agent-not-ready",
+    "ebs.csi.aws.com/agent-not-ready",
+    "efs.csi.aws.com/agent-not-ready",
+    "karpenter.sh/unregistered",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+)
+_TAKEN_BACK = ("aws-node-termination-handler/", "cloud.google.com/impending-node-termination")
+_DEDICATED = {"CriticalAddonsOnly", "kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-spot", "spot"}
 
 
 def takes_pods(node: Node) -> bool:
@@ -47,3 +90,17 @@ def _matches(toleration: Toleration, taint: Taint) -> bool:
     if not toleration.key:
         return toleration.operator == "Exists"
     return toleration.key == taint.key and (toleration.operator == "Exists" or toleration.value == taint.value)
+
+
+def state_of(key: str) -> tuple[TaintKind, str] | None:
+    """Return what a taint of this key says of its node's state, and the words for it; None when it says nothing of that."""
+    if known := _STATES.get(key):
+        return known
+    if key.startswith(_START_UP):
+        return _STARTING
+    return _RECLAIMED if key.startswith(_TAKEN_BACK) else None
+
+
+def is_for_other_work(key: str) -> bool:
+    """Return whether a taint of this key keeps its node for work of a kind."""
+    return key in _DEDICATED or "dedicated" in key.lower() or is_gpu(key)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, exact_duration, folded, listed
-from grid.diagnosis.beside import programs
+from grid.diagnosis.beside import part_of, programs
 from grid.diagnosis.containers import OUT_OF_MEMORY, explain_running, explain_terminated, explain_waiting
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.disruptions import (
@@ -21,7 +21,6 @@ from grid.diagnosis.disruptions import (
     explain_rejected,
     is_rejected,
 )
-from grid.diagnosis.parts import part_of
 from grid.diagnosis.placement import SchedulingContext, explain_placement
 from grid.diagnosis.run_report import explain_files, fetches
 from grid.kube.objects import ContainerStatus, Event, Pod, Terminated
@@ -36,8 +35,9 @@ def explain_pod(
     pod: Pod, events: Sequence[Event], *, now: datetime, scheduling: SchedulingContext | None = None
 ) -> Diagnosis:
     """Explain the pod's present state; `events` are those of this pod, oldest first. `scheduling` says why it has no node, where known."""
-    end = explain_end(pod)
-    if end is not None and not _is_kept(pod, now):
+    # A finalizer may keep a pod from being deleted for so long that this counts more than how its program ended.
+    is_kept = bool(pod.metadata.finalizers) and since(pod.metadata.deletion_timestamp, now) > _STUCK
+    if not is_kept and (end := explain_end(pod)) is not None:
         return end
     if pod.metadata.deletion_timestamp is not None:
         return _ending(pod, events, now)
@@ -53,7 +53,8 @@ def explain_end(pod: Pod) -> Diagnosis | None:
     if pod.status.phase == "Failed":
         return _failed(pod)
     if pod.status.phase == "Succeeded":
-        return _first_terminated(pod) or _completed()
+        completed = Diagnosis("completed", _("The program ended by itself, without an error."), "ok", "")
+        return _first_terminated(pod) or completed
     return None
 
 
@@ -71,12 +72,8 @@ def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
             why = explain_waiting(pod, status, events, now=now)
         explained.append((status, why))
     if not explained:
-        return Diagnosis(
-            "preparing",
-            _("Node {node} was chosen and starts preparing it.", node=pod.spec.node_name),
-            "wait",
-            "",
-        )
+        sentence = _("Node {node} was chosen and starts preparing it.", node=pod.spec.node_name)
+        return Diagnosis("preparing", sentence, "wait", "")
     return explained[0][1] if len(explained) == 1 else min(explained, key=lambda each: _weight(pod, *each))[1]
 
 
@@ -96,7 +93,7 @@ def _telling(pod: Pod) -> list[ContainerStatus]:
     that wait for setup, and without sidecars once every program has ended."""
     mains = programs(pod)
     done = mains and all(status.state.terminated for status in mains)
-    first = []
+    first, others = list[ContainerStatus](), list[ContainerStatus]()
     for status in pod.status.init_container_statuses:
         ended = status.state.terminated
         if part_of(pod, status) == "sidecar":
@@ -104,19 +101,20 @@ def _telling(pod: Pod) -> list[ContainerStatus]:
                 first.append(status)
         elif ended is None or ended.exit_code:
             first.append(status)
-    others = mains if done else pod.status.container_statuses
-    return [*first, *(status for status in others if not first or not _waits_for_setup(status))]
-
-
-def _waits_for_setup(status: ContainerStatus) -> bool:
-    return status.state.waiting is not None and status.state.waiting.reason == "PodInitializing"
+    for status in mains if done else pod.status.container_statuses:
+        waiting = status.state.waiting
+        if not first or waiting is None or waiting.reason != "PodInitializing":
+            others.append(status)
+    return [*first, *others]
 
 
 def _ending(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
     overdue = since(pod.metadata.deletion_timestamp, now)  # the timestamp lies at the end of the grace period
     disruption = disruption_of(pod)
     evidence = quoted(disruption.message) if disruption else ()
-    if pod.metadata.finalizers and _is_confirmed(pod):
+    # The kubelet's own deletion, by which it confirms the end, has a grace period of 0: only a finalizer keeps the object after it.
+    is_confirmed = not pod.spec.node_name or pod.metadata.deletion_grace_period_seconds == 0 or _has_stopped(pod)
+    if pod.metadata.finalizers and is_confirmed:
         return _finalized(pod, overdue, evidence)
     was_left = disruption is not None and disruption.reason == "DeletionByTaintManager" and overdue > _STUCK
     lost = _silent_node(pod, events) or (_node_lost(pod, evidence) if was_left else None)
@@ -124,23 +122,10 @@ def _ending(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
         return lost
     if overdue <= _STUCK:
         cause = disruption_cause(pod, disruption) if disruption else ""
-        sentence = _(
-            "Ending{because}: the program is given time to close its files.",
-            because=_(" because {cause}", cause=cause) if cause else "",
-        )
+        because = _(" because {cause}", cause=cause) if cause else ""
+        sentence = _("Ending{because}: the program is given time to close its files.", because=because)
         return Diagnosis("ending", sentence, "wait", "", "", evidence)
     return _stuck_ending(pod, overdue, evidence)
-
-
-def _is_kept(pod: Pod, now: datetime) -> bool:
-    """Return whether a finalizer has kept a pod from being deleted for so long that this counts more than how its program ended."""
-    return bool(pod.metadata.finalizers) and since(pod.metadata.deletion_timestamp, now) > _STUCK
-
-
-def _is_confirmed(pod: Pod) -> bool:
-    """Return whether no node has to confirm the end of a pod that is being deleted any more: the kubelet's own deletion has a grace period
-    of 0, and only a finalizer keeps the object after it."""
-    return not pod.spec.node_name or pod.metadata.deletion_grace_period_seconds == 0 or _has_stopped(pod)
 
 
 def _has_stopped(pod: Pod) -> bool:
@@ -197,37 +182,31 @@ def _failed(pod: Pod) -> Diagnosis:
     if reason == "Evicted":
         return explain_evicted(pod, evidence)
     if disruption is not None and disruption.reason == "DeletionByPodGC":
-        return _node_gone(pod, evidence)
+        return _node_lost(pod, evidence, is_gone=True)
     if reason == "NodeLost":
         return _node_lost(pod, evidence)
     if disruption is not None:
         return explain_disrupted(pod, disruption, evidence)
     if is_rejected(pod):
         return explain_rejected(pod, evidence)
-    if reason == "DeadlineExceeded" and (own := _ended_in_time(pod)) is not None:
-        return own
-    if reason == "DeadlineExceeded" and _never_started(pod):
-        timeout = exact_duration(pod.spec.active_deadline_seconds or 0)
-        sentence = _("Its timeout of {limit} was over before the program started.", limit=timeout)
-        step = _("Launch it with a longer timeout: what prepares it counts, too, such as the download of its image.")
-        return Diagnosis("never_started", sentence, "problem", "you", step, evidence)
     if reason == "DeadlineExceeded":
-        limit = pod.spec.active_deadline_seconds
-        sentence = _("It ran longer than its time limit.")
-        if limit:
-            sentence = _("It ran longer than its timeout of {limit}.", limit=exact_duration(limit))
-        step = _("Do less in one run, or launch it with a longer timeout.")
-        return Diagnosis("deadline", sentence, "problem", "you", step, evidence)
+        return _ended_in_time(pod) or _out_of_time(pod, evidence)
     says, step = folded(pod.status.message) or reason, _("Show an operator the messages below.")
     sentence = _("It failed: {says}.", says=says) if says else _("It failed, and Kubernetes does not say why.")
     return _first_terminated(pod) or Diagnosis("failed", sentence, "problem", "operator", step, evidence)
 
 
-def _never_started(pod: Pod) -> bool:
-    """Return whether each program of the pod was still being prepared."""
-    mains = programs(pod)
-    waits = [status.state.waiting is not None and status.last_state.terminated is None for status in mains]
-    return bool(waits) and all(waits)
+def _out_of_time(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
+    mains, limit = programs(pod), exact_duration(pod.spec.active_deadline_seconds or 0)
+    if mains and all(status.state.waiting is not None and status.last_state.terminated is None for status in mains):
+        sentence = _("Its timeout of {limit} was over before the program started.", limit=limit)
+        step = _("Launch it with a longer timeout: what prepares it counts, too, such as the download of its image.")
+        return Diagnosis("never_started", sentence, "problem", "you", step, evidence)
+    sentence = _("It ran longer than its time limit.")
+    if pod.spec.active_deadline_seconds:
+        sentence = _("It ran longer than its timeout of {limit}.", limit=limit)
+    step = _("Do less in one run, or launch it with a longer timeout.")
+    return Diagnosis("deadline", sentence, "problem", "you", step, evidence)
 
 
 def _ended_in_time(pod: Pod) -> Diagnosis | None:
@@ -243,28 +222,20 @@ def _ended_in_time(pod: Pod) -> Diagnosis | None:
 
 def _first_terminated(pod: Pod) -> Diagnosis | None:
     """Explain a finished pod by the container that failed first, want of memory before other errors; None when none has terminated.
-
-    A sidecar is ended by Kubernetes after the program, so its exit code explains nothing.
-    """
+    A sidecar is ended by Kubernetes after the program, so its exit code explains nothing."""
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     ended = [(status, status.state.terminated) for status in statuses if status.state.terminated is not None]
-    ended.sort(key=lambda pair: _in_order_of_cause(pod, *pair))
     if not ended:
         return None
-    status, end = ended[0]
-    return (explain_files(status, is_over=True) if fetches(pod, status) else None) or explain_terminated(
-        pod, status, end
-    )
+    status, end = min(ended, key=lambda pair: _in_order_of_cause(pod, *pair))
+    about_files = explain_files(status, is_over=True) if fetches(pod, status) else None
+    return about_files or explain_terminated(pod, status, end)
 
 
 def _in_order_of_cause(pod: Pod, status: ContainerStatus, ended: Terminated) -> tuple[bool, bool, bool, bool, float]:
     part = part_of(pod, status)
     finished = ended.finished_at.timestamp() if ended.finished_at else float("inf")
     return part == "sidecar", ended.exit_code == 0, ended.reason != "OOMKilled", part == "setup", finished
-
-
-def _completed() -> Diagnosis:
-    return Diagnosis("completed", _("The program ended by itself, without an error."), "ok", "")
 
 
 def _silent_node(pod: Pod, events: Sequence[Event]) -> Diagnosis | None:
@@ -283,13 +254,10 @@ def _silent_node(pod: Pod, events: Sequence[Event]) -> Diagnosis | None:
     return _node_lost(pod, quoted(ready.message, event.message))
 
 
-def _node_lost(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
+def _node_lost(pod: Pod, evidence: tuple[str, ...], *, is_gone: bool = False) -> Diagnosis:
     node = _("Node {node}", node=pod.spec.node_name) if pod.spec.node_name else _("Its node")
+    if is_gone:
+        step = _("Launch this again; the project's files are kept.")
+        return Diagnosis("node_lost", _("{node} no longer exists.", node=node), "problem", "you", step, evidence)
     step = _("If it does not come back soon, launch this again; the project's files are kept.")
     return Diagnosis("node_lost", _("{node} no longer answers.", node=node), "problem", "operator", step, evidence)
-
-
-def _node_gone(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
-    node = _("Node {node}", node=pod.spec.node_name) if pod.spec.node_name else _("Its node")
-    step = _("Launch this again; the project's files are kept.")
-    return Diagnosis("node_lost", _("{node} no longer exists.", node=node), "problem", "you", step, evidence)

@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 
 from grid.core.translation import gettext as _
 from grid.core.wording import duration
-from grid.diagnosis.beside import FRONT_PORTS
+from grid.diagnosis.beside import FRONT_PORTS, is_about, part_of, spec_of, subject
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
-from grid.diagnosis.parts import is_about, part_of, spec_of, subject
 from grid.diagnosis.rules import RuleTable
 from grid.kube.objects import ContainerProbe, ContainerStatus, Event, Pod, Running, Terminated
 
@@ -19,10 +18,7 @@ _KILLING_PROBES = ("liveness", "startup")
 _SILENT_BEHIND_FRONT = "HTTP 502"
 _BY_SIGNAL = (137, 143)  # how a program ends that the kubelet kills
 # The kubelet's words for an answer that says "not ready".
-ANSWERS = RuleTable(
-    ("http", r"statuscode: (\d+)", "HTTP {}"),
-    ("grpc", r'responded with "(\w+)"', "{}"),
-)
+ANSWERS = RuleTable(("http", r"statuscode: (\d+)", "HTTP {}"), ("grpc", r'responded with "(\w+)"', "{}"))
 # Why there was no answer, and what the log may show of it.
 SILENCES = RuleTable(
     ("timed-out", r"timed out|timeout|deadline exceeded", _("it hung, or was too busy to answer in time")),
@@ -58,50 +54,32 @@ def explain_unanswered(
 ) -> Diagnosis:
     """Explain a container that runs and is not ready, by what its probe asks and what it answers."""
     waited, message = since(running.started_at, now), probe_message(status, running, events)
-    evidence = quoted(message)
-    lost_at = _lost_at(pod, running)
-    if lost_at is not None:
-        sentence = _(
-            "{program} answered before, and has not for {time}.",
-            program=subject(pod, status),
-            time=duration(since(lost_at, now)),
-        )
+    program, evidence = subject(pod, status), quoted(message)
+    step = _("Look at its log; stop it and launch it again if it hangs.")
+    if (lost_at := _lost_at(pod, running)) is not None:
+        time = duration(since(lost_at, now))
+        sentence = _("{program} answered before, and has not for {time}.", program=program, time=time)
         if answer := _answer(message):
             sentence = _("{sentence} It answers with {answer}.", sentence=sentence, answer=answer)
         if since(lost_at, now) < _SILENCE_IS_NEWS:
             return Diagnosis("starting", sentence, "wait", "", "", evidence)
-        step = _("Look at its log; stop it and launch it again if it hangs.")
         return Diagnosis("not_answering", sentence, "problem", "you", step, evidence)
     if waited < _START_IS_SLOW:
-        sentence = _(
-            "{program} is starting and {answers}.",
-            program=subject(pod, status),
-            answers=not_ready_words(pod, status, message),
-        )
+        answers = not_ready_words(pod, status, message)
+        sentence = _("{program} is starting and {answers}.", program=program, answers=answers)
         return Diagnosis("starting", sentence, "wait", "", "", evidence)
-    runs = (
-        _("Running")
-        if part_of(pod, status) == "program"
-        else _("{program} has been running", program=subject(pod, status))
-    )
+    runs = _("Running")
+    if part_of(pod, status) != "program":
+        runs = _("{program} has been running", program=program)
     name, probe = _asked(pod, status)
     where, answer = _where(probe), _answer_of(probe, message)
-    step = _("Look at its log; stop it and launch it again if it hangs.")
+    sentence = _("{runs} for {waited} without answering{where}.")
     if answer:
-        sentence = _(
-            "{runs} for {waited}, and still answers{where} with {answer}.",
-            runs=runs,
-            waited=duration(waited),
-            where=where,
-            answer=answer,
-        )
+        sentence = _("{runs} for {waited}, and still answers{where} with {answer}.")
         step = _("See its log for why it answers with {answer}.", answer=answer)
     elif probe is not None and not probe.port:
-        sentence = _(
-            "{runs} for {waited} without passing its {name} probe.", runs=runs, waited=duration(waited), name=name
-        )
-    else:
-        sentence = _("{runs} for {waited} without answering{where}.", runs=runs, waited=duration(waited), where=where)
+        sentence = _("{runs} for {waited} without passing its {name} probe.")
+    sentence = sentence.format(runs=runs, waited=duration(waited), where=where, answer=answer, name=name)
     return Diagnosis("not_answering", sentence, "problem", "you", step, evidence)
 
 
@@ -110,9 +88,8 @@ def _lost_at(pod: Pod, running: Running) -> datetime | None:
     not ready yet has not changed since its containers were created."""
     ready = next((condition for condition in pod.status.conditions if condition.type == "Ready"), None)
     changed = ready.last_transition_time if ready is not None and ready.status == "False" else None
-    if changed is None or running.started_at is None or changed <= running.started_at + _CLOCKS_DIFFER:
-        return None
-    return changed
+    is_of_start = running.started_at is None or (changed and changed <= running.started_at + _CLOCKS_DIFFER)
+    return None if is_of_start else changed
 
 
 def not_ready_words(pod: Pod, status: ContainerStatus, message: str) -> str:
@@ -172,7 +149,6 @@ def _answer_of(probe: ContainerProbe | None, message: str) -> str:
 
 
 def _asked(pod: Pod, status: ContainerStatus) -> tuple[str, ContainerProbe | None]:
-    """Return the name of the probe that must succeed next, and the probe."""
     spec = spec_of(pod, status)
     if status.started or spec.startup_probe is None:
         return "readiness", spec.readiness_probe

@@ -45,12 +45,8 @@ def spent(name: str, hard: str, used: str, asked: str) -> str:
         number = format_bytes(taken)
     else:
         number = quota_words(name, taken).removesuffix(f" ({name})")
-    return _(
-        "{used} of {limit} are in use and this takes {asked}",
-        used=number,
-        limit=quota_words(name, limit),
-        asked=quota_words(name, more),
-    )
+    words = _("{used} of {limit} are in use and this takes {asked}")
+    return words.format(used=number, limit=quota_words(name, limit), asked=quota_words(name, more))
 
 
 def is_more(name: str, asked: str, hard: str) -> bool:

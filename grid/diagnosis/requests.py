@@ -65,10 +65,8 @@ def is_placeholder(pod: Pod) -> bool:
 
 def is_own(pod: Pod) -> bool:
     """Return True for pods of a DaemonSet and static pods: they belong to the node, run on an empty one too, and end with it."""
-    for owner in pod.metadata.owner_references:
-        if owner.controller and owner.kind in ("DaemonSet", "Node"):
-            return True
-    return _MIRROR in pod.metadata.annotations
+    is_owned = any(each.controller and each.kind in ("DaemonSet", "Node") for each in pod.metadata.owner_references)
+    return is_owned or _MIRROR in pod.metadata.annotations
 
 
 def pod_requests(pod: Pod) -> Amounts:

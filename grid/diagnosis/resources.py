@@ -57,10 +57,8 @@ def _held_in_resize(pod: Pod) -> _HeldByName:
 
 
 def _requests(container: ContainerSpec, held: _HeldByName, *, is_infeasible: bool) -> _Quantities:
-    """Return what the scheduler counts of a container: during a resize the largest of its request and of what it holds.
-
-    A resize that is infeasible is never made: its request does not count. Source: `determineContainerReqs` of component-helpers/resource.
-    """
+    """Return what the scheduler counts of a container: during a resize the largest of its request and of what it holds. A resize that is
+    infeasible is never made: its request does not count. Source: `determineContainerReqs` of component-helpers/resource."""
     wanted = container.resources.requests
     if container.name not in held:
         return tuple(wanted.items())
@@ -90,9 +88,7 @@ def _requested(
     overhead: _Quantities,
 ) -> ResourceAmounts:
     """Return the sum of containers and sidecars, or the largest step of the start-up if that is more, plus overhead and the pod itself.
-
-    Requests of the whole pod replace the sum of its containers.
-    """
+    Requests of the whole pod replace the sum of its containers."""
     sidecars: dict[str, int] = {}
     largest_step: dict[str, int] = {}
     for is_sidecar, quantities in init_containers:
@@ -136,10 +132,8 @@ def amount_words(resource: str, amount: int) -> str:
         return _NOTHING.get(resource) or (_("no GPU") if is_gpu(resource) else _("no {resource}", resource=resource))
     if resource == "cpu":
         return core_words(amount)
-    if resource in _BYTES:
-        return _("{amount} of {resource}", amount=format_bytes(amount), resource=_BYTES[resource])
-    if resource.startswith("hugepages-"):
-        return _("{amount} of {resource}", amount=format_bytes(amount), resource=resource)
+    if resource in _BYTES or resource.startswith("hugepages-"):
+        return _("{amount} of {resource}", amount=format_bytes(amount), resource=_BYTES.get(resource, resource))
     if resource == PODS:
         return plural(amount, "pod", "pods")
     return plural(amount, "GPU", "GPUs") if is_gpu(resource) else f"{amount:,} {resource}"
@@ -148,7 +142,5 @@ def amount_words(resource: str, amount: int) -> str:
 def compared(has: Mapping[str, int], needs: ResourceAmounts) -> tuple[str, str]:
     """Return both sides in words; where rounding makes them equal, the need is "a little more"."""
     pairs = [(amount_words(name, has[name]), amount_words(name, needs[name])) for name in has]
-    return (
-        listed(mine for mine, _need in pairs),
-        listed(_("a little more than {amount}", amount=mine) if mine == need else need for mine, need in pairs),
-    )
+    more = [_("a little more than {amount}", amount=mine) if mine == need else need for mine, need in pairs]
+    return listed(mine for mine, _need in pairs), listed(more)

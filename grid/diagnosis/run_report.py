@@ -3,14 +3,7 @@
 import msgspec
 
 from grid.core.translation import gettext as _
-from grid.diagnosis.beside import (
-    EXECUTOR,
-    PREPARER,
-    has_ordinary_executor,
-    has_ordinary_front,
-    program_ended,
-    programs,
-)
+from grid.diagnosis.beside import EXECUTOR, PREPARER, has_ordinary_executor, has_ordinary_front, program_ended, programs
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.remotetroubles import explain
 from grid.kube.objects import ContainerStatus, Pod, Terminated
@@ -70,9 +63,8 @@ def fetches(pod: Pod, status: ContainerStatus) -> bool:
     """Return whether the program starts when this container has fetched the files."""
     if status.name not in (PREPARER, EXECUTOR):
         return False
-    return status.name == (PREPARER if has_ordinary_executor(pod) else EXECUTOR) and any(
-        other.name == status.name for other in pod.status.init_container_statuses
-    )
+    is_setup = any(other.name == status.name for other in pod.status.init_container_statuses)
+    return is_setup and status.name == (PREPARER if has_ordinary_executor(pod) else EXECUTOR)
 
 
 def report_of(pod: Pod) -> FilesReport | None:
@@ -122,12 +114,8 @@ def explain_files(status: ContainerStatus, *, is_over: bool = False) -> Diagnosi
         )
         return Diagnosis("files_unusable", report.worded.problem, "problem", "you", step, link="project")
     if report is not None and report.problem:
-        step = _("Ask an operator to look at the repositories' volume.")
-        step = (
-            _("{step} Then launch it again.", step=step)
-            if is_over
-            else _("It is tried again by itself. {step}", step=step)
-        )
+        then = _("{step} Then launch it again.") if is_over else _("It is tried again by itself. {step}")
+        step = then.format(step=_("Ask an operator to look at the repositories' volume."))
         return Diagnosis("files_unusable", report.problem, "problem", "operator", step)
     if status.state.running is None:
         return None

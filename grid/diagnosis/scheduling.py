@@ -16,11 +16,11 @@ from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, listed, plural
-from grid.diagnosis.claims import claims_in_words
 from grid.diagnosis.complaints import explain_complaints, not_computed
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.held import explain_chosen, explain_held, explain_silence, is_settled, scheduler_message
 from grid.diagnosis.karpenter import explain_nominated, karpenters_word, with_refusal
+from grid.diagnosis.mounts import claims_in_words
 from grid.diagnosis.selectors import in_words
 from grid.kube.objects import Event, Pod
 
@@ -38,13 +38,7 @@ _CORDONED = "were unschedulable"
 _TOO_MANY_PODS = "Too many pods"
 _VOLUME = ("persistentvolumeclaim", "PersistentVolume", "persistent volumes", "ephemeral volume")
 _CLAIM = RepeatedExpression(r'persistentvolumeclaim "([^"]+)"')
-_FULL = (
-    "max node group size reached",
-    "max limit reached",
-    "max cluster cpu",
-    "max cluster memory",
-    "max total nodes",
-)
+_FULL = ("max node group size reached", "max limit reached", "max cluster cpu", "max cluster memory", "max total nodes")
 _BACKOFF = "in backoff after failed scale-up"
 
 
@@ -135,15 +129,13 @@ def explain_scale_up(event: Event, evidence: tuple[str, ...], now: datetime, *, 
                 " in the pool {pool}, its node group {group} ({growth})", pool=pool, group=growth[1], growth=sizes
             )
     if waited > _NODE_SHOULD_BE_THERE:
-        sentence = _(
-            "A new node{where} was requested {waited} ago and has not come.", where=where, waited=duration(waited)
-        )
+        time = duration(waited)
+        sentence = _("A new node{where} was requested {waited} ago and has not come.", where=where, waited=time)
         step = _("Ask an operator to look at the node autoscaler.")
         return Diagnosis("scale_up_slow", sentence, "problem", "operator", step, evidence)
     sentence = _("A new node is being started for you{where}; this usually takes a few minutes.", where=where)
-    return Diagnosis(
-        "scale_up", sentence, "wait", "", _("Nothing to do: it starts by itself."), evidence, is_normal=True
-    )
+    step = _("Nothing to do: it starts by itself.")
+    return Diagnosis("scale_up", sentence, "wait", "", step, evidence, is_normal=True)
 
 
 def _not_scaling_up(
@@ -158,9 +150,8 @@ def _not_scaling_up(
         sentence = _(
             "The cloud could not deliver a new node{of_pool}; it is tried again after a while.", of_pool=_of(pool)
         )
-        return Diagnosis(
-            "no_stock", sentence, "wait", "operator", _("Choose a tier on another node pool, or wait."), evidence
-        )
+        step = _("Choose a tier on another node pool, or wait.")
+        return Diagnosis("no_stock", sentence, "wait", "operator", step, evidence)
     at_maximum = any(map(_is_full, groups))
     if at_maximum and not nodes:
         return _by_groups_alone(groups, evidence)
@@ -185,23 +176,15 @@ def _by_groups_alone(groups: Mapping[str, int], evidence: tuple[str, ...]) -> Di
     them. Nobody knows whether one of their nodes would take it. The other groups were tried, some with several complaints."""
     full = sum(count for reason, count in groups.items() if _is_full(reason))
     failed = sum(count for reason, count in groups.items() if _BACKOFF in reason)
-    parts = []
-    if full:
-        parts.append(
-            ngettext(
-                "{count:,} node group has as many nodes as allowed",
-                "{count:,} node groups have as many nodes as allowed",
-                full,
-            )
-        )
-    if failed:
-        parts.append(
-            ngettext(
-                "the cloud could not deliver a node of {count:,} node group, and is asked again after a while",
-                "the cloud could not deliver a node of {count:,} node groups, and is asked again after a while",
-                failed,
-            )
-        )
+    are_full = ngettext(
+        "{count:,} node group has as many nodes as allowed", "{count:,} node groups have as many nodes as allowed", full
+    )
+    have_failed = ngettext(
+        "the cloud could not deliver a node of {count:,} node group, and is asked again after a while",
+        "the cloud could not deliver a node of {count:,} node groups, and is asked again after a while",
+        failed,
+    )
+    parts = [words for number, words in ((full, are_full), (failed, have_failed)) if number]
     untried = len(parts)
     small, others = _resources_short(groups), []
     if small:
@@ -236,9 +219,8 @@ def _without_autoscaler(
         step = _("Wait, stop something that you do not need, or choose a smaller tier.")
         return Diagnosis("busy", sentence, "wait", "you", step, evidence)
     if not settled:
-        return Diagnosis(
-            "scheduling", _("No node{of_pool} is free yet; looking.", of_pool=_of(pool)), "wait", "", "", evidence
-        )
+        sentence = _("No node{of_pool} is free yet; looking.", of_pool=_of(pool))
+        return Diagnosis("scheduling", sentence, "wait", "", "", evidence)
     return _no_node(reasons, message, demands, evidence)
 
 
@@ -266,18 +248,15 @@ def _no_node(reasons: Mapping[str, int], message: str, demands: _Demands, eviden
         step = _("Ask an operator whether the nodes are being repaired.")
         return Diagnosis("cordoned", sentence, "problem", "operator", step, evidence)
     if tainted:
-        sentence = _(
-            "{nodes} cannot take this: closed by taints (not ready, or kept for other work).",
-            nodes=plural(tainted, "node", "nodes"),
-        )
+        nodes = plural(tainted, "node", "nodes")
+        sentence = _("{nodes} cannot take this: closed by taints (not ready, or kept for other work).", nodes=nodes)
         step = _("Ask an operator about the nodes' taints, or choose another tier.")
         return Diagnosis("tainted", sentence, "problem", "operator", step, evidence)
     if foreign and (demands.others or not pool):
-        sentence = _("No node{of_pool} matches the labels that this asks for.", of_pool=_of(pool))
+        sentence = _("No node{of_pool} matches the labels that this asks for.")
         if demands.others:
-            sentence = _(
-                "No node{of_pool} has what this asks for: {others}.", of_pool=_of(pool), others=listed(demands.others)
-            )
+            sentence = _("No node{of_pool} has what this asks for: {others}.")
+        sentence = sentence.format(of_pool=_of(pool), others=listed(demands.others or [""]))
         step = _("Choose another tier; tell your admin that no node takes this one.")
         return Diagnosis("not_selected", sentence, "problem", "admin", step, evidence)
     if (unknown := not_computed(reasons)) and "no nodes available" not in message:
@@ -295,11 +274,8 @@ def explain_volume_message(pod: Pod, message: str, *, settled: bool) -> Diagnosi
     reasons = {reason: count for reason, count in counted_reasons(message).items() if "ReadWriteOncePod" not in reason}
     if not any(word in reason for reason in reasons for word in _VOLUME):
         return None
-    claims = listed(
-        claims_in_words(pod, message)
-        or [_("the volume claim {name}", name=name) for name in _CLAIM.findall(message)]
-        or [_("one of its claims")]
-    )
+    named = [_("the volume claim {name}", name=name) for name in _CLAIM.findall(message)]
+    claims = listed(claims_in_words(pod, message) or named or [_("one of its claims")])
     if any("node affinity" in reason for reason in reasons):
         sentence = _("No free node of this tier can reach {claims}.", claims=claims)
     elif "ephemeral volume controller" in message:
@@ -328,11 +304,8 @@ def _too_small(short: Sequence[str], nodes: Mapping[str, int], pool: str, eviden
         )
         step = _("Choose a smaller tier, or ask an operator about the nodes that are closed.")
         return Diagnosis("small_nodes", sentence, "problem", "operator", step, evidence)
-    sentence = _(
-        "No node{of_pool} is large enough for this tier, not even an empty one: {short}.",
-        of_pool=_of(pool),
-        short=listed(short),
-    )
+    sentence = _("No node{of_pool} is large enough for this tier, not even an empty one: {short}.")
+    sentence = sentence.format(of_pool=_of(pool), short=listed(short))
     step = _("Choose a smaller tier; tell your admin that this one fits no node.")
     return Diagnosis("too_large", sentence, "problem", "admin", step, evidence)
 

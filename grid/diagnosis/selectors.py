@@ -13,9 +13,7 @@ def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) ->
         return False
     if selector.match_labels and not selector.match_labels.items() <= labels.items():
         return False
-    return not selector.match_expressions or all(
-        _matches(requirement, labels) for requirement in selector.match_expressions
-    )
+    return all(_matches(requirement, labels) for requirement in selector.match_expressions or ())
 
 
 def matches_terms(terms: NodeTerms, node: Node) -> bool:
@@ -25,11 +23,9 @@ def matches_terms(terms: NodeTerms, node: Node) -> bool:
 
 def keys_of(terms: NodeTerms) -> frozenset[str]:
     """Return the labels that decide; "" stands for the node's name."""
-    labels = {
-        requirement.key for term in terms.node_selector_terms or () for requirement in term.match_expressions or ()
-    }
-    by_name = any(term.match_fields for term in terms.node_selector_terms or ())
-    return frozenset(labels | {""} if by_name else labels)
+    each = terms.node_selector_terms or ()
+    labels = {requirement.key for term in each for requirement in term.match_expressions or ()}
+    return frozenset(labels | {""} if any(term.match_fields for term in each) else labels)
 
 
 def in_words(terms: NodeTerms) -> str:
@@ -52,10 +48,9 @@ def _matches_term(term: NodeSelectorTerm, node: Node) -> bool:
     """A term without any requirement matches no node."""
     if not term.match_expressions and not term.match_fields:
         return False
-    name = {"metadata.name": node.metadata.name}
-    return all(_matches(requirement, node.metadata.labels) for requirement in term.match_expressions or ()) and all(
-        _matches(requirement, name) for requirement in term.match_fields or ()
-    )
+    name, labels = {"metadata.name": node.metadata.name}, node.metadata.labels
+    is_named = all(_matches(requirement, name) for requirement in term.match_fields or ())
+    return is_named and all(_matches(requirement, labels) for requirement in term.match_expressions or ())
 
 
 def _matches(requirement: SelectorRequirement, labels: Mapping[str, str]) -> bool:

@@ -50,12 +50,8 @@ class PodNeeds:
         if not self.sidecars:
             return self
         requests = _total(self.requests, [container.requests for container in self.sidecars])
-        return replace(
-            self,
-            requests=requests,
-            limits=_total(self.limits, [container.limits for container in self.sidecars]),
-            sidecars=(),
-        )
+        limits = _total(self.limits, [container.limits for container in self.sidecars])
+        return replace(self, requests=requests, limits=limits, sidecars=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +87,13 @@ def refusal(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> NamespaceRefus
 
 def warnings(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> list[str]:
     """Return what is nearly used up: less is left than these pods would take once more."""
-    sentences = []
-    for quota, name, hard, used, need in _compared(pods, limits):
-        if need <= hard - used < 2 * need:
-            sentences.append(
-                _(
-                    "{quota} has {left} left: enough for this, and not for another like it.",
-                    quota=capitalised(_of(quota)),
-                    left=_left(name, hard, used),
-                )
-            )
-    return sentences
+    scarce = [
+        (capitalised(_of(quota)), _left(name, hard, used))
+        for quota, name, hard, used, need in _compared(pods, limits)
+        if need <= hard - used < 2 * need
+    ]
+    sentence = _("{quota} has {left} left: enough for this, and not for another like it.")
+    return [sentence.format(quota=quota, left=left) for quota, left in scarce]
 
 
 def phantoms(tiers: Iterable[TierPromise], slots_per_user: int, limits: NamespaceLimits) -> list[Phantom]:
@@ -112,16 +104,9 @@ def phantoms(tiers: Iterable[TierPromise], slots_per_user: int, limits: Namespac
             hard = quota_amount(name, quota.status.hard[name]) if name in quota.status.hard else None
             if hard is not None and hard < slots_per_user:
                 allowed = _("{quota} allows {pods} in all", quota=_of(quota), pods=plural(hard, "pod", "pods"))
-                broken_promises.append(
-                    Phantom(
-                        "",
-                        _(
-                            "One user may hold {slots}, but {allowed}.",
-                            slots=plural(slots_per_user, "slot", "slots"),
-                            allowed=allowed,
-                        ),
-                    )
-                )
+                slots = plural(slots_per_user, "slot", "slots")
+                sentence = _("One user may hold {slots}, but {allowed}.", slots=slots, allowed=allowed)
+                broken_promises.append(Phantom("", sentence))
     for tier in tiers:
         broken = next(_never(tier.pod, limits), "") or next(_too_many(tier, limits), "")
         if broken:
@@ -145,12 +130,9 @@ def _refusals(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> Iterator[Nam
         yield from (NamespaceRefusal(sentence, for_good=True) for sentence in _never(pod, limits))
     for quota, name, hard, used, need in _compared(pods, limits):
         if need > hard - used:
-            sentence = _(
-                "{quota} has {left} left, and this takes {needed}.",
-                quota=capitalised(_of(quota)),
-                left=_left(name, hard, used),
-                needed=quota_words(name, need),
-            )
+            left, takes = _left(name, hard, used), quota_words(name, need)
+            sentence = _("{quota} has {left} left, and this takes {needed}.")
+            sentence = sentence.format(quota=capitalised(_of(quota)), left=left, needed=takes)
             yield NamespaceRefusal(sentence, for_good=need > hard)
 
 
@@ -163,20 +145,14 @@ def _compared(pods: Sequence[PodNeeds], limits: NamespaceLimits) -> Iterator[tup
     for quota in _counting(limits.quotas):
         for name, text in quota.status.hard.items():
             if total.get(name):
-                yield (
-                    quota,
-                    name,
-                    quota_amount(name, text),
-                    quota_amount(name, quota.status.used.get(name, "0")),
-                    total[name],
-                )
+                used = quota_amount(name, quota.status.used.get(name, "0"))
+                yield quota, name, quota_amount(name, text), used, total[name]
 
 
 def _never(pod: PodNeeds, limits: NamespaceLimits) -> Iterator[str]:
-    """Yield why one such pod is refused, whatever else runs."""
     for range_ in limits.ranges:
         for item in range_.spec.limits:
-            judged: dict[str, tuple[PodNeeds | ContainerNeeds, ...]]
+            judged: Mapping[str, Sequence[PodNeeds | ContainerNeeds]]
             judged = {"Container": (pod, *pod.sidecars), "Pod": (pod.whole(),)}
             for limited in judged.get(item.type, ()):
                 yield from _outside(range_.metadata.name, limited, item)
@@ -184,25 +160,17 @@ def _never(pod: PodNeeds, limits: NamespaceLimits) -> Iterator[str]:
     for quota in _counting(limits.quotas):
         for name, text in quota.status.hard.items():
             hard, kind = quota_amount(name, text), name.rpartition(".")[2]
+            what = capitalised(_of(quota))
             if single.get(name, 0) > hard:
-                yield _(
-                    "{quota} allows {limit} in all, and {pod} takes {needed}.",
-                    quota=capitalised(_of(quota)),
-                    limit=quota_words(name, hard),
-                    pod=pod.name,
-                    needed=quota_words(name, single[name]),
-                )
+                limit, takes = quota_words(name, hard), quota_words(name, single[name])
+                sentence = _("{quota} allows {limit} in all, and {pod} takes {needed}.")
+                yield sentence.format(quota=what, limit=limit, pod=pod.name, needed=takes)
             elif name not in single and kind in _COMPUTE and not _is_defaulted(name, limits):
-                yield _(
-                    "{quota} takes only pods that say their {resource}, and {pod} does not.",
-                    quota=capitalised(_of(quota)),
-                    resource=name,
-                    pod=pod.name,
-                )
+                sentence = _("{quota} takes only pods that say their {resource}, and {pod} does not.")
+                yield sentence.format(quota=what, resource=name, pod=pod.name)
 
 
 def _too_many(tier: TierPromise, limits: NamespaceLimits) -> Iterator[str]:
-    """Yield why the tier's maximum is never reached."""
     if not tier.maximum:
         return
     each = needed(tier.pod)
@@ -210,19 +178,12 @@ def _too_many(tier: TierPromise, limits: NamespaceLimits) -> Iterator[str]:
         for name, text in quota.status.hard.items():
             fits = quota_amount(name, text) // each[name] if each.get(name) else tier.maximum
             if fits < tier.maximum:
-                yield (
-                    _(
-                        "It may run {maximum:,} at once, but {quota} has {limit} in all, enough for {fits:,}.",
-                        maximum=tier.maximum,
-                        quota=_of(quota),
-                        limit=quota_words(name, quota_amount(name, text)),
-                        fits=fits,
-                    )
-                )
+                limit = quota_words(name, quota_amount(name, text))
+                sentence = _("It may run {maximum:,} at once, but {quota} has {limit} in all, enough for {fits:,}.")
+                yield sentence.format(maximum=tier.maximum, quota=_of(quota), limit=limit, fits=fits)
 
 
 def _total(own: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Return quantities of the program with those beside it added."""
     totals = {}
     for name, text in own.items():
         total = quota_amount(name, text) + sum(quota_amount(name, other.get(name, "0")) for other in others)
@@ -236,59 +197,39 @@ def _outside(limit_range: str, pod: PodNeeds | ContainerNeeds, item: LimitItem) 
         has = pod.limits.get(name) or pod.requests.get(name)
         if has and quota_amount(name, has) > quota_amount(name, text):
             bound, taken = quota_words(name, quota_amount(name, text)), quota_words(name, quota_amount(name, has))
-            yield _(
-                "The limit range “{limit_range}” allows {what} at most {bound}, and {pod} takes up to {taken}.",
-                limit_range=limit_range,
-                what=what,
-                bound=bound,
-                pod=pod.name,
-                taken=taken,
+            sentence = _(
+                "The limit range “{limit_range}” allows {what} at most {bound}, and {pod} takes up to {taken}."
             )
+            yield sentence.format(limit_range=limit_range, what=what, bound=bound, pod=pod.name, taken=taken)
     for name, text in item.min.items():
         has = pod.requests.get(name)
         if has and quota_amount(name, has) < quota_amount(name, text):
             bound, taken = quota_words(name, quota_amount(name, text)), quota_words(name, quota_amount(name, has))
-            yield _(
-                "The limit range “{limit_range}” asks {what} for at least {bound}, and {pod} requests {taken}.",
-                limit_range=limit_range,
-                what=what,
-                bound=bound,
-                pod=pod.name,
-                taken=taken,
+            sentence = _(
+                "The limit range “{limit_range}” asks {what} for at least {bound}, and {pod} requests {taken}."
             )
+            yield sentence.format(limit_range=limit_range, what=what, bound=bound, pod=pod.name, taken=taken)
     for name, text in item.max_limit_request_ratio.items():
-        requested, limit = (
-            quota_amount(name, pod.requests.get(name, "0")),
-            quota_amount(name, pod.limits.get(name, "0")),
-        )
+        requested, limit = (quota_amount(name, each.get(name, "0")) for each in (pod.requests, pod.limits))
         # The ratio is itself a quantity; in thousandths, so that 1.5 is exact.
         if requested and limit * 1000 > requested * millicores(text):
-            most = format_cores(millicores(text))
-            yield _(
+            sentence = _(
                 "The limit range “{limit_range}” allows a limit of {resource} of at most {most} times the request, "
-                "and that of {pod} is larger.",
-                limit_range=limit_range,
-                resource=name,
-                most=most,
-                pod=pod.name,
+                "and that of {pod} is larger."
             )
+            most = format_cores(millicores(text))
+            yield sentence.format(limit_range=limit_range, resource=name, most=most, pod=pod.name)
 
 
 def _is_defaulted(name: str, limits: NamespaceLimits) -> bool:
-    """Return whether a limit range fills in what a pod leaves out."""
     kind, _unused, resource = name.rpartition(".")
-    for range_ in limits.ranges:
-        for item in range_.spec.limits:
-            filled = item.default if kind == "limits" else {**item.default, **item.default_request}
-            if item.type == "Container" and resource in filled:
-                return True
-    return False
+    items = (item for range_ in limits.ranges for item in range_.spec.limits if item.type == "Container")
+    return any(resource in item.default or (kind != "limits" and resource in item.default_request) for item in items)
 
 
 def _counting(quotas: Iterable[ResourceQuota]) -> list[ResourceQuota]:
-    return [
-        quota for quota in quotas if quota.spec.scope_selector is None and _OUR_SCOPES.issuperset(quota.spec.scopes)
-    ]
+    counting = (quota for quota in quotas if quota.spec.scope_selector is None)
+    return [quota for quota in counting if _OUR_SCOPES.issuperset(quota.spec.scopes)]
 
 
 def _of(quota: ResourceQuota) -> str:
@@ -300,7 +241,6 @@ def _left(name: str, hard: int, used: int) -> str:
     left = max(0, hard - used)
     if name in COUNTED_PODS:
         return _("{left:,} of {pods}", left=left, pods=plural(hard, "pod", "pods"))
-    number = (
-        format_cores(left) if name.rpartition(".")[2] == "cpu" else quota_words(name, left).removesuffix(f" ({name})")
-    )
+    is_cpu = name.rpartition(".")[2] == "cpu"
+    number = format_cores(left) if is_cpu else quota_words(name, left).removesuffix(f" ({name})")
     return _("{left} of {limit}", left=number, limit=quota_words(name, hard))

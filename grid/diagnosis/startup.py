@@ -112,34 +112,25 @@ class StartPhases:
         return tuple(phase for phase in Phase if phase in names), seconds
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """The end of a phase; `at` is None when it is not known, or has not come."""
-
-    phase: Phase
-    at: datetime | None
+_Mark = tuple[Phase, datetime | None]
+"""The end of a phase; None when it is not known, or has not come."""
 
 
 def start_phases(facts: StartFacts) -> StartPhases:
     """Return the phases of a start. The last one is open when the start has not ended yet, or ended before it ran."""
     end = _end(facts)
-    marks = [_Mark(Phase.QUEUED, facts.admitted_at)]
-    node, until_pod = NodeStart(), Phase.CLUSTER_WAIT if facts.has_cluster else Phase.CREATING
+    until_pod = Phase.CLUSTER_WAIT if facts.has_cluster else Phase.CREATING
+    marks: list[_Mark] = [(Phase.QUEUED, facts.admitted_at), (until_pod, None)]
+    node = NodeStart()
     if facts.pod is not None:
         node, waiting = _until_bound(facts, facts.pod)
-        marks += [_Mark(until_pod, facts.pod.metadata.creation_timestamp), *waiting, *_on_node(facts, facts.pod)]
-    else:
-        marks.append(_Mark(until_pod, None))
+        marks[1:] = [(until_pod, facts.pod.metadata.creation_timestamp), *waiting, *_on_node(facts, facts.pod)]
     if facts.ran:
-        marks[-1] = _Mark(marks[-1].phase, end)
+        marks[-1] = marks[-1][0], end
     images = facts.events.images
     is_cached = all(image.was_present for image in images) if images else None
-    return StartPhases(
-        tuple(_spans(marks, facts.requested_at, end, is_over=facts.ran)),
-        node=node,
-        image_cached=is_cached,
-        image_bytes=_pulled_bytes(facts),
-    )
+    spans = tuple(_spans(marks, facts.requested_at, end, is_over=facts.ran))
+    return StartPhases(spans, node=node, image_cached=is_cached, image_bytes=_pulled_bytes(facts))
 
 
 def _pulled_bytes(facts: StartFacts) -> int | None:
@@ -149,9 +140,8 @@ def _pulled_bytes(facts: StartFacts) -> int | None:
     if not images or facts.events.pulls or any(image.has_waited or image.size is None for image in pulled):
         return None
     program = facts.pod.spec.containers[0].name if facts.pod is not None and facts.pod.spec.containers else ""
-    if pulled and not any(image.container in (program, "") for image in pulled):
-        return None
-    if program and not any(image.container in (program, "") for image in images):
+    asked = pulled or (images if program else ())
+    if asked and not any(image.container in (program, "") for image in asked):
         return None
     return sum(image.size or 0 for image in pulled)
 
@@ -179,23 +169,21 @@ def _is_probed(pod: Pod) -> bool:
 
 
 def _until_bound(facts: StartFacts, pod: Pod) -> tuple[NodeStart, list[_Mark]]:
-    """Return the start of the node, and the marks until the pod was bound to it."""
     created, bound = pod.metadata.creation_timestamp, _bound_at(facts, pod)
     asked = facts.events.scale_up_at
     had_to_wait = facts.events.no_room_at is not None or asked is not None
     if bound is None or created is None:
         # Not bound yet: it waits for room as soon as the scheduler has said so once.
-        waits = [_Mark(Phase.NODE_WAIT, None)] if had_to_wait else [_Mark(Phase.NODE_WAIT, created)]
-        return NodeStart(), [*waits, _Mark(Phase.SCHEDULING, None)]
+        return NodeStart(), [(Phase.NODE_WAIT, None if had_to_wait else created), (Phase.SCHEDULING, None)]
     joined = facts.node.metadata.creation_timestamp if facts.node is not None else None
     if joined is not None and created <= joined <= bound + TOLERANCE:
         ready = facts.events.corrected(true_since(facts.node, "Ready"))
         room = ready if ready is not None and joined <= ready <= bound + TOLERANCE else None
-        return _node_start(created, asked, joined, room), [_Mark(Phase.NODE_WAIT, room), _Mark(Phase.SCHEDULING, bound)]
+        return _node_start(created, asked, joined, room), [(Phase.NODE_WAIT, room), (Phase.SCHEDULING, bound)]
     is_new = False if joined is not None or (not had_to_wait and bound - created <= TOLERANCE) else None
     is_quick = bound - created <= SCHEDULING_LIMIT
     room = bound if had_to_wait else created if is_quick else None
-    return NodeStart(is_new), [_Mark(Phase.NODE_WAIT, room), _Mark(Phase.SCHEDULING, bound)]
+    return NodeStart(is_new), [(Phase.NODE_WAIT, room), (Phase.SCHEDULING, bound)]
 
 
 def _node_start(created: datetime, asked: datetime | None, joined: datetime, ready: datetime | None) -> NodeStart:
@@ -209,50 +197,47 @@ def _node_start(created: datetime, asked: datetime | None, joined: datetime, rea
 
 
 def _on_node(facts: StartFacts, pod: Pod) -> Iterable[_Mark]:
-    """Yield the marks on the node, in order."""
-    events, marks = facts.events, []
+    events = facts.events
     inits = {status.name: status for status in pod.status.init_container_statuses}
     images = {image.container: image for image in events.images}
     first = next(iter(events.images), None)
-    marks.append(_Mark(Phase.VOLUMES, first.wanted_at if first else events.pulling_at))
+    yield Phase.VOLUMES, first.wanted_at if first else events.pulling_at
     for container in pod.spec.init_containers:
         image = images.get(container.name)
-        marks.append(_Mark(Phase.PULLING, image.there_at if image else None))
+        yield Phase.PULLING, image.there_at if image else None
         status = inits.get(container.name)
         ended = status.state.terminated if status else None
         runs = status.state.running if status else None
         is_sidecar = container.restart_policy == "Always"
         at = runs.started_at if runs and is_sidecar else ended.finished_at if ended else None
-        marks.append(_Mark(Phase.SETUP, events.corrected(at)))
+        yield Phase.SETUP, events.corrected(at)
     names = {container.name for container in pod.spec.containers}
     mains = [image for image in events.images if image.container in names or not image.container]
     there = max((image.there_at for image in mains), default=None) if len(mains) >= len(names) else None
-    marks.append(_Mark(Phase.PULLING, there))
-    marks.append(_Mark(Phase.STARTING, _started_at(facts, pod)))
+    yield Phase.PULLING, there
+    yield Phase.STARTING, _started_at(facts, pod)
     if _is_probed(pod):
-        marks.append(_Mark(Phase.ANSWERING, _ready_at(facts, pod)))
-    return [*marks, _Mark(Phase.FIRST_WORKER, None)] if facts.is_cluster else marks
+        yield Phase.ANSWERING, _ready_at(facts, pod)
+    if facts.is_cluster:
+        yield Phase.FIRST_WORKER, None
 
 
 def _spans(marks: Sequence[_Mark], begin: datetime, end: datetime, *, is_over: bool) -> Iterable[PhaseSpan]:
     """Yield the spans between the marks that are known and in order, and the open one after the last."""
     at, pending = begin, list[Phase]()
-    for mark in marks:
-        if mark.phase not in pending:
-            pending.append(mark.phase)
-        if mark.at is None or not at - TOLERANCE <= mark.at <= end + TOLERANCE:
-            continue
-        ended = min(max(mark.at, at), end)
-        yield PhaseSpan(tuple(pending), at, ended)
-        at, pending = ended, []
+    for phase, marked_at in marks:
+        if phase not in pending:
+            pending.append(phase)
+        if marked_at is not None and at - TOLERANCE <= marked_at <= end + TOLERANCE:
+            ended = min(max(marked_at, at), end)
+            yield PhaseSpan(tuple(pending), at, ended)
+            at, pending = ended, []
     if pending and not is_over:
         yield PhaseSpan(tuple(pending[:1]), at, end, is_open=True)
 
 
 def _bound_at(facts: StartFacts, pod: Pod) -> datetime | None:
-    if not pod.spec.node_name:
-        return None
-    return true_since(pod, "PodScheduled") or facts.events.scheduled_at
+    return (true_since(pod, "PodScheduled") or facts.events.scheduled_at) if pod.spec.node_name else None
 
 
 def _started_at(facts: StartFacts, pod: Pod) -> datetime | None:
@@ -263,14 +248,13 @@ def _started_at(facts: StartFacts, pod: Pod) -> datetime | None:
         status = known.get(container.name)
         state = (status.state.running or status.state.terminated) if status else None
         last = status.last_state.terminated if status else None
-        at = facts.events.started.get(container.name) or facts.events.started.get("")
-        exact = facts.events.corrected(state.started_at if state else None)
+        exact = state.started_at if state else None
         if status is not None and status.restart_count:
-            exact = facts.events.corrected(last.started_at) if last and status.restart_count == 1 else None
-        best = exact or at
-        if best is None:
+            exact = last.started_at if last and status.restart_count == 1 else None
+        known_by_event = facts.events.started.get(container.name) or facts.events.started.get("")
+        if (start := facts.events.corrected(exact) or known_by_event) is None:
             return None
-        starts.append(best)
+        starts.append(start)
     return max(starts, default=None)
 
 

@@ -47,7 +47,7 @@ class StartEvents:
     pulls: Mapping[str, datetime] = field(default_factory=dict)
     started: Mapping[str, datetime] = field(
         default_factory=dict
-    )  # first starts, by container; "" for events that name none
+    )  # by container the first; "" for events that name none
     scheduled_at: datetime | None = None
     no_room_at: datetime | None = None
     scale_up_at: datetime | None = None
@@ -66,17 +66,14 @@ class StartEvents:
 def start_events(events: Iterable[Event], pod: Pod | None = None) -> StartEvents:
     """Return what the events say, in whatever order they are; those about another pod of the same name are left out."""
     uid = pod.metadata.uid if pod is not None else ""
-    own = [
-        event
-        for event in events
-        if (not uid or event.involved_object.uid in ("", uid)) and _first_seen(event) is not None
-    ]
-    skew = _skew(own)
-    images, pulls = _images(own, skew)
+    of_pod = (event for event in events if not uid or event.involved_object.uid in ("", uid))
+    own = [event for event in of_pod if _first_seen(event) is not None]
+    skew, asked, arrived = _skew(own), _first(own, "Pulling"), _first(own, "Pulled")
+    images = [_image(name, asked.get(name), arrival, skew) for name, arrival in arrived.items()]
     return StartEvents(
-        images=images,
-        pulls=pulls,
-        started={key[1]: _at(event, skew) for key, event in _first(own, "Started").items()},
+        images=sorted(images, key=lambda image: image.there_at),
+        pulls={name: _at(pull, skew) for name, pull in asked.items() if name not in arrived},
+        started={name: _at(event, skew) for name, event in _first(own, "Started").items()},
         scheduled_at=_moment(own, "Scheduled"),
         no_room_at=_moment(own, "FailedScheduling"),
         scale_up_at=_moment(own, "TriggeredScaleUp"),
@@ -90,13 +87,6 @@ def go_seconds(text: str) -> float | None:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
-
-
-def _images(events: Sequence[Event], skew: timedelta) -> tuple[Sequence[ImageEvents], Mapping[str, datetime]]:
-    asked, arrived = _first(events, "Pulling"), _first(events, "Pulled")
-    images = [_image(name, asked.get(("Pulling", name)), arrival, skew) for (_, name), arrival in arrived.items()]
-    open_pulls = {name: _at(pull, skew) for (_, name), pull in asked.items() if ("Pulled", name) not in arrived}
-    return sorted(images, key=lambda image: image.there_at), open_pulls
 
 
 def _image(container: str, asked: Event | None, arrived: Event, skew: timedelta) -> ImageEvents:
@@ -118,18 +108,14 @@ def _image(container: str, asked: Event | None, arrived: Event, skew: timedelta)
     return ImageEvents(container, asked_at, at, was_present=False, size=known_size, has_waited=has_waited)
 
 
-def _first(events: Iterable[Event], reason: str) -> dict[tuple[str, str], Event]:
-    """Return the first event of this reason of each container, by reason and container."""
-    firsts: dict[tuple[str, str], Event] = {}
-    for event in sorted((event for event in events if event.reason == reason), key=_key):
+def _first(events: Iterable[Event], reason: str) -> dict[str, Event]:
+    """Return the first event of this reason of each container, by its name."""
+    firsts: dict[str, Event] = {}
+    of_reason = [event for event in events if event.reason == reason]
+    for event in sorted(of_reason, key=lambda event: (_at(event, timedelta()), event.metadata.name)):
         field_path = _CONTAINER.fullmatch(event.involved_object.field_path)
-        firsts.setdefault((reason, field_path[1] if field_path else ""), event)
+        firsts.setdefault(field_path[1] if field_path else "", event)
     return firsts
-
-
-def _key(event: Event) -> tuple[bool, float, str]:
-    at = _first_seen(event)
-    return at is None, at.timestamp() if at else 0.0, event.metadata.name
 
 
 def _first_seen(event: Event) -> datetime | None:

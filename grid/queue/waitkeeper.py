@@ -12,8 +12,7 @@ from grid.core.workqueue import in_slices
 from grid.database.periodic import PeriodicTask
 from grid.diagnosis.diagnosis import since
 from grid.diagnosis.held import is_unplaced
-from grid.diagnosis.placement import SchedulingContext
-from grid.diagnosis.placement.outlook import outlook_of
+from grid.diagnosis.placement import SchedulingContext, outlook_of
 from grid.executions.caches import execution_of
 from grid.executions.context import Context
 from grid.kube.objects import Event, Pod, is_refused

@@ -16,9 +16,8 @@ from grid.core.translation import gettext as _
 from grid.diagnosis.diagnosis import Diagnosis, latest
 from grid.diagnosis.held import is_settled, is_unplaced, scheduler_message
 from grid.diagnosis.karpenter import is_of_karpenter, karpenters_word
-from grid.diagnosis.placement import NodeKinds, SchedulingContext
+from grid.diagnosis.placement import NodeKinds, Outlook, SchedulingContext, outlook_of
 from grid.diagnosis.placement.obstacles import host_ports
-from grid.diagnosis.placement.outlook import Outlook, outlook_of
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.resources import requested_amounts

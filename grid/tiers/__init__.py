@@ -4,14 +4,5 @@ What a size costs is the business of `grid.executions.prices`, and whether a pod
 """
 
 PUBLIC = (
-    "oddsizes",
-    "placeholders",
-    "pooltemplates",
-    "rightsize",
-    "rush",
-    "rushplans",
-    "tierdoctor",
-    "tieroverlap",
-    "tierrequests",
-    "warmhours",
-)
+    "oddsizes", "placeholders", "pooltemplates", "rightsize", "rush", "rushplans", "tierdoctor", "tierrequests", "warmhours",
+)  # fmt: skip

@@ -127,10 +127,8 @@ class PlaceholderKeeper:
         return PeriodicTask("placeholders", PERIOD_SECONDS, self.run_once)
 
     async def run_once(self) -> None:
-        """Create the placeholders that are missing, and delete the others. Raise the API server's errors.
-
-        A refusal is raised once the others have been tried; the rest of its tier or plan, maybe a thousand, is not tried in vain.
-        """
+        """Create the placeholders that are missing, and delete the others. Raise the API server's errors: a refusal once the others
+        have been tried; the rest of its tier or plan, maybe a thousand, is not tried in vain."""
         context, now = self._context, self._context.clock()
         missing: dict[str, tuple[tuple[str, str], RawObject]] = {}
         for placeholder in await context.due_work(wanted_now, context.target.data_plane, now):

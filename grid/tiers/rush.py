@@ -109,8 +109,9 @@ class Rush:
 def plan_rush(facts: RushFacts, times: RushTimes, now: datetime) -> Rush:
     """Return the answer for the plan's next run, or for one that has begun."""
     pool, count = facts.pool, facts.plan.count
-    largest = largest_for(facts.plan, pool)
-    fresh = _fresh(largest, pool)
+    largest, more = largest_for(facts.plan, pool), max(0, pool.maximum - pool.size)
+    # The nodes that the pool may start, as far as it is known how large they are.
+    fresh = [replace(largest, free=largest.empty, count=more, takes_pods=True)] if largest is not None and more else []
     other_places = [pods for pods in facts.pool_others if largest_for(pods, pool) is not None]
     others, nodes = _place([node for node in pool.nodes if node.takes_pods], other_places)
     left, _ = place_on(nodes, facts.plan)
@@ -123,11 +124,10 @@ def plan_rush(facts: RushFacts, times: RushTimes, now: datetime) -> Rush:
     per_node = places(facts.plan.requests, largest.empty) if largest is not None else 0
     node_price = facts.price * per_node if facts.price and per_node else None
     seconds = Decimal(int(span.total_seconds()))
-    may_add = sum(nodes.count for nodes in fresh) if largest is not None else max(0, pool.maximum - pool.size)
     return Rush(
         fits_now=count - left,
         new_nodes=new_nodes,
-        may_add=may_add,
+        may_add=more,
         per_node=per_node,
         short=short,
         early=early,
@@ -135,15 +135,9 @@ def plan_rush(facts: RushFacts, times: RushTimes, now: datetime) -> Rush:
         begins=begins,
         span=span,
         node_price=node_price,
-        cost=None if node_price is None or new_nodes is None else node_price * min(new_nodes, may_add) * seconds / 3600,
+        cost=None if node_price is None or new_nodes is None else node_price * min(new_nodes, more) * seconds / 3600,
         refusals=tuple(_refusals(facts, times, now, fresh, other_places)),
     )
-
-
-def _fresh(largest: AlikeNodes | None, pool: LaunchPool) -> list[AlikeNodes]:
-    """Return the nodes that the pool may start, as far as it is known how large they are."""
-    more = max(0, pool.maximum - pool.size)
-    return [replace(largest, free=largest.empty, count=more, takes_pods=True)] if largest is not None and more else []
 
 
 def _place(nodes: list[AlikeNodes], plans: Sequence[PodPlan]) -> tuple[list[PodPlan], list[AlikeNodes]]:
@@ -203,16 +197,12 @@ def too_many(count: int, others: int, most: int) -> RushRefusal | None:
     free, step = most - others, _("Ask an admin to set “Most warm places” to {asked:,} or more.")
     if free > 0:
         step = _("Plan at most {places}, or ask an admin to set “Most warm places” to {asked:,} or more.")
-    return RushRefusal(
-        sentence.format(
-            places=plural(most, "warm place", "warm places"), others=plural(others, "other place", "other places")
-        ),
-        step.format(places=plural(free, "place", "places"), asked=asked),
-    )
+    allowed, counted = plural(most, "warm place", "warm places"), plural(others, "other place", "other places")
+    step = step.format(places=plural(free, "place", "places"), asked=asked)
+    return RushRefusal(sentence.format(places=allowed, others=counted), step)
 
 
 def _too_small(facts: RushFacts, most: int, left: Sequence[PodPlan]) -> RushRefusal:
-    """Refuse places for which the pool is too small even when nothing else runs there."""
     pool = facts.pool
     and_others = _(" beside the other warm places of these hours") if facts.pool_others else ""
     missing = nodes_needed(left, pool) or 0

@@ -1,11 +1,14 @@
 """Tells how a hardware tier fits the nodes of its pool: places, what stays unused, what rules a node out, and better sizes; pure.
 
+Finds also the tiers that people cannot tell apart, and those that another one beats in size and price.
+
 Each node is taken as otherwise empty, with its own pods on it (see `nodeshapes`), and filled with executions of this tier alone. A pool
 that is scaled to zero is judged by what its nodes were when last seen.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Literal
 
 from grid.core.quantity import format_bytes, format_cores, is_gpu
@@ -29,6 +32,7 @@ _SIDECARS: Mapping[Sidecar, str] = {
     "front": _("nginx in front of a web page"),
     "executor": _("the executor of a project whose files are in Git"),
 }
+ALIKE_PERCENT = 10  # sizes closer than this in cores and memory are one choice to a person
 MOST_PLACES = 16  # beyond so many places a node is packed well enough by any size
 
 
@@ -67,12 +71,9 @@ class Packing:
     @property
     def wastes(self) -> tuple[str, ...]:
         """The resources of which a tenth of the node or more stays unused, and GPUs of which any does."""
-        free = self.shape.free
-        return tuple(
-            name
-            for name, amount in self.left.items()
-            if amount > 0 and (is_gpu(name) or (name in (CPU, MEMORY) and amount * _WORTH >= free[name]))
-        )
+        free, unused = self.shape.free, [(name, amount) for name, amount in self.left.items() if amount > 0]
+        much = {name for name, amount in unused if name in (CPU, MEMORY) and amount * _WORTH >= free[name]}
+        return tuple(name for name, _amount in unused if is_gpu(name) or name in much)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,6 @@ def _is_told(name: str, free: Mapping[str, int]) -> bool:
 
 
 def _problem(request: TierRequest, pool: PoolShapes, fit: TierFit) -> Diagnosis:
-    """Explain why no node of the pool that takes pods now takes an execution of the tier."""
     packings, ending = fit.packings, as_seen(fit.seen)
     if not packings:
         return _without_nodes(pool)
@@ -216,23 +216,16 @@ def _problem(request: TierRequest, pool: PoolShapes, fit: TierFit) -> Diagnosis:
 
 
 def _no_room_with_sidecars(request: TierRequest, ending: str) -> Diagnosis:
-    """Explain a tier that fits exactly: there is no room for what stands beside programs."""
-    sentence = _(
-        "No node of the pool {pool} has room for this tier and, beside it, {beside} for {sidecars}{ending}.",
-        pool=request.pool,
-        beside=words(request.sidecar_requests, request.sidecar_requests),
-        sidecars=beside_words(request),
-        ending=ending,
-    )
+    needed, sidecars = words(request.sidecar_requests, request.sidecar_requests), beside_words(request)
+    sentence = _("No node of the pool {pool} has room for this tier and, beside it, {beside} for {sidecars}{ending}.")
+    sentence = sentence.format(pool=request.pool, beside=needed, sidecars=sidecars, ending=ending)
     launchable = _("jobs without a page and clusters of projects with their files on a volume")
     if request.sidecars == ("front",):
         launchable = _("jobs without a page and clusters")
     elif "front" not in request.sidecars:
         launchable = _("projects with their files on a volume")
-    step = _(
-        "Make the tier smaller by that much; until then, only {launchable} can launch on it.", launchable=launchable
-    )
-    return Diagnosis("no_room_beside", sentence, "wait", "admin", step)
+    step = _("Make the tier smaller by that much; until then, only {launchable} can launch on it.")
+    return Diagnosis("no_room_beside", sentence, "wait", "admin", step.format(launchable=launchable))
 
 
 def beside_words(request: TierRequest) -> str:
@@ -246,14 +239,12 @@ def as_seen(seen: str) -> str:
 
 
 def _without_nodes(pool: PoolShapes) -> Diagnosis:
-    """Explain a pool that has no node now, and whether it may get one."""
     if pool.maximum > 0:
         sentence = _(
             "The pool {name} has no node now; the autoscaler starts one when somebody launches on this tier "
-            "(at most {nodes}). Only then is it known whether the tier fits.",
-            name=pool.name,
-            nodes=plural(pool.maximum, "node", "nodes"),
+            "(at most {nodes}). Only then is it known whether the tier fits."
         )
+        sentence = sentence.format(name=pool.name, nodes=plural(pool.maximum, "node", "nodes"))
         return Diagnosis("pool_empty", sentence, "wait", "", _("Nothing to do if you know the size of its nodes."))
     sentence = _("The pool {name} has no node, and the autoscaler may not start one.", name=pool.name)
     step = _("Choose another pool, or ask an operator to add nodes; until then, what is launched on this tier waits.")
@@ -271,11 +262,8 @@ def _tainted(pool: PoolShapes, taints: list[str], ending: str) -> Diagnosis:
         taints=listed(taints),
         ending=ending,
     )
-    step = _(
-        "Add {taints} to its tolerations, or choose another pool; until then, what is launched on it waits.",
-        taints=listed(taints),
-    )
-    return Diagnosis("tainted", sentence, "problem", "admin", step)
+    step = _("Add {taints} to its tolerations, or choose another pool; until then, what is launched on it waits.")
+    return Diagnosis("tainted", sentence, "problem", "admin", step.format(taints=listed(taints)))
 
 
 def _too_large(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, ...], ending: str) -> Diagnosis:
@@ -287,18 +275,58 @@ def _too_large(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, 
         if asked > most:
             wants, has = amount_words(name, asked), number(name, most)
             wants = _("a little more than {amount}", amount=wants) if number(name, asked) == has else wants
-            short.append(
-                _("it asks for {wants}, but the largest node has {has}{left}", wants=wants, has=has, left=left)
-            )
+            reason = _("it asks for {wants}, but the largest node has {has}{left}", wants=wants, has=has, left=left)
+            short.append(reason)
     together = words(request.requests, [name for name, amount in request.requests.items() if amount and name != "pods"])
     reason = "; ".join(short) or _("none has {together} together", together=together)
-    sentence = _(
-        "No node of the pool {name} is large enough for this tier, not even an empty one: {reason}{ending}.",
-        name=pool.name,
-        reason=reason,
-        ending=ending,
-    )
+    sentence = _("No node of the pool {name} is large enough for this tier, not even an empty one: {reason}{ending}.")
+    sentence = sentence.format(name=pool.name, reason=reason, ending=ending)
     step = _(
         "Make the tier smaller or choose another pool; until then, what is launched on it waits and ends as an error."
     )
     return Diagnosis("too_large", sentence, "problem", "admin", step)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTier:
+    """A tier as it is compared. `audience` is all that has to be equal for two tiers to be alternatives to each other: the pool, who may
+    use them for what, and what their pods tolerate and carry."""
+
+    id: str
+    name: str
+    size: Room
+    price: Decimal
+    audience: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """`beaten`: the other tier gives at least as much for at most the same price. `alike`: nearly the same size."""
+
+    kind: Literal["beaten", "alike"]
+    other: ComparedTier
+
+
+def overlap(tier: ComparedTier, others: Iterable[ComparedTier]) -> Overlap | None:
+    """Return the tier that makes this one needless, or else one of nearly the same size."""
+    rivals = [rival for rival in others if rival.id != tier.id and rival.audience == tier.audience]
+    better = [rival for rival in rivals if _beats(rival, tier)]
+    if better:
+        return Overlap("beaten", min(better, key=lambda rival: (rival.price, rival.name)))
+    near = [rival for rival in rivals if _alike(rival, tier) and not _beats(tier, rival)]
+    return Overlap("alike", min(near, key=lambda rival: rival.name)) if near else None
+
+
+def _amounts(tier: ComparedTier, other: ComparedTier) -> list[tuple[int, int]]:
+    return [(tier.size.get(name, 0), other.size.get(name, 0)) for name in tier.size.keys() | other.size.keys()]
+
+
+def _beats(tier: ComparedTier, other: ComparedTier) -> bool:
+    """Return whether a tier is at least as large in everything and costs no more, and is better in something."""
+    pairs = _amounts(tier, other)
+    no_worse = all(has >= asked for has, asked in pairs) and tier.price <= other.price
+    return no_worse and (tier.price < other.price or any(has > asked for has, asked in pairs))
+
+
+def _alike(tier: ComparedTier, other: ComparedTier) -> bool:
+    return all(abs(has - asked) * 100 <= ALIKE_PERCENT * max(has, asked) for has, asked in _amounts(tier, other))

@@ -27,7 +27,11 @@ class Sidecars:
 
 def sidecars() -> Sidecars:
     """Return what may stand beside programs: the executor once a project's files are in Git, and the front where it is on."""
-    return Sidecars(_files_in_git(), launch_settings().any_front())
+    files = None
+    if Project.objects.filter(is_archived=False).exclude(files=Project.Files.VOLUME).exists():
+        cores, memory = settings.EXECUTOR_CORES, settings.EXECUTOR_MEMORY
+        files = FilesSpec(claim="", repository="", image="", cores=cores, memory=memory)
+    return Sidecars(files, launch_settings().any_front())
 
 
 def tier_request(tier: HardwareTier, known: Sidecars) -> TierRequest:
@@ -54,10 +58,3 @@ def _asked(spec: TierSpec, known: Sidecars, *, has_front: bool) -> Mapping[Sidec
 
 def _total(asked: Mapping[Sidecar, Mapping[str, str]]) -> Counter[str]:
     return sum((Counter(resource_amounts(requests)) for requests in asked.values()), Counter[str]())
-
-
-def _files_in_git() -> FilesSpec | None:
-    if not Project.objects.filter(is_archived=False).exclude(files=Project.Files.VOLUME).exists():
-        return None
-    cores, memory = settings.EXECUTOR_CORES, settings.EXECUTOR_MEMORY
-    return FilesSpec(claim="", repository="", image="", cores=cores, memory=memory)

@@ -14,14 +14,8 @@ from grid.core.translation import gettext as _
 from grid.executions.spec import TierSpec
 
 DAY_NAMES = {
-    "mon": _("Mon"),
-    "tue": _("Tue"),
-    "wed": _("Wed"),
-    "thu": _("Thu"),
-    "fri": _("Fri"),
-    "sat": _("Sat"),
-    "sun": _("Sun"),
-}
+    "mon": _("Mon"), "tue": _("Tue"), "wed": _("Wed"), "thu": _("Thu"), "fri": _("Fri"), "sat": _("Sat"), "sun": _("Sun"),
+}  # fmt: skip
 DAYS = tuple(DAY_NAMES)
 _DAY = timedelta(days=1)
 
@@ -99,9 +93,8 @@ def wanted(tiers: Iterable[WarmTier], most: int, now: datetime) -> list[WantedPl
         if (until := warm.hours.until(now)) is not None
         for number in range(1, min(warm.places, most) + 1)
     ]
-    return sorted(placeholders, key=lambda wanted: (wanted.number, wanted.warm.tier.id, wanted.warm.plan))[
-        : max(0, most)
-    ]
+    placeholders.sort(key=lambda wanted: (wanted.number, wanted.warm.tier.id, wanted.warm.plan))
+    return placeholders[: max(0, most)]
 
 
 def _moment(day: date, at: time, zone: ZoneInfo) -> datetime:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from grid.diagnosis.launchfit import LaunchFacts, LaunchPool, PodPlan, fit
+from grid.diagnosis.launchplaces import RoomTally
 from grid.diagnosis.nodetemplates import TemplateTally
-from grid.diagnosis.poolstates import RoomTally
 from grid.kube.objects import Node, Pod
 from grid.kube.pools import NodeGroup
 from tests.support import builders

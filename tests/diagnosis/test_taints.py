@@ -2,7 +2,7 @@
 
 import pytest
 
-from grid.diagnosis.taints import is_for_other_work, state_of
+from grid.diagnosis.places import is_for_other_work, state_of
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from django.template.loader import render_to_string
 from dashboard.executions.viewmodels.fit_card import ClusterKnown, FitQuestion, TierChoice, fit_card
 from dashboard.executions.viewmodels.launch import slots
 from dashboard.starts.viewmodels.expected_wait import launch_wait
-from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
+from grid.diagnosis.nodeimages import ImagePull
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds
 from grid.kube.limits import ResourceQuota
 from grid.queue.wait_estimate.inputs import WaitEstimate

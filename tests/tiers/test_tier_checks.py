@@ -12,8 +12,7 @@ from dashboard.usage.viewmodels.sizehints import SizeFacts, size_note
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes
 from grid.kube.objects import Taint
 from grid.tiers.rightsize import SizedTier, SmallerTier
-from grid.tiers.tierdoctor import TierRequest, examine
-from grid.tiers.tieroverlap import ComparedTier, Overlap
+from grid.tiers.tierdoctor import ComparedTier, Overlap, TierRequest, examine
 from tests.support.builders import MOMENT
 from tests.support.golden import assert_golden
 

@@ -14,8 +14,18 @@ from grid.core.quantity import format_bytes, format_cores, millicores, whole
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, ShapeTally
 from grid.kube.objects import Node, Pod, Toleration
-from grid.tiers.tierdoctor import MOST_CUT, Packing, TierRequest, examine, pack, rounded, words
-from grid.tiers.tieroverlap import ComparedTier, Overlap, overlap
+from grid.tiers.tierdoctor import (
+    MOST_CUT,
+    ComparedTier,
+    Overlap,
+    Packing,
+    TierRequest,
+    examine,
+    overlap,
+    pack,
+    rounded,
+    words,
+)
 from tests.support.builders import decode, node, pod
 from tests.support.rooms import room_of
 

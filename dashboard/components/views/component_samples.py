@@ -16,9 +16,9 @@ from dashboard.shell.viewmodels.states import StatusLine
 from dashboard.starts.viewmodels.expected_wait import launch_wait, wait_note, with_note
 from dashboard.usage.viewmodels.sizehints import SizeFacts, SizeNote, size_note
 from grid.core.translation import gettext as _
-from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
 from grid.diagnosis.logfindings import LogFinding
+from grid.diagnosis.nodeimages import ImagePull
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, TierPromise, phantoms
 from grid.kube.limits import QuotaStatus, ResourceQuota

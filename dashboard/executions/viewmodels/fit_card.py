@@ -8,8 +8,8 @@ from dashboard.executions.viewmodels.launch import Slots
 from dashboard.usage.viewmodels.prices import price_words
 from grid.core.translation import gettext as _
 from grid.core.wording import listed, money, plural
-from grid.diagnosis.imagepull import ImagePull
 from grid.diagnosis.launchfit import Fit, LaunchFacts, LaunchPool, PodPlan, QueuePlace, fit
+from grid.diagnosis.nodeimages import ImagePull
 from grid.diagnosis.resources import amount_words
 from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, refusal, warnings
 

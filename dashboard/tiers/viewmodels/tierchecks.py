@@ -18,6 +18,7 @@ from grid.executions.prices import part_beside
 from grid.tiers.tierdoctor import (
     CPU,
     MEMORY,
+    Overlap,
     Packing,
     Suggestion,
     TierFit,
@@ -27,7 +28,6 @@ from grid.tiers.tierdoctor import (
     number,
     words,
 )
-from grid.tiers.tieroverlap import Overlap
 
 _WIDTH = 1000  # of a bar's picture
 _GAP = 6

@@ -74,10 +74,8 @@ def step_for(kind: str, placement: Placement, every: Sequence[NodeSituation]) ->
             if node.metadata.labels.get(spread.key) == value
         ]
         if len(set(closed)) == 1:
-            return _(
-                "Ask an operator when node {node} takes work again, or about the topology spread constraint.",
-                node=closed[0],
-            )
+            step = _("Ask an operator when node {node} takes work again, or about the topology spread constraint.")
+            return step.format(node=closed[0])
     return STEPS[kind]
 
 
@@ -107,15 +105,11 @@ def _who(number: int, total: int, *, is_rest: bool) -> str:
 def _words(part: _Part, number: int, total: int, who: str) -> str:
     is_all = number == total
     verbs = 1 if is_all and total != 2 else number  # "each runs", "both run", "3 run"
-    subject = part.subjects[0] if len(part.subjects) == 1 else ""
-    here = part.key == HOSTNAME
     if part.kind == "full":
         return ngettext("{who} is full", "{who} are full", verbs, who=who)
     if part.kind == "port":
-        ports = _(" or ").join(part.subjects)
-        if is_all:
-            return _("port {ports} is taken there", ports=ports)
-        return _("port {ports} is taken on {who}", ports=ports, who=who)
+        words = _("port {ports} is taken there") if is_all else _("port {ports} is taken on {who}")
+        return words.format(ports=_(" or ").join(part.subjects), who=who)
     if part.kind == "spread":
         if is_all:
             return _("it must be spread evenly")
@@ -124,8 +118,8 @@ def _words(part: _Part, number: int, total: int, who: str) -> str:
         )
     if part.kind == "beside":
         return _lonely_words(part, number, total, who)
-    subject = subject or _("a pod that must be apart from this")
-    if here:
+    subject = part.subjects[0] if len(part.subjects) == 1 else _("a pod that must be apart from this")
+    if part.key == HOSTNAME:
         return ngettext("{who} already runs {subject}", "{who} already run {subject}", verbs, who=who, subject=subject)
     return ngettext(
         "{who} is in a {area} that already runs {subject}",
@@ -138,7 +132,6 @@ def _words(part: _Part, number: int, total: int, who: str) -> str:
 
 
 def _lonely_words(part: _Part, number: int, total: int, who: str) -> str:
-    """Return which nodes lack the pods that the pod must be beside."""
     subject = part.subjects[0]  # all terms of the pod in words, the same for each node
     if number == total > 1:
         nobody = _("neither") if total == 2 else _("none")
@@ -146,16 +139,11 @@ def _lonely_words(part: _Part, number: int, total: int, who: str) -> str:
         if part.key != HOSTNAME:
             clause = _("{nobody} is in a {area} that runs {subject}, which it must be beside")
         return clause.format(nobody=nobody, area=area(part.key), subject=subject)
-    if part.key == HOSTNAME:
-        singular, several = (
-            _("{who} runs nothing with {subject}, which this must be beside"),
-            _("{who} run nothing with {subject}, which this must be beside"),
-        )
-    else:
-        singular, several = (
-            _("{who} is in a {area} that runs nothing with {subject}, which this must be beside"),
-            _("{who} are in a {area} that runs nothing with {subject}, which this must be beside"),
-        )
+    singular = _("{who} runs nothing with {subject}, which this must be beside")
+    several = _("{who} run nothing with {subject}, which this must be beside")
+    if part.key != HOSTNAME:
+        singular = _("{who} is in a {area} that runs nothing with {subject}, which this must be beside")
+        several = _("{who} are in a {area} that runs nothing with {subject}, which this must be beside")
     return ngettext(singular, several, number, who=who, area=area(part.key), subject=subject)
 
 
@@ -175,7 +163,6 @@ def _values(situations: Iterable[NodeSituation], key: str) -> list[str]:
 
 
 def _states(spread: Spread, value: str, every: Sequence[NodeSituation]) -> dict[str, int]:
-    """Return in which states the nodes of the domain are, with their numbers."""
     states: dict[str, int] = {}
     for situation in every:
         number = _values([situation], spread.key).count(value)

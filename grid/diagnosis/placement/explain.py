@@ -1,16 +1,23 @@
-"""Explains why a pod has no node, from the objects; the scheduler's message only confirms.
+"""Explains why a pod has no node, from the objects, and what it may hope for; the scheduler's message only confirms.
 
 The sentence is about the nodes that need the least to change: first those where something only has to end, then those that are not ready,
 then those that somebody closed, and only then those that are too small.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from grid.diagnosis.complaints import explain_complaints, not_computed
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
-from grid.diagnosis.held import explain_chosen, explain_held, explain_silence, is_settled, scheduler_message
+from grid.diagnosis.held import (
+    explain_chosen,
+    explain_held,
+    explain_silence,
+    is_settled,
+    is_unplaced,
+    scheduler_message,
+)
 from grid.diagnosis.karpenter import explain_nominated, karpenters_word, with_refusal
 from grid.diagnosis.placement.growth import Growth, growth_of
 from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NEVER, NodeSituation, Placement, without
@@ -31,8 +38,7 @@ def explain_placement(
     """Explain a pod without a node; `events` are its own, oldest first. Without its scheduling context, only the messages are read."""
     if scheduling is None:
         return explain_unscheduled(pod, events, now=now)
-    held = explain_held(pod, events, now=now)
-    if held is not None:
+    if (held := explain_held(pod, events, now=now)) is not None:
         return held
     message = scheduler_message(pod, events)
     scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
@@ -89,3 +95,36 @@ def _explain(scene: Scene, now: datetime) -> Diagnosis:
         unready = without(usable, *CLOSED)
         return scene.unready(unready, usable) if unready else scene.closed(usable, usable)
     return scene.never(open_nodes, usable)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """`needs_node` says that a node is started for the pod, or may be; else `nodes` are those on which nothing but room is missing. Neither
+    for a pod that waits for something else."""
+
+    needs_node: bool = False
+    nodes: frozenset[str] = frozenset()
+
+
+_UNKNOWN = Outlook()
+
+
+def outlook_of(pod: Pod, events: Sequence[Event], scheduling: SchedulingContext, *, now: datetime) -> Outlook:
+    """Return the outlook of a pod; `events` are its own, oldest first."""
+    if not is_unplaced(pod) or explain_held(pod, events, now=now) is not None:
+        return _UNKNOWN
+    if explain_claims(pod, scheduling, scheduler_message(pod, events), now=now) is not None:
+        return _UNKNOWN
+    placement = Placement(pod, scheduling, volumes=reachable_from(pod, scheduling))
+    situations = placement.situations()
+    pool_nodes = placement.in_pool(situations)
+    growth = growth_of(placement, pool_nodes, events)
+    scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
+    if scaling is not None and scaling.reason == "TriggeredScaleUp" and not has_come(scaling, growth, pool_nodes, now):
+        return Outlook(needs_node=True)
+    word = karpenters_word(events)
+    is_nominated = word is not None and word.reason == "Nominated"
+    if is_nominated or growth.is_starting or (growth.may_help and not growth.is_out_of_stock):
+        return Outlook(needs_node=True)
+    short = [situation for situation in situations if situation.kinds <= {"full"}]
+    return Outlook(nodes=frozenset(node.metadata.name for situation in short for node in situation.nodes))

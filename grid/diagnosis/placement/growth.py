@@ -89,11 +89,13 @@ def growth_of(placement: Placement, pool_nodes: Sequence[NodeSituation], events:
     template = scheduling.templates.get(pool) if pool else None
     fits: bool | None = None
     is_small = False
+    nodes = [node for situation in pool_nodes for node in situation.nodes]
     if any(situation.kinds <= _NOT_ON_A_NEW_NODE for situation in pool_nodes):
         fits = True
     elif template is not None:
-        fits, is_small = _on_a_new_node(placement, template, _overhead(placement, pool_nodes))
-    if template is not None and _has_no_port(placement, pool_nodes):
+        fits, is_small = _on_a_new_node(placement, template, _overhead(placement, nodes))
+    # A DaemonSet whose pods have a port that the pod needs on each present node has it on a new one, too.
+    if template is not None and nodes and all(map(placement.own_take_its_port, nodes)):
         fits = False
     return Growth(group, count(pool_nodes), fits, refused, is_small)
 
@@ -102,9 +104,7 @@ def _on_a_new_node(placement: Placement, template: Node, own: ResourceAmounts) -
     """Return whether the template takes the pod, None when that is not known, and whether it is too small."""
     kept_off = placement.when_empty(template, own)
     certain = {obstacle.kind for obstacle in kept_off if not _is_untold(obstacle, template)}
-    if certain:
-        return False, "too_small" in certain
-    return (None if kept_off else True), False
+    return False if certain else None if kept_off else True, "too_small" in certain
 
 
 def _is_untold(obstacle: Obstacle, template: Node) -> bool:
@@ -114,16 +114,10 @@ def _is_untold(obstacle: Obstacle, template: Node) -> bool:
     return obstacle.kind in _NOT_TOLD
 
 
-def _has_no_port(placement: Placement, pool_nodes: Sequence[NodeSituation]) -> bool:
-    """Return whether the pods of a DaemonSet have a port that the pod needs on each present node, and so on a new one."""
-    nodes = [node for situation in pool_nodes for node in situation.nodes]
-    return bool(nodes) and all(placement.own_take_its_port(node) for node in nodes)
-
-
-def _overhead(placement: Placement, pool_nodes: Sequence[NodeSituation]) -> ResourceAmounts:
+def _overhead(placement: Placement, nodes: Sequence[Node]) -> ResourceAmounts:
     """Return what the pods of DaemonSets and the static pods will take of a new node: the least that they take of a present one, or what
     they took of the template. A DaemonSet of some nodes only must not make the new one too small."""
-    own = [placement.scheduling.room.own(node.metadata.name) for situation in pool_nodes for node in situation.nodes]
+    own = [placement.scheduling.room.own(node.metadata.name) for node in nodes]
     if not own:
         return placement.scheduling.templates_own.get(placement.pool, {})
     return {name: min(each.get(name, 0) for each in own) for name in own[0]}

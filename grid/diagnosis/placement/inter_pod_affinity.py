@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
+import msgspec
+
 from grid.core.translation import gettext as _
 from grid.core.wording import listed
 from grid.diagnosis.placement.spread import Spread
@@ -91,11 +93,8 @@ class InterPodAffinity:
             for other, node in self._on_nodes(self._scheduling.pods()):
                 for term in self._apart:
                     if _selects(term, self._pod, other):
-                        words = _(
-                            "{labels}, which this must be apart from",
-                            labels=selector_in_words(term.label_selector),
-                        )
-                        _add(domains, term, node, words)
+                        labels = selector_in_words(term.label_selector)
+                        _add(domains, term, node, _("{labels}, which this must be apart from", labels=labels))
         strangers = self._scheduling.room.keeping_apart()
         for other, node in self._on_nodes(strangers) if strangers else ():
             for term in _terms(other.spec.affinity.pod_anti_affinity if other.spec.affinity else None):
@@ -106,7 +105,6 @@ class InterPodAffinity:
 
     @cached_property
     def _affine_domains(self) -> set[_Domain]:
-        """The domains of the pods that every affinity term selects."""
         return {
             (term.topology_key, value)
             for other, node in self._on_nodes(self._scheduling.pods())
@@ -125,23 +123,16 @@ class InterPodAffinity:
         """The constraints on an even spread with what they count."""
         spreads = []
         for constraint in self._spread:
-            group = self._group(constraint)
-            counts = self._count(constraint, group)
-            is_alike = matches_labels(group, self._pod.metadata.labels)
-            least = constraint.min_domains or 1
+            group, least = self._group(constraint), constraint.min_domains or 1
+            counts, is_alike = self._count(constraint, group), matches_labels(group, self._pod.metadata.labels)
             spreads.append(Spread(constraint.topology_key, counts, constraint.max_skew, least, is_alike))
         return spreads
 
     def _count(self, constraint: SpreadConstraint, group: LabelSelector | None) -> Counter[str]:
         namespace = self._pod.metadata.namespace
-        on_node = Counter(
-            pod.spec.node_name
-            for pod in self._scheduling.pods()
-            if pod.metadata.namespace == namespace
-            and matches_labels(group, pod.metadata.labels)
-            and pod.metadata.deletion_timestamp is None
-            and holds_a_node(pod)
-        )
+        own = (pod for pod in self._scheduling.pods() if pod.metadata.namespace == namespace and holds_a_node(pod))
+        staying = (pod for pod in own if pod.metadata.deletion_timestamp is None)
+        on_node = Counter(pod.spec.node_name for pod in staying if matches_labels(group, pod.metadata.labels))
         counts = Counter[str]()
         for nodes in self._groups:
             if self._counts(constraint, nodes[0]):
@@ -167,17 +158,11 @@ class InterPodAffinity:
         same = {key: mine[key] for key in constraint.match_label_keys or () if key in mine}
         if selector is None or not same:
             return selector
-        return LabelSelector(
-            match_labels={**(selector.match_labels or {}), **same}, match_expressions=selector.match_expressions
-        )
+        return msgspec.structs.replace(selector, match_labels={**(selector.match_labels or {}), **same})
 
 
 def _hard(pod: Pod) -> list[SpreadConstraint]:
-    return [
-        constraint
-        for constraint in pod.spec.topology_spread_constraints
-        if constraint.when_unsatisfiable == "DoNotSchedule"
-    ]
+    return [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
 
 
 def _terms(affinity: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
@@ -186,13 +171,11 @@ def _terms(affinity: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
 
 def _selects(term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
     """Return True when a term of `owner` selects `other`. Labels of namespaces are not known: a selector by them selects none."""
-    everywhere = term.namespace_selector is not None and not (
-        term.namespace_selector.match_labels or term.namespace_selector.match_expressions
-    )
-    namespaces = term.namespaces or (() if term.namespace_selector else (owner.metadata.namespace,))
-    return (everywhere or other.metadata.namespace in namespaces) and matches_labels(
-        term.label_selector, other.metadata.labels
-    )
+    of_namespaces = term.namespace_selector
+    everywhere = of_namespaces is not None and not (of_namespaces.match_labels or of_namespaces.match_expressions)
+    namespaces = term.namespaces or (() if of_namespaces else (owner.metadata.namespace,))
+    is_there = everywhere or other.metadata.namespace in namespaces
+    return is_there and matches_labels(term.label_selector, other.metadata.labels)
 
 
 def _add(domains: dict[_Domain, str], term: PodAffinityTerm, node: Node, words: str) -> None:

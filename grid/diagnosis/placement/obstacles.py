@@ -5,16 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from grid.diagnosis.diagnosis import Lasting
-from grid.diagnosis.placement.alike import NodeQuestion, is_unready
-from grid.diagnosis.placement.devices import devices_of
 from grid.diagnosis.placement.inter_pod_affinity import InterPodAffinity, counted_by
 from grid.diagnosis.placement.spread import Spread
-from grid.diagnosis.placement.surroundings import SchedulingContext
-from grid.diagnosis.places import untolerated
+from grid.diagnosis.placement.surroundings import NodeQuestion, SchedulingContext, devices_of, is_unready
+from grid.diagnosis.places import CORDONED, NOT_READY, UNREACHABLE, state_of, untolerated
 from grid.diagnosis.requests import holds_a_node, is_own
 from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
 from grid.diagnosis.selectors import in_words, keys_of, matches_terms
-from grid.diagnosis.taints import CORDONED, NOT_READY, UNREACHABLE, state_of
 from grid.kube.constraints import ContainerPort, NodeTerms
 from grid.kube.objects import Node, Pod, Taint
 
@@ -26,11 +23,7 @@ Kind = Literal[
 FOREIGN: frozenset[Kind] = frozenset({"pool", "selector", "affinity", "label", "control_plane"})
 CLOSED: frozenset[Kind] = frozenset({"cordon", "leaving", "taint"})
 NEVER: frozenset[Kind] = frozenset({"too_small", "volume"})
-_LASTING: Mapping[Kind, Lasting] = {
-    **dict.fromkeys((*FOREIGN, *CLOSED), "decision"),
-    **dict.fromkeys(NEVER, "always"),
-}
-
+_LASTING: Mapping[Kind, Lasting] = {**dict.fromkeys((*FOREIGN, *CLOSED), "decision"), **dict.fromkeys(NEVER, "always")}
 _CORDON = Taint(key=CORDONED, effect="NoSchedule")
 _UNREADY = Taint(key=NOT_READY, effect="NoSchedule")
 
@@ -116,11 +109,10 @@ class Placement:
         situations = []
         for group in self._groups:
             obstacles = self.when_empty(group[0])
-            each = {obstacles: list(group)} if _is_foreign(obstacles) else self._now(group, obstacles)
-            situations += [
-                NodeSituation(nodes, some, frozenset([obstacle.kind for obstacle in some]))
-                for some, nodes in each.items()
-            ]
+            is_foreign = any(obstacle.kind in FOREIGN for obstacle in obstacles)
+            each = {obstacles: list(group)} if is_foreign else self._now(group, obstacles)
+            kinds = {some: frozenset([obstacle.kind for obstacle in some]) for some in each}
+            situations += [NodeSituation(nodes, some, kinds[some]) for some, nodes in each.items()]
         return situations
 
     def when_empty(self, node: Node, own: ResourceAmounts = _NOTHING) -> tuple[Obstacle, ...]:
@@ -139,11 +131,7 @@ class Placement:
             if self._ports:
                 conflicts = (*self._taken_ports(name), *conflicts)
             key = tuple(map(room.requested(name).get, names)), tuple(map(room.own(name).get, names)), conflicts
-            nodes = alike.get(key)
-            if nodes is None:
-                alike[key] = [node]
-            else:
-                nodes.append(node)
+            alike.setdefault(key, []).append(node)
         by_obstacles: dict[tuple[Obstacle, ...], list[Node]] = {}
         for (_unused, _unused, conflicts), nodes in alike.items():
             name = nodes[0].metadata.name
@@ -154,21 +142,16 @@ class Placement:
 
     def _checked(self, node: Node, empty: Sequence[Obstacle]) -> list[tuple[str, int, int]]:
         """Return the resources that may be short: name, need and size. What never fits or is broken is not full besides."""
-        size, small = (
-            resource_amounts(node.status.allocatable),
-            {obstacle.subject for obstacle in empty if obstacle.kind in ("too_small", "broken")},
-        )
+        size = resource_amounts(node.status.allocatable)
+        small = {obstacle.subject for obstacle in empty if obstacle.kind in ("too_small", "broken")}
         return [(name, amount, size.get(name, 0)) for name, amount in self.needs.items() if name not in small]
 
     def _judge(self, node: Node) -> Iterator[Obstacle]:
         spec, labels = self.pod.spec, node.metadata.labels
         for key, value in spec.node_selector.items():
             if labels.get(key) != value:
-                yield (
-                    Obstacle("pool", value)
-                    if key == self.scheduling.pool_label
-                    else Obstacle("selector", f"{key}={value}")
-                )
+                is_pool = key == self.scheduling.pool_label
+                yield Obstacle("pool", value) if is_pool else Obstacle("selector", f"{key}={value}")
         if self._affinity is not None and not matches_terms(self._affinity, node):
             yield Obstacle("affinity", in_words(self._affinity))
         yield from (Obstacle("label", key) for key in self._counted_by if key not in labels)
@@ -193,7 +176,8 @@ class Placement:
         implied = ((_CORDON,) if node.spec.unschedulable else ()) + unready
         seen = set()
         for taint in untolerated((*node.spec.taints, *implied), self.pod.spec.tolerations):
-            kind, subject = state_of(taint.key) or ("taint", _taint_words(taint))
+            words = f"{taint.key}={taint.value}" if taint.value else taint.key
+            kind, subject = state_of(taint.key) or ("taint", words)
             if (kind, subject) not in seen:
                 seen.add((kind, subject))
                 yield Obstacle(kind, subject)
@@ -228,10 +212,6 @@ class Placement:
                 yield "port", str(port.host_port), ""
 
 
-def _is_foreign(obstacles: Iterable[Obstacle]) -> bool:
-    return any(obstacle.kind in FOREIGN for obstacle in obstacles)
-
-
 def host_ports(pod: Pod) -> tuple[ContainerPort, ...]:
     """Return the ports of the node that the pod takes, its sidecars' included."""
     sidecars = (container for container in pod.spec.init_containers if container.restart_policy == "Always")
@@ -242,7 +222,3 @@ def _clash(mine: ContainerPort, other: ContainerPort) -> bool:
     anywhere = {"", "0.0.0.0"}
     same_address = mine.host_ip == other.host_ip or mine.host_ip in anywhere or other.host_ip in anywhere
     return mine.host_port == other.host_port and mine.protocol == other.protocol and same_address
-
-
-def _taint_words(taint: Taint) -> str:
-    return f"{taint.key}={taint.value}" if taint.value else taint.key

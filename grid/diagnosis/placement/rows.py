@@ -1,6 +1,6 @@
 """Puts the nodes of a pod's placement into a few rows: how many, some names, what keeps it off, and for how long."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from heapq import nsmallest
 
@@ -47,12 +47,8 @@ def _alike(situation: NodeSituation) -> tuple[tuple[str, str], ...]:
     """Nodes of several other pools are one row."""
     if _is_foreign(situation):
         return next(((each.kind, each.subject),) for each in situation.obstacles if each.kind in FOREIGN)
-    return tuple(
-        [
-            (each.kind, f"{each.subject} {each.free}/{each.size}" if each.kind == "broken" else each.subject)
-            for each in situation.obstacles
-        ]
-    )
+    working = {each: f" {each.free}/{each.size}" if each.kind == "broken" else "" for each in situation.obstacles}
+    return tuple([(each.kind, each.subject + working[each]) for each in situation.obstacles])
 
 
 def _is_foreign(situation: NodeSituation) -> bool:
@@ -65,19 +61,15 @@ def _row(placement: Placement, group: Sequence[NodeSituation], *, is_doubted: bo
         what = _("has the CPU and memory for this, but the scheduler says no") if is_doubted else _("has room for this")
         return EvidenceRow(nodes, named, what, "for_now")
     if _is_foreign(first):
-        what = "; ".join(
-            dict.fromkeys(
-                _foreign_words(placement, obstacle) for obstacle in first.obstacles if obstacle.kind in FOREIGN
-            )
-        )
-        return EvidenceRow(nodes, named, what, "decision")
+        foreign = [_foreign_words(obstacle) for obstacle in first.obstacles if obstacle.kind in FOREIGN]
+        return EvidenceRow(nodes, named, "; ".join(dict.fromkeys(foreign)), "decision")
     parts = [*_state_words(first), *_size_words(placement, group), *_between_words(first)]
     lasting, until = _lasting(first.obstacles), None
     if first.kinds <= {"full"}:
-        parts[-1] += _holders(
-            placement, _("; taken by {holders}"), (pod for name in named for pod in placement.scheduling.pods_on(name))
-        )
-        until = _until(placement, group, named)
+        holding = [pod for name in named for pod in placement.scheduling.pods_on(name)]
+        parts[-1] += _holders(placement, _("; taken by {holders}"), holding)
+        rooms = (_room_on(placement, node) for each in group for node in each.nodes if node.metadata.name in named)
+        until = min((end for end in rooms if end is not None), default=None)  # one of them has room by then
     elif first.kinds == {"port"}:
         users = [placement.port_users(name) for name in named]
         parts[-1] += _holders(placement, _("; used by {holders}"), (pod for each in users for pod in each))
@@ -91,14 +83,13 @@ def _lasting(obstacles: Sequence[Obstacle]) -> Lasting:
     return "always" if "always" in lasting else "decision" if "decision" in lasting else "for_now"
 
 
-def _foreign_words(placement: Placement, obstacle: Obstacle) -> str:
-    return {
-        "pool": _("not of the pool {pool}", pool=obstacle.subject),
-        "selector": _("does not match {labels}", labels=obstacle.subject),
-        "affinity": _("does not match {labels}", labels=obstacle.subject),
-        "label": _("no label {label}", label=obstacle.subject),
+def _foreign_words(obstacle: Obstacle) -> str:
+    words = {
+        "pool": _("not of the pool {pool}"),
+        "label": _("no label {label}"),
         "control_plane": _("of the control plane"),
-    }[obstacle.kind]
+    }.get(obstacle.kind, _("does not match {labels}"))
+    return words.format(pool=obstacle.subject, label=obstacle.subject, labels=obstacle.subject)
 
 
 def _state_words(situation: NodeSituation) -> list[str]:
@@ -165,11 +156,9 @@ def _between_words(situation: NodeSituation) -> list[str]:
     }
     words = []
     for obstacle in situation.obstacles:
-        text = (
-            here.get(obstacle.kind, "")
-            if obstacle.key in ("", HOSTNAME)
-            else near.get(obstacle.kind) or here.get(obstacle.kind, "")
-        )
+        text = here.get(obstacle.kind, "")
+        if obstacle.key not in ("", HOSTNAME):
+            text = near.get(obstacle.kind, text)
         words += [text.format(subject=obstacle.subject, area=area(obstacle.key))] if text else []
     return words
 
@@ -181,21 +170,13 @@ def _holders(placement: Placement, clause: str, pods: Iterable[Pod]) -> str:
     return clause.format(holders=listed_up_to(_HOLDERS, known)) if known else ""
 
 
-def _until(placement: Placement, group: Iterable[NodeSituation], named: Collection[str]) -> datetime | None:
-    """Return when one of the named nodes has room at the latest; None when what runs there may go on for ever."""
-    ends = [_room_on(placement, node) for situation in group for node in situation.nodes if node.metadata.name in named]
-    return min((end for end in ends if end is not None), default=None)
-
-
 def _room_on(placement: Placement, node: Node) -> datetime | None:
+    """Return when the node has room at the latest; None when what runs there may go on for ever."""
     scheduling = placement.scheduling
     taken, size = scheduling.room.requested(node.metadata.name), resource_amounts(node.status.allocatable)
     missing = {name: amount + taken.get(name, 0) - size.get(name, 0) for name, amount in placement.needs.items()}
-    ending: list[tuple[datetime, Pod]] = []
-    for pod in scheduling.pods_on(node.metadata.name):
-        end = _end_of(pod) if holds_a_node(pod) else None
-        if end is not None:
-            ending.append((end, pod))
+    holding = filter(holds_a_node, scheduling.pods_on(node.metadata.name))
+    ending = [(end, pod) for pod in holding if (end := _end_of(pod)) is not None]
     for end, pod in sorted(ending, key=lambda pair: pair[0]):
         missing = {name: amount - requested_amounts(pod).get(name, 0) for name, amount in missing.items()}
         if all(amount <= 0 for amount in missing.values()):
@@ -212,13 +193,8 @@ def _latest_end(pods: Sequence[Pod]) -> datetime | None:
 
 def _end_of(pod: Pod) -> datetime | None:
     """Return when the pod ends at the latest: it is being deleted, or Kubernetes ends it at its active deadline. None when it has no end.
-
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/: the deadline counts from the moment at which the kubelet took the
-    pod, and the time of a deletion includes the grace period.
-    """
+    pod, and the time of a deletion includes the grace period."""
     deadline, started = pod.spec.active_deadline_seconds, pod.status.start_time
-    ends = [
-        pod.metadata.deletion_timestamp,
-        started + timedelta(seconds=deadline) if started is not None and deadline is not None else None,
-    ]
-    return min((end for end in ends if end is not None), default=None)
+    over = started + timedelta(seconds=deadline) if started is not None and deadline is not None else None
+    return min((end for end in (pod.metadata.deletion_timestamp, over) if end is not None), default=None)

@@ -8,13 +8,13 @@ from grid.core.translation import ngettext
 from grid.core.wording import listed, plural
 from grid.diagnosis.diagnosis import Diagnosis, Who
 from grid.diagnosis.placement.conflicts import STEPS, conflicts, step_for
-from grid.diagnosis.placement.devices import absent_words
 from grid.diagnosis.placement.growth import Growth
 from grid.diagnosis.placement.obstacles import CLOSED, NodeSituation, Obstacle, Placement, without
 from grid.diagnosis.placement.rows import count, most, names
+from grid.diagnosis.placement.surroundings import absent_words
+from grid.diagnosis.places import is_for_other_work
 from grid.diagnosis.resources import PODS, amount_words, compared
 from grid.diagnosis.selectors import in_words
-from grid.diagnosis.taints import is_for_other_work
 
 _ZONE = "topology.kubernetes.io/zone"
 _BY_ITSELF = _("Nothing to do: it starts by itself.")
@@ -46,21 +46,15 @@ class Scene:
         """Explain a pod whose demands exclude every node."""
         in_pool = without(self.situations, "pool")
         if not in_pool:
-            sentence = (
-                _("There is no node{of_pool}", of_pool=self.of_pool) if self.pool else _("The cluster has no node")
-            )
-            return self._without_nodes("no_such_node", sentence)
+            sentence = _("There is no node{of_pool}") if self.pool else _("The cluster has no node")
+            return self._without_nodes("no_such_node", sentence.format(of_pool=self.of_pool))
         missing = _first(in_pool, "selector", "affinity", "label")
         if not missing:
-            return self._without_nodes(
-                "no_such_node", _("There is no node{of_pool} but those of the control plane", of_pool=self.of_pool)
-            )
-        wanted = listed(
-            dict.fromkeys(
-                _("a label {label}", label=obstacle.subject) if obstacle.kind == "label" else obstacle.subject
-                for obstacle in missing
-            )
-        )
+            sentence = _("There is no node{of_pool} but those of the control plane", of_pool=self.of_pool)
+            return self._without_nodes("no_such_node", sentence)
+        label = _("a label {label}")
+        asked = [label.format(label=each.subject) if each.kind == "label" else each.subject for each in missing]
+        wanted = listed(dict.fromkeys(asked))
         sentence = _("No node{of_pool} matches what this asks for: {wanted}", of_pool=self.of_pool, wanted=wanted)
         return self._without_nodes("not_selected", sentence)
 
@@ -85,10 +79,9 @@ class Scene:
     def busy(self, waiting: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod that starts when something ends on one of these nodes."""
         sentence, growth = self._busy_words(waiting), self.growth
-        if growth.is_starting:
-            return Diagnosis(
-                "scale_up", f"{sentence}; {growth.words}.", "wait", "", _BY_ITSELF, link=self.link, is_normal=True
-            )
+        if growth.is_starting or (growth.may_help and not growth.refused and not growth.is_out_of_stock):
+            code, sentence = "scale_up" if growth.is_starting else "busy", f"{sentence}; {growth.words}."
+            return Diagnosis(code, sentence, "wait", "", _BY_ITSELF, link=self.link, is_normal=True)
         if growth.is_out_of_stock and growth.may_help:
             sentence += _("; the cloud could not deliver another node and is asked again after a while.")
             step = _("Choose a tier on another node pool, or wait.")
@@ -97,17 +90,12 @@ class Scene:
             sentence += _("; the pool has as many nodes as it may have ({maximum:,}).", maximum=growth.group.maximum)
             step = _("Wait until something ends, choose another tier, or ask your admin for a larger pool.")
             return Diagnosis("pool_full", sentence, "wait", "admin", step, link=self.link, is_normal=True)
-        if growth.may_help and not growth.refused:
-            return Diagnosis(
-                "busy", f"{sentence}; {growth.words}.", "wait", "", _BY_ITSELF, link=self.link, is_normal=True
-            )
         conflict = next((kind for kind in STEPS if all(kind in situation.kinds for situation in waiting)), "")
         if conflict:
             step = step_for(conflict, self.placement, self.situations)
             return Diagnosis("conflict", f"{sentence}.", "wait", "operator", step, link=self.link)
-        are_many = all(set(most([situation], "full")) == {PODS} for situation in waiting)
         step = _("Wait until something ends, stop something that you do not need, or choose a smaller tier.")
-        if are_many:
+        if all(set(most([situation], "full")) == {PODS} for situation in waiting):
             step = _(
                 "Wait until something ends, stop something that you do not need, or choose a tier on another node pool."
             )
@@ -119,16 +107,14 @@ class Scene:
 
     def broken(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod whose devices are there but do not work: an operator repairs the driver or the device plugin."""
-        obstacles = _first(nodes, "broken")
+        obstacles, needed = _first(nodes, "broken"), self.placement.needs
         devices = listed(dict.fromkeys(amount_words(each.subject, each.size) for each in obstacles))
         working = max(each.free for each in obstacles)
         resource = listed(dict.fromkeys(each.subject for each in obstacles))
         numbers = ngettext("{working:,} of them works", "{working:,} of them work", working, working=working)
         if not working:
             numbers = _("none of them works")
-        needs = listed(
-            dict.fromkeys(amount_words(each.subject, self.placement.needs[each.subject]) for each in obstacles)
-        )
+        needs = listed(dict.fromkeys(amount_words(each.subject, needed[each.subject]) for each in obstacles))
         named = listed(names(nodes, 2)) if count(nodes) <= 2 else plural(count(nodes), "node", "nodes")
         sentence = ngettext(
             "Node {nodes} has {devices}, but {numbers} ({resource}); this needs {needs}{others}",
@@ -152,26 +138,15 @@ class Scene:
             return self._without_nodes("cordoned", sentence, step=_("Ask an operator when the nodes take work again."))
         taints = list(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, "taint")))
         keys = [taint.partition("=")[0] for taint in taints]
-        singular, plural_form = (
-            _("{nodes} is closed to this by {taints}{others}"),
-            _("{nodes} are closed to this by {taints}{others}"),
-        )
+        forms = _("{nodes} is closed to this by {taints}{others}"), _("{nodes} are closed to this by {taints}{others}")
         if all(map(is_for_other_work, keys)):
-            singular, plural_form = (
-                _("{nodes} is kept for other work by {taints}{others}"),
-                _("{nodes} are kept for other work by {taints}{others}"),
-            )
-        sentence = ngettext(
-            singular,
-            plural_form,
-            count(nodes),
-            nodes=self._these(nodes, usable),
-            taints=ngettext("the taint {taints}", "the taints {taints}", len(taints), taints=listed(taints)),
-            others=self._rest(nodes, usable),
-        )
-        return self._without_nodes(
-            "tainted", sentence, step=_("Choose another tier, or ask an operator about the taint.")
-        )
+            singular = _("{nodes} is kept for other work by {taints}{others}")
+            forms = singular, _("{nodes} are kept for other work by {taints}{others}")
+        words = ngettext("the taint {taints}", "the taints {taints}", len(taints), taints=listed(taints))
+        these, others = self._these(nodes, usable), self._rest(nodes, usable)
+        sentence = ngettext(*forms, count(nodes), nodes=these, taints=words, others=others)
+        step = _("Choose another tier, or ask an operator about the taint.")
+        return self._without_nodes("tainted", sentence, step=step)
 
     def _are(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation], *kinds: str) -> str:
         """Return in which states these nodes are, by their obstacles of these kinds, and what is the matter with the others."""
@@ -184,32 +159,25 @@ class Scene:
             others=self._rest(nodes, usable),
         )
 
-    def _places(self, volumes: Sequence[str]) -> str:
-        """Return from which nodes volumes can be reached, where that is known: " (zone a)"."""
-        known = [self.placement.volumes[words] for words in volumes if words in self.placement.volumes]
-        places = dict.fromkeys(in_words(terms).replace(f"{_ZONE}=", _("zone ")) for terms in known)
-        return f" ({listed([*places])})" if places else ""
-
     def never(self, nodes: Sequence[NodeSituation], usable: Sequence[NodeSituation]) -> Diagnosis:
         """Explain a pod that each of these open nodes keeps off for ever."""
         apart = list(dict.fromkeys(obstacle.subject for obstacle in _first(nodes, "volume")))
         if apart:
-            reaching = without(nodes, "volume")
-            volumes = f"{listed(apart)}{self._places(apart)}"
+            reaching, known = without(nodes, "volume"), self.placement.volumes
+            places = [in_words(known[words]).replace(f"{_ZONE}=", _("zone ")) for words in apart if words in known]
+            volumes = listed(apart) + (f" ({listed(dict.fromkeys(places))})" if places else "")
             sentence = _("No node{of_pool} can reach {volumes}", of_pool=self.of_pool, volumes=volumes)
             if reaching:
-                sentence = _(
-                    "Only {nodes}{of_pool} can reach {volumes}, and {trouble}",
-                    nodes=plural(count(reaching), "node", "nodes"),
-                    of_pool=self.of_pool,
-                    volumes=volumes,
-                    trouble=self._small(reaching),
-                )
+                only, trouble = plural(count(reaching), "node", "nodes"), self._small(reaching)
+                sentence = _("Only {nodes}{of_pool} can reach {volumes}, and {trouble}")
+                sentence = sentence.format(nodes=only, of_pool=self.of_pool, volumes=volumes, trouble=trouble)
             step = _("Ask your admin to look at where the volume can be reached.")
             return Diagnosis("volume", f"{sentence}.", "problem", "admin", step, link="project", is_normal=False)
         is_certain = len(_too_small(usable)) == len(usable)
-        if absent := self._absent():
-            return self._without_devices(absent)
+        every = [node for situation in self.situations for node in situation.nodes]
+        if absent := absent_words(self.placement.needs, every):
+            words = _(" or ").join(absent.values())
+            return self._without_devices(_("No node has {absent}, which this needs", absent=words))
         sentence, growth = self._too_small(nodes, is_certain=is_certain), self.growth
         if growth.fits and growth.group is not None and growth.at_maximum and not growth.is_starting:
             sentence += _("; a new one would be, but the pool has as many nodes as it may have")
@@ -233,9 +201,8 @@ class Scene:
         """Finish a sentence about nodes that waiting alone does not open: another node may still come."""
         growth = self.growth
         if growth.is_starting:
-            return Diagnosis(
-                "scale_up", f"{sentence}; {growth.words}.", "wait", "", _BY_ITSELF, link=self.link, is_normal=True
-            )
+            sentence = f"{sentence}; {growth.words}."
+            return Diagnosis("scale_up", sentence, "wait", "", _BY_ITSELF, link=self.link, is_normal=True)
         if growth.is_out_of_stock and growth.may_help:
             sentence += _("; the cloud could not deliver a new node and is asked again after a while.")
             wait = _("Choose a tier on another node pool, or wait.")
@@ -286,13 +253,12 @@ class Scene:
         has, needs = compared(free, {**self.placement.needs, PODS: 1})
         if _differ(full, "full"):
             return _("{needs}, none has all of it free", needs=needs)
-        if count(full) == 1:
-            return _("{needs}, it has {has} free", needs=needs, has=has)
-        return (
-            _("{needs}, they have {has} free", needs=needs, has=has)
-            if not any(free.values())
-            else _("{needs}, none has more than {has} free", needs=needs, has=has)
+        words = (
+            _("{needs}, none has more than {has} free") if any(free.values()) else _("{needs}, they have {has} free")
         )
+        if count(full) == 1:
+            words = _("{needs}, it has {has} free")
+        return words.format(needs=needs, has=has)
 
     def _may_use(self, nodes: Sequence[NodeSituation]) -> str:
         if count(nodes) == 2:
@@ -304,17 +270,10 @@ class Scene:
             of_pool=self.of_pool,
         )
 
-    def _absent(self) -> str:
-        """Return what no node of the cluster has of what this asks for; "" when some node has each."""
-        every = [node for situation in self.situations for node in situation.nodes]
-        absent = absent_words(self.placement.needs, every)
-        return _("No node has {absent}, which this needs", absent=_(" or ").join(absent.values())) if absent else ""
-
     def _too_small(self, nodes: Sequence[NodeSituation], *, is_certain: bool) -> str:
         has, needs = compared(most(nodes, "too_small"), self.placement.needs)
-        beside_own = (
-            _(" beside its own pods") if any(obstacle.beside_own for obstacle in _first(nodes, "too_small")) else ""
-        )
+        is_beside_own = any(obstacle.beside_own for obstacle in _first(nodes, "too_small"))
+        beside_own = _(" beside its own pods") if is_beside_own else ""
         largest = _("the largest has {has}{beside}", has=has, beside=beside_own)
         if _differ(nodes, "too_small"):
             largest = _("none has all of it")
@@ -336,13 +295,8 @@ class Scene:
             only = _(", the only one that this may use,") if count(usable) == 1 < count(self.situations) else ""
             others_are_small = count(_too_small(usable)) == count(usable) - 1 > 0 and not _too_small(nodes)
             large = _(" is the only one large enough, but it") if others_are_small else ""
-            return _(
-                "Node {name}{of_pool}{only}{large}",
-                name=nodes[0].nodes[0].metadata.name,
-                of_pool=self.of_pool,
-                only=only,
-                large=large,
-            )
+            name = nodes[0].nodes[0].metadata.name
+            return _("Node {name}{of_pool}{only}{large}", name=name, of_pool=self.of_pool, only=only, large=large)
         if count(nodes) == count(usable):
             every = _("Both nodes{of_pool}") if count(nodes) == 2 else _("All {nodes:,} nodes{of_pool}")
             return every.format(nodes=count(nodes), of_pool=self.of_pool)
@@ -352,12 +306,8 @@ class Scene:
         """Return what is the matter with the other nodes that the pod may use."""
         these = {id(situation) for situation in nodes}
         others = [situation for situation in usable if id(situation) not in these]
-        if not others:
-            return ""
-        small = count(_too_small(others))
-        unready = count(situation for situation in others if "not_ready" in situation.kinds)
-        broken = count(situation for situation in others if "broken" in situation.kinds)
-        closed = count(situation for situation in others if not CLOSED.isdisjoint(situation.kinds))
+        kinds = ({"too_small"}, {"not_ready"}, {"broken"}, CLOSED)
+        small, unready, broken, closed = (count(others) - count(without(others, *each)) for each in kinds)
         counted = (
             (small, ngettext("{count:,} is too small", "{count:,} are too small", small)),
             (unready, ngettext("{count:,} is not ready", "{count:,} are not ready", unready)),
@@ -374,9 +324,7 @@ def _first(nodes: Sequence[NodeSituation], *kinds: str) -> list[Obstacle]:
 
 def _differ(nodes: Sequence[NodeSituation], kind: str) -> bool:
     """Return whether some of the nodes lack other resources than the rest."""
-    return (
-        len({frozenset([each.subject for each in situation.obstacles if each.kind == kind]) for situation in nodes}) > 1
-    )
+    return len({frozenset(each.subject for each in _first([situation], kind)) for situation in nodes}) > 1
 
 
 def _too_small(nodes: Sequence[NodeSituation]) -> list[NodeSituation]:

@@ -1,14 +1,77 @@
-"""What a pod without a node is compared with: the nodes and what runs there, the node groups that may grow, and the volumes."""
+"""What a pod without a node is compared with: the nodes and what runs there, the node groups that may grow, and the volumes.
+
+A pool's nodes are of few kinds, the same to a pod but for what runs there, so each kind is judged once. A node whose devices do not work
+has more of them than it offers.
+
+Sources: the kubelet counts all devices of a plugin as capacity and the healthy ones as allocatable, and sets both to 0 some minutes after
+the plugin is gone (kubernetes/kubernetes, pkg/kubelet/cm/devicemanager/manager.go, GetCapacity). NVIDIA's feature discovery labels a node
+with the number of its GPUs (NVIDIA/k8s-device-plugin, docs/gpu-feature-discovery).
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from grid.core.labels import NODE_POOL
-from grid.diagnosis.placement.alike import NodeKinds, NodeQuestion
-from grid.diagnosis.resources import ResourceAmounts
+from grid.core.quantity import is_gpu
+from grid.core.translation import gettext as _
+from grid.diagnosis.resources import ResourceAmounts, resource_amount
 from grid.diagnosis.room import NodeRoom
 from grid.kube.objects import Event, Node, Pod, StorageClass, Volume, VolumeClaim
 from grid.kube.pools import NodeGroup
+
+_MOST_KEPT = 32
+
+
+class NodeQuestion(NamedTuple):
+    """What a pod asks of nodes: the labels that it selects by, "" for the name, those that a node only has to have, and the resources that
+    it needs."""
+
+    labels: tuple[str, ...]
+    present: tuple[str, ...]
+    resources: tuple[str, ...]
+
+
+class NodeKinds:
+    """The nodes of a cluster, grouped. Groups are kept, because most pods ask for the same labels and resources."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self._kept: dict[NodeQuestion, list[list[Node]]] = {}
+
+    def groups(self, asked: NodeQuestion) -> Sequence[Sequence[Node]]:
+        """Return the nodes in groups that differ in nothing that is asked, nor in their state; do not change them."""
+        groups = self._kept.get(asked)
+        if groups is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            groups = self._kept[asked] = self._grouped(asked)
+        return groups
+
+    def _grouped(self, asked: NodeQuestion) -> list[list[Node]]:
+        labels, present, resources = asked
+        by_name = "" in labels
+        groups: dict[object, list[Node]] = {}
+        for node in self.nodes:
+            key = (
+                tuple(map(node.metadata.labels.get, labels)),
+                tuple([label in node.metadata.labels for label in present]),
+                node.metadata.name if by_name else "",
+                node.spec.taints,
+                node.spec.unschedulable,
+                is_unready(node),
+                tuple(map(node.status.allocatable.get, resources)),
+                tuple([devices_of(node, resource) for resource in resources]),
+            )
+            groups.setdefault(key, []).append(node)
+        return list(groups.values())
+
+
+def is_unready(node: Node) -> bool:
+    for condition in node.status.conditions:
+        if condition.type == "Ready":
+            return condition.status != "True"
+    return False
 
 
 def _nobody(pod: Pod) -> str:
@@ -50,3 +113,33 @@ class SchedulingContext:
     def alike(self, asked: NodeQuestion) -> Sequence[Sequence[Node]]:
         """Return the nodes in groups that differ in nothing that is asked."""
         return (self.kinds or NodeKinds(self.nodes)).groups(asked)
+
+
+def devices_of(node: Node, resource: str) -> int:
+    """Return how many devices the node has, working or not; 0 of what is no device."""
+    if "/" not in resource:
+        return 0
+    capacity, offered = node.status.capacity, node.status.allocatable
+    number = max(resource_amount(resource, each.get(resource, "0")) for each in (capacity, offered))
+    # GPUs that are offered under another name, as slices or shared, are not missing.
+    if not number and is_gpu(resource) and not any(map(is_gpu, offered_by(node))):
+        number = resource_amount(resource, node.metadata.labels.get(f"{resource}.count", "0"))
+    return number
+
+
+def offered_by(node: Node) -> list[str]:
+    """Return the device resources of which the node offers at least one."""
+    return [name for name, text in node.status.allocatable.items() if "/" in name and resource_amount(name, text)]
+
+
+def absent_words(needs: Iterable[str], nodes: Iterable[Node]) -> Mapping[str, str]:
+    """Return those of the resources that none of these nodes has, each with words for what lacks: "a GPU", "example.com/fpga"."""
+    everywhere = list(nodes)
+    absent = {}
+    for resource in needs:
+        is_special = "/" in resource or resource.startswith("hugepages-")
+        offered = (resource_amount(resource, node.status.allocatable.get(resource, "0")) for node in everywhere)
+        if is_special and not any(offered) and not any(devices_of(node, resource) for node in everywhere):
+            others = any(is_gpu(name) for node in everywhere for name in offered_by(node))
+            absent[resource] = _("a GPU") if is_gpu(resource) and not others else resource
+    return absent

@@ -1,6 +1,6 @@
 """The claims of a pod without a node: whether each has a volume, and from which nodes that can be reached."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,12 +8,12 @@ from grid.core.quantity import format_bytes, whole
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import capitalised, folded, listed
-from grid.diagnosis.claims import OURS, claim_words
 from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.held import is_settled
+from grid.diagnosis.mounts import OURS, claim_words
 from grid.diagnosis.placement.surroundings import SchedulingContext
 from grid.kube.constraints import NodeTerms
-from grid.kube.objects import Pod, StorageClass, Volume, VolumeClaim
+from grid.kube.objects import Pod, Volume, VolumeClaim
 
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
 _OF_CLASS = "storageclass.storage.k8s.io"
@@ -48,10 +48,8 @@ def reachable_from(pod: Pod, scheduling: SchedulingContext) -> dict[str, NodeTer
 
 
 def explain_claims(pod: Pod, scheduling: SchedulingContext, message: str, *, now: datetime) -> Diagnosis | None:
-    """Explain the first claim that keeps the pod from every node; None when none does, or when the claims are not known.
-
-    A claim without a volume is no reason by itself: some get their volume when the pod gets its node. The scheduler says when it is one.
-    """
+    """Explain the first claim that keeps the pod from every node; None when none does, or when the claims are not known. A claim without
+    a volume is no reason by itself: some get their volume when the pod gets its node. The scheduler says when it is one."""
     # A pod with a nominated node and no word of the scheduler waits for what is made there.
     is_chosen = bool(pod.status.nominated_node_name) and not message
     unbound = _UNBOUND in message or _NO_VOLUME in message or is_chosen
@@ -68,8 +66,7 @@ def explain_claims(pod: Pod, scheduling: SchedulingContext, message: str, *, now
             step = _("Ask your admin to look at the volume claim and its storage class.")
             evidence = quoted(message, failed.message)
             return Diagnosis("volume", sentence, "problem", "admin", step, evidence, link="project", is_normal=False)
-        waits = not is_settled(pod, now) and (used.claim is not None or used.is_ephemeral)
-        if waits:
+        if not is_settled(pod, now) and (used.claim is not None or used.is_ephemeral):
             step = _("Nothing to do: it is being made.")
             return Diagnosis("volume", sentence, "wait", "", step, quoted(message), link="project", is_normal=True)
         step = _("Ask your admin to look at the volume claim and its storage class.")
@@ -79,9 +76,7 @@ def explain_claims(pod: Pod, scheduling: SchedulingContext, message: str, *, now
 
 def _without_class(used: UsedClaim, scheduling: SchedulingContext, message: str) -> Diagnosis | None:
     """Explain a claim for which no volume is made, because its storage class does not exist or it has none; None when nothing says so.
-
-    What exists decides; where that may not be listed, Kubernetes' last word on the claim does.
-    """
+    What exists decides; where that may not be listed, Kubernetes' last word on the claim does."""
     claim, classes = used.claim, scheduling.classes
     if claim is None or claim.spec.volume_name or claim.metadata.deletion_timestamp is not None:
         return None
@@ -94,7 +89,8 @@ def _without_class(used: UsedClaim, scheduling: SchedulingContext, message: str)
         why = _("there is no storage class {name}", name=name)
         step = _("Ask your admin to create the class{again}.")
     else:
-        is_missing = name is None and _UNBOUND in message and classes is not None and not _has_default(classes)
+        has_default = classes is None or any(storage_class.is_default for storage_class in classes.values())
+        is_missing = name is None and _UNBOUND in message and not has_default
         why = _("it names no storage class, and the cluster has no default one")
         step = _("Ask your admin to create a default class{again}.")
         if classes:
@@ -104,13 +100,8 @@ def _without_class(used: UsedClaim, scheduling: SchedulingContext, message: str)
     again = ""
     if classes:
         again = _(", or to make the claim again with one that exists: {classes}", classes=listed(sorted(classes)))
-    sentence, step = _without(used, why), step.format(again=again)
-    evidence = quoted(message, last)
+    sentence, step, evidence = _without(used, why), step.format(again=again), quoted(message, last)
     return Diagnosis("storage_class", sentence, "problem", "admin", step, evidence, link="project", is_normal=False)
-
-
-def _has_default(classes: Mapping[str, StorageClass]) -> bool:
-    return any(storage_class.is_default for storage_class in classes.values())
 
 
 def _without(used: UsedClaim, why: str) -> str:
@@ -139,9 +130,8 @@ def _problem(used: UsedClaim, scheduling: SchedulingContext, *, unbound: bool, n
     if not claim.spec.volume_name and unbound:
         if none_available and scheduling.volumes is not None:
             return _without(used, _why_none(claim, scheduling.volumes.values()))
-        storage_class, named = claim.spec.storage_class_name, ""
-        if storage_class:
-            named = _(" (storage class {storage_class})", storage_class=storage_class)
+        storage_class = claim.spec.storage_class_name
+        named = _(" (storage class {storage_class})", storage_class=storage_class) if storage_class else ""
         if none_available:
             return ngettext(
                 "{what} has no volume that a node could reach{named}.",
@@ -165,12 +155,8 @@ def _why_none(claim: VolumeClaim, volumes: Iterable[Volume]) -> str:
         return _("there is no free one{of_class}", of_class=of_class)
     sizes = [whole(volume.spec.capacity.get("storage", "0")) for volume in free]
     if asked and (largest := max(sizes)) < whole(asked):
-        return _(
-            "it asks for {asked}, and the largest free one{of_class} has {largest}",
-            asked=format_bytes(whole(asked)),
-            of_class=of_class,
-            largest=format_bytes(largest),
-        )
+        words = _("it asks for {asked}, and the largest free one{of_class} has {largest}")
+        return words.format(asked=format_bytes(whole(asked)), of_class=of_class, largest=format_bytes(largest))
     return _("no node that may take this reaches a free one{of_class} that is large enough", of_class=of_class)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from grid.core.labels import NODE_POOL
-from grid.diagnosis.placement.outlook import Outlook, outlook_of
+from grid.diagnosis.placement import Outlook, outlook_of
 from grid.kube.objects import Event, Pod
 from grid.kube.pools import NodeGroup
 from tests.diagnosis.placement.worlds import surroundings

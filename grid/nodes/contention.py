@@ -122,7 +122,13 @@ def advance(before: NodeRounds, cores: int, samples: Collection[PodSample]) -> N
     """Take a round of measurements in, of all pods on the node. Return `before` while most of the node's use was only reported again."""
     if cores <= 0:
         return NodeRounds()
-    fresh = [sample for sample in samples if _is_new(sample.measured_at, before.measured_at.get(sample.key, 0.0))]
+    # Two metrics servers may answer in turn, so an older measurement is no other one, unless a clock was set.
+    seen = {sample.key: before.measured_at.get(sample.key, 0.0) for sample in samples}
+    fresh = [
+        each
+        for each in samples
+        if each.measured_at > seen[each.key] or 0 < each.measured_at < seen[each.key] - CLOCK_SECONDS
+    ]
     used = sum(max(0, sample.used) for sample in samples)
     if not fresh or 2 * sum(max(0, sample.used) for sample in fresh) < used:
         return before
@@ -141,10 +147,8 @@ def advance(before: NodeRounds, cores: int, samples: Collection[PodSample]) -> N
         measured_at={sample.key: sample.measured_at for sample in samples},
         uses=uses,
     )
-    if not is_contended:
-        return after
     short = {pod.key for pod in before.pods if pod.role == "victim"}
-    return replace(after, pods=tuple(_pods(uses, cores, samples, short)))
+    return replace(after, pods=tuple(_pods(uses, cores, samples, short))) if is_contended else after
 
 
 def contention(rounds: NodeRounds, node: str, cores: int) -> Contention | None:
@@ -156,16 +160,12 @@ def contention(rounds: NodeRounds, node: str, cores: int) -> Contention | None:
     return Contention(node, cores, sum(pod.used for pod in pods), rounds.since, rounds.until, pods)
 
 
-def _is_new(at: float, before: float) -> bool:
-    """Return whether it is another measurement. Two metrics servers may answer in turn, so an older one is not, unless a clock was set."""
-    return at > before or 0 < at < before - CLOCK_SECONDS
-
-
 def _pods(
     uses: Mapping[str, Sequence[int]], cores: int, samples: Collection[PodSample], short: Collection[str]
 ) -> list[PodCpu]:
     """Return the pods with their roles; nobody has one unless somebody gets too little. `short` are the victims of the last round."""
-    used = {sample.key: _average(sample, uses[sample.key]) for sample in samples}
+    averages = {key: round(sum(each) / len(each)) for key, each in uses.items() if each}
+    used = {sample.key: averages.get(sample.key, max(0, sample.used)) for sample in samples}
     known = [sample for sample in samples if len(uses[sample.key]) >= ROUNDS]
     overuse = {sample.key: used[sample.key] - sample.requested for sample in known}
     small = max(SMALL_PERCENT * cores / 100, 1)
@@ -185,15 +185,9 @@ def _pods(
         return "victim" if key in victims else "offender" if victims and key in offenders else ""
 
     return [
-        PodCpu(
-            sample.key, sample.group, used[sample.key], sample.requested, _could_use(sample, cores), role(sample.key)
-        )
-        for sample in samples
+        PodCpu(each.key, each.group, used[each.key], each.requested, _could_use(each, cores), role(each.key))
+        for each in samples
     ]
-
-
-def _average(sample: PodSample, uses: Sequence[int]) -> int:
-    return round(sum(uses) / len(uses)) if uses else max(0, sample.used)
 
 
 def _could_use(sample: PodSample, cores: int) -> int:
@@ -201,7 +195,6 @@ def _could_use(sample: PodSample, cores: int) -> int:
 
 
 def _share(sample: PodSample, used: int) -> float:
-    """Return what it uses for each core that it requested."""
     return used / sample.requested if sample.requested > 0 else math.inf
 
 
@@ -232,17 +225,15 @@ def for_operators(contention: Contention, name_of: Callable[[PodCpu], str]) -> s
     """Return who uses the node's CPU and who gets too little, with what an operator can do."""
     used = _("{used} of {cores}", used=format_cores(contention.used), cores=core_words(contention.cores))
     first, *others = contention.offenders
-    more = _(
-        "{used}, {overuse} more than it requested", used=core_words(first.used), overuse=format_cores(first.overuse)
-    )
+    overuse = format_cores(first.overuse)
+    more = _("{used}, {overuse} more than it requested", used=core_words(first.used), overuse=overuse)
     also = ""
     if others:
-        names = listed_up_to(NAMED, [name_of(pod) for pod in others])
         also = ngettext(
             " {names} also uses more than it requested.",
             " {names} also use more than they requested.",
             len(others),
-            names=names,
+            names=listed_up_to(NAMED, [name_of(pod) for pod in others]),
         )
     victims = [name_of(pod) for pod in contention.victims]
     harmed = ngettext(
@@ -251,15 +242,11 @@ def for_operators(contention: Contention, name_of: Callable[[PodCpu], str]) -> s
         len(victims),
         names=listed_up_to(NAMED, victims),
     )
-    return _(
+    sentence = _(
         "Its pods use {used}. {first} uses {more}.{also} {harmed} "
-        "To prevent this, set a CPU limit on the tier of pods above their request, or a larger request on the tier of the others.",
-        used=used,
-        first=name_of(first),
-        more=more,
-        also=also,
-        harmed=harmed,
+        "To prevent this, set a CPU limit on the tier of pods above their request, or a larger request on the tier of the others."
     )
+    return sentence.format(used=used, first=name_of(first), more=more, also=also, harmed=harmed)
 
 
 def for_owner(victim: PodCpu, kind: str) -> str:

@@ -37,6 +37,10 @@ class DisruptionBudget(Slim, frozen=True, kw_only=True):
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 
+    def counts(self, pod: Pod) -> bool:
+        is_beside = self.metadata.namespace == pod.metadata.namespace
+        return is_beside and matches_labels(self.spec.selector, pod.metadata.labels)
+
 
 class EvictedVolume(Slim, frozen=True, kw_only=True):
     name: str = ""
@@ -84,22 +88,19 @@ def drain_plan(
 
 def _planned(pod: Pod, volumes: Sequence[EvictedVolume], budgets: Sequence[DisruptionBudget]) -> DrainedPod:
     if is_own(pod):
-        owner = _controller(pod)
         why = _("It is a static pod of the node, and ends with the node.")
-        if owner == "DaemonSet":
+        if _controller(pod) == "DaemonSet":
             why = _("It is a DaemonSet's pod, and ends with the node.")
         return DrainedPod(pod, "stays", why)
     if has_ended(pod):
         return DrainedPod(pod, "ended", _("It has ended."))
-    lost = tuple(
-        volume.name for volume in volumes if volume.empty_dir is not None and volume.empty_dir.get("medium") != "Memory"
-    )
+    directories = ((each.name, each.empty_dir) for each in volumes if each.empty_dir is not None)
+    lost = tuple(name for name, directory in directories if directory.get("medium") != "Memory")
     comes_back, why = _what_follows(pod)
     return DrainedPod(pod, "evicted", why, comes_back, lost, forbidding(pod, budgets))
 
 
 def _what_follows(pod: Pod) -> tuple[bool, str]:
-    """Return whether a pod takes its place, and in words what follows."""
     component = pod.metadata.labels.get(APP_COMPONENT)
     if is_placeholder(pod):
         return True, _(
@@ -125,22 +126,15 @@ def forbidding(pod: Pod, budgets: Sequence[DisruptionBudget]) -> str | None:
     meta = pod.metadata
     if pod.status.phase == "Pending" or meta.deletion_timestamp is not None:
         return None
-    matching = [
-        budget
-        for budget in budgets
-        if budget.metadata.namespace == meta.namespace and matches_labels(budget.spec.selector, meta.labels)
-    ]
+    matching = [budget for budget in budgets if budget.counts(pod)]
     if len(matching) > 1:
         names = ", ".join(sorted(budget.metadata.name for budget in matching))
         return _("It has more than one PodDisruptionBudget ({names}), so Kubernetes refuses to evict it.", names=names)
     for budget in matching:
-        if budget.status.disruptions_allowed < 1:
-            status = budget.status
-            return _(
-                "The PodDisruptionBudget {name} allows no eviction now: "
-                "it needs {healthy_pods} and has {current_healthy}.",
-                name=budget.metadata.name,
-                healthy_pods=plural(status.desired_healthy, "healthy pod", "healthy pods"),
-                current_healthy=status.current_healthy,
+        if (status := budget.status).disruptions_allowed < 1:
+            healthy, current = plural(status.desired_healthy, "healthy pod", "healthy pods"), status.current_healthy
+            sentence = _(
+                "The PodDisruptionBudget {name} allows no eviction now: it needs {healthy_pods} and has {current_healthy}."
             )
+            return sentence.format(name=budget.metadata.name, healthy_pods=healthy, current_healthy=current)
     return None

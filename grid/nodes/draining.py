@@ -27,6 +27,7 @@ AGAIN_SECONDS = 5.0  # after the first refusal; twice as long after each further
 LONGEST_SECONDS = 60.0
 PATIENCE = timedelta(seconds=30)  # for which a pod may outlive its grace period before the page says so
 _LONGEST_WHY = 300
+_State = Literal["waits", "ending", "gone"]
 
 
 class PodProgress(msgspec.Struct, frozen=True):
@@ -34,7 +35,7 @@ class PodProgress(msgspec.Struct, frozen=True):
 
     namespace: str
     name: str
-    state: Literal["waits", "ending", "gone"]
+    state: _State
     since: datetime
     why: str = ""
     execution: str = ""
@@ -53,24 +54,19 @@ def parse_progress(stored: object) -> Progress:
 
 def progress_of(before: Progress, pods: Sequence[Pod], now: datetime) -> dict[str, PodProgress]:
     """Return how far the drain is, given the node's pods: those that a drain evicts, and those that it has evicted."""
-    progress = {uid: _gone(pod, now) for uid, pod in before.items()}
-    for pod in pods:
-        if is_evicted(pod):
-            uid = pod.metadata.uid
-            progress[uid] = _seen(pod, before.get(uid), now)
-    return progress
+    present = {pod.metadata.uid: _seen(pod, before.get(pod.metadata.uid), now) for pod in pods if is_evicted(pod)}
+    return {uid: pod if pod.state == "gone" else _at(pod, "gone", now) for uid, pod in before.items()} | present
 
 
-def _gone(pod: PodProgress, now: datetime) -> PodProgress:
-    return pod if pod.state == "gone" else msgspec.structs.replace(pod, state="gone", since=now, why="")
+def _at(pod: PodProgress, state: _State, now: datetime) -> PodProgress:
+    return msgspec.structs.replace(pod, state=state, since=now, why="")
 
 
 def _seen(pod: Pod, before: PodProgress | None, now: datetime) -> PodProgress:
     meta = pod.metadata
-    state: Literal["waits", "ending"] = "waits" if meta.deletion_timestamp is None else "ending"
-    is_same = before is not None and before.state == state
-    since = before.since if before is not None and is_same else now
-    why = before.why if before is not None and is_same and state == "waits" else ""
+    state: _State = "waits" if meta.deletion_timestamp is None else "ending"
+    same = before if before is not None and before.state == state else None
+    since, why = same.since if same else now, same.why if same and state == "waits" else ""
     if meta.deletion_timestamp is not None and now - meta.deletion_timestamp > PATIENCE:
         why = _(
             "It has not ended though its grace period is over: its node may not answer, or a finalizer holds it. The drain waits; "
@@ -100,36 +96,30 @@ class Evictor:
         """Evict what may be evicted now and return how far that is. Raise the API server's errors, but for those about one pod."""
         after = dict(progress)
         for uid, pod in progress.items():
-            if pod.state == "waits" and self._is_due(uid):
-                after[uid] = await self._evict(uid, pod)
-            elif pod.state != "waits":
+            if pod.state != "waits":
                 self._refused.pop(uid, None)
+            elif uid not in self._refused or self._clock() >= self._refused[uid][1]:
+                after[uid] = await self._evict(uid, pod)
         return after
-
-    def _is_due(self, uid: str) -> bool:
-        return uid not in self._refused or self._clock() >= self._refused[uid][1]
 
     async def _evict(self, uid: str, pod: PodProgress) -> PodProgress:
         now = self._clock()
         try:
             await self._api.evict(pod.name, namespace=pod.namespace, uid=uid)
         except (NotFound, Conflict):  # gone, and perhaps another one has its name: the next step sees it
-            return msgspec.structs.replace(pod, state="gone", since=now, why="")
+            return _at(pod, "gone", now)
         except NotAllowed:
             raise
         except GridError as error:
             if isinstance(error, ClusterUnavailable) and not answer_of(error).code:
                 raise  # no answer at all: no other pod would get one
-            return msgspec.structs.replace(pod, why=self._refuse(uid, error, now))
+            times = self._refused.get(uid, (0, now))[0]
+            pause = min(LONGEST_SECONDS, AGAIN_SECONDS * 2**times)
+            self._refused[uid] = (min(times + 1, 10), now + timedelta(seconds=pause))
+            return msgspec.structs.replace(pod, why=why_refused(error))
         self._refused.pop(uid, None)
         logger.info("pod evicted pod=%s/%s", pod.namespace, pod.name)
-        return msgspec.structs.replace(pod, state="ending", since=now, why="")
-
-    def _refuse(self, uid: str, error: GridError, now: datetime) -> str:
-        times = self._refused.get(uid, (0, now))[0]
-        pause = min(LONGEST_SECONDS, AGAIN_SECONDS * 2**times)
-        self._refused[uid] = (min(times + 1, 10), now + timedelta(seconds=pause))
-        return why_refused(error)
+        return _at(pod, "ending", now)
 
 
 def why_refused(error: GridError) -> str:

@@ -42,9 +42,8 @@ class NodeKeeper:
 
     async def run_once(self) -> None:
         """Take one step of each open task; what stands in the way of one is told on its node's page."""
-        taken = await asyncio.gather(
-            *map(self._take, await self._database(nodetasks.open_tasks)), return_exceptions=True
-        )
+        tasks = await self._database(nodetasks.open_tasks)
+        taken = await asyncio.gather(*map(self._take, tasks), return_exceptions=True)
         for failure in filter(None, taken):
             raise failure
 
@@ -64,15 +63,13 @@ class NodeKeeper:
         node = msgspec.convert(raw, Node, strict=False)
         if node.metadata.uid != task.node_uid:
             await self._end(task, NodeTask.Outcome.GONE)
-            return
-        if task.action == NodeTask.Action.DRAIN:
+        elif task.action == NodeTask.Action.DRAIN:
             await self._drain(task, node)
-            return
-        if (mark := nodetasks.mark_of(task)) is not None:
+        elif (mark := nodetasks.mark_of(task)) is not None:
             await self._change_mark(task, mark, raw, node)
-            return
-        await self._mark(task, node)
-        await self._end(task, NodeTask.Outcome.DONE)
+        else:
+            await self._mark(task, node)
+            await self._end(task, NodeTask.Outcome.DONE)
 
     async def _change_mark(self, task: NodeTask, mark: Mark, raw: RawObject, node: Node) -> None:
         """Add or remove the taint or label of the very node that the operator looked at; of one with other labels or taints nothing is
@@ -105,9 +102,7 @@ class NodeKeeper:
             await self._end(task, NodeTask.Outcome.CANCELLED)
             return
         progress = await self._evictor.read(task.node_name, parse_progress(stored.get("pods") or {}))
-        await self._keep(
-            task, progress
-        )  # before anything is evicted, or one that goes quickly would never have been seen
+        await self._keep(task, progress)  # before anything is evicted, or what goes quickly would never have been seen
         progress = await self._evictor.evict(progress)
         await self._keep(task, progress)
         if all(pod.state == "gone" for pod in progress.values()):

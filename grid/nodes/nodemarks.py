@@ -17,7 +17,6 @@ from grid.core.translation import gettext as _
 from grid.diagnosis.nodeshapes import NodeShape
 from grid.diagnosis.places import taint_text, tolerates
 from grid.diagnosis.requests import has_ended
-from grid.diagnosis.selectors import matches_labels
 from grid.kube.objects import Node, Pod, RawObject, Taint
 from grid.nodes.drain import DisruptionBudget
 from grid.tiers.tierdoctor import TierRequest, pack
@@ -158,28 +157,17 @@ class Eviction:
 def evictions(pods: Iterable[Pod], taint: Taint) -> list[Eviction]:
     """Return which pods the taint evicts, those of DaemonSets too. Of a pod's tolerations the first that covers the taint counts."""
     evicted = []
-    for pod in pods:
-        if taint.effect != "NoExecute" or has_ended(pod) or pod.metadata.deletion_timestamp is not None:
-            continue
+    for pod in pods if taint.effect == "NoExecute" else ():
         covering = next((toleration for toleration in pod.spec.tolerations if tolerates((toleration,), taint)), None)
-        if covering is None:
-            evicted.append(Eviction(pod))
-        elif covering.toleration_seconds is not None:
-            evicted.append(Eviction(pod, max(0, covering.toleration_seconds)))
+        seconds = covering.toleration_seconds if covering is not None else 0
+        if not has_ended(pod) and pod.metadata.deletion_timestamp is None and seconds is not None:
+            evicted.append(Eviction(pod, max(0, seconds)))
     return evicted
 
 
 def budgets_of(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> list[str]:
     """Return the names of the disruption budgets that count one of the pods: a NoExecute taint evicts without asking them."""
-    return sorted(
-        {
-            budget.metadata.name
-            for pod in pods
-            for budget in budgets
-            if budget.metadata.namespace == pod.metadata.namespace
-            and matches_labels(budget.spec.selector, pod.metadata.labels)
-        }
-    )
+    return sorted({budget.metadata.name for pod in pods for budget in budgets if budget.counts(pod)})
 
 
 def selected_by_label(pods: Iterable[Pod], mark: Mark) -> list[Pod]:
@@ -204,8 +192,7 @@ def tiers_changed(
 ) -> tuple[list[str], list[str]]:
     """Return the names of the tiers that fit no node of their pool afterwards and did before, and of those the other way round. `others`
     are the shapes of all other nodes, by pool; each node is taken as otherwise empty."""
-    lost: list[str] = []
-    gained: list[str] = []
+    lost, gained = list[str](), list[str]()
     for name, request in tiers.items():
         if request.pool not in (before.pool, after.pool) or _fits(request, others.get(request.pool, ())):
             continue

@@ -44,13 +44,11 @@ def cordon_of(node: Node) -> Cordon | None:
 
 def patch_for(action: str, *, by: str, at: datetime, reason: str) -> RawObject:
     """Return the merge patch that cordons a node, with who and why, or uncordons it."""
+    notes: dict[str, str | None] = dict.fromkeys((CORDONED_BY, CORDONED_AT, CORDON_REASON))
     closes = action != Action.UNCORDON
-    notes: Mapping[str, str | None] = {
-        CORDONED_BY: by if closes else None,
-        CORDONED_AT: at.isoformat(timespec="seconds") if closes else None,
-        CORDON_REASON: (reason or None) if closes else None,
-    }
-    return {"metadata": {"annotations": dict(notes)}, "spec": {"unschedulable": True if closes else None}}
+    if closes:
+        notes = {CORDONED_BY: by, CORDONED_AT: at.isoformat(timespec="seconds"), CORDON_REASON: reason or None}
+    return {"metadata": {"annotations": notes}, "spec": {"unschedulable": True if closes else None}}
 
 
 def ask(node: Node, action: str, *, by: User, reason: str, now: datetime) -> NodeTask:
@@ -74,10 +72,8 @@ def ask_mark(node: Node, mark: Mark, *, looked_at: str, by: User, reason: str, n
         raise _refused("key", problem)
     reason = _checked_reason(reason, is_needed=True)
     if looked_at != fingerprint(node):
-        raise _refused(
-            "action",
-            _("The node's labels or taints have changed since this page was loaded. Look again at the preview."),
-        )
+        changed = _("The node's labels or taints have changed since this page was loaded. Look again at the preview.")
+        raise _refused("action", changed)
     stored = {"key": mark.key, "value": mark.value, "effect": mark.effect}
     task = NodeTask(action=mark.action, reason=reason, mark=stored, looked_at=looked_at)
     return _record(task, node, {mark.action: ["", str(mark)], "reason": ["", reason]}, by=by, now=now)
@@ -103,14 +99,12 @@ def _record(task: NodeTask, node: Node, changes: Mapping[str, list[str]], *, by:
     try:
         with transaction.atomic():
             if task.action == Action.UNCORDON:
-                cancelled = NodeTask.Outcome.CANCELLED
-                _drains(node.metadata.name).update(ended_at=now, outcome=cancelled, trouble="")
+                _drains(task.node_name).update(ended_at=now, outcome=NodeTask.Outcome.CANCELLED, trouble="")
             task.save(force_insert=True)
             write_entry(by, task, changes, at=now)
     except IntegrityError as error:
-        raise _refused(
-            "action", _("Another request for this node is still being carried out; wait until it is.")
-        ) from error
+        is_busy = _("Another request for this node is still being carried out; wait until it is.")
+        raise _refused("action", is_busy) from error
     return task
 
 

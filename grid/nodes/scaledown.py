@@ -79,13 +79,9 @@ def kept_because(
         return _("Kept: the pool is at its minimum of {minimum}.", minimum=group.minimum)
     running = [pod for pod in pods if not has_ended(pod)]
     what, share = busiest(total(map(pod_requests, running)), amounts(node.status.allocatable))
-    if share >= rules.threshold_percent:
-        return _(
-            "Kept: {share} % of {resource} requested; removable below {threshold_percent} %.",
-            share=int(share),
-            resource=what,
-            threshold_percent=rules.threshold_percent,
-        )
+    if share >= (threshold := rules.threshold_percent):
+        sentence = _("Kept: {share} % of {resource} requested; removable below {threshold_percent} %.")
+        return sentence.format(share=int(share), resource=what, threshold_percent=threshold)
     for pod in running:
         if reason := _unmovable_because(pod):
             return _("Kept: pod {name} cannot be moved: {reason}.", name=pod.metadata.name, reason=reason)

@@ -1,5 +1,6 @@
 """Adds usage intervals up by day, so that usage stays known when the executions are deleted."""
 
+import operator
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
@@ -35,12 +36,7 @@ class Sums:
     gpu_seconds: int = 0
 
     def __add__(self, other: "Sums") -> "Sums":
-        return Sums(
-            self.pod_seconds + other.pod_seconds,
-            self.millicore_seconds + other.millicore_seconds,
-            self.mebibyte_seconds + other.mebibyte_seconds,
-            self.gpu_seconds + other.gpu_seconds,
-        )
+        return Sums(*map(operator.add, astuple(self), astuple(other)))
 
 
 def by_day(began_at: datetime, ended_at: datetime) -> Iterator[tuple[date, int]]:

@@ -52,9 +52,13 @@ def interval(
     if not pod.spec.node_name:
         return None
     meta, now = pod.metadata, _whole(now)
-    ended_at = _ended_at(pod) or gone_at or attended_until or now if has_ended(pod) else gone_at
+    ended_at = gone_at
+    if has_ended(pod):
+        disrupted_at = _transition(pod, "DisruptionTarget", "True") or _transition(pod, "Ready", "False")
+        ended_at = _finished_at(pod) or disrupted_at or gone_at or attended_until or now
     # A pod that has ended may no longer say when it began; an existing record knows better.
-    began_at = min(_whole(_bound_at(pod) or ended_at or now), _whole(gone_at or now), now)
+    bound_at = _transition(pod, "PodScheduled", "True") or pod.status.start_time
+    began_at = min(_whole(bound_at or ended_at or now), _whole(gone_at or now), now)
     if ended_at is not None and has_ended(pod) and ended_at < began_at:
         ended_at = began_at + _ran_for(pod)  # the node's clock is behind
     return Interval(
@@ -83,14 +87,6 @@ def after(recorded: Recorded, made: Changes, visible: Set[str]) -> Recorded:
     still_open = {uid: at for uid, at in recorded.open.items() if uid not in made.ended}
     over = recorded.over | made.ended.keys() | {held.pod_uid for held in made.begun if held.ended_at is not None}
     return Recorded(still_open | begun_open, frozenset(over & visible))
-
-
-def _bound_at(pod: Pod) -> datetime | None:
-    return _transition(pod, "PodScheduled", "True") or pod.status.start_time
-
-
-def _ended_at(pod: Pod) -> datetime | None:
-    return _finished_at(pod) or _transition(pod, "DisruptionTarget", "True") or _transition(pod, "Ready", "False")
 
 
 def _transition(pod: Pod, kind: str, status: str) -> datetime | None:

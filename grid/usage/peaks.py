@@ -5,7 +5,7 @@ Only the leader writes, and whole values (not what was added), so writing twice 
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from django.db import transaction
 
@@ -13,7 +13,6 @@ from grid.core.labels import APP_COMPONENT
 from grid.database.periodic import PeriodicTask
 from grid.database.seam import Database
 from grid.executions.caches import PodCache, execution_of
-from grid.kube.objects import Pod
 from grid.metrics.cpuwindow import PodUsageSource
 from grid.metrics.poller import ABSENT_PERIOD
 from grid.metrics.sources import NoMetrics
@@ -41,12 +40,8 @@ class Peak:
     samples: int = 0
 
     def __add__(self, other: "Peak") -> "Peak":
-        return Peak(
-            max(self.memory, other.memory),
-            max(self.cpu, other.cpu),
-            self.cpu_sum + other.cpu_sum,
-            self.samples + other.samples,
-        )
+        memory, cpu = max(self.memory, other.memory), max(self.cpu, other.cpu)
+        return Peak(memory, cpu, self.cpu_sum + other.cpu_sum, self.samples + other.samples)
 
     def exceeds(self, other: "Peak") -> bool:
         """Return whether it is a new peak, and not only a little more."""
@@ -68,13 +63,7 @@ def write(peaks: Mapping[str, Peak]) -> None:
     """Store the peaks; those of executions that were deleted meanwhile are dropped."""
     present = set(Execution.objects.filter(pk__in=list(peaks)).order_by().values_list("pk", flat=True))
     rows = [
-        PeakUse(
-            execution_id=id,
-            memory_peak_bytes=peak.memory,
-            cpu_peak_millicores=peak.cpu,
-            cpu_sum_millicores=peak.cpu_sum,
-            samples=peak.samples,
-        )
+        PeakUse(execution_id=id, **dict(zip(_COLUMNS, astuple(peak), strict=True)))
         for id, peak in peaks.items()
         if id in present
     ]
@@ -126,21 +115,19 @@ class PeakKeeper:
         except NoMetrics:
             return ABSENT_PERIOD
         finally:
-            await self._write_due()
+            now = self._monotonic()
+            due = [id for id, followed in self._followed.items() if self._is_due(id, followed, now)]
+            for start in range(0, len(due), AT_ONCE):
+                await self._write(due[start : start + AT_ONCE], now)
         return None
 
     def _take(self, measured: Mapping[str, Usage]) -> None:
         for key, usage in measured.items():
             pod = self._pods.get(key)
-            if pod is not None and (id := _run_of(pod)):
+            # Of clusters, and of pods of others, it is not the only pod.
+            if pod is not None and pod.metadata.labels.get(APP_COMPONENT) in _ONE_POD and (id := execution_of(pod)):
                 followed = self._followed.setdefault(id, _Followed(Peak()))
                 followed.since += Peak(usage.memory_bytes, usage.cpu_millicores, usage.cpu_millicores, 1)
-
-    async def _write_due(self) -> None:
-        now = self._monotonic()
-        due = [id for id, followed in self._followed.items() if self._is_due(id, followed, now)]
-        for start in range(0, len(due), AT_ONCE):
-            await self._write(due[start : start + AT_ONCE], now)
 
     async def _write(self, ids: list[str], now: float) -> None:
         if unknown := [id for id in ids if self._followed[id].stored is None]:
@@ -168,8 +155,3 @@ class PeakKeeper:
 
     def _is_gone(self, id: str) -> bool:
         return not self._pods.by("execution", id)
-
-
-def _run_of(pod: Pod) -> str:
-    """Return the execution whose only pod this is; "" for pods of clusters and of others."""
-    return execution_of(pod) if pod.metadata.labels.get(APP_COMPONENT) in _ONE_POD else ""

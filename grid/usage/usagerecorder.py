@@ -34,10 +34,15 @@ class UsageRecorder(ReconcileObserver):
         recorded, attended_until = self._recorded.get(row.id), now
         if recorded is None:
             recorded, attended_until = Recorded(await database(usage.read_open, row.id)), self._attended_until or now
-        cached = self._cached(row.id, now, attended_until)
+        cached = self._intervals(self._context.pods.by("execution", row.id), row.id, now, attended_until)
         seen = cached
-        if recorded.open.keys() - cached.keys() or not (_has_no_pods(row) or self._context.knows_pods(row.id)):
-            seen = await self._actual(row.id, now, attended_until)
+        # When nothing is created yet, or everything is confirmed gone, an empty cache is no reason to ask.
+        is_gone = row.is_final and not row.holds_slots
+        has_no_pods = is_gone or (row.state == State.DEPLOYING and row.reason != CREATED)
+        if recorded.open.keys() - cached.keys() or not (has_no_pods or self._context.knows_pods(row.id)):
+            # The cache may be newer than these pods, or have lost an event: the API server knows.
+            pods = await apply.find_pods(self._context.api, row.id, namespace=self._context.namespace)
+            seen = self._intervals(pods, row.id, now, attended_until)
         vanished = {uid: at for uid, at in recorded.open.items() if uid not in seen}
         ends = {uid: attended_until if began_at <= attended_until <= now else now for uid, began_at in vanished.items()}
         made = changes(recorded, filter(None, seen.values()), ends)
@@ -49,24 +54,10 @@ class UsageRecorder(ReconcileObserver):
         """Drop what is remembered of an execution that is settled."""
         self._recorded.pop(execution_id, None)
 
-    def _cached(self, execution_id: str, now: datetime, until: datetime) -> dict[str, Interval | None]:
-        """Return by uid the intervals of its cached and deleted pods; None for pods that never had a node."""
-        pods = self._context.pods.by("execution", execution_id)
-        return self._with_deleted(pods, execution_id, now, until)
-
-    async def _actual(self, execution_id: str, now: datetime, until: datetime) -> dict[str, Interval | None]:
-        """Return the same from the API server: the cache may be newer than these pods, or have lost an event."""
-        pods = await apply.find_pods(self._context.api, execution_id, namespace=self._context.namespace)
-        return self._with_deleted(pods, execution_id, now, until)
-
-    def _with_deleted(
+    def _intervals(
         self, pods: Iterable[Pod], execution_id: str, now: datetime, until: datetime
     ) -> dict[str, Interval | None]:
+        """Return by uid the intervals of these and of its deleted pods; None for pods that never had a node."""
         held = {pod.metadata.uid: interval(pod, now=now, attended_until=until) for pod in pods}
         deleted = self._context.pods.deleted_pods.get(execution_id, {})
         return held | {uid: interval(gone.pod, gone_at=gone.at, now=now) for uid, gone in deleted.items()}
-
-
-def _has_no_pods(row: LedgerRecord) -> bool:
-    """Return True when nothing is created yet, or everything is confirmed gone: then an empty cache is no reason to ask."""
-    return (row.is_final and not row.holds_slots) or (row.state == State.DEPLOYING and row.reason != CREATED)

@@ -82,44 +82,31 @@ def refused_sentence(values: Mapping[str, Any]) -> str:
 def waiting_sentence(values: Mapping[str, Any], reader: Reader) -> str:
     """Return why something waits. It names no sum that grows, because all that waits would be written again with each."""
     month = date.fromisoformat(values["month"])
-    return _(
-        "The project {project} has reached the stop line of its budget for {month}, {line}. {until}",
-        project=values["project"],
-        month=month_name(month),
-        line=money(Decimal(values["line"])),
-        until=_until(month, values["owner"]),
-    )
+    project, line, until = values["project"], money(Decimal(values["line"])), _until(month, values["owner"])
+    sentence = _("The project {project} has reached the stop line of its budget for {month}, {line}. {until}")
+    return sentence.format(project=project, month=month_name(month), line=line, until=until)
 
 
 SENTENCES: dict[str, Sentence] = {CLOSED: waiting_sentence}
 
 
 def warning_sentence(budget: Budget, spent: Decimal, month: date) -> str:
-    return _(
-        "{spent}. At {stop_line} new launches are refused; {running}.",
-        spent=_spent(budget, spent, month),
-        stop_line=money(budget.stop_line),
-        running=_running(budget),
-    )
+    words, line = _spent(budget, spent, month), money(budget.stop_line)
+    sentence = _("{spent}. At {stop_line} new launches are refused; {running}.")
+    return sentence.format(spent=words, stop_line=line, running=_running(budget))
 
 
 def stop_sentence(budget: Budget, spent: Decimal, month: date) -> str:
-    return _(
-        "{spent}. New launches are refused before {day} (UTC), unless an admin raises the budget; {running}.",
-        spent=_spent(budget, spent, month),
-        day=day_words(next_month(month)),
-        running=_running(budget),
-    )
+    words, day = _spent(budget, spent, month), day_words(next_month(month))
+    sentence = _("{spent}. New launches are refused before {day} (UTC), unless an admin raises the budget; {running}.")
+    return sentence.format(spent=words, day=day, running=_running(budget))
 
 
 def coming_stop_sentence(budget: Budget, spent: Decimal, month: date, now: datetime) -> str:
     """Return what the owner of a running execution is told before it is stopped."""
-    return _(
-        "{spent}. It is stopped in {grace}, at {stop:%H:%M} UTC, unless an admin raises the budget before.",
-        spent=_spent(budget, spent, month),
-        grace=duration(GRACE),
-        stop=(now + GRACE).astimezone(UTC),
-    )
+    words, grace, stop = _spent(budget, spent, month), duration(GRACE), (now + GRACE).astimezone(UTC)
+    sentence = _("{spent}. It is stopped in {grace}, at {stop:%H:%M} UTC, unless an admin raises the budget before.")
+    return sentence.format(spent=words, grace=grace, stop=stop)
 
 
 def used_up_at(budget: Budget, spent: Decimal, lately: Decimal, now: datetime) -> datetime | None:

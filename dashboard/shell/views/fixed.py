@@ -12,7 +12,6 @@ from django.views.decorators.http import etag, require_safe
 from dashboard.shell import script_texts as texts
 from dashboard.shell.access import PERMISSIONS, role_of
 from dashboard.shell.viewmodels.glossary import GROUPS
-from dashboard.shell.viewmodels.guides import GUIDES
 
 _FOR_EVER = f"public, max-age={365 * 24 * 60 * 60}, immutable"
 
@@ -37,9 +36,7 @@ def script_texts(request: HttpRequest, language: str, version: str) -> HttpRespo
 
 @require_safe
 def help_page(request: HttpRequest) -> HttpResponse:
-    granted = PERMISSIONS[role_of(request.user)]
-    guides = [guide for guide in GUIDES if not guide.permission or guide.permission in granted]
-    return render(request, "shell/help.html", {"guides": guides, "groups": GROUPS})
+    return render(request, "shell/help.html", {"granted": PERMISSIONS[role_of(request.user)], "groups": GROUPS})
 
 
 @login_not_required

@@ -20,7 +20,7 @@ NOW = 29_400_000  # a minute in 2025
 def measure(pools: int) -> None:
     from django.db import connection
 
-    from dashboard.nodes.pool_records import read_points, read_trends
+    from dashboard.nodes.records import read_points, read_trends
     from dashboard.nodes.viewmodels.pool_history import moments, pool_charts, width_of
     from dashboard.nodes.viewmodels.pool_trends import SPARK_POINTS
     from grid.models import PoolSample

@@ -13,9 +13,8 @@ from dashboard.home.page import HOME
 from dashboard.jobs.pages.job import JOB
 from dashboard.jobs.pages.jobs import JOBS_LIST
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
-from dashboard.nodes.pages.node import NODE
+from dashboard.nodes.pages.node import NODE, POD
 from dashboard.nodes.pages.overview import OVERVIEW
-from dashboard.nodes.pages.pod import POD
 from dashboard.notifications.pages.notifications import NOTIFICATIONS
 from dashboard.platformhealth.page import PLATFORM_HEALTH
 from dashboard.queue.pages.queue import QUEUE

@@ -20,8 +20,7 @@ from dashboard.executions.launch_facts import running_by_tier, slots_of
 from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.jobs.job_records import jobs_of, read_job, read_run, runs_of
-from dashboard.nodes.node_task_records import failed_on
-from dashboard.nodes.overview_records import admin_facts, environments_never_started
+from dashboard.nodes.records import admin_facts, environments_never_started, failed_on
 from dashboard.notifications.notification_channels import outward_channels_view
 from dashboard.notifications.records import latest_unread, mark_read, notifications, unread_count
 from dashboard.palette.palette import PaletteCaches, find

@@ -14,7 +14,7 @@ from dashboard.alerts.viewmodels.alert_page import SilencesView, alert_fragments
 from dashboard.alerts.viewmodels.alerts import AlertLine
 from dashboard.shell.access import Viewer, may_observe, may_operate
 from dashboard.shell.pages.page import LivePage
-from dashboard.shell.pages.shared_value import Board
+from dashboard.shell.pages.periodic import Board
 from dashboard.shell.viewmodels.live import Fragment, PageUpdate
 from grid.core.translation import gettext as _
 from grid.database import threads as database

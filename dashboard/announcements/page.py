@@ -9,7 +9,7 @@ from django.utils import timezone
 from dashboard.announcements.records import shown_announcements
 from dashboard.announcements.viewmodel import banners_fragment
 from dashboard.shell.access import Viewer
-from dashboard.shell.pages.shared_value import Board
+from dashboard.shell.pages.periodic import Board
 from dashboard.shell.viewmodels.live import PageUpdate
 from grid.models import Announcement
 from grid.runtime import Runtime

@@ -16,7 +16,7 @@ from dashboard.announcements.forms import AnnouncementForm
 from dashboard.announcements.viewmodel import announcement_rows
 from dashboard.shell.access import may_operate
 from dashboard.shell.routes import id_in
-from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.shell.views.preferences import back
 from grid.core.translation import gettext as _
 from grid.models import Announcement, AuditEntry, User

@@ -18,7 +18,7 @@ from dashboard.executions.viewmodels.launch_check import TOO_OFTEN, CheckLine, c
 from dashboard.starts.expected_waits import stands_still
 from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, launch_wait
 from dashboard.starts.wait_records import expected_wait, how_right
-from dashboard.usage.budget_records import left_of_budget
+from dashboard.usage.usage_records import left_of_budget
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.labels import SIMULATED
 from grid.core.workqueue import in_slices

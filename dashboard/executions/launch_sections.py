@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from dashboard.shell.viewmodels.sizes import cores_words, memory_words
-from dashboard.usage.viewmodels.prices import price_words
+from dashboard.shell.viewmodels.format import cores_words, memory_words
+from dashboard.usage.viewmodels.usage import price_words
 from grid.core.errors import Problem
 from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools

@@ -15,7 +15,7 @@ from dashboard.executions.viewmodels.run_place import RunPlace, SiblingAttempt
 from dashboard.shell.access import Viewer, may_observe
 from dashboard.starts.startup_records import start_of, usual_start
 from dashboard.usage.size_records import size_facts
-from dashboard.usage.viewmodels.prices import Spending
+from dashboard.usage.viewmodels.usage import Spending
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
 from grid.core.errors import Rejected
 from grid.core.reasons import Reader

@@ -15,7 +15,7 @@ from django.db.models import Count, Exists, Model, OuterRef, Q, QuerySet, Sum
 from dashboard.jobs.metric_records import last_values, ranked_runs
 from dashboard.jobs.schedule_records import next_runs
 from dashboard.jobs.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
-from dashboard.usage.viewmodels.prices import Spending
+from dashboard.usage.viewmodels.usage import Spending
 from grid.core.errors import Rejected
 from grid.core.reasons import Reader
 from grid.core.wording import money

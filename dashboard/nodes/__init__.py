@@ -7,7 +7,6 @@ PUBLIC = (
     "pages.infrastructure",
     "pages.node",
     "pages.overview",
-    "pages.pod",
     "pages.use_history",
     "urls",
     "viewmodels.infrastructure",

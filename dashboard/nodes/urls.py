@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern
 
-from dashboard.nodes.views import infrastructure, node_marks, node_tasks, pool_limits, use_history
+from dashboard.nodes.views import infrastructure, node_tasks, pool_limits, use_history
 from dashboard.shell.routes import path
 
 urlpatterns: list[URLPattern] = [
@@ -15,7 +15,7 @@ urlpatterns: list[URLPattern] = [
     path("nodes/<str:name>/use/", use_history.node_use, name="node-use"),
     path("nodes/<str:name>/cordon/", node_tasks.node_cordon, name="node-cordon"),
     path("nodes/<str:name>/drain/", node_tasks.node_drain, name="node-drain"),
-    path("nodes/<str:name>/mark/", node_marks.node_mark, name="node-mark"),
+    path("nodes/<str:name>/mark/", node_tasks.node_mark, name="node-mark"),
     path("pools/<path:name>/limits/", pool_limits.pool_limits, name="pool-limits"),
     path("pods/<str:namespace>/<str:name>/", infrastructure.pod, name="pod"),
     path("pods/<str:namespace>/<str:name>/use/", use_history.pod_use, name="pod-use"),

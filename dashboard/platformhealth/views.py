@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dashboard.platformhealth.page import PLATFORM_HEALTH
 from dashboard.platformhealth.viewmodels.api_checks import api_check_page, creation_sentences
 from dashboard.shell.access import admin_required, may_administer, may_observe
-from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.shell.views.live import live_page
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _

@@ -11,6 +11,7 @@ from dashboard.administration.views.edited_kinds import EditedKind
 from dashboard.projects.forms import ProjectForm
 from dashboard.projects.viewmodel import PeopleWords, people_words
 from dashboard.shell.viewmodels.format import either
+from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.translation import gettext as _
 from grid.models import AuditEntry, Membership, Project, User
 

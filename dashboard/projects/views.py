@@ -26,7 +26,7 @@ from dashboard.shell.access import (
     may_see_project,
     user_of,
 )
-from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.workspaces.viewmodels.shutdown import LIMIT_LABELS
 from grid.audit import entries as audit
 from grid.core.translation import gettext as _

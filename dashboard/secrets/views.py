@@ -18,7 +18,7 @@ from dashboard.secrets.forms import SecretForm
 from dashboard.secrets.records import uses_of
 from dashboard.secrets.viewmodel import deletion_sentences
 from dashboard.shell.access import may_administer, may_contribute, may_see_project, user_of
-from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.executions.launch_choices import projects_for

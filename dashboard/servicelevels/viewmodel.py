@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from dashboard.shell.viewmodels.sparklines import Sparkline, sparkline
+from dashboard.shell.viewmodels.charts import Sparkline, sparkline
 from grid.core.translation import gettext as _
 from grid.core.wording import day_words
 from grid.servicelevels import LevelStatus

@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 from django.utils import timezone
 
-from dashboard.usage.budget_records import budget_of_project
+from dashboard.usage.usage_records import budget_of_project
 from grid.models import Project
 
 register = template.Library()

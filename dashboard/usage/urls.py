@@ -3,11 +3,11 @@
 from django.urls import URLPattern
 
 from dashboard.shell.routes import path
-from dashboard.usage.views import budgets, usage
+from dashboard.usage.views import usage
 
 urlpatterns: list[URLPattern] = [
     path("usage/", usage.own_usage, name="usage"),
     path("usage/everybody/", usage.usage_of_everybody, name="usage-of-everybody"),
     path("usage/people/<int:id>/", usage.person_usage, name="person-usage"),
-    path("projects/<name:id>/budget/", budgets.project_budget, name="project-budget"),
+    path("projects/<name:id>/budget/", usage.project_budget, name="project-budget"),
 ]

@@ -7,7 +7,7 @@ import pytest
 
 from dashboard.administration.viewmodel import FieldChange, history_line
 from dashboard.tiers.viewmodels.tiers import pool_words, tier_words
-from dashboard.usage.viewmodels.prices import price_words
+from dashboard.usage.viewmodels.usage import price_words
 from grid.diagnosis.nodeshapes import PoolShapes, ShapeTally
 from grid.kube.objects import Metadata, Node, NodeStatus
 from grid.models import AuditEntry, HardwareTier

@@ -20,7 +20,7 @@ from dashboard.executions.viewmodels.timeline import timeline
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.usage.viewmodels.prices import Spending
+from dashboard.usage.viewmodels.usage import Spending
 from grid.clusters.changes import RESTARTABLE
 from grid.core.labels import KEYS
 from grid.diagnosis.clusters import ClusterSnapshot, explain_cluster, summary

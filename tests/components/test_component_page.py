@@ -6,8 +6,7 @@ from typing import get_args
 from django.template.loader import render_to_string
 
 from dashboard.components.views.component_samples import component_samples
-from dashboard.components.views.components import STATUSES
-from dashboard.components.views.frame_samples import frame_samples
+from dashboard.components.views.components import STATUSES, frame_samples
 from grid.diagnosis.launchfit import FitCode
 from tests.support.builders import MOMENT
 

@@ -22,12 +22,11 @@ from dashboard.executions.viewmodels.timeline import lifecycle_text, timeline
 from dashboard.home.viewmodels.my_executions import my_executions
 from dashboard.logs.viewmodels.log import LogQuery, log_source
 from dashboard.shell.fragments import render_fragment
-from dashboard.shell.viewmodels.format import span
-from dashboard.shell.viewmodels.sizes import size_words
+from dashboard.shell.viewmodels.format import size_words, span
 from dashboard.shell.viewmodels.states import StatusLine, state_status
 from dashboard.starts.viewmodels.expected_wait import WaitLine
 from dashboard.starts.viewmodels.startup import StartMeasures
-from dashboard.usage.viewmodels.prices import Spending, price_words
+from dashboard.usage.viewmodels.usage import Spending, price_words
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord
 from grid.core.wording import money
 from grid.diagnosis.diagnosis import Diagnosis

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dashboard.nodes.viewmodels.activity import ActivityLine, activity
+from dashboard.nodes.viewmodels.infrastructure import ActivityLine, activity
 from dashboard.shell.fragments import render_fragment
 from grid.kube.objects import Event
 from tests.support import builders

@@ -7,11 +7,10 @@ from django.template.loader import render_to_string
 from dashboard.nodes.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
 from dashboard.nodes.pages.node import NodePage, NodeTaskAnswers, NodeView
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView, NodeRow
-from dashboard.nodes.viewmodels.node import NodeFacts
-from dashboard.nodes.viewmodels.node_tasks import TaskLine
+from dashboard.nodes.viewmodels.node import NodeFacts, TaskLine
 from dashboard.shell.access import Role, Viewer
+from dashboard.shell.viewmodels.charts import usage_line
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.sparklines import usage_line
 from grid.kube.objects import Node
 from grid.metrics.usage import Measured, Usage
 from grid.models.dataplane import LOCAL

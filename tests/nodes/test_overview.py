@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from dashboard.nodes.overview_records import environments_never_started
 from dashboard.nodes.pages.infrastructure import ScaleDownAnswers
+from dashboard.nodes.records import environments_never_started
 from grid.audit import entries as audit
 from grid.database import write_probe as writing
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS

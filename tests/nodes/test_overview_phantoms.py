@@ -3,7 +3,7 @@
 import pytest
 from django.template.loader import render_to_string
 
-from dashboard.nodes.overview_records import admin_facts
+from dashboard.nodes.records import admin_facts
 from dashboard.nodes.viewmodels.misconfigured import admin_fragments
 from grid.diagnosis.shortages import NamespaceLimits
 from grid.kube.limits import ResourceQuota

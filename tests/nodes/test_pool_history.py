@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 
 from dashboard.nodes.pages import pool_history
 from dashboard.nodes.pages.pool_history import PoolHistory
-from dashboard.nodes.pool_records import read_points, read_trends
+from dashboard.nodes.records import read_points, read_trends
 from dashboard.nodes.viewmodels.pool_history import (
     COLUMNS,
     POINTS,

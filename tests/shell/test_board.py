@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 from django.db import OperationalError
 
-from dashboard.shell.pages.shared_value import Board
+from dashboard.shell.pages.periodic import Board
 
 
 @pytest.mark.django_db(transaction=True)

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.nodes.viewmodels.activity import activity
-from dashboard.nodes.viewmodels.infrastructure import InfrastructureView, node_row
+from dashboard.nodes.viewmodels.infrastructure import InfrastructureView, activity, node_row
 from dashboard.nodes.viewmodels.node import node_facts
 from dashboard.nodes.viewmodels.nodes import NodeSums, node_sums
 from dashboard.nodes.viewmodels.pods import PodFacts, pod_facts, pod_row, pod_rows

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from dashboard.shell.viewmodels.tables import TABLES, hidden_columns, hidden_cookie, table_view
+from dashboard.shell.viewmodels.saved_views import TABLES, hidden_columns, hidden_cookie, table_view
 from tests.conftest import People
 from tests.shell.browsing import client_of
 

@@ -4,7 +4,7 @@ from django import forms
 from django.contrib.auth.forms import UsernameField
 
 from dashboard.accounts.viewmodels.people import ROLE_WORDS, STATE_TITLES
-from dashboard.shell.viewmodels.kinds import ROLE_TITLES
+from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.core.translation import gettext as _
 from grid.models import User
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 from enum import StrEnum
 from urllib.parse import urlencode
 
-from dashboard.shell.viewmodels.kinds import ROLE_TITLES
 from dashboard.shell.viewmodels.listing import FilterChip
+from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, listed, listed_up_to, plural

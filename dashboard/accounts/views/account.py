@@ -25,7 +25,7 @@ from dashboard.accounts.viewmodels.people import ROLE_WORDS
 from dashboard.notifications.notification_channels import outward_channels_view, pending_view
 from dashboard.notifications.records import channels_for, choice_rows, events_for
 from dashboard.shell.access import may_observe, role_of, user_of
-from dashboard.shell.viewmodels.kinds import ROLE_TITLES
+from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.accounts import sessions
 from grid.accounts.lockouts import client_network
 from grid.accounts.sessions import stored_key

@@ -27,9 +27,8 @@ from dashboard.accounts.viewmodels.people import (
 )
 from dashboard.administration.viewmodel import history_lines
 from dashboard.shell.access import PERMISSIONS, Role, admin_required, user_of
-from dashboard.shell.viewmodels.confirmation import Confirmation
-from dashboard.shell.viewmodels.kinds import ROLE_TITLES
-from dashboard.shell.viewmodels.listing import Paging
+from dashboard.shell.viewmodels.listing import Confirmation, Paging
+from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.accounts import sessions
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
 from grid.core.translation import gettext as _

@@ -9,7 +9,7 @@ from django.db.models import Prefetch
 from django.http import HttpRequest
 
 from dashboard.administration.forms import CatalogueForm
-from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.translation import gettext as _
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.models import AuditEntry

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from dashboard.shell.access import may_operate
-from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Confirmation
 from grid.alerts import silences
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _

@@ -12,8 +12,7 @@ from decimal import Decimal
 from typing import Literal
 
 from dashboard.executions.viewmodels.launch import Slots
-from dashboard.shell.viewmodels.format import price_number
-from dashboard.shell.viewmodels.sizes import cores_words
+from dashboard.shell.viewmodels.format import cores_words, price_number
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 from dashboard.executions.viewmodels.execution import Companion, ExecutionRecord
 from dashboard.executions.viewmodels.kind_record import KindRecord
-from dashboard.shell.viewmodels.kinds import framework_name
-from dashboard.shell.viewmodels.sizes import size_words
-from dashboard.usage.viewmodels.prices import price_words
+from dashboard.shell.viewmodels.format import size_words
+from dashboard.shell.viewmodels.states import framework_name
+from dashboard.usage.viewmodels.usage import price_words
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 

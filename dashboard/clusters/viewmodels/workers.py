@@ -7,9 +7,8 @@ from typing import Annotated
 
 import msgspec
 
-from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.listing import EmptyState
-from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.live import Fragment, element_id
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.wording import plural

@@ -16,7 +16,7 @@ from dashboard.executions.launch_facts import card_of, cluster_known, running_by
 from dashboard.executions.viewmodels.fit_card import ClusterKnown
 from dashboard.executions.viewmodels.launch import Slots
 from dashboard.executions.views.launch import link_of, posted_form
-from dashboard.shell.viewmodels.kinds import KINDS
+from dashboard.shell.viewmodels.states import KINDS
 from grid.environments.declaredversions import version_mismatch
 from grid.executions.preview import pod_plan
 from grid.executions.spec import tier_spec

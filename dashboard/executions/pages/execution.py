@@ -32,9 +32,8 @@ from dashboard.executions.viewmodels.timeline import timeline
 from dashboard.shell.access import Viewer, may_observe, may_operate, may_see_execution
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.events import history
-from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.states import state_status
+from dashboard.shell.viewmodels.states import KINDS, state_status
 from dashboard.starts.expected_waits import EXPECTED, stands_still
 from dashboard.starts.viewmodels.expected_wait import WaitLine
 from dashboard.starts.viewmodels.startup import StartMeasures, of_phases, waterfall

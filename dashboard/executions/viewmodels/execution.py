@@ -15,15 +15,13 @@ from dashboard.executions.viewmodels.node_reasons import NodeReasons, node_reaso
 from dashboard.executions.viewmodels.run_files import RunFilesRecord
 from dashboard.executions.viewmodels.run_place import RunPlace
 from dashboard.logs.viewmodels.shown_findings import ShownFinding, shown_findings
-from dashboard.shell.viewmodels.format import span
-from dashboard.shell.viewmodels.kinds import KINDS
+from dashboard.shell.viewmodels.format import size_words, span
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.sizes import size_words
-from dashboard.shell.viewmodels.states import ENDED_STATES, StatusLine, state_status, state_word
+from dashboard.shell.viewmodels.states import ENDED_STATES, KINDS, StatusLine, state_status, state_word
 from dashboard.starts.viewmodels.expected_wait import WaitLine
 from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart
-from dashboard.usage.viewmodels.prices import Spending
 from dashboard.usage.viewmodels.sizehints import SizeFacts
+from dashboard.usage.viewmodels.usage import Spending
 from grid.core.reasons import Reader, Values, words_of
 from grid.core.translation import gettext as _
 from grid.core.wording import money

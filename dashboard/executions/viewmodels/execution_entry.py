@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from dashboard.shell.viewmodels.kinds import framework_name
+from dashboard.shell.viewmodels.states import framework_name
 from grid.core.labels import APP_COMPONENT, HEAD, WORKER, Keys
 from grid.core.translation import gettext as _
 from grid.diagnosis.requests import Amounts, has_ended, pod_requests

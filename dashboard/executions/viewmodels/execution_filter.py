@@ -11,8 +11,7 @@ from typing import Any
 from dashboard.executions.viewmodels.execution_entry import Entry
 from dashboard.executions.viewmodels.execution_groups import Group
 from dashboard.executions.viewmodels.executions_view import TROUBLE, Bounds, ExecutionsView, bounds
-from dashboard.shell.viewmodels.kinds import KINDS
-from dashboard.shell.viewmodels.states import STATES, StatusLine
+from dashboard.shell.viewmodels.states import KINDS, STATES, StatusLine
 from grid.diagnosis.requests import Amounts
 
 StatusOf = Callable[[Entry], StatusLine]

@@ -7,11 +7,9 @@ from msgspec.structs import replace
 
 from dashboard.executions.viewmodels.execution_entry import Entry
 from dashboard.executions.viewmodels.execution_groups import Group
-from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.format import percent
-from dashboard.shell.viewmodels.kinds import KINDS
-from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from dashboard.shell.viewmodels.states import STARTED, StatusLine, state_status
+from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
+from dashboard.shell.viewmodels.states import KINDS, STARTED, StatusLine, state_status
 from dashboard.starts.viewmodels.expected_wait import with_note
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _

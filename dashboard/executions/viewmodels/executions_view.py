@@ -10,10 +10,9 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from dashboard.shell.viewmodels.kinds import KINDS
 from dashboard.shell.viewmodels.listing import FilterChip
 from dashboard.shell.viewmodels.saved_views import ViewedTable
-from dashboard.shell.viewmodels.states import ACTIVE_STATES, ENDED_STATES
+from dashboard.shell.viewmodels.states import ACTIVE_STATES, ENDED_STATES, KINDS
 from grid.core.quantity import millicores, whole
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from dashboard.executions.viewmodels.launch import Slots
-from dashboard.usage.viewmodels.prices import price_words
+from dashboard.usage.viewmodels.usage import price_words
 from grid.core.translation import gettext as _
 from grid.core.wording import listed, money, plural
 from grid.diagnosis.launchfit import Fit, LaunchFacts, LaunchPool, PodPlan, QueuePlace, fit

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import ClassVar
 
-from dashboard.usage.viewmodels.prices import price_words
+from dashboard.usage.viewmodels.usage import price_words
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
-from dashboard.shell.viewmodels.kinds import KINDS
-from dashboard.shell.viewmodels.states import ENDED_STATES
+from dashboard.shell.viewmodels.states import ENDED_STATES, KINDS
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 

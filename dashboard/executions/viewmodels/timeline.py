@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Head, LifecycleLine
-from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.listing import EmptyState
-from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.live import Fragment, element_id
 from dashboard.shell.viewmodels.states import state_word
 from dashboard.starts.viewmodels.startup import start_text
 from grid.core.reasons import Reader

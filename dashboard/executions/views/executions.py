@@ -26,8 +26,7 @@ from dashboard.logs.viewmodels.log import LogView
 from dashboard.logs.views.logs import COMPONENT, execution_log_file, execution_log_view, log_answer
 from dashboard.shell.access import Viewer, may_operate, may_see_execution, viewer_of
 from dashboard.shell.exports import note_export_of
-from dashboard.shell.viewmodels.kinds import KINDS
-from dashboard.shell.viewmodels.states import ACTIVE_STATES, ENDED_STATES
+from dashboard.shell.viewmodels.states import ACTIVE_STATES, ENDED_STATES, KINDS
 from dashboard.shell.views.live import live_page
 from dashboard.shell.views.saved_views import opened_with_default
 from grid.core.translation import gettext as _

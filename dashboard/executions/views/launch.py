@@ -24,11 +24,11 @@ from dashboard.executions.viewmodels.fit_card import ClusterKnown
 from dashboard.executions.viewmodels.launch import Slots, TierCard, TierOffer, tier_cards
 from dashboard.shell.access import viewer_of
 from dashboard.shell.routes import id_in
-from dashboard.shell.viewmodels.kinds import KINDS
-from dashboard.shell.viewmodels.sizes import cores_words, memory_words
+from dashboard.shell.viewmodels.format import cores_words, memory_words
+from dashboard.shell.viewmodels.states import KINDS
 from dashboard.usage.size_records import hint_of
-from dashboard.usage.viewmodels.prices import price_words
 from dashboard.usage.viewmodels.sizehints import SizeHint
+from dashboard.usage.viewmodels.usage import price_words
 from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 from dashboard.files.forms.uploading import MoveForm
 from dashboard.files.viewmodels.files import Place
 from dashboard.files.views.uploading import ARCHIVED, files_url, own_repository, why_unwritten
-from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.errors import GridError
 from grid.core.gitnames import COMMIT, MAIN
 from grid.core.translation import gettext as _

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.files.forms.remotes import RemoteForm
 from dashboard.shell.access import may_manage_project, may_see_project, user_of
-from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.database.encryption import Undecryptable

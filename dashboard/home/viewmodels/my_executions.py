@@ -4,9 +4,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from dashboard.executions.viewmodels.execution import CONTRIBUTING
-from dashboard.shell.viewmodels.kinds import framework_name
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.states import ACTIVE_STATES, StatusLine
+from dashboard.shell.viewmodels.states import ACTIVE_STATES, StatusLine, framework_name
 from dashboard.workspaces.viewmodels.workspaces import MyExecution, WorkspaceRecord, fitting_button, workspace_card
 from grid.core.translation import gettext as _
 from grid.runtime.executionrows import ExecutionRow

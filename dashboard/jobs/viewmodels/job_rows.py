@@ -6,10 +6,9 @@ from datetime import datetime
 from dashboard.jobs.viewmodels.jobs import JobCard, RunLine, SweepLine
 from dashboard.jobs.viewmodels.run_metrics import ORDERS, number_words
 from dashboard.jobs.viewmodels.schedules import ScheduleLine
-from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.format import clock_time, span
 from dashboard.shell.viewmodels.listing import EmptyState, Paging
-from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
 from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dashboard.usage.viewmodels.prices import price_words
+from dashboard.usage.viewmodels.usage import price_words
 from grid.core.translation import gettext as _
 from grid.executions.spec import ExecutionSpec, JobSpec, TierSpec
 from grid.models import Execution

@@ -1,26 +1,212 @@
 """The Infrastructure page, live: pools, nodes and the autoscaler's activity, for operators, auditors and admins."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+import msgspec
+from django.conf import settings
 from django.http import QueryDict
 
-from dashboard.nodes.pages.node_lists import NodeList, NodeLists
-from dashboard.nodes.viewmodels.activity import activity
-from dashboard.nodes.viewmodels.infrastructure import InfrastructureView, node_rows
-from dashboard.nodes.viewmodels.pools import totals
+from dashboard.nodes.viewmodels.infrastructure import (
+    ROWS_PER_PAGE,
+    InfrastructureView,
+    activity,
+    fits,
+    node_rows,
+    row_fragment,
+    window_of,
+)
+from dashboard.nodes.viewmodels.node_cells import CellMaps
+from dashboard.nodes.viewmodels.nodes import NodeSums, node_sums
+from dashboard.nodes.viewmodels.pool_history import DEFAULT_RANGE
+from dashboard.nodes.viewmodels.pools import PoolSums, in_order, pool_card, totals, warm_words
 from dashboard.shell.access import Viewer, may_observe
-from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
+from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS, LiveList, LiveLists
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
 from grid.configuration import UNNEEDED_SECONDS, UNNEEDED_THRESHOLD, all_values
 from grid.core.translation import gettext as _
 from grid.database import threads as database
+from grid.diagnosis.requests import Amounts
 from grid.kube.hub import Topic
-from grid.nodes.scaledown import ScaleDownRules
+from grid.kube.objects import Node, Pod
+from grid.kube.pools import NodeGroup
+from grid.nodes.scaledown import ScaleDown, ScaleDownRules, scale_down
 from grid.runtime import Runtime
+from grid.runtime.caches import awaited_pool, warm_pool
+
+
+class NodeList(LiveList[NodeSums]):
+    """One view, which is the same for all users who may see nodes."""
+
+    def __init__(self, view: InfrastructureView, lists: "NodeLists") -> None:
+        super().__init__(window_of(view), ROWS_PER_PAGE)
+        self._view = view
+        self.lists = lists
+
+    @property
+    def bucket(self) -> Hashable:
+        return ("pool", self._view.pool) if self._view.pool else "all"
+
+    @property
+    def changes_with_time(self) -> bool:
+        """True for the filter "removable", which depends on the settings and on the size of a node's pool."""
+        return self._view.state == "removable"
+
+    @property
+    def basis(self) -> Hashable:
+        if not self.changes_with_time:
+            return None
+        sizes = tuple((name, len(pool)) for name, pool in self.lists.pools.items())
+        return self.lists.runtime.config_maps.version, self.lists.rules, sizes
+
+    def narrowed(self, item: NodeSums, now: datetime) -> NodeSums | None:
+        return item if fits(item, self._view, self.lists.scale_down) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row with the values that it was made from: the node's, and its pool's group and size with the rules."""
+
+    sums: NodeSums
+    made_from: tuple[NodeGroup | None, int, ScaleDownRules]
+    fragment: Fragment
+
+
+class NodeLists(LiveLists[NodeSums, NodeList]):
+    """All lists of nodes of one runtime, used on its event loop only."""
+
+    def __init__(self, runtime: Runtime, rules: ScaleDownRules) -> None:
+        super().__init__(runtime.hub, runtime.nodes.name)
+        self.runtime = runtime
+        self.rules = rules
+        self.pools_topic: Topic = (runtime.nodes.name, "sums", "")
+        self.pools: dict[str, PoolSums] = {}
+        self.cells = CellMaps()
+        self._usage_version = -1
+        self._rows: dict[str, _Row] = {}
+        self._cards: dict[str, tuple[int, NodeGroup | None, int, str, Fragment]] = {}
+        self.mark_all(runtime.nodes.keys())
+        runtime.nodes.subscribe(self._node_changed)
+        runtime.pods.subscribe(self._pod_changed)
+
+    async def list_of(self, view: InfrastructureView, *, within: float | None = None) -> NodeList:
+        return await self.known_or(
+            replace(view, page=1, range=DEFAULT_RANGE), lambda: NodeList(view, self), within=within
+        )
+
+    def groups(self) -> Mapping[str, NodeGroup]:
+        return self.runtime.groups.by_pool()
+
+    def scale_down(self, sums: NodeSums) -> ScaleDown:
+        group, size = self.groups().get(sums.pool), self._size(sums.pool)
+        pods = self.runtime.pods.by("node", sums.name)
+        return scale_down(sums.node, pods, group=group, group_size=size, rules=self.rules)
+
+    def row(self, sums: NodeSums) -> Fragment:
+        """Return the node's row, made again only when one of its values has changed. What it used lately is drawn then: that alone is no
+        reason."""
+        made_from = self.groups().get(sums.pool), self._size(sums.pool), self.rules
+        known = self._rows.get(sums.name)
+        if known is None or known.sums is not sums or known.made_from != made_from:
+            fragment = row_fragment(sums, self.scale_down(sums), self.runtime.usage.recent.of(sums.name))
+            known = self._rows[sums.name] = _Row(sums, made_from, fragment)
+        return known.fragment
+
+    def cards(self) -> list[Fragment]:
+        groups, pending = self.groups(), self.pending()
+        names = in_order(self.names(), self.pools)
+        self._cards = {name: known for name, known in self._cards.items() if name in names}
+        return [self._card(name, groups.get(name), pending.get(name, 0)) for name in names]
+
+    def pending(self) -> Mapping[str, int]:
+        """Return how many pods wait for a node of each pool."""
+        return self.runtime.pods.counts("awaited_pool")
+
+    def names(self) -> list[str]:
+        """Return the pools with nodes, those that the autoscaler may fill, and those that pods wait for."""
+        return list({**self.pools, **self.groups(), **self.pending(), **self.runtime.pods.counts("warm_pool")})
+
+    def _card(self, name: str, group: NodeGroup | None, pending: int) -> Fragment:
+        pool = self.pools.get(name) or PoolSums()
+        known = self._cards.get(name)
+        warm = warm_words(self.runtime.pods.by("warm_pool", name)) if name else ""
+        if known is None or known[:4] != (pool.version, group, pending, warm):
+            card = pool_card(name, pool, group, pending, warm)
+            known = self._cards[name] = pool.version, group, pending, warm, card
+        return known[4]
+
+    def _size(self, pool: str) -> int:
+        return len(self.pools[pool]) if pool in self.pools else 0
+
+    # --- What changed ---
+
+    def _now(self) -> datetime:
+        return self.runtime.clock()
+
+    def _items_of(self, source: str) -> Mapping[str, NodeSums]:
+        node = self.runtime.nodes.get(source)
+        if node is None:
+            return {}
+        requested, usage = self.runtime.room.requested(source), self.runtime.usage.node(source)
+        return {source: node_sums(node, requested, usage, pool_label=settings.NODE_POOL_LABEL)}
+
+    def _measured_anew(self) -> Iterable[tuple[str, NodeSums]]:
+        """Yield the names and sums of nodes whose measured usage has changed since the last call."""
+        version = self.runtime.usage.version
+        if self._usage_version == version:
+            return
+        for name in list(self.items):
+            sums, usage = self.items.get(name), self.runtime.usage.node(name)
+            used = None if usage is None else Amounts(usage.cpu_millicores, usage.memory_bytes)
+            if sums is not None and used != sums.used:
+                yield name, msgspec.structs.replace(sums, used=used)
+        self._usage_version = version
+
+    def _candidates(self, asked: NodeList) -> Collection[tuple[str, NodeSums]]:
+        match asked.bucket:
+            case ("pool", str(pool)):
+                nodes = self.pools[pool].nodes if pool in self.pools else ()
+                return [(sums.name, sums) for sums in nodes]
+        return super()._candidates(asked)
+
+    def _buckets_of(self, item: NodeSums) -> Iterable[Hashable]:
+        return "all", ("pool", item.pool)
+
+    def _replaced(self, key: str, old: NodeSums | None, new: NodeSums | None) -> None:
+        if old is not None:
+            self.pools[old.pool].take_away(old)
+            if not self.pools[old.pool]:
+                del self.pools[old.pool]
+                self._cards.pop(old.pool, None)
+        if new is not None:
+            self.pools.setdefault(new.pool, PoolSums()).add(new)
+        else:
+            self._rows.pop(key, None)
+        self.cells.replace(old, new)
+        self._hub.publish(self.pools_topic)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        for node in (old, new):
+            if node is not None:
+                self.mark(node.metadata.name)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        for pod in (old, new):
+            if pod is not None and pod.spec.node_name:
+                self.mark(pod.spec.node_name)
+        if _about_pool(old) != _about_pool(new):
+            self._hub.publish(self.pools_topic)
+
+
+def _about_pool(pod: Pod | None) -> Hashable:
+    """Return what a pool's card says of the pod besides its node."""
+    if pod is None:
+        return None
+    return awaited_pool(pod), warm_pool(pod), bool(pod.spec.node_name) and bool(warm_pool(pod))
+
 
 AUTOSCALER = "cluster-autoscaler"
 RULES_SECONDS = 2.0  # how long a page may use old settings after a change

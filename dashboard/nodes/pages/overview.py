@@ -12,9 +12,8 @@ from django.http import QueryDict
 from dashboard.executions.pages.execution_lists import ExecutionList, ExecutionLists
 from dashboard.executions.pages.executions import EXECUTIONS
 from dashboard.executions.viewmodels.execution_groups import Group
-from dashboard.nodes.overview_records import admin_facts, environments_never_started
-from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
-from dashboard.nodes.pages.node_lists import NodeList, NodeLists
+from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE, NodeList, NodeLists
+from dashboard.nodes.records import admin_facts, environments_never_started
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
 from dashboard.nodes.viewmodels.misconfigured import AdminFacts, Misconfigured, admin_fragments
 from dashboard.nodes.viewmodels.overview import (

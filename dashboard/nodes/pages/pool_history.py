@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from django.conf import settings
 
-from dashboard.nodes.pool_records import read_points, read_trends
+from dashboard.nodes.records import read_points, read_trends
 from dashboard.nodes.viewmodels.pool_history import (
     RANGES,
     PoolMoments,

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from django.conf import settings
 
-from dashboard.nodes.node_task_records import failed_on
 from dashboard.nodes.pages.pool_history import KeptReads, prometheus, stretches
+from dashboard.nodes.records import failed_on
 from dashboard.nodes.viewmodels.pool_history import RANGES
 from dashboard.nodes.viewmodels.use_history import SILENT, UNCONNECTED, UNKNOWN, Known
 from dashboard.usage.viewmodels.failure_moments import FailedExecution

@@ -13,8 +13,7 @@ from itertools import count
 from typing import Literal
 
 from dashboard.nodes.viewmodels.nodes import NodeSums
-from dashboard.shell.viewmodels.element_ids import element_id
-from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
 from grid.core.labels import TO_BE_DELETED_TAINT
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _

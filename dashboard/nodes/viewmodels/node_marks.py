@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dashboard.nodes.viewmodels.node_drain import PlannedRow, drain_page
+from dashboard.nodes.viewmodels.node import PlannedRow, drain_page
 from grid.core.labels import PLATFORM_NODE
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from dashboard.shell.viewmodels.charts import Sparkline, usage_line
 from dashboard.shell.viewmodels.format import percent
 from dashboard.shell.viewmodels.live import ViewModel
-from dashboard.shell.viewmodels.sparklines import Sparkline, usage_line
 from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.labels import INSTANCE_TYPE, NODE_POOL
 from grid.core.quantity import format_bytes, format_cores

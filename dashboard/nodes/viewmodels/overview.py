@@ -9,11 +9,9 @@ from dashboard.executions.viewmodels.execution_groups import Group
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.nodes.viewmodels.node_cells import REGION, CellMap, density, states_words
 from dashboard.nodes.viewmodels.pools import PoolSums
-from dashboard.shell.viewmodels.element_ids import element_id
 from dashboard.shell.viewmodels.format import percent
-from dashboard.shell.viewmodels.kinds import kind_name
-from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from dashboard.shell.viewmodels.states import STATES, StatusLine, state_status
+from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
+from dashboard.shell.viewmodels.states import STATES, StatusLine, kind_name, state_status
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, plural

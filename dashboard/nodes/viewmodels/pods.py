@@ -6,11 +6,9 @@ from datetime import datetime
 
 from dashboard.executions.viewmodels.execution_entry import PARTS_IN_NAMES
 from dashboard.executions.viewmodels.node_reasons import NodeReasons, node_reasons
-from dashboard.shell.viewmodels.element_ids import element_id, namespaced
-from dashboard.shell.viewmodels.kinds import framework_name, kind_name
 from dashboard.shell.viewmodels.listing import EmptyState
-from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.states import StatusLine
+from dashboard.shell.viewmodels.live import Fragment, element_id, namespaced
+from dashboard.shell.viewmodels.states import StatusLine, framework_name, kind_name
 from grid.core.labels import APP_COMPONENT, Keys
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _

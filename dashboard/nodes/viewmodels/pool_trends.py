@@ -15,7 +15,7 @@ from dashboard.nodes.viewmodels.pool_history import (
     nodes_words,
     width_of,
 )
-from dashboard.shell.viewmodels.sparklines import Sparkline, sparkline
+from dashboard.shell.viewmodels.charts import Sparkline, sparkline
 from grid.core.quantity import format_cores
 from grid.core.translation import gettext as _
 from grid.models.pool import ALL_POOLS

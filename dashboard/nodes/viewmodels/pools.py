@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dashboard.nodes.viewmodels.nodes import NodeSums, Share, shares
-from dashboard.shell.viewmodels.element_ids import element_id
-from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
 from dashboard.shell.viewmodels.states import Severity
 from dashboard.shell.viewmodels.window import OrderedWindow
 from grid.core.labels import WARM_UNTIL

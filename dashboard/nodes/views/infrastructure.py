@@ -16,9 +16,8 @@ from dashboard.executions.viewmodels.manifest import as_yaml
 from dashboard.logs.viewmodels.log import LogQuery
 from dashboard.logs.views.logs import log_answer, log_file, pod_log_view, pod_source
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
-from dashboard.nodes.pages.node import NODE
+from dashboard.nodes.pages.node import NODE, POD
 from dashboard.nodes.pages.overview import OVERVIEW
-from dashboard.nodes.pages.pod import POD
 from dashboard.nodes.pages.pool_history import PoolHistory, history_in
 from dashboard.nodes.viewmodels.infrastructure import STATES, InfrastructureView, node_chips
 from dashboard.nodes.viewmodels.node_cells import STEPS
@@ -26,8 +25,7 @@ from dashboard.nodes.viewmodels.pool_history import PoolMoments, pool_charts, ra
 from dashboard.nodes.viewmodels.pool_trends import PoolTrend, Trends, pool_trends
 from dashboard.nodes.views.use_history import node_use_section, pod_use_section, pool_use, require_node, require_pod
 from dashboard.shell.exports import note_export_of
-from dashboard.shell.views.describing import node_description, pod_description
-from dashboard.shell.views.fetching import fetched
+from dashboard.shell.views.fetching import fetched, node_description, pod_description
 from dashboard.shell.views.live import admitted, live_page
 from dashboard.shell.views.saved_views import opened_with_default
 from grid.core.labels import KEYS

@@ -16,8 +16,7 @@ from dashboard.executions.pages.execution_pods import pods_of
 from dashboard.executions.viewmodels.execution import ExecutionRecord
 from dashboard.executions.views.executions import seen
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
-from dashboard.nodes.pages.node import NODE
-from dashboard.nodes.pages.pod import POD
+from dashboard.nodes.pages.node import NODE, POD
 from dashboard.nodes.pages.use_history import Subject, UseHistory, use_in
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
 from dashboard.nodes.viewmodels.pool_history import RANGES, range_of, width_of

@@ -3,10 +3,9 @@
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
-from dashboard.shell.viewmodels.element_ids import element_id
-from dashboard.shell.viewmodels.kinds import kind_name
 from dashboard.shell.viewmodels.listing import EmptyState
-from dashboard.shell.viewmodels.live import Fragment, ViewModel
+from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
+from dashboard.shell.viewmodels.states import kind_name
 from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, WaitLine, wait_line
 from grid.core.reasons import Reader
 from grid.core.translation import gettext as _

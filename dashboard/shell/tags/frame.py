@@ -15,8 +15,8 @@ from django.utils.safestring import SafeString
 
 from dashboard.shell import script_texts
 from dashboard.shell.access import PERMISSIONS, Permission, Role, role_of
-from dashboard.shell.viewmodels.kinds import ROLE_TITLES
-from dashboard.shell.viewmodels.tables import TableView, table_view
+from dashboard.shell.viewmodels.saved_views import TableView, table_view
+from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.core.translation import gettext as _
 from grid.runtime import has_sandbox
 

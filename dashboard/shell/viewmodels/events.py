@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from dashboard.shell.viewmodels.element_ids import element_id, namespaced
 from dashboard.shell.viewmodels.listing import EmptyState
-from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.live import Fragment, element_id, namespaced
 from grid.core.translation import gettext as _
 from grid.kube.objects import Event
 

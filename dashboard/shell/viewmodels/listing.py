@@ -1,5 +1,6 @@
-"""The common parts of lists: the paging line and the empty state."""
+"""The common parts of pages: the paging line and the empty state of lists, and the question before something is done; pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -74,3 +75,27 @@ class FilterChip:
 
     words: str
     without: str
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What `shell/question.html` asks, as a page and as a dialog. `title` is the headline with {subject} in it; `fields` are sent
+    with the answer."""
+
+    title: str
+    subject: str
+    sentences: Sequence[str]
+    action_url: str
+    answer: str
+    keep: str
+    keep_url: str
+    fields: Sequence[tuple[str, str]] = ()
+    is_danger: bool = True
+
+    @property
+    def before(self) -> str:
+        return self.title.partition("{subject}")[0]
+
+    @property
+    def after(self) -> str:
+        return self.title.partition("{subject}")[2]

@@ -1,4 +1,5 @@
-"""A status as every page shows it, and the states of an execution in words: a word, a sentence, and what to do next; pure."""
+"""A status as every page shows it, and the states of an execution in words: a word, a sentence, and what to do next. Kinds, frameworks and
+roles in words, too; pure."""
 
 from typing import Literal
 
@@ -70,3 +71,22 @@ def state_status(state: str, *, message: str = "", diagnosis: Diagnosis | None =
             sentence = STARTED if state in ("deploying", "preparing") else note
         return StatusLine(severity, state_word(state), sentence or note), ""
     return StatusLine(diagnosis.severity, state_word(state), diagnosis.sentence or note), diagnosis.next_step
+
+
+KINDS = {"workspace": _("Workspace"), "job": _("Job"), "app": _("App"), "cluster": _("Cluster")}
+ROLE_TITLES = {
+    "practitioner": _("Practitioner"),
+    "auditor": _("Auditor"),
+    "operator": _("Operator"),
+    "admin": _("Admin"),
+}
+
+
+def framework_name(framework: str) -> str:
+    """Return how its makers write its name: "Dask"."""
+    return framework.capitalize()
+
+
+def kind_name(kind: str) -> str:
+    """Return the kind in words; one that is not known as it is."""
+    return KINDS.get(kind, kind)

@@ -6,7 +6,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from dashboard.shell.tags.frame import THEMES
-from dashboard.shell.viewmodels.tables import COMPACT, DENSITY_COOKIE, TABLES, hidden_columns, hidden_cookie
+from dashboard.shell.viewmodels.saved_views import COMPACT, DENSITY_COOKIE, TABLES, hidden_columns, hidden_cookie
 
 _YEAR = 365 * 24 * 60 * 60
 

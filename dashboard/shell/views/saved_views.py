@@ -9,8 +9,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.shell.access import may_observe, viewer_of
 from dashboard.shell.saved_views import choose_default, default_view, save_view
-from dashboard.shell.viewmodels.saved_views import VIEWED_TABLES, checked_query
-from dashboard.shell.viewmodels.tables import hidden_columns, hidden_cookie, table_view
+from dashboard.shell.viewmodels.saved_views import (
+    VIEWED_TABLES,
+    checked_query,
+    hidden_columns,
+    hidden_cookie,
+    table_view,
+)
 from dashboard.shell.views.preferences import keep_cookie
 from grid.core.translation import gettext as _
 from grid.models import SavedView

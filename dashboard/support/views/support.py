@@ -30,7 +30,7 @@ from dashboard.logs.records import final_log
 from dashboard.nodes.pages.use_history import use_in
 from dashboard.nodes.views.use_history import subject_of
 from dashboard.shell.access import Viewer, may_administer, may_observe, may_operate, may_read_audit, user_of
-from dashboard.shell.views.describing import node_description, pod_description
+from dashboard.shell.views.fetching import node_description, pod_description
 from dashboard.support import records as support_records
 from dashboard.support.views.supportzip import MOST_IN_ALL, MOST_OF_A_FILE, SECONDS, SupportZip
 from grid.audit.entries import write_entry

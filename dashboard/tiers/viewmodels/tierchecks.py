@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
-from dashboard.usage.viewmodels.prices import price_words
+from dashboard.usage.viewmodels.usage import price_words
 from grid.core.quantity import format_bytes, format_cores, is_gpu
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext

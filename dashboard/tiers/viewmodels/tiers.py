@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dashboard.shell.viewmodels.sizes import cores_words, memory_words
-from dashboard.usage.viewmodels.prices import price_words
+from dashboard.shell.viewmodels.format import cores_words, memory_words
+from dashboard.usage.viewmodels.usage import price_words
 from grid.core.quantity import format_bytes, is_gpu, millicores, whole
 from grid.core.translation import gettext as _
 from grid.core.wording import listed, plural

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from dashboard.jobs.forms.schedules import zone_names
 from dashboard.shell.access import may_operate
-from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.tiers import rush_records as records
 from dashboard.tiers.forms.rush import RushForm
 from dashboard.tiers.viewmodels.rush import RushAnswer, plan_row, rush_answer

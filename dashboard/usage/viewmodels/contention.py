@@ -3,9 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from dashboard.shell.viewmodels.format import percent
+from dashboard.shell.viewmodels.format import cores_words, percent
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from dashboard.shell.viewmodels.sizes import cores_words
 from dashboard.shell.viewmodels.states import Severity
 from grid.core.translation import gettext as _
 from grid.nodes.contention import Contention, PodCpu, for_operators, for_owner

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from dashboard.shell.viewmodels.format import price_number
+from dashboard.shell.viewmodels.format import cores_words, price_number
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
-from dashboard.shell.viewmodels.sizes import cores_words
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _
 from grid.core.wording import CURRENCY

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.shell.viewmodels.confirmation import Confirmation
+from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceRecord
 from dashboard.workspaces.views.workspaces import managed
 from grid.audit.entries import write_entry

@@ -21,8 +21,8 @@ from dashboard.executions.viewmodels.launch import Slots, slots_together, tier_c
 from dashboard.executions.views.launch import tier_offers, write_launched
 from dashboard.shell.access import may_manage_workspace, may_see_workspace
 from dashboard.shell.routes import id_in
-from dashboard.shell.viewmodels.kinds import framework_name
-from dashboard.usage.viewmodels.prices import price_words
+from dashboard.shell.viewmodels.states import framework_name
+from dashboard.usage.viewmodels.usage import price_words
 from dashboard.workspaces.forms.workspaces import RenameForm, ResumeForm
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceRecord, workspace_card
 from dashboard.workspaces.workspace_records import executions_of, page_of, read_workspace

@@ -1,8 +1,14 @@
-"""Reads from the database what the overview tells, synchronously; the cost does not grow with the history."""
+"""Reads for the operators' pages, synchronously: what the overview tells, at a cost that does not grow with the history, samples of
+pools, and what was done with nodes and failed on them, whose pods may be gone."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
 from itertools import chain
+from typing import Any
+
+from django.db.models import F, Max, Q, QuerySet
+from django.utils import timezone
 
 from dashboard.nodes.viewmodels.misconfigured import (
     AdminFacts,
@@ -12,13 +18,20 @@ from dashboard.nodes.viewmodels.misconfigured import (
     never_started,
     refused_by_namespace,
 )
+from dashboard.nodes.viewmodels.node import TaskLine
+from dashboard.nodes.viewmodels.pool_history import COLUMNS, PoolPoint
+from dashboard.nodes.viewmodels.pool_trends import TREND_COLUMNS, Trends
+from dashboard.usage.viewmodels.failure_moments import SHOWN_AT_MOST, FailedExecution
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.translation import gettext as _
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.diagnosis.shortages import NamespaceLimits, TierPromise, phantoms
 from grid.executions.preview import pod_needs
 from grid.executions.spec import tier_spec
-from grid.models import AuditEntry, Environment, Execution, HardwareTier, State
+from grid.models import AuditEntry, Environment, Execution, HardwareTier, NodeTask, PoolSample, State
+from grid.models.dataplane import LOCAL
+from grid.nodes import nodetasks
+from grid.nodes.draining import parse_progress
 from grid.tiers.tierrequests import sidecars, tier_request
 
 CHANGES_SHOWN = 5
@@ -71,3 +84,63 @@ def environments_never_started() -> tuple[Misconfigured, ...]:
         never_started(id, name, failures[id], latest[id] or _("no cause was stored."))
         for id, name in names.values_list("pk", "name")
     )
+
+
+def read_points(pool: str, first: int, last: int) -> list[PoolPoint]:
+    """Return a pool's samples of the minutes after `first` until `last`, oldest first."""
+    rows = _between(first, last).filter(pool=pool).order_by("minute")
+    return [PoolPoint(*row) for row in rows.values_list("minute", *COLUMNS)]
+
+
+def read_trends(first: int, last: int, width: int) -> Trends:
+    """Return the highest values of each `width` minutes, and the newest sample of each pool that has one of the newest minute."""
+    highest: dict[str, Any] = {f"most_{name}": Max(name) for name in TREND_COLUMNS}
+    stretches = (
+        _between(first, last).annotate(stretch=F("minute") / width).values("pool", "stretch").annotate(**highest)
+    )
+    trends = Trends({}, {})
+    for pool, stretch, *values in stretches.order_by("stretch").values_list("pool", "stretch", *highest):
+        trends.stretches.setdefault(pool, []).append((stretch * width, *values))
+    newest = _between(first, last).aggregate(Max("minute"))["minute__max"]
+    for pool, *row in PoolSample.objects.filter(minute=newest).values_list("pool", "minute", *COLUMNS):
+        trends.newest[pool] = PoolPoint(*row)
+    return trends
+
+
+def _between(first: int, last: int) -> QuerySet[PoolSample]:
+    return PoolSample.objects.filter(minute__gt=first, minute__lte=last).order_by()
+
+
+SHOWN_FOR = timedelta(hours=1)
+_MOST = 500
+
+
+def read_task_lines() -> Mapping[str, TaskLine]:
+    """Return each node's newest task by the node's name: those that are open, and those that ended within the last hour."""
+    recent = NodeTask.objects.filter(Q(ended_at=None) | Q(ended_at__gt=timezone.now() - SHOWN_FOR))
+    newest = reversed(recent.order_by("-pk")[:_MOST])
+    return {task.node_name: task_line(task) for task in newest}
+
+
+def task_line(task: NodeTask) -> TaskLine:
+    return TaskLine(
+        action=task.action,
+        by=task.actor_name,
+        asked_at=task.asked_at,
+        reason=task.reason,
+        mark=str(nodetasks.mark_of(task) or ""),
+        trouble=task.trouble,
+        ended_at=task.ended_at,
+        outcome=task.outcome,
+        progress=parse_progress((task.progress or {}).get("pods") or {}),
+    )
+
+
+def failed_on(node_name: str, since: datetime) -> list[FailedExecution]:
+    """Return the executions that failed on the node since then, the newest first, at most as many as are shown. The index of the history
+    by end bounds what is read to those that ended since."""
+    rows = Execution.objects.filter(
+        ended_at__gte=since, state__in=(State.FAILED, State.ERROR), node_name=node_name, data_plane=LOCAL
+    ).order_by("-ended_at", "-id")
+    read = rows.only("kind", "title", "ended_at", "message")[:SHOWN_AT_MOST]
+    return [FailedExecution(row.pk, str(row), row.ended_at, row.message) for row in read if row.ended_at is not None]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from asgiref.sync import sync_to_async
 
-from dashboard.nodes.pages import pool_history, use_history
+from dashboard.nodes.pages import use_history
 from grid.metrics.usage import Measured, RecentUsage, Usage
 from grid.models import PoolSample
 from tests.browser import overviewing, scenes
@@ -17,7 +17,7 @@ from tests.support.builders import container_status, stamp
 async def unsampled_day(stage: Stage) -> None:
     await overviewing.busy_day(stage)
     await sync_to_async(PoolSample.objects.all().delete)()
-    pool_history._histories.clear()  # what is kept of a scene before
+    use_history._pool_histories.clear()  # what is kept of a scene before
 
 
 async def sampled_day(stage: Stage) -> None:
@@ -68,4 +68,4 @@ async def used_pod(stage: Stage) -> None:
     killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": at}}
     status = container_status(ready=True, restarts=1, lastState=killed)
     await scenes.put_pod(stage, "hungry", node="cpu-1", phase="Running", ready=True, statuses=[status])
-    use_history._histories[:] = [use_history.UseHistory(stage.runtime, _Prometheus())]
+    use_history._use_histories[:] = [use_history.UseHistory(stage.runtime, _Prometheus())]

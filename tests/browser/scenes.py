@@ -40,7 +40,7 @@ async def empty(stage: Stage) -> None:
         )
     )
     runtime.contention.take_in()
-    use_history._histories.clear()  # of a Prometheus that a scene brought
+    use_history._use_histories.clear()  # of a Prometheus that a scene brought
 
 
 async def session_of(stage: Stage, person: str) -> str:

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 
 from django.template.loader import render_to_string
+from django.utils import timezone
 
-from dashboard.nodes.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
-from dashboard.nodes.pages.node import NodePage, NodeTaskAnswers, NodeView
+from dashboard.nodes.pages.infrastructure import InfrastructurePage
+from dashboard.nodes.pages.node import NodePage, NodeView
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView, NodeRow
 from dashboard.nodes.viewmodels.node import NodeFacts, TaskLine
 from dashboard.shell.access import Role, Viewer
+from dashboard.shell.pages.periodic import PeriodicRead
 from dashboard.shell.viewmodels.charts import usage_line
 from dashboard.shell.viewmodels.live import Fragment
 from grid.kube.objects import Node
@@ -42,7 +44,7 @@ class Place:
         self.runtime: Runtime = new_runtime(
             {LOCAL: FakeCluster()}, clock=self.clock.now, monotonic=self.clock.monotonic
         )
-        self._page = InfrastructurePage(ScaleDownAnswers(rules))
+        self._page = InfrastructurePage(PeriodicRead(rules, clock=timezone.now))
         self.runtime.nodes.apply(decode(builders.node("n1", cpu="4", memory="16Gi"), Node))
 
     def measure(self, cpu: int, memory: int, *, after: float = 60) -> None:
@@ -56,7 +58,10 @@ class Place:
         return next(fragment for fragment in fragments if isinstance(fragment.context, NodeRow))
 
     async def page(self) -> NodeRow:
-        page, view = NodePage(ScaleDownAnswers(rules), NodeTaskAnswers(no_tasks)), NodeView("n1")
+        page, view = (
+            NodePage(PeriodicRead(rules, clock=timezone.now), PeriodicRead(no_tasks, clock=timezone.now)),
+            NodeView("n1"),
+        )
         facts = await page.read(self.runtime, OPERATOR, view)
         node_facts = page.fragments(self.runtime, OPERATOR, view, facts, self.clock.now())[0].context
         assert isinstance(node_facts, NodeFacts)

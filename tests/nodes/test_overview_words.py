@@ -68,9 +68,9 @@ def test_failing_parts_are_reported_in_words() -> None:
 
 
 LINE = WorkLine(
-    "abc", "", "", "Train", "Workspace, alice, Churn", StatusLine("problem", "Preparing", "No image."), MOMENT
+    "Train", "Workspace, alice, Churn", StatusLine("problem", "Preparing", "No image."), MOMENT, execution_id="abc"
 )
-ORPHAN = WorkLine("", "compute-grid", "p-1", "p-1", "", StatusLine("wait", "Deploying"), MOMENT)
+ORPHAN = WorkLine("p-1", "", StatusLine("wait", "Deploying"), MOMENT, pod_namespace="compute-grid", pod_name="p-1")
 
 
 def test_work_that_waits_or_fails() -> None:

@@ -9,8 +9,8 @@ from asgiref.sync import async_to_sync
 from django.db import OperationalError
 from django.template.loader import render_to_string
 
-from dashboard.nodes.pages import pool_history
-from dashboard.nodes.pages.pool_history import PoolHistory
+from dashboard.nodes.pages import use_history
+from dashboard.nodes.pages.use_history import PoolHistory
 from dashboard.nodes.records import read_points, read_trends
 from dashboard.nodes.viewmodels.pool_history import (
     COLUMNS,
@@ -117,11 +117,10 @@ def html(fragment: str, *, room: str = "nodes", **context: Any) -> str:
 def test_the_section_looks_as_stored() -> None:
     samples = [point(minute, allocatable_millicores=4000, nodes=2) for minute in range(LAST - 2, LAST + 1)]
     shown = section(
-        moments(samples, 1, until=LAST),
+        replace(moments(samples, 1, until=LAST), is_from_prometheus=True),
         "1h",
         pool="gpu",
         is_read=True,
-        from_prometheus=True,
         query_of=lambda range: f"?pool=gpu&range={range}",
         url="/h/",
     )
@@ -206,8 +205,8 @@ def test_failing_database_hides_history(people: People, runtime: Runtime, monkey
     def fails(*args: object) -> None:
         raise OperationalError("no such disk")
 
-    monkeypatch.setattr(pool_history, "read_points", fails)
-    monkeypatch.setattr(pool_history, "read_trends", fails)
+    monkeypatch.setattr(use_history, "read_points", fails)
+    monkeypatch.setattr(use_history, "read_trends", fails)
     answer = client_of(people.operator).get("/infrastructure/")
     assert answer.status_code == 200
     assert answer.text.count("The samples cannot be read now.") == 3
@@ -228,8 +227,8 @@ def test_prometheus_is_asked_at_the_moments_of_the_samples(day: None, runtime: R
     prometheus = FakePrometheus({LAST // 3 * 3: {"nodes": 77}})
     shown = read(runtime, prometheus)
     assert shown.is_from_prometheus
-    assert shown.moments.points[-1].nodes == 77
-    assert shown.moments.points[-1].executions_waiting > 0, "which only the samples know"
+    assert shown.points[-1].nodes == 77
+    assert shown.points[-1].executions_waiting > 0, "which only the samples know"
     assert prometheus.asked == [("batch", (LAST - 1440) // 3 * 3, LAST // 3 * 3, 3)]
     read(runtime, prometheus, pool="")
     assert prometheus.asked[1][0] is None
@@ -242,5 +241,5 @@ def test_without_an_answer_of_prometheus_the_samples_are_shown(
 ) -> None:
     shown = read(runtime, FakePrometheus(known))
     assert not shown.is_from_prometheus
-    assert len(shown.moments.known) in (120, 121)
+    assert len(shown.known) in (120, 121)
     assert "the charts show what was sampled" in caplog.text

@@ -96,7 +96,7 @@ def test_the_preview_counts_nodes_money_and_room() -> None:
     shrunk = " ".join(preview(group, Limits(0, 3), pool, [tier], 2))
     assert "down to the new minimum" in shrunk and "less room for executions: 8 of Medium" in shrunk
     assert "The pool has 4 nodes now. None is removed for this" in shrunk and "2 pods that wait" in shrunk
-    assert preview(group, Limits(1, 4), PoolShapes("default"), [], 0) == ["At its largest the pool has 1 node less."]
+    assert [*preview(group, Limits(1, 4), PoolShapes("default"), [], 0)] == ["At its largest the pool has 1 node less."]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class FakePrometheus:
 
 def connected(runtime: Runtime, known: dict[int, dict[str, float]] | Exception) -> FakePrometheus:
     prometheus = FakePrometheus(known)
-    use_history._histories[:] = [UseHistory(runtime, prometheus)]
+    use_history._use_histories[:] = [UseHistory(runtime, prometheus)]
     return prometheus
 
 

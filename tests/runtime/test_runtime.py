@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from django.http import QueryDict
+from django.utils import timezone
 
 from dashboard.executions.pages.executions import ExecutionsPage
-from dashboard.nodes.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
+from dashboard.nodes.pages.infrastructure import InfrastructurePage
 from dashboard.shell.access import Role, Viewer
 from dashboard.shell.pages.feed import Feeds
+from dashboard.shell.pages.periodic import PeriodicRead
 from grid.controller.leader import LEASE
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
 from grid.metrics.sources import MetricsApi
@@ -92,7 +94,7 @@ async def test_runtime_opens_a_single_watch_per_kind() -> None:
     lives = lives_of(runtime, MetricsApi)
     del lives["executions"]  # of the database
     running = StartedRuntime(runtime, started(lives))
-    answers, operator = ScaleDownAnswers(standard_rules), Viewer(1, "olga", Role.OPERATOR)
+    answers, operator = PeriodicRead(standard_rules, clock=timezone.now), Viewer(1, "olga", Role.OPERATOR)
     executions, infrastructure, feeds = ExecutionsPage(), InfrastructurePage(answers), Feeds()
     with ExitStack() as stack:
         opened = [

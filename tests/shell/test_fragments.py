@@ -191,7 +191,9 @@ PODS = {
 def test_pod_looks_as_stored(name: str) -> None:
     pod = decode(PODS[name], Pod)
     assert_golden(f"pod-row-{name}", html_of(pod_rows([pod_row(pod, USAGE if name == "running" else None)])[0]))
-    facts = pod_facts(pod, USAGE if name == "running" else None, KEYS, explain_pod(pod, [], now=NOW))
+    facts = pod_facts(
+        pod, USAGE if name == "running" else None, KEYS, explain_pod(pod, [], now=NOW), None, sees_all=False
+    )
     assert_golden(f"pod-facts-{name}", html_of(Fragment("facts", "nodes/fragments/pod_facts.html", facts)))
 
 

@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,10 +17,11 @@ from dashboard.executions.pages.executions import ExecutionsPage
 from dashboard.executions.viewmodels.execution_groups import group_of
 from dashboard.executions.viewmodels.execution_lines import ExecutionLine
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
-from dashboard.nodes.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
+from dashboard.nodes.pages.infrastructure import InfrastructurePage
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
 from dashboard.shell.access import Viewer
 from dashboard.shell.pages.page import LivePage
+from dashboard.shell.pages.periodic import PeriodicRead
 from dashboard.shell.viewmodels.window import OrderedWindow
 from grid.kube.hub import Subscription
 from grid.kube.objects import Node
@@ -108,7 +110,7 @@ async def is_woken(subscription: Subscription) -> bool:
 async def test_updated_list_is_fresh_and_wakes_viewers(batches: list[tuple[int, list[tuple[str, Any]]]]) -> None:
     clock = Clock(MOMENT + timedelta(minutes=10))
     runtime = new_runtime({LOCAL: FakeCluster()}, clock=clock.now, monotonic=clock.monotonic)
-    answers = ScaleDownAnswers(rules)
+    answers = PeriodicRead(rules, clock=timezone.now)
     kept_executions, kept_nodes = ExecutionsPage(), InfrastructurePage(answers)
     looking: list[tuple[LivePage[Any, Any], Callable[[], LivePage[Any, Any]], Viewer, Any]] = [
         *((kept_executions, ExecutionsPage, viewer, ExecutionsView.parse(query)) for viewer, query in EXECUTION_VIEWS),

@@ -1,13 +1,13 @@
 """The Infrastructure page, live: pools, nodes and the autoscaler's activity, for operators, auditors and admins."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import msgspec
 from django.conf import settings
 from django.http import QueryDict
+from django.utils import timezone
 
 from dashboard.nodes.viewmodels.infrastructure import (
     ROWS_PER_PAGE,
@@ -25,6 +25,7 @@ from dashboard.nodes.viewmodels.pools import PoolSums, in_order, pool_card, tota
 from dashboard.shell.access import Viewer, may_observe
 from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS, LiveList, LiveLists
 from dashboard.shell.pages.page import LivePage
+from dashboard.shell.pages.periodic import PeriodicRead
 from dashboard.shell.viewmodels.live import Fragment
 from grid.configuration import UNNEEDED_SECONDS, UNNEEDED_THRESHOLD, all_values
 from grid.core.translation import gettext as _
@@ -66,15 +67,6 @@ class NodeList(LiveList[NodeSums]):
         return item if fits(item, self._view, self.lists.scale_down) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row with the values that it was made from: the node's, and its pool's group and size with the rules."""
-
-    sums: NodeSums
-    made_from: tuple[NodeGroup | None, int, ScaleDownRules]
-    fragment: Fragment
-
-
 class NodeLists(LiveLists[NodeSums, NodeList]):
     """All lists of nodes of one runtime, used on its event loop only."""
 
@@ -86,16 +78,16 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         self.pools: dict[str, PoolSums] = {}
         self.cells = CellMaps()
         self._usage_version = -1
-        self._rows: dict[str, _Row] = {}
-        self._cards: dict[str, tuple[int, NodeGroup | None, int, str, Fragment]] = {}
+        # With what each was made from.
+        self._rows: dict[str, tuple[tuple[object, ...], Fragment]] = {}
+        self._cards: dict[str, tuple[tuple[object, ...], Fragment]] = {}
         self.mark_all(runtime.nodes.keys())
         runtime.nodes.subscribe(self._node_changed)
         runtime.pods.subscribe(self._pod_changed)
 
     async def list_of(self, view: InfrastructureView, *, within: float | None = None) -> NodeList:
-        return await self.known_or(
-            replace(view, page=1, range=DEFAULT_RANGE), lambda: NodeList(view, self), within=within
-        )
+        key = msgspec.structs.replace(view, page=1, range=DEFAULT_RANGE)
+        return await self.known_or(key, lambda: NodeList(view, self), within=within)
 
     def groups(self) -> Mapping[str, NodeGroup]:
         return self.runtime.groups.by_pool()
@@ -108,12 +100,12 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
     def row(self, sums: NodeSums) -> Fragment:
         """Return the node's row, made again only when one of its values has changed. What it used lately is drawn then: that alone is no
         reason."""
-        made_from = self.groups().get(sums.pool), self._size(sums.pool), self.rules
+        made_from = sums, self.groups().get(sums.pool), self._size(sums.pool), self.rules
         known = self._rows.get(sums.name)
-        if known is None or known.sums is not sums or known.made_from != made_from:
+        if known is None or known[0] != made_from:
             fragment = row_fragment(sums, self.scale_down(sums), self.runtime.usage.recent.of(sums.name))
-            known = self._rows[sums.name] = _Row(sums, made_from, fragment)
-        return known.fragment
+            known = self._rows[sums.name] = made_from, fragment
+        return known[1]
 
     def cards(self) -> list[Fragment]:
         groups, pending = self.groups(), self.pending()
@@ -133,10 +125,10 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         pool = self.pools.get(name) or PoolSums()
         known = self._cards.get(name)
         warm = warm_words(self.runtime.pods.by("warm_pool", name)) if name else ""
-        if known is None or known[:4] != (pool.version, group, pending, warm):
-            card = pool_card(name, pool, group, pending, warm)
-            known = self._cards[name] = pool.version, group, pending, warm, card
-        return known[4]
+        made_from = pool.version, group, pending, warm
+        if known is None or known[0] != made_from:
+            known = self._cards[name] = made_from, pool_card(name, pool, group, pending, warm)
+        return known[1]
 
     def _size(self, pool: str) -> int:
         return len(self.pools[pool]) if pool in self.pools else 0
@@ -210,7 +202,6 @@ def _about_pool(pod: Pod | None) -> Hashable:
 
 AUTOSCALER = "cluster-autoscaler"
 RULES_SECONDS = 2.0  # how long a page may use old settings after a change
-RULES_PATIENCE = 1.0  # seconds for which one page waits for them
 _DEFAULT_RULES = ScaleDownRules(threshold_percent=UNNEEDED_THRESHOLD.default, unneeded_seconds=UNNEEDED_SECONDS.default)
 
 
@@ -221,31 +212,9 @@ async def read_rules() -> ScaleDownRules:
     )
 
 
-class ScaleDownAnswers:
-    """The scale-down settings in force, read at most every `RULES_SECONDS` and shared by the pages that show nodes."""
-
-    def __init__(self, read: Callable[[], Awaitable[ScaleDownRules]] = read_rules) -> None:
-        self._read = read
-        self._rules: ScaleDownRules | None = None
-        self._read_at = float("-inf")
-        self._reading: asyncio.Task[ScaleDownRules] | None = None
-
-    def forget(self) -> None:
-        """Make the next update read the settings again."""
-        self._read_at = float("-inf")
-
-    async def rules(self) -> ScaleDownRules:
-        """Return the settings. While the database hangs these are the last ones, or the defaults: the nodes are not in the database."""
-        loop = asyncio.get_running_loop()
-        if self._rules is not None and 0 <= loop.time() - self._read_at < RULES_SECONDS:
-            return self._rules
-        if self._reading is None or self._reading.get_loop() is not loop:
-            self._reading = asyncio.ensure_future(self._read())
-            await asyncio.wait({self._reading}, timeout=RULES_PATIENCE)
-        if self._reading is not None and self._reading.done():
-            reading, self._reading = self._reading, None
-            self._rules, self._read_at = reading.result(), loop.time()
-        return self._rules or _DEFAULT_RULES
+async def rules_in_force(rules: PeriodicRead[ScaleDownRules]) -> ScaleDownRules:
+    """Return the settings. While the database hangs these are the last ones, or the defaults: the nodes are not in the database."""
+    return await rules.value(RULES_SECONDS, waits=True) or _DEFAULT_RULES
 
 
 class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
@@ -254,8 +223,8 @@ class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
     reads_database = False
     regions = frozenset({"pools", "nodes", "activity"})
 
-    def __init__(self, answers: ScaleDownAnswers) -> None:
-        self._answers = answers
+    def __init__(self, rules: PeriodicRead[ScaleDownRules]) -> None:
+        self._rules = rules
         self._lists: NodeLists | None = None
 
     def view(self, query: QueryDict) -> InfrastructureView:
@@ -297,12 +266,12 @@ class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
         return BEHIND_SECONDS if nodes.lists.is_behind(nodes) else self.tick_seconds
 
     async def lists_in(self, runtime: Runtime) -> NodeLists:
-        rules = await self._answers.rules()
+        rules = await rules_in_force(self._rules)
         if self._lists is None or self._lists.runtime is not runtime:
             self._lists = NodeLists(runtime, rules)
         self._lists.rules = rules
         return self._lists
 
 
-SCALE_DOWN = ScaleDownAnswers()
+SCALE_DOWN = PeriodicRead(read_rules, clock=timezone.now)  # shared by the pages that show nodes
 INFRASTRUCTURE = InfrastructurePage(SCALE_DOWN)

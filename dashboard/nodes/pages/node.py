@@ -1,15 +1,16 @@
 """The pages of one node and of one pod, live: for operators, auditors and admins, and a pod's also for the project of its execution."""
 
-from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from django.conf import settings
 from django.http import QueryDict
 from django.utils import timezone
 
 from dashboard.executions.pages.execution_pods import execution_of, explain
-from dashboard.nodes.pages.infrastructure import SCALE_DOWN, ScaleDownAnswers
+from dashboard.nodes.pages.infrastructure import SCALE_DOWN, rules_in_force
 from dashboard.nodes.records import read_task_lines
 from dashboard.nodes.viewmodels.infrastructure import NodeRow, node_row
 from dashboard.nodes.viewmodels.node import TaskLine, draining, node_facts, node_work
@@ -35,27 +36,6 @@ from grid.runtime.contention import TOPIC as CONTENTION
 from grid.runtime.executions import TOPIC as EXECUTIONS
 
 TASKS_SECONDS = 1.0  # how old the shown tasks may be
-Tasks = Mapping[str, TaskLine]
-
-
-async def read_tasks() -> Tasks:
-    return await database.pages.run(read_task_lines)
-
-
-class NodeTaskAnswers:
-    """The tasks of all nodes, read at most every `TASKS_SECONDS` and shared by the nodes' pages."""
-
-    def __init__(self, read: Callable[[], Awaitable[Tasks]] = read_tasks) -> None:
-        self._read = read
-        self.forget()
-
-    def forget(self) -> None:
-        """Make the next update read the tasks again."""
-        self._reading = PeriodicRead(self._read, clock=timezone.now)
-
-    async def of(self, node_name: str) -> TaskLine | None:
-        """Return the node's newest task; while the database hangs the last one known: the nodes are not in the database."""
-        return (await self._reading.value(TASKS_SECONDS) or {}).get(node_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +54,8 @@ class NodePage(LivePage[NodeView, NodeRead]):
     refusal = _("Only operators, auditors and admins can see the cluster's nodes.")
     regions = frozenset({"pods", "events"})
 
-    def __init__(self, answers: ScaleDownAnswers, tasks: NodeTaskAnswers) -> None:
-        self._answers = answers
-        self._tasks = tasks
+    def __init__(self, rules: PeriodicRead[ScaleDownRules], tasks: PeriodicRead[Mapping[str, TaskLine]]) -> None:
+        self._rules, self._tasks = rules, tasks
 
     def view(self, query: QueryDict) -> NodeView:
         return NodeView(str(query.get("name", ""))[:253])
@@ -88,7 +67,9 @@ class NodePage(LivePage[NodeView, NodeRead]):
         return "operators" if may_operate(viewer) else "observers"
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: NodeView) -> NodeRead:
-        return NodeRead(await self._answers.rules(), await self._tasks.of(view.name))
+        # While the database hangs, the last ones known: the nodes are not in the database.
+        tasks = await self._tasks.value(TASKS_SECONDS) or {}
+        return NodeRead(await rules_in_force(self._rules), tasks.get(view.name))
 
     def tick(self, runtime: Runtime, viewer: Viewer, view: NodeView, facts: NodeRead) -> float:
         is_open = facts.task is not None and facts.task.ended_at is None
@@ -97,8 +78,12 @@ class NodePage(LivePage[NodeView, NodeRead]):
     def topics(self, runtime: Runtime, viewer: Viewer, view: NodeView, facts: NodeRead) -> Collection[Topic]:
         """Return the topics of the node, its pods, events and executions, and of its pool, whose size decides whether it may be removed."""
         topics: set[Topic] = {(runtime.nodes.name, NAME, view.name), (runtime.pods.name, "node", view.name)}
-        topics |= {topic_about("Node", view.name), runtime.config_maps.name, runtime.usage.name}
-        topics.add((CONTENTION, NAME, view.name))
+        topics |= {
+            topic_about("Node", view.name),
+            runtime.config_maps.name,
+            runtime.usage.name,
+            (CONTENTION, NAME, view.name),
+        }
         node = runtime.nodes.get(view.name)
         if node is not None:
             topics.add((runtime.nodes.name, "pool", node.metadata.labels.get(settings.NODE_POOL_LABEL, "")))
@@ -111,22 +96,16 @@ class NodePage(LivePage[NodeView, NodeRead]):
         node = runtime.nodes.get(view.name)
         pods = runtime.pods.by("node", view.name)
         row = None if node is None else self._row(runtime, node, facts.rules)
-        drain = None
+        drain, contention = None, runtime.contention.on_node(view.name)
         if facts.task is not None and facts.task.action == NodeTask.Action.DRAIN:
             drain = draining(facts.task.progress, runtime.executions.get, settings.GRID_NAMESPACE)
         return [
             node_facts(view.name, node, row),
             node_work(view.name, node, facts.task, drain, may_act=may_operate(viewer)),
-            self._contention(runtime, view.name),
+            contended_nodes([contention] if contention else [], runtime.executions.get, names_nodes=False),
             *pod_rows(self._pod_row(runtime, pod, now) for pod in pods),
             *history(runtime.events.about(kind="Node", name=view.name)),
         ]
-
-    def _contention(self, runtime: Runtime, name: str) -> Fragment:
-        contention = runtime.contention.on_node(name)
-        return contended_nodes(
-            [contention] if contention is not None else [], runtime.executions.get, names_nodes=False
-        )
 
     def _pod_row(self, runtime: Runtime, pod: Pod, now: datetime) -> PodRow:
         why = explain(runtime, pod, now, sees_all=True) if is_troubled(pod) else None
@@ -143,7 +122,7 @@ class NodePage(LivePage[NodeView, NodeRead]):
         return node_row(sums, answer, runtime.usage.recent.of(name))
 
 
-TASKS = NodeTaskAnswers()
+TASKS = PeriodicRead(partial(database.pages.run, read_task_lines), clock=timezone.now)  # of all nodes
 NODE = NodePage(SCALE_DOWN, TASKS)
 
 
@@ -169,14 +148,15 @@ class PodPage(LivePage[PodView, None]):
         if may_observe(viewer):
             return True
         pod = runtime.pods.get(view.key)
-        return pod is not None and _belongs_to(runtime, viewer, pod)
+        row = execution_of(runtime, pod) if pod is not None else None
+        return row is not None and may_read_execution(viewer, row)
 
     def still_allowed(self, runtime: Runtime, viewer: Viewer, view: PodView) -> bool:
         """Return True also for a deleted pod, because its page shows nothing of it."""
         return runtime.pods.get(view.key) is None or self.allowed(runtime, viewer, view)
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: PodView) -> None:
-        """Read nothing, because everything is in memory."""
+        """Everything is in memory."""
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: PodView, facts: None) -> Collection[Topic]:
         topics: set[Topic] = {(runtime.pods.name, NAME, view.key), runtime.usage.name}
@@ -196,21 +176,10 @@ class PodPage(LivePage[PodView, None]):
             gone = PodFacts(view.namespace, view.name, None)
             return [Fragment("facts", "nodes/fragments/pod_facts.html", gone)]
         events = runtime.events.about(kind="Pod", name=view.name, namespace=view.namespace, uid=pod.metadata.uid)
-        diagnosis = explain(runtime, pod, now, sees_all=may_observe(viewer))
-        shown = pod_facts(
-            pod,
-            runtime.usage.pod(view.key),
-            Keys.under(settings.LABEL_PREFIX),
-            diagnosis,
-            execution_of(runtime, pod),
-            sees_all=may_observe(viewer),
-        )
+        sees_all, keys = may_observe(viewer), Keys.under(settings.LABEL_PREFIX)
+        diagnosis, row = explain(runtime, pod, now, sees_all=sees_all), execution_of(runtime, pod)
+        shown = pod_facts(pod, runtime.usage.pod(view.key), keys, diagnosis, row, sees_all=sees_all)
         return [Fragment("facts", "nodes/fragments/pod_facts.html", shown), *history(events)]
-
-
-def _belongs_to(runtime: Runtime, viewer: Viewer, pod: Pod) -> bool:
-    row = execution_of(runtime, pod)
-    return row is not None and may_read_execution(viewer, row)
 
 
 POD = PodPage()

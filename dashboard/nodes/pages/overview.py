@@ -1,7 +1,7 @@
 """The overview, live: the whole cluster at one look, for operators, auditors and admins."""
 
 import asyncio
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -221,23 +221,15 @@ def _line(lists: ExecutionLists, group: Group) -> WorkLine:
     return work_line(group, lists.rows.status(group.entries[0]))
 
 
-def _expected(lists: ExecutionLists, group: Group, line: WorkLine) -> str:
-    """Return when it is to start, unless its line says a problem, which waiting does not end."""
-    return EXPECTED.note(group.head.row, lists.runtime) if line.status.severity == "wait" else ""
-
-
-def _waiting(lists: ExecutionLists, queued: ExecutionList, deploying: ExecutionList) -> list[WaitingPlace]:
-    places = []
-    if groups := _longest(lists, queued):
-        reasons = [queue_reason(group.head.row) for group in groups if group.head.row is not None]
-        line = _line(lists, groups[0])
-        expected = _expected(lists, groups[0], line)
-        places.append(waiting(_("In the queue"), QUEUED, len(queued.window), line, reasons, expected=expected))
-    if groups := _longest(lists, deploying):
-        line = _line(lists, groups[0])
-        expected = _expected(lists, groups[0], line)
-        places.append(waiting(_("For a node"), DEPLOYING, len(deploying.window), line, expected=expected))
-    return places
+def _waiting(lists: ExecutionLists, queued: ExecutionList, deploying: ExecutionList) -> Iterator[WaitingPlace]:
+    for title, view, asked in ((_("In the queue"), QUEUED, queued), (_("For a node"), DEPLOYING, deploying)):
+        if groups := _longest(lists, asked):
+            line = _line(lists, groups[0])
+            # Waiting does not end a problem.
+            expected = EXPECTED.note(groups[0].head.row, lists.runtime) if line.status.severity == "wait" else ""
+            rows = [group.head.row for group in groups] if view is QUEUED else []
+            reasons = [queue_reason(row) for row in rows if row is not None]
+            yield waiting(title, view, len(asked.window), line, reasons, expected=expected)
 
 
 def _pools(lists: NodeLists, nodes: NodeList) -> list[Fragment]:

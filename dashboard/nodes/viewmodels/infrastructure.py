@@ -5,11 +5,12 @@ autoscaler does in `activity`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 from zlib import crc32
+
+import msgspec
 
 from dashboard.nodes.viewmodels.nodes import NodeSums, Share, shares
 from dashboard.nodes.viewmodels.pool_history import DEFAULT_RANGE, range_of
@@ -35,8 +36,7 @@ STATES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class InfrastructureView:
+class InfrastructureView(ViewModel, frozen=True, gc=False):
     """The page's URL as values."""
 
     pool: str = ""
@@ -65,7 +65,7 @@ class InfrastructureView:
     def query(self, **changed: Any) -> str:
         """Return the query string of this view with the changes. Defaults are left out, but where all of them are, the order is said: the
         page without any parameter may open with a saved view."""
-        new = replace(self, **changed)
+        new = msgspec.structs.replace(self, **changed)
         sort = ("-" if new.descending else "") + new.sort
         wanted = {"pool": new.pool, "text": new.text, "state": new.state}
         parts = {name: value for name, value in wanted.items() if value}
@@ -206,8 +206,7 @@ LINES_SHOWN = 20
 NAMED = 3  # objects of a line that are named; the others are counted
 
 
-@dataclass(frozen=True, slots=True)
-class ActivityLine:
+class ActivityLine(ViewModel, frozen=True, gc=False):
     """One cause. `at` is when it was told last; `objects` are the latest pods or nodes that it was told of, as (kind, namespace, name),
     and `count` says in words how many there are. `reason` and `message` are Kubernetes' own words."""
 

@@ -1,7 +1,6 @@
 """What admins are told on the overview: what is misconfigured, with a link to mend it, and the latest changes; pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.shell.viewmodels.listing import EmptyState
@@ -48,8 +47,7 @@ class ChangeLine(ViewModel, frozen=True, gc=False):
     object_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class AdminFacts:
+class AdminFacts(ViewModel, frozen=True, gc=False):
     misconfigured: tuple[Misconfigured, ...] = ()
     changes: tuple[ChangeLine, ...] = ()
 

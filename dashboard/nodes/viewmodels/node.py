@@ -1,14 +1,15 @@
 """One node's page: its facts, what operators have done to it, and a drain before it begins and while it goes on; pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from dashboard.nodes.viewmodels.infrastructure import NodeRow
-from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import plural
+from grid.diagnosis.places import taint_text
 from grid.kube.objects import Node
 from grid.nodes.drain import DrainedPod
 from grid.nodes.draining import Progress
@@ -24,8 +25,7 @@ _KINDS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Whose:
+class Whose(ViewModel, frozen=True, gc=False):
     """The execution of a pod; all empty for a pod that belongs to none."""
 
     execution: str = ""
@@ -34,8 +34,7 @@ class Whose:
     project: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRow:
+class PlannedRow(ViewModel, frozen=True, gc=False):
     """One pod of the plan. `lost` names the volumes whose data goes with it; `forbids` the budget that keeps it."""
 
     namespace: str
@@ -46,15 +45,13 @@ class PlannedRow:
     forbids: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DrainPlan:
+class DrainPlan(ViewModel, frozen=True, gc=False):
     evicted: Sequence[PlannedRow]
     stay: Sequence[PlannedRow]
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
-class DrainingPod:
+class DrainingPod(ViewModel, frozen=True, gc=False):
     """A pod that is not gone yet."""
 
     namespace: str
@@ -65,8 +62,7 @@ class DrainingPod:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Draining:
+class Draining(ViewModel, frozen=True, gc=False):
     """How far a drain is; the pods that are longest in their state come first."""
 
     gone: int
@@ -82,37 +78,34 @@ def whose_of(row: ExecutionRow | None) -> Whose:
 
 def drain_page(plan: Sequence[DrainedPod], rows: Mapping[str, ExecutionRow]) -> DrainPlan:
     """Return the plan as the page shows it; `rows` are the pods' executions by the pod's uid."""
-    evicted = [_planned(drained, rows.get(drained.pod.metadata.uid)) for drained in plan if drained.fate == "evicted"]
-    stay = [_planned(drained, rows.get(drained.pod.metadata.uid)) for drained in plan if drained.fate == "stays"]
-    people = len({row.whose.owner for row in evicted if row.whose.owner})
-    kept = sum(bool(row.forbids) for row in evicted)
-    pods = plural(len(evicted), "pod", "pods")
-    summary = (
-        _("It evicts {pods} of {people}.", pods=pods, people=plural(people, "person", "people"))
-        if people
-        else _("It evicts {pods}.", pods=pods)
+    evicted, stay = (
+        [_planned(drained, rows.get(drained.pod.metadata.uid)) for drained in plan if drained.fate == fate]
+        for fate in ("evicted", "stays")
     )
-    if not evicted:
-        summary = _("Nothing runs there that would have to be evicted.")
+    return DrainPlan(evicted, stay, " ".join(_summary(evicted, len(stay))))
+
+
+def _summary(evicted: Sequence[PlannedRow], stay: int) -> Iterator[str]:
+    people = len({row.whose.owner for row in evicted if row.whose.owner})
+    pods = plural(len(evicted), "pod", "pods")
+    if people:
+        yield _("It evicts {pods} of {people}.", pods=pods, people=plural(people, "person", "people"))
+    else:
+        yield _("It evicts {pods}.", pods=pods) if evicted else _("Nothing runs there that would have to be evicted.")
     if stay:
-        summary += " " + ngettext(
-            "{count:,} pod of the node's own stays.", "{count:,} pods of the node's own stay.", len(stay)
-        )
-    if kept:
-        summary += " " + ngettext(
+        yield ngettext("{count:,} pod of the node's own stays.", "{count:,} pods of the node's own stay.", stay)
+    if kept := sum(bool(row.forbids) for row in evicted):
+        yield ngettext(
             "{count:,} eviction must wait for a disruption budget.",
             "{count:,} evictions must wait for a disruption budget.",
             kept,
         )
-    return DrainPlan(evicted, stay, summary)
 
 
 def _planned(drained: DrainedPod, row: ExecutionRow | None) -> PlannedRow:
     follows = drained.why
-    if not drained.comes_back and row is not None:
-        follows = _KINDS.get(row.kind, drained.why)
-    elif not drained.comes_back:
-        follows = f"{drained.why} " + _("It does not come back.")
+    if not drained.comes_back:
+        follows = f"{drained.why} {_('It does not come back.')}" if row is None else _KINDS.get(row.kind, drained.why)
     meta = drained.pod.metadata
     return PlannedRow(meta.namespace, meta.name, whose_of(row), follows, ", ".join(drained.lost), drained.forbids)
 
@@ -161,8 +154,7 @@ class TaskLine:
     progress: Progress = field(default_factory=dict, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeWork:
+class NodeWork(ViewModel, frozen=True, gc=False):
     """The part of a node's page; `doing` is "" when nothing is being carried out."""
 
     name: str
@@ -206,10 +198,8 @@ def moment(text: str) -> datetime | None:
 def cordon_sentences(cordon: Cordon | None, pods: int, *, is_draining: bool = False) -> Sequence[str]:
     """Return what cordoning, or uncordoning, the node means."""
     if is_draining:
-        return (
-            _("The drain is cancelled, and new pods may be placed on the node again."),
-            _("Pods that are ending still end."),
-        )
+        sentence = _("The drain is cancelled, and new pods may be placed on the node again.")
+        return (sentence, _("Pods that are ending still end."))
     if cordon is not None:
         return (_("New pods may be placed on the node again."), _("Nothing that runs is affected."))
     stay = _("No pod runs there.")
@@ -221,8 +211,7 @@ def cordon_sentences(cordon: Cordon | None, pods: int, *, is_draining: bool = Fa
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFacts:
+class NodeFacts(ViewModel, frozen=True, gc=False):
     """A node's facts; `row` is None when the node is gone."""
 
     name: str
@@ -235,18 +224,12 @@ class NodeFacts:
 
 
 def node_facts(name: str, node: Node | None, row: NodeRow | None) -> Fragment:
-    if node is None:
-        return Fragment("facts", "nodes/fragments/node_facts.html", NodeFacts(name, None))
-    info = node.status.node_info
-    facts = NodeFacts(
-        name=name,
-        row=row,
-        address=next((address.address for address in node.status.addresses if address.type == "InternalIP"), ""),
-        version=info.kubelet_version,
-        system=info.os_image,
-        runtime=info.container_runtime_version,
-        taints=tuple(
-            f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}" for taint in node.spec.taints
-        ),
-    )
+    facts = NodeFacts(name, row)
+    if node is not None:
+        info, addresses = node.status.node_info, node.status.addresses
+        address = next((address.address for address in addresses if address.type == "InternalIP"), "")
+        facts = NodeFacts(
+            *(name, row, address, info.kubelet_version, info.os_image, info.container_runtime_version),
+            tuple(map(taint_text, node.spec.taints)),
+        )
     return Fragment("facts", "nodes/fragments/node_facts.html", facts)

@@ -1,9 +1,9 @@
 """The page on which operators change a node's taints and labels: what it has, and what a change would do; pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 from dashboard.nodes.viewmodels.node import PlannedRow, drain_page
+from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.labels import PLATFORM_NODE
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
@@ -37,8 +37,7 @@ _VERBS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MarkLine:
+class MarkLine(ViewModel, frozen=True, gc=False):
     """A taint or label that the node has; `kept_by` says why it cannot be changed here, None when it can."""
 
     text: str
@@ -46,8 +45,7 @@ class MarkLine:
     kept_by: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class MarkPreview:
+class MarkPreview(ViewModel, frozen=True, gc=False):
     """What a change would do; `refusal` says why it is refused, None when it is not."""
 
     mark: Mark
@@ -57,8 +55,7 @@ class MarkPreview:
     evicted: Sequence[PlannedRow] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MarkFacts:
+class MarkFacts(ViewModel, frozen=True, gc=False):
     """What a preview is about: the node and its pods, executions by the uid of their pod, and names of tiers that fit no node of their pool
     afterwards (`lost`) or only then (`gained`). `unread` says why volumes and budgets are not known."""
 
@@ -91,140 +88,106 @@ def mark_preview(mark: Mark, facts: MarkFacts, *, pool_label: str) -> MarkPrevie
         return MarkPreview(mark, verb, problem)
     others = [eviction for eviction in evicted if not is_own(eviction.pod)]
     page = drain_page(drain_plan([eviction.pod for eviction in others], facts.volumes, ()), facts.rows)
-    sentences = [
+    sentences = (
         *_taint_sentences(mark, facts, evicted, page.summary if others else ""),
         *_label_sentences(mark, facts, pool_label),
-    ]
-    return MarkPreview(mark, verb, None, (*sentences, *_tier_sentences(facts)), page.evicted)
+        *_tier_sentences(facts),
+    )
+    return MarkPreview(mark, verb, None, sentences, page.evicted)
 
 
 def _around_budgets(evicted: Sequence[Eviction], facts: MarkFacts) -> str | None:
     """Return why the pods must not be evicted by a taint: Kubernetes asks no disruption budget then."""
-    if not evicted:
-        return None
-    if facts.unread:
+    if evicted and facts.unread:
+        unknown = _("It would evict pods, and whether disruption budgets protect them could not be read. {unread}")
+        return unknown.format(unread=facts.unread)
+    if names := budgets_of((eviction.pod for eviction in evicted), facts.budgets):
         return _(
-            "It would evict pods, and whether disruption budgets protect them could not be read. {unread}",
-            unread=facts.unread,
+            "A NoExecute taint evicts pods without asking their disruption budgets ({named}). "
+            "Drain the node first, which respects them, and then add the taint.",
+            named=listed_up_to(_NAMED, names),
         )
-    names = budgets_of((eviction.pod for eviction in evicted), facts.budgets)
-    if not names:
-        return None
-    return _(
-        "A NoExecute taint evicts pods without asking their disruption budgets ({named}). "
-        "Drain the node first, which respects them, and then add the taint.",
-        named=listed_up_to(_NAMED, names),
-    )
+    return None
 
 
-def _taint_sentences(mark: Mark, facts: MarkFacts, evicted: Sequence[Eviction], summary: str) -> Sequence[str]:
+def _taint_sentences(mark: Mark, facts: MarkFacts, evicted: Sequence[Eviction], summary: str) -> Iterator[str]:
     if mark.action == UNTAINT:
-        return (
-            _("Pods that do not tolerate the taint may be placed on the node again."),
-            _("Nothing that runs is affected."),
-        )
+        yield _("Pods that do not tolerate the taint may be placed on the node again.")
+        yield _("Nothing that runs is affected.")
     if mark.action != TAINT:
-        return ()
-    sentences = []
+        return
     if any((taint.key, taint.effect) == (mark.key, mark.effect) for taint in facts.node.spec.taints):
-        sentences.append(_("It replaces the taint of this key and effect that the node has now."))
+        yield _("It replaces the taint of this key and effect that the node has now.")
     if mark.effect == "PreferNoSchedule":
-        return (*sentences, _("New pods that do not tolerate it are placed here only when no other node takes them."))
-    sentences.append(
-        _("No new pod that does not tolerate it is placed on the node. Later nodes of the pool do not get the taint.")
-    )
+        yield _("New pods that do not tolerate it are placed here only when no other node takes them.")
+        return
+    yield _("No new pod that does not tolerate it is placed on the node. Later nodes of the pool do not get the taint.")
     if mark.effect == "NoSchedule":
-        return (*sentences, _("Running executions keep running."))
-    own = [eviction.pod.metadata.name for eviction in evicted if is_own(eviction.pod)]
-    later = max((eviction.after for eviction in evicted), default=0)
-    sentences.append(summary or _("No pod of an execution or another program is evicted."))
-    if own:
-        names = listed_up_to(_NAMED, own)
-        sentences.append(
-            ngettext(
-                "{count:,} pod of DaemonSets must go too, and none comes while the taint is there: {names}.",
-                "{count:,} pods of DaemonSets must go too, and none comes while the taint is there: {names}.",
-                len(own),
-                names=names,
-            )
+        yield _("Running executions keep running.")
+        return
+    yield summary or _("No pod of an execution or another program is evicted.")
+    if own := [eviction.pod.metadata.name for eviction in evicted if is_own(eviction.pod)]:
+        yield ngettext(
+            "{count:,} pod of DaemonSets must go too, and none comes while the taint is there: {names}.",
+            "{count:,} pods of DaemonSets must go too, and none comes while the taint is there: {names}.",
+            len(own),
+            names=listed_up_to(_NAMED, own),
         )
-    if later:
-        sentences.append(
-            _(
-                "Pods that tolerate it for a time are evicted after that, the last after {seconds}.",
-                seconds=plural(later, "second", "seconds"),
-            )
-        )
-    return sentences
+    if later := max((eviction.after for eviction in evicted), default=0):
+        seconds = plural(later, "second", "seconds")
+        yield _("Pods that tolerate it for a time are evicted after that, the last after {seconds}.", seconds=seconds)
 
 
-def _label_sentences(mark: Mark, facts: MarkFacts, pool_label: str) -> Sequence[str]:
+def _label_sentences(mark: Mark, facts: MarkFacts, pool_label: str) -> Iterator[str]:
     if mark.is_taint:
-        return ()
-    sentences, now = [], facts.node.metadata.labels
+        return
+    now = facts.node.metadata.labels
     if mark.action == LABEL and mark.key in now:
-        sentences.append(_("It replaces the value {value}.", value=now[mark.key] or _("(empty)")))
-    sentences += _pool_sentences(facts.node, with_mark(facts.node, mark), mark, pool_label)
+        yield _("It replaces the value {value}.", value=now[mark.key] or _("(empty)"))
+    if mark.key in (pool_label, PLATFORM_NODE):
+        yield from _pool_sentences(facts.node, with_mark(facts.node, mark), pool_label)
     selecting = selected_by_label(facts.pods, mark)
-    own = [pod.metadata.name for pod in selecting if is_own(pod)]
-    if own:
-        sentences.append(
-            _(
-                "DaemonSets that ask for the label as it is now remove their pods: {named}.",
-                named=listed_up_to(_NAMED, own),
-            )
-        )
+    if own := [pod.metadata.name for pod in selecting if is_own(pod)]:
+        named = listed_up_to(_NAMED, own)
+        yield _("DaemonSets that ask for the label as it is now remove their pods: {named}.", named=named)
     if stay := len(selecting) - len(own):
-        sentences.append(
-            ngettext(
-                "{count:,} pod asks for the label as it is now. They keep running, and would not be placed here again.",
-                "{count:,} pods ask for the label as it is now. They keep running, and would not be placed here again.",
-                stay,
-            )
+        yield ngettext(
+            "{count:,} pod asks for the label as it is now. They keep running, and would not be placed here again.",
+            "{count:,} pods ask for the label as it is now. They keep running, and would not be placed here again.",
+            stay,
         )
     if not selecting:
-        sentences.append(_("No pod on the node asks for this label, so nothing that runs is affected."))
-    return sentences
+        yield _("No pod on the node asks for this label, so nothing that runs is affected.")
 
 
-def _pool_sentences(before: Node, after: Node, mark: Mark, pool_label: str) -> Sequence[str]:
-    if mark.key not in (pool_label, PLATFORM_NODE):
-        return ()
+def _pool_sentences(before: Node, after: Node, pool_label: str) -> Iterator[str]:
     left, joined = (node.metadata.labels.get(pool_label, "") for node in (before, after))
-    sentences = []
     if left != joined:
         if left and joined:
-            sentences.append(
-                _("The node leaves the pool {left} and joins the pool {joined}.", left=left, joined=joined)
-            )
+            yield _("The node leaves the pool {left} and joins the pool {joined}.", left=left, joined=joined)
         elif left:
-            sentences.append(_("The node leaves the pool {left} and is in no pool then.", left=left))
+            yield _("The node leaves the pool {left} and is in no pool then.", left=left)
         else:
-            sentences.append(_("The node was in no pool and joins the pool {joined}.", joined=joined))
-        sentences.append(
-            _(
-                "The autoscaler goes by the cloud's group of machines, which does not change: its limits still count the node there."
-            )
+            yield _("The node was in no pool and joins the pool {joined}.", joined=joined)
+        yield _(
+            "The autoscaler goes by the cloud's group of machines, which does not change: its limits still count the node there."
         )
     if is_platform(before, pool_label) != is_platform(after, pool_label):
         if is_platform(after, pool_label):
-            sentences.append(_("The node becomes a platform node, which does not count as one for executions."))
+            yield _("The node becomes a platform node, which does not count as one for executions.")
         else:
-            sentences.append(_("The node is no longer a platform node, and counts as one for executions."))
-    return sentences
+            yield _("The node is no longer a platform node, and counts as one for executions.")
 
 
-def _tier_sentences(facts: MarkFacts) -> Sequence[str]:
-    sentences = []
+def _tier_sentences(facts: MarkFacts) -> Iterator[str]:
     if facts.lost:
-        sentences.append(
-            _(
-                "No node of their pool fits these tiers afterwards: {named}. "
-                "Their executions wait for a new node, if the autoscaler may start one.",
-                named=listed_up_to(_NAMED, facts.lost),
-            )
+        yield _(
+            "No node of their pool fits these tiers afterwards: {named}. "
+            "Their executions wait for a new node, if the autoscaler may start one.",
+            named=listed_up_to(_NAMED, facts.lost),
         )
     if facts.gained:
         names = listed_up_to(_NAMED, facts.gained)
-        sentences.append(_("The node is then the only one of its pool that fits these tiers: {names}.", names=names))
-    return sentences or [_("Each tier that fits a node of the pool now still does.")]
+        yield _("The node is then the only one of its pool that fits these tiers: {names}.", names=names)
+    if not facts.lost and not facts.gained:
+        yield _("Each tier that fits a node of the pool now still does.")

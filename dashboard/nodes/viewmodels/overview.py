@@ -72,13 +72,13 @@ def work_counts(
 class WorkLine(ViewModel, frozen=True, gc=False):
     """An execution that waits or fails, with the reason in a sentence. `pod` is of an orphan, which has no page as an execution."""
 
-    execution_id: str
-    pod_namespace: str
-    pod_name: str
     name: str
     about: str
     status: StatusLine
     since: datetime | None
+    execution_id: str = ""
+    pod_namespace: str = ""
+    pod_name: str = ""
     has_ended: bool = False  # at `since`
 
 
@@ -113,8 +113,6 @@ def failed_line(row: ExecutionRow) -> WorkLine:
     status, _advice = state_status(row.state, message=row.words(to_owner=False))
     return WorkLine(
         execution_id=row.id,
-        pod_namespace="",
-        pod_name="",
         name=row.title or row.object_name,
         about=", ".join((kind_name(row.kind), row.owner_username, row.project_name)),
         status=status,
@@ -137,13 +135,7 @@ def queue_reason(row: ExecutionRow) -> str:
 
 
 def waiting(
-    title: str,
-    view: ExecutionsView,
-    count: int,
-    oldest: WorkLine,
-    reasons: Collection[str] = (),
-    *,
-    expected: str = "",
+    title: str, view: ExecutionsView, count: int, oldest: WorkLine, reasons: Collection[str] = (), *, expected: str = ""
 ) -> WaitingPlace:
     """Return what waits in one place. `reasons` are those of the executions that wait longest, one for each."""
     counts = Counter(reasons).most_common(REASONS_SHOWN)
@@ -196,20 +188,17 @@ def pool_fragments(
     """Return the pool's head and its cells; `pool` is None while it has no node."""
     count = len(pool) if pool is not None else 0
     coming = max(0, group.target - count) if group is not None else 0
+    waits = ngettext("{count:,} pod waits for a node", "{count:,} pods wait for a node", pending)
     head = PoolHead(
         name=name,
         is_platform=pool is not None and pool.is_platform,
         sentence=_pool_sentence(pool, cells) if pool is not None else _("No node now."),
         autoscaler=_autoscaler_sentence(group, coming),
         is_growing=coming > 0,
-        pending=ngettext("{count:,} pod waits for a node", "{count:,} pods wait for a node", pending)
-        if pending
-        else "",
+        pending=waits if pending else "",
     )
-    return [
-        Fragment(element_id("head", name), "nodes/fragments/overview_pool.html", head, region=REGION),
-        *cells.fragments(),
-    ]
+    fragment = Fragment(element_id("head", name), "nodes/fragments/overview_pool.html", head, region=REGION)
+    return [fragment, *cells.fragments()]
 
 
 def _pool_sentence(pool: PoolSums, cells: CellMap) -> str:

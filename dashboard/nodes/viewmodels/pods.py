@@ -1,13 +1,12 @@
 """Puts a pod into words: rows on a node's page, facts on its own page; pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.executions.viewmodels.execution_entry import PARTS_IN_NAMES
 from dashboard.executions.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.shell.viewmodels.listing import EmptyState
-from dashboard.shell.viewmodels.live import Fragment, element_id, namespaced
+from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id, namespaced
 from dashboard.shell.viewmodels.states import StatusLine, framework_name, kind_name
 from grid.core.labels import APP_COMPONENT, Keys
 from grid.core.quantity import format_bytes, format_cores
@@ -19,8 +18,7 @@ from grid.metrics.usage import Usage
 from grid.runtime.executionrows import ExecutionRow
 
 
-@dataclass(frozen=True, slots=True)
-class PodRow:
+class PodRow(ViewModel, frozen=True, gc=False):
     """One pod; `part` is its part in its execution, such as "Worker of Feature building", or "" without an execution."""
 
     namespace: str
@@ -37,16 +35,14 @@ class PodRow:
     execution: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerFact:
+class ContainerFact(ViewModel, frozen=True, gc=False):
     name: str
     image: str
     status: StatusLine
     restarts: int
 
 
-@dataclass(frozen=True, slots=True)
-class PodFacts:
+class PodFacts(ViewModel, frozen=True, gc=False):
     """A pod's facts; `row` is None when the pod is gone."""
 
     namespace: str
@@ -78,12 +74,9 @@ def pod_status(pod: Pod) -> StatusLine:
     if not pod.spec.node_name:
         return StatusLine("wait", _("Waiting for a node"), scheduled.message if scheduled else "")
     if pod.status.phase == "Running":
-        is_ready = ready is not None and ready.status == "True"
-        return (
-            StatusLine("ok", _("Running"))
-            if is_ready
-            else StatusLine("wait", _("Running, not ready"), ready.message if ready else "")
-        )
+        if ready is not None and ready.status == "True":
+            return StatusLine("ok", _("Running"))
+        return StatusLine("wait", _("Running, not ready"), ready.message if ready else "")
     return StatusLine("wait", _("Starting"))
 
 
@@ -139,22 +132,13 @@ def pod_rows(rows: Iterable[PodRow]) -> list[Fragment]:
     if not ordered:
         empty = EmptyState(_("No pods."), _("Nothing is running on this node."))
         return [Fragment("pods-none", "shell/fragments/empty_row.html", empty, region="pods")]
-    return [
-        Fragment(
-            element_id("pod", namespaced(row.namespace, row.name)), "nodes/fragments/pod_row.html", row, region="pods"
-        )
-        for row in ordered
-    ]
+    ids = (element_id("pod", namespaced(row.namespace, row.name)) for row in ordered)
+    template = "nodes/fragments/pod_row.html"
+    return [Fragment(id, template, row, region="pods") for id, row in zip(ids, ordered, strict=True)]
 
 
 def pod_facts(
-    pod: Pod,
-    usage: Usage | None,
-    keys: Keys,
-    diagnosis: Diagnosis,
-    row: ExecutionRow | None = None,
-    *,
-    sees_all: bool = False,
+    pod: Pod, usage: Usage | None, keys: Keys, diagnosis: Diagnosis, row: ExecutionRow | None, *, sees_all: bool
 ) -> PodFacts:
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
     statuses = {status.name: status for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)}
@@ -181,11 +165,8 @@ def pod_facts(
 
 
 def _first_trouble(pod: Pod) -> StatusLine | None:
-    for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        status = _container_status(container)
-        if status.severity == "problem":
-            return status
-    return None
+    containers = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return next((status for status in map(_container_status, containers) if status.severity == "problem"), None)
 
 
 def _container_status(container: ContainerStatus | None) -> StatusLine:
@@ -198,11 +179,8 @@ def _container_status(container: ContainerStatus | None) -> StatusLine:
         ended = state.terminated
         if ended.exit_code == 0:
             return StatusLine("neutral", _("Done"))
-        return StatusLine(
-            "problem",
-            ended.reason or _("Error"),
-            ended.message or _("exit code {exit_code}", exit_code=ended.exit_code),
-        )
+        code = _("exit code {exit_code}", exit_code=ended.exit_code)
+        return StatusLine("problem", ended.reason or _("Error"), ended.message or code)
     waiting = state.waiting
     if waiting is None or waiting.reason in ("", "ContainerCreating", "PodInitializing"):
         return StatusLine("wait", _("Starting"))

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from dashboard.shell.viewmodels.charts import DASHES, DOTS, SOLID, ChartLine, ChartScale, chart_values
+from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.quantity import format_bytes, format_cores
 from grid.core.translation import gettext as _
 
@@ -57,12 +58,12 @@ _MAY_BE_UNKNOWN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PoolMoments:
+class PoolMoments(ViewModel, frozen=True, gc=False):
     """What a chart shows: minutes, and the values at each; None where nothing is known."""
 
     minutes: tuple[int, ...]
     points: tuple[PoolPoint | None, ...]
+    is_from_prometheus: bool = False
 
     @property
     def known(self) -> list[PoolPoint]:
@@ -111,8 +112,7 @@ def _highest(minute: int, samples: Sequence[PoolPoint]) -> PoolPoint:
 # --- Charts ---
 
 
-@dataclass(frozen=True, slots=True)
-class ChartBox:
+class ChartBox(ViewModel, frozen=True, gc=False):
     """The place of one chart on a page."""
 
     name: str
@@ -181,15 +181,13 @@ def pool_charts(shown: PoolMoments, range: str, *, until: int) -> dict[str, Any]
 # --- The section of a page ---
 
 
-@dataclass(frozen=True, slots=True)
-class RangeTab:
+class RangeTab(ViewModel, frozen=True, gc=False):
     title: str
     query: str
     is_current: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PoolHistorySection:
+class PoolHistorySection(ViewModel, frozen=True, gc=False):
     """Everything of the section but the pools' rows. `problem` says why there is nothing to see."""
 
     title: str
@@ -210,7 +208,6 @@ def section(
     *,
     pool: str,
     is_read: bool,
-    from_prometheus: bool,
     query_of: Callable[[str], str],
     url: str,
 ) -> PoolHistorySection:
@@ -220,7 +217,7 @@ def section(
     if not is_read:
         problem = _("The samples cannot be read now. The charts come as soon as the database answers.")
     source, minutes = _("Sampled once a minute."), width_of(RANGES[range])
-    if from_prometheus:
+    if shown is not None and shown.is_from_prometheus:
         source = _("Nodes and resources from Prometheus, executions sampled once a minute.")
     elif minutes > 1:
         source = _(
@@ -249,8 +246,7 @@ def range_of(text: str) -> str:
 # --- The table beside them ---
 
 
-@dataclass(frozen=True, slots=True)
-class PoolHistoryRow:
+class PoolHistoryRow(ViewModel, frozen=True, gc=False):
     at: datetime
     nodes: str
     cpu: str

@@ -1,9 +1,9 @@
 """The page of a node pool's minimum and maximum: where they are set, and what others would do; pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
+from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed_up_to, money, plural
@@ -14,39 +14,14 @@ from grid.tiers.tierdoctor import TierRequest, pack
 MOST_NODES = 1000
 _NAMED = 3
 
-# Where the cluster autoscaler takes the limits of a node group from, which differs by cloud.
-ELSEWHERE: Sequence[tuple[str, str]] = (
-    (
-        "Amazon EKS",
-        (
-            "aws eks update-nodegroup-config --cluster-name CLUSTER --nodegroup-name GROUP "
-            "--scaling-config minSize=MIN,maxSize=MAX"
-        ),
-    ),
-    (
-        "Google GKE",
-        "gcloud container clusters update CLUSTER --enable-autoscaling --node-pool=POOL --min-nodes=MIN --max-nodes=MAX",
-    ),
-    (
-        "Azure AKS",
-        (
-            "az aks nodepool update --resource-group GROUP --cluster-name CLUSTER --name POOL "
-            "--update-cluster-autoscaler --min-count MIN --max-count MAX"
-        ),
-    ),
-    (_("Groups named on its command line"), _("--nodes=MIN:MAX:GROUP of the Deployment cluster-autoscaler")),
-)
 
-
-@dataclass(frozen=True, slots=True)
-class PricedTier:
+class PricedTier(ViewModel, frozen=True, gc=False):
     name: str
     request: TierRequest
     cost_per_hour: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(ViewModel, frozen=True, gc=False):
     minimum: int
     maximum: int
 
@@ -67,17 +42,16 @@ def parse_limits(minimum: str, maximum: str) -> tuple[Limits | None, str]:
 
 def preview(
     group: NodeGroup, limits: Limits, shapes: PoolShapes, tiers: Sequence[PricedTier], waiting: int
-) -> Sequence[str]:
-    """Return what other limits would do; `waiting` pods wait for a node of the pool now."""
-    sentences, price = [], _node_price(shapes, tiers)
+) -> Iterator[str]:
+    """Yield what other limits would do; `waiting` pods wait for a node of the pool now."""
+    price = _node_price(shapes, tiers)
     if limits.minimum > group.minimum:
-        made = max(0, limits.minimum - group.target)
         kept = ngettext(
             "At least {count:,} node is kept, also while nothing runs there.",
             "At least {count:,} nodes are kept, also while nothing runs there.",
             limits.minimum,
         )
-        if made:
+        if made := max(0, limits.minimum - group.target):
             started = ngettext(
                 "{count:,} node is started at once{price}.",
                 "{count:,} nodes are started at once{price}.",
@@ -85,55 +59,41 @@ def preview(
                 price=_for(price, made),
             )
             kept = f"{started} {kept}"
-        sentences.append(kept)
+        yield kept
     if limits.minimum < group.minimum:
-        sentences.append(
-            _("Nodes that nothing needs are removed by the autoscaler after its delay, down to the new minimum.")
-        )
+        yield _("Nodes that nothing needs are removed by the autoscaler after its delay, down to the new minimum.")
     if limits.maximum > group.maximum:
         more = limits.maximum - group.maximum
-        sentences.append(
-            ngettext(
-                "Up to {count:,} more node may be started when pods ask for them{price}.",
-                "Up to {count:,} more nodes may be started when pods ask for them{price}.",
-                more,
-                price=_for(price, more),
-            )
+        yield ngettext(
+            "Up to {count:,} more node may be started when pods ask for them{price}.",
+            "Up to {count:,} more nodes may be started when pods ask for them{price}.",
+            more,
+            price=_for(price, more),
         )
     if limits.maximum < group.maximum:
-        sentences += _lower_maximum(group, limits, shapes, tiers, waiting)
-    return sentences
+        yield from _lower_maximum(group, limits, _places(shapes, tiers), waiting)
 
 
-def _lower_maximum(
-    group: NodeGroup, limits: Limits, shapes: PoolShapes, tiers: Sequence[PricedTier], waiting: int
-) -> Sequence[str]:
+def _lower_maximum(group: NodeGroup, limits: Limits, places: Mapping[str, int], waiting: int) -> Iterator[str]:
     fewer = group.maximum - limits.maximum
-    places = _places(shapes, tiers)
     room = [_("{count:,} of {tier}", count=fewer * count, tier=name) for name, count in places.items()]
-    sentences = [_("At its largest the pool has {nodes} less.", nodes=plural(fewer, "node", "nodes"))]
+    yield _("At its largest the pool has {nodes} less.", nodes=plural(fewer, "node", "nodes"))
     if room:
-        sentences.append(
-            _("That is less room for executions: {tiers}, each counted alone.", tiers=listed_up_to(_NAMED, room))
-        )
+        named = listed_up_to(_NAMED, room)
+        yield _("That is less room for executions: {tiers}, each counted alone.", tiers=named)
     if group.target > limits.maximum:
-        sentences.append(
-            _(
-                "The pool has {nodes} now. None is removed for this, and nothing that runs is affected; "
-                "no node is started until there are fewer than {maximum:,}.",
-                nodes=plural(group.target, "node", "nodes"),
-                maximum=limits.maximum,
-            )
+        yield _(
+            "The pool has {nodes} now. None is removed for this, and nothing that runs is affected; "
+            "no node is started until there are fewer than {maximum:,}.",
+            nodes=plural(group.target, "node", "nodes"),
+            maximum=limits.maximum,
         )
     if waiting and group.target >= limits.maximum:
-        sentences.append(
-            ngettext(
-                "{count:,} pod that waits for a node of the pool now must wait until others end.",
-                "{count:,} pods that wait for a node of the pool now must wait until others end.",
-                waiting,
-            )
+        yield ngettext(
+            "{count:,} pod that waits for a node of the pool now must wait until others end.",
+            "{count:,} pods that wait for a node of the pool now must wait until others end.",
+            waiting,
         )
-    return sentences
 
 
 def _places(shapes: PoolShapes, tiers: Sequence[PricedTier]) -> Mapping[str, int]:

@@ -1,7 +1,6 @@
 """A row for each node pool beside the charts of the last hours: its newest figures, and sparklines that lead there; pure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from dashboard.nodes.viewmodels.pool_history import (
     GAP,
@@ -16,6 +15,7 @@ from dashboard.nodes.viewmodels.pool_history import (
     width_of,
 )
 from dashboard.shell.viewmodels.charts import Sparkline, sparkline
+from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.quantity import format_cores
 from grid.core.translation import gettext as _
 from grid.models.pool import ALL_POOLS
@@ -28,8 +28,7 @@ TREND_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Trends:
+class Trends(ViewModel, frozen=True, gc=False):
     """By pool: stretches of time, oldest first, as rows of their first minute and `TREND_COLUMNS`; and the newest sample, of a pool that
     is not gone."""
 
@@ -37,8 +36,7 @@ class Trends:
     newest: dict[str, PoolPoint]
 
 
-@dataclass(frozen=True, slots=True)
-class PoolTrend:
+class PoolTrend(ViewModel, frozen=True, gc=False):
     """One pool: its newest figures, "" once it is gone, and sparklines that lead there."""
 
     title: str

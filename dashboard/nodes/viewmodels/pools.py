@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from dashboard.nodes.viewmodels.nodes import NodeSums, Share, shares
 from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
@@ -42,11 +41,6 @@ class PoolCard(ViewModel, frozen=True, gc=False):
     has_metrics: bool
     tiles: tuple[Tile, ...]
     more: int
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    sentence: str
 
 
 class PoolSums:
@@ -95,7 +89,7 @@ def totals(pools: Mapping[str, PoolSums], *, is_final: bool = True) -> Fragment:
             compute_nodes=plural(compute, "compute node", "compute nodes"),
             platform_nodes=plural(platform, "platform node", "platform nodes"),
         )
-    return Fragment("totals", "nodes/fragments/totals.html", Totals(sentence))
+    return Fragment("totals", "nodes/fragments/totals.html", sentence)
 
 
 def in_order(names: Iterable[str], pools: Mapping[str, PoolSums]) -> list[str]:
@@ -143,35 +137,29 @@ def warm_words(placeholders: Iterable[Pod]) -> str:
         else plural(count, "warm place", "warm places")
         for end, count in sorted(by_end.items())
     ]
-    if not ends:
-        return ""
+    places = listed(ends) if ends else ""
     if not waiting:
-        return listed(ends)
+        return places
     return ngettext(
-        "{places}, {count:,} waits for a node", "{places}, {count:,} wait for a node", waiting, places=listed(ends)
+        "{places}, {count:,} waits for a node", "{places}, {count:,} wait for a node", waiting, places=places
     )
 
 
 def _failed(group: NodeGroup | None) -> str:
     if group is None or not group.is_backed_off:
         return ""
-    error = " ".join(group.error.split())[:_LONGEST_ERROR]
-    return (
-        _("The cloud could not deliver a node; it is asked again after a while: {error}", error=error)
-        if error
-        else _("The cloud could not deliver a node; it is asked again after a while.")
-    )
+    if error := " ".join(group.error.split())[:_LONGEST_ERROR]:
+        return _("The cloud could not deliver a node; it is asked again after a while: {error}", error=error)
+    return _("The cloud could not deliver a node; it is asked again after a while.")
 
 
 def _sizes(count: int, ready: int, group: NodeGroup | None) -> str:
     text = plural(count, "node", "nodes")
     if ready < count:
         text = _("{nodes}, {ready} ready", nodes=text, ready=ready)
-    return (
-        _("{nodes}; {minimum} to {maximum} allowed", nodes=text, minimum=group.minimum, maximum=group.maximum)
-        if group
-        else _("{nodes}; fixed size", nodes=text)
-    )
+    if group is None:
+        return _("{nodes}; fixed size", nodes=text)
+    return _("{nodes}; {minimum} to {maximum} allowed", nodes=text, minimum=group.minimum, maximum=group.maximum)
 
 
 def _tile(sums: NodeSums) -> Tile:

@@ -1,7 +1,6 @@
 """What a node, a pod or an execution used over the last hours, as Prometheus knows it: charts and the table beside them; pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -15,6 +14,7 @@ from dashboard.nodes.viewmodels.pool_history import (
     evenly_spread,
 )
 from dashboard.shell.viewmodels.charts import DASHES, DOTS, LONG_DASHES, SOLID, ChartLine, ChartScale, chart_values
+from dashboard.shell.viewmodels.live import ViewModel
 from dashboard.usage.viewmodels.failure_moments import FailureMoment
 from grid.core.translation import gettext as _
 
@@ -33,8 +33,7 @@ UNKNOWN = _(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(ViewModel, frozen=True, gc=False):
     column: str
     label: str
     colour: str
@@ -42,8 +41,7 @@ class _Line:
     is_filled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Chart:
+class _Chart(ViewModel, frozen=True, gc=False):
     box: ChartBox
     size: float  # of the unit, in what Prometheus counts
     lines: Sequence[_Line]
@@ -133,14 +131,12 @@ def _in(size: float, value: float | None) -> float | None:
 # --- The section of a page ---
 
 
-@dataclass(frozen=True, slots=True)
-class UseRow:
+class UseRow(ViewModel, frozen=True, gc=False):
     at: datetime
     cells: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class UseSection:
+class UseSection(ViewModel, frozen=True, gc=False):
     """`problem` says why there is nothing to see; without Prometheus there are neither boxes nor tabs."""
 
     title: str

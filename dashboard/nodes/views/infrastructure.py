@@ -18,10 +18,10 @@ from dashboard.logs.views.logs import log_answer, log_file, pod_log_view, pod_so
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
 from dashboard.nodes.pages.node import NODE, POD
 from dashboard.nodes.pages.overview import OVERVIEW
-from dashboard.nodes.pages.pool_history import PoolHistory, history_in
+from dashboard.nodes.pages.use_history import PoolHistory, history_in
 from dashboard.nodes.viewmodels.infrastructure import STATES, InfrastructureView, node_chips
 from dashboard.nodes.viewmodels.node_cells import STEPS
-from dashboard.nodes.viewmodels.pool_history import PoolMoments, pool_charts, range_of, section
+from dashboard.nodes.viewmodels.pool_history import pool_charts, range_of, section
 from dashboard.nodes.viewmodels.pool_trends import PoolTrend, Trends, pool_trends
 from dashboard.nodes.views.use_history import node_use_section, pod_use_section, pool_use, require_node, require_pod
 from dashboard.shell.exports import note_export_of
@@ -63,17 +63,9 @@ async def pool_section(runtime: Runtime, pool: str, range: str, query_of: Callab
     """Return the context of `nodes/fragments/pool_history.html`; `query_of` is the page's query for a range."""
     history = history_in(runtime)
     read, trends = await asyncio.gather(history.read_in_time(pool, range), history.trends(range))
-    moments, from_prometheus = (None, False) if read is None else (read.moments, read.is_from_prometheus)
+    is_read, url = read is not None and trends is not None, reverse("pool-history")
     return {
-        "history": section(
-            moments,
-            range,
-            pool=pool,
-            is_read=read is not None and trends is not None,
-            from_prometheus=from_prometheus,
-            query_of=query_of,
-            url=reverse("pool-history"),
-        ),
+        "history": section(read, range, pool=pool, is_read=is_read, query_of=query_of, url=url),
         "trends": await _trends(history, trends, pool, range),
     }
 
@@ -83,32 +75,18 @@ async def pool_history(request: HttpRequest) -> HttpResponse:
     """Return the charts' values as JSON, with `?part=rows` the rows of the table beside them, and with `?part=pools` those of the pools."""
     await admitted(request, INFRASTRUCTURE, request.GET)
     history, view = history_in(get_runtime()), InfrastructureView.parse(request.GET.dict())
-    part = request.GET.get("part", "")
+    part, shown, trends, is_read = request.GET.get("part", ""), None, None, True
     if part == "pools":
         read = await history.trends(view.range)
-        trends = await _trends(history, read, view.pool, view.range)
-        return await _part(request, view, None, "pool_trends.html", is_read=read is not None, trends=trends)
-    shown_moments = (await history.read(view.pool, view.range)).moments
-    if part == "rows":
-        return await _part(request, view, shown_moments, "pool_history_rows.html")
-    until = int(get_runtime().clock().timestamp()) // 60
-    return JsonResponse(await asyncio.to_thread(pool_charts, shown_moments, view.range, until=until))
-
-
-async def _part(
-    request: HttpRequest,
-    view: InfrastructureView,
-    shown_moments: PoolMoments | None,
-    template: str,
-    *,
-    is_read: bool = True,
-    **more: Any,
-) -> HttpResponse:
-    url = reverse("pool-history")
-    shown = section(
-        shown_moments, view.range, pool=view.pool, is_read=is_read, from_prometheus=False, query_of=str, url=url
-    )
-    return await sync_to_async(render)(request, f"nodes/fragments/{template}", {"history": shown, **more})
+        trends, is_read = await _trends(history, read, view.pool, view.range), read is not None
+    else:
+        shown = await history.read(view.pool, view.range)
+        if part != "rows":
+            return JsonResponse(await asyncio.to_thread(pool_charts, shown, view.range, until=history.minute))
+    url, template = reverse("pool-history"), "pool_trends" if part == "pools" else "pool_history_rows"
+    described = section(shown, view.range, pool=view.pool, is_read=is_read, query_of=str, url=url)
+    context = {"history": described, "trends": trends}
+    return await sync_to_async(render)(request, f"nodes/fragments/{template}.html", context)
 
 
 async def _trends(history: PoolHistory, trends: Trends | None, pool: str, range: str) -> list[PoolTrend]:

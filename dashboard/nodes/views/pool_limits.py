@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from dashboard.nodes.viewmodels.pool_limits import ELSEWHERE, MOST_NODES, Limits, PricedTier, parse_limits, preview
+from dashboard.nodes.viewmodels.pool_limits import MOST_NODES, Limits, PricedTier, parse_limits, preview
 from dashboard.nodes.views.node_tasks import reason_field
 from dashboard.shell.access import may_observe, may_operate
 from dashboard.shell.views.fetching import problem_of
@@ -60,9 +60,8 @@ async def pool_limits(request: HttpRequest, name: str) -> HttpResponse:
         "is_taken": is_taken,
         "unknown": unknown,
         "may_act": may_act,
-        "elsewhere": ELSEWHERE,
         "limits": limits,
-        "consequences": preview(group, limits, *await _facts(runtime, name)) if limits is not None else (),
+        "consequences": [*preview(group, limits, *await _facts(runtime, name))] if limits is not None else (),
         "problem": problem,
         "most": MOST_NODES,
         **reason_field(request),

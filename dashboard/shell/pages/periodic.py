@@ -34,11 +34,12 @@ class PeriodicRead(Generic[T]):
         self._began_at: datetime | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def value(self, within: float) -> T | None:
+    async def value(self, within: float, *, waits: bool = False) -> T | None:
         """Return the value, and begin to read it again when it is older than `within` seconds. Wait for the first one for `FIRST_SECONDS`,
-        and return None if it has not come by then."""
+        and return None if it has not come by then. With `waits`, whoever begins waits as long for each."""
+        begins = self._reading is None
         self.begin(within)
-        if self._value is None and self._reading is not None:
+        if self._reading is not None and (self._value is None or (waits and begins)):
             await asyncio.wait({self._reading}, timeout=FIRST_SECONDS)
         return self._value
 
@@ -58,14 +59,20 @@ class PeriodicRead(Generic[T]):
             return None
         return self._began_at
 
+    def forget(self) -> None:
+        """Have the next question read it again, and wait for that."""
+        self._value, self._reading, self._read_at = None, None, float("-inf")
+
     async def _read_once(self) -> None:
+        value = self._value
         try:
-            self._value = await self._read()
+            value = await self._read()
         except Exception:
             logger.exception("a periodic read failed, trying again")
         finally:
-            self._reading = None
-            self._read_at = asyncio.get_running_loop().time()
+            if self._reading is asyncio.current_task():  # else it is forgotten
+                self._value, self._reading = value, None
+                self._read_at = asyncio.get_running_loop().time()
 
 
 class Board(Generic[T]):

@@ -1,11 +1,12 @@
 """Turns Kubernetes events into lines of a history; pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
+import msgspec
+
 from dashboard.shell.viewmodels.listing import EmptyState
-from dashboard.shell.viewmodels.live import Fragment, element_id, namespaced
+from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id, namespaced
 from grid.core.translation import gettext as _
 from grid.kube.objects import Event
 
@@ -20,8 +21,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class EventLine:
+class EventLine(ViewModel, frozen=True, gc=False):
     """One event. `headline` is for people, `reason` is Kubernetes' own word; `about` is "Kind/name"."""
 
     id: str
@@ -61,7 +61,7 @@ def event_line(event: Event, *, prefix: str = "event") -> EventLine:
 
 def history(events: Sequence[Event]) -> list[Fragment]:
     """Return an object's own events for the region "events", newest first; `events` are oldest first."""
-    lines = [replace(event_line(event), about_kind="", about_name="") for event in reversed(events)]
+    lines = [msgspec.structs.replace(event_line(event), about_kind="", about_name="") for event in reversed(events)]
     if not lines:
         empty = EmptyState(_("No events."), _("No recent events. Kubernetes keeps them for about an hour."))
         return [Fragment("events-none", "shell/fragments/empty_item.html", empty, region="events")]

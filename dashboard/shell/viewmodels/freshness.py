@@ -1,11 +1,10 @@
 """Says how far a page is behind the cluster; every live page carries this fragment."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from dashboard.shell.viewmodels.format import brief_duration, clock_time
-from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from grid.core.translation import gettext as _
 from grid.core.wording import day_words
 from grid.kube.store import Freshness
@@ -15,8 +14,7 @@ FRAGMENT_ID = "freshness"
 SMALL_DELAY = 2.0  # seconds; a shorter delay is not worth a message
 
 
-@dataclass(frozen=True, slots=True)
-class FreshnessView:
+class FreshnessView(ViewModel, frozen=True, gc=False):
     """A page's freshness. `headline` changes only with the state, so that screen readers announce it once; `detail` may count seconds."""
 
     state: Literal["live", "snapshot", "starting", "behind", "broken"]

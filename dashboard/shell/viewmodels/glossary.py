@@ -1,13 +1,12 @@
 """The words of the house, each with the sentence that explains it: what a "?" beside a word opens, and the help page lists; pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.translation import gettext as _
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(ViewModel, frozen=True, gc=False):
     """A word with its meaning, and the question that the "?" beside it asks, if that is another one than what it means."""
 
     name: str

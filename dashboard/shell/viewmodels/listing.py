@@ -1,16 +1,14 @@
 """The common parts of pages: the paging line and the empty state of lists, and the question before something is done; pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
-from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 
 
-@dataclass(frozen=True, slots=True)
-class Paging:
+class Paging(ViewModel, frozen=True, gc=False):
     """The paging line: which rows of how many are shown, and links to the neighboring pages; for `shell/fragments/paging.html`."""
 
     sentence: str
@@ -18,8 +16,7 @@ class Paging:
     next: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EmptyState:
+class EmptyState(ViewModel, frozen=True, gc=False):
     """The text of an empty list, with advice; for `shell/fragments/empty_row.html` and `shell/fragments/empty_item.html`."""
 
     headline: str
@@ -27,16 +24,14 @@ class EmptyState:
     is_filtered: bool = False  # a filter hides what there is
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(ViewModel, frozen=True, gc=False):
     """How far a list is that is not whole yet. `total` is the number of objects to look at; None until it is known."""
 
     looked_at: int = 0
     total: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
+class Unfinished(ViewModel, frozen=True, gc=False):
     """The line that stands in place of the paging line until the list is whole; `reload` is the page's own link."""
 
     sentence: str
@@ -69,16 +64,14 @@ def none_so_far(id: str, region: str) -> Fragment:
     return Fragment(id, "shell/fragments/empty_row.html", empty, region=region)
 
 
-@dataclass(frozen=True, slots=True)
-class FilterChip:
+class FilterChip(ViewModel, frozen=True, gc=False):
     """One condition of a filter in words, and the query string of the page without it."""
 
     words: str
     without: str
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmation:
+class Confirmation(ViewModel, frozen=True, gc=False):
     """What `shell/question.html` asks, as a page and as a dialog. `title` is the headline with {subject} in it; `fields` are sent
     with the answer."""
 

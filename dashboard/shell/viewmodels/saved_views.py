@@ -1,9 +1,9 @@
 """How a person wants to see the large tables: which columns and how dense, which the browser keeps in cookies, and saved views; pure."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
+from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.translation import gettext as _
 
 # The columns of each table in their order. The first one, the name, is always shown.
@@ -40,8 +40,7 @@ DENSITY_COOKIE = "density"
 COMPACT = "compact"
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnChoice:
+class ColumnChoice(ViewModel, frozen=True, gc=False):
     """A column that may be hidden; `number` is its place, 1 for the first."""
 
     number: int
@@ -49,8 +48,7 @@ class ColumnChoice:
     is_shown: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TableView:
+class TableView(ViewModel, frozen=True, gc=False):
     """A table's columns and density; `css` are the classes that make them so."""
 
     table: str
@@ -90,8 +88,7 @@ _MOST_PARAMETERS = 50
 _QUERY_LENGTH = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class ViewedTable:
+class ViewedTable(ViewModel, frozen=True, gc=False):
     """A table, the URL name of its page, and `columns`, its name in `TABLES` where columns can be hidden. `query` returns the query string
     of the first page of what the page makes of somebody's parameters."""
 
@@ -105,8 +102,7 @@ class ViewedTable:
 VIEWED_TABLES: dict[str, ViewedTable] = {}  # by name; each room that has one adds it in `dashboard.composition`
 
 
-@dataclass(frozen=True, slots=True)
-class ViewLink:
+class ViewLink(ViewModel, frozen=True, gc=False):
     """A line of the menu."""
 
     id: int
@@ -115,8 +111,7 @@ class ViewLink:
     is_current: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ViewMenu:
+class ViewMenu(ViewModel, frozen=True, gc=False):
     """The menu: the saved views of a table, and the page's present `query`, which can be saved."""
 
     table: str

@@ -1,11 +1,11 @@
 """The rush planner's answers in words and numbers, and the list of plans; pure."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import about, date_words, day_words, exact_duration, listed, listed_up_to, money, plural
@@ -16,8 +16,7 @@ _NAMED = 5
 Severity = Literal["ok", "wait", "problem", "neutral"]
 
 
-@dataclass(frozen=True, slots=True)
-class RushLine:
+class RushLine(ViewModel, frozen=True, gc=False):
     """One answer: its subject, a sentence or two, and whether all is well."""
 
     subject: str
@@ -25,16 +24,14 @@ class RushLine:
     sentences: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class RushAnswer:
+class RushAnswer(ViewModel, frozen=True, gc=False):
     headline: str
     lines: Sequence[RushLine]
     refusals: Sequence[RushRefusal]
     pool: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFacts:
+class PlanFacts(ViewModel, frozen=True, gc=False):
     """A stored plan with its present or next `run`, in which launches have `taken` places and `ready` are warm. `hours` are None when
     they cannot be read; `limits` says what keeps it from being carried out."""
 
@@ -50,8 +47,7 @@ class PlanFacts:
     ready: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRow:
+class PlanRow(ViewModel, frozen=True, gc=False):
     """A plan in the list. `state` says what it does now or next."""
 
     plan: PlanFacts

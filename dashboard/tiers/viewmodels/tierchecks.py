@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
+from dashboard.shell.viewmodels.live import ViewModel
 from dashboard.usage.viewmodels.usage import price_words
 from grid.core.quantity import format_bytes, format_cores, is_gpu
 from grid.core.translation import gettext as _
@@ -36,8 +36,7 @@ _SEPARATE = 24  # more places are drawn as one
 _SHOWN = (CPU, MEMORY)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(ViewModel, frozen=True, gc=False):
     """A piece of a bar: "own" of the node's own pods, "place" of one execution; what is left of the bar is unused."""
 
     kind: str
@@ -45,8 +44,7 @@ class Piece:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class PackedBar:
+class PackedBar(ViewModel, frozen=True, gc=False):
     """One resource of a node: how much of it the places use, in words and as a picture."""
 
     label: str
@@ -55,8 +53,7 @@ class PackedBar:
     is_binding: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PackedShape:
+class PackedShape(ViewModel, frozen=True, gc=False):
     """Nodes that are alike, each filled with the tier's executions; `away` and `taints` say why some take none."""
 
     nodes: str
@@ -68,8 +65,7 @@ class PackedShape:
     taints: str
 
 
-@dataclass(frozen=True, slots=True)
-class TierCheck:
+class TierCheck(ViewModel, frozen=True, gc=False):
     """The doctor's words about one tier: `fits` for a table, `sentence` for its own page. `overlap` is about the tier `rival_id`."""
 
     severity: str
@@ -91,8 +87,7 @@ class TierCheck:
         return next((bar for bar in bars if bar.is_binding), bars[0] if bars else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Outgrown:
+class Outgrown(ViewModel, frozen=True, gc=False):
     """The running executions of one tier that not even an empty node would take again: their number, and the names of the oldest by id."""
 
     tier_id: str

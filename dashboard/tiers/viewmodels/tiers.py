@@ -1,9 +1,9 @@
 """Puts hardware tiers and node pools into words, for the list of tiers and a tier's form; pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from dashboard.shell.viewmodels.format import cores_words, memory_words
+from dashboard.shell.viewmodels.live import ViewModel
 from dashboard.usage.viewmodels.usage import price_words
 from grid.core.quantity import format_bytes, is_gpu, millicores, whole
 from grid.core.translation import gettext as _
@@ -19,8 +19,7 @@ _KINDS = {
 }  # all others are frameworks
 
 
-@dataclass(frozen=True, slots=True)
-class TierWords:
+class TierWords(ViewModel, frozen=True, gc=False):
     """A tier's sizes in words. `limits` are those above the requests, `kinds` what may run on it, `warm` its warm-up hours."""
 
     cores: str
@@ -34,8 +33,7 @@ class TierWords:
     warm: str
 
 
-@dataclass(frozen=True, slots=True)
-class PoolWords:
+class PoolWords(ViewModel, frozen=True, gc=False):
     name: str
     size: str
 

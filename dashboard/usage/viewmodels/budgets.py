@@ -1,10 +1,10 @@
 """A project's budget: the meter, the course of the month with where it leads, and what is left for a launch; pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
+from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.translation import gettext as _
 from grid.core.wording import day_words, money, month_name, month_words, plural
 from grid.diagnosis.diagnosis import Severity
@@ -22,8 +22,7 @@ from grid.usage.budgets.rules import (
 _FULL = 100
 
 
-@dataclass(frozen=True, slots=True)
-class CourseBar:
+class CourseBar(ViewModel, frozen=True, gc=False):
     """What was spent until the end of one day, or would be (`is_projected`); the numbers are percent of the picture's height and width."""
 
     title: str
@@ -34,8 +33,7 @@ class CourseBar:
     is_projected: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetView:
+class BudgetView(ViewModel, frozen=True, gc=False):
     """The budget of the present month in words and as a picture; `share` is of the amount. The lines are percent of the meter's width
     (`*_at`) and of the picture's height from its top (`*_top`)."""
 
@@ -54,8 +52,7 @@ class BudgetView:
     last: date
 
 
-@dataclass(frozen=True, slots=True)
-class PastMonth:
+class PastMonth(ViewModel, frozen=True, gc=False):
     """What was spent in an earlier month, and which lines were reached when, such as "warning line on 20 May, stop line on 28 May"."""
 
     month: date

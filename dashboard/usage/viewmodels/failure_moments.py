@@ -1,12 +1,12 @@
 """What failed on a node, in a pod or in an execution, when, and where to read what was near it: marked on the charts of use; pure."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
 from operator import attrgetter
 
 from dashboard.shell.viewmodels.events import event_line
+from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.translation import gettext as _
 from grid.kube.objects import Event, Node, Pod
 
@@ -22,8 +22,7 @@ _NODE_TROUBLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FailureMoment:
+class FailureMoment(ViewModel, frozen=True, gc=False):
     """A moment that is marked on each chart; `url` is where what was near it can be read."""
 
     at: datetime
@@ -34,8 +33,7 @@ class FailureMoment:
 _AT = attrgetter("at")
 
 
-@dataclass(frozen=True, slots=True)
-class FailedExecution:
+class FailedExecution(ViewModel, frozen=True, gc=False):
     """An execution that ended with an error, as the database keeps it."""
 
     id: str
@@ -44,8 +42,7 @@ class FailedExecution:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerEnd:
+class ContainerEnd(ViewModel, frozen=True, gc=False):
     """Which container of a pod ended, for a link to its log; `is_previous` when it has been started again since."""
 
     name: str

@@ -1,7 +1,5 @@
 """The right-size hint: what the last runs used, a smaller tier that would do, and a larger one after running out of memory; pure."""
 
-from dataclasses import dataclass
-
 from dashboard.shell.viewmodels.format import cores_words, price_number
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from grid.core.quantity import format_bytes, format_cores
@@ -13,8 +11,7 @@ MEASURED = _("Use is measured every 15 to 60 seconds, so a short peak is missed.
 _NEAR_PERCENT = 90  # of its memory limit: the peak that was measured shows that it ran out
 
 
-@dataclass(frozen=True, slots=True)
-class SizeFacts:
+class SizeFacts(ViewModel, frozen=True, gc=False):
     """What is known of the size of an execution that has ended. Its peaks are 0 when nothing was measured."""
 
     memory_peak: int
@@ -28,8 +25,7 @@ class SizeFacts:
     larger: SizedTier | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SizeHint:
+class SizeHint(ViewModel, frozen=True, gc=False):
     """The hint on the launch form; its button chooses the tier."""
 
     tier_id: str

@@ -8,7 +8,6 @@ import csv
 import io
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from urllib.parse import urlencode
 
 from dashboard.shell.viewmodels.format import percent, price_number, spreadsheet_text
 from dashboard.shell.viewmodels.listing import FilterChip
+from dashboard.shell.viewmodels.live import ViewModel
 from dashboard.shell.viewmodels.states import KINDS
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
@@ -53,8 +53,7 @@ class HeldTime(NamedTuple):
     gpu_seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class UsageTotal:
+class UsageTotal(ViewModel, frozen=True, gc=False):
     """A sum. The cost is exact; the hours are too."""
 
     cost: Decimal = Decimal(0)
@@ -76,8 +75,7 @@ class UsageTotal:
         return bool(self.pods)
 
 
-@dataclass(frozen=True, slots=True)
-class UsageLine:
+class UsageLine(ViewModel, frozen=True, gc=False):
     """A line of a table: a name with its sum, and its share of the whole in percent. `user_id` is 0 but in a table of people; `only` is
     the query of the page of this line alone, if there is one."""
 
@@ -88,8 +86,7 @@ class UsageLine:
     only: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UsageTable:
+class UsageTable(ViewModel, frozen=True, gc=False):
     """Lines, the largest first; `more` sums up those that are left out."""
 
     title: str
@@ -97,8 +94,7 @@ class UsageTable:
     more: UsageLine | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DayBar:
+class DayBar(ViewModel, frozen=True, gc=False):
     """A day of the picture; `top` and `height` are percent of its height, `left` and `width` of its width."""
 
     day: date
@@ -110,8 +106,7 @@ class DayBar:
     height: int
 
 
-@dataclass(frozen=True, slots=True)
-class UsageMonth:
+class UsageMonth(ViewModel, frozen=True, gc=False):
     """A month, with the sum of it where that is known."""
 
     first: date
@@ -131,13 +126,12 @@ class UsageMonth:
         return self.first.replace(day=calendar.monthrange(self.first.year, self.first.month)[1])
 
 
-@dataclass(frozen=True, slots=True)
-class UsageView:
+class UsageView(ViewModel, frozen=True, gc=False):
     """A page's query: its month, the column that its tables are sorted by, and what it is narrowed to, by the names of `NARROWING`."""
 
     month: UsageMonth
     sort: str = "cost"
-    only: Mapping[str, str] = field(default_factory=dict)
+    only: Mapping[str, str] = {}
 
     @classmethod
     def parse(cls, query: Mapping[str, str], now: datetime) -> "UsageView":
@@ -307,8 +301,7 @@ def _micro(amount: Decimal) -> int:
     return int(amount * 1_000_000)
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
+class Spending(ViewModel, frozen=True, gc=False):
     """The cost of pods while they hold a node: the price per hour of each that has `ended` with its seconds, or of each that is `running`
     with the time since which it holds a node."""
 

@@ -61,7 +61,7 @@ def keep(nodes: int) -> RecentUsage:
 
 
 def compare(recent: RecentUsage) -> None:
-    from dashboard.nodes.viewmodels.infrastructure import row_fragment
+    from dashboard.nodes.viewmodels.infrastructure import node_row, row_fragment
     from dashboard.nodes.viewmodels.nodes import node_sums
     from dashboard.shell.fragments import render_fragment
     from grid.kube.objects import Node
@@ -74,7 +74,7 @@ def compare(recent: RecentUsage) -> None:
 
     def row(number: int, *, lines: bool) -> str:
         place = number % ROWS
-        return render_fragment(row_fragment(sums[place], kept, samples[place] if lines else ()), now=NOW)
+        return render_fragment(row_fragment(node_row(sums[place], kept, samples[place] if lines else ())), now=NOW)
 
     row(0, lines=True)
     spent: dict[bool, list[float]] = {True: [], False: []}

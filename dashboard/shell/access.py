@@ -1,9 +1,6 @@
-"""Access rules: every view, websocket and template asks this module.
-
-Each user has one platform role, as a superuser or by group, and `PERMISSIONS` says what the role allows beyond the user's own executions
-and projects. What a member may do in a project depends on the role there (`grid.models.Membership`). A `Viewer` is a user as a plain
-value, read from the database once per request or connection.
-"""
+"""Access rules: every view, websocket and template asks this module. Each user has one platform role, as a superuser or by group, and
+`PERMISSIONS` says what the role allows beyond the user's own executions and projects. What a member may do in a project depends on the role
+there (`grid.models.Membership`). A `Viewer` is a user as a plain value, read from the database once per request or connection."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping

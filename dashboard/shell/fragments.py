@@ -1,9 +1,6 @@
-"""Renders fragments to HTML, for the first paint and for every update.
-
-A template gets the fragment's view-model as `x`, the element's id as `id` and the current time as `now`. `RenderedFragments`
-caches what it rendered for a while, so that a changed row is rendered once for all its viewers; the page itself keeps ages up to date,
-from `<time>` elements.
-"""
+"""Renders fragments to HTML, for the first paint and for every update. A template gets the fragment's view-model as `x`, the element's id
+as `id` and the current time as `now`. `RenderedFragments` caches what it rendered for a while, so that a changed row is rendered once for
+all its viewers; the page itself keeps ages up to date, from `<time>` elements."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,5 @@
-"""The dashboard's middleware.
-
-It keeps the dashboard off the workspaces' host name, because browsers share a host's cookies between its ports, tells the browser
-which scripts to run (CONTENT_SECURITY_POLICY), and keeps answers out of caches.
-"""
+"""The dashboard's middleware. It keeps the dashboard off the workspaces' host name, because browsers share a host's cookies between its
+ports, tells the browser which scripts to run (CONTENT_SECURITY_POLICY), and keeps answers out of caches."""
 
 import time
 from collections.abc import Callable
@@ -79,10 +76,8 @@ class SessionMiddleware(middleware.SessionMiddleware):
 
 
 class LoginRequiredMiddleware(auth_middleware.LoginRequiredMiddleware):
-    """Django's own, which also has the request's lines of log say who asks: here the account has been read anyway.
-
-    For a view without login it is not: the answer would depend on the cookie, and caches could not keep it.
-    """
+    """Django's own, which also has the request's lines of log say who asks: here the account has been read anyway. For a view without login
+    it is not: the answer would depend on the cookie, and caches could not keep it."""
 
     def process_view(
         self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
@@ -131,10 +126,8 @@ def _count(request: HttpRequest, response: HttpResponseBase, seconds: float, spa
 
 @sync_and_async_middleware
 def unstored(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Have no cache store an answer: neither a shared one, nor the browser's own, where the next person at the machine would find it.
-
-    It stands outside of whatever else may answer, so that redirects, refusals and failures are covered too.
-    """
+    """Have no cache store an answer: neither a shared one, nor the browser's own, where the next person at the machine would find it. It
+    stands outside of whatever else may answer, so that redirects, refusals and failures are covered too."""
 
     async def later(request: HttpRequest) -> HttpResponseBase:
         response: HttpResponseBase = await get_response(request)

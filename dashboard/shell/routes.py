@@ -1,6 +1,5 @@
 """`path` for the URLs of rooms, with which the converters of ids and names are registered; and ids in queries. An invalid id is never
-passed to the database, which rejects some characters.
-"""
+passed to the database, which rejects some characters."""
 
 from collections.abc import Iterable, Mapping
 

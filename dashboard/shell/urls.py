@@ -3,6 +3,7 @@
 from django.urls import URLPattern
 
 from dashboard.shell.routes import path
+from dashboard.shell.script_texts import script_texts
 from dashboard.shell.views import fixed, health, preferences, saved_views
 
 urlpatterns: list[URLPattern] = [
@@ -14,7 +15,7 @@ urlpatterns: list[URLPattern] = [
     path("theme/", preferences.choose_theme, name="theme"),
     path("help/", fixed.help_page, name="help"),
     path("favicon.ico", fixed.favicon, name="favicon"),
-    path("script-texts/<slug:language>/<slug:version>.js", fixed.script_texts, name="script-texts"),
+    path("script-texts/<slug:language>/<slug:version>.js", script_texts, name="script-texts"),
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
     path("freshz", health.fresh, name="freshz"),

@@ -51,19 +51,9 @@ _ONLY_SET = (
 )
 
 
-def secrets_of(execution_id: str) -> list[str]:
-    """Return the values that must not be seen in a bundle of the execution."""
-    return _secrets_of(Execution.objects.filter(pk=execution_id))
-
-
-def secrets_of_platform(viewer: Viewer) -> list[str]:
-    """Return the values that must not be seen in a bundle of the platform. A failure's message may be the end of a log."""
-    return _secrets_of(_failed(viewer))
-
-
-def _secrets_of(executions: Iterable[Execution]) -> list[str]:
-    """Return the installation's secrets, what opens the executions' pages, what is stored for them, and what was typed as the values of
-    their variables."""
+def secrets_of(executions: Iterable[Execution]) -> list[str]:
+    """Return what must not be seen in a bundle of the executions: the installation's secrets, what opens their pages, what is stored for
+    them, and what was typed as the values of their variables."""
     secrets = own_secrets()
     stored: set[int] = set()
     projects: set[str] = set()
@@ -126,9 +116,8 @@ def versions_text() -> str:
 @functools.cache
 def _packages() -> list[str]:
     """Each has a file to be read, and none changes under a process."""
-    return sorted(
-        {f"{package.name} {package.version}" for package in importlib.metadata.distributions()}, key=str.lower
-    )
+    packages = {f"{package.name} {package.version}" for package in importlib.metadata.distributions()}
+    return sorted(packages, key=str.lower)
 
 
 def configuration_text() -> str:
@@ -138,10 +127,8 @@ def configuration_text() -> str:
         _("{name} is set", name=name) if getattr(settings, name, "") else _("{name} is not set", name=name)
         for name in _ONLY_SET
     ]
-    stored = overrides()
-    lines += ["", _("Central configuration, where it is not the default:")]
-    lines += [f"{key} = {value}" for key, value in sorted(stored.items())] or [_("nothing")]
-    return "\n".join((*lines, ""))
+    changed = [f"{key} = {value}" for key, value in sorted(overrides().items())] or [_("nothing")]
+    return "\n".join((*lines, "", _("Central configuration, where it is not the default:"), *changed, ""))
 
 
 def checks_text() -> str:
@@ -165,11 +152,12 @@ def failures_text(viewer: Viewer) -> str:
     """Return the latest executions that failed, by their program or by the platform, as far as the viewer may see them."""
     return _table(
         ("execution", "kind", "tier", "state", "ended_at", "reason", "message"),
-        _failed(viewer).values_list("pk", "kind", "tier_id", "state", "ended_at", "reason", "message"),
+        failed(viewer).values_list("pk", "kind", "tier_id", "state", "ended_at", "reason", "message"),
     )
 
 
-def _failed(viewer: Viewer) -> QuerySet[Execution]:
+def failed(viewer: Viewer) -> QuerySet[Execution]:
+    """Return those. A failure's message may be the end of a log."""
     rows = visible_executions(viewer).filter(state__in=(State.FAILED, State.ERROR))
     return rows.order_by("-ended_at", "-pk")[:_FAILED]
 

@@ -14,9 +14,9 @@ from django.views.decorators.http import require_POST
 from dashboard.administration.views.edited_kinds import EditedKind, Pools
 from dashboard.shell.access import admin_required
 from dashboard.tiers.forms.tier import TierForm
-from dashboard.tiers.tier_records import check, compared_tier, known_shapes, listed_tier, outgrown, tier_checks
+from dashboard.tiers.tier_records import check, compared_tier, known_shapes, outgrown, tier_checks, warm_hours_words
 from dashboard.tiers.viewmodels.tierchecks import relaunch_sentence
-from dashboard.tiers.viewmodels.tiers import TierWords, pool_words
+from dashboard.tiers.viewmodels.tiers import TierWords, pool_words, tier_words
 from grid.core.translation import gettext as _
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.models import Execution, HardwareTier
@@ -36,8 +36,7 @@ _DECIDING = frozenset(
 async def tier_check(request: HttpRequest, id: str = "") -> HttpResponse:
     """Return what the doctor says of the posted form as a fragment; nothing is saved."""
     pools = await known_shapes(get_runtime(), only=request.POST.get("node_pool", ""))
-    answer: HttpResponse = await sync_to_async(_check)(request, id, pools)
-    return answer
+    return await sync_to_async(_check)(request, id, pools)
 
 
 def check_context(form: TierForm, pools: Pools | None) -> dict[str, Any]:
@@ -82,7 +81,7 @@ class _Tiers(EditedKind):
         return await known_shapes(get_runtime())
 
     def words(self, instance: Any) -> TierWords:
-        return listed_tier(instance, timezone.now())
+        return tier_words(instance, warm_hours_words(instance, timezone.now()))
 
     def list_context(self, instances: Sequence[Any], pools: Pools | None) -> dict[str, Any]:
         checks = tier_checks(instances, pools) if pools is not None else {}

@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import msgspec
-from django.db.models import Count, Min, Q, QuerySet
+from django.db.models import Count, Min, Q
 
 from dashboard.tiers.viewmodels.tierchecks import MOST_NAMED, Outgrown, TierCheck, tier_check
-from dashboard.tiers.viewmodels.tiers import TierWords, tier_words
 from grid.configuration import WARM_PLACES, value_of
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
@@ -35,12 +35,7 @@ async def known_shapes(runtime: Runtime, *, only: str | None = None) -> dict[str
     return await pool_shapes(runtime.data_planes[LOCAL], only=only)
 
 
-def listed_tier(tier: HardwareTier, now: datetime) -> TierWords:
-    """Return the tier in words for the list of tiers, with its warm-up hours."""
-    return tier_words(tier, _warm(tier, now))
-
-
-def _warm(tier: HardwareTier, now: datetime) -> str:
+def warm_hours_words(tier: HardwareTier, now: datetime) -> str:
     if not tier.warm_places:
         return ""
     places = plural(tier.warm_places, "warm place", "warm places")
@@ -51,14 +46,8 @@ def _warm(tier: HardwareTier, now: datetime) -> str:
         return ""
     if until := hours.until_words(now):
         return _("{places} until {until}", places=places, until=until)
-    return _(
-        "{places} {days} {begin} to {end} ({zone})",
-        places=places,
-        days=hours.days_in_words(),
-        begin=tier.warm_from,
-        end=tier.warm_until,
-        zone=hours.zone.key,
-    )
+    times = {"days": hours.days_in_words(), "begin": tier.warm_from, "end": tier.warm_until, "zone": hours.zone.key}
+    return _("{places} {days} {begin} to {end} ({zone})", places=places, **times)
 
 
 def tier_checks(tiers: Iterable[HardwareTier], pools: Mapping[str, PoolShapes]) -> dict[str, TierCheck]:
@@ -72,13 +61,16 @@ def outgrown(
     tiers: Iterable[HardwareTier], checks: Mapping[str, TierCheck], pools: Mapping[str, PoolShapes]
 ) -> list[Outgrown]:
     """Return of each tier, also of archived ones, the running executions that would no longer fit, as launched or on the tier as it is now.
-
-    One query counts what was launched alike; of what does not fit, one more query a tier reads the first.
-    """
+    One query counts what was launched alike; of what does not fit, one more query a tier reads the first."""
     known = {tier.pk: tier for tier in tiers}
     fits = _Fits(known, pools)
     misfits = defaultdict[str, list[dict[str, Any]]](list)
-    alike = _running().values(*_SHAPE, *_HEAD_SHAPE).annotate(number=Count("pk"), first=Min("requested_at"))
+    alike = (
+        Execution.objects.unsettled()
+        .filter(state=State.RUNNING)
+        .values(*_SHAPE, *_HEAD_SHAPE)
+        .annotate(number=Count("pk"), first=Min("requested_at"))
+    )
     for group in alike.order_by("first"):
         for id in {group["tier_id"], group["head_tier_id"]} & known.keys():
             checked = checks.get(id)
@@ -91,42 +83,37 @@ _SHAPE = ("tier_id", "node_pool", "millicores", "memory_bytes", "gpus", "gpu_res
 _HEAD_SHAPE = tuple(f"head_{name}" for name in _SHAPE)
 
 
-def _running() -> QuerySet[Execution]:
-    return Execution.objects.unsettled().filter(state=State.RUNNING)
-
-
 def _outgrown(tier: HardwareTier, groups: Sequence[Mapping[str, Any]]) -> Outgrown:
     """Name the oldest. As the groups are in the order of their oldest, those are among as many groups."""
     alike = Q()
     for group in groups[:MOST_NAMED]:
         alike |= Q(**{name: group[name] for name in (*_SHAPE, *_HEAD_SHAPE) if group[name] is not None})
-    named = _running().filter(alike).order_by("requested_at", "pk").values_list("pk", "title", "kind")[:MOST_NAMED]
+    named = (
+        Execution.objects.unsettled()
+        .filter(state=State.RUNNING)
+        .filter(alike)
+        .order_by("requested_at", "pk")
+        .values_list("pk", "title", "kind")[:MOST_NAMED]
+    )
     names = {id: title or object_name_of(kind, id) for id, title, kind in named}
     return Outgrown(tier.pk, tier.name, names, sum(group["number"] for group in groups), is_archived=tier.is_archived)
 
 
 class _Fits:
-    """Whether some node of its pool takes what was launched, even if only when it is empty; what is equal is judged once.
-
-    Tolerations and disk are those of the tier now: they are no columns of an execution, and reading its JSON takes ten times as long.
-    """
+    """Whether some node of its pool takes what was launched, even if only when it is empty; what is equal is judged once. Tolerations and
+    disk are those of the tier now: they are no columns of an execution, and reading its JSON takes ten times as long."""
 
     def __init__(self, tiers: Mapping[str, HardwareTier], pools: Mapping[str, PoolShapes]) -> None:
         self._tiers = {id: tier_spec(tier) for id, tier in tiers.items()}
         self._pools = pools
-        self._known: dict[tuple[Any, ...], bool] = {}
+        self._judge = cache(self._fits)
 
     def as_launched(self, tier_id: str, group: Mapping[str, Any]) -> bool:
         """Return whether each part of the group that is of the tier finds a place."""
         shapes = [tuple(group[name] for name in names) for names in (_SHAPE, _HEAD_SHAPE)]
-        return all(self._fits(shape) for shape in shapes if shape[0] == tier_id)
+        return all(self._judge(*shape) for shape in shapes if shape[0] == tier_id)
 
-    def _fits(self, shape: tuple[Any, ...]) -> bool:
-        if shape not in self._known:
-            self._known[shape] = self._judge(*shape)
-        return self._known[shape]
-
-    def _judge(self, tier_id: str, pool: str, cores: int, memory: int, gpus: int, resource: str) -> bool:
+    def _fits(self, tier_id: str, pool: str, cores: int, memory: int, gpus: int, resource: str) -> bool:
         tier, sizes = self._tiers[tier_id], {"cores": f"{cores}m", "memory": str(memory)}
         spec = msgspec.structs.replace(tier, node_pool=pool, gpus=gpus, gpu_resource=resource, **sizes)
         request = TierRequest(pool, requests_of(spec), tolerations_of(spec))

@@ -21,12 +21,10 @@ def hint_of(
 ) -> SizeHint | None:
     """Return the hint for a launch like an unsaved one, on the tier `chosen`; the `unfit` tiers cannot be had."""
     offered = {tier.pk: sized(tier) for tier in tiers}
-    current = offered.get(chosen)
-    if current is None:
-        return None
     possible = [tier for id, tier in offered.items() if id not in unfit]
-    smaller = smaller_tier(last_runs(user.pk, like), current, possible)
-    if smaller is None:
+    current = offered.get(chosen)
+    smaller = smaller_tier(last_runs(user.pk, like), current, possible) if current is not None else None
+    if current is None or smaller is None:
         return None
     runs = _("with {environment} in {project}", environment=like.environment.name, project=like.project.name)
     if like.title:
@@ -70,7 +68,15 @@ def last_runs(owner_id: int, like: Execution) -> list[PastRun]:
     asked = [like.kind, like.environment_id, like.project_id, like.title]
     ids = [id for id, samples, *launched in rows if (samples or 0) >= LEAST_SAMPLES and launched == asked]
     peaks = PeakUse.objects.filter(pk__in=ids[:MOST_RUNS]).select_related("execution")
-    return [_past_run(peak) for peak in peaks.order_by("-execution__ended_at", "-pk")]
+    return [
+        PastRun(
+            cpu_limit=_limits(peak.execution)[0],
+            memory_peak=peak.memory_peak_bytes,
+            cpu_peak=peak.cpu_peak_millicores,
+            ran_out_of_memory=peak.execution.reason == OUT_OF_MEMORY,
+        )
+        for peak in peaks.order_by("-execution__ended_at", "-pk")
+    ]
 
 
 def sized(tier: HardwareTier) -> SizedTier:
@@ -87,7 +93,11 @@ def sized(tier: HardwareTier) -> SizedTier:
 
 
 def _current(execution: Execution) -> SizedTier:
-    """Return the tier as it was at launch."""
+    """Return the tier as it was at launch. Other tiers' prices are compared with its price, or the whole price where it names none."""
+    try:
+        price = Decimal(str(_launched_tier(execution)["cost_per_hour"]))
+    except (LookupError, InvalidOperation):
+        price = execution.price_per_hour
     return SizedTier(
         id=execution.tier_id,
         name="",
@@ -96,25 +106,8 @@ def _current(execution: Execution) -> SizedTier:
         memory_limit=_limits(execution)[1],
         gpus=execution.gpus,
         gpu_resource=execution.gpu_resource,
-        price=_price(execution),
+        price=price,
     )
-
-
-def _past_run(peak: PeakUse) -> PastRun:
-    return PastRun(
-        cpu_limit=_limits(peak.execution)[0],
-        memory_peak=peak.memory_peak_bytes,
-        cpu_peak=peak.cpu_peak_millicores,
-        ran_out_of_memory=peak.execution.reason == OUT_OF_MEMORY,
-    )
-
-
-def _price(execution: Execution) -> Decimal:
-    """Return the price of its tier at launch, which other tiers' prices are compared with; the whole price where the tier names none."""
-    try:
-        return Decimal(str(_launched_tier(execution)["cost_per_hour"]))
-    except (LookupError, InvalidOperation):
-        return execution.price_per_hour
 
 
 def _launched_tier(execution: Execution) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Reads what people used of the cluster, synchronously: ended intervals by SQL, what runs up to now, and the sums of deleted executions.
-
-For one person the cost follows that person's own intervals and days, for everybody the intervals that ended since the days begin.
-"""
+For one person the cost follows that person's own intervals and days, for everybody the intervals that ended since the days begin."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -200,6 +198,4 @@ def costs_by_day(project_id: str, now: datetime) -> dict[date, Decimal]:
 def left_of_budget(project_id: str, price: Decimal, now: datetime) -> str:
     """Return what is left for a launch in the project at a price per hour; "" without a budget, and when nothing is."""
     budget = budgets([project_id]).get(project_id)
-    if budget is None:
-        return ""
-    return left_words(budget, counted([project_id], now).get(project_id, Decimal(0)), price, now)
+    return left_words(budget, counted([project_id], now).get(project_id, Decimal(0)), price, now) if budget else ""

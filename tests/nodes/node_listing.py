@@ -6,6 +6,7 @@ from dashboard.nodes.viewmodels.infrastructure import (
     ROWS_PER_PAGE,
     InfrastructureView,
     fits,
+    node_row,
     node_rows,
     row_fragment,
     window_of,
@@ -24,7 +25,7 @@ def rows_of_nodes(
     for node in sums:
         window.put(node.name, node if fits(node, view, scale_down_of) else None)
     page = window.page(view.page, ROWS_PER_PAGE)
-    return node_rows(window, page, view, lambda node: row_fragment(node, scale_down_of(node)))
+    return node_rows(window, page, view, lambda node: row_fragment(node_row(node, scale_down_of(node))))
 
 
 def pools_of(sums: Iterable[NodeSums]) -> dict[str, PoolSums]:

@@ -157,7 +157,7 @@ def test_a_setting_leads_to_its_place_on_the_page(people: People, grid: Runtime)
 def test_navigation_pages_have_icons_and_match_by_title(people: People, grid: Runtime, who: str) -> None:
     request: Any = RequestFactory().get("/")
     request.user = getattr(people, who)
-    links = [link for section in navigation(Context({"request": request})) for link in section.links]
+    links = [link for _title, links in navigation(Context({"request": request})) for link in links]
     assert len(links) > 1
     icons = Path("static/icons.svg").read_text()
     assert [link.name for link in links if f'<symbol id="{link.name}"' not in icons] == []

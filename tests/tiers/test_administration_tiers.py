@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client, override_settings
 
-from dashboard.tiers.tier_records import listed_tier
+from dashboard.tiers.tier_records import warm_hours_words
 from grid.configuration import WARM_PLACES
 from grid.executions.spec import pod_columns, tier_spec
 from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project, State
@@ -271,7 +271,7 @@ def test_warm_up_hours_are_typed_bounded_and_shown(admin: Client, tier: Hardware
     assert "Choose the days of its warm-up hours." in page
     assert "Small is saved." in saved(**WARM)
     tier.refresh_from_db()
-    assert [listed_tier(tier, datetime(2026, 11, day, 17, tzinfo=UTC)).warm for day in (26, 27)] == [
+    assert [warm_hours_words(tier, datetime(2026, 11, day, 17, tzinfo=UTC)) for day in (26, 27)] == [
         "2 warm places Mon, Fri 08:00 to 18:00 (UTC)",
         "2 warm places until 18:00 (UTC)",
     ]

@@ -14,7 +14,7 @@ from dashboard.queue.viewmodels.waiting import queue_fragments, queue_row
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine
 from dashboard.starts.viewmodels.expected_wait import launch_wait, wait_note, with_note
-from dashboard.usage.viewmodels.sizehints import SizeFacts, SizeNote, size_note
+from dashboard.usage.viewmodels.sizehints import SizeFacts, size_note
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
 from grid.diagnosis.logfindings import LogFinding
@@ -38,11 +38,14 @@ _NOT_EXPECTED = WaitEstimate(None, why=_("Not known yet: too few launches like t
 
 def component_samples(now: datetime) -> dict[str, Any]:
     """Return the context of `components/fragments/component_waits.html`."""
+    expected = (_EXPECTED, replace(_EXPECTED, expected=0.0), replace(_EXPECTED, expected=40_000.0), _NOT_EXPECTED)
     return {
         "fits": _fits(),
         "checks": _checks(now),
         "fragments": [*_queue(now), *_misconfigured()],
-        "wait_notes": _wait_notes(),
+        "wait_notes": [
+            with_note(StatusLine("wait", "Queued", _OF_SLOTS), wait_note(estimate)) for estimate in expected
+        ],
         "knowledge": _knowledge(now),
         "findings": _FINDINGS,
         "size_notes": _size_notes(),
@@ -177,12 +180,6 @@ def _misconfigured() -> list[Fragment]:
     return [fragment for fragment in shown if fragment.region == "misconfigured"]
 
 
-def _wait_notes() -> list[StatusLine]:
-    waiting = StatusLine("wait", "Queued", _OF_SLOTS)
-    known = (_EXPECTED, replace(_EXPECTED, expected=0.0), replace(_EXPECTED, expected=40_000.0), _NOT_EXPECTED)
-    return [with_note(waiting, wait_note(estimate)) for estimate in known]
-
-
 def _knowledge(now: datetime) -> list[KnowledgeLine]:
     memory = _("The GPU has no memory left.")
     return [
@@ -217,7 +214,7 @@ _FINDINGS = (
 )
 
 
-def _size_notes() -> list[tuple[str, SizeNote]]:
+def _size_notes() -> list[tuple[str, object]]:
     small = SizedTier("small", "Small", 1000, 4 * _GIB, 4 * _GIB, 0, "", Decimal("0.05"))
     large = SizedTier("large", "Large", 4000, 16 * _GIB, 16 * _GIB, 0, "", Decimal("0.35"))
     used = SizeFacts(3 * _GIB, 700, 200, 16 * _GIB, 4000, current=large)
@@ -228,7 +225,5 @@ def _size_notes() -> list[tuple[str, SizeNote]]:
         "out-of-memory": replace(short, larger=large),
         "out-of-memory-largest": short,
     }
-    notes = [
-        (name, size_note(fact, execution_id="sample1", workspace_id="", is_owner=True)) for name, fact in facts.items()
-    ]
-    return [(f"size-{name}", note.context) for name, note in notes if isinstance(note.context, SizeNote)]
+    launched: dict[str, Any] = {"execution_id": "sample1", "workspace_id": "", "is_owner": True}
+    return [(f"size-{name}", size_note(fact, **launched).context) for name, fact in facts.items()]

@@ -14,6 +14,7 @@ from dashboard.nodes.viewmodels.infrastructure import (
     InfrastructureView,
     activity,
     fits,
+    node_row,
     node_rows,
     row_fragment,
     window_of,
@@ -103,8 +104,8 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         made_from = sums, self.groups().get(sums.pool), self._size(sums.pool), self.rules
         known = self._rows.get(sums.name)
         if known is None or known[0] != made_from:
-            fragment = row_fragment(sums, self.scale_down(sums), self.runtime.usage.recent.of(sums.name))
-            known = self._rows[sums.name] = made_from, fragment
+            row = node_row(sums, self.scale_down(sums), self.runtime.usage.recent.of(sums.name))
+            known = self._rows[sums.name] = made_from, row_fragment(row)
         return known[1]
 
     def cards(self) -> list[Fragment]:

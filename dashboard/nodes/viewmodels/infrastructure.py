@@ -1,11 +1,9 @@
-"""The nodes of the Infrastructure page; pure.
-
-The list is kept in order while it changes (`window`), and only rows that are shown are put into words. Pools are in `pools`, what the
-autoscaler does in `activity`.
-"""
+"""The nodes of the Infrastructure page; pure. The list is kept in order while it changes (`window`), and only rows that are shown are put
+into words. Pools are in `pools`, what the autoscaler does in `activity`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 from zlib import crc32
@@ -123,7 +121,7 @@ def node_rows(
 ) -> list[Fragment]:
     """Return the page's rows for the region "nodes", and the paging line. `row_of` puts a node into words. With `progress`, the list is not
     whole yet."""
-    rows = [row_of(sums) for sums in page.items]
+    rows = list(map(row_of, page.items))
     if progress is not None:
         line = unfinished(PAGING, "node", progress, matches=len(window), reload=view.query())
         return [*(rows or [none_so_far("nodes-none", "nodes")]), line]
@@ -154,8 +152,7 @@ def node_row(sums: NodeSums, scale_down: ScaleDown, recent: Sequence[UsageSample
     )
 
 
-def row_fragment(sums: NodeSums, scale_down: ScaleDown, recent: Sequence[UsageSample] = ()) -> Fragment:
-    row = node_row(sums, scale_down, recent)
+def row_fragment(row: NodeRow) -> Fragment:
     return Fragment(element_id("node", row.name), "nodes/fragments/node_row.html", row, region="nodes")
 
 
@@ -227,15 +224,11 @@ def activity(events: Sequence[Event]) -> list[Fragment]:
     if not causes:
         empty = EmptyState(_("Nothing yet."), _("Scale-ups and removals of nodes appear here as they happen."))
         return [Fragment("activity-none", "shell/fragments/empty_item.html", empty, region=REGION)]
-    return [
-        Fragment(
-            element_id("cause", reason, f"{crc32(f'{message} {kind}'.encode()):08x}"),
-            "nodes/fragments/activity_item.html",
-            _line(events),
-            region=REGION,
-        )
-        for (reason, message, kind), events in list(causes.items())[:LINES_SHOWN]
-    ]
+    lines = (
+        (element_id("cause", reason, f"{crc32(f'{message} {kind}'.encode()):08x}"), _line(events))
+        for (reason, message, kind), events in islice(causes.items(), LINES_SHOWN)
+    )
+    return [Fragment(id, "nodes/fragments/activity_item.html", line, region=REGION) for id, line in lines]
 
 
 def _line(events: Sequence[Event]) -> ActivityLine:

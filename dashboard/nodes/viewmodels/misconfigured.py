@@ -76,12 +76,8 @@ def refused_by_namespace(broken: Iterable[Phantom], names: Mapping[str, str]) ->
 
 def never_started(id: str, name: str, failures: int, message: str) -> Misconfigured:
     """Return an environment of whose launches, as far as they were looked at, none started; `message` is the latest cause."""
-    sentence = _(
-        "It has never started: {launches} failed. The latest: {message}",
-        launches=plural(failures, "launch", "launches"),
-        message=message,
-    )
-    title = _("Environment {name}", name=name)
+    failed, title = plural(failures, "launch", "launches"), _("Environment {name}", name=name)
+    sentence = _("It has never started: {launches} failed. The latest: {message}", launches=failed, message=message)
     return Misconfigured("environment", id, title, sentence, _("Check its image and its command."))
 
 
@@ -102,27 +98,19 @@ def admin_fragments(facts: AdminFacts | None) -> list[Fragment]:
     if facts is None:
         reading = EmptyState(_("Still reading."), _("This part fills by itself."))
         return [_none("misconfigured", reading), _none("changes", reading)]
-    misconfigured = [
-        Fragment(
-            element_id("mend", line.url_name, line.object_id),
-            "nodes/fragments/overview_misconfigured.html",
-            line,
-            region="misconfigured",
-        )
-        for line in facts.misconfigured
-    ] or [
-        _none(
-            "misconfigured",
-            EmptyState(_("Nothing misconfigured."), _("Every tier fits a node, and environments start.")),
-        )
-    ]
-    changes = [
-        Fragment(
-            element_id("change", change.entry_id), "nodes/fragments/overview_change.html", change, region="changes"
-        )
-        for change in facts.changes
-    ] or [_none("changes", EmptyState(_("No changes yet."), _("What admins change appears here.")))]
-    return [*misconfigured, *changes]
+    misconfigured = _region(
+        *("misconfigured", "overview_misconfigured"),
+        [(element_id("mend", line.url_name, line.object_id), line) for line in facts.misconfigured],
+        EmptyState(_("Nothing misconfigured."), _("Every tier fits a node, and environments start.")),
+    )
+    lines = [(element_id("change", change.entry_id), change) for change in facts.changes]
+    none = EmptyState(_("No changes yet."), _("What admins change appears here."))
+    return [*misconfigured, *_region("changes", "overview_change", lines, none)]
+
+
+def _region(region: str, template: str, lines: Iterable[tuple[str, ViewModel]], none: EmptyState) -> list[Fragment]:
+    shown = [Fragment(id, f"nodes/fragments/{template}.html", line, region=region) for id, line in lines]
+    return shown or [_none(region, none)]
 
 
 def _none(region: str, empty: EmptyState) -> Fragment:

@@ -1,8 +1,6 @@
-"""Nodes as cells of a picture: one cell for each node, in chunks that are sent again only when one of their cells looks different; pure.
-
-A cell shows its node's requested share in steps, so most changes of a node change no cell. A pool's chunks are in the order of age, and a
-node that comes or goes changes one of them.
-"""
+"""Nodes as cells of a picture: one cell for each node, in chunks that are sent again only when one of their cells looks different; pure. A
+cell shows its node's requested share in steps, so most changes of a node change no cell. A pool's chunks are in the order of age, and a
+node that comes or goes changes one of them."""
 
 from bisect import bisect_right
 from collections import Counter

@@ -106,11 +106,9 @@ def node_sums(node: Node, requested: ResourceAmounts, usage: Usage | None, *, po
 
 
 def _trouble(condition: Condition) -> str:
-    """Return what a condition says is wrong, "" for nothing.
-
-    Beside the kubelet's own there are those of other agents. node-problem-detector's are named for the problem, and "True" then; those of
-    EKS's monitoring agent end in "Ready" as the kubelet's own does, and "False" is the problem.
-    """
+    """Return what a condition says is wrong, "" for nothing. Beside the kubelet's own there are those of other agents.
+    node-problem-detector's are named for the problem, and "True" then; those of EKS's monitoring agent end in "Ready" as the kubelet's own
+    does, and "False" is the problem."""
     name = condition.type
     if name == "Ready" or name in _HARMLESS or condition.status != ("False" if name.endswith("Ready") else "True"):
         return ""

@@ -1,7 +1,5 @@
-"""The node pools over the last hours: values of the charts, and rows of the table beside them; pure.
-
-A chart has at most 500 moments, so over a day each stands for three minutes, with the highest value of them: a peak is never lost.
-"""
+"""The node pools over the last hours: values of the charts, and rows of the table beside them; pure. A chart has at most 500 moments, so
+over a day each stands for three minutes, with the highest value of them: a peak is never lost."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -58,7 +56,8 @@ _MAY_BE_UNKNOWN = (
 )
 
 
-class PoolMoments(ViewModel, frozen=True, gc=False):
+@dataclass(frozen=True, slots=True)
+class PoolMoments:
     """What a chart shows: minutes, and the values at each; None where nothing is known."""
 
     minutes: tuple[int, ...]

@@ -58,16 +58,12 @@ async def node_cordon(request: HttpRequest, name: str) -> HttpResponse:
     cordon, is_draining = nodetasks.cordon_of(node), await sync_to_async(nodetasks.is_draining)(name)
     action = NodeTask.Action.UNCORDON if cordon or is_draining else NodeTask.Action.CORDON
     context = {
-        "name": name,
         "is_cordoned": action == NodeTask.Action.UNCORDON,
         "action": action.value,
         "verb": action.label,
         "sentences": cordon_sentences(cordon, len(get_runtime().pods.by("node", name)), is_draining=is_draining),
-        "problem": problem,
-        **reason_field(request),
     }
-    status = 422 if problem else 200
-    return await sync_to_async(render)(request, "nodes/node_cordon.html", context, status=status)
+    return await _shown(request, "cordon", name, problem, context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -82,15 +78,17 @@ async def node_drain(request: HttpRequest, name: str) -> HttpResponse:
     runtime = get_runtime()
     pods = runtime.pods.by("node", name)
     volumes, budgets, unread = await read_for_plan(runtime, name)
-    context = {
-        "name": name,
-        "plan": drain_page(drain_plan(pods, volumes, budgets), executions_of(runtime, pods)),
-        "unread": unread,
-        "problem": problem,
-        **reason_field(request),
-    }
-    status = 422 if problem else 200
-    return await sync_to_async(render)(request, "nodes/node_drain.html", context, status=status)
+    plan = drain_page(drain_plan(pods, volumes, budgets), executions_of(runtime, pods))
+    return await _shown(request, "drain", name, problem, {"plan": plan, "unread": unread})
+
+
+async def _shown(
+    request: HttpRequest, page: str, name: str, problem: str | None, context: dict[str, Any]
+) -> HttpResponse:
+    """Render a page about the node; `problem` says why what was posted is refused."""
+    whole = {"name": name, "problem": problem, **context, **reason_field(request)}
+    status = 422 if problem and request.method == "POST" else 200
+    return await sync_to_async(render)(request, f"nodes/node_{page}.html", whole, status=status)
 
 
 async def read_for_plan(runtime: Runtime, name: str) -> tuple[list[EvictedData], list[DisruptionBudget], str]:
@@ -156,39 +154,28 @@ async def node_mark(request: HttpRequest, name: str) -> HttpResponse:
         preview = mark_preview(mark, await _facts(get_runtime(), node, mark), pool_label=settings.NODE_POOL_LABEL)
         problem = preview.refusal
         if request.method == "POST" and not problem:
-            problem = await _ask_mark(request, node, mark)
+            ask = partial(nodetasks.ask_mark, node, mark, looked_at=request.POST.get("looked_at", ""))
+            done = _("{mark} is being added to {node}.") if mark.adds else _("{mark} is being removed from {node}.")
+            problem = await record(request, ask, done.format(mark=mark, node=name))
             if not problem:
                 return redirect("node", name=name)
     taints, labels = mark_lines(node)
     context = {
-        "name": name,
         "taints": taints,
         "labels": labels,
         "effects": EFFECTS,
         "preview": preview,
-        "problem": problem,
         "looked_at": fingerprint(node),
-        **reason_field(request),
     }
-    status = 422 if problem and request.method == "POST" else 200
-    return await sync_to_async(render)(request, "nodes/node_mark.html", context, status=status)
+    return await _shown(request, "mark", name, problem, context)
 
 
 def _mark(request: HttpRequest) -> Mark | None:
     """Return the change that the address or the form is about; None for none."""
     given = request.POST if request.method == "POST" else request.GET
-    action = given.get("do", "")
-    if not action:
-        return None
+    action = given.get("do", "")[:10]
     key, value, effect = (given.get(field, "").strip()[:_LONGEST] for field in ("key", "value", "effect"))
-    return Mark(action[:10], key, value, effect if action in ("taint", "untaint") else "")
-
-
-async def _ask_mark(request: HttpRequest, node: Node, mark: Mark) -> str | None:
-    """Record the request and return None, or why it is refused."""
-    ask = partial(nodetasks.ask_mark, node, mark, looked_at=request.POST.get("looked_at", ""))
-    done = _("{mark} is being added to {node}.") if mark.adds else _("{mark} is being removed from {node}.")
-    return await record(request, ask, done.format(mark=mark, node=node.metadata.name))
+    return Mark(action, key, value, effect if action in ("taint", "untaint") else "") if action else None
 
 
 async def _facts(runtime: Runtime, node: Node, mark: Mark) -> MarkFacts:

@@ -43,15 +43,9 @@ async def pool_limits(request: HttpRequest, name: str) -> HttpResponse:
     if request.method == "POST" and limits is not None:
         problem = await _set(request, runtime, group, limits)
         if not problem:
-            messages.success(
-                request,
-                _(
-                    "{name} has from {minimum} to {maximum} nodes within seconds.",
-                    name=name,
-                    minimum=limits.minimum,
-                    maximum=limits.maximum,
-                ),
-            )
+            numbers = {"minimum": limits.minimum, "maximum": limits.maximum}
+            done = _("{name} has from {minimum} to {maximum} nodes within seconds.", name=name, **numbers)
+            messages.success(request, done)
             return redirect("infrastructure")
     context = {
         "name": name,
@@ -110,9 +104,7 @@ async def _set(request: HttpRequest, runtime: Runtime, group: NodeGroup, limits:
     assert isinstance(user, User)
     reason = one_line(request.POST.get("reason", ""))
     if not reason or len(reason) > REASON_LONGEST:
-        return _(
-            "Say why in at most {reason_longest} characters: the audit log keeps it.", reason_longest=REASON_LONGEST
-        )
+        return _("Say why in at most {longest} characters: the audit log keeps it.", longest=REASON_LONGEST)
     was = Limits(group.minimum, group.maximum)
     if request.POST.get("was", "") != str(was):
         return _("The pool's limits have changed since this page was loaded. Look again at the preview.")

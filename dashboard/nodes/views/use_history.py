@@ -1,10 +1,9 @@
 """What a node, a pool, a pod or an execution used over the last hours: the section of its page, and the charts' values."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -17,7 +16,7 @@ from dashboard.executions.viewmodels.execution import ExecutionRecord
 from dashboard.executions.views.executions import seen
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
 from dashboard.nodes.pages.node import NODE, POD
-from dashboard.nodes.pages.use_history import Subject, UseHistory, use_in
+from dashboard.nodes.pages.use_history import Subject, use_in
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
 from dashboard.nodes.viewmodels.pool_history import RANGES, range_of, width_of
 from dashboard.nodes.viewmodels.use_history import UseSection, pool_use_section, use_section, use_values
@@ -40,7 +39,7 @@ _FAILED = ("failed", "error")
 
 
 async def node_use_section(request: HttpRequest, name: str) -> UseSection:
-    failures = await _failures_of_node(get_runtime(), name, _range(request))
+    failures = await _failures_of_node(name, _range(request))
     return await _section(request, Subject(name), failures, reverse("node-use", args=[name]))
 
 
@@ -53,7 +52,7 @@ async def execution_use_section(request: HttpRequest, record: ExecutionRecord, t
     """Return what the execution's page is given."""
     runtime, url = get_runtime(), reverse("execution-use", args=[record.id])
     failures = _failures_of_execution(runtime, record)
-    return {"use": await _section(request, subject_of(runtime, record), failures, url, {"tab": tab} if tab else {})}
+    return {"use": await _section(request, subject_of(runtime, record), failures, url, **({"tab": tab} if tab else {}))}
 
 
 async def pool_use(pool: str, range: str) -> UseSection | None:
@@ -77,7 +76,7 @@ async def pool_use_values(request: HttpRequest) -> HttpResponse:
 async def node_use(request: HttpRequest, name: str) -> HttpResponse:
     await admitted(request, NODE, QueryDict(urlencode({"name": name})))
     require_node(get_runtime(), name)
-    return await _values(request, Subject(name), await _failures_of_node(get_runtime(), name, _range(request)))
+    return await _values(request, Subject(name), await _failures_of_node(name, _range(request)))
 
 
 @require_safe
@@ -102,34 +101,23 @@ def require_node(runtime: Runtime, name: str) -> None:
 def require_pod(runtime: Runtime, namespace: str, name: str) -> None:
     """Raise Http404 when there is no such pod."""
     if runtime.pods.get(f"{namespace}/{name}") is None and runtime.freshness().synced:
-        raise Http404(
-            _(
-                "There is no pod named {name} in {namespace}. Pods go when they have ended.",
-                name=name,
-                namespace=namespace,
-            )
-        )
+        gone = _("There is no pod named {name} in {namespace}. Pods go when they have ended.")
+        raise Http404(gone.format(name=name, namespace=namespace))
 
 
 async def _section(
-    request: HttpRequest,
-    subject: Subject,
-    failures: Sequence[FailureMoment],
-    url: str,
-    query: Mapping[str, str] | None = None,
+    request: HttpRequest, subject: Subject, failures: Sequence[FailureMoment], url: str, **query: str
 ) -> UseSection:
     range = _range(request)
     use = await use_in(get_runtime()).read(subject, range)
-    return use_section(use.known, range, failures, url=url, problem=use.problem, query=query or {})
+    return use_section(use.known, range, failures, url=url, problem=use.problem, query=query)
 
 
 async def _values(request: HttpRequest, subject: Subject, failures: Sequence[FailureMoment]) -> HttpResponse:
-    history: UseHistory = use_in(get_runtime())
-    range = _range(request)
+    history, range = use_in(get_runtime()), _range(request)
     use = await history.read(subject, range)
     width, until = width_of(RANGES[range]), history.until(subject)
-    values: dict[str, Any] = await asyncio.to_thread(use_values, use.known or {}, range, width, failures, until=until)
-    return JsonResponse(values)
+    return JsonResponse(await asyncio.to_thread(use_values, use.known or {}, range, width, failures, until=until))
 
 
 def subject_of(runtime: Runtime, record: ExecutionRecord) -> Subject:
@@ -143,9 +131,9 @@ def _range(request: HttpRequest) -> str:
     return range_of(request.GET.get("range", ""))
 
 
-async def _failures_of_node(runtime: Runtime, name: str, range: str) -> Sequence[FailureMoment]:
+async def _failures_of_node(name: str, range: str) -> Sequence[FailureMoment]:
     """Return what is marked on a node's charts; each leads to its event, its pod, or its execution."""
-    of_pods, marked = [], set()
+    runtime, of_pods, marked = get_runtime(), [], set()
     for pod in runtime.pods.by("node", name):
         if moments := failures_of([pod], lambda pod, end: f"{_pod_url(pod)}#events"):
             of_pods += moments
@@ -153,10 +141,8 @@ async def _failures_of_node(runtime: Runtime, name: str, range: str) -> Sequence
     # Of an execution whose pod is still there, its container says more.
     failed = [execution for execution in await use_in(runtime).failed_on(name, range) if execution.id not in marked]
     events = runtime.events.about(kind="Node", name=name)
-    url = reverse("node", args=[name])
-    return newest(
-        node_failures(runtime.nodes.get(name), events, url), of_pods, execution_failures(failed, _execution_url)
-    )
+    of_node = node_failures(runtime.nodes.get(name), events, reverse("node", args=[name]))
+    return newest(of_node, of_pods, execution_failures(failed, _execution_url))
 
 
 def _failures_of_pod(runtime: Runtime, namespace: str, name: str) -> Sequence[FailureMoment]:

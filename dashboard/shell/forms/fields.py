@@ -52,10 +52,8 @@ class LinesField(forms.CharField):
 
 
 class PairsField(LinesField):
-    """A mapping of text to text, one `name=value` a line. `kind` says which names and values Kubernetes accepts.
-
-    A variable's value stays as it was typed, with blanks at its ends.
-    """
+    """A mapping of text to text, one `name=value` a line. `kind` says which names and values Kubernetes accepts. A variable's value stays
+    as it was typed, with blanks at its ends."""
 
     def __init__(self, *, kind: str, **kwargs: Any) -> None:
         self.kind = kind

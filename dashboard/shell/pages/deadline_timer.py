@@ -9,11 +9,9 @@ NEVER = float("inf")
 
 
 class Alarm:
-    """Calls `ring` when the time has come that was set last, on the clock of the loop; a context manager, at whose end it is off.
-
-    Putting it off leaves the timer as it is, which looks when it comes whether it is time. A timer for each change of a page, that is
-    cancelled a moment later, would also stay in the loop's queue for as long as it was set.
-    """
+    """Calls `ring` when the time has come that was set last, on the clock of the loop; a context manager, at whose end it is off. Putting
+    it off leaves the timer as it is, which looks when it comes whether it is time. A timer for each change of a page, that is cancelled a
+    moment later, would also stay in the loop's queue for as long as it was set."""
 
     def __init__(self, ring: Callable[[], object]) -> None:
         self._ring = ring

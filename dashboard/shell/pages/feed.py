@@ -1,8 +1,6 @@
-"""Feeds: one page for one audience, computed, compared and rendered once for all of its websockets.
-
-A feed lives while a websocket has joined it. It keeps the newest state only: a slow websocket compares what its browser shows with the
-newest state and skips the states between, so it gets fewer updates, never older ones.
-"""
+"""Feeds: one page for one audience, computed, compared and rendered once for all of its websockets. A feed lives while a websocket has
+joined it. It keeps the newest state only: a slow websocket compares what its browser shows with the newest state and skips the states
+between, so it gets fewer updates, never older ones."""
 
 import asyncio
 import logging
@@ -43,11 +41,9 @@ _REMEMBERED = 32  # versions; a slower websocket counts as less late than it is
 @dataclass(frozen=True, slots=True)
 class Pace:
     """Intervals in seconds. After an update a page rests `rest_factor` times as long as it took with its sending, so that changes merge
-    with the load: at most `longest_rest`, but without a limit when it reads the database, so that it does not overload that.
-
-    A round of measurements changes all pages at once. They take it in one after the other, `usage_apart` between two of them but all within
-    `usage_spread`, so that a change of something else need not wait for all of them.
-    """
+    with the load: at most `longest_rest`, but without a limit when it reads the database, so that it does not overload that. A round of
+    measurements changes all pages at once. They take it in one after the other, `usage_apart` between two of them but all within
+    `usage_spread`, so that a change of something else need not wait for all of them."""
 
     longest_rest: float = 0.02
     freshness: float = 1.0
@@ -103,9 +99,8 @@ class Feed:
 
     async def message(self, version: int, shown: Shown) -> tuple[str, int, Shown]:
         """Return the HTML that updates a browser from `shown`, the state of that version, to a newer state, with its version and the state.
-
-        Version 0 shows nothing. The HTML is rendered once for all browsers, in slices: 200 new rows would block the event loop for 50 ms.
-        """
+        Version 0 shows nothing. The HTML is rendered once for all browsers, in slices: 200 new rows would block the event loop for 50
+        ms."""
         if version and not self._rendering.locked() and not self._slices.locked():
             known = self._messages.get(version) or self._rendered_at_once(changes(shown, self.latest))
             if known is not None:

@@ -1,10 +1,7 @@
-"""Lists on live pages, updated incrementally.
-
-A change marks one source (an execution, a node) as dirty. Its items are rebuilt and put into the lists that may hold them, and only lists
-whose shown page or numbers may differ wake their pages. A list is filled when it is first requested, in slices between which other tasks
-run, and is dropped when it has not been requested for a while. A websocket waits until its list is whole; a first paint waits for
-`FIRST_PAINT_SECONDS` at most, and then says how far the list is (`progress_of`).
-"""
+"""Lists on live pages, updated incrementally. A change marks one source (an execution, a node) as dirty. Its items are rebuilt and put into
+the lists that may hold them, and only lists whose shown page or numbers may differ wake their pages. A list is filled when it is first
+requested, in slices between which other tasks run, and is dropped when it has not been requested for a while. A websocket waits until its
+list is whole; a first paint waits for `FIRST_PAINT_SECONDS` at most, and then says how far the list is (`progress_of`)."""
 
 import asyncio
 import logging
@@ -189,10 +186,8 @@ class LiveLists(ABC, Generic[T, L]):
         """Do what else is due when an item has been added, changed or removed."""
 
     async def known_or(self, key: Hashable, new: Callable[[], L], *, within: float | None = None) -> L:
-        """Return the list with that key, whole and up to date; `new` makes an empty one when there is none.
-
-        With `within`, it is returned after at most so many seconds, and `progress_of` tells whether it is whole then.
-        """
+        """Return the list with that key, whole and up to date; `new` makes an empty one when there is none. With `within`, it is returned
+        after at most so many seconds, and `progress_of` tells whether it is whole then."""
         known = self._known_or_begun(key, new)
         if not self._is_up_to_date(known):
             with suppress(TimeoutError):

@@ -1,8 +1,6 @@
-"""The websocket behind every live page: it sends the changes of what its browser shows.
-
-It reads only a close from the browser: the page's view is in the URL. Rendering and sending happen in a separate task, so that a disconnect
-is noticed at once. It is closed within two seconds after its session has ended, and when a browser accepts no data for `send_seconds`.
-"""
+"""The websocket behind every live page: it sends the changes of what its browser shows. It reads only a close from the browser: the page's
+view is in the URL. Rendering and sending happen in a separate task, so that a disconnect is noticed at once. It is closed within two
+seconds after its session has ended, and when a browser accepts no data for `send_seconds`."""
 
 import asyncio
 import logging

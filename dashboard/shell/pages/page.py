@@ -19,12 +19,9 @@ Facts = TypeVar("Facts")
 
 class LivePage(ABC, Generic[View, Facts]):
     """One kind of page. `View` is its parsed query string, a frozen value: filter, sort, page, an object's name. `Facts` is what `read`
-    returns.
-
-    An update calls `read`, which may await, then `fragments` and `topics`, which may not, so that both see the same moment. The page is
-    updated when one of the topics changes, and after `tick` for values that change with time alone. `regions` names the
-    containers with ordered children, so that empty ones are included.
-    """
+    returns. An update calls `read`, which may await, then `fragments` and `topics`, which may not, so that both see the same moment. The
+    page is updated when one of the topics changes, and after `tick` for values that change with time alone. `regions` names the containers
+    with ordered children, so that empty ones are included."""
 
     name: ClassVar[str]
     regions: ClassVar[frozenset[str]] = frozenset()

@@ -1,8 +1,6 @@
-"""Shares the event loop's time among all live pages of a process, so that under load all of them get slower alike.
-
-Updates of pages, with their rendering, may take `share` of the time. A page waits for its turn to update; the page that has been due for
-longest comes first. A quiet time saves up some time in hand, so that a change is shown at once.
-"""
+"""Shares the event loop's time among all live pages of a process, so that under load all of them get slower alike. Updates of pages, with
+their rendering, may take `share` of the time. A page waits for its turn to update; the page that has been due for longest comes first. A
+quiet time saves up some time in hand, so that a change is shown at once."""
 
 import asyncio
 import heapq

@@ -1,8 +1,6 @@
 """Tags of the page frame: navigation by role, theme, icons."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import template
 from django.conf import settings
@@ -13,8 +11,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.shell import script_texts
 from dashboard.shell.access import PERMISSIONS, Permission, Role, role_of
+from dashboard.shell.script_texts import script_texts_url
 from dashboard.shell.viewmodels.saved_views import TableView, table_view
 from dashboard.shell.viewmodels.states import ROLE_TITLES
 from grid.core.translation import gettext as _
@@ -69,34 +67,26 @@ _COMPONENTS = ("components", _("Components"), Permission.ADMINISTER)
 THEMES = (("auto", _("System")), ("light", _("Light")), ("dark", _("Dark")))
 
 
-@dataclass(frozen=True, slots=True)
-class NavigationLink:
+class NavigationLink(NamedTuple):
     name: str
     url: str
     title: str
     is_current: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NavigationSection:
-    title: str
-    links: tuple[NavigationLink, ...]
-
-
 @register.simple_tag(takes_context=True)
-def navigation(context: Context) -> list[NavigationSection]:
+def navigation(context: Context) -> list[tuple[str, list[NavigationLink]]]:
     """Return links to the pages that the user may open, in sections, with the current one marked."""
     request = context.get("request")
     user = getattr(request, "user", AnonymousUser())
     if request is None or not user.is_authenticated:
         return []
-    granted = PERMISSIONS[role_in(context)]
-    sections = []
-    for title, links in (*_SECTIONS, (_("Try out"), demonstrated())):
-        allowed = [(name, words) for name, words, permission in links if permission is None or permission in granted]
-        if allowed:
-            sections.append(NavigationSection(title, tuple(_links(allowed, request.path))))
-    return sections
+    granted = PERMISSIONS[role_in(context)] | {None}
+    sections = [
+        (title, [_link(name, words, request.path) for name, words, permission in links if permission in granted])
+        for title, links in (*_SECTIONS, (_("Try out"), demonstrated()))
+    ]
+    return [(title, links) for title, links in sections if links]
 
 
 def demonstrated() -> tuple[tuple[str, str, Permission], ...]:
@@ -140,10 +130,7 @@ def role_name(context: Context) -> str:
     return ROLE_TITLES[role_in(context)]
 
 
-@register.simple_tag
-def script_texts_url() -> str:
-    """Return the address of the texts of our scripts in the page's language."""
-    return script_texts.script_texts_url()
+register.simple_tag(script_texts_url)
 
 
 @register.simple_tag
@@ -152,7 +139,6 @@ def icon(name: str) -> SafeString:
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', static("icons.svg"), name)
 
 
-def _links(links: list[tuple[str, str]], path: str) -> Iterator[NavigationLink]:
-    for name, title in links:
-        url = reverse(name)
-        yield NavigationLink(name, url, title, path == url or (name != "home" and path.startswith(url)))
+def _link(name: str, title: str, path: str) -> NavigationLink:
+    url = reverse(name)
+    return NavigationLink(name, url, title, path == url or (name != "home" and path.startswith(url)))

@@ -20,11 +20,8 @@ _HTML = (
 
 @register.simple_tag(takes_context=True)
 def term(context: Context, id: str) -> SafeString:
-    """Return the "?" of a word of the glossary, where the word appears first on the page, and "" after that: ids are unique, and once
-    is enough. Raise KeyError for an unknown word.
-
-    It does not belong into what a live page sends again.
-    """
+    """Return the "?" of a word of the glossary, where the word appears first on the page, and "" after that: ids are unique, and once is
+    enough. Raise KeyError for an unknown word. It does not belong into what a live page sends again."""
     request: Any = context["request"]
     if not hasattr(request, "explained_terms"):
         request.explained_terms = set()

@@ -1,7 +1,5 @@
 """`{% kept "name tier" %} ... {% endkept %}`: a part of a live row that is rendered once for each value of these fields of its view-model.
-
-Where one figure of a row changes, most of it stays as it was, and rendering all of it takes longer than finding out what changed.
-"""
+Where one figure of a row changes, most of it stays as it was, and rendering all of it takes longer than finding out what changed."""
 
 from collections.abc import Hashable
 from operator import attrgetter

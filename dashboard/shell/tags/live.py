@@ -85,12 +85,8 @@ def status_line(status: StatusLine, advice: str = "") -> SafeString:
     if not status.note:
         return word
     next_step = format_html("<p>{}</p>", advice) if advice else ""
-    return format_html(
-        '<details class="why"><summary>{} <span class="why-note">{}</span></summary>{}</details>',
-        word,
-        status.note,
-        next_step,
-    )
+    html = '<details class="why"><summary>{} <span class="why-note">{}</span></summary>{}</details>'
+    return format_html(html, word, status.note, next_step)
 
 
 @register.simple_tag
@@ -102,29 +98,22 @@ def final_status(state: str, message: str) -> SafeString:
 @register.simple_tag
 def meter(percent: int, used: str) -> SafeString:
     """Return a thin bar for a number's cell: how much of it is used."""
-    return format_html(
-        '<svg class="meter" role="img" aria-label="{0}"><title>{0}</title><rect width="{1}%" height="100%"/></svg>',
-        _("{used} used", used=used),
-        percent,
-    )
+    html = '<svg class="meter" role="img" aria-label="{0}"><title>{0}</title><rect width="{1}%" height="100%"/></svg>'
+    return format_html(html, _("{used} used", used=used), percent)
 
 
 @register.simple_tag
 def select_all() -> SafeString:
     """Return a box for a column's head that selects all rows of the page; it needs a script."""
-    return format_html(_SELECT_ALL, _("Select all rows of this page"))
-
-
-_SELECT_ALL = '<input type="checkbox" class="select-all" data-select-all aria-label="{}">'
+    box = '<input type="checkbox" class="select-all" data-select-all aria-label="{}">'
+    return format_html(box, _("Select all rows of this page"))
 
 
 @register.simple_tag
 def sort_header(view: SortedView, column: str, title: str, css: str = "", *, selects: bool = False) -> SafeString:
-    """Return a column's header with a link that sorts by it, or reverses the order when the view is sorted by it already.
-
-    Numbers (class "num") are first sorted with the largest on top. The link keeps the filter and goes to the first page. With
-    `selects`, a box before the title selects all rows of the page; it needs a script.
-    """
+    """Return a column's header with a link that sorts by it, or reverses the order when the view is sorted by it already. Numbers (class
+    "num") are first sorted with the largest on top. The link keeps the filter and goes to the first page. With `selects`, a box before the
+    title selects all rows of the page; it needs a script."""
     is_current = view.sort == column
     descending = not view.descending if is_current else "num" in css.split()
     state = format_html(' aria-sort="{}"', "descending" if view.descending else "ascending") if is_current else ""

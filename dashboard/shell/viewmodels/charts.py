@@ -1,7 +1,5 @@
-"""What `static/chart.js` draws, for every page with a chart, and sparklines, as small as a word, which the server draws; pure.
-
-A chart has lines over shared times, each on one of its scales. Lines differ by their dashes too, for whoever does not see their colours.
-"""
+"""What `static/chart.js` draws, for every page with a chart, and sparklines, as small as a word, which the server draws; pure. A chart has
+lines over shared times, each on one of its scales. Lines differ by their dashes too, for whoever does not see their colours."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -97,12 +95,7 @@ def sparkline(
             [(x, y)] = stretch
             stretch[:] = [(max(0.0, x - 1), y), (min(width, x + 1), y)]
     areas = [[(line[0][0], HEIGHT), *line, (line[-1][0], HEIGHT)] for line in stretches if is_filled]
-    return Sparkline(
-        lines=tuple(map(_points, stretches)),
-        areas=tuple(map(_points, areas)),
-        words=words,
-        box=f"0 0 {width} {HEIGHT}",
-    )
+    return Sparkline(tuple(map(_points, stretches)), tuple(map(_points, areas)), words, f"0 0 {width} {HEIGHT}")
 
 
 def usage_line(name: str, samples: Sequence[tuple[int, int]], whole: int, now: int) -> Sparkline | None:
@@ -113,22 +106,10 @@ def usage_line(name: str, samples: Sequence[tuple[int, int]], whole: int, now: i
     values = [(minute, percent(used, whole)) for minute, used in samples]
     first, last = values[0][0], values[-1][0]
     low, high = min(value for _, value in values), max(value for _, value in values)
-    return sparkline(
-        values,
-        span=(last - KEPT_MINUTES + 1, last),
-        top=100,
-        words=_(
-            "{name} of the last {minutes} min: {low} % to {high} %, now {now} %",
-            name=name,
-            minutes=last - first + 1,
-            low=low,
-            high=high,
-            now=percent(now, whole),
-        ),
-        gap=1,
-        width=KEPT_MINUTES - 1,
-        is_filled=False,
-    )
+    numbers = {"minutes": last - first + 1, "low": low, "high": high, "now": percent(now, whole)}
+    words = _("{name} of the last {minutes} min: {low} % to {high} %, now {now} %", name=name, **numbers)
+    span, width = (last - KEPT_MINUTES + 1, last), KEPT_MINUTES - 1
+    return sparkline(values, span=span, top=100, words=words, gap=1, width=width, is_filled=False)
 
 
 def _points(line: Sequence[tuple[float, float]]) -> str:

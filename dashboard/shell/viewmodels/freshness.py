@@ -76,13 +76,10 @@ def _idle(away: ControllerAway, now: datetime) -> str:
 
 def broken_view() -> FreshnessView:
     """Return the view for an error of our own, when the page's fragments could not be made."""
-    return FreshnessView(
-        "broken",
-        _("Not up to date"),
-        _(
-            "This page could not be updated. It retries every few seconds. If this lasts, ask an operator to look at the server's log."
-        ),
+    detail = _(
+        "This page could not be updated. It retries every few seconds. If this lasts, ask an operator to look at the server's log."
     )
+    return FreshnessView("broken", _("Not up to date"), detail)
 
 
 def freshness_fragment(view: FreshnessView) -> Fragment:

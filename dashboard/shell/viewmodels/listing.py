@@ -42,19 +42,15 @@ def unfinished(
     id: str, kind: Literal["execution", "node"], progress: Progress, *, matches: int, reload: str
 ) -> Fragment:
     """Return the line of a list of executions or nodes, of which so many match so far."""
-    is_nodes, count = kind == "node", progress.total or 0
-    sentence = (
-        _("Still reading the nodes; this list is not complete yet.")
-        if is_nodes
-        else _("Still reading the executions; this list is not complete yet.")
-    )
+    count = progress.total or 0
+    if kind == "node":
+        sentence, total = _("Still reading the nodes; this list is not complete yet."), plural(count, "node", "nodes")
+    else:
+        sentence = _("Still reading the executions; this list is not complete yet.")
+        total = plural(count, "execution", "executions")
     if progress.total is not None:
-        sentence = _(
-            "Looked at {looked_at:,} of {total} so far and found {found:,}.",
-            looked_at=progress.looked_at,
-            total=plural(count, "node", "nodes") if is_nodes else plural(count, "execution", "executions"),
-            found=matches,
-        )
+        numbers = {"looked_at": progress.looked_at, "total": total, "found": matches}
+        sentence = _("Looked at {looked_at:,} of {total} so far and found {found:,}.", **numbers)
     return Fragment(id, "shell/fragments/unfinished.html", Unfinished(sentence, reload))
 
 

@@ -1,8 +1,6 @@
-"""The fragments of live pages, and the smallest updates that bring a browser up to date; pure, used by every websocket.
-
-A page is a sequence of fragments. A fragment either stands alone and is replaced by its id, or belongs to a region, a container whose
-children are ordered. `changes` compares what a browser has with what it should have.
-"""
+"""The fragments of live pages, and the smallest updates that bring a browser up to date; pure, used by every websocket. A page is a
+sequence of fragments. A fragment either stands alone and is replaced by its id, or belongs to a region, a container whose children are
+ordered. `changes` compares what a browser has with what it should have."""
 
 import string
 from bisect import bisect_left
@@ -24,10 +22,8 @@ class ViewModel(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fragment(msgspec.Struct, frozen=True, gc=False):
-    """One HTML element with a stable id: `template` renders it from `context`, a frozen view-model (`x` in the template).
-
-    `region` is the id of the container whose children are ordered; "" for a single element.
-    """
+    """One HTML element with a stable id: `template` renders it from `context`, a frozen view-model (`x` in the template). `region` is the
+    id of the container whose children are ordered; "" for a single element."""
 
     id: str
     template: str
@@ -37,11 +33,9 @@ class Fragment(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class PageUpdate:
-    """One operation on the page. `target` is the id of the element or region, `fragments` its new content.
-
-    `replace` morphs the element, `fill` replaces all children of a region, `prepend` inserts at a region's start, `after`
-    inserts behind an element, `remove` takes an element away.
-    """
+    """One operation on the page. `target` is the id of the element or region, `fragments` its new content. `replace` morphs the element,
+    `fill` replaces all children of a region, `prepend` inserts at a region's start, `after` inserts behind an element, `remove` takes an
+    element away."""
 
     kind: Literal["replace", "fill", "prepend", "after", "remove"]
     target: str
@@ -79,10 +73,8 @@ def everything(new: Shown) -> list[PageUpdate]:
 
 
 def changes(old: Shown, new: Shown) -> list[PageUpdate]:
-    """Return the updates from `old` to `new`, ordered so that each target exists when it is used.
-
-    In each region, removals come first, then insertions after elements that stay, then replacements in place.
-    """
+    """Return the updates from `old` to `new`, ordered so that each target exists when it is used. In each region, removals come first, then
+    insertions after elements that stay, then replacements in place."""
     updates: list[PageUpdate] = []
     for region, children in new.regions.items():
         updates += _region_changes(region, old.regions.get(region, ()), children)
@@ -163,11 +155,9 @@ _ALLOWED = frozenset(f"{string.ascii_letters}{string.digits}_.-")
 
 
 def element_id(kind: str, *names: str) -> str:
-    """Return the kind and names joined by dashes, as an id that is safe in HTML and in a selector: `node-worker-1`.
-
-    Any character but letters, digits, dots, dashes and underscores is written as its code between colons, `a/b` as `a:2f:b`, so that
-    two names never become the same text.
-    """
+    """Return the kind and names joined by dashes, as an id that is safe in HTML and in a selector: `node-worker-1`. Any character but
+    letters, digits, dots, dashes and underscores is written as its code between colons, `a/b` as `a:2f:b`, so that two names never become
+    the same text."""
     return "-".join([kind, *map(_escaped, names)])
 
 

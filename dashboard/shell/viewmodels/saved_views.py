@@ -9,31 +9,12 @@ from grid.core.translation import gettext as _
 # The columns of each table in their order. The first one, the name, is always shown.
 TABLES: Mapping[str, tuple[str, ...]] = {
     "executions": (
-        _("Name"),
-        _("Type"),
-        _("Status"),
-        _("Tier"),
-        _("User"),
-        _("Project"),
-        _("Node"),
-        _("Age"),
-        _("Restarts"),
-        _("CPU"),
-        _("Memory"),
-        _("GPUs"),
+        *(_("Name"), _("Type"), _("Status"), _("Tier"), _("User"), _("Project")),
+        *(_("Node"), _("Age"), _("Restarts"), _("CPU"), _("Memory"), _("GPUs")),
     ),
     "nodes": (
-        _("Name"),
-        _("Pool"),
-        _("Instance type"),
-        _("State"),
-        _("Age"),
-        _("Pods"),
-        _("CPU"),
-        _("Memory"),
-        _("GPUs"),
-        _("Last 30 min"),
-        _("Removal"),
+        *(_("Name"), _("Pool"), _("Instance type"), _("State"), _("Age"), _("Pods")),
+        *(_("CPU"), _("Memory"), _("GPUs"), _("Last 30 min"), _("Removal")),
     ),
 }
 DENSITY_COOKIE = "density"
@@ -69,11 +50,8 @@ def hidden_cookie(table: str) -> str:
 def table_view(table: str, cookies: Mapping[str, str]) -> TableView:
     """Return how to show the table; what is wrong in a cookie is ignored."""
     hidden = set(cookies.get(hidden_cookie(table), "").split("."))
-    columns = tuple(
-        ColumnChoice(number, title, str(number) not in hidden)
-        for number, title in enumerate(TABLES[table], start=1)
-        if number > 1
-    )
+    others = enumerate(TABLES[table][1:], start=2)
+    columns = tuple(ColumnChoice(number, title, str(number) not in hidden) for number, title in others)
     return TableView(table, cookies.get(DENSITY_COOKIE) == COMPACT, columns)
 
 

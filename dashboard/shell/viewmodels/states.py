@@ -18,38 +18,27 @@ class StatusLine(ViewModel, frozen=True, gc=False):
     note: str = ""
 
 
-ACTIVE_STATES = {
-    "queued": _("Queued"),
-    "deploying": _("Deploying"),
-    "preparing": _("Preparing"),
-    "running": _("Running"),
-    "finishing": _("Finishing"),
-    "stopping": _("Stopping"),
+# By state: its word, its severity, and a sentence.
+_ACTIVE: dict[str, tuple[str, Severity, str]] = {
+    "queued": (_("Queued"), "wait", _("Waiting for a free slot.")),
+    "deploying": (_("Deploying"), "wait", _("Sent to the cluster; waiting for a node.")),
+    "preparing": (_("Preparing"), "wait", _("Its node pulls the image and starts the program.")),
+    "running": (_("Running"), "ok", ""),
+    "finishing": (_("Finishing"), "wait", _("The program has ended; its log and files are being saved.")),
+    "stopping": (_("Stopping"), "wait", _("The program is stopping.")),
 }
-ENDED_STATES = {"succeeded": _("Succeeded"), "stopped": _("Stopped"), "failed": _("Failed"), "error": _("Error")}
+_ENDED: dict[str, tuple[str, Severity, str]] = {
+    "succeeded": (_("Succeeded"), "neutral", ""),
+    "stopped": (_("Stopped"), "neutral", ""),
+    "failed": (_("Failed"), "problem", _("The program ended with an error.")),
+    "error": (_("Error"), "problem", _("The platform could not run it.")),
+}
+_ALL = _ACTIVE | _ENDED
+ACTIVE_STATES, ENDED_STATES = (
+    {state: word for state, (word, *_rest) in states.items()} for states in (_ACTIVE, _ENDED)
+)
 STARTED_STATES = frozenset({"deploying", "preparing", "running"})  # admitted, and not on the way to an end
 STATES = {**ACTIVE_STATES, **ENDED_STATES}
-_SENTENCES = {
-    "queued": _("Waiting for a free slot."),
-    "deploying": _("Sent to the cluster; waiting for a node."),
-    "preparing": _("Its node pulls the image and starts the program."),
-    "finishing": _("The program has ended; its log and files are being saved."),
-    "stopping": _("The program is stopping."),
-    "failed": _("The program ended with an error."),
-    "error": _("The platform could not run it."),
-}
-_SEVERITIES: dict[str, Severity] = {
-    "queued": "wait",
-    "deploying": "wait",
-    "preparing": "wait",
-    "running": "ok",
-    "finishing": "wait",
-    "stopping": "wait",
-    "succeeded": "neutral",
-    "stopped": "neutral",
-    "failed": "problem",
-    "error": "problem",
-}
 STARTED = _("It has started; the state updates in a moment.")  # pages see the pod before the controller has noted it
 
 
@@ -59,18 +48,17 @@ def state_word(state: str) -> str:
 
 def state_status(state: str, *, message: str = "", diagnosis: Diagnosis | None = None) -> tuple[StatusLine, str]:
     """Return the status and the advice, or "". `message` is the stored cause, `diagnosis` is made from the pod's present state."""
-    severity = _SEVERITIES.get(state, "neutral")
-    note = message or _SENTENCES.get(state, "")
+    word, severity, sentence = _ALL.get(state, (state.capitalize() or _("Unknown"), "neutral", ""))
+    note = message or sentence
     if diagnosis is None or (message and state not in STARTED_STATES):  # there the pod's diagnosis is preferred
-        return StatusLine(severity, state_word(state), "" if state == "running" else note), ""
+        return StatusLine(severity, word, "" if state == "running" else note), ""
     if state == "running" and diagnosis.severity == "ok":
-        return StatusLine("ok", state_word(state)), ""
+        return StatusLine("ok", word), ""
     if diagnosis.severity == "ok":
-        sentence = diagnosis.sentence
-        if diagnosis.code == "running":
-            sentence = STARTED if state in ("deploying", "preparing") else note
-        return StatusLine(severity, state_word(state), sentence or note), ""
-    return StatusLine(diagnosis.severity, state_word(state), diagnosis.sentence or note), diagnosis.next_step
+        started = STARTED if state in ("deploying", "preparing") else note
+        told_by_pod = started if diagnosis.code == "running" else diagnosis.sentence or note
+        return StatusLine(severity, word, told_by_pod), ""
+    return StatusLine(diagnosis.severity, word, diagnosis.sentence or note), diagnosis.next_step
 
 
 KINDS = {"workspace": _("Workspace"), "job": _("Job"), "app": _("App"), "cluster": _("Cluster")}

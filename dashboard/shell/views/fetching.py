@@ -76,12 +76,7 @@ async def node_description(api: KubeApi, name: str, *, now: datetime) -> str:
 
 
 async def pod_description(
-    api: KubeApi,
-    namespace: str,
-    name: str,
-    *,
-    now: datetime,
-    redactor: Redactor | None = None,
+    api: KubeApi, namespace: str, name: str, *, now: datetime, redactor: Redactor | None = None
 ) -> str:
     """Return the pod's description, without what the redactor takes out."""
     pod = await api.get(PODS, name, namespace=namespace)
@@ -94,10 +89,9 @@ async def pod_description(
 
 async def _all(api: KubeApi, resource: Resource, *, field_selector: str, namespace: str = "") -> list[RawObject]:
     objects, token = list[RawObject](), ""
+    list_page = partial(api.list_page, resource, namespace=namespace, field_selector=field_selector)
     while True:
-        page = msgspec.json.decode(
-            await api.list_page(resource, namespace=namespace, field_selector=field_selector, continue_token=token)
-        )
+        page = msgspec.json.decode(await list_page(continue_token=token))
         objects += page["items"]
         token = page["metadata"].get("continue", "")
         if not token:

@@ -1,8 +1,5 @@
-"""Health probes of the web process.
-
-Readiness decides whether traffic is sent here, so it checks only what no page works without: a page from stale caches says that it is
-stale and why, which is better than no page. `/freshz` tells whether the caches are fresh.
-"""
+"""Health probes of the web process. Readiness decides whether traffic is sent here, so it checks only what no page works without: a page
+from stale caches says that it is stale and why, which is better than no page. `/freshz` tells whether the caches are fresh."""
 
 import logging
 from collections.abc import Sequence
@@ -35,9 +32,8 @@ def ready(request: HttpRequest) -> JsonResponse:
         Execution.objects.exists()
         problems = writing.problems()
     except DatabaseError as error:
-        problems = [
-            _("The database does not answer as it should; has it been migrated? ({name})", name=type(error).__name__)
-        ]
+        name = type(error).__name__
+        problems = [_("The database does not answer as it should; has it been migrated? ({name})", name=name)]
     if problems:
         # The kubelet's event has only the status code, so the reason goes to the log.
         logger.error("not ready: %s", " ".join(problems))
@@ -47,22 +43,15 @@ def ready(request: HttpRequest) -> JsonResponse:
 @login_not_required
 @require_safe
 def fresh(request: HttpRequest) -> JsonResponse:
-    """Return 200 when every watch cache is filled and follows the cluster; otherwise 503, naming those that do not.
-
-    Only the pages, which need a login, show the cluster's own error: it names hosts and accounts.
-    """
+    """Return 200 when every watch cache is filled and follows the cluster; otherwise 503, naming those that do not. Only the pages, which
+    need a login, show the cluster's own error: it names hosts and accounts."""
     problems = []
     for name, freshness in get_runtime().caches().items():
         if not freshness.synced:
             problems.append(_("The cache {name} has not been filled yet.", name=name))
         elif freshness.error:
-            problems.append(
-                _(
-                    "The cache {name} is {behind_seconds:.0f} s behind the cluster.",
-                    name=name,
-                    behind_seconds=freshness.behind_seconds,
-                )
-            )
+            behind = freshness.behind_seconds
+            problems.append(_("The cache {name} is {behind:.0f} s behind the cluster.", name=name, behind=behind))
     return _answer("not fresh", problems)
 
 

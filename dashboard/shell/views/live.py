@@ -32,11 +32,9 @@ async def live_page(
     query: QueryDict | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
-    """Render `template` with `view`, `viewer` and the page's fragments; raise PermissionDenied (403) when the page does not allow it.
-
-    The websocket gets `query`, or else the request's own query string. This runs on the event loop, where the stores may be read, and
-    renders in a thread, so that a large page does not delay other users' updates.
-    """
+    """Render `template` with `view`, `viewer` and the page's fragments; raise PermissionDenied (403) when the page does not allow it. The
+    websocket gets `query`, or else the request's own query string. This runs on the event loop, where the stores may be read, and renders
+    in a thread, so that a large page does not delay other users' updates."""
     query = request.GET if query is None else query
     viewer = await admitted(request, page, query)
     runtime, view = get_runtime(), page.view(query)

@@ -1,8 +1,6 @@
-"""Support bundles: what somebody who helps wants to see of an execution, or of the platform, in one file.
-
-Each file of a bundle has the permission and the words of the page that shows the same. What its page forbids to the person who asks is left
-out, and the list of contents says who may add it.
-"""
+"""Support bundles: what somebody who helps wants to see of an execution, or of the platform, in one file. Each file of a bundle has the
+permission and the words of the page that shows the same. What its page forbids to the person who asks is left out, and the list of contents
+says who may add it."""
 
 import asyncio
 import heapq
@@ -10,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -63,22 +61,6 @@ MOST_EVENTS = 2000
 MOST_AUDITED = 500
 _RANGE = "6h"
 _EVENTS_AT_ONCE = 1000  # some milliseconds of the loop
-_OF_EXECUTION = (
-    _("Its history in our words and in Kubernetes' own, with the present cause."),
-    _("What it was launched with: tier, environment, command. Secrets, variables and parameters without their values."),
-    _(
-        "Description, YAML and logs of {most_pods} of its pods, the last {log_lines:,} lines, also from before a restart.",
-        most_pods=MOST_PODS,
-        log_lines=LOG_LINES,
-    ),
-    _("YAML of its Services, Deployments, autoscalers and settings, and the namespace's quotas and limits."),
-    _(
-        "What it used in its last six hours, as Prometheus knows it, what its program has measured, and a cluster's workers over time."
-    ),
-    _("The cluster's events about it and about the objects that belong to it."),
-    _("The end of its log that was kept when its pod was deleted."),
-    _("Versions of Compute Grid's Python and packages."),
-)
 _OF_PLATFORM = (
     (may_observe, _("How far each watch cache is behind, whether a controller works, and what the autoscaler says.")),
     (may_observe, _("The versions of the cluster and of what it serves, and how each service of the platform is.")),
@@ -117,11 +99,11 @@ async def execution_support(request: HttpRequest, id: str) -> HttpResponse:
     if not who.may_read:
         raise PermissionDenied(left_sentence(record))
     if request.method != "POST":
-        return await _asked(request, _OF_EXECUTION, record=record)
+        return await _asked(request, {"record": record, "pods": MOST_PODS, "lines": f"{LOG_LINES:,}"})
     await sync_to_async(_note)(request, id)
     runtime = get_runtime()
     now = runtime.clock()
-    secrets = await sync_to_async(support_records.secrets_of)(id)
+    secrets = await sync_to_async(support_records.secrets_of)(Execution.objects.filter(pk=id))
     bundle = _begun(_("Support bundle of {object_name}.", object_name=record.object_name), secrets, now)
     head = present_head(runtime, record, who, now)
     ours = (
@@ -150,11 +132,11 @@ async def platform_support(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied(_("Only operators and admins can make a support bundle of the platform."))
     if request.method != "POST":
         parts = [what if may_see(viewer) else f"{what} {_LEFT_OUT[may_see]}" for may_see, what in _OF_PLATFORM]
-        return await _asked(request, parts)
+        return await _asked(request, {"parts": parts})
     await sync_to_async(_note)(request)
     runtime = get_runtime()
     now = runtime.clock()
-    secrets = await sync_to_async(support_records.secrets_of_platform)(viewer)
+    secrets = await sync_to_async(support_records.secrets_of)(support_records.failed(viewer))
     bundle = _begun(_("Support bundle of the platform."), secrets, now)
     for file in _platform_files(runtime, viewer, now):
         if file.may_see(viewer):
@@ -189,13 +171,9 @@ def _begun(title: str, secrets: Sequence[str], now: datetime) -> SupportZip:
     return SupportZip(title, Redactor(secrets), now=now, deadline=asyncio.get_running_loop().time() + SECONDS)
 
 
-async def _asked(request: HttpRequest, parts: Sequence[str], record: ExecutionRecord | None = None) -> HttpResponse:
-    context = {
-        "parts": parts,
-        "record": record,
-        "bounds": (format_bytes(MOST_OF_A_FILE), format_bytes(MOST_IN_ALL)),
-    }
-    return await sync_to_async(render)(request, "support/support.html", context)
+async def _asked(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    bounds = (format_bytes(MOST_OF_A_FILE), format_bytes(MOST_IN_ALL))
+    return await sync_to_async(render)(request, "support/support.html", {**context, "bounds": bounds})
 
 
 async def _text(text: str) -> str:
@@ -238,13 +216,11 @@ async def _add_pod(bundle: SupportZip, runtime: Runtime, pod: Pod, now: datetime
     described = pod_description(runtime.api, namespace, name, now=now, redactor=bundle.redactor)
     await bundle.add(f"{folder}/describe.txt", _("as kubectl describes it, with its events"), described)
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        container = status.name
-        log = _log(runtime, pod, container, previous=False)
-        await bundle.add(f"{folder}/{container}.log", _("the container's log"), log, keeps_end=True)
+        path, log = f"{folder}/{status.name}", partial(_log, runtime, pod, status.name)
+        await bundle.add(f"{path}.log", _("the container's log"), log(previous=False), keeps_end=True)
         if status.restart_count:
-            before = _log(runtime, pod, container, previous=True)
-            path = f"{folder}/{container}.previous.log"
-            await bundle.add(path, _("its log before it was started again"), before, keeps_end=True)
+            what = _("its log before it was started again")
+            await bundle.add(f"{path}.previous.log", what, log(previous=True), keeps_end=True)
 
 
 async def _yaml(bundle: SupportZip, runtime: Runtime, resource: Resource, name: str, namespace: str) -> str:

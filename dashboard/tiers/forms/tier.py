@@ -10,61 +10,57 @@ from dashboard.administration.forms import ID_HELP, CatalogueForm
 from dashboard.shell.forms.fields import PairsField, RowsField, TolerationsField
 from dashboard.shell.forms.layout import Section
 from dashboard.shell.viewmodels.format import price_number
-from dashboard.tiers.forms.warm import WARM_FIELDS, WARM_HELP, WARM_LABELS, WARM_WIDGETS, WarmFieldsMixin
 from dashboard.workspaces.viewmodels.shutdown import LIMIT_LABELS, LIMIT_UNITS
+from grid.configuration import WARM_PLACES, value_of
 from grid.core.translation import gettext as _
 from grid.models import HardwareTier
 from grid.models.environment import Framework, Kind
+from grid.tiers.warmhours import DAY_NAMES
 
 _PRICE_PLACES = Decimal("0.0001")
+_NAMED = {"autocomplete": "off", "spellcheck": "false"}
+_LAYOUT = (
+    Section(_("What it is"), _("Shown to people when they choose."), ("id", "name", "cost_per_hour", "description")),
+    Section(
+        _("Machine"),
+        _("What an execution requests from its node, and the most that it may use."),
+        (
+            *("node_pool", "cores", "cores_limit", "memory", "memory_limit", "shared_memory"),
+            *("ephemeral_storage", "gpus", "gpu_resource"),
+        ),
+    ),
+    Section(
+        _("Availability"),
+        _("Who may use it, for which kinds, and how many at once."),
+        ("is_visible", "is_default", "maximum_simultaneous", "groups", "kinds"),
+    ),
+    Section(
+        _("Shut-down"),
+        _("When workspaces and apps on it are stopped by themselves. Empty: as the central configuration says."),
+        ("idle_minutes", "lifetime_hours"),
+    ),
+    Section(
+        _("Warm-up hours"),
+        _(
+            "When nodes are kept ready for it, so that launches start at once. Any launch may take the place of a placeholder."
+        ),
+        ("warm_places", "warm_from", "warm_until", "warm_zone", "warm_days"),
+        is_closed=True,
+    ),
+    Section(
+        _("Kubernetes details"),
+        _("Tolerations, labels and annotations of the pods."),
+        ("tolerations", "extra_labels", "extra_annotations"),
+        is_closed=True,
+    ),
+)
 
 
-class TierForm(WarmFieldsMixin, CatalogueForm):
+class TierForm(CatalogueForm):
     """The form of a tier; it checks the node pool against the cluster's pools when they are known (`pools` is not None)."""
 
-    layout = (
-        Section(
-            _("What it is"), _("Shown to people when they choose."), ("id", "name", "cost_per_hour", "description")
-        ),
-        Section(
-            _("Machine"),
-            _("What an execution requests from its node, and the most that it may use."),
-            (
-                *("node_pool", "cores", "cores_limit", "memory", "memory_limit", "shared_memory"),
-                *("ephemeral_storage", "gpus", "gpu_resource"),
-            ),
-        ),
-        Section(
-            _("Availability"),
-            _("Who may use it, for which kinds, and how many at once."),
-            ("is_visible", "is_default", "maximum_simultaneous", "groups", "kinds"),
-        ),
-        Section(
-            _("Shut-down"),
-            _("When workspaces and apps on it are stopped by themselves. Empty: as the central configuration says."),
-            ("idle_minutes", "lifetime_hours"),
-        ),
-        Section(
-            _("Warm-up hours"),
-            _(
-                "When nodes are kept ready for it, so that launches start at once. Any launch may take the place of a placeholder."
-            ),
-            WARM_FIELDS,
-            is_closed=True,
-        ),
-        Section(
-            _("Kubernetes details"),
-            _("Tolerations, labels and annotations of the pods."),
-            ("tolerations", "extra_labels", "extra_annotations"),
-            is_closed=True,
-        ),
-    )
-    units = {
-        "cost_per_hour": _("per hour"),
-        "cores": _("cores"),
-        "cores_limit": _("cores"),
-        **LIMIT_UNITS,
-    }
+    layout = _LAYOUT
+    units = {"cost_per_hour": _("per hour"), "cores": _("cores"), "cores_limit": _("cores"), **LIMIT_UNITS}
     kinds = forms.MultipleChoiceField(
         label=_("Kinds"),
         choices=[*Kind.choices, *((name.value, _("{framework} clusters", framework=name.label)) for name in Framework)],
@@ -76,6 +72,13 @@ class TierForm(WarmFieldsMixin, CatalogueForm):
         Group.objects.order_by("name"),
         label=_("Groups"),
         help_text=_("Groups that may use it; choose none to allow everybody."),
+    )
+    warm_days = forms.MultipleChoiceField(
+        label=_("Days"),
+        choices=list(DAY_NAMES.items()),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("The days on which the hours begin."),
     )
     tolerations = TolerationsField(
         label=_("Tolerations"),
@@ -91,20 +94,7 @@ class TierForm(WarmFieldsMixin, CatalogueForm):
 
     class Meta:
         model = HardwareTier
-        fields = (
-            *("id", "name", "description", "node_pool", "cores", "cores_limit", "memory", "memory_limit"),
-            *(
-                "gpus",
-                "gpu_resource",
-                "shared_memory",
-                "ephemeral_storage",
-                "cost_per_hour",
-                "is_default",
-                "is_visible",
-            ),
-            *("maximum_simultaneous", "groups", "kinds", "idle_minutes", "lifetime_hours", *WARM_FIELDS),
-            *("tolerations", "extra_labels", "extra_annotations"),
-        )
+        fields = tuple(name for section in _LAYOUT for name in section.fields)
         labels = {
             "name": _("Name"),
             "description": _("Description"),
@@ -123,7 +113,10 @@ class TierForm(WarmFieldsMixin, CatalogueForm):
             "is_visible": _("Shown in the launch form"),
             "maximum_simultaneous": _("Executions at once"),
             **LIMIT_LABELS,
-            **WARM_LABELS,
+            "warm_places": _("Warm places"),
+            "warm_from": _("From"),
+            "warm_until": _("Until"),
+            "warm_zone": _("Time zone"),
         }
         help_texts = {
             "id": ID_HELP,
@@ -145,12 +138,17 @@ class TierForm(WarmFieldsMixin, CatalogueForm):
             "maximum_simultaneous": _("Of all people together; leave empty for no limit."),
             "idle_minutes": _("0 never stops an idle execution on it."),
             "lifetime_hours": _("0 for no maximum lifetime."),
-            **WARM_HELP,
+            "warm_places": _("How many placeholder pods keep room ready on the pool’s nodes. Leave empty for none."),
+            "warm_from": _("Such as 08:00."),
+            "warm_until": _("Such as 18:00. A time that is not later is one of the next day."),
+            "warm_zone": _("Such as Europe/Berlin. Leave empty for UTC."),
         }
         widgets = {
-            "node_pool": forms.TextInput(attrs={"list": "node-pools", "autocomplete": "off", "spellcheck": "false"}),
+            "node_pool": forms.TextInput(attrs={"list": "node-pools", **_NAMED}),
             "cost_per_hour": forms.TextInput(attrs={"inputmode": "decimal"}),
-            **WARM_WIDGETS,
+            "warm_from": forms.TextInput(attrs={"type": "time"}),
+            "warm_until": forms.TextInput(attrs={"type": "time"}),
+            "warm_zone": forms.TextInput(attrs=_NAMED),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -166,8 +164,15 @@ class TierForm(WarmFieldsMixin, CatalogueForm):
     def clean_node_pool(self) -> str:
         pool: str = self.cleaned_data["node_pool"]
         if self.pools is not None and pool not in self.pools:
-            known = ", ".join(sorted(self.pools)) or _("none")
-            raise forms.ValidationError(
-                _("There is no node pool “{pool}” in the cluster. It has: {known}.", pool=pool, known=known)
-            )
+            problem = _("There is no node pool “{pool}” in the cluster. It has: {known}.")
+            raise forms.ValidationError(problem.format(pool=pool, known=", ".join(sorted(self.pools)) or _("none")))
         return pool
+
+    def clean_warm_places(self) -> int | None:
+        places: int | None = self.cleaned_data["warm_places"]
+        if places and "warm_places" in self.changed_data and places > (most := value_of(WARM_PLACES)):
+            allowed = _("The central configuration allows none: “{setting}”.")
+            if most:
+                allowed = _("The central configuration allows at most {most} of all tiers together: “{setting}”.")
+            raise forms.ValidationError(allowed.format(most=most, setting=WARM_PLACES.title))
+        return places

@@ -1,6 +1,7 @@
 """The rush planner's answers in words and numbers, and the list of plans; pure."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
@@ -31,7 +32,8 @@ class RushAnswer(ViewModel, frozen=True, gc=False):
     pool: str
 
 
-class PlanFacts(ViewModel, frozen=True, gc=False):
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
     """A stored plan with its present or next `run`, in which launches have `taken` places and `ready` are warm. `hours` are None when
     they cannot be read; `limits` says what keeps it from being carried out."""
 

@@ -238,12 +238,8 @@ def _sentence(fit: TierFit, maximum: int) -> str:
     most = max(packing.places for packing in usable)
     places = ngettext("{places} place", "{places} places", most, places=_places(usable))
     if fit.seen:
-        new = _(
-            "{places} on a new node of the pool {pool}{as_seen}; it has none now.",
-            places=places,
-            pool=pool,
-            as_seen=as_seen(fit.seen),
-        )
+        where = {"places": places, "pool": pool, "as_seen": as_seen(fit.seen)}
+        new = _("{places} on a new node of the pool {pool}{as_seen}; it has none now.", **where)
         more = ngettext("The autoscaler may start one.", "The autoscaler may start up to {count:,}.", maximum)
         return f"{new} {more}"
     sentence = ngettext(
@@ -262,13 +258,10 @@ def _sentence(fit: TierFit, maximum: int) -> str:
 def _beside(request: TierRequest) -> str:
     if not request.sidecar_requests:
         return ""
-    more, part = (
-        words(request.sidecar_requests, request.sidecar_requests),
-        part_beside(request.requests, request.sidecar_requests),
-    )
+    part = part_beside(request.requests, request.sidecar_requests)
     return _(
         "Each place has {more} more, for {sidecars}, which adds {part} to the price.",
-        more=more,
+        more=words(request.sidecar_requests, request.sidecar_requests),
         sidecars=beside_words(request),
         part=_percent(part) if part else _("nothing"),
     )

@@ -11,12 +11,8 @@ from grid.core.wording import listed, plural
 from grid.diagnosis.nodeshapes import PoolShapes
 from grid.models import HardwareTier
 
-_KINDS = {
-    "workspace": _("workspaces"),
-    "job": _("jobs"),
-    "app": _("apps"),
-    "cluster": _("clusters"),
-}  # all others are frameworks
+# All others are frameworks.
+_KINDS = {"workspace": _("workspaces"), "job": _("jobs"), "app": _("apps"), "cluster": _("clusters")}
 
 
 class TierWords(ViewModel, frozen=True, gc=False):
@@ -39,6 +35,7 @@ class PoolWords(ViewModel, frozen=True, gc=False):
 
 
 def tier_words(tier: HardwareTier, warm: str = "") -> TierWords:
+    kinds = (_KINDS.get(kind, _("{framework} clusters", framework=kind.capitalize())) for kind in tier.kinds)
     return TierWords(
         cores=cores_words(tier.cores),
         memory=memory_words(tier.memory),
@@ -48,9 +45,7 @@ def tier_words(tier: HardwareTier, warm: str = "") -> TierWords:
         limits=_limits(tier),
         price=price_words(tier.cost_per_hour),
         warm=warm,
-        kinds=", ".join(
-            _KINDS.get(kind, _("{framework} clusters", framework=kind.capitalize())) for kind in tier.kinds
-        ),
+        kinds=", ".join(kinds),
     )
 
 
@@ -89,12 +84,8 @@ def _pool_size(pool: PoolShapes) -> str:
     words += [plural(count, f"GPU {name}", f"GPUs {name}") for name, count in zip(gpu_names, gpus, strict=True)]
     size = ", ".join(words)
     if pool.next is not None:
-        return _(
-            "no node now, at most {maximum}; when last seen on {seen}: {size}",
-            maximum=pool.maximum,
-            seen=pool.seen,
-            size=size,
-        )
+        known = {"maximum": pool.maximum, "seen": pool.seen, "size": size}
+        return _("no node now, at most {maximum}; when last seen on {seen}: {size}", **known)
     count = sum(shape.nodes + shape.away for shape in shapes)
     nodes = plural(count, "node", "nodes")
     if len(sizes) > 1:

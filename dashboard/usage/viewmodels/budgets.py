@@ -62,9 +62,9 @@ class PastMonth(ViewModel, frozen=True, gc=False):
 
 def past_month(month: date, spent: Decimal, *, warned_at: datetime | None, stopped_at: datetime | None) -> PastMonth:
     lines = ((_("warning line"), warned_at), (_("stop line"), stopped_at))
-    reached = [
+    reached = (
         _("{line} on {day}", line=line, day=day_words(at.astimezone(UTC))) for line, at in lines if at is not None
-    ]
+    )
     return PastMonth(month, money(spent), ", ".join(reached))
 
 
@@ -76,14 +76,10 @@ def budget_view(budget: Budget, costs: Mapping[date, Decimal], now: datetime) ->
     by_end = spent_by_end(spent, lately, now)
     highest = max(budget.amount, spent, min(by_end or spent, budget.amount * 2))
     severity, state = _state(budget, spent, month)
+    amounts = {"spent": money(spent), "amount": money(budget.amount)}
     return BudgetView(
         severity=severity,
-        headline=_(
-            "{spent} of {amount} spent in {month}",
-            spent=money(spent),
-            amount=money(budget.amount),
-            month=month_words(month),
-        ),
+        headline=_("{spent} of {amount} spent in {month}", month=month_words(month), **amounts),
         state=state,
         projection=_projection(budget, spent, lately, by_end, now),
         share=min(_FULL, int(spent / budget.amount * _FULL)),
@@ -143,8 +139,7 @@ def _projection(budget: Budget, spent: Decimal, lately: Decimal, by_end: Decimal
     pace = _("At the pace of the last week")
     if days != PACE_DAYS:
         pace = _("At the pace of the last {days}", days=plural(days, "day", "days"))
-    used_up = used_up_at(budget, spent, lately, now)
-    if used_up is not None:
+    if (used_up := used_up_at(budget, spent, lately, now)) is not None:
         return _("{pace} it is used up on {day}.", pace=pace, day=day_words(used_up))
     return _("{pace} {by_end} are spent by the end of the month.", pace=pace, by_end=money(by_end))
 

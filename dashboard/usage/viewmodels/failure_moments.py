@@ -10,6 +10,7 @@ from dashboard.shell.viewmodels.live import ViewModel
 from grid.core.translation import gettext as _
 from grid.kube.objects import Event, Node, Pod
 
+_AT = attrgetter("at")
 SHOWN_AT_MOST = 50  # of the newest: a crash loop on a full node has many
 # Both tell of one thing, the node's controller a moment after the condition.
 _TOGETHER = timedelta(minutes=2)
@@ -28,9 +29,6 @@ class FailureMoment(ViewModel, frozen=True, gc=False):
     at: datetime
     words: str
     url: str = ""
-
-
-_AT = attrgetter("at")
 
 
 class FailedExecution(ViewModel, frozen=True, gc=False):
@@ -59,13 +57,8 @@ def failures_of(pods: Iterable[Pod], link: PodLink) -> list[FailureMoment]:
         for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
             for ended, is_previous in ((status.last_state.terminated, True), (status.state.terminated, False)):
                 if ended is not None and ended.finished_at is not None and ended.exit_code:
-                    words = _(
-                        "{container} of {pod} ended: {reason}, exit code {exit_code}",
-                        container=status.name,
-                        pod=pod.metadata.name,
-                        reason=ended.reason or _("Error"),
-                        exit_code=ended.exit_code,
-                    )
+                    named = {"container": status.name, "pod": pod.metadata.name, "reason": ended.reason or _("Error")}
+                    words = _("{container} of {pod} ended: {reason}, exit code {code}", code=ended.exit_code, **named)
                     url = link(pod, ContainerEnd(status.name, is_previous))
                     moments.append(FailureMoment(ended.finished_at, words, url))
         changes = [each.last_transition_time for each in pod.status.conditions if each.last_transition_time is not None]

@@ -1,5 +1,7 @@
 """The right-size hint: what the last runs used, a smaller tier that would do, and a larger one after running out of memory; pure."""
 
+from dataclasses import dataclass
+
 from dashboard.shell.viewmodels.format import cores_words, price_number
 from dashboard.shell.viewmodels.live import Fragment, ViewModel
 from grid.core.quantity import format_bytes, format_cores
@@ -11,7 +13,8 @@ MEASURED = _("Use is measured every 15 to 60 seconds, so a short peak is missed.
 _NEAR_PERCENT = 90  # of its memory limit: the peak that was measured shows that it ran out
 
 
-class SizeFacts(ViewModel, frozen=True, gc=False):
+@dataclass(frozen=True, slots=True)
+class SizeFacts:
     """What is known of the size of an execution that has ended. Its peaks are 0 when nothing was measured."""
 
     memory_peak: int
@@ -63,18 +66,13 @@ def size_note(facts: SizeFacts | None, *, execution_id: str, workspace_id: str, 
 
 
 def _out_of_memory(facts: SizeFacts, execution_id: str, workspace_id: str, *, is_owner: bool) -> SizeNote:
-    limit = format_bytes(facts.memory_limit)
+    limit, peak = format_bytes(facts.memory_limit), format_bytes(facts.memory_peak)
     sentence = _("It was stopped at its memory limit of {limit}.", limit=limit)
     if facts.memory_peak * 100 >= _NEAR_PERCENT * facts.memory_limit:
-        sentence = _(
-            "It used {memory_peak} of its memory limit of {limit}, and was stopped there.",
-            memory_peak=format_bytes(facts.memory_peak),
-            limit=limit,
-        )
+        sentence = _("It used {peak} of its memory limit of {limit}, and was stopped there.", peak=peak, limit=limit)
     elif facts.memory_peak:
         sentence += " " + _(
-            "The most that was measured before is {memory_peak}, so its use rose faster than it is measured.",
-            memory_peak=format_bytes(facts.memory_peak),
+            "The most that was measured before is {peak}, so its use rose faster than it is measured.", peak=peak
         )
     larger = facts.larger
     if larger is None:

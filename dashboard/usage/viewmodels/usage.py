@@ -1,7 +1,5 @@
-"""Usage of the cluster: what was held and what it cost, by month and by day, and by project, tier, kind and person; pure.
-
-Months and days are those of UTC.
-"""
+"""Usage of the cluster: what was held and what it cost, by month and by day, and by project, tier, kind and person; pure. Months and days
+are those of UTC."""
 
 import calendar
 import csv
@@ -187,10 +185,8 @@ def hours(amount: Decimal) -> str:
 def total_of(rows: Iterable[HeldTime]) -> UsageTotal:
     cost = pods = cores = gpus = Decimal(0)
     for row in rows:
-        cost += row.price_per_hour * row.pod_seconds
-        pods += row.pod_seconds
-        cores += row.millicore_seconds
-        gpus += row.gpu_seconds
+        cost, pods = cost + row.price_per_hour * row.pod_seconds, pods + row.pod_seconds
+        cores, gpus = cores + row.millicore_seconds, gpus + row.gpu_seconds
     return UsageTotal(cost / _HOUR, pods / _HOUR, cores / _HOUR / _MILLI, gpus / _HOUR)
 
 

@@ -125,7 +125,8 @@ def project_budget(request: HttpRequest, id: str) -> HttpResponse:
     may_set = may_administer(request.user)
     if request.method == "POST" and not may_set:
         raise PermissionDenied(_("Only admins set the budget of a project."))
-    form = _form(project, request.POST if request.method == "POST" else None) if may_set else None
+    stored = ProjectBudget.objects.filter(project=project).first() or ProjectBudget(project=project)
+    form = BudgetForm(request.POST if request.method == "POST" else None, instance=stored) if may_set else None
     if form is not None and form.is_bound and form.is_valid():
         _save(form, project, request.user)
         messages.success(request, _("The budget of {project} is saved.", project=project))
@@ -140,11 +141,6 @@ def project_budget(request: HttpRequest, id: str) -> HttpResponse:
         "history": history_lines(entries, labels) if may_set else (),
     }
     return render(request, "usage/budget.html", context, status=400 if form is not None and form.errors else 200)
-
-
-def _form(project: Project, data: Any) -> BudgetForm:
-    instance = ProjectBudget.objects.filter(project=project).first() or ProjectBudget(project=project)
-    return BudgetForm(data, instance=instance)
 
 
 def _save(form: BudgetForm, project: Project, actor: Any) -> None:

@@ -21,8 +21,7 @@ def measure(pools: int) -> None:
     from django.db import connection
 
     from dashboard.nodes.records import read_points, read_trends
-    from dashboard.nodes.viewmodels.pool_history import moments, pool_charts, width_of
-    from dashboard.nodes.viewmodels.pool_trends import SPARK_POINTS
+    from dashboard.nodes.viewmodels.pool_history import SPARK_POINTS, moments, pool_charts, width_of
     from grid.models import PoolSample
     from grid.models.pool import ALL_POOLS
     from grid.runtime.poolsamples import KEPT_MINUTES, PoolTally, is_taken, store

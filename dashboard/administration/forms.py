@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from dashboard.shell.forms.layout import LaidOutSection, Section, lay_out
+from dashboard.shell.forms.fields import LaidOutSection, Section, lay_out
 from grid.core.translation import gettext as _
 
 ID_HELP = _("Lower-case letters, digits and dashes; it never changes.")

@@ -6,8 +6,7 @@ from typing import Any
 from django import forms
 
 from dashboard.administration.forms import ID_HELP, CatalogueForm
-from dashboard.shell.forms.fields import FrameworksField, LinesField, PairsField
-from dashboard.shell.forms.layout import Section
+from dashboard.shell.forms.fields import FrameworksField, LinesField, PairsField, Section
 from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.environments.revisions import LONGEST_TEXT

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 
 from dashboard.administration.forms import CatalogueForm
-from dashboard.shell.forms.layout import Section
+from dashboard.shell.forms.fields import Section
 from grid.core.translation import gettext as _
 from grid.logs import knowledge
 from grid.logs.knowledge import MOST_ENTRIES

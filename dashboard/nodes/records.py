@@ -19,8 +19,7 @@ from dashboard.nodes.viewmodels.misconfigured import (
     refused_by_namespace,
 )
 from dashboard.nodes.viewmodels.node import TaskLine
-from dashboard.nodes.viewmodels.pool_history import COLUMNS, PoolPoint
-from dashboard.nodes.viewmodels.pool_trends import TREND_COLUMNS, Trends
+from dashboard.nodes.viewmodels.pool_history import COLUMNS, TREND_COLUMNS, PoolPoint, Trends
 from dashboard.usage.viewmodels.failure_moments import SHOWN_AT_MOST, FailedExecution
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.core.translation import gettext as _

@@ -1,11 +1,9 @@
 """The URLs of this room's pages."""
 
-from django.urls import URLPattern
-
-from dashboard.nodes.views import infrastructure, node_tasks, pool_limits, use_history
+from dashboard.nodes.views import infrastructure, node_tasks, use_history
 from dashboard.shell.routes import path
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     path("overview/", infrastructure.overview, name="overview"),
     path("infrastructure/", infrastructure.infrastructure, name="infrastructure"),
     path("infrastructure/history/", infrastructure.pool_history, name="pool-history"),
@@ -16,7 +14,7 @@ urlpatterns: list[URLPattern] = [
     path("nodes/<str:name>/cordon/", node_tasks.node_cordon, name="node-cordon"),
     path("nodes/<str:name>/drain/", node_tasks.node_drain, name="node-drain"),
     path("nodes/<str:name>/mark/", node_tasks.node_mark, name="node-mark"),
-    path("pools/<path:name>/limits/", pool_limits.pool_limits, name="pool-limits"),
+    path("pools/<path:name>/limits/", node_tasks.pool_limits, name="pool-limits"),
     path("pods/<str:namespace>/<str:name>/", infrastructure.pod, name="pod"),
     path("pods/<str:namespace>/<str:name>/use/", use_history.pod_use, name="pod-use"),
     path("pods/<str:namespace>/<str:name>/log/", infrastructure.pod_log, name="pod-log"),

@@ -7,8 +7,7 @@ from django.db.models import Q, QuerySet
 
 from dashboard.administration.forms import ID_HELP, CatalogueForm
 from dashboard.files.forms.projectfiles import ProjectFilesMixin
-from dashboard.shell.forms.fields import RowsField
-from dashboard.shell.forms.layout import Section
+from dashboard.shell.forms.fields import RowsField, Section
 from dashboard.workspaces.viewmodels.shutdown import LIMIT_LABELS, LIMIT_UNITS, PROJECT_LIMIT_HELP
 from grid.core.translation import gettext as _
 from grid.models import Membership, Project, User

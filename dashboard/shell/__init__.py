@@ -9,7 +9,6 @@ PUBLIC = (
     "archiving",
     "exports",
     "forms.fields",
-    "forms.layout",
     "fragments",
     "pages.lists",
     "pages.live",

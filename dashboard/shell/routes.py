@@ -30,7 +30,6 @@ _ID = Expression(IdConverter.regex)
 
 
 def valid_ids(texts: Iterable[str]) -> list[str]:
-    """Return those of the texts that may be ids."""
     return [text for text in texts if _ID.fullmatch(text)]
 
 

@@ -11,7 +11,6 @@ MOST_VIEWS = 30  # of one table
 
 
 def view_menu(user_id: int, table: str, query: str) -> ViewMenu:
-    """Return the menu of a table whose page shows `query`."""
     shown = checked_query(table, query)
     views = SavedView.objects.filter(user=user_id, table=table)
     links = [ViewLink(view.pk, view.name, view.is_default, view.query == shown) for view in views]
@@ -19,7 +18,6 @@ def view_menu(user_id: int, table: str, query: str) -> ViewMenu:
 
 
 def default_view(user_id: int, table: str) -> SavedView | None:
-    """Return the view that the table's page opens with."""
     return SavedView.objects.filter(user=user_id, table=table, is_default=True).first()
 
 

@@ -1,12 +1,10 @@
 """The URLs of this room's pages."""
 
-from django.urls import URLPattern
-
 from dashboard.shell.routes import path
 from dashboard.shell.script_texts import script_texts
 from dashboard.shell.views import fixed, health, preferences, saved_views
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     path("table-view/", preferences.choose_table_view, name="table-view"),
     path("views/", saved_views.view_save, name="view-save"),
     path("views/<int:id>/", saved_views.view_open, name="view-open"),

@@ -84,7 +84,6 @@ def _is_common(text: str) -> bool:
 
 
 def own_secrets() -> list[str]:
-    """Return the secrets of the installation itself."""
     return [
         settings.SECRET_KEY,
         *settings.ENCRYPTION_KEYS,
@@ -107,7 +106,6 @@ def record_text(execution_id: str) -> str:
 
 
 def versions_text() -> str:
-    """Return the versions of this process and of its packages."""
     database = f"{connection.vendor} {'.'.join(map(str, connection.get_database_version()))}"
     own = (f"Python {platform.python_version()}", f"Django {django.get_version()}", platform.platform(), database)
     return "\n".join((*own, "", *_packages(), ""))
@@ -132,7 +130,6 @@ def configuration_text() -> str:
 
 
 def checks_text() -> str:
-    """Return what Django's system checks find."""
     messages = [f"{message.id or ''} {message.msg}" for message in checks.run_checks()]
     return "\n".join((*(messages or ["nothing to complain of"]), ""))
 
@@ -190,7 +187,6 @@ def use_text(known: Known) -> str:
 
 
 def run_metrics_text(execution_id: str) -> str:
-    """Return what its program has measured itself."""
     metrics = read_metrics(execution_id).metrics
     points = ((metric.name, *point) for metric in metrics for point in metric.points)
     return _table(("metric", "step", "value"), points)

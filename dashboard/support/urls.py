@@ -1,11 +1,9 @@
 """The URLs of this room's pages."""
 
-from django.urls import URLPattern
-
 from dashboard.shell.routes import path
 from dashboard.support.views import support
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     path("overview/support/", support.platform_support, name="platform-support"),
     path("executions/<id:id>/support/", support.execution_support, name="execution-support"),
 ]

@@ -1,13 +1,11 @@
 """The URLs of this room's pages."""
 
-from django.urls import URLPattern
-
 from dashboard.administration.urls import catalogue
 from dashboard.shell.routes import path
 from dashboard.tiers.edited import TIERS, tier_check
 from dashboard.tiers.views import rush
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     *catalogue(TIERS),
     path("tiers/new/check/", tier_check, name="tier-new-check"),
     path("tiers/<name:id>/check/", tier_check, name="tier-check"),

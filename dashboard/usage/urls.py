@@ -1,11 +1,9 @@
 """The URLs of this room's pages."""
 
-from django.urls import URLPattern
-
 from dashboard.shell.routes import path
 from dashboard.usage.views import usage
 
-urlpatterns: list[URLPattern] = [
+urlpatterns = [
     path("usage/", usage.own_usage, name="usage"),
     path("usage/everybody/", usage.usage_of_everybody, name="usage-of-everybody"),
     path("usage/people/<int:id>/", usage.person_usage, name="person-usage"),

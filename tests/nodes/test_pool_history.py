@@ -17,14 +17,15 @@ from dashboard.nodes.viewmodels.pool_history import (
     POINTS,
     RANGES,
     PoolPoint,
+    Trends,
     history_rows,
     moments,
     pool_charts,
     pool_samples_with,
+    pool_trends,
     section,
     width_of,
 )
-from dashboard.nodes.viewmodels.pool_trends import Trends, pool_trends
 from grid.core.errors import ClusterUnavailable
 from grid.models import PoolSample
 from grid.models.pool import ALL_POOLS

@@ -115,7 +115,6 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         return [self._card(name, groups.get(name), pending.get(name, 0)) for name in names]
 
     def pending(self) -> Mapping[str, int]:
-        """Return how many pods wait for a node of each pool."""
         return self.runtime.pods.counts("awaited_pool")
 
     def names(self) -> list[str]:

@@ -14,8 +14,15 @@ from typing import Generic, Protocol, TypeVar
 from django.conf import settings
 
 from dashboard.nodes.records import failed_on, read_points, read_trends
-from dashboard.nodes.viewmodels.pool_history import RANGES, PoolMoments, moments, pool_samples_with, width_of
-from dashboard.nodes.viewmodels.pool_trends import SPARK_POINTS, Trends
+from dashboard.nodes.viewmodels.pool_history import (
+    RANGES,
+    SPARK_POINTS,
+    PoolMoments,
+    Trends,
+    moments,
+    pool_samples_with,
+    width_of,
+)
 from dashboard.nodes.viewmodels.use_history import SILENT, UNCONNECTED, UNKNOWN, Known
 from dashboard.shell.pages.periodic import FIRST_SECONDS, PeriodicRead
 from dashboard.usage.viewmodels.failure_moments import FailedExecution
@@ -74,7 +81,6 @@ class PoolHistory:
 
     @property
     def minute(self) -> int:
-        """The present one."""
         return int(self.runtime.clock().timestamp() // 60)
 
     async def trends(self, range: str) -> Trends | None:

@@ -35,8 +35,6 @@ STATES = {
 
 
 class InfrastructureView(ViewModel, frozen=True, gc=False):
-    """The page's URL as values."""
-
     pool: str = ""
     text: str = ""
     state: str = ""
@@ -77,7 +75,6 @@ class InfrastructureView(ViewModel, frozen=True, gc=False):
 
     @property
     def cleared(self) -> str:
-        """The query string of this view without its conditions."""
         return self.query(pool="", text="", state="", page=1)
 
 

@@ -52,8 +52,6 @@ class DrainPlan(ViewModel, frozen=True, gc=False):
 
 
 class DrainingPod(ViewModel, frozen=True, gc=False):
-    """A pod that is not gone yet."""
-
     namespace: str
     name: str
     whose: Whose
@@ -196,7 +194,6 @@ def moment(text: str) -> datetime | None:
 
 
 def cordon_sentences(cordon: Cordon | None, pods: int, *, is_draining: bool = False) -> Sequence[str]:
-    """Return what cordoning, or uncordoning, the node means."""
     if is_draining:
         sentence = _("The drain is cancelled, and new pods may be placed on the node again.")
         return (sentence, _("Pods that are ending still end."))

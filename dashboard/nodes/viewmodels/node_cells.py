@@ -152,8 +152,6 @@ class _Chunk:
 
 
 class CellMaps:
-    """The cells of all pools, kept as the nodes change."""
-
     def __init__(self) -> None:
         self._maps: dict[str, CellMap] = {}
 

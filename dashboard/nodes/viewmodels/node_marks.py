@@ -70,7 +70,6 @@ class MarkFacts(ViewModel, frozen=True, gc=False):
 
 
 def mark_lines(node: Node) -> tuple[list[MarkLine], list[MarkLine]]:
-    """Return the node's taints and its labels."""
     taints = [Mark(UNTAINT, taint.key, taint.value, taint.effect) for taint in node.spec.taints]
     labels = [(f"{key}={value}", Mark(UNLABEL, key)) for key, value in sorted(node.metadata.labels.items())]
     return (

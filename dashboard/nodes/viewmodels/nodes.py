@@ -72,7 +72,6 @@ class NodeSums(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def by_age(self) -> tuple[datetime, str]:
-        """What puts nodes in the order of their age."""
         return self.node.metadata.creation_timestamp or _LONG_AGO, self.name
 
     @property

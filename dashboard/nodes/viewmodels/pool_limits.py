@@ -30,7 +30,6 @@ class Limits(ViewModel, frozen=True, gc=False):
 
 
 def parse_limits(minimum: str, maximum: str) -> tuple[Limits | None, str]:
-    """Return what was typed, or why it is refused."""
     numbers = [text.strip() for text in (minimum, maximum)]
     if not all(text.isascii() and text.isdigit() and len(text) < 6 for text in numbers):
         return None, _("Minimum and maximum are whole numbers of nodes.")

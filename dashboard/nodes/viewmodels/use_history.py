@@ -115,7 +115,6 @@ def use_values(
 
 
 def _minutes(known: Known, width: int) -> list[int]:
-    """Return the minutes that are known, and one without values in each gap."""
     minutes: list[int] = []
     for minute in sorted(known):
         if minutes and minute - minutes[-1] > width:

@@ -21,8 +21,7 @@ from dashboard.nodes.pages.overview import OVERVIEW
 from dashboard.nodes.pages.use_history import PoolHistory, history_in
 from dashboard.nodes.viewmodels.infrastructure import STATES, InfrastructureView, node_chips
 from dashboard.nodes.viewmodels.node_cells import STEPS
-from dashboard.nodes.viewmodels.pool_history import pool_charts, range_of, section
-from dashboard.nodes.viewmodels.pool_trends import PoolTrend, Trends, pool_trends
+from dashboard.nodes.viewmodels.pool_history import PoolTrend, Trends, pool_charts, pool_trends, range_of, section
 from dashboard.nodes.views.use_history import node_use_section, pod_use_section, pool_use, require_node, require_pod
 from dashboard.shell.exports import note_export_of
 from dashboard.shell.views.fetching import fetched, node_description, pod_description

@@ -1,9 +1,11 @@
-"""What operators do to a node: each after a page that says what it means. The controller carries it out."""
+"""What operators do to nodes, each after a page that says what it means, and the controller carries out; and the limits of node pools, set here
+where the autoscaler takes them, which is the embedded cluster's, told where elsewhere."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -18,23 +20,27 @@ from dashboard.executions.pages.execution_pods import execution_of
 from dashboard.nodes.pages.node import TASKS
 from dashboard.nodes.viewmodels.node import cordon_sentences, drain_page
 from dashboard.nodes.viewmodels.node_marks import MarkFacts, mark_lines, mark_preview
-from dashboard.shell.access import may_operate
+from dashboard.nodes.viewmodels.pool_limits import MOST_NODES, Limits, PricedTier, parse_limits, preview
+from dashboard.shell.access import may_observe, may_operate
 from dashboard.shell.views.fetching import TIMEOUT_SECONDS, problem_of
-from grid.core.errors import GridError, Rejected
+from grid.core.errors import Conflict, GridError, NotAllowed, NotFound, Rejected
 from grid.core.translation import gettext as _
+from grid.core.wording import one_line
 from grid.core.workqueue import in_slices
-from grid.diagnosis.nodeshapes import NodeShape, ShapeTally
+from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, ShapeTally
 from grid.kube.objects import Node, Pod
+from grid.kube.pools import NodeGroup
 from grid.kube.resources import DISRUPTION_BUDGETS, PODS
 from grid.kube.wholelist import read_all, read_chunks
-from grid.models import HardwareTier, NodeTask, User
+from grid.models import AuditEntry, HardwareTier, NodeTask, User
+from grid.models.dataplane import LOCAL
 from grid.models.nodetask import REASON_LONGEST
 from grid.nodes import nodetasks
 from grid.nodes.drain import DisruptionBudget, EvictedData, drain_plan
 from grid.nodes.nodemarks import EFFECTS, Mark, NodePlace, fingerprint, is_platform, refusal, tiers_changed, with_mark
 from grid.runtime import Runtime, get_runtime
 from grid.runtime.executionrows import ExecutionRow
-from grid.runtime.poolshapes import NODES_AT_ONCE
+from grid.runtime.poolshapes import NODES_AT_ONCE, pool_shapes
 from grid.tiers.tierdoctor import TierRequest
 from grid.tiers.tierrequests import sidecars, tier_request
 
@@ -132,12 +138,10 @@ async def _ask(request: HttpRequest, node: Node, action: str) -> str | None:
 
 
 def reason_field(request: HttpRequest) -> dict[str, Any]:
-    """Return what `shell/fragments/reason_field.html` shows."""
     return {"reason": request.POST.get("reason", "")[:REASON_LONGEST], "longest": REASON_LONGEST}
 
 
 def executions_of(runtime: Runtime, pods: Iterable[Pod]) -> dict[str, ExecutionRow]:
-    """Return the pods' executions by the pod's uid."""
     return {pod.metadata.uid: row for pod in pods if (row := execution_of(runtime, pod)) is not None}
 
 
@@ -212,3 +216,106 @@ async def _others(runtime: Runtime, pool: str, name: str) -> Sequence[NodeShape]
 def _tiers() -> Mapping[str, TierRequest]:
     containers = sidecars()
     return {tier.name: tier_request(tier, containers) for tier in HardwareTier.objects.filter(is_archived=False)}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def pool_limits(request: HttpRequest, name: str) -> HttpResponse:
+    """Show the pool's limits; with others, what they would do; have them set where the autoscaler takes them."""
+    may_act = await sync_to_async(may_operate)(request.user)
+    if not await sync_to_async(may_observe)(request.user) or (request.method == "POST" and not may_act):
+        raise PermissionDenied(_("Only operators and admins can change node pools."))
+    runtime = get_runtime()
+    group = runtime.groups.by_pool().get(name)
+    if group is None:
+        raise Http404(_("The autoscaler knows no node pool named {name}.", name=name))
+    is_taken, unknown = await _is_taken(runtime)
+    limits, problem = _typed(request, group) if is_taken else (None, "")
+    if request.method == "POST" and limits is not None:
+        problem = await _set(request, runtime, group, limits)
+        if not problem:
+            numbers = {"minimum": limits.minimum, "maximum": limits.maximum}
+            done = _("{name} has from {minimum} to {maximum} nodes within seconds.", name=name, **numbers)
+            messages.success(request, done)
+            return redirect("infrastructure")
+    context = {
+        "name": name,
+        "group": group,
+        "was": Limits(group.minimum, group.maximum),
+        "is_taken": is_taken,
+        "unknown": unknown,
+        "may_act": may_act,
+        "limits": limits,
+        "consequences": [*preview(group, limits, *await _pool_facts(runtime, name))] if limits is not None else (),
+        "problem": problem,
+        "most": MOST_NODES,
+        **reason_field(request),
+    }
+    status = 422 if request.method == "POST" else 200
+    return await sync_to_async(render)(request, "nodes/pool_limits.html", context, status=status)
+
+
+def _typed(request: HttpRequest, group: NodeGroup) -> tuple[Limits | None, str]:
+    """Return the limits that the address or the form is about, and what is wrong with them."""
+    given = request.POST if request.method == "POST" else request.GET
+    if request.method != "POST" and "minimum" not in given:
+        return None, ""
+    limits, problem = parse_limits(given.get("minimum", ""), given.get("maximum", ""))
+    if limits == Limits(group.minimum, group.maximum):
+        return None, _("The pool has these limits already.")
+    return limits, problem
+
+
+async def _pool_facts(runtime: Runtime, name: str) -> tuple[PoolShapes, Sequence[PricedTier], int]:
+    shapes = await pool_shapes(runtime.data_planes[LOCAL], only=name)
+    tiers = await sync_to_async(_priced_tiers)(name)
+    return shapes.get(name, PoolShapes(name)), tiers, runtime.pods.counts("awaited_pool").get(name, 0)
+
+
+def _priced_tiers(pool: str) -> Sequence[PricedTier]:
+    containers = sidecars()
+    tiers = HardwareTier.objects.filter(is_archived=False, node_pool=pool)
+    return [PricedTier(tier.name, tier_request(tier, containers), tier.cost_per_hour) for tier in tiers]
+
+
+async def _is_taken(runtime: Runtime) -> tuple[bool, str]:
+    """Return whether the cluster's autoscaler takes limits from here, and why that is not known."""
+    try:
+        await runtime.api.ask_sandbox("GET", "pools")
+    except (NotFound, NotAllowed):
+        return False, ""
+    except GridError as error:
+        return False, problem_of(error)
+    return True, ""
+
+
+async def _set(request: HttpRequest, runtime: Runtime, group: NodeGroup, limits: Limits) -> str:
+    """Set the limits, with an audit entry, and return "", or why it was not done."""
+    user = await request.auser()
+    assert isinstance(user, User)
+    reason = one_line(request.POST.get("reason", ""))
+    if not reason or len(reason) > REASON_LONGEST:
+        return _("Say why in at most {longest} characters: the audit log keeps it.", longest=REASON_LONGEST)
+    was = Limits(group.minimum, group.maximum)
+    if request.POST.get("was", "") != str(was):
+        return _("The pool's limits have changed since this page was loaded. Look again at the preview.")
+    changes = {"minimum": [was.minimum, limits.minimum], "maximum": [was.maximum, limits.maximum]}
+    # Before it is done: the autoscaler cannot be part of the transaction, and what was done must not be missing.
+    await sync_to_async(_write)(user, group.name, {**changes, "reason": ["", reason]})
+    body = {"minimum": limits.minimum, "maximum": limits.maximum, "was": [was.minimum, was.maximum]}
+    try:
+        await runtime.api.ask_sandbox("PATCH", f"pools/{quote(group.name, safe='')}", body)
+    except Conflict as error:
+        problem = _("{error} Look again at the preview.", error=error)
+    except GridError as error:
+        problem = _("Nothing was changed: {error}", error=error)
+    else:
+        return ""
+    await sync_to_async(_write)(user, group.name, {"not done": ["", problem]})
+    return problem
+
+
+def _write(user: User, pool: str, changes: dict[str, Any]) -> None:
+    changed = {name: values for name, values in changes.items() if values[0] != values[1]}
+    about = {"object_type": "nodepool", "object_id": pool[:200], "object_name": pool[:200]}
+    who = {"actor": user, "actor_name": user.get_username()}
+    AuditEntry.objects.create(action=AuditEntry.Action.CHANGED, changes=changed, **about, **who)

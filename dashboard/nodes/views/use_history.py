@@ -49,7 +49,6 @@ async def pod_use_section(request: HttpRequest, namespace: str, name: str) -> Us
 
 
 async def execution_use_section(request: HttpRequest, record: ExecutionRecord, tab: str) -> dict[str, UseSection]:
-    """Return what the execution's page is given."""
     runtime, url = get_runtime(), reverse("execution-use", args=[record.id])
     failures = _failures_of_execution(runtime, record)
     return {"use": await _section(request, subject_of(runtime, record), failures, url, **({"tab": tab} if tab else {}))}
@@ -93,13 +92,11 @@ async def execution_use(request: HttpRequest, id: str) -> HttpResponse:
 
 
 def require_node(runtime: Runtime, name: str) -> None:
-    """Raise Http404 when there is no such node."""
     if runtime.nodes.get(name) is None and runtime.freshness().synced:
         raise Http404(_("There is no node named {name}. It may have been removed by the autoscaler.", name=name))
 
 
 def require_pod(runtime: Runtime, namespace: str, name: str) -> None:
-    """Raise Http404 when there is no such pod."""
     if runtime.pods.get(f"{namespace}/{name}") is None and runtime.freshness().synced:
         gone = _("There is no pod named {name} in {namespace}. Pods go when they have ended.")
         raise Http404(gone.format(name=name, namespace=namespace))

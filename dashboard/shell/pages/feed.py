@@ -93,7 +93,6 @@ class Feed:
         self._published = deque[tuple[int, float]](maxlen=_REMEMBERED)  # versions made by changes, and since when
 
     async def after(self, version: int) -> None:
-        """Return when there is a newer state than `version`."""
         while self.version == version:
             await self._newer.wait()
 
@@ -166,7 +165,6 @@ class Feed:
                 due = loop.time()
 
     def _rest(self, took: float) -> float:
-        """Return the seconds until the next look, after an update that took so many."""
         rest = self._pace.rest_factor * took
         if not self._page.reads_database:
             rest = min(self._pace.longest_rest, rest)
@@ -243,8 +241,6 @@ class Feed:
 
 
 class Feeds:
-    """The feeds that have websockets now."""
-
     def __init__(self, pace: Pace = Pace(), turns: Turns | None = None) -> None:
         self._pace = pace
         self._turns = turns or Turns()
@@ -299,8 +295,9 @@ class Feeds:
             while True:
                 await rounds.changed()
                 began = loop.time()
-                feeds = [feed for feed, _ in self._feeds.values() if feed.runtime is runtime]
-                feeds = [feed for feed in feeds if feed.shows_measurements]
+                feeds = [
+                    feed for feed, _ in self._feeds.values() if feed.runtime is runtime and feed.shows_measurements
+                ]
                 apart = min(self._pace.usage_apart, self._pace.usage_spread / max(1, len(feeds)))
                 for number, feed in enumerate(feeds):
                     await asyncio.sleep(max(0.0, began + number * apart - loop.time()))

@@ -45,7 +45,6 @@ class Breath:
         return self._loop.time() - self._began > SLICE_SECONDS
 
     async def take(self) -> None:
-        """Yield if the slice is used up."""
         if self.is_due():
             await asyncio.sleep(self._rest())
             self._began = self._loop.time()
@@ -120,11 +119,9 @@ class LiveList(ABC, Generic[T]):
         return page
 
     def is_shown(self, number: int) -> bool:
-        """Return whether the page with that number was requested recently."""
         return number in self._pages
 
     def shown(self, number: int) -> Page[T]:
-        """Return what `page` returned last for that number."""
         return self._pages[number][1]
 
     def is_due_for_recheck(self, now: datetime) -> bool:
@@ -175,7 +172,6 @@ class LiveLists(ABC, Generic[T, L]):
         return list(self.items)
 
     def _candidates(self, asked: L) -> Collection[tuple[str, T]]:
-        """Return the keys and items that can be in the list."""
         return list(self.items.items())
 
     def _buckets_of(self, item: T) -> Iterable[Hashable]:
@@ -206,17 +202,13 @@ class LiveLists(ABC, Generic[T, L]):
             return asked.progress
         if len(self._dirty) > MOST_DIRTY:
             return Progress()
-        self._catch_up()
+        while self._dirty:
+            self._take_in(next(iter(self._dirty)))
         return None
 
     def is_behind(self, asked: L) -> bool:
         """Return whether the list may hold items that are gone or have changed."""
         return not asked.is_filled or bool(self._dirty)
-
-    def _catch_up(self) -> None:
-        """Rebuild the items of all dirty sources now."""
-        while self._dirty:
-            self._take_in(next(iter(self._dirty)))
 
     def _known_or_begun(self, key: Hashable, new: Callable[[], L]) -> L:
         """Return the list with that key, or an empty one that a task begins to fill, whoever goes on waiting for it."""
@@ -305,21 +297,18 @@ class LiveLists(ABC, Generic[T, L]):
     async def _fill(self, new: L) -> None:
         await self._caught_up()
         async with self._slicing:
-            await self._fill_in_slices(new)
-
-    async def _fill_in_slices(self, new: L) -> None:
-        now, breath, candidates = self._now(), Breath(self._rest), self._candidates(new)
-        for number, (key, item) in enumerate(candidates, start=1):
-            if (narrowed := new.narrowed(item, now)) is not None:
-                new.window.append(key, narrowed)
-            if breath.is_due():
-                new.window.end_run()
-                new.progress = Progress(number, len(candidates))
+            now, breath, candidates = self._now(), Breath(self._rest), self._candidates(new)
+            for number, (key, item) in enumerate(candidates, start=1):
+                if (narrowed := new.narrowed(item, now)) is not None:
+                    new.window.append(key, narrowed)
+                if breath.is_due():
+                    new.window.end_run()
+                    new.progress = Progress(number, len(candidates))
+                    await breath.take()
+            for _ in new.window.merge_runs():
                 await breath.take()
-        for _ in new.window.merge_runs():
-            await breath.take()
-        await new.catch_up(self.items, now, breath)
-        new.filled(now)
+            await new.catch_up(self.items, now, breath)
+            new.filled(now)
 
     def _process(self) -> None:
         """Process one slice of the dirty sources, and the rest after other tasks have run."""

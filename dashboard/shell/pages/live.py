@@ -51,8 +51,6 @@ class RoleChanged(Exception):
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
-    """The consumer of one live `page`."""
-
     def __init__(
         self,
         *,

@@ -1,5 +1,6 @@
 """Tags of the page frame: navigation by role, theme, icons."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django import template
@@ -20,49 +21,39 @@ from grid.runtime import has_sandbox
 
 register = template.Library()
 
-# Sections, and in each the links' URL names, titles and required permissions. A link's icon has its URL's name.
-_SECTIONS = (
-    (
-        _("Work"),
-        (
-            ("home", _("Home"), None),
-            ("executions", _("Executions"), None),
-            ("queue", _("Queue"), None),
-            ("workspaces", _("Workspaces"), None),
-            ("jobs", _("Jobs"), None),
-            ("launch", _("Launch"), None),
-            ("projects", _("Projects"), None),
-        ),
-    ),
-    (
-        _("Operate"),
-        (
-            ("overview", _("Overview"), Permission.OBSERVE),
-            ("infrastructure", _("Infrastructure"), Permission.OBSERVE),
-            ("startup", _("Start-up times"), Permission.OBSERVE),
-            ("service-levels", _("Service levels"), Permission.OBSERVE),
-            ("platform-health", _("Platform health"), Permission.OBSERVE),
-            ("alerts", _("Alerts"), Permission.OBSERVE),
-            ("rush", _("Rush planner"), Permission.OPERATE),
-            ("announcements", _("Announcements"), Permission.OPERATE),
-        ),
-    ),
-    (
-        _("Administer"),
-        (
-            ("tiers", _("Tiers"), Permission.ADMINISTER),
-            ("environments", _("Environments"), Permission.ADMINISTER),
-            ("knowledge", _("Knowledge base"), Permission.OBSERVE),
-            ("people", _("People"), Permission.ADMINISTER),
-            ("logins", _("Logins"), Permission.ADMINISTER),
-            ("audit-log", _("Audit log"), Permission.READ_AUDIT),
-            ("configuration", _("Configuration"), Permission.ADMINISTER),
-        ),
-    ),
-)
-PAGE_TITLES = {name: title for _section, links in _SECTIONS for name, title, _permission in links}
-_SIMULATION = ("demonstration", _("Demonstration"), Permission.ADMINISTER)
-_COMPONENTS = ("components", _("Components"), Permission.ADMINISTER)
+# Sections, and in each by the URL names of the links their titles and required permissions. A link's icon has its URL's name.
+_Links = Mapping[str, tuple[str, Permission | None]]
+_SECTIONS: Mapping[str, _Links] = {
+    _("Work"): {
+        "home": (_("Home"), None),
+        "executions": (_("Executions"), None),
+        "queue": (_("Queue"), None),
+        "workspaces": (_("Workspaces"), None),
+        "jobs": (_("Jobs"), None),
+        "launch": (_("Launch"), None),
+        "projects": (_("Projects"), None),
+    },
+    _("Operate"): {
+        "overview": (_("Overview"), Permission.OBSERVE),
+        "infrastructure": (_("Infrastructure"), Permission.OBSERVE),
+        "startup": (_("Start-up times"), Permission.OBSERVE),
+        "service-levels": (_("Service levels"), Permission.OBSERVE),
+        "platform-health": (_("Platform health"), Permission.OBSERVE),
+        "alerts": (_("Alerts"), Permission.OBSERVE),
+        "rush": (_("Rush planner"), Permission.OPERATE),
+        "announcements": (_("Announcements"), Permission.OPERATE),
+    },
+    _("Administer"): {
+        "tiers": (_("Tiers"), Permission.ADMINISTER),
+        "environments": (_("Environments"), Permission.ADMINISTER),
+        "knowledge": (_("Knowledge base"), Permission.OBSERVE),
+        "people": (_("People"), Permission.ADMINISTER),
+        "logins": (_("Logins"), Permission.ADMINISTER),
+        "audit-log": (_("Audit log"), Permission.READ_AUDIT),
+        "configuration": (_("Configuration"), Permission.ADMINISTER),
+    },
+}
+PAGE_TITLES = {name: title for links in _SECTIONS.values() for name, (title, _permission) in links.items()}
 # (value, title)
 THEMES = (("auto", _("System")), ("light", _("Light")), ("dark", _("Dark")))
 
@@ -82,18 +73,19 @@ def navigation(context: Context) -> list[tuple[str, list[NavigationLink]]]:
     if request is None or not user.is_authenticated:
         return []
     granted = PERMISSIONS[role_in(context)] | {None}
+    tried_out = {name: (title, permission) for name, title, permission in demonstrated()}
     sections = [
-        (title, [_link(name, words, request.path) for name, words, permission in links if permission in granted])
-        for title, links in (*_SECTIONS, (_("Try out"), demonstrated()))
+        (title, [_link(name, words, request.path) for name, (words, allowed) in links.items() if allowed in granted])
+        for title, links in {**_SECTIONS, _("Try out"): tried_out}.items()
     ]
     return [(title, links) for title, links in sections if links]
 
 
-def demonstrated() -> tuple[tuple[str, str, Permission], ...]:
-    """Return the pages of the demonstration as in `_SECTIONS`: the simulation needs the embedded cluster."""
-    if not settings.DEMO:
-        return ()
-    return (_SIMULATION, _COMPONENTS) if has_sandbox() else (_COMPONENTS,)
+def demonstrated() -> Sequence[tuple[str, str, Permission]]:
+    """Return the names, titles and permissions of the pages of the demonstration: the simulation needs the embedded cluster."""
+    pages = (("demonstration", _("Demonstration")), ("components", _("Components")))
+    shown = pages if has_sandbox() else pages[1:]
+    return [(name, title, Permission.ADMINISTER) for name, title in shown] if settings.DEMO else []
 
 
 def role_in(context: Context) -> Role:
@@ -114,19 +106,16 @@ def theme(context: Context) -> str:
 
 @register.simple_tag(takes_context=True)
 def view_of_table(context: Context, table: str) -> TableView:
-    """Return the columns and the density that the browser's owner has chosen for a table."""
     return table_view(table, context["request"].COOKIES)
 
 
 @register.simple_tag
 def themes() -> tuple[tuple[str, str], ...]:
-    """Return the values and titles of all themes."""
     return THEMES
 
 
 @register.simple_tag(takes_context=True)
 def role_name(context: Context) -> str:
-    """Return the user's role in a word."""
     return ROLE_TITLES[role_in(context)]
 
 

@@ -40,13 +40,11 @@ def fragment(context: Context, id: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def fragments(context: Context, region: str) -> SafeString:
-    """Render all fragments of the region, in order."""
     return SafeString("\n".join(rendered(context, known) for known in context["fragments"] if known.region == region))
 
 
 @register.simple_tag(takes_context=True)
 def rendered(context: Context, fragment: Fragment) -> SafeString:
-    """Render a fragment that is at hand."""
     return SafeString(render_fragment(fragment, now=context["now"]))
 
 
@@ -91,13 +89,11 @@ def status_line(status: StatusLine, advice: str = "") -> SafeString:
 
 @register.simple_tag
 def final_status(state: str, message: str) -> SafeString:
-    """Return the status of an execution that has ended, in one line."""
     return status_line(state_status(state, message=message)[0])
 
 
 @register.simple_tag
 def meter(percent: int, used: str) -> SafeString:
-    """Return a thin bar for a number's cell: how much of it is used."""
     html = '<svg class="meter" role="img" aria-label="{0}"><title>{0}</title><rect width="{1}%" height="100%"/></svg>'
     return format_html(html, _("{used} used", used=used), percent)
 

@@ -44,7 +44,6 @@ class ChartLine:
 
 
 def chart_values(scales: Iterable[ChartScale], lines: Iterable[ChartLine]) -> dict[str, Any]:
-    """Return one chart as the script reads it."""
     return {
         "scales": {scale.name: _without_name(scale) for scale in scales},
         "lines": {line.name: _without_name(line) for line in lines},

@@ -55,7 +55,6 @@ def unfinished(
 
 
 def none_so_far(id: str, region: str) -> Fragment:
-    """Return the row of a list that is not whole yet, in which nothing has been found so far."""
     empty = EmptyState(_("None found so far."), _("The rest is still being searched."))
     return Fragment(id, "shell/fragments/empty_row.html", empty, region=region)
 

@@ -62,7 +62,6 @@ class Shown:
         return cls(singles=singles, regions={region: tuple(children) for region, children in ordered.items()})
 
     def with_single(self, fragment: Fragment) -> "Shown":
-        """Return the same with this single fragment, which replaces the one with its id."""
         return Shown({**self.singles, fragment.id: fragment}, self.regions)
 
 

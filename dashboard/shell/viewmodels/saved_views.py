@@ -43,7 +43,6 @@ class TableView(ViewModel, frozen=True, gc=False):
 
 
 def hidden_cookie(table: str) -> str:
-    """Return the name of the cookie with the table's hidden columns."""
     return f"hidden-{table}"
 
 
@@ -81,8 +80,6 @@ VIEWED_TABLES: dict[str, ViewedTable] = {}  # by name; each room that has one ad
 
 
 class ViewLink(ViewModel, frozen=True, gc=False):
-    """A line of the menu."""
-
     id: int
     name: str
     is_default: bool
@@ -104,7 +101,6 @@ class ViewMenu(ViewModel, frozen=True, gc=False):
 
     @property
     def current(self) -> str:
-        """Return the name of the view that the page shows, or ""."""
         return next((link.name for link in self.links if link.is_current), "")
 
 

@@ -76,5 +76,4 @@ def framework_name(framework: str) -> str:
 
 
 def kind_name(kind: str) -> str:
-    """Return the kind in words; one that is not known as it is."""
     return KINDS.get(kind, kind)

@@ -20,7 +20,6 @@ logger = logging.getLogger(__name__)
 @login_not_required
 @require_safe
 def alive(request: HttpRequest) -> JsonResponse:
-    """Return 200, because the process answers."""
     return JsonResponse({"status": "ok"})
 
 

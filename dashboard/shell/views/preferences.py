@@ -38,5 +38,4 @@ def back(request: HttpRequest) -> HttpResponseRedirect:
 
 
 def keep_cookie(response: HttpResponse, name: str, value: str) -> None:
-    """Have the browser keep a preference for a year."""
     response.set_cookie(name, value, max_age=_YEAR, samesite="Lax", httponly=True)

@@ -77,7 +77,6 @@ def _own_view(request: HttpRequest, id: int) -> SavedView:
 
 
 def _back(request: HttpRequest, table: str) -> HttpResponseRedirect:
-    """Return the way to the page as it was when the form was sent."""
     try:
         query = checked_query(table, request.POST.get("query", ""))
     except ValueError:

@@ -62,7 +62,6 @@ class SupportZip:
             await self._write(path, what, text, keeps_end)
 
     def miss(self, path: str, what: str, why: str) -> None:
-        """Say why something is not in the bundle."""
         self._missing.append(f"{path}: {what}. {self.redactor.text(why)}")
 
     async def _write(self, path: str, what: str, text: str, keeps_end: bool) -> None:
@@ -86,7 +85,6 @@ class SupportZip:
         self._lines.append(f"{path}: {what} ({format_bytes(len(kept))})")
 
     async def finished(self) -> bytes:
-        """Return the zip, with its contents as the last file."""
         return await asyncio.to_thread(self._finished)
 
     def _finished(self) -> bytes:

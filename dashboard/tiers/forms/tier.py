@@ -7,8 +7,7 @@ from django import forms
 from django.contrib.auth.models import Group
 
 from dashboard.administration.forms import ID_HELP, CatalogueForm
-from dashboard.shell.forms.fields import PairsField, RowsField, TolerationsField
-from dashboard.shell.forms.layout import Section
+from dashboard.shell.forms.fields import PairsField, RowsField, Section, TolerationsField
 from dashboard.shell.viewmodels.format import price_number
 from dashboard.workspaces.viewmodels.shutdown import LIMIT_LABELS, LIMIT_UNITS
 from grid.configuration import WARM_PLACES, value_of

@@ -62,7 +62,6 @@ class PlanRow(ViewModel, frozen=True, gc=False):
 def rush_answer(
     rush: Rush, facts: RushFacts, times: RushTimes, *, image: str, zone: ZoneInfo, now: datetime
 ) -> RushAnswer:
-    """Return the answer for a plan's next run."""
     headline = _(
         "{places} of {tier} at {ready}",
         places=plural(facts.plan.count, "place", "places"),
@@ -83,7 +82,6 @@ def rush_answer(
 
 
 def plan_row(plan: PlanFacts, now: datetime) -> PlanRow:
-    """Return a plan as it is listed."""
     return PlanRow(plan, _times(plan.hours) if plan.hours else "", *_state(plan, now))
 
 

@@ -102,5 +102,4 @@ def execution_failures(failed: Iterable[FailedExecution], link: Callable[[str], 
 
 
 def newest(*moments: Iterable[FailureMoment]) -> list[FailureMoment]:
-    """Return the newest of all these moments, oldest first."""
     return sorted(chain(*moments), key=_AT)[-SHOWN_AT_MOST:]

@@ -112,7 +112,6 @@ class UsageMonth(ViewModel, frozen=True, gc=False):
 
     @property
     def value(self) -> str:
-        """As in a URL."""
         return f"{self.first:%Y-%m}"
 
     @property
@@ -140,18 +139,15 @@ class UsageView(ViewModel, frozen=True, gc=False):
         return cls(known.get(query.get("month", ""), this), sort if sort in SORTS else "cost", only)
 
     def query(self, **changed: str) -> str:
-        """Return the query string with some values changed; "" leaves one out."""
         values = {"month": self.month.value, "sort": self.sort, **self.only, **changed}
         return "?" + urlencode({name: value for name, value in values.items() if value})
 
     @property
     def cleared(self) -> str:
-        """The query string without what it is narrowed to."""
         return self.query(**dict.fromkeys(self.only, ""))
 
     @property
     def columns(self) -> dict[str, str]:
-        """The values that it is narrowed to, by column."""
         return {NARROWING[name]: value for name, value in self.only.items()}
 
     def chips(self, rows: Iterable[HeldTime]) -> list[FilterChip]:
@@ -169,7 +165,6 @@ class UsageView(ViewModel, frozen=True, gc=False):
 
 
 def last_months(now: datetime) -> list[UsageMonth]:
-    """Return this month and those before it, this one first."""
     today = now.astimezone(UTC).date()
     count = today.year * 12 + today.month - 1
     return [UsageMonth(date(number // 12, number % 12 + 1, 1)) for number in range(count, count - MONTHS, -1)]
@@ -195,7 +190,6 @@ def in_month(rows: Iterable[HeldTime], month: UsageMonth) -> list[HeldTime]:
 
 
 def months_of(rows: Sequence[HeldTime], now: datetime) -> list[UsageMonth]:
-    """Return the last months with their sums, this one first."""
     return [UsageMonth(month.first, total_of(in_month(rows, month))) for month in last_months(now)]
 
 

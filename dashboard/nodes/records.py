@@ -118,21 +118,20 @@ def read_task_lines() -> Mapping[str, TaskLine]:
     """Return each node's newest task by the node's name: those that are open, and those that ended within the last hour."""
     recent = NodeTask.objects.filter(Q(ended_at=None) | Q(ended_at__gt=timezone.now() - SHOWN_FOR))
     newest = reversed(recent.order_by("-pk")[:_MOST])
-    return {task.node_name: task_line(task) for task in newest}
-
-
-def task_line(task: NodeTask) -> TaskLine:
-    return TaskLine(
-        action=task.action,
-        by=task.actor_name,
-        asked_at=task.asked_at,
-        reason=task.reason,
-        mark=str(nodetasks.mark_of(task) or ""),
-        trouble=task.trouble,
-        ended_at=task.ended_at,
-        outcome=task.outcome,
-        progress=parse_progress((task.progress or {}).get("pods") or {}),
-    )
+    return {
+        task.node_name: TaskLine(
+            action=task.action,
+            by=task.actor_name,
+            asked_at=task.asked_at,
+            reason=task.reason,
+            mark=str(nodetasks.mark_of(task) or ""),
+            trouble=task.trouble,
+            ended_at=task.ended_at,
+            outcome=task.outcome,
+            progress=parse_progress((task.progress or {}).get("pods") or {}),
+        )
+        for task in newest
+    }
 
 
 def failed_on(node_name: str, since: datetime) -> list[FailedExecution]:

@@ -74,8 +74,7 @@ def user_of(request: HttpRequest) -> User:
 
 
 def role_of(user: AnyUser) -> Role:
-    """Return the user's highest role. A user's groups are read from the database, a viewer needs no query. An anonymous or inactive
-    user gets the practitioner's role."""
+    """Return the user's highest role, by a query unless it is a viewer; an anonymous or inactive user has the practitioner's."""
     if isinstance(user, Viewer):
         return user.role
     if not isinstance(user, User) or not user.is_active:
@@ -102,11 +101,8 @@ def viewers_of(users: Collection[SessionUser]) -> dict[int, Viewer]:
     for user_id, name in members.values_list("user_id", "group__name"):
         groups.setdefault(user_id, []).append(name)
     roles = {user_id: _highest(names) for user_id, names in groups.items()}
-
-    def role(user: SessionUser) -> Role:
-        return Role.ADMIN if user.is_superuser else roles.get(user.pk, Role.PRACTITIONER)
-
-    return {user.pk: Viewer(id=user.pk, username=user.username, role=role(user)) for user in users}
+    roles |= {user.pk: Role.ADMIN for user in users if user.is_superuser}
+    return {user.pk: Viewer(user.pk, user.username, roles.get(user.pk, Role.PRACTITIONER)) for user in users}
 
 
 def assign_role(user: User, role: Role) -> None:
@@ -135,8 +131,7 @@ may_administer = partial(has_permission, permission=Permission.ADMINISTER)
 
 
 def may_see_execution(user: AnyUser, row: ExecutionLike) -> bool:
-    """Return whether the user may see that the execution exists and its state: its readers, and its owner even after leaving the
-    project."""
+    """Return whether the user may see that it exists and its state: its readers, and its owner even after leaving the project."""
     viewer = viewer_of(user)
     return viewer is not None and (row.owner_id == viewer.id or may_read_execution(viewer, row))
 
@@ -152,8 +147,7 @@ may_see_workspace = may_see_job = may_see_execution
 
 
 def may_see_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
-    """Return whether the user may see the project, who is in it and its budget (`roles` by user id): its members and all observers. Admins
-    set the budget."""
+    """Return whether the user may see the project, its people and its budget (`roles` by user id): its members and all observers."""
     viewer = viewer_of(user)
     return viewer is not None and (viewer.id in roles or may_observe(viewer))
 

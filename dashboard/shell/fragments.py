@@ -51,12 +51,9 @@ class RenderedFragments:
             self.count += 1
             html = render_fragment(fragment, now=now)
         self._rendered[fragment] = now, html
-        self._forget_unused(now)
-        return html
-
-    def _forget_unused(self, now: datetime) -> None:
         while len(self._rendered) > self._limit or now - next(iter(self._rendered.values()))[0] > KEPT_UNUSED:
             self._rendered.popitem(last=False)
+        return html
 
     def message(self, changes: Iterable[PageUpdate], *, now: datetime) -> str:
         """Return one websocket message. Each change is its own partial, so that table rows parse as rows whatever is beside them."""

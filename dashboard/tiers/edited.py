@@ -50,8 +50,11 @@ def check_context(form: TierForm, pools: Pools | None) -> dict[str, Any]:
         return {"unclear": _("Fill in the pool, the cores and the memory to see how it fits the nodes.")}
     tiers = HardwareTier.objects.filter(is_archived=False).prefetch_related("groups")
     checked = check(tier, compared_tier(tier, _groups(form)), map(compared_tier, tiers), pools, sidecars())
-    is_short = checked.problem is not None and checked.severity == "problem"
-    return {"check": checked, "relaunch": relaunch_sentence(_running(tier)) if is_short else ""}
+    running = 0
+    if checked.problem is not None and checked.severity == "problem" and not tier._state.adding:
+        on_it = Q(head_tier=tier.pk) | Q(tier=tier.pk)
+        running = Execution.objects.unsettled().filter(on_it, state__in=ACTIVE_STATES).count()
+    return {"check": checked, "relaunch": relaunch_sentence(running)}
 
 
 def _check(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
@@ -65,13 +68,6 @@ def _groups(form: TierForm) -> list[Any]:
     if form.is_bound:
         return list(form.cleaned_data.get("groups") or ())
     return [] if form.instance._state.adding else list(form.instance.groups.all())
-
-
-def _running(tier: HardwareTier) -> int:
-    if tier._state.adding:
-        return 0
-    on_it = Q(head_tier=tier.pk) | Q(tier=tier.pk)
-    return Execution.objects.unsettled().filter(on_it, state__in=ACTIVE_STATES).count()
 
 
 class _Tiers(EditedKind):

@@ -65,12 +65,8 @@ def outgrown(
     known = {tier.pk: tier for tier in tiers}
     fits = _Fits(known, pools)
     misfits = defaultdict[str, list[dict[str, Any]]](list)
-    alike = (
-        Execution.objects.unsettled()
-        .filter(state=State.RUNNING)
-        .values(*_SHAPE, *_HEAD_SHAPE)
-        .annotate(number=Count("pk"), first=Min("requested_at"))
-    )
+    running = Execution.objects.unsettled().filter(state=State.RUNNING)
+    alike = running.values(*_SHAPE, *_HEAD_SHAPE).annotate(number=Count("pk"), first=Min("requested_at"))
     for group in alike.order_by("first"):
         for id in {group["tier_id"], group["head_tier_id"]} & known.keys():
             checked = checks.get(id)
@@ -88,13 +84,8 @@ def _outgrown(tier: HardwareTier, groups: Sequence[Mapping[str, Any]]) -> Outgro
     alike = Q()
     for group in groups[:MOST_NAMED]:
         alike |= Q(**{name: group[name] for name in (*_SHAPE, *_HEAD_SHAPE) if group[name] is not None})
-    named = (
-        Execution.objects.unsettled()
-        .filter(state=State.RUNNING)
-        .filter(alike)
-        .order_by("requested_at", "pk")
-        .values_list("pk", "title", "kind")[:MOST_NAMED]
-    )
+    oldest = Execution.objects.unsettled().filter(alike, state=State.RUNNING).order_by("requested_at", "pk")
+    named = oldest.values_list("pk", "title", "kind")[:MOST_NAMED]
     names = {id: title or object_name_of(kind, id) for id, title, kind in named}
     return Outgrown(tier.pk, tier.name, names, sum(group["number"] for group in groups), is_archived=tier.is_archived)
 

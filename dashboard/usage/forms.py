@@ -9,8 +9,6 @@ from grid.core.translation import gettext as _
 from grid.core.wording import CURRENCY
 from grid.models import ProjectBudget
 
-_CENT = Decimal("0.01")
-
 
 class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
@@ -32,7 +30,7 @@ class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_amount(self) -> Decimal | None:
         """Return the amount as it is stored, so that typing it again in another way is no change."""
         amount: Decimal | None = self.cleaned_data["amount"]
-        return amount if amount is None else amount.quantize(_CENT)
+        return amount if amount is None else amount.quantize(Decimal("0.01"))
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.nodes.viewmodels.node_cells import CELLS_PER_CHUNK, CellMap, CellMaps, NodeChunk, cell_of
 from dashboard.nodes.viewmodels.nodes import NodeSums, node_sums
+from dashboard.nodes.viewmodels.overview import CELLS_PER_CHUNK, CellMap, CellMaps, NodeCell, cell_of
 from dashboard.shell.viewmodels.live import Fragment
 from grid.core.labels import TO_BE_DELETED_TAINT
 from grid.kube.objects import Node, Pod
@@ -25,12 +25,12 @@ def sums(name: str = "worker-1", *, cpu: str = "", memory: str = "0", minute: in
 
 
 def names(fragments: list[Fragment]) -> list[str]:
-    return [cell.name for chunk in chunks(fragments) for cell in chunk.cells]
+    return [cell.name for chunk in chunks(fragments) for cell in chunk]
 
 
-def chunks(fragments: list[Fragment]) -> list[NodeChunk]:
+def chunks(fragments: list[Fragment]) -> list[tuple[NodeCell, ...]]:
     contexts = [fragment.context for fragment in fragments]
-    assert all(isinstance(context, NodeChunk) for context in contexts)
+    assert all(isinstance(context, tuple) for context in contexts)
     return contexts  # type: ignore[return-value]
 
 
@@ -103,5 +103,5 @@ def test_cells_are_current_nodes_of_pools_by_age(
         ordered = sorted(inside, key=lambda node: (node.node.metadata.creation_timestamp, node.node.metadata.name))
         assert names(fragments) == [node.node.metadata.name for node in ordered]
         assert len({fragment.id for fragment in fragments}) == len(fragments)
-        assert all(0 < len(chunk.cells) <= CELLS_PER_CHUNK for chunk in chunks(fragments))
+        assert all(0 < len(chunk) <= CELLS_PER_CHUNK for chunk in chunks(fragments))
         assert maps.of(pool).states["closed"] == sum(node.node.spec.unschedulable for node in inside)

@@ -6,10 +6,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from dashboard.nodes.viewmodels.misconfigured import AdminFacts, ChangeLine, Misconfigured, admin_fragments
-from dashboard.nodes.viewmodels.node_cells import CellMap
 from dashboard.nodes.viewmodels.nodes import NodeSums
 from dashboard.nodes.viewmodels.overview import (
     QUEUED,
+    CellMap,
     WorkLine,
     nodes_summary,
     pool_fragments,

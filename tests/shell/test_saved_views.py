@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.shell.saved_views import MOST_VIEWS, save_view
 from dashboard.shell.viewmodels.saved_views import NAME_LENGTH, checked_name, checked_query, hidden_cookie
+from dashboard.shell.views.saved_views import MOST_VIEWS, save_view
 from grid.models import SavedView
 from tests.conftest import People
 from tests.shell.browsing import client_of

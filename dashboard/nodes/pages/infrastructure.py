@@ -19,8 +19,8 @@ from dashboard.nodes.viewmodels.infrastructure import (
     row_fragment,
     window_of,
 )
-from dashboard.nodes.viewmodels.node_cells import CellMaps
 from dashboard.nodes.viewmodels.nodes import NodeSums, node_sums
+from dashboard.nodes.viewmodels.overview import CellMaps
 from dashboard.nodes.viewmodels.pool_history import DEFAULT_RANGE
 from dashboard.nodes.viewmodels.pools import PoolSums, in_order, pool_card, totals, warm_words
 from dashboard.shell.access import Viewer, may_observe
@@ -99,8 +99,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         return scale_down(sums.node, pods, group=group, group_size=size, rules=self.rules)
 
     def row(self, sums: NodeSums) -> Fragment:
-        """Return the node's row, made again only when one of its values has changed. What it used lately is drawn then: that alone is no
-        reason."""
+        """Return the node's row, made again when one of its values has changed. What it used lately is drawn then, but is no reason."""
         made_from = sums, self.groups().get(sums.pool), self._size(sums.pool), self.rules
         known = self._rows.get(sums.name)
         if known is None or known[0] != made_from:

@@ -1,9 +1,9 @@
 """The pages of one node and of one pod, live: for operators, auditors and admins, and a pod's also for the project of its execution."""
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 from django.conf import settings
 from django.http import QueryDict
@@ -38,13 +38,11 @@ from grid.runtime.executions import TOPIC as EXECUTIONS
 TASKS_SECONDS = 1.0  # how old the shown tasks may be
 
 
-@dataclass(frozen=True, slots=True)
-class NodeView:
+class NodeView(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRead:
+class NodeRead(NamedTuple):
     rules: ScaleDownRules
     task: TaskLine | None
 
@@ -126,8 +124,7 @@ TASKS = PeriodicRead(partial(database.pages.run, read_task_lines), clock=timezon
 NODE = NodePage(SCALE_DOWN, TASKS)
 
 
-@dataclass(frozen=True, slots=True)
-class PodView:
+class PodView(NamedTuple):
     namespace: str
     name: str
 

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from heapq import nlargest
+from typing import NamedTuple
 
 from django.http import QueryDict
 
@@ -108,8 +108,7 @@ class OverviewSources:
         return await database.pages.run(admin_facts, pools, unstarted, limits)
 
 
-@dataclass(frozen=True, slots=True)
-class OverviewFacts:
+class OverviewFacts(NamedTuple):
     nodes: NodeList
     work: Sequence[ExecutionList]  # in the order of `_VIEWS`
     database_problems: Sequence[str]
@@ -175,10 +174,8 @@ class OverviewPage(LivePage[None, OverviewFacts]):
     ) -> OverviewFacts:
         sources, executions = self._sources_of(runtime), EXECUTIONS.lists_in(runtime)
         nodes = await INFRASTRUCTURE.lists_in(runtime)
-        nodes_shown, work = await asyncio.gather(
-            nodes.list_of(InfrastructureView(), within=within),
-            asyncio.gather(*(executions.list_of(viewer, view, within=within) for view in _VIEWS)),
-        )
+        reading = asyncio.gather(*(executions.list_of(viewer, view, within=within) for view in _VIEWS))
+        nodes_shown, work = await asyncio.gather(nodes.list_of(InfrastructureView(), within=within), reading)
         if any(len(executions.window) for executions in work[1:]):
             EXPECTED.begin(runtime)
         problems = await sources.database.value(DATABASE_SECONDS)
@@ -193,16 +190,9 @@ class OverviewPage(LivePage[None, OverviewFacts]):
 
 def _work(lists: ExecutionLists, work: Sequence[ExecutionList], failures: RecentFailures) -> list[Fragment]:
     unfinished = [executions for executions in work if lists.progress_of(executions) is not None]
-    trouble, queued, deploying, preparing = work
-    counts = work_counts(
-        active=len(lists.items),
-        trouble=len(trouble.window),
-        queued=len(queued.window),
-        deploying=len(deploying.window),
-        preparing=len(preparing.window),
-        failed=len(failures),
-        is_whole=not unfinished,
-    )
+    trouble, queued, deploying, _preparing = work
+    numbers = {view.status: len(executions.window) for view, executions in zip(_VIEWS, work, strict=True)}
+    counts = work_counts(active=len(lists.items), failed=len(failures), is_whole=not unfinished, **numbers)
     worst = [_line(lists, group) for group in _longest(lists, trouble)[:WORST_SHOWN]]
     return [
         counts,

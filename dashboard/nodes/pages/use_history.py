@@ -6,10 +6,10 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from django.conf import settings
 
@@ -143,8 +143,7 @@ def prometheus() -> PrometheusHistory | None:
     return PrometheusHistory(url, pool_label=settings.NODE_POOL_LABEL) if url else None
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """A node (without a namespace), a node pool, a pod, or an execution's pods, up to the minute `ended` when it is over."""
 
     name: str
@@ -162,8 +161,7 @@ class Subject:
         return in_columns(pods_columns(self.namespace, self.name, with_prefix=self.is_execution))
 
 
-@dataclass(frozen=True, slots=True)
-class ReadUse:
+class ReadUse(NamedTuple):
     """`known` is None without Prometheus; `problem` says why nothing is known."""
 
     known: Known | None

@@ -116,8 +116,7 @@ def node_rows(
     row_of: Callable[[NodeSums], Fragment],
     progress: Progress | None = None,
 ) -> list[Fragment]:
-    """Return the page's rows for the region "nodes", and the paging line. `row_of` puts a node into words. With `progress`, the list is not
-    whole yet."""
+    """Return the page's rows for the region "nodes", and the paging line. With `progress`, the list is not whole yet."""
     rows = list(map(row_of, page.items))
     if progress is not None:
         line = unfinished(PAGING, "node", progress, matches=len(window), reload=view.query())
@@ -126,11 +125,8 @@ def node_rows(
     sentence = plural(len(window), "node", "nodes")
     if page.number > 1 or page.has_next:
         sentence = _("{first:,} to {last:,} of {total}", first=page.before + 1, last=page.end, total=sentence)
-    paging = Paging(
-        sentence,
-        previous=view.query(page=page.number - 1) if page.number > 1 else "",
-        next=view.query(page=page.number + 1) if page.has_next else "",
-    )
+    previous = view.query(page=page.number - 1) if page.number > 1 else ""
+    paging = Paging(sentence, previous, view.query(page=page.number + 1) if page.has_next else "")
     return [*rows, Fragment(PAGING, "shell/fragments/paging.html", paging)]
 
 

@@ -110,19 +110,12 @@ def _planned(drained: DrainedPod, row: ExecutionRow | None) -> PlannedRow:
 
 def draining(progress: Progress, row_of: Callable[[str], ExecutionRow | None], namespace: str) -> Draining:
     """Return how far the drain is; labels of executions are trusted in `namespace` alone."""
-    left = [
-        DrainingPod(
-            pod.namespace,
-            pod.name,
-            whose_of(row_of(pod.execution)) if pod.execution and pod.namespace == namespace else Whose(),
-            _("Ending") if pod.state == "ending" else _("Waits"),
-            pod.since,
-            pod.why,
-        )
-        for pod in progress.values()
-        if pod.state != "gone"
-    ]
-    left.sort(key=lambda pod: (pod.since, pod.namespace, pod.name))
+    left = []
+    for pod in sorted(progress.values(), key=lambda pod: (pod.since, pod.namespace, pod.name)):
+        if pod.state != "gone":
+            row = row_of(pod.execution) if pod.execution and pod.namespace == namespace else None
+            word = _("Ending") if pod.state == "ending" else _("Waits")
+            left.append(DrainingPod(pod.namespace, pod.name, whose_of(row), word, pod.since, pod.why))
     return Draining(len(progress) - len(left), len(progress), tuple(left))
 
 

@@ -81,12 +81,8 @@ class NodeSums(msgspec.Struct, frozen=True, gc=False):
     @property
     def requested_percent(self) -> int:
         """The largest of the requested shares."""
-        requested, allocatable = self.requested, self.allocatable
-        return max(
-            percent(requested.cpu, allocatable.cpu),
-            percent(requested.memory, allocatable.memory),
-            percent(requested.gpus, allocatable.gpus),
-        )
+        kinds = ("cpu", "memory", "gpus")
+        return max(percent(getattr(self.requested, kind), getattr(self.allocatable, kind)) for kind in kinds)
 
 
 def node_sums(node: Node, requested: ResourceAmounts, usage: Usage | None, *, pool_label: str = NODE_POOL) -> NodeSums:

@@ -117,12 +117,8 @@ def _part(pod: Pod, row: ExecutionRow | None) -> str:
         return ""
     component = pod.metadata.labels.get(APP_COMPONENT, "") if row.kind == "cluster" else ""
     if component:
-        return _(
-            "{framework} {component} of {title}",
-            framework=framework_name(row.framework),
-            component=PARTS_IN_NAMES.get(component, component),
-            title=row.title or row.object_name,
-        )
+        named = {"component": PARTS_IN_NAMES.get(component, component), "title": row.title or row.object_name}
+        return _("{framework} {component} of {title}", framework=framework_name(row.framework), **named)
     return f"{kind_name(row.kind)} {row.title}".strip()
 
 
@@ -142,6 +138,8 @@ def pod_facts(
 ) -> PodFacts:
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
     statuses = {status.name: status for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)}
+    specs = (*pod.spec.init_containers, *pod.spec.containers)
+    containers = ((container.name, container.image, statuses.get(container.name)) for container in specs)
     return PodFacts(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
@@ -153,13 +151,8 @@ def pod_facts(
         diagnosis=diagnosis,
         reasons=node_reasons(diagnosis, sees_all=sees_all),
         containers=tuple(
-            ContainerFact(
-                name=container.name,
-                image=container.image,
-                status=_container_status(statuses.get(container.name)),
-                restarts=statuses[container.name].restart_count if container.name in statuses else 0,
-            )
-            for container in (*pod.spec.init_containers, *pod.spec.containers)
+            ContainerFact(name, image, _container_status(status), status.restart_count if status is not None else 0)
+            for name, image, status in containers
         ),
     )
 

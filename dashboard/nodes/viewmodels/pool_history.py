@@ -210,13 +210,7 @@ class PoolHistorySection(ViewModel, frozen=True, gc=False):
 
 
 def section(
-    shown: PoolMoments | None,
-    range: str,
-    *,
-    pool: str,
-    is_read: bool,
-    query_of: Callable[[str], str],
-    url: str,
+    shown: PoolMoments | None, range: str, *, pool: str, is_read: bool, query_of: Callable[[str], str], url: str
 ) -> PoolHistorySection:
     """Return the section. `shown` is None, and `is_read` False, when the samples cannot be read; `query_of` is the page's query for a
     range, and `url` answers the values."""
@@ -326,8 +320,7 @@ TREND_COLUMNS = (
 
 
 class Trends(ViewModel, frozen=True, gc=False):
-    """By pool: stretches of time, oldest first, as rows of their first minute and `TREND_COLUMNS`; and the newest sample, of a pool that
-    is not gone."""
+    """By pool: rows of the first minute of stretches, oldest first, and `TREND_COLUMNS`; and the newest sample, unless it is gone."""
 
     stretches: dict[str, list[tuple[int, ...]]]
     newest: dict[str, PoolPoint]

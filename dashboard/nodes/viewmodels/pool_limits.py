@@ -104,8 +104,7 @@ def _places(shapes: PoolShapes, tiers: Sequence[PricedTier]) -> Mapping[str, int
 
 
 def _node_price(shapes: PoolShapes, tiers: Sequence[PricedTier]) -> tuple[Decimal, str]:
-    """Return what a full node costs an hour by the tier that costs most on it, and that tier's name; the price of the machine itself is
-    not known here."""
+    """Return what a full node costs an hour by its dearest tier, and that tier's name; the price of the machine itself is not known."""
     places = _places(shapes, tiers)
     prices = [(places[tier.name] * tier.cost_per_hour, tier.name) for tier in tiers if tier.name in places]
     return max(prices, default=(Decimal(0), ""))

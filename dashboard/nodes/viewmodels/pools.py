@@ -84,11 +84,9 @@ def totals(pools: Mapping[str, PoolSums], *, is_final: bool = True) -> Fragment:
     if is_final:
         platform = sum(pool.platform for pool in pools.values())
         compute = sum(map(len, pools.values())) - platform
-        sentence = _(
-            "{compute_nodes} and {platform_nodes}",
-            compute_nodes=plural(compute, "compute node", "compute nodes"),
-            platform_nodes=plural(platform, "platform node", "platform nodes"),
-        )
+        nodes = plural(compute, "compute node", "compute nodes")
+        others = plural(platform, "platform node", "platform nodes")
+        sentence = _("{compute_nodes} and {platform_nodes}", compute_nodes=nodes, platform_nodes=others)
     return Fragment("totals", "nodes/fragments/totals.html", sentence)
 
 

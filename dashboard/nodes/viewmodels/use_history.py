@@ -5,14 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from dashboard.nodes.viewmodels.pool_history import (
-    RANGE_TITLES,
-    RANGE_WORDS,
-    RANGES,
-    ChartBox,
-    RangeTab,
-    evenly_spread,
-)
+from dashboard.nodes.viewmodels.pool_history import RANGE_TITLES, RANGE_WORDS, RANGES, ChartBox, RangeTab, evenly_spread
 from dashboard.shell.viewmodels.charts import DASHES, DOTS, LONG_DASHES, SOLID, ChartLine, ChartScale, chart_values
 from dashboard.shell.viewmodels.live import ViewModel
 from dashboard.usage.viewmodels.failure_moments import FailureMoment
@@ -67,15 +60,12 @@ def _rates(name: str, title: str, first: tuple[str, str], second: tuple[str, str
     return _Chart(ChartBox(name, title, _("MiB a second")), _MEBIBYTE, lines)
 
 
+_WAITING = _Line("throttled", _("waiting"), "--bad")
 _CHARTS = (
     _Chart(ChartBox("cpu", _("CPU"), _("cores")), 1, _amounts("cpu"), is_always_shown=True),
     _Chart(ChartBox("memory", _("Memory"), "GiB"), _GIBIBYTE, _amounts("memory"), is_always_shown=True),
     _Chart(ChartBox("gpu", _("GPU at work"), _("percent")), 1, [_Line("gpu", _("at work"), "--chart-ready")]),
-    _Chart(
-        ChartBox("throttled", _("Waiting for CPU"), _("percent of the time")),
-        1,
-        [_Line("throttled", _("waiting"), "--bad")],
-    ),
+    _Chart(ChartBox("throttled", _("Waiting for CPU"), _("percent of the time")), 1, [_WAITING]),
     _full("filesystem", _("Fullest file system")),
     _full("volume", _("Fullest volume")),
     _rates("disk", _("Disk"), ("read", _("read")), ("written", _("written"))),
@@ -88,21 +78,14 @@ def use_values(
 ) -> dict[str, Any]:
     """Return the values that `static/chart.js` draws, over the whole range and the minute `until`: something may just have failed."""
     minutes = _minutes(known, width)
+
+    def drawn(chart: _Chart, line: _Line) -> ChartLine:
+        values = [_in(chart.size, known.get(minute, {}).get(line.column)) for minute in minutes]
+        return ChartLine(line.column, line.label, values, "amount", line.colour, line.dash, is_filled=line.is_filled)
+
     charts = {}
     for chart in _CHARTS:
-        lines = [
-            ChartLine(
-                line.column,
-                line.label,
-                [_in(chart.size, known.get(minute, {}).get(line.column)) for minute in minutes],
-                "amount",
-                line.colour,
-                line.dash,
-                is_filled=line.is_filled,
-            )
-            for line in chart.lines
-            if any(line.column in columns for columns in known.values())
-        ]
+        lines = [drawn(chart, line) for line in chart.lines if _is_known(line, known)]
         charts[chart.box.name] = chart_values([ChartScale("amount", top=chart.top)], lines)
     first, end = 60 * (until - RANGES[range]), 60 * (until + 1)
     events = [
@@ -160,7 +143,7 @@ def use_section(
     """Return the section. `known` is None without Prometheus; `query` is the rest of the page's query."""
     if known is None:
         return UseSection(_("Use over time"), "", (), (), (), (), problem)
-    shown = [chart for chart in _CHARTS if chart.is_always_shown or _is_known(chart, known)]
+    shown = [chart for chart in _CHARTS if chart.is_always_shown or any(_is_known(line, known) for line in chart.lines)]
     tabs = [RangeTab(RANGE_TITLES[name], "?" + urlencode({**query, "range": name}), name == range) for name in RANGES]
     return UseSection(
         title=_("Use in {range}", range=RANGE_WORDS[range]),
@@ -174,17 +157,20 @@ def use_section(
 
 
 def pool_use_section(known: Known | None, range: str, *, url: str, problem: str) -> UseSection | None:
-    """Return what is shown of a pool below its charts of samples, which have CPU and memory, for the range that is chosen there; None where
-    nothing is known of it."""
-    shown = [chart for chart in _CHARTS if not chart.is_always_shown and _is_known(chart, known or {})]
+    """Return what is shown of a pool below its charts of samples, which have CPU and memory; None where nothing is known of it."""
+    shown = [
+        chart
+        for chart in _CHARTS
+        if not chart.is_always_shown and any(_is_known(line, known or {}) for line in chart.lines)
+    ]
     if not known or not shown:
         return None
     title = _("What the pool's nodes also used in {range}", range=RANGE_WORDS[range])
     return UseSection(title, url, (), [chart.box for chart in shown], _rows(known, shown), (), problem, _OF_A_POOL)
 
 
-def _is_known(chart: _Chart, known: Known) -> bool:
-    return any(line.column in columns for columns in known.values() for line in chart.lines)
+def _is_known(line: _Line, known: Known) -> bool:
+    return any(line.column in columns for columns in known.values())
 
 
 def _rows(known: Known, charts: Sequence[_Chart]) -> list[UseRow]:

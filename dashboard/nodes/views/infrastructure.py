@@ -20,7 +20,7 @@ from dashboard.nodes.pages.node import NODE, POD
 from dashboard.nodes.pages.overview import OVERVIEW
 from dashboard.nodes.pages.use_history import PoolHistory, history_in
 from dashboard.nodes.viewmodels.infrastructure import STATES, InfrastructureView, node_chips
-from dashboard.nodes.viewmodels.node_cells import STEPS
+from dashboard.nodes.viewmodels.overview import STEPS
 from dashboard.nodes.viewmodels.pool_history import PoolTrend, Trends, pool_charts, pool_trends, range_of, section
 from dashboard.nodes.views.use_history import node_use_section, pod_use_section, pool_use, require_node, require_pod
 from dashboard.shell.exports import note_export_of
@@ -45,14 +45,12 @@ async def infrastructure(request: HttpRequest) -> HttpResponse:
     if answer is not None:
         return answer
     runtime = get_runtime()
-    pools = {*runtime.nodes.values_of("pool"), *runtime.groups.by_pool()}
+    pools = sorted({*runtime.nodes.values_of("pool"), *runtime.groups.by_pool()})
     view = InfrastructureView.parse(request.GET.dict())
     # Each waits a moment for a Prometheus that is slow.
-    charts, use = await asyncio.gather(
-        pool_section(runtime, view.pool, view.range, lambda range: view.query(range=range)),
-        pool_use(view.pool, view.range),
-    )
-    context = {"states": STATES, "chips": node_chips(view), "pools": sorted(pools), **charts, "use": use}
+    charts = pool_section(runtime, view.pool, view.range, lambda range: view.query(range=range))
+    charts_context, use = await asyncio.gather(charts, pool_use(view.pool, view.range))
+    context = {"states": STATES, "chips": node_chips(view), "pools": pools, **charts_context, "use": use}
     answer = await live_page(request, INFRASTRUCTURE, "nodes/infrastructure.html", context=context)
     answer["HX-Push-Url"] = request.path + view.query()
     return answer

@@ -1,5 +1,5 @@
-"""What operators do to nodes, each after a page that says what it means, and the controller carries out; and the limits of node pools, set here
-where the autoscaler takes them, which is the embedded cluster's, told where elsewhere."""
+"""What operators do to nodes, each after a page that says what it means, and the controller carries out; and the limits of node pools, set
+here where the autoscaler takes them, which is the embedded cluster's, told where elsewhere."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -2,8 +2,7 @@
 and the layout of forms in titled sections, some of them collapsed until needed."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -21,6 +20,7 @@ _LABEL_VALUE = Expression(rf"({_NAME})?")
 _VERSION = Expression(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,39}")
 _LINE_END = RepeatedExpression(r"\r\n|\r|\n")
 MAXIMUM_TEXT = 1_000_000  # characters of a field with many lines; what it says has bounds of its own
+_WIDE_WIDGETS = (forms.Textarea, forms.CheckboxSelectMultiple)
 _SHOWN = 5  # problems of lines that are told at once
 
 
@@ -181,8 +181,7 @@ class RowsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
             raise ValidationError(_("Choose from those that are listed."), code="invalid_choice") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A section with its `fields` in order; a collapsible one (`is_closed`) starts open when one of its fields is filled in or wrong."""
 
     title: str
@@ -191,8 +190,7 @@ class Section:
     is_closed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LaidOutField:
+class LaidOutField(NamedTuple):
     """A field in a section; `unit` is its number's unit, and a wide field takes the section's whole width."""
 
     bound: BoundField
@@ -200,8 +198,7 @@ class LaidOutField:
     is_wide: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LaidOutSection:
+class LaidOutSection(NamedTuple):
     title: str
     purpose: str
     fields: tuple[LaidOutField, ...]
@@ -220,17 +217,11 @@ def lay_out(
     laid_out = []
     for section in sections:
         fields = [form[name] for name in section.fields if name in form.fields]
-        laid_out.append(
-            LaidOutSection(
-                title=section.title,
-                purpose=section.purpose,
-                fields=tuple(LaidOutField(field, units.get(field.name, ""), _is_wide(field, wide)) for field in fields),
-                is_closed=section.is_closed,
-                is_open=any(field.errors or field.value() for field in fields),
-            )
+        widths = (field.name in wide or isinstance(field.field.widget, _WIDE_WIDGETS) for field in fields)
+        shown = tuple(
+            LaidOutField(field, units.get(field.name, ""), is_wide)
+            for field, is_wide in zip(fields, widths, strict=True)
         )
+        is_open = any(field.errors or field.value() for field in fields)
+        laid_out.append(LaidOutSection(section.title, section.purpose, shown, section.is_closed, is_open))
     return laid_out
-
-
-def _is_wide(field: BoundField, wide: Collection[str]) -> bool:
-    return field.name in wide or isinstance(field.field.widget, forms.Textarea | forms.CheckboxSelectMultiple)

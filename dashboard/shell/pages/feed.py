@@ -171,8 +171,7 @@ class Feed:
         return max(self._page.rest_seconds, rest)
 
     async def _look(self, subscription: Subscription) -> float:
-        """Publish the present state and follow the topics that it depends on. Return the seconds after which the page is to be updated
-        without a change."""
+        """Publish the present state and follow its topics. Return the seconds after which the page is to be updated without a change."""
         facts = await self._page.read(self.runtime, self._viewer, self._view)
         with self._turns.counted():
             now = self.runtime.clock()

@@ -185,16 +185,12 @@ class LiveLists(ABC, Generic[T, L]):
         """Return the list with that key, whole and up to date; `new` makes an empty one when there is none. With `within`, it is returned
         after at most so many seconds, and `progress_of` tells whether it is whole then."""
         known = self._known_or_begun(key, new)
-        if not self._is_up_to_date(known):
+        is_current = known.is_filled and not self._dirty and next(iter(self._measured_anew()), None) is None
+        if not is_current or known.is_due_for_recheck(self._now()):
             with suppress(TimeoutError):
                 async with asyncio.timeout(within):
                     await self._whole(known)
         return known
-
-    def _is_up_to_date(self, asked: L) -> bool:
-        if not asked.is_filled or self._dirty or next(iter(self._measured_anew()), None) is not None:
-            return False
-        return not asked.is_due_for_recheck(self._now())
 
     def progress_of(self, asked: L) -> Progress | None:
         """Return how far the list is; None when it is whole, and then the latest changes are in it."""

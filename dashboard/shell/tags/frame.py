@@ -109,9 +109,7 @@ def view_of_table(context: Context, table: str) -> TableView:
     return table_view(table, context["request"].COOKIES)
 
 
-@register.simple_tag
-def themes() -> tuple[tuple[str, str], ...]:
-    return THEMES
+register.simple_tag(lambda: THEMES, name="themes")
 
 
 @register.simple_tag(takes_context=True)

@@ -3,8 +3,8 @@
 from django import template
 from django.template import Context
 
-from dashboard.shell.saved_views import view_menu
 from dashboard.shell.viewmodels.saved_views import ViewMenu
+from dashboard.shell.views.saved_views import view_menu
 
 register = template.Library()
 

@@ -207,8 +207,7 @@ _LIMITS = {
 }
 _STATES = {
     "queued": Term(
-        _("Queued"),
-        _("It waits for a free slot: yours, one of its tier, or everybody’s. Users take turns."),
+        _("Queued"), _("It waits for a free slot: yours, one of its tier, or everybody’s. Users take turns.")
     ),
     "expected-wait": Term(
         _("Expected wait"),
@@ -224,13 +223,9 @@ _STATES = {
             "An operator keeps it in the queue, for a reason that its page shows. It starts only after an operator releases it."
         ),
     ),
-    "deploying": Term(
-        _("Deploying"),
-        _("It has its slots and waits for a node. A new node takes a few minutes."),
-    ),
+    "deploying": Term(_("Deploying"), _("It has its slots and waits for a node. A new node takes a few minutes.")),
     "preparing": Term(
-        _("Preparing"),
-        _("It is on a node: its image is pulled, its volumes are mounted, its program starts."),
+        _("Preparing"), _("It is on a node: its image is pulled, its volumes are mounted, its program starts.")
     ),
     "start-up-phases": Term(
         _("Start-up phases"),
@@ -242,18 +237,9 @@ _STATES = {
     ),
     "running": Term(_("Running"), _("Its program answers. You can open a workspace or an app now.")),
     "finishing": Term(_("Finishing"), _("Its program has ended; its log and files are being saved.")),
-    "stopped": Term(
-        _("Stopped"),
-        _("Somebody stopped it. A stopped workspace keeps its files and can be resumed."),
-    ),
-    "failed": Term(
-        _("Failed"),
-        _("Its program ended with an error. Its page says which, and what to do next."),
-    ),
-    "error": Term(
-        _("Error"),
-        _("The platform could not run it, or it exceeded a time limit. Its page says why."),
-    ),
+    "stopped": Term(_("Stopped"), _("Somebody stopped it. A stopped workspace keeps its files and can be resumed.")),
+    "failed": Term(_("Failed"), _("Its program ended with an error. Its page says which, and what to do next.")),
+    "error": Term(_("Error"), _("The platform could not run it, or it exceeded a time limit. Its page says why.")),
     "knowledge-base": Term(
         _("Knowledge base"),
         _(
@@ -284,10 +270,7 @@ _STATES = {
         ),
         _("What is a knowledge entry?"),
     ),
-    "idle": Term(
-        _("Idle"),
-        _("Nothing uses it: no program of a workspace runs, or a worker has no task."),
-    ),
+    "idle": Term(_("Idle"), _("Nothing uses it: no program of a workspace runs, or a worker has no task.")),
 }
 _CLUSTER = {
     "node": Term(_("Node"), _("One machine of the Kubernetes cluster."), _("What is a node?")),
@@ -316,13 +299,9 @@ _CLUSTER = {
     ),
     "used": Term(_("Used"), _("What programs use now, as measured on the nodes.")),
     "allocatable": Term(
-        _("Allocatable"),
-        _("What a node offers to pods: its cores and memory minus what its system reserves."),
+        _("Allocatable"), _("What a node offers to pods: its cores and memory minus what its system reserves.")
     ),
-    "cordoned": Term(
-        _("Cordoned"),
-        _("Somebody has closed the node to new pods. Running pods continue."),
-    ),
+    "cordoned": Term(_("Cordoned"), _("Somebody has closed the node to new pods. Running pods continue.")),
     "evicted": Term(
         _("Evicted"),
         _(

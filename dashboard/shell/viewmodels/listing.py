@@ -67,8 +67,7 @@ class FilterChip(ViewModel, frozen=True, gc=False):
 
 
 class Confirmation(ViewModel, frozen=True, gc=False):
-    """What `shell/question.html` asks, as a page and as a dialog. `title` is the headline with {subject} in it; `fields` are sent
-    with the answer."""
+    """What `shell/question.html` asks, as a page and as a dialog. `title` has {subject} in it; `fields` are sent with the answer."""
 
     title: str
     subject: str

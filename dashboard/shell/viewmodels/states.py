@@ -1,5 +1,4 @@
-"""A status as every page shows it, and the states of an execution in words: a word, a sentence, and what to do next. Kinds, frameworks and
-roles in words, too; pure."""
+"""A status as every page shows it, and states, kinds, frameworks and roles in words; of states a sentence, and what to do next; pure."""
 
 from typing import Literal
 

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,8 +21,7 @@ from grid.kube.resources import EVENTS, LEASES, NODES, PODS, Resource
 TIMEOUT_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(NamedTuple):
     """A fetched text, or in `problem` the reason why there is none."""
 
     text: str = ""

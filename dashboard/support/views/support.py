@@ -231,15 +231,8 @@ async def _yaml(bundle: SupportZip, runtime: Runtime, resource: Resource, name: 
 async def _log(runtime: Runtime, pod: Pod, container: str, *, previous: bool) -> str:
     """Return the end of a container's log; its memory is bounded."""
     kept = bytearray()
-    chunks = runtime.api.logs(
-        pod.metadata.name,
-        namespace=pod.metadata.namespace,
-        container=container,
-        tail_lines=LOG_LINES,
-        previous=previous,
-        timestamps=True,
-    )
-    async for chunk in chunks:
+    logs = partial(runtime.api.logs, pod.metadata.name, namespace=pod.metadata.namespace, container=container)
+    async for chunk in logs(tail_lines=LOG_LINES, previous=previous, timestamps=True):
         kept += chunk
         del kept[: -MOST_OF_A_FILE - 1]  # one more, by which it is known as cut
     return kept.decode(errors="replace")

@@ -26,8 +26,7 @@ _SILENT = _("The database did not answer.")
 
 
 def whole_lines(text: str, most: int, *, keeps_end: bool) -> str:
-    """Return the last or the first lines of a text within so many characters. Of a line that is cut, a secret in it would no longer be
-    known as one."""
+    """Return the last or first whole lines within so many characters: of a line that is cut, a secret would not be known as one."""
     if len(text) <= most:
         return text
     return text[-most:].partition("\n")[2] if keeps_end else text[:most].rpartition("\n")[0]

@@ -15,11 +15,15 @@ from grid.tiers.rushplans import plan_hours
 from grid.tiers.warmhours import DAY_NAMES
 
 _FURTHEST = timedelta(days=366)
-_CLOCK = {"type": "time"}
 _ARCHIVED = {
     "tier": _("{name} is archived. Choose another tier, or ask an admin to restore it."),
     "environment": _("{name} is archived. Choose another environment, or ask an admin to restore it."),
 }
+
+
+def _time_field(label: str, help: str) -> forms.CharField:
+    widget = forms.TextInput(attrs={"type": "time"})
+    return forms.CharField(label=label, validators=[validate_time], widget=widget, help_text=help)
 
 
 class RushForm(forms.Form):
@@ -40,18 +44,8 @@ class RushForm(forms.Form):
         empty_label=None,
         help_text=_("Its image is pulled onto the nodes beforehand."),
     )
-    ready = forms.CharField(
-        label=_("Ready at"),
-        validators=[validate_time],
-        widget=forms.TextInput(attrs=_CLOCK),
-        help_text=_("Such as 09:00."),
-    )
-    until = forms.CharField(
-        label=_("Until"),
-        validators=[validate_time],
-        widget=forms.TextInput(attrs=_CLOCK),
-        help_text=_("Such as 12:00. A time that is not later is one of the next day."),
-    )
+    ready = _time_field(_("Ready at"), _("Such as 09:00."))
+    until = _time_field(_("Until"), _("Such as 12:00. A time that is not later is one of the next day."))
     zone = forms.CharField(
         label=_("Time zone"),
         max_length=60,

@@ -16,7 +16,6 @@ from grid.models import HardwareTier
 from grid.models.environment import Framework, Kind
 from grid.tiers.warmhours import DAY_NAMES
 
-_PRICE_PLACES = Decimal("0.0001")
 _NAMED = {"autocomplete": "off", "spellcheck": "false"}
 _LAYOUT = (
     Section(_("What it is"), _("Shown to people when they choose."), ("id", "name", "cost_per_hour", "description")),
@@ -158,7 +157,7 @@ class TierForm(CatalogueForm):
     def clean_cost_per_hour(self) -> Decimal:
         """Round the price to the database's decimal places, so that saving the same price is no change."""
         price: Decimal = self.cleaned_data["cost_per_hour"]
-        return price.quantize(_PRICE_PLACES)
+        return price.quantize(Decimal("0.0001"))
 
     def clean_node_pool(self) -> str:
         pool: str = self.cleaned_data["node_pool"]

@@ -62,12 +62,8 @@ class PlanRow(ViewModel, frozen=True, gc=False):
 def rush_answer(
     rush: Rush, facts: RushFacts, times: RushTimes, *, image: str, zone: ZoneInfo, now: datetime
 ) -> RushAnswer:
-    headline = _(
-        "{places} of {tier} at {ready}",
-        places=plural(facts.plan.count, "place", "places"),
-        tier=facts.plan.tier,
-        ready=_local(times.ready, zone),
-    )
+    asked = {"places": plural(facts.plan.count, "place", "places"), "tier": facts.plan.tier}
+    headline = _("{places} of {tier} at {ready}", ready=_local(times.ready, zone), **asked)
     if rush.refusals:
         return RushAnswer(headline, (), rush.refusals, facts.pool.name)
     lines = (
@@ -187,11 +183,8 @@ def _begins(rush: Rush, times: RushTimes, zone: ZoneInfo, now: datetime) -> tupl
     early = exact_duration(int(rush.early.total_seconds()))
     if rush.begins <= now:
         ready = rush.ready_at(now)
-        late = _(
-            "At once: it is too late to begin {early} before. Ready about {ready}.",
-            early=early,
-            ready=_local(ready, zone),
-        )
+        known = {"early": early, "ready": _local(ready, zone)}
+        late = _("At once: it is too late to begin {early} before. Ready about {ready}.", **known)
         if ready < times.until:
             return "wait", (late,)
         return "problem", (late, _("The plan ends before. Choose a later end, or decide it under “Begin early by”."))

@@ -45,10 +45,8 @@ def rush(request: HttpRequest) -> HttpResponse:
         if made != "full":
             messages.success(request, _MADE[made].format(minutes=plan.early_minutes))
             return redirect("rush")
-        problem = _(
-            "There are {count} plans, and there can be no more. Remove one, and save this one again.",
-            count=records.MOST_PLANS,
-        )
+        full = _("There are {count} plans, and there can be no more. Remove one, and save this one again.")
+        problem = full.format(count=records.MOST_PLANS)
     context: dict[str, Any] = {
         "form": form,
         "zones": zone_names(),

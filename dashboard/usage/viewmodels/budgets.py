@@ -108,12 +108,10 @@ def left_words(budget: Budget, spent: Decimal, price: Decimal, now: datetime) ->
     rest = (beginning(next_month(month_of(now))) - now) / timedelta(hours=1)
     named = {"left": money(left), "amount": money(budget.amount), "month": month_name(month_of(now))}
     if price and left / price < rest:
-        return _("{left} of {amount} left for {month}: {hours} of this launch", hours=_hours(left / price), **named)
+        count = int(left / price)
+        hours = plural(count, "hour", "hours") if count else _("less than an hour")
+        return _("{left} of {amount} left for {month}: {hours} of this launch", hours=hours, **named)
     return _("{left} of {amount} left for {month}", **named)
-
-
-def _hours(count: Decimal) -> str:
-    return plural(int(count), "hour", "hours") if count >= 1 else _("less than an hour")
 
 
 def _state(budget: Budget, spent: Decimal, month: date) -> tuple[Severity, str]:

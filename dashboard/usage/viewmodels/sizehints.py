@@ -110,11 +110,8 @@ def _smaller_sentence(smaller: SmallerTier, current: SizedTier, runs: str) -> st
     }
     if not smaller.saves:
         return _("{runs} peaked at {memory} and {cores}: {tier} is large enough.", **facts)
-    return _(
-        "{runs} peaked at {memory} and {cores}: {tier} is large enough, and saves {amount} an hour.",
-        amount=f"{CURRENCY}{price_number(smaller.saves)}",
-        **facts,
-    )
+    facts |= {"amount": f"{CURRENCY}{price_number(smaller.saves)}"}
+    return _("{runs} peaked at {memory} and {cores}: {tier} is large enough, and saves {amount} an hour.", **facts)
 
 
 def _of(used: str, whole: str) -> str:

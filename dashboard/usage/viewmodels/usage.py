@@ -1,5 +1,4 @@
-"""Usage of the cluster: what was held and what it cost, by month and by day, and by project, tier, kind and person; pure. Months and days
-are those of UTC."""
+"""Usage of the cluster: what was held and what it cost, by month and day of UTC, and by project, tier, kind and person; pure."""
 
 import calendar
 import csv

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.administration.viewmodel import history_lines
-from dashboard.shell.access import may_administer, may_observe, may_see_project, may_see_usage
+from dashboard.shell.access import may_administer, may_observe, may_see_project, may_see_usage, user_of
 from dashboard.shell.exports import note_export
 from dashboard.usage.forms import BudgetForm
 from dashboard.usage.usage_records import budget_of_project, past_months, read_everybody, read_usage
@@ -40,8 +40,7 @@ _NOT_YOURS = _("You can see your own usage only.")
 
 @require_safe
 def own_usage(request: HttpRequest) -> HttpResponse:
-    assert isinstance(request.user, User)
-    return _usage_of(request, request.user)
+    return _usage_of(request, user_of(request))
 
 
 @require_safe
@@ -65,8 +64,7 @@ def usage_of_everybody(request: HttpRequest) -> HttpResponse:
     if request.GET.get("download") == "1":
         rows = read_usage(month.first, month.last, now, only=view.columns)
         name = f"usage-{month.value}.csv"
-        assert isinstance(request.user, User)
-        note_export(request, request.user, name)
+        note_export(request, user_of(request), name)
         return _csv(rows, name, has_kinds=False)
     rows, days = read_everybody(month.first, month.last, now, view.columns)
     context = {"months": last_months(now), "unknown": username, "is_everybody": True}
@@ -128,7 +126,7 @@ def project_budget(request: HttpRequest, id: str) -> HttpResponse:
     stored = ProjectBudget.objects.filter(project=project).first() or ProjectBudget(project=project)
     form = BudgetForm(request.POST if request.method == "POST" else None, instance=stored) if may_set else None
     if form is not None and form.is_bound and form.is_valid():
-        _save(form, project, request.user)
+        _save(form, project, user_of(request))
         messages.success(request, _("The budget of {project} is saved.", project=project))
         return redirect("project-budget", id)
     entries = AuditEntry.objects.filter(object_type="projectbudget", object_id=id)[:_HISTORY_LENGTH]
@@ -143,9 +141,8 @@ def project_budget(request: HttpRequest, id: str) -> HttpResponse:
     return render(request, "usage/budget.html", context, status=400 if form is not None and form.errors else 200)
 
 
-def _save(form: BudgetForm, project: Project, actor: Any) -> None:
+def _save(form: BudgetForm, project: Project, actor: User) -> None:
     """Store what was changed, with an audit entry; nothing when it is what is stored already."""
-    assert isinstance(actor, User)
     with transaction.atomic():
         # Of two admins the second sees what the first has stored.
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)

@@ -62,7 +62,7 @@ def frame_samples() -> dict[str, Any]:
         Paging("Executions 201 to 400 of 1,204.", "#pagings", "#pagings"),
         Paging("Executions 1,201 to 1,204 of 1,204.", "#pagings"),
     )
-    pods, containers = ("all", "head-pod"), ("run", "setup")
+    pods, containers, asked = ("all", "head-pod"), ("run", "setup"), LogQuery(q="o", level="debug")
     source = LogSource("grid", "all", "run", True, pods, containers, has_previous=True, is_live=True)
     return {
         "bells": [
@@ -87,11 +87,7 @@ def frame_samples() -> dict[str, Any]:
             ),
             unfinished("paging-unfinished", "execution", Progress(12_000, 44_441), matches=345, reload="#pagings"),
         ],
-        "log": LogView(
-            *("#logs", "#logs", LogQuery(q="o", level="debug"), source, rows_of(_LINES)),
-            is_live=True,
-            scope="Of 2 pods.",
-        ),
+        "log": LogView("#logs", "#logs", asked, source, rows_of(_LINES), is_live=True, scope="Of 2 pods."),
         # Without a head: lines after a gap, and a log that is hidden from who asks.
         "more_logs": [
             ("gap", LogView(rows=rows_of(_LINES[:2]), has_gap=True)),

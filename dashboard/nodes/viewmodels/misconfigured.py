@@ -98,14 +98,14 @@ def admin_fragments(facts: AdminFacts | None) -> list[Fragment]:
     if facts is None:
         reading = EmptyState(_("Still reading."), _("This part fills by itself."))
         return [_none("misconfigured", reading), _none("changes", reading)]
-    misconfigured = _region(
-        *("misconfigured", "overview_misconfigured"),
-        [(element_id("mend", line.url_name, line.object_id), line) for line in facts.misconfigured],
-        EmptyState(_("Nothing misconfigured."), _("Every tier fits a node, and environments start.")),
-    )
-    lines = [(element_id("change", change.entry_id), change) for change in facts.changes]
-    none = EmptyState(_("No changes yet."), _("What admins change appears here."))
-    return [*misconfigured, *_region("changes", "overview_change", lines, none)]
+    wrong = [(element_id("mend", line.url_name, line.object_id), line) for line in facts.misconfigured]
+    all_well = EmptyState(_("Nothing misconfigured."), _("Every tier fits a node, and environments start."))
+    changes = [(element_id("change", change.entry_id), change) for change in facts.changes]
+    none_yet = EmptyState(_("No changes yet."), _("What admins change appears here."))
+    return [
+        *_region("misconfigured", "overview_misconfigured", wrong, all_well),
+        *_region("changes", "overview_change", changes, none_yet),
+    ]
 
 
 def _region(region: str, template: str, lines: Iterable[tuple[str, ViewModel]], none: EmptyState) -> list[Fragment]:

@@ -218,8 +218,6 @@ def node_facts(name: str, node: Node | None, row: NodeRow | None) -> Fragment:
     if node is not None:
         info, addresses = node.status.node_info, node.status.addresses
         address = next((address.address for address in addresses if address.type == "InternalIP"), "")
-        facts = NodeFacts(
-            *(name, row, address, info.kubelet_version, info.os_image, info.container_runtime_version),
-            tuple(map(taint_text, node.spec.taints)),
-        )
+        versions, taints = (info.kubelet_version, info.os_image, info.container_runtime_version), node.spec.taints
+        facts = NodeFacts(name, row, address, *versions, tuple(map(taint_text, taints)))
     return Fragment("facts", "nodes/fragments/node_facts.html", facts)

@@ -1,6 +1,9 @@
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate, pre_migrate
 
@@ -14,6 +17,7 @@ class GridConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        make_database_folder()
         import_module("grid.checks")
         import_module("grid.models.lookups")
         import_module("grid.composition").compose()
@@ -22,3 +26,10 @@ class GridConfig(AppConfig):
         pre_migrate.connect(take_away, sender=self, dispatch_uid="triggers")
         post_migrate.connect(install, sender=self, dispatch_uid="triggers")
         post_migrate.connect(make_local, sender=self, dispatch_uid="data planes")
+
+
+def make_database_folder() -> None:
+    """Make var/ where the database is a file in it, for its owner alone: in a fresh clone SQLite could open no file there."""
+    if Path(settings.DATABASES["default"]["NAME"]).parent == settings.VAR_DIR:
+        with suppress(OSError):  # where nothing can be written, the database says so itself
+            settings.VAR_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec import structs
 
 from grid.clusters.manifests import first, workers
 from grid.clusters.registration import NAME, OWNER
 from grid.controller.leader import LEASE
+from grid.core.quantity import parse_quantity
 from grid.executions.ingress import objects as ingress_objects
 from grid.executions.manifests import Manifest, build
 from grid.executions.networkpolicy import build_for_all
+from grid.executions.runpod import sidecar_needs
+from grid.executions.spec import FilesSpec
 from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from grid.kube.resources import (
     CONFIG_MAPS,
@@ -296,3 +300,36 @@ def test_controller_reads_platform_parts_and_changes_none() -> None:
         assert may("controller", "get", "coordination.k8s.io", "leases", name, namespace="kube-system")
     for namespace in ("kube-system", "compute-grid-system"):
         assert {verb for rule in rules("controller", namespace) for verb in rule["verbs"]} <= {"get", "list"}
+
+
+def test_own_containers_keep_to_the_documented_ratios() -> None:
+    """docs/installation.md says which quotas and limit ranges the namespace may have."""
+    applied = objects("compute-grid.yaml", "migrate.yaml")
+    pods = [
+        each["spec"]["template"]["spec"] for (kind, _name), each in applied.items() if kind in ("Deployment", "Job")
+    ]
+    containers = [each for pod in pods for each in (*pod.get("initContainers", ()), *pod["containers"])]
+    assert len(containers) >= 7
+    for container in containers:
+        resources = container["resources"]
+        assert set(resources["requests"]) == {"cpu", "memory"}
+        assert set(resources["limits"]) == {"memory"}, "a CPU limit would hold up everybody's page"
+        limit, request = (parse_quantity(resources[kind]["memory"]) for kind in ("limits", "requests"))
+        assert limit <= 4 * request
+
+
+@pytest.mark.parametrize(
+    ("cores", "executor_memory", "ratios"),
+    [(("10m", "50m"), "64Mi", {100, 20, 4, 16}), (("100m", "100m"), "256Mi", {10, 4})],
+)
+def test_sidecars_have_the_documented_ratios(cores: tuple[str, str], executor_memory: str, ratios: set[int]) -> None:
+    front = structs.replace(FRONT, cores=cores[0])
+    files = FilesSpec(claim="", repository="", image="", cores=cores[1], memory=executor_memory)
+    needs = sidecar_needs(structs.replace(spec(), front=front, files=files))
+    assert len(needs) == 2
+    seen = {
+        parse_quantity(of.limits[name]) / parse_quantity(of.requests[name])
+        for of in needs
+        for name in ("cpu", "memory")
+    }
+    assert seen == ratios

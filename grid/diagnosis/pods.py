@@ -32,9 +32,15 @@ _IN_ORDER_OF_WEIGHT = ("problem", "wait", "ok")
 
 
 def explain_pod(
-    pod: Pod, events: Sequence[Event], *, now: datetime, scheduling: SchedulingContext | None = None
+    pod: Pod,
+    events: Sequence[Event],
+    *,
+    now: datetime,
+    scheduling: SchedulingContext | None = None,
+    is_node_deleted: bool = False,
 ) -> Diagnosis:
-    """Explain the pod's present state; `events` are those of this pod, oldest first. `scheduling` says why it has no node, where known."""
+    """Explain the pod's present state; `events` are those of this pod, oldest first. `scheduling` says why it has no node, where known,
+    and `is_node_deleted` that its node's object is gone, of which the pod itself tells nothing."""
     # A finalizer may keep a pod from being deleted for so long that this counts more than how its program ended.
     is_kept = bool(pod.metadata.finalizers) and since(pod.metadata.deletion_timestamp, now) > _STUCK
     if not is_kept and (end := explain_end(pod)) is not None:
@@ -45,6 +51,8 @@ def explain_pod(
         return _node_lost(pod, quoted(pod.status.message))
     if not pod.spec.node_name:
         return explain_placement(pod, events, scheduling, now=now)
+    if is_node_deleted:
+        return _node_deleted(pod)
     return _silent_node(pod, events) or _containers(pod, events, now)
 
 
@@ -261,3 +269,13 @@ def _node_lost(pod: Pod, evidence: tuple[str, ...], *, is_gone: bool = False) ->
         return Diagnosis("node_lost", _("{node} no longer exists.", node=node), "problem", "you", step, evidence)
     step = _("If it does not come back soon, launch this again; the project's files are kept.")
     return Diagnosis("node_lost", _("{node} no longer answers.", node=node), "problem", "operator", step, evidence)
+
+
+def _node_deleted(pod: Pod) -> Diagnosis:
+    """Explain a pod that the API server still shows as it was: the garbage collector removes it after a minute or so."""
+    sentence = _(
+        "Node {node} was deleted from the cluster; what ran there cannot be relied on and is removed soon.",
+        node=pod.spec.node_name,
+    )
+    step = _("Stop it and launch it again; the project's files are kept. Ask an operator why the node was deleted.")
+    return Diagnosis("node_lost", sentence, "problem", "you", step)

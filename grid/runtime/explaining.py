@@ -21,7 +21,7 @@ from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.placement.volumes import explain_claims, reachable_from
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.resources import requested_amounts
-from grid.kube.hub import Topic
+from grid.kube.hub import NAME, Topic
 from grid.kube.objects import Event, Pod
 from grid.runtime.caches import DataPlaneCaches, asked_pool, id_of
 from grid.runtime.executions import ActiveExecutions
@@ -31,6 +31,7 @@ from grid.runtime.volumelists import TOPIC as VOLUMES
 
 GOOD_FOR = timedelta(seconds=5)  # for answers that say how long something has taken
 MOST_KEPT = 2_000
+_NODE_IS_LISTED = timedelta(seconds=10)  # after the start of a pod on it
 
 _KINDS = {
     "workspace": _("a workspace"),
@@ -60,7 +61,7 @@ class PodExplainer:
         """Explain the pod; `names_others` when the reader may know whose executions hold the nodes."""
         events = self._caches.events.about_pod(pod)
         if not is_unplaced(pod) or not self._knows_nodes():
-            return explain_pod(pod, events, now=now)
+            return explain_pod(pod, events, now=now, is_node_deleted=self._is_node_deleted(pod, now))
 
         def explained() -> Diagnosis:
             return explain_pod(pod, events, now=now, scheduling=self._scheduling(pod, names_others))
@@ -100,9 +101,18 @@ class PodExplainer:
     def topics(self, pod: Pod) -> frozenset[Topic]:
         """Return the topics of what the explanation depends on besides the pod and its events."""
         if not is_unplaced(pod):
-            return frozenset()
+            node = pod.spec.node_name
+            return frozenset({(self._caches.nodes.name, NAME, node)} if node else ())
         topics = {room_topic(asked_pool(pod)), self._caches.config_maps.name, TEMPLATES}
         return frozenset(topics | {VOLUMES} if pod.spec.volumes else topics)
+
+    def _is_node_deleted(self, pod: Pod, now: datetime) -> bool:
+        """Return whether the pod's node has no object any more. That of a new node may come after its first pod."""
+        nodes, began = self._caches.nodes, pod.status.start_time
+        if not pod.spec.node_name or began is None or now - began < _NODE_IS_LISTED:
+            return False
+        freshness = nodes.freshness(0.0)
+        return freshness.synced and not freshness.error and nodes.get(pod.spec.node_name) is None
 
     def _knows_nodes(self) -> bool:
         """Return whether both lists have been read; an incomplete one would show room that is taken."""

@@ -9,13 +9,14 @@ import pytest
 from grid.core.labels import NODE_POOL
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.placement import SchedulingContext
+from grid.kube.hub import NAME
 from grid.kube.objects import Event, Pod
 from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, explaining, new_runtime
 from grid.runtime.roomchanges import room_topic
 from tests.support import builders
-from tests.support.builders import MOMENT, decode
+from tests.support.builders import MOMENT, decode, stamp
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill, runtime_of
 
@@ -29,7 +30,7 @@ class Explained:
         self.scheduling: list[SchedulingContext | None] = []
 
     def __call__(
-        self, pod: Pod, events: Sequence[Event], *, now: Any, scheduling: SchedulingContext | None = None
+        self, pod: Pod, events: Sequence[Event], *, now: Any, scheduling: SchedulingContext | None = None, **_more: Any
     ) -> Diagnosis:
         self.scheduling.append(scheduling)
         return Diagnosis("busy", f"Answer {len(self.scheduling)}.", "wait", "")
@@ -113,7 +114,7 @@ def test_a_pod_with_a_node_depends_on_no_pool(explained: Explained, cluster: Fak
     (runs,) = runtime.pods.values()
     ask(runtime, runs)
     assert explained.scheduling == [None]
-    assert runtime.explainer.topics(runs) == frozenset()
+    assert runtime.explainer.topics(runs) == {("nodes", NAME, "f1")}, "which may be deleted"
     assert room_topic("fast") in runtime.explainer.topics(waiting())
     assert "volumes" not in runtime.explainer.topics(waiting())
     claim = [{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}]
@@ -129,3 +130,23 @@ def test_word_of_karpenter_gives_its_pod_another_answer(cluster: FakeCluster) ->
     runtime = runtime_of(cluster)
     assert "NodeClaim" not in ask(runtime, waiting("w1"))
     assert "NodeClaim a" in ask(runtime, waiting("w2"))
+
+
+def test_pod_of_a_deleted_node_says_so_and_who_acts(cluster: FakeCluster) -> None:
+    statuses = [builders.container_status(ready=True, state={"running": {"startedAt": stamp(MOMENT)}})]
+    runs = builders.pod("p", node="f1", phase="Running", ready=True, statuses=statuses)
+    runs["status"]["startTime"] = stamp(MOMENT)
+    cluster.put(PODS, runs)
+    runtime = runtime_of(cluster)
+    (pod,) = [pod for pod in runtime.pods.by("node", "f1") if pod.metadata.name == "p"]
+    assert runtime.explainer.explain(pod, names_others=False, now=LATER).severity == "ok"
+    cluster.remove(NODES, "f1")
+    fill(runtime, cluster)
+    why = runtime.explainer.explain(pod, names_others=False, now=LATER)
+    assert (why.code, why.severity, why.who) == ("node_lost", "problem", "you")
+    assert why.sentence.startswith("Node f1 was deleted from the cluster;")
+    assert why.next_step.startswith("Stop it and launch it again")
+    early = runtime.explainer.explain(pod, names_others=False, now=MOMENT + timedelta(seconds=2))
+    assert early.severity == "ok", "its node may only not be listed yet"
+    runtime.nodes.mark_failed("The cluster does not answer.", 0.0)
+    assert runtime.explainer.explain(pod, names_others=False, now=LATER).severity == "ok", "nobody knows"

@@ -39,7 +39,8 @@ NODES_AT_ONCE = 250  # some 2 ms of the loop
 
 async def cluster_known(runtime: Runtime) -> ClusterKnown:
     """Return what is known of the cluster for the card. Call it on the event loop."""
-    return ClusterKnown(await pool_states(runtime), await runtime.limits())
+    trouble = runtime.freshness().trouble
+    return ClusterKnown(await pool_states(runtime), await runtime.limits(), trouble.value if trouble else "")
 
 
 async def pool_states(runtime: Runtime, *, only: str | None = None) -> dict[str, LaunchPool] | None:

@@ -4,4 +4,4 @@ It composes the rooms below: it reconciles executions, and runs their periodic t
 command starts it; others may ask `leader` who leads and `retention` what is kept. A room's own periodic work is in that room.
 """
 
-PUBLIC = ("controller", "leader", "periodictasks", "retention")
+PUBLIC = ("controller", "failures", "leader", "periodictasks", "retention")

@@ -309,6 +309,12 @@ class Controller:
     def _knows_all(self) -> bool:
         return self._is_polled and self.pods.freshness(self._monotonic()).synced
 
+    def cache_error(self) -> str:
+        """Return why a cache is behind the cluster, "" when none is."""
+        caches = (self.pods, self.events, self.autoscalers)
+        each = (cache.freshness(self._monotonic()) for cache in caches)
+        return next((freshness.error for freshness in each if freshness.trouble is not None), "")
+
     def _notice_outage(self) -> None:
         self._downtimes.notice(self.pods.freshness(self._monotonic()), self._clock())
 

@@ -18,14 +18,17 @@ from typing import Any, TypeVar
 
 from grid.controller.downtime import Downtime
 from grid.core.errors import Conflict, GridError, NotFound
+from grid.core.translation import gettext as _
 from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.resources import LEASES
+from grid.kube.trouble import sentence_of
 
 logger = logging.getLogger(__name__)
 
 LEASE = "compute-grid-controller"  # the controllers' own
 NEVER = float("-inf")
+_SILENT = _("The API server does not answer in time.")
 T = TypeVar("T")
 
 
@@ -82,6 +85,7 @@ class Election:
         self._renewed_before = ""
         self._is_cut_off = False
         self.away: Downtime | None = None
+        self.failure = ""  # of the last attempt, in words
 
     @property
     def leads_until(self) -> float:
@@ -160,7 +164,9 @@ class Election:
             reason = str(error) or "no answer in time"
             logger.warning("lease cannot be read or renewed lease=%s reason=%s", self._name, reason)
             self._is_cut_off = True
+            self.failure = sentence_of(error) if isinstance(error, GridError) else _SILENT
             return False
+        self.failure = ""
         if not is_ours:
             self._is_cut_off = False
         return is_ours

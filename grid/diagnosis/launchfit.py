@@ -65,6 +65,7 @@ class LaunchFacts:
     expected: tuple[str, ...] = ()
     usual_start: float | None = None
     pull: ImagePull | None = None
+    trouble: str = ""  # the headline of the cluster's, without a full stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,7 @@ def fit(plans: Sequence[PodPlan], facts: LaunchFacts) -> Fit:
     if facts.full:
         return Fit("refused", "problem", _("Not accepted now"), facts.full)
     if facts.pools is None:
-        sentence = _("The cluster does not answer now, so it is not known whether there is room.")
-        step = _("You can launch it anyway: it starts as soon as there is room.")
-        answer = Fit("not_known", "wait", _("Not known"), sentence, step)
+        answer = _not_known(facts.trouble)
     else:
         pools = list(dict.fromkeys(plan.pool for plan in plans))
         states = {name: facts.pools.get(name, LaunchPool(name)) for name in pools}
@@ -110,6 +109,9 @@ def fit(plans: Sequence[PodPlan], facts: LaunchFacts) -> Fit:
         return _refused(facts.refusal)
     if queue is not None:
         return _queues(queue, answer, facts.expected)
+    if facts.trouble and facts.pools is not None:
+        older = _("{trouble}: this is what was known before.", trouble=facts.trouble)
+        return replace(answer, then=(*answer.then, older))
     return replace(answer, then=(*answer.then, *_start(answer, facts)))
 
 
@@ -142,6 +144,13 @@ def _refused(refusal: NamespaceRefusal) -> Fit:
         headline = _("The namespace never takes it")
         step = _("Choose another tier, or ask an admin of the cluster to change that.")
     return Fit("refused", "problem", headline, refusal.sentence, step, "admin")
+
+
+def _not_known(trouble: str) -> Fit:
+    why = trouble or _("The cluster is still being read")
+    sentence = _("{why}, so it is not known whether there is room.", why=why)
+    step = _("You can launch it anyway: it starts as soon as there is room.")
+    return Fit("not_known", "wait", _("Not known"), sentence, step)
 
 
 def _queues(queue: QueuePlace, after: Fit, expected: Sequence[str]) -> Fit:

@@ -26,6 +26,7 @@ from grid.executions.spec import ExecutionSpec
 from grid.kube.api import KubeApi
 from grid.kube.errors import answer_of
 from grid.kube.resources import DEPLOYMENTS, PODS
+from grid.kube.trouble import ClusterTrouble, trouble_of
 from grid.models import CheckOutcome, LaunchCheck, User
 
 logger = logging.getLogger(__name__)
@@ -191,7 +192,8 @@ def _no_answer(error: BaseException) -> DryRunAnswer:
     evidence = answer_of(error).message
     known = explain_refusal(evidence)
     if known is None:
-        sentence = _("The cluster did not answer. You can launch it anyway.")
+        trouble = trouble_of(error) if isinstance(error, GridError) else ClusterTrouble.SILENT
+        sentence = _("{trouble}. You can launch it anyway.", trouble=trouble.value)
         return DryRunAnswer(CheckOutcome.NOT_KNOWN, sentence, str(error))
     outcome = CheckOutcome.REFUSED if known.for_good else CheckOutcome.NOT_KNOWN
     return DryRunAnswer(outcome, f"{known.sentence} {known.next_step}", evidence)

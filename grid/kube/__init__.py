@@ -24,5 +24,6 @@ PUBLIC = (
     "slim",
     "store",
     "transport",
+    "trouble",
     "wholelist",
 )

@@ -36,6 +36,7 @@ class Timing:
     grace_seconds: float = 15.0  # a watch silent for so long after its time is dead
     sound_seconds: float = 5.0  # a watch that ends sooner is a failure, else a broken proxy would make a hot loop
     fruitless_watches: int = 3  # so many in a row and we list again: something swallows what is sent to us
+    expired_watches: int = 3  # so many in a row without an event and the lists are all that we have
     # Many processes are told at once that a version is forgotten, and list within so many seconds of one another.
     relist_spread: float = 2.0
     lines_at_once: int = 100  # a flood of events lets other tasks run so often

@@ -25,6 +25,7 @@ from grid.kube.hub import Hub
 from grid.kube.listing import Listing, Timing
 from grid.kube.resources import Resource
 from grid.kube.store import HasMetadata, Store
+from grid.kube.trouble import ClusterTrouble, sentence_of, trouble_of
 from grid.observability import telemetry
 
 logger = logging.getLogger(__name__)
@@ -74,10 +75,12 @@ class Reflector(Generic[T]):
         self._version = ""  # "" means: list first
         self._listed = False  # whether the present watch follows a list of its own
         self._fruitless = 0
+        self._expired = 0  # versions in a row that were forgotten before an event came
         self._unsure = False  # we were cut off, or heard nothing: ask before trusting a watch that says nothing
         self._failing = False
         # When the first request that failed was sent, or the watch broke; None after silence.
         self._cut_off_at: float | None = None
+        self._asked_at = 0.0
         self._relisting = ""  # why the next list is not the first
         self._open_watches = telemetry.watches_of(store.name)
 
@@ -90,21 +93,20 @@ class Reflector(Generic[T]):
             except Expired as error:
                 logger.debug("listing again store=%s reason=%s", self._store.name, error)
                 self._must_list_again("expired")
+                self._expired += 1
+                self._doubt_watches()
                 sound = not self._listed  # a list that is at once too old must not be repeated without a wait
                 if sound:
                     await self._sleep(self._rng.uniform(0, self._timing.relist_spread))
                     continue
             except GridError as error:
-                self._failed(str(error))
+                self._failed(sentence_of(error), trouble_of(error), reason=str(error))
                 sound = False
                 delay = error.retry_after
-            except Exception as error:
+            except Exception:
                 # A fault of ours or an answer nobody foresaw: what we hold may be wrong, so begin anew.
                 logger.exception("following the cluster failed store=%s", self._store.name)
-                self._failed(
-                    _("The answer of the cluster was not understood ({error}).", error=type(error).__name__),
-                    logged=True,
-                )
+                self._failed(_("Its answer was not understood; the log says more."), ClusterTrouble.GARBLED)
                 self._must_list_again("misunderstood")
                 sound = False
             if sound:
@@ -117,13 +119,14 @@ class Reflector(Generic[T]):
         if self._fruitless >= self._timing.fruitless_watches:
             self._must_list_again("fruitless")
         self._listed = not self._version
+        self._asked_at = self._clock()
         if not self._unsure:
-            self._cut_off_at = self._clock()
+            self._cut_off_at = self._asked_at
         if self._listed:
             await self._list()
         elif self._unsure:
             await self._probe()
-        began = self._cut_off_at = self._clock()
+        began = self._cut_off_at = self._asked_at = self._clock()
         try:
             with self._open_watches.track_inprogress():
                 ended_well = await self._watch()
@@ -135,6 +138,7 @@ class Reflector(Generic[T]):
             logger.debug("watch broke store=%s reason=%s", self._store.name, error)
             self._unsure, ended_well = True, True
         sound = self._clock() - began >= self._timing.sound_seconds
+        self._expired = 0 if sound else self._expired
         self._fruitless = 0 if sound and ended_well else self._fruitless + 1
         return sound
 
@@ -154,7 +158,9 @@ class Reflector(Generic[T]):
             self._relisting = ""
         first = not self._store.freshness(self._clock()).synced
         self._store.mark_synced(self._clock())
-        self._recovered()
+        if self._expired < self._timing.expired_watches:
+            self._recovered()
+        self._doubt_watches()
         if first:
             self._hub.publish(self._store.name)
 
@@ -212,6 +218,7 @@ class Reflector(Generic[T]):
             logger.debug("watch is silent, opening another store=%s", self._store.name)
             return False
         self._store.mark_heard(self._clock())
+        self._recovered()
         return True
 
     def _open(self, seconds: int, *, version: str) -> AsyncIterator[bytes]:
@@ -253,21 +260,33 @@ class Reflector(Generic[T]):
             if not line.resource_version:
                 return False
             self._version = line.resource_version
+        self._expired = 0
         self._store.mark_heard(self._clock())
         self._recovered()
         return True
 
     # --- Saying how it goes ---
 
-    def _failed(self, sentence: str, *, logged: bool = False) -> None:
-        if not logged:
+    def _failed(self, sentence: str, trouble: ClusterTrouble, *, reason: str = "") -> None:
+        if reason:
             level = logging.DEBUG if self._failing else logging.WARNING
-            logger.log(level, "cut off from the cluster store=%s reason=%s", self._store.name, sentence)
-        self._store.mark_failed(sentence, self._cut_off_at)
+            logger.log(level, "cut off from the cluster store=%s reason=%s", self._store.name, reason)
+        self._store.mark_failed(sentence, self._cut_off_at, trouble=trouble, at=self._asked_at)
         self._unsure = True
         if not self._failing:
             self._hub.publish(self._store.name)
         self._failing = True
+
+    def _doubt_watches(self) -> None:
+        """Say that only lists tell of the cluster, while one version after the other is forgotten before it can be watched from."""
+        if self._expired < self._timing.expired_watches:
+            return
+        if not self._failing:
+            logger.warning("versions are forgotten again and again store=%s times=%d", self._store.name, self._expired)
+        sentence = _("It forgets each version at once (HTTP 410), so all is listed again and again. See its etcd.")
+        was_unsure, self._cut_off_at = self._unsure, self._clock()
+        self._failed(sentence, ClusterTrouble.EXPIRED)
+        self._unsure = was_unsure
 
     def _recovered(self) -> None:
         if self._failing:

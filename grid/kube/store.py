@@ -12,16 +12,20 @@ from typing import Generic, Protocol, TypeVar
 
 from grid.core.translation import gettext as _
 from grid.kube.hub import NAME, Hub, Topic
+from grid.kube.trouble import ClusterTrouble
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
     """`synced`: the first list has come. `error`: why it is behind, as a sentence; "" when all is well. A sound watch with no news is not
-    behind, so a failure counts from when it began."""
+    behind, so a failure counts from when it began. `trouble` is the kind of error, where it is the cluster's, and `trouble_seconds` for how
+    long it has been of this kind: a cluster that has refused us for an hour may have been silent for a second."""
 
     synced: bool
     behind_seconds: float
     error: str
+    trouble: ClusterTrouble | None = None
+    trouble_seconds: float = 0.0
 
 
 class Identified(Protocol):
@@ -72,6 +76,8 @@ class Store(Generic[T]):
         self._heard_at: float | None = None
         self._failed_at: float | None = None
         self._error = ""
+        self._trouble: ClusterTrouble | None = None
+        self._trouble_at = 0.0
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -110,12 +116,14 @@ class Store(Generic[T]):
 
     def freshness(self, now: float) -> Freshness:
         """Return how far behind the store may be; `now` is the reflector's monotonic clock."""
+        troubled = max(0.0, now - self._trouble_at) if self._trouble is not None else 0.0
         if self._heard_at is None:
-            return Freshness(False, 0.0, self._error or _("Not yet read from the cluster."))
+            error = self._error or _("Not yet read from the cluster.")
+            return Freshness(False, 0.0, error, self._trouble, troubled)
         silent = max(0.0, now - self._heard_at)
         if self._error:
             cut_off = silent if self._failed_at is None else max(0.0, now - self._failed_at)
-            return Freshness(self._synced, cut_off, self._error)
+            return Freshness(self._synced, cut_off, self._error, self._trouble, troubled)
         if silent > self._silence_limit:
             return Freshness(self._synced, silent, _("The cluster has sent nothing for longer than it should."))
         return Freshness(self._synced, 0.0, "" if self._synced else _("The first list is being read from the cluster."))
@@ -160,13 +168,17 @@ class Store(Generic[T]):
         """Note that the cluster spoke: whatever was wrong is over."""
         self._heard_at = now
         self._failed_at = None
-        self._error = ""
+        self._error, self._trouble = "", None
 
-    def mark_failed(self, sentence: str, since: float | None = None) -> None:
+    def mark_failed(
+        self, sentence: str, since: float | None = None, *, trouble: ClusterTrouble | None = None, at: float = 0.0
+    ) -> None:
         """Note that we are cut off, for the reason given. What we hold grows old from the first failure, `since` on the reflector's clock;
-        without it from the last word heard, as when a watch was silent."""
+        without it from the last word heard, as when a watch was silent. `at` is when the request was sent that failed with `trouble`."""
         if not self._error and since is not None:
             self._failed_at = max(since, self._heard_at or since)
+        if trouble is not self._trouble:
+            self._trouble, self._trouble_at = trouble, at
         self._error = sentence
 
     def topics(self, old: T | None, new: T | None) -> set[Topic]:

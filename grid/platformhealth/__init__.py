@@ -10,6 +10,7 @@ PUBLIC = (
     "apichecks.keeper",
     "facts",
     "keeper",
+    "outages",
     "reading",
     "taskhealth",
     "versions",

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 import yaml
 
-from grid.core.errors import ClusterUnavailable, GridError, NotAllowed, NotFound
+from grid.core.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, TooManyRequests
 from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
+from grid.core.wording import as_sentence
 from grid.kube.api import KubeApi
 from grid.kube.objects import Event, Pod, VolumeClaim
 from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
@@ -28,6 +29,7 @@ from grid.kube.resources import (
     VOLUME_CLAIMS,
     Resource,
 )
+from grid.kube.trouble import right_of, sentence_of, trouble_of
 from grid.kube.wholelist import read_all
 from grid.platformhealth import lights
 from grid.platformhealth.facts import AutoscalerReport, Heartbeat, Light, ServerAnswers, Unread, WarningEvent, Workload
@@ -38,7 +40,6 @@ T = TypeVar("T")
 KUBE_SYSTEM = "kube-system"
 RECENT = timedelta(minutes=15)
 LONGEST_LIST = 500
-_NO_ANSWER = _("the API server does not answer.")
 _FAILED_CHECK = RepeatedExpression(r"\[-\](\S+)")
 
 
@@ -123,9 +124,9 @@ class PlatformReader:
             return None
         except NotAllowed:
             return _forbidden(rule)
-        except ClusterUnavailable as error:
-            self._errors.append(str(error))
-            return Unread(_NO_ANSWER)
+        except (ClusterUnavailable, TooManyRequests) as error:
+            self._errors.append(sentence_of(error))
+            return Unread(as_sentence(trouble_of(error).value))
         except GridError as error:
             return Unread(str(error))
         finally:
@@ -134,7 +135,7 @@ class PlatformReader:
     async def _checks(self) -> tuple[str, ...] | None:
         try:
             text = await self._api.server_text("/readyz", verbose=True)
-        except (NotAllowed, NotFound):
+        except (NotAllowed, NotFound, TooManyRequests):
             return None
         except GridError as error:
             return tuple(_FAILED_CHECK.findall(str(error))) or ("readyz",)
@@ -186,7 +187,7 @@ class PlatformReader:
         except NotAllowed:
             return _forbidden(_rule(POD_METRICS, "list", namespace))
         except GridError as error:
-            return str(error)
+            return sentence_of(error)
         return ""
 
 
@@ -204,8 +205,7 @@ def _forbidden(rule: str) -> Unread:
 
 
 def _rule(resource: Resource, verb: str, namespace: str) -> str:
-    right = f"{verb} {resource.plural}.{resource.group}".rstrip(".")
-    return _("{right} in {namespace} (deploy/access.yaml)", right=right, namespace=namespace)
+    return _("{right} (deploy/access.yaml)", right=right_of(verb, resource, namespace))
 
 
 async def nothing_wrong(connecting: Awaitable[object], seconds: float = 3.0) -> str:

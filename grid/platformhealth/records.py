@@ -9,6 +9,7 @@ from django.db import transaction
 from grid.core.translation import gettext as _
 from grid.database.periodic import TaskRecord
 from grid.models import PlatformIncident, PlatformReport
+from grid.platformhealth import outages
 from grid.platformhealth.facts import Light
 from grid.platformhealth.incidents import UNATTENDED, Streak, judge
 from grid.platformhealth.reading import PlatformLook
@@ -38,7 +39,8 @@ def record(
         report, is_first = PlatformReport.objects.select_for_update().get_or_create(
             pk=data_plane, defaults={"checked_at": now}
         )
-        if not is_first and now - report.checked_at > UNATTENDED:
+        is_unattended = not is_first and now - report.checked_at > UNATTENDED
+        if is_unattended and not outages.explains_absence(data_plane, report.checked_at):
             _incident(data_plane, "controller", _("Controller"), UNATTENDED_SENTENCE, report.checked_at, now)
         _turn(data_plane, report, lights, now)
         report.checked_at = now

@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Generic, NoReturn, TypeVar
@@ -30,6 +30,7 @@ from grid.kube.objects import ConfigMap
 from grid.kube.reflector import ListWatch, Reflector
 from grid.kube.resources import CONFIG_MAPS
 from grid.kube.store import Freshness, Store
+from grid.kube.trouble import ClusterTrouble
 from grid.metrics.external import Authority, ServiceReference
 from grid.metrics.sources import MetricsApi, Prometheus, UsageSource, WithFallback
 from grid.models.dataplane import LOCAL
@@ -135,12 +136,23 @@ class Runtime:
         """Whether `controller_away` can tell."""
         return self._local.controller.is_known
 
+    @property
+    def why_controller_is_unknown(self) -> str:
+        """Why the controller's Lease cannot be read, "" where that is not known."""
+        return self._local.controller.unreadable
+
     def freshness(self) -> Freshness:
         """Return the worst freshness of the caches: unsynced if any is, and the longest time since a failure began. When the API server
-        hangs, its silence is known before the watches end."""
+        hangs, its silence is known before the watches end; silence counts more than what it refused before."""
         each = [*self.caches().values(), self._local.controller.freshness(self.monotonic())]
-        worst = max(each, key=lambda cache: (not cache.synced, cache.behind_seconds, bool(cache.error)))
-        return Freshness(all(cache.synced for cache in each), worst.behind_seconds, worst.error)
+        worst = max(each, key=_weight)
+        behind = max(cache.behind_seconds for cache in each)
+        return replace(worst, synced=all(cache.synced for cache in each), behind_seconds=behind)
+
+
+def _weight(cache: Freshness) -> tuple[object, ...]:
+    is_silent, is_known = cache.trouble is ClusterTrouble.SILENT, cache.trouble is not None
+    return is_silent, not cache.synced, is_known and not cache.synced, cache.behind_seconds, bool(cache.error)
 
 
 def new_runtime(

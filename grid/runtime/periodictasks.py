@@ -8,6 +8,7 @@ from grid.database.threads import background
 from grid.logs import knowledge
 from grid.models.dataplane import LOCAL
 from grid.runtime.contention import ContentionNotices
+from grid.runtime.outages import outages_task
 from grid.runtime.poolsamples import PoolSampler
 from grid.runtime.verbose import VerbosityFollower
 
@@ -26,6 +27,7 @@ def periodic_tasks(runtime: "Runtime") -> list[PeriodicTask]:
         ContentionNotices(local.contention, runtime.executions).periodic(),
         local.templates.periodic(),
         VerbosityFollower("web", background.run).periodic(),
+        outages_task(runtime, background.run),
     ]
 
 

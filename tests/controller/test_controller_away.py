@@ -37,7 +37,7 @@ def test_the_pages_say_so_when_they_are_opened(
     people: People, queued: Execution, runtime: Runtime, clock: Clock, path: str
 ) -> None:
     assert "No controller is running" not in page(people.owner, path.format(queued.pk))
-    clock.seconds += 14
+    clock.seconds += 16
     ask_for_lease(runtime)
     shown = page(people.owner, path.format(queued.pk))
     assert "No controller is running" in shown
@@ -60,7 +60,7 @@ def test_no_start_is_expected_without_a_controller(
     paths = ("/", "/executions/", f"/executions/{queued.pk}/", "/queue/")
     for path in paths:
         assert "bout 4 min" in page(people.owner, path), path
-    clock.seconds += 14
+    clock.seconds += 16
     ask_for_lease(runtime)
     for path in paths:
         shown = page(people.owner, path)

@@ -183,7 +183,10 @@ def test_unknown_cluster_is_said_and_hinders_no_launch() -> None:
     assert (answer.code, answer.severity) == ("not_known", "wait")
     assert "You can launch it anyway" in answer.next_step
     place = QueuePlace(1, "You use 25 of 25 slots.")
-    assert "does not answer" in fit([plan()], LaunchFacts(None, place)).then[1]
+    queued = fit([plan()], LaunchFacts(None, place, trouble="The cluster limits our requests"))
+    assert "The cluster limits our requests, so it is not known whether there is room." in queued.then
+    known = fit([plan()], replace(pool(node(3)), trouble="The cluster answers slowly", usual_start=9.0))
+    assert known.then == ("The cluster answers slowly: this is what was known before.",)
 
 
 def test_namespace_refusal_precedes_queue_but_never_hides_misfits() -> None:

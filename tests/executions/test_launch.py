@@ -209,7 +209,7 @@ ROOMY, TINY = (AlikeNodes(size, size) for size in ({"cpu": 8000, "memory": 2**35
             LaunchPool("default", (TINY,)),
             "problem: Can never fit Small asks for 2 cores and 4 GiB of memory; the largest node",
         ),
-        (0, None, "neutral: Unknown The cluster does not answer now."),
+        (0, None, "neutral: Unknown It is not known whether there is room."),
     ],
 )
 def test_a_tier_says_whether_it_can_be_had_now(running: int, pool: LaunchPool | None, word: str) -> None:

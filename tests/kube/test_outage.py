@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from grid.core.errors import ClusterUnavailable, NotAllowed, TooManyRequests
+from grid.core.errors import ClusterUnavailable, Expired, NotAllowed, TooManyRequests
 from grid.kube.resources import PODS
+from grid.kube.trouble import ClusterTrouble
 from tests.kube.following import cluster_of, following
 from tests.support.builders import pod
 from tests.support.cluster import FakeCluster, Request
@@ -195,7 +197,8 @@ async def test_missing_rights_are_told_and_tried_again() -> None:
     cluster.fail_next(NotAllowed("pods is forbidden"), times=3, verb="list")
     async with following(cluster) as it:
         await passes(0.1)
-        assert it.freshness().error == "pods is forbidden"
+        assert it.freshness().trouble is ClusterTrouble.REFUSED
+        assert "pods is forbidden. An admin of the cluster has to apply deploy/access.yaml" in it.freshness().error
         await until(it.is_equal, within=30)
 
 
@@ -219,7 +222,7 @@ async def test_own_fault_is_logged_with_traceback_and_survived(caplog: pytest.Lo
     cluster.put(PODS, pod("a"))
     async with following(cluster) as it:
         await until(lambda: it.freshness().error != "" and cluster.surprises == 0)
-        assert it.freshness().error == "The answer of the cluster was not understood (LookupError)."
+        assert it.freshness().error == "Its answer was not understood; the log says more."
         await until(it.is_equal)
     assert "Traceback" in caplog.text
     assert "WARNING" not in {record.levelname for record in caplog.records}, "nothing is said twice"
@@ -284,3 +287,62 @@ async def test_outage_of_a_quiet_cache_counts_from_its_start(breaks: bool) -> No
         assert it.freshness().behind_seconds <= 0.3
         await passes(20)
         assert it.freshness().behind_seconds == pytest.approx(20.1, abs=0.3)
+
+
+@virtual_time
+async def test_silence_counts_from_its_own_first_failure() -> None:
+    cluster = cluster_of("a")
+    cluster.bookmark_seconds = 10_000
+    async with following(cluster) as it:
+        await passes(44)  # without a word of a quiet cluster
+        cluster.fail_next(TooManyRequests("too many requests", retry_after=3), times=4)
+        cluster.drop_watch()
+        await passes(4)
+        assert it.freshness().trouble is ClusterTrouble.THROTTLED
+        assert "(HTTP 429) and asks us to wait 3 s" in it.freshness().error
+        cluster.available = False
+        await passes(20)
+        freshness = it.freshness()
+        assert freshness.trouble is ClusterTrouble.SILENT
+        assert freshness.trouble_seconds < 20.1, "since it does not answer"
+        assert freshness.behind_seconds == pytest.approx(24, abs=0.5), "what is shown is as old as the first failure"
+
+
+@virtual_time
+async def test_killed_server_is_silent_from_that_moment() -> None:
+    cluster = cluster_of("a", bookmark_seconds=10_000)
+    async with following(cluster) as it:
+        await passes(44)
+        cluster.available = False
+        await passes(0.1)
+        freshness = it.freshness()
+        assert (freshness.trouble, freshness.error != "") == (ClusterTrouble.SILENT, True)
+        assert max(freshness.trouble_seconds, freshness.behind_seconds) < 0.2
+
+
+@virtual_time
+async def test_history_that_expires_again_and_again_is_told() -> None:
+    cluster = _Forgetful()
+    cluster.put(PODS, pod("a"))
+    async with following(cluster) as it:
+        await until(lambda: it.freshness().trouble is ClusterTrouble.EXPIRED, within=60)
+        assert "forgets each version at once (HTTP 410)" in it.freshness().error
+        cluster.put(PODS, pod("b"))
+        await until(lambda: it.names() == {"a", "b"}, within=40)
+        await passes(1)
+        assert it.freshness().trouble is ClusterTrouble.EXPIRED, "a list alone does not end it"
+        assert it.freshness().behind_seconds < 40, "but what is shown is as old as the list"
+        cluster.forgets = False
+        await passes(40)
+        cluster.put(PODS, pod("c"))
+        await until(lambda: it.freshness().error == "", within=40)
+
+
+class _Forgetful(FakeCluster):
+    forgets = True
+
+    async def watch(self, *args: Any, initial_events: bool = False, **kwargs: Any) -> AsyncIterator[bytes]:
+        if self.forgets and not initial_events:
+            raise Expired("too old resource version")
+        async for line in super().watch(*args, initial_events=initial_events, **kwargs):
+            yield line

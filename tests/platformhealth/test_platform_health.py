@@ -1,6 +1,7 @@
 """The page of the platform's health: who sees it, and what it says while the controller works, has stopped, or never ran."""
 
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from dashboard.platformhealth.page import PlatformHealthPage
 from dashboard.platformhealth.records import framework_lines
 from dashboard.platformhealth.viewmodels.platform_health import HealthPart
 from dashboard.platformhealth.viewmodels.platform_page import all_parts, headline, light_parts
+from grid.kube.trouble import ClusterTrouble
 from grid.models import Environment
 from grid.platformhealth.facts import Light
 from grid.runtime import Runtime
@@ -53,6 +55,17 @@ def test_old_lights_are_unknown_and_name_the_last_state(admin: Client, runtime: 
     store(BAD, minutes_ago=10)
     page = admin.get(URL).content.decode()
     assert "Not known since the controller looked last. Then: No pod of &lt;coredns&gt; is ready." in page
+
+
+@pytest.mark.parametrize("trouble", ClusterTrouble)
+def test_page_and_overview_tell_the_kind_of_trouble(admin: Client, runtime: Runtime, trouble: ClusterTrouble) -> None:
+    store(WELL)
+    runtime.nodes.mark_failed("It is so.", runtime.monotonic() - 5, trouble=trouble, at=runtime.monotonic() - 5)
+    for url in (URL, "/overview/"):
+        page = unescape(admin.get(url).content.decode())
+        assert f"{trouble.value}. It is so." in page, "of the API server"
+        assert page.count(trouble.value) >= 2, "in the banner, too"
+        assert "Trouble with" in page
 
 
 def test_own_observation_outranks_unknown_state() -> None:

@@ -10,6 +10,7 @@ from asgiref.sync import async_to_sync
 from grid.checks import versions
 from grid.configuration import INCIDENT_RETENTION
 from grid.controller import retention
+from grid.core.errors import TooManyRequests
 from grid.core.labels import KEYS
 from grid.kube.objects import Event, Pod
 from grid.kube.resources import CONFIG_MAPS, DEPLOYMENTS, LEASES, PODS
@@ -114,6 +115,14 @@ def test_absent_api_server_is_sole_problem_and_others_unknown(cluster: FakeClust
     lights = states(read(reader(cluster, Clock())))
     assert lights["api-server"] == "problem"
     assert {lights[key] for key in ("dns", "scheduler", "controller-manager", "autoscaler", "proxies")} == {"wait"}
+
+
+def test_throttling_is_the_api_servers_problem_with_its_wait(cluster: FakeCluster) -> None:
+    cluster.fail_next(TooManyRequests("too many requests", retry_after=7), times=100)
+    lights = {light.key: light for light in read(reader(cluster, Clock())).lights}
+    assert lights["api-server"].severity == "problem"
+    assert "has too many requests (HTTP 429) and asks us to wait 7 s." in lights["api-server"].sentence
+    assert lights["dns"].sentence == "Not known: The cluster limits our requests."
 
 
 def test_failing_checks_of_the_api_server_are_named(cluster: FakeCluster) -> None:

@@ -8,10 +8,11 @@ from datetime import datetime
 import pytest
 
 from grid.controller.leader import LEASE, Election
-from grid.core.errors import ClusterUnavailable
+from grid.core.errors import ClusterUnavailable, TooManyRequests
 from grid.kube.objects import RawObject
 from grid.kube.resources import LEASES, Resource
-from grid.runtime.controllerlease import ControllerAway, ControllerLease
+from grid.kube.trouble import ClusterTrouble
+from grid.runtime.controllerlease import SLOW_SECONDS, ControllerAway, ControllerLease
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import cancelled, loop_time, passes, until, virtual_time
@@ -175,7 +176,12 @@ async def test_slow_answers_are_neither_outage_nor_absence(seconds: float) -> No
         cluster.seconds = seconds
         for _ in range(600):
             await passes(0.5)
-            assert (watched.error, watched.away) == ("", None)
+            freshness = watched.lease.freshness(loop_time())
+            assert (freshness.trouble in (None, ClusterTrouble.SLOW), watched.away) == (True, None)
+            assert freshness.behind_seconds == 0
+        is_slow = seconds >= SLOW_SECONDS
+        assert freshness.trouble is (ClusterTrouble.SLOW if is_slow else None)
+        assert freshness.error == (f"Its last answers took {seconds:.1f} s and more." if is_slow else "")
 
 
 @virtual_time
@@ -186,3 +192,33 @@ async def test_hanging_server_counts_from_the_first_unanswered_question() -> Non
         cluster.hangs = True
         await passes(40)
         assert watched.lease.freshness(loop_time()).behind_seconds == pytest.approx(39.5, abs=0.1), "asked at 30"
+
+
+@virtual_time
+async def test_throttled_question_is_told_with_its_wait() -> None:
+    cluster = FakeCluster()
+    async with leading(cluster), watching(cluster) as watched:
+        await passes(30)
+        cluster.requests.clear()
+        cluster.fail_next(TooManyRequests("too many requests", retry_after=20), times=3, verb="get")
+        await passes(5)
+        freshness = watched.lease.freshness(loop_time())
+        assert freshness.trouble is ClusterTrouble.THROTTLED
+        assert "asks us to wait 20 s" in freshness.error
+        assert (freshness.behind_seconds, watched.away) == (0, None)
+        assert not watched.lease.is_known
+        await passes(50)
+        assert cluster.count("get") <= 4, "it waits as long as it was asked to"
+        await until(lambda: watched.error == "", within=30)
+        assert watched.away is None
+
+
+@virtual_time
+async def test_unreadable_lease_names_the_missing_right() -> None:
+    cluster = FakeCluster()
+    cluster.forbidden[LEASES] = (
+        'cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "compute-grid"'
+    )
+    async with watching(cluster) as watched:
+        await passes(10)
+        assert "The right to get leases.coordination.k8s.io in compute-grid is missing" in watched.lease.unreadable

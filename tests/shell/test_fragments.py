@@ -21,6 +21,7 @@ from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Node, Pod
 from grid.kube.pools import NodeGroup
 from grid.kube.store import Freshness
+from grid.kube.trouble import ClusterTrouble
 from grid.metrics.usage import Usage
 from grid.nodes.scaledown import ScaleDown
 from grid.runtime.controllerlease import ControllerAway
@@ -63,6 +64,41 @@ def node_conditions(**statuses: str) -> list[dict[str, Any]]:
 )
 def test_freshness_in_words(freshness: Freshness, is_followed: bool, headline: str) -> None:
     assert freshness_view(freshness, now=NOW, is_followed=is_followed).headline == headline
+
+
+@pytest.mark.parametrize(
+    ("freshness", "headline", "detail"),
+    [
+        (
+            Freshness(True, 60.0, "Refused.", ClusterTrouble.SILENT, 3.0),
+            "The cluster does not answer",
+            "The cluster has not answered for 3 s; what you see is from 11:59:00 UTC. Refused.",
+        ),
+        (
+            Freshness(True, 60.0, "The right is missing.", ClusterTrouble.REFUSED, 60.0),
+            "The cluster refuses Compute Grid a right",
+            "The right is missing. What you see is from 11:59:00 UTC.",
+        ),
+        (
+            Freshness(True, 0.0, "It asks us to wait 12 s.", ClusterTrouble.THROTTLED, 4.0),
+            "The cluster limits our requests",
+            "It asks us to wait 12 s.",
+        ),
+        (
+            Freshness(True, 0.0, "Its last answers took 4.2 s and more.", ClusterTrouble.SLOW),
+            "The cluster answers slowly",
+            "Its last answers took 4.2 s and more. Starting and stopping take longer; see its CPU, and that of etcd.",
+        ),
+        (
+            Freshness(False, 0.0, "The right is missing.", ClusterTrouble.REFUSED, 9.0),
+            "The cluster refuses Compute Grid a right",
+            "Not all of the cluster has been read yet. The right is missing.",
+        ),
+    ],
+)
+def test_cluster_trouble_has_a_headline_of_its_kind(freshness: Freshness, headline: str, detail: str) -> None:
+    view = freshness_view(freshness, now=NOW)
+    assert (view.state, view.headline, view.detail) == ("behind", headline, detail)
 
 
 def test_freshness_behind_the_cluster_looks_as_stored() -> None:

@@ -56,10 +56,12 @@ class FitQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ClusterKnown:
-    """What is known of the cluster: the states of its pools, and the limits of the namespace; None where it is not known."""
+    """What is known of the cluster: the states of its pools, and the limits of the namespace, None where it is not known, and the headline
+    of its trouble."""
 
     pools: Mapping[str, LaunchPool] | None = None
     limits: NamespaceLimits | None = None
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def fit_card(question: FitQuestion, known: ClusterKnown, held: Slots) -> FitCard
         question.expected,
         question.usual_start,
         question.pull,
+        known.trouble,
     )
     answer = fit(question.pods, facts)
     price = price_words(question.price)

@@ -92,7 +92,7 @@ def _now(offer: TierOffer, pools: Mapping[str, LaunchPool] | None) -> StatusLine
             ),
         )
     if answer.code == "not_known":
-        return StatusLine("neutral", _("Unknown"), _("The cluster does not answer now."))
+        return StatusLine("neutral", _("Unknown"), _("It is not known whether there is room."))
     if answer.code != "starts_now":
         return StatusLine(answer.severity, answer.headline, answer.sentence)
     if offer.maximum is None:

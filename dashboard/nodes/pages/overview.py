@@ -39,6 +39,7 @@ from dashboard.nodes.viewmodels.pools import in_order
 from dashboard.platformhealth.records import database_problems
 from dashboard.platformhealth.viewmodels.platform_health import (
     caches_part,
+    cluster_part,
     controller_part,
     database_part,
     health,
@@ -151,7 +152,12 @@ class OverviewPage(LivePage[None, OverviewFacts]):
     ) -> Sequence[Fragment]:
         sources = self._sources_of(runtime)
         parts = (
-            controller_part(runtime.controller_away(), is_known=runtime.knows_controller),
+            cluster_part(runtime.freshness(), now),
+            controller_part(
+                runtime.controller_away(),
+                is_known=runtime.knows_controller,
+                unreadable=runtime.why_controller_is_unknown,
+            ),
             caches_part(runtime.caches()),
             metrics_part(runtime.usage.unavailable),
             database_part(facts.database_problems, sources.database.silent_since),

@@ -1,7 +1,7 @@
 """Whether the platform's parts work: the controller, the watch caches, metrics and the database, in words when one does not; pure."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from dashboard.shell.viewmodels.freshness import SMALL_DELAY
@@ -29,8 +29,8 @@ class Health(ViewModel, frozen=True, gc=False):
 
 
 def health(parts: Sequence[HealthPart]) -> Fragment:
-    bad = [part.name.lower() for part in parts if part.severity == "problem"]
-    unknown = [part.name.lower() for part in parts if part.severity == "wait"]
+    bad = [_within(part.name) for part in parts if part.severity == "problem"]
+    unknown = [_within(part.name) for part in parts if part.severity == "wait"]
     headline = StatusLine("ok", _("Platform healthy"))
     if bad:
         headline = StatusLine("problem", _("Trouble with the {parts}", parts=listed(bad)))
@@ -39,10 +39,30 @@ def health(parts: Sequence[HealthPart]) -> Fragment:
     return Fragment("health", "platformhealth/fragments/overview_health.html", Health(headline, tuple(parts)))
 
 
-def controller_part(away: ControllerAway | None, *, is_known: bool = True) -> HealthPart:
+def _within(name: str) -> str:
+    """Return a part's name as it stands within a sentence."""
+    return name if name[:2].isupper() else name.lower()
+
+
+def cluster_part(freshness: Freshness, now: datetime) -> HealthPart:
+    """Return what this process meets when it asks the API server."""
+    name, trouble = _("API server"), freshness.trouble
+    if trouble is None:
+        return HealthPart(name, "ok")
+    since = now - timedelta(seconds=freshness.trouble_seconds) if freshness.trouble_seconds else None
+    sentence = _("{headline}. {error}", headline=trouble.value, error=freshness.error)
+    return HealthPart(name, "problem", sentence, since)
+
+
+def controller_part(away: ControllerAway | None, *, is_known: bool = True, unreadable: str = "") -> HealthPart:
+    """Return what is known of the controller; `unreadable` says why its Lease cannot be read."""
     name = _("Controller")
+    if away is not None and away.lacks:
+        sentence = _("It runs and cannot work. {lacks} Running programs continue.", lacks=away.lacks)
+        return HealthPart(name, "problem", sentence, away.since)
     if not is_known:
-        return HealthPart(name, "wait", _("Its state is unknown: its Lease cannot be read."))
+        sentence = _("Its state is unknown: its Lease cannot be read. {why}", why=unreadable).rstrip()
+        return HealthPart(name, "wait", sentence)
     if away is None:
         return HealthPart(name, "ok")
     if away.since is None:

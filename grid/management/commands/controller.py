@@ -19,6 +19,7 @@ from django.db import connection
 
 from grid.clusters.registration import Registration, ask_servers
 from grid.controller.controller import Controller
+from grid.controller.failures import note_failures
 from grid.controller.leader import LEASE, Election
 from grid.controller.periodictasks import TermInputs
 from grid.core.backoff import Backoff
@@ -140,16 +141,23 @@ async def _serve_data_plane(target: LaunchTarget, threads: ControllerThreads, le
     logger.info("controller started data_plane=%s namespace=%s", target.data_plane, target.namespace)
     try:
         await _make_ready(api, target.namespace)
+        terms: list[Controller] = []
 
         async def work() -> None:
             leading.add(target.data_plane)
             try:
-                controller = Controller(api, target, databases=threads.databases, away=election.away)
-                await _lead(controller, api, target.namespace)
+                terms.append(Controller(api, target, databases=threads.databases, away=election.away))
+                await _lead(terms[-1], api, target.namespace)
             finally:
                 leading.discard(target.data_plane)
+                terms.clear()
 
-        await election.lead(work)
+        def cache_error() -> str:
+            return terms[-1].cache_error() if terms else ""
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(note_failures(target.data_plane, election, cache_error, threads.due_work.run))
+            await election.lead(work)
     finally:
         await api.close()
         logger.info("controller ended data_plane=%s", target.data_plane)

@@ -14,6 +14,7 @@ from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.database import write_probe as writing
 from grid.database.periodic import TaskRecord
+from grid.database.trouble import trouble_of
 from grid.environments.declaredversions import declared_by
 from grid.models import Environment, Execution, PlatformIncident, PlatformReport
 from grid.platformhealth.facts import Light, Workload
@@ -52,7 +53,8 @@ def database_problems() -> tuple[str, ...]:
         Execution.objects.unsettled().exists()
         return tuple(writing.problems())
     except DatabaseError as error:
-        return (_("The database does not answer as it should ({name}).", name=type(error).__name__),)
+        trouble = trouble_of(error)
+        return (trouble.value if trouble else _("The database does not answer as it should; the log says more."),)
 
 
 def framework_lines(now: datetime) -> tuple[VersionLine, ...]:

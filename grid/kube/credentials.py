@@ -133,9 +133,9 @@ class CredentialSource:
             words = _("The program that fetches the cluster's credentials does not finish.")
             raise ClusterUnavailable(words) from error
         except (OSError, ValueError, TypeError, AttributeError, KeyError, yaml.YAMLError) as error:
-            # The client raises all of these for a malformed file; their texts may quote it, so only the type is reported.
+            # The client raises all of these for a malformed file; their texts may quote it, so none is reported.
             where = ", ".join(map(str, paths)) or _("the service account")
-            words = _("The credentials of {where} cannot be read ({name}).", where=where, name=type(error).__name__)
+            words = _("The credentials of {where} are not there, cannot be read or are malformed.", where=where)
             raise ClusterUnavailable(words) from error
         return configuration
 

@@ -9,7 +9,6 @@ import os
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import aiohttp
 import msgspec
@@ -130,7 +129,7 @@ def translated(host: str) -> Iterator[None]:
         )
         raise ClusterUnavailable(words) from error
     except (aiohttp.ClientSSLError, ssl.SSLError) as error:
-        words = _("No secure connection to the API server at {host}: {error}.", host=host, error=_kind(error))
+        words = _("No secure connection to the API server at {host}: its TLS is not as expected.", host=host)
         raise ClusterUnavailable(words) from error
     except TimeoutError as error:
         raise ClusterUnavailable(_("The API server at {host} does not answer in time.", host=host)) from error
@@ -147,8 +146,4 @@ def translated(host: str) -> Iterator[None]:
 
 def _reason(error: OSError) -> str:
     """Return the reason in lower case; asyncio's own text for a refused connection repeats the address instead."""
-    return (os.strerror(error.errno) if error.errno and error.errno > 0 else _kind(error)).lower()
-
-
-def _kind(error: Any) -> str:
-    return type(error).__name__
+    return os.strerror(error.errno).lower() if error.errno and error.errno > 0 else _("no connection")

@@ -74,7 +74,7 @@ def test_unreadable_database_is_told(people: People, scene: FakeCluster, monkeyp
     monkeypatch.setattr(writing, "problems", refuse)
     text = page_of(people.operator)
     assert "Trouble with the database" in text
-    assert "The database does not answer as it should (DatabaseError)." in text
+    assert "The database does not answer as it should; the log says more." in text
 
 
 # --- Waiting and failing work

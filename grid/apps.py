@@ -19,7 +19,6 @@ class GridConfig(AppConfig):
     def ready(self) -> None:
         make_database_folder()
         import_module("grid.checks")
-        import_module("grid.models.lookups")
         import_module("grid.composition").compose()
         make_local = import_module("grid.models.dataplane").make_local
         connection_created.connect(measure_statements, dispatch_uid="statements")

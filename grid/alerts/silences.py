@@ -15,7 +15,7 @@ from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
 from grid.core.wording import as_sentence, moment_words, one_line
 from grid.models import Alert, AlertSilence, AuditEntry, User
-from grid.models.alert import LONGEST_REASON
+from grid.models.platform import LONGEST_REASON
 
 MINUTES = (60, 240, 1440)
 

@@ -18,7 +18,7 @@ from grid.executions.launchrequest import DEFAULTS, JobSettings
 from grid.executions.spec import EnvironmentSpec
 from grid.models import Job
 from grid.models.environment import VARIABLE_NAME
-from grid.models.variables import TAKEN_NAMES, TAKEN_PREFIX, is_taken
+from grid.models.secret import TAKEN_NAMES, TAKEN_PREFIX, is_taken
 
 MAXIMUM_COMMAND = 20_000  # characters; Linux takes 128 KiB in one argument, and a character may be four bytes
 MAXIMUM_VALUE = 20_000

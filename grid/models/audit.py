@@ -1,4 +1,5 @@
-"""The audit log: who did what and when, with old and new values, in a chain that shows whether it was changed afterwards."""
+"""What admins have changed: the settings that differ from their defaults, and the audit log, who did what and when, with old and new
+values, in a chain that shows whether it was changed afterwards."""
 
 from django.conf import settings
 from django.db import models
@@ -69,3 +70,20 @@ class AuditChain(models.Model):
     def __str__(self) -> str:
         first, last = self.anchor_number, self.head_number
         return _("audit chain from {anchor_number} to {head_number}", anchor_number=first, head_number=last)
+
+
+class ConfigRecord(models.Model):
+    """One override; without a record the default of the key applies."""
+
+    namespace = models.CharField(max_length=60, default="common")
+    key = models.CharField(max_length=200)
+    value = models.CharField(max_length=1000)
+    updated_at = models.DateTimeField(auto_now=True)
+    updated_by = models.CharField(max_length=150, blank=True)
+
+    class Meta:
+        ordering = ["namespace", "key"]
+        constraints = [models.UniqueConstraint(fields=["namespace", "key"], name="one_value_for_a_key")]
+
+    def __str__(self) -> str:
+        return f"{self.key} = {self.value}"

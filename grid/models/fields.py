@@ -1,9 +1,13 @@
-"""Validators shared by the models: quantities with units, times, and names that become part of Kubernetes names."""
+"""Validators shared by the models: quantities with units, times, and names that become part of Kubernetes names; and a lookup of ours."""
 
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import IntegerField
+from django.db.models.lookups import In
 
 from grid.core.quantity import parse_quantity
 from grid.core.regexes import Expression
@@ -100,3 +104,19 @@ def validate_quantity(text: str) -> None:
         raise ValidationError(_("Must be more than zero."), code="positive")
     if value > _MOST:
         raise ValidationError(_("That is more than any machine has; check the unit."), code="too_large")
+
+
+@IntegerField.register_lookup
+class IntegerIn(In):
+    """Leaves out numbers that no row can have, as Django's `exact` and `lt` of integers do: SQLite's driver and PostgreSQL refuse them
+    with an error, and a form's choices may be any number that somebody sends."""
+
+    def process_rhs(self, compiler: Any, connection: BaseDatabaseWrapper) -> Any:
+        if self.rhs_is_direct_value():
+            least, most = connection.ops.integer_field_range(self.lhs.output_field.get_internal_type())
+            self.rhs = [value for value in self.rhs if not isinstance(value, int) or _is_between(value, least, most)]
+        return super().process_rhs(compiler, connection)
+
+
+def _is_between(number: int, least: int | None, most: int | None) -> bool:
+    return (least is None or number >= least) and (most is None or number <= most)

@@ -8,7 +8,7 @@ from django.utils import timezone
 from grid.core import regexes
 from grid.core.translation import gettext as _
 from grid.models.fields import validate_slug_name
-from grid.models.log import ExecutionLog
+from grid.models.recorded import ExecutionLog
 
 _is_address = URLValidator(schemes=["http", "https"])
 LONGEST_KEY = 60

@@ -1,7 +1,12 @@
-"""The health of the platform as the leading controller saw it last, and its incidents."""
+"""The platform as operators see and run it: its health and incidents, alerts, what they ask of nodes, and when more is logged."""
+
+from datetime import datetime
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
+
+from grid.core.translation import gettext as _
 
 
 class PlatformReport(models.Model):
@@ -73,3 +78,143 @@ class ApiCheckRun(models.Model):
 
     def __str__(self) -> str:
         return self.namespace
+
+
+LONGEST_REASON = 300
+
+
+class Alert(models.Model):
+    """An alert, from when it began to fire until it was told to be over. The same one fires again under another `started_at`."""
+
+    fingerprint = models.CharField(max_length=64, help_text="Of its labels, as Alertmanager writes it.")
+    name = models.CharField(max_length=200)
+    severity = models.CharField(max_length=40, blank=True)
+    labels = models.JSONField(default=dict)
+    annotations = models.JSONField(default=dict)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    heard_at = models.DateTimeField(help_text="When it was told of last.")
+    told_at = models.DateTimeField(null=True, blank=True, help_text="When operators were notified that it fires.")
+    end_told_at = models.DateTimeField(null=True, blank=True, help_text="When operators were notified of its end.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["fingerprint", "started_at"], name="one_row_of_an_alert")]
+        indexes = [
+            models.Index(fields=["started_at", "id"], condition=models.Q(ended_at=None), name="firing_alerts"),
+            models.Index(fields=["ended_at", "id"], name="alerts_by_end"),
+            models.Index(fields=["id"], condition=models.Q(told_at=None), name="alerts_to_tell"),
+            models.Index(
+                fields=["id"], condition=models.Q(ended_at__isnull=False, end_told_at=None), name="alert_ends_to_tell"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AlertSilenceQuerySet(models.QuerySet["AlertSilence"]):
+    def in_force(self, now: datetime) -> "AlertSilenceQuerySet":
+        return self.filter(until_at__gt=now)
+
+
+class AlertSilence(models.Model):
+    """A time in which nobody is told of the alerts that have all labels of `matchers`. With an `alertmanager_id` Alertmanager has it, too;
+    ended by hand, `until_at` is when that was."""
+
+    name = models.CharField(max_length=200, help_text="Of the alert that was silenced.")
+    matchers = models.JSONField(default=dict)
+    reason = models.CharField(max_length=LONGEST_REASON)
+    author_name = models.CharField(max_length=150, help_text="Kept when the account goes.")
+    created_at = models.DateTimeField(default=timezone.now)
+    until_at = models.DateTimeField()
+    ended_by_name = models.CharField(max_length=150, blank=True)
+    alertmanager_id = models.CharField(max_length=64, blank=True, help_text="Empty until Alertmanager has it.")
+    alertmanager_problem = models.CharField(max_length=300, blank=True, help_text="Why Alertmanager does not have it.")
+
+    objects = AlertSilenceQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["until_at", "pk"]
+        indexes = [models.Index(fields=["until_at"], name="silences_by_end")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+REASON_LONGEST = 200
+
+
+class NodeTask(models.Model):
+    """One request of an operator's about a node, open until `ended_at`. A node has at most one open task."""
+
+    class Action(models.TextChoices):
+        CORDON = "cordon", _("Cordon")
+        UNCORDON = "uncordon", _("Uncordon")
+        DRAIN = "drain", _("Drain")
+        TAINT = "taint", _("Add taint")
+        UNTAINT = "untaint", _("Remove taint")
+        LABEL = "label", _("Set label")
+        UNLABEL = "unlabel", _("Remove label")
+
+    class Outcome(models.TextChoices):
+        DONE = "done", _("Done")
+        CANCELLED = "cancelled", _("Cancelled")
+        GONE = "gone", _("Node gone")
+        CHANGED = "changed", _("Node was changed")
+        REFUSED = "refused", _("Refused")
+
+    node_name = models.CharField(max_length=253)
+    node_uid = models.CharField(max_length=64, help_text="A new node with the name of an old one is left alone.")
+    action = models.CharField(max_length=10, choices=Action.choices)
+    reason = models.CharField(max_length=REASON_LONGEST, blank=True)
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    actor_name = models.CharField(max_length=150, help_text="Kept when the account goes.")
+    asked_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=10, choices=Outcome.choices, blank=True)
+    trouble = models.CharField(max_length=500, blank=True, help_text="Why it waits now.")
+    mark = models.JSONField(default=dict, help_text="Of a taint or label: its key, value and effect.")
+    looked_at = models.CharField(max_length=16, blank=True, help_text="Which labels and taints were looked at.")
+    progress = models.JSONField(default=dict, help_text="Of a drain: its pods, and what each waits for.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["node_name"], condition=models.Q(ended_at=None), name="one_open_task_of_a_node"
+            )
+        ]
+        indexes = [models.Index(fields=["node_name", "-id"], name="node_task_by_node")]
+
+    def __str__(self) -> str:
+        return self.node_name
+
+
+class VerboseLoggingQuerySet(models.QuerySet["VerboseLogging"]):
+    def in_force(self, now: datetime) -> "VerboseLoggingQuerySet":
+        return self.filter(until_at__gt=now)
+
+
+class VerboseLogging(models.Model):
+    """All processes of a component, or the lines about an execution, are logged at DEBUG until `until_at`."""
+
+    class Component(models.TextChoices):
+        WEB = "web", _("Web")
+        PROXY = "proxy", _("Proxy")
+        CONTROLLER = "controller", _("Controller")
+
+    component = models.CharField(max_length=20, choices=Component.choices, blank=True)
+    execution = models.CharField(max_length=40, blank=True, help_text="Its id; the row outlives it by an hour at most.")
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    actor_name = models.CharField(max_length=150, help_text="Kept when the account goes.")
+    reason = models.CharField(max_length=200)
+    from_at = models.DateTimeField()
+    until_at = models.DateTimeField(db_index=True)
+
+    objects = VerboseLoggingQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return (
+            _("component {component}", component=self.component)
+            if self.component
+            else _("execution {execution}", execution=self.execution)
+        )

@@ -1,4 +1,4 @@
-"""Projects: they hold people's files and decide who sees whose executions."""
+"""Projects: they hold people's files, here or in a remote repository, and decide who sees whose executions."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,6 +7,7 @@ from django.apps import apps
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, transaction
+from django.utils import timezone
 
 from grid.core.translation import gettext as _
 from grid.models.fields import (
@@ -133,3 +134,38 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return _("{user} is {role} of {project}", user=self.user, role=self.role, project=self.project)
+
+
+class RemoteRepository(models.Model):
+    """The URL of a project's files with the secret that its server asks for: a token over HTTPS, a key over SSH.
+
+    `ciphertext` is `grid.database.encryption`'s. It is decrypted when an execution's objects are created, when the connection is tested,
+    and when changes are pushed again; never for another URL than the one it was stored with.
+    """
+
+    project = models.OneToOneField(Project, on_delete=models.CASCADE, primary_key=True, related_name="remote")
+    url = models.CharField(max_length=500)
+    branch = models.CharField(
+        max_length=200, default="main", help_text="Where executions begin, and what they push to."
+    )
+    username = models.CharField(
+        max_length=100, blank=True, help_text="What the server is told beside the token; not for SSH."
+    )
+    ciphertext = models.TextField()
+    host_key = models.TextField(
+        blank=True, help_text='The SSH server\'s key that a person has confirmed; "" until then.'
+    )
+    changed_at = models.DateTimeField(default=timezone.now)
+    changed_by = models.CharField(max_length=150)
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def is_ssh(self) -> bool:
+        return self.url.startswith("ssh://")
+
+    @property
+    def is_usable(self) -> bool:
+        """False while nobody has confirmed whose server it is."""
+        return bool(self.host_key) or not self.is_ssh

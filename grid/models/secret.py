@@ -12,7 +12,6 @@ from grid.core.translation import gettext as _
 from grid.models.environment import VARIABLE_NAME
 from grid.models.fields import validate_file_name
 from grid.models.project import Project
-from grid.models.variables import is_obeyed, is_taken
 
 
 class StoredSecret(models.Model):
@@ -72,3 +71,54 @@ class StoredSecret(models.Model):
             )
         if errors:
             raise ValidationError(errors)
+
+
+TAKEN_NAMES = frozenset({"HOME", "JUPYTER_RUNTIME_DIR", "JUPYTER_TOKEN", "POD_IP", "POD_NAME"})
+TAKEN_PREFIX = "GRID_"
+
+# Programs are started with a person's HOME and own secrets. A variable that a loader, an interpreter, a shell or a usual tool obeys can
+# make them run what lies in the project's files, which every contributor writes. So whoever contributes sets none of those for others.
+# Compared in capitals, because npm and proxies read small letters too.
+_OBEYED_PREFIXES = (
+    *("LD_", "DYLD_", "BASH", "LESS", "XDG_"),
+    *("PYTHON", "PYSPARK_", "IPYTHON", "JUPYTER", "PIP_", "UV_", "CONDA", "MAMBA", "MPL", "MATPLOTLIB"),
+    *("DASK_", "RAY_", "SPARK_", "HADOOP_"),
+    *("PERL", "RUBY", "NPM_CONFIG_", "JULIA_", "LUA_"),
+    # Git and SSH read dozens, and get new ones: programs, configuration, and whom they trust.
+    *("GIT_", "SSH_"),
+)
+_OBEYED_NAMES = frozenset(
+    {
+        # Shells, and what they start.
+        *("PATH", "ENV", "ZDOTDIR", "FPATH", "CDPATH", "IFS", "SHELL", "SHELLOPTS", "INPUTRC", "HISTFILE"),
+        *("PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS3", "PS4", "VIRTUAL_ENV"),
+        *("EDITOR", "VISUAL", "PAGER", "MANPAGER", "BROWSER", "VIMINIT", "GVIMINIT", "EXINIT", "EMACSLOADPATH"),
+        *("SUDO_ASKPASS", "GNUPGHOME"),
+        # What the C library does not obey in a privileged program either: https://man7.org/linux/man-pages/man8/ld.so.8.html
+        *("GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "HOSTALIASES", "LOCALDOMAIN", "LOCPATH", "MALLOC_TRACE"),
+        *("NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF", "RES_OPTIONS", "TERMCAP", "TERMINFO", "TERMINFO_DIRS", "TZDIR"),
+        # Interpreters and their libraries.
+        *("NODE_OPTIONS", "NODE_PATH", "NODE_REPL_EXTERNAL_MODULE", "GEM_HOME", "GEM_PATH", "BUNDLE_GEMFILE"),
+        *("JAVA_HOME", "JAVA_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH"),
+        *("MAVEN_OPTS", "GRADLE_OPTS", "SBT_OPTS", "PHPRC", "PHP_INI_SCAN_DIR", "TCLLIBPATH"),
+        *("R_HOME", "R_LIBS", "R_LIBS_SITE", "R_LIBS_USER", "R_PROFILE", "R_PROFILE_USER", "R_ENVIRON"),
+        *("R_ENVIRON_USER", "R_DEFAULT_PACKAGES", "GTK_MODULES", "GTK_PATH", "QT_PLUGIN_PATH"),
+        *("CUDA_INJECTION64_PATH", "OCL_ICD_VENDORS"),
+        # Tools that start others as they are configured.
+        *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "KUBECONFIG", "CURL_HOME"),
+        # Whose servers are trusted, when something is installed.
+        *("OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES", "SSL_CERT_DIR", "SSL_CERT_FILE"),
+        *("CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED"),
+        *("AWS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"),
+    }
+)
+
+
+def is_taken(variable: str) -> bool:
+    """Return whether Compute Grid sets this variable itself, so that nobody else can."""
+    return variable in TAKEN_NAMES or variable.startswith(TAKEN_PREFIX)
+
+
+def is_obeyed(variable: str) -> bool:
+    """Return whether a variable of this name decides what common programs load, run or trust."""
+    return variable.upper() in _OBEYED_NAMES or variable.upper().startswith(_OBEYED_PREFIXES)

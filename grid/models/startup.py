@@ -1,4 +1,4 @@
-"""How long each execution took to start, kept for good."""
+"""How long executions took to start: each start, and the starts of each day added up, both kept for good."""
 
 from django.db import models
 
@@ -64,3 +64,34 @@ class StartUp(models.Model):
 
     def __str__(self) -> str:
         return _("{execution_id} in {total:.1f} s", execution_id=self.execution_id, total=self.total)
+
+
+class StartDay(models.Model):
+    """The starts of one day (UTC) that ran, in one group: those of a tier, an environment, a node pool, an image, or all.
+
+    Written in the transaction that writes the `StartUp`. Nothing here says whose executions they were.
+    """
+
+    class Grouping(models.TextChoices):
+        """What the starts of a group have in common; of ALL `group` is ""."""
+
+        ALL = "all"
+        TIER = "tier"
+        ENVIRONMENT = "environment"
+        POOL = "pool"
+        IMAGE = "image"
+
+    day = models.DateField()
+    grouping = models.CharField(max_length=12, choices=Grouping.choices)
+    group = models.CharField(max_length=255, blank=True)
+    starts = models.PositiveIntegerField(default=0)
+    sums = models.TextField(default="{}", help_text="JSON of `grid.starts.startdays.StartSums`.")
+
+    class Meta:
+        ordering = ["day", "id"]
+        constraints = [models.UniqueConstraint(fields=["grouping", "group", "day"], name="one_start_day_of_a_group")]
+        # The starts of each group of a time, from the index alone.
+        indexes = [models.Index(fields=["grouping", "day", "group", "starts"], name="start_days")]
+
+    def __str__(self) -> str:
+        return _("{starts} starts of {group} on {day}", starts=self.starts, group=self.group or _("all"), day=self.day)

@@ -1,9 +1,14 @@
-"""Waiting: what an operator decided about the order of the queue, and how long each wait was expected to be and was."""
+"""The queue: what an operator decided about its order or takes over by hand, who was admitted last, and how long each wait was expected
+to be and was."""
 
+from datetime import datetime
+
+from django.conf import settings
 from django.db import models
 
 from grid.core.translation import gettext as _
 from grid.models.execution import Execution
+from grid.models.tier import HardwareTier
 
 
 class QueueOrder(models.Model):
@@ -73,3 +78,38 @@ class WaitPrediction(models.Model):
             execution_id=self.execution_id,
             stage=self.stage,
         )
+
+
+class LastAdmission(models.Model):
+    """The time at which a user was last admitted on a tier. A user without a row was never admitted there, and goes first."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    tier = models.ForeignKey(HardwareTier, on_delete=models.CASCADE, related_name="+")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "tier"], name="one_last_admission_per_user_and_tier")]
+
+    def __str__(self) -> str:
+        return _("user {user_id} on {tier_id} at {at}", user_id=self.user_id, tier_id=self.tier_id, at=self.at)
+
+
+class QueueTakeoverQuerySet(models.QuerySet["QueueTakeover"]):
+    def in_force(self, now: datetime) -> "QueueTakeoverQuerySet":
+        return self.filter(from_at__lte=now, until_at__gt=now)
+
+
+class QueueTakeover(models.Model):
+    """One time in which only what operators put in front starts. It ends by itself at `until_at`, which is set to now when an operator
+    gives the queue back earlier."""
+
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    actor_name = models.CharField(max_length=150, help_text="Kept when the account goes.")
+    reason = models.CharField(max_length=200)
+    from_at = models.DateTimeField()
+    until_at = models.DateTimeField(db_index=True)
+
+    objects = QueueTakeoverQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return _("queue taken over by {actor_name}", actor_name=self.actor_name)

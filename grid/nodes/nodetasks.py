@@ -18,7 +18,7 @@ from grid.core.translation import gettext as _
 from grid.core.wording import one_line
 from grid.kube.objects import Node, RawObject
 from grid.models import NodeTask, User
-from grid.models.nodetask import REASON_LONGEST
+from grid.models.platform import REASON_LONGEST
 from grid.nodes.nodemarks import Mark, fingerprint, refusal
 
 Action = NodeTask.Action

@@ -16,7 +16,7 @@ from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.core.wording import moment_words, plural
 from grid.models import Alert, AlertSilence, User
-from grid.models.alert import LONGEST_REASON
+from grid.models.platform import LONGEST_REASON
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -34,7 +34,7 @@ from grid.kube.resources import DISRUPTION_BUDGETS, PODS
 from grid.kube.wholelist import read_all, read_chunks
 from grid.models import AuditEntry, HardwareTier, NodeTask, User
 from grid.models.dataplane import LOCAL
-from grid.models.nodetask import REASON_LONGEST
+from grid.models.platform import REASON_LONGEST
 from grid.nodes import nodetasks
 from grid.nodes.drain import DisruptionBudget, EvictedData, drain_plan
 from grid.nodes.nodemarks import EFFECTS, Mark, NodePlace, fingerprint, is_platform, refusal, tiers_changed, with_mark

@@ -10,7 +10,7 @@ from grid.core.wording import date_words
 from grid.models import Environment, HardwareTier, RushPlan
 from grid.models.dataplane import LOCAL
 from grid.models.fields import validate_time, validate_time_zone
-from grid.models.rush import MOST_EARLY_MINUTES, MOST_PLACES
+from grid.models.tier import MOST_EARLY_MINUTES, MOST_PLACES
 from grid.tiers.rushplans import plan_hours
 from grid.tiers.warmhours import DAY_NAMES
 

@@ -10,7 +10,6 @@ PUBLIC = (
     "changes",
     "framework_poller",
     "frameworks",
-    "frameworks.answers",
     "frameworks.base",
     "frameworkversions",
     "kind",

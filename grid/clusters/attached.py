@@ -31,9 +31,8 @@ def stop_with_parents(data_plane: str, *, now: datetime) -> Sequence[str]:
         return []
     stopped = []
     for cluster in due.select_related("attached_to"):
-        parent = cluster.attached_to
-        assert parent is not None, "the filter asked for it"
-        request_stop(cluster, by=f"its {parent.kind}", now=now)
+        assert cluster.attached_to is not None, "the filter asked for it"
+        request_stop(cluster, by=f"its {cluster.attached_to.kind}", now=now)
         stopped.append(cluster.pk)
     return stopped
 
@@ -46,13 +45,9 @@ def goes_on_alone(cluster: LedgerRecord, parent: LedgerRecord, *, now: datetime)
         level = "Normal"
         message = _("{by} stopped its cluster; it continues without a cluster.", by=cluster.stop_wanted_by)
     elif parent.kind != Kind.JOB:  # a job that waits for its cluster is not started at all
-        again = _("If you need a cluster, launch both again.")
-        level = "Warning"
-        message = _(
-            "Its cluster has failed, and it continues without a cluster. The cluster: {message} {again}",
-            message=cluster.words(ANYBODY),
-            again=again,
-        )
+        level, again = "Warning", _("If you need a cluster, launch both again.")
+        sentence = _("Its cluster has failed, and it continues without a cluster. The cluster: {message} {again}")
+        message = sentence.format(message=cluster.words(ANYBODY), again=again)
     else:
         return None
     uid = f"{cluster.id}/without_cluster"[-64:]

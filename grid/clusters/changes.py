@@ -31,17 +31,15 @@ def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: da
     """
     while True:
         with transaction.atomic():
-            row = _locked(execution)
-            cluster = _living_cluster(row)
-            if (minimum, maximum) == (cluster.workers_minimum, cluster.workers_maximum):
+            row, cluster = _locked_cluster(execution)
+            before, after = [cluster.workers_minimum, cluster.workers_maximum], [minimum, maximum]
+            if before == after:
                 break
             wanted = max(row.slots if row.holds_slots else 0, 1 + maximum)
-            problems = [*_wrong_size(cluster, minimum, maximum), *_without_room(row, wanted)]
-            if problems:
+            if problems := [*_wrong_size(cluster, minimum, maximum), *_without_room(row, wanted)]:
                 raise Rejected(problems)
             columns = {"workers_minimum": minimum, "workers_maximum": maximum, "slots": wanted}
-            before = [cluster.workers_minimum, cluster.workers_maximum]
-            cause = Reason("Resized", {"by": by, "before": before, "after": [minimum, maximum]})
+            cause = Reason("Resized", {"by": by, "before": before, "after": after})
             if lifecycle.record_change(row, columns, cause, by=by, now=now):
                 break
     execution.refresh_from_db()
@@ -54,14 +52,12 @@ def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
     """
     while True:
         with transaction.atomic():
-            row = _locked(execution)
-            _living_cluster(row)
+            row, _cluster = _locked_cluster(execution)
             if row.state not in RESTARTABLE:
-                raise Rejected(
-                    [Problem("", _("Its head is not running yet, so there is nothing to restart."), "too_early")]
-                )
-            columns = {"restart_requested_at": now}
-            if lifecycle.record_change(row, columns, Reason("HeadRestarted", {"by": by}), by=by, now=now):
+                sentence = _("Its head is not running yet, so there is nothing to restart.")
+                raise Rejected([Problem("", sentence, "too_early")])
+            cause = Reason("HeadRestarted", {"by": by})
+            if lifecycle.record_change(row, {"restart_requested_at": now}, cause, by=by, now=now):
                 break
     execution.refresh_from_db()
 
@@ -76,14 +72,10 @@ def slots_to_keep(slots: int, *, workers_maximum: int, worker_pods: int) -> int:
     return min(slots, 1 + max(workers_maximum, worker_pods))
 
 
-def _locked(execution: Execution) -> Execution:
-    """Return the row as it is now, locked. Rows of the queue are locked before their users, by admission as well."""
+def _locked_cluster(execution: Execution) -> tuple[Execution, ClusterSpec]:
+    """Return the living cluster's row as it is now, locked. Rows of the queue are locked before their users, by admission as well."""
     row = Execution.objects.select_for_update(no_key=True).get(pk=execution.pk)
     lifecycle.lock_holder(row.owner_id)
-    return row
-
-
-def _living_cluster(row: Execution) -> ClusterSpec:
     try:
         cluster = parse_spec(row).cluster if row.kind == Kind.CLUSTER else None
     except ValueError as error:
@@ -92,7 +84,7 @@ def _living_cluster(row: Execution) -> ClusterSpec:
         raise Rejected([Problem("", _("Only a cluster has workers and a head."), "kind")])
     if row.is_final or row.stop_requested_at is not None or row.state in (State.STOPPING, State.FINISHING):
         raise Rejected([Problem("", _("This cluster has ended or is being stopped; launch a new one."), "ended")])
-    return cluster
+    return row, cluster
 
 
 def _wrong_size(cluster: ClusterSpec, minimum: int, maximum: int) -> list[Problem]:
@@ -114,17 +106,16 @@ def _without_room(row: Execution, wanted: int) -> list[Problem]:
         pair = Execution.objects.queued().filter(pk=row.attached_to_id).first()
         return list(beyond_slots("workers_maximum", wanted, limit, pair.kind if pair else ""))
     held = Execution.objects.in_data_plane(row.data_plane_id).holding_slots().filter(owner_id=row.owner_id)
-    free = limit - (held.order_by().aggregate(Sum("slots"))["slots__sum"] or 0)
+    free = max(limit - (held.order_by().aggregate(Sum("slots"))["slots__sum"] or 0), 0)
     more = wanted - row.slots
-    if more <= max(free, 0):
+    if more <= free:
         return []
-    most = row.slots + max(free, 0) - 1
     sentence = _(
         "This takes {more_slots}, and of {limit} only {free} are free. "
         "Choose at most {workers}, or stop something that you no longer need.",
         more_slots=plural(more, "more slot", "more slots"),
         limit=limit,
-        free=max(free, 0),
-        workers=plural(most, "worker", "workers"),
+        free=free,
+        workers=plural(row.slots + free - 1, "worker", "workers"),
     )
     return [Problem("workers_maximum", sentence, "slots")]

@@ -36,9 +36,6 @@ class Notes:
     def annotations(self) -> dict[str, str]:
         return {POD_DELETION_COST: self.cost, KEYS.worker_report: self.report}
 
-    def annotations_match(self, annotations: Mapping[str, str]) -> bool:
-        return annotations.get(POD_DELETION_COST) == self.cost and annotations.get(KEYS.worker_report) == self.report
-
 
 def changed(
     report: ClusterReport, workers: Sequence[Pod], written_at: Mapping[str, float], *, now: float
@@ -48,10 +45,10 @@ def changed(
     for pod in workers:
         notes = notes_on(report.workers.get(pod.metadata.name))
         before = pod.metadata.annotations
-        if notes.annotations_match(before):
+        if notes.annotations.items() <= before.items():
             continue
-        has_changed = notes.holds != _held(before)
-        if has_changed or now - written_at.get(pod.metadata.uid, float("-inf")) >= HOLD_SECONDS:
+        held = before.get(POD_DELETION_COST, str(ABSENT)) not in (str(ABSENT), "0")
+        if notes.holds != held or now - written_at.get(pod.metadata.uid, float("-inf")) >= HOLD_SECONDS:
             due.append((pod, notes))
     return due
 
@@ -71,13 +68,8 @@ def deletion_cost(tasks: int, bytes_held: int) -> int:
     return min(tasks, _MOST_TASKS) * _TASK + min(-(-bytes_held // _MEBIBYTE), _TASK - 1)
 
 
-def _held(annotations: Mapping[str, str]) -> bool:
-    return annotations.get(POD_DELETION_COST, str(ABSENT)) not in (str(ABSENT), "0")
-
-
 def _rounded(count: int) -> int:
-    """Return the count rounded down to two significant digits."""
-    step: int = 10 ** max(0, len(str(count)) - 2)
+    step: int = 10 ** max(0, len(str(count)) - 2)  # two significant digits stay
     return count // step * step
 
 

@@ -7,6 +7,7 @@ number. Nothing here decides about the cluster's state.
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -32,12 +33,12 @@ _KINDS = (DEPLOYMENTS, SERVICES, AUTOSCALERS, NETWORK_POLICIES, DISRUPTION_BUDGE
 SELECTOR = f"{MANAGED_BY}={MANAGER}"
 
 
-class _Named(msgspec.Struct, frozen=True):
-    name: str
-
-
 class _Sized(msgspec.Struct, frozen=True):
     replicas: int | None = None
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
 
 
 class _Audited(msgspec.Struct):
@@ -103,10 +104,8 @@ class DriftRepair:
         wrong = {
             id
             for id, kept in self._kept.items()
-            if any(
-                key not in actual or (replicas is not None and actual[key] != replicas)
-                for key, replicas in kept.expected.items()
-            )
+            for key, replicas in kept.expected.items()
+            if key not in actual or (replicas is not None and actual[key] != replicas)
         }
         for id in wrong:
             del self._kept[id]
@@ -144,8 +143,10 @@ class DriftRepair:
     async def _keep_all(self, row: LedgerRecord, spec: ExecutionSpec, known: str) -> str:
         uid = await self._anchor(spec)
         (service,) = [manifest for manifest in self._first(spec, uid) if manifest.resource == SERVICES]
-        address = objects.address_of(await self._keep_service(row, _at(service, known)))
-        secrets = await self._secrets(spec)
+        address = objects.address_of(await self._keep_service(row, service, known))
+        secrets: Mapping[str, str] | None = None
+        with suppress(SecretMissing):  # one was deleted since, so that only the object in the cluster has them
+            secrets = await self._context.secrets_of(spec)
         for manifest in [*self._first(spec, uid, secrets or NO_SECRETS), *self._workers(spec, uid, address)]:
             is_empty = secrets is None and manifest.name == stored_secrets_name(spec)
             if manifest.resource != SERVICES and not is_empty:
@@ -153,13 +154,6 @@ class DriftRepair:
         if address != known:
             await self._tell_workers(row, spec, uid, address)
         return address
-
-    async def _secrets(self, spec: ExecutionSpec) -> Mapping[str, str] | None:
-        """Return the values of its stored secrets; None when one was deleted since, so that only the object in the cluster has them."""
-        try:
-            return await self._context.secrets_of(spec)
-        except SecretMissing:
-            return None
 
     async def _tell_workers(self, row: LedgerRecord, spec: ExecutionSpec, uid: str, address: str) -> None:
         """Write the head's new address into the workers' template, which restarts them, and record it in the history."""
@@ -172,16 +166,18 @@ class DriftRepair:
         )
         await self._note(row, f"{address}/moved", f"Service/{manifests.head_name(row.id)}", "moved", message)
 
-    async def _keep_service(self, row: LedgerRecord, manifest: Manifest) -> RawObject:
+    async def _keep_service(self, row: LedgerRecord, manifest: Manifest, address: str) -> RawObject:
+        """Return the Service. Workers and clients know the head by its address, so one that is created again asks for the same."""
         service = await objects.find(self._context.api, manifest)
         if service is not None:
             return service
-        try:
-            return await self._make_again(row, manifest)
-        except Rejected as error:
-            logger.warning("address of the head cannot be had again execution=%s reason=%s", row.id, error)
-        spec = {key: value for key, value in manifest.body["spec"].items() if key != "clusterIP"}
-        return await self._make_again(row, replace(manifest, body={**manifest.body, "spec": spec}))
+        if address:
+            spec = {**manifest.body["spec"], "clusterIP": address}
+            try:
+                return await self._make_again(row, replace(manifest, body={**manifest.body, "spec": spec}))
+            except Rejected as error:
+                logger.warning("address of the head cannot be had again execution=%s reason=%s", row.id, error)
+        return await self._make_again(row, manifest)
 
     async def _keep_one(self, row: LedgerRecord, manifest: Manifest, spec: ExecutionSpec) -> None:
         actual = await objects.find(self._context.api, manifest)
@@ -204,12 +200,8 @@ class DriftRepair:
         try:
             made = await apply.get_or_create(self._context.api, manifest, row.id)
         except NotAllowed as error:
-            message = _(
-                "{kind} {name} had been deleted, and the cluster does not allow creating it again: {error}",
-                kind=kind,
-                name=name,
-                error=error,
-            )
+            message = _("{kind} {name} had been deleted, and the cluster does not allow creating it again: {error}")
+            message = message.format(kind=kind, name=name, error=error)
             await self._note(row, f"{name}/{kind}/refused", f"{kind}/{name}", "not_made_again", message)
             raise
         message = _("{kind} {name} had been deleted; it was created again.", kind=kind, name=name)
@@ -230,11 +222,3 @@ def _replicas(manifest: Manifest, spec: ExecutionSpec) -> int | None:
     """Return the replicas that a Deployment must have; None when its autoscaler owns them, and for other kinds."""
     is_autoscaled = manifest.name == manifests.worker_name(spec.id) and manifests.is_autoscaled(spec)
     return None if is_autoscaled else manifest.body["spec"].get("replicas")
-
-
-def _at(service: Manifest, address: str) -> Manifest:
-    """Return the Service with the known address: workers and clients know the head by it, so a Service that is created again asks for
-    the same."""
-    if not address:
-        return service
-    return replace(service, body={**service.body, "spec": {**service.body["spec"], "clusterIP": address}})

@@ -32,8 +32,8 @@ from grid.executions.caches import execution_of
 from grid.executions.context import Context
 from grid.executions.ledger import RunningCluster
 from grid.executions.spec import ExecutionSpec, parse_spec
-from grid.kube.objects import Autoscaler, Pod
-from grid.kube.resources import AUTOSCALERS, PODS
+from grid.kube.objects import Autoscaler, Metadata, Pod, RawObject
+from grid.kube.resources import AUTOSCALERS, PODS, Resource
 from grid.metrics.demand import Demand, read_demand, write_demand
 from grid.models import ClusterSample
 
@@ -102,10 +102,8 @@ class FrameworkPoller:
         framework_of: Callable[[str], FrameworkAdapter] = framework,
         session: Callable[[], aiohttp.ClientSession] = new_session,
     ) -> None:
-        self._context = context
-        self._rng = rng
-        self._framework_of = framework_of
-        self._session = session
+        self._context, self._rng = context, rng
+        self._framework_of, self._session = framework_of, session
         self.reporting = set[str]()
         self._visits: dict[str, _Visits] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -128,8 +126,14 @@ class FrameworkPoller:
         """Begin the visits of a round."""
         assert self._visiting is not None, "runs within its context"
         tasks, http = self._visiting
+
+        async def visit_together(place: float, due: Sequence[_Due]) -> None:
+            await asyncio.sleep(place)  # one timer for all
+            for id, visits, is_asked in due:
+                tasks.create_task(self._visit(http, id, visits, is_asked))
+
         for place, due in groupby(await self._round(), key=lambda visit: visit[1].place):
-            tasks.create_task(self._visit_together(tasks, http, place, tuple(due)))
+            tasks.create_task(visit_together(place, tuple(due)))
 
     # --- Rounds ---
 
@@ -152,10 +156,9 @@ class FrameworkPoller:
     async def _store_samples(self) -> None:
         """Store the samples of the last round. Those that an outage of the database loses are taken anew in this round."""
         taken, self._taken = self._taken, []
-        if not taken:
-            return
         try:
-            await self._context.database(samples.record, taken)
+            if taken:
+                await self._context.database(samples.record, taken)
         except Exception as error:
             for sample in taken:
                 if sample.execution_id in self._visits:
@@ -195,13 +198,6 @@ class FrameworkPoller:
             if pod is not None and (visits := self._visits.get(execution_of(pod))) is not None:
                 visits.is_at_rest, visits.seen = False, None
 
-    async def _visit_together(
-        self, tasks: asyncio.TaskGroup, http: aiohttp.ClientSession, place: float, due: Sequence[_Due]
-    ) -> None:
-        await asyncio.sleep(place)  # one timer for all
-        for id, visits, is_asked in due:
-            tasks.create_task(self._visit(http, id, visits, is_asked))
-
     async def _visit(self, http: aiohttp.ClientSession, id: str, visits: _Visits, is_asked: bool) -> None:
         failure, is_done = "", False
         try:
@@ -221,10 +217,6 @@ class FrameworkPoller:
             visits.is_busy = False
             # What could not be written must not wait for the next sample.
             visits.is_at_rest = visits.is_at_rest and is_done
-        self._log(id, visits, failure)
-
-    def _log(self, id: str, visits: _Visits, failure: str) -> None:
-        """Log the first failure and the recovery, and nothing in between."""
         if failure and not visits.failure:
             logger.warning("cluster cannot be asked or told, trying again execution=%s reason=%s", id, failure)
         elif visits.failure and not failure:
@@ -238,11 +230,10 @@ class FrameworkPoller:
         failure, report = visits.failure, None  # a head that is not polled stays failed
         spec = visits.spec = visits.spec or parse_spec(visits.stored)
         seen = self._seen(id, visits)
-        head = seen.head
-        if is_asked and head is not None and is_up(head):
+        if is_asked and seen.head is not None and is_up(seen.head):
             visits.asked_at = self._context.monotonic()
             try:
-                report, failure = await self._ask(http, head, spec, seen), ""
+                report, failure = await self._ask(http, seen.head, spec, seen), ""
             except FrameworkSilent as error:
                 failure = str(error) or _("The head does not answer.")
             except Exception as error:  # an answer of user code must not stop the steps that need no head
@@ -289,16 +280,16 @@ class FrameworkPoller:
             return  # without a timer, as most visits
         async with asyncio.timeout(WRITE_SECONDS):
             for pod, notes in changed:
-                await self._annotate_worker(pod, notes)
+                # With the uid the patch applies to this very pod or to none.
+                change = {"uid": pod.metadata.uid, "annotations": notes.annotations}
+                await self._patch(PODS, pod.metadata, change, "worker is gone or another now pod=%s reason=%s")
                 visits.written_at[pod.metadata.uid] = now
 
-    async def _annotate_worker(self, pod: Pod, notes: costs.Notes) -> None:
-        # With the uid the patch applies to this very pod or to none.
-        body = {"metadata": {"uid": pod.metadata.uid, "annotations": notes.annotations}}
+    async def _patch(self, resource: Resource, of: Metadata, metadata: RawObject, when_gone: str) -> None:
         try:
-            await self._context.api.patch(PODS, pod.metadata.name, body, namespace=pod.metadata.namespace)
+            await self._context.api.patch(resource, of.name, {"metadata": metadata}, namespace=of.namespace)
         except (NotFound, Conflict) as error:
-            logger.debug("worker is gone or another now pod=%s reason=%s", pod.metadata.key, error)
+            logger.debug(when_gone, of.key, error)
 
     async def _note_demand(self, id: str, spec: ExecutionSpec, report: ClusterReport) -> None:
         """Write the demand to the autoscaler, if it scales on demand."""
@@ -309,22 +300,18 @@ class FrameworkPoller:
         known = read_demand(autoscaler.metadata.annotations.get(KEYS.demand, ""))
         if known and known.wanted == wanted and 0 <= (now - known.at).total_seconds() < DEMAND_SECONDS:
             return
-        body = {"metadata": {"annotations": {KEYS.demand: write_demand(Demand(wanted, now))}}}
-        meta = autoscaler.metadata
-        try:
-            async with asyncio.timeout(WRITE_SECONDS):
-                await self._context.api.patch(AUTOSCALERS, meta.name, body, namespace=meta.namespace)
-        except (NotFound, Conflict) as error:
-            logger.debug("autoscaler is gone or was changed meanwhile name=%s reason=%s", meta.key, error)
+        annotations = {KEYS.demand: write_demand(Demand(wanted, now))}
+        when_gone = "autoscaler is gone or was changed meanwhile name=%s reason=%s"
+        async with asyncio.timeout(WRITE_SECONDS):
+            await self._patch(AUTOSCALERS, autoscaler.metadata, {"annotations": annotations}, when_gone)
 
     async def _sample(
         self, id: str, visits: _Visits, spec: ExecutionSpec, seen: ObservedCluster, report: ClusterReport | None
     ) -> None:
         now = self._context.monotonic()
-        if not visits.lacks_sample(visits.begun_at):
+        # A new leader does not know its pods yet; that is not a cluster without workers.
+        if not visits.lacks_sample(visits.begun_at) or not self._context.pods.freshness(now).synced:
             return
-        if not self._context.pods.freshness(now).synced:
-            return  # a new leader does not know its pods yet; that is not a cluster without workers
         pending = report.pending_tasks if report is not None else None
         minimum = cluster_of(spec).workers_minimum
         sample = samples.sample_of(seen, self._autoscaler(id), minimum=minimum, pending_tasks=pending)

@@ -4,6 +4,7 @@ Pure, and read from the pods' present status, not from changes: the same pods gi
 and its kind, so the history has it once, however often and by however many controllers it is recorded.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -26,14 +27,12 @@ _GONE = frozenset({"evicted", "storage_limit", "node_lost", "disrupted", "refuse
 def of_pods(seen: ObservedCluster, deleted: Sequence[Pod], *, since: datetime, now: datetime) -> list[EventRecord]:
     """Return the entries for everything since `since` that can still be seen; `deleted` are the last states of pods that were deleted
     since the last reconcile."""
-    lines: dict[str, EventRecord] = {}
-    events: dict[str, list[Event]] = {}
+    events = defaultdict[str, list[Event]](list)
     for event in seen.events:
-        events.setdefault(event.involved_object.name, []).append(event)
-    for pod in (*deleted, *seen.pods):
-        for line in _of_pod(pod, events.get(pod.metadata.name, ()), since, now):
-            lines[line.uid] = line
-    return list(lines.values())
+        events[event.involved_object.name].append(event)
+    pods = (*deleted, *seen.pods)
+    lines = (line for pod in pods for line in _of_pod(pod, events.get(pod.metadata.name, ()), since, now))
+    return list({line.uid: line for line in lines}.values())
 
 
 def head_replaced(pod: Pod, now: datetime) -> EventRecord:
@@ -50,13 +49,9 @@ def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -
     taken_away = true_condition(pod, "DisruptionTarget")
     why = explain_pod(pod, events, now=now)
     if taken_away is not None and (taken_away.last_transition_time or now) >= since:
-        message = _(
-            "{pod} was evicted from node {node}: {why}. {lost}",
-            pod=_name(pod),
-            node=pod.spec.node_name or _("(unknown)"),
-            why=taken_away.message or taken_away.reason,
-            lost=_lost(pod),
-        )
+        sentence = _("{pod} was evicted from node {node}: {why}. {lost}")
+        node, reason = pod.spec.node_name or _("(unknown)"), taken_away.message or taken_away.reason
+        message = sentence.format(pod=_name(pod), node=node, why=reason, lost=_lost(pod))
         yield _line(pod, f"{_part(pod)}_lost", message, at=taken_away.last_transition_time or now)
     elif why.code in _GONE:
         message = _("{pod} is lost. {why} {lost}", pod=_name(pod), why=why.sentence, lost=_lost(pod))

@@ -8,7 +8,6 @@ objects. The number of workers is the autoscaler's once it exists: the workers' 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grid.clusters import policies
 from grid.clusters.frameworks import framework
 from grid.clusters.frameworks.base import LOCAL_PATH, Port, Program, cluster_of
 from grid.core.labels import APP_COMPONENT, HEAD, KEYS, WORKER, label_value
@@ -26,9 +25,11 @@ from grid.executions.manifests import (
     stored_secrets,
     volume_claims,
 )
+from grid.executions.networkpolicy import build_policy, system_peer
 from grid.executions.spec import ClusterSpec, ExecutionSpec, ScalingSpec, TierSpec
 from grid.executions.storage import DEFAULT_STORAGE, Storage, scratch, volumes
 from grid.executions.variables import variables
+from grid.kube.objects import RawObject
 from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, DISRUPTION_BUDGETS, SERVICES, Resource
 
 WANTED_WORKERS = "compute_grid_wanted_workers"
@@ -67,7 +68,7 @@ def first(
         *secret(spec, namespace=namespace, anchor_uid=anchor_uid),
         *stored_secrets(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
         _manifest(SERVICES, named, _service(spec, head.ports)),
-        *policies.build(spec, cluster_of(spec), namespace=namespace, anchor_uid=anchor_uid),
+        *_policies(spec, namespace=namespace, anchor_uid=anchor_uid),
         _manifest(DISRUPTION_BUDGETS, named, _budget(spec)),
         _manifest(DEPLOYMENTS, named, _head_deployment(spec, head)),
     ]
@@ -93,12 +94,9 @@ def _manifest(resource: Resource, named: dict[str, Any], spec: dict[str, Any]) -
 
 def _autoscaler(spec: ExecutionSpec) -> dict[str, Any]:
     cluster = cluster_of(spec)
+    target = {"apiVersion": DEPLOYMENTS.api_version, "kind": DEPLOYMENTS.kind, "name": worker_name(spec.id)}
     return {
-        "scaleTargetRef": {
-            "apiVersion": DEPLOYMENTS.api_version,
-            "kind": DEPLOYMENTS.kind,
-            "name": worker_name(spec.id),
-        },
+        "scaleTargetRef": target,
         "minReplicas": cluster.workers_minimum,
         "maxReplicas": cluster.workers_maximum,
         "metrics": _metrics(spec.id, cluster.scaling),
@@ -115,7 +113,7 @@ def _service(spec: ExecutionSpec, ports: Sequence[Port]) -> dict[str, Any]:
         "type": "ClusterIP",
         "selector": _selector(spec, HEAD),
         "ports": [
-            {"name": port.name, "port": port.number, "targetPort": port.target, "protocol": "TCP"} for port in ports
+            {"name": each.name, "port": each.number, "targetPort": each.target, "protocol": "TCP"} for each in ports
         ],
         "publishNotReadyAddresses": False,
     }
@@ -202,14 +200,11 @@ def _local_volume(spec: ExecutionSpec, cluster: ClusterSpec) -> dict[str, Any]:
 
 def _metrics(cluster_id: str, scaling: ScalingSpec) -> list[dict[str, Any]]:
     targets = {"cpu": scaling.target_cpu, "memory": scaling.target_memory}
-    metrics: list[dict[str, Any]] = [
-        {
-            "type": "Resource",
-            "resource": {"name": name, "target": {"type": "Utilization", "averageUtilization": percent}},
-        }
-        for name, percent in targets.items()
-        if percent
-    ]
+    metrics: list[dict[str, Any]] = []
+    for name, percent in targets.items():
+        if percent:
+            resource = {"name": name, "target": {"type": "Utilization", "averageUtilization": percent}}
+            metrics.append({"type": "Resource", "resource": resource})
     if scaling.on_demand:
         # A target of one per worker, so the number of workers follows the metric itself.
         selector = {"matchLabels": {WANTED_WORKERS_LABEL: cluster_id}}
@@ -241,3 +236,30 @@ def _rules(stabilisation: int, limits: Mapping[str, int], period: int) -> dict[s
         "selectPolicy": "Max" if allowed else "Disabled",
         "policies": allowed or [{**policies[0], "value": 1}],
     }
+
+
+def _policies(spec: ExecutionSpec, *, namespace: str, anchor_uid: str) -> list[Manifest]:
+    """Return the policies beyond those of every execution: the pods reach each other and the workspace or job that the cluster belongs to,
+    whose own objects do not know the cluster; the proxy reaches the head's page, and the controller polls the head."""
+    kind, client = framework(cluster_of(spec).framework), cluster_of(spec).attached_to
+    members, clients = _pods_of(spec.id), [_pods_of(client)] if client else []
+    peers, called = [members, *clients], [members, *(clients if kind.calls_back else ())]
+    page = {
+        "from": [system_peer("proxy"), system_peer("controller")],
+        "ports": [{"protocol": "TCP", "port": kind.ui_port}],
+    }
+    head, whole = {"matchLabels": _selector(spec, HEAD)}, metadata(spec, namespace, anchor_uid)
+    of_head = metadata(spec, namespace, anchor_uid, name=f"cluster-{spec.id}-head")
+    policies = [
+        build_policy(whole, members["podSelector"], ingress=[{"from": peers}], egress=[{"to": called}]),
+        build_policy(of_head, head, ingress=[page]),
+    ]
+    if client:
+        of_client = metadata(spec, namespace, anchor_uid, name=f"cluster-{spec.id}-client")
+        ingress = [{"from": [members]}] if kind.calls_back else None
+        policies.append(build_policy(of_client, clients[0]["podSelector"], ingress=ingress, egress=[{"to": [members]}]))
+    return policies
+
+
+def _pods_of(execution_id: str) -> RawObject:
+    return {"podSelector": {"matchLabels": {KEYS.execution: execution_id}}}

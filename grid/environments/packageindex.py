@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from yarl import URL
 
-from grid.clusters.frameworks.answers import UNREADABLE
+from grid.clusters.frameworks.base import UNREADABLE
 from grid.core.regexes import Expression, RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.environments.simpleindex import ACCEPT, why_yanked

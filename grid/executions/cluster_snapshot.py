@@ -22,11 +22,18 @@ from grid.diagnosis.placement import SchedulingContext
 from grid.diagnosis.placement.obstacles import host_ports
 from grid.diagnosis.room import NodeRoom
 from grid.kube.api import KubeApi
+from grid.kube.listing import read_all, read_chunks, read_claims, read_classes, read_volumes
 from grid.kube.objects import ConfigMap, Event, Node, Pod, Volume, VolumeClaim
-from grid.kube.poolgroups import PoolName, cloud_names, groups_by_pool
-from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroup, node_groups
+from grid.kube.pools import (
+    AUTOSCALER_NAMESPACE,
+    AUTOSCALER_STATUS,
+    NodeGroup,
+    PoolName,
+    cloud_names,
+    groups_by_pool,
+    node_groups,
+)
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
-from grid.kube.wholelist import read_all, read_chunks, read_claims, read_classes, read_volumes
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""The NetworkPolicies of executions' pods (pure); those of a cluster are in `clusters.policies`.
+"""The NetworkPolicies of executions' pods (pure); those of a cluster are in `clusters.manifests`.
 
 Policies only add to each other, and a pod that any of them selects is closed to all peers that none allows. So the policy that selects
 every pod allows what all need, and closes the rest by existing; deploy/network.yaml closes them before the controller has led for the first

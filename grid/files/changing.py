@@ -9,10 +9,19 @@ from collections.abc import Callable
 from grid.core.gitnames import COMMIT, MAIN
 from grid.core.translation import gettext as _
 from grid.files import git
-from grid.files.commits import TRIES, advance, commit_on
 from grid.files.git import AnswerTooLong, GitFailed
 from grid.files.repositories import Repository, is_path
-from grid.files.uploading import LONGEST_PATH, UploadRefused, check_folders, is_gits, known_at, problem_of_folder
+from grid.files.uploading import (
+    LONGEST_PATH,
+    TRIES,
+    UploadRefused,
+    advance,
+    check_folders,
+    commit_on,
+    is_gits,
+    known_at,
+    problem_of_folder,
+)
 
 _GONE = "0 " + "0" * 40  # what git calls a path that is to be no more
 _Files = list[tuple[str, bytes]]  # git's mode and object, and the path, which need not be UTF-8

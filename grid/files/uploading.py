@@ -4,19 +4,20 @@ The working copy of a pod is a folder on a disk, where a name can mean more than
 everywhere.
 """
 
+import tempfile
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 
 from grid.core.errors import GridError
-from grid.core.gitnames import MAIN
+from grid.core.gitnames import COMMIT, MAIN
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import listed, listed_up_to, plural
 from grid.files import git
-from grid.files.commits import TRIES, advance, commit_on, id_of
-from grid.files.executor import size_of
+from grid.files.executor import identity, size_of
 from grid.files.git import GitFailed
 from grid.files.repositories import Repository
 
@@ -190,3 +191,41 @@ def _mode(known: Known | None) -> str:
 def _title(paths: Sequence[str]) -> str:
     words = listed(paths) if len(paths) <= _TITLE_NAMES else plural(len(paths), "file", "files")
     return _("Upload {paths}", paths=words)
+
+
+TRIES = 5
+_NOTHING = "0" * 40  # what git calls a branch that is not there
+
+
+def commit_on(repository: Repository, before: str | None, lines: bytes, *, author: str, title: str) -> str:
+    """Return a commit of the present files with these lines of `git update-index --index-info`, ended by NUL; no branch leads to it yet."""
+    name, address = identity(author)
+    with tempfile.TemporaryDirectory(prefix="commit-") as folder:
+        variables = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+        variables |= {f"GIT_{role}_NAME": name for role in ("AUTHOR", "COMMITTER")}
+        variables |= {f"GIT_{role}_EMAIL": address for role in ("AUTHOR", "COMMITTER")}
+        if before is not None:
+            git.run(repository.path, "read-tree", before, variables=variables)
+        git.run(repository.path, "update-index", "-z", "--index-info", given=lines, variables=variables)
+        tree = id_of(git.run(repository.path, "write-tree", variables=variables))
+        parents = ("-p", before) if before is not None else ()
+        return id_of(git.run(repository.path, "commit-tree", tree, *parents, "-m", title, variables=variables))
+
+
+def advance(repository: Repository, before: str | None, commit: str) -> bool:
+    """Let the main branch lead to the commit; return False when others have pushed since `before`. Raise GitFailed."""
+    try:
+        git.run(repository.path, "update-ref", f"refs/heads/{MAIN}", commit, before or _NOTHING)
+    except GitFailed:
+        if repository.resolve(MAIN) == before:
+            raise  # nobody has pushed meanwhile, so something else is wrong
+        return False
+    return True
+
+
+def id_of(answer: bytes) -> str:
+    """Return the name of the object that git has answered with."""
+    object_id = answer.decode().strip()
+    if not COMMIT.fullmatch(object_id):
+        raise GitFailed(_("git named no object"))
+    return object_id

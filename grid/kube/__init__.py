@@ -16,7 +16,6 @@ PUBLIC = (
     "limits",
     "listing",
     "objects",
-    "poolgroups",
     "pools",
     "redaction",
     "reflector",
@@ -25,5 +24,4 @@ PUBLIC = (
     "store",
     "transport",
     "trouble",
-    "wholelist",
 )

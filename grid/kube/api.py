@@ -90,7 +90,6 @@ class KubeApi(Followable, Protocol):
         container: str = "",
         tail_lines: int | None = None,
         previous: bool = False,
-        follow: bool = False,
         timestamps: bool = False,
         since: str = "",
     ) -> AsyncIterator[bytes]:

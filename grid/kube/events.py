@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from grid.kube.hub import Topic
-from grid.kube.objects import Event, Metadata, Pod, VolumeClaim
-from grid.kube.resources import PODS, VOLUME_CLAIMS, Resource
+from grid.kube.objects import Event, Pod, VolumeClaim
+from grid.kube.resources import PODS, VOLUME_CLAIMS
 from grid.kube.store import Store
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -45,17 +45,14 @@ class EventStore(Store[Event]):
 
     def __init__(
         self,
-        name: str = "events",
         *,
         cap: int = 20_000,
         per_object: int = 50,
-        silence_limit: float = 180.0,
         indexes: Mapping[str, Callable[[Event], str]] | None = None,
     ) -> None:
         own = {"object": _object_of, "component": lambda event: event.reporter}
-        super().__init__(name, indexes={**own, **(indexes or {})}, silence_limit=silence_limit)
-        self._cap = cap
-        self._per_object = per_object
+        super().__init__("events", indexes={**own, **(indexes or {})})
+        self._cap, self._per_object = cap, per_object
 
     def about(self, *, kind: str, name: str, namespace: str = "", uid: str = "") -> Sequence[Event]:
         """Return the events about one object, oldest first; with a `uid` only those about that very incarnation.
@@ -68,13 +65,12 @@ class EventStore(Store[Event]):
         return sorted(known, key=age_order)
 
     def about_claim(self, claim: VolumeClaim) -> Sequence[Event]:
-        return self._about(VOLUME_CLAIMS, claim.metadata)
+        meta = claim.metadata
+        return self.about(kind=VOLUME_CLAIMS.kind, name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
     def about_pod(self, pod: Pod) -> Sequence[Event]:
-        return self._about(PODS, pod.metadata)
-
-    def _about(self, resource: Resource, meta: Metadata) -> Sequence[Event]:
-        return self.about(kind=resource.kind, name=meta.name, namespace=meta.namespace, uid=meta.uid)
+        meta = pod.metadata
+        return self.about(kind=PODS.kind, name=meta.name, namespace=meta.namespace, uid=meta.uid)
 
     def from_component(self, component: str) -> Sequence[Event]:
         """Return the events reported by one component, oldest first."""

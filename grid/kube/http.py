@@ -9,7 +9,6 @@ from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, Resource
 from grid.kube.transport import FIELD_MANAGER, Transport, decode_object, query_of
 
-FOLLOW_READ_SECONDS = 3600.0  # a program may print nothing for long
 _MERGE_PATCH = "application/merge-patch+json"
 
 
@@ -79,20 +78,18 @@ class HttpKubeApi(Transport):
         container: str = "",
         tail_lines: int | None = None,
         previous: bool = False,
-        follow: bool = False,
         timestamps: bool = False,
         since: str = "",
     ) -> AsyncIterator[bytes]:
-        flags = {"previous": previous, "follow": follow, "timestamps": timestamps}
         query = query_of(
             container=container,
             tailLines="" if tail_lines is None else str(tail_lines),
             sinceTime=since,
-            **{name: "true" for name, given in flags.items() if given},
+            previous="true" if previous else "",
+            timestamps="true" if timestamps else "",
         )
         path = PODS.path(namespace=namespace, name=pod, subresource="log")
-        patience = FOLLOW_READ_SECONDS if follow else self._read_seconds
-        async with self._request("GET", path, query=query, read_seconds=patience) as response:
+        async with self._request("GET", path, query=query) as response:
             async for chunk in response.content.iter_any():
                 yield chunk
 

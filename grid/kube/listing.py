@@ -1,4 +1,5 @@
-"""Reads all objects of one kind into a store, by a streaming list where the server has it and in pages elsewhere.
+"""Reads all objects of one kind: into a store, by a streaming list where the server has it and in pages elsewhere; or once, in pages,
+for whoever needs them so seldom that a watch would cost more.
 
 A streaming list is a watch that begins with what exists. The server answers it from its watch cache, yet it is as new as a list
 from the database, because the cache first catches up with that; so nothing ever goes back in time. Objects wait in memory until the
@@ -8,28 +9,32 @@ asked for: servers without streaming lists then ignore the page size, and may sh
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from grid.core.errors import ClusterUnavailable, Expired, Rejected, TooManyRequests
+from grid.core.errors import ClusterUnavailable, Expired, GridError, Rejected, TooManyRequests
 from grid.core.translation import gettext as _
 from grid.core.workqueue import in_slices
+from grid.kube.api import Followable
 from grid.kube.decoding import Bookmark, Changed, Codec, Failed, Line
 from grid.kube.errors import Status, error_of
+from grid.kube.objects import StorageClass, Volume, VolumeClaim
+from grid.kube.resources import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Resource
 from grid.kube.store import HasMetadata, Store
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=HasMetadata)
+PAGE_SIZE = 500  # 2 MB of pods: 10 ms to decode, so the loop stays free
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds and counts, with the reason for each."""
 
-    page_size: int = 500  # 2 MB of pods: 10 ms to decode, so the loop stays free
+    page_size: int = PAGE_SIZE
     # A watch that the server closes in time proves that the connection lives, which bookmarks do not do everywhere: 1.20 sends
     # one only before the end. Below 60, where proxies cut what is quiet; drawn, so that many processes do not reopen at once.
     watch_seconds: tuple[int, int] = (40, 55)
@@ -59,27 +64,18 @@ class _Silence(Exception):
     """No word that the list is complete: from a server that knows none, or is busy, or something on the way keeps it from us."""
 
 
+@dataclass
 class Listing(Generic[T]):
     """`page` gives one page of at most so many objects, from a continue token on; `stream` opens a streaming list for so many seconds."""
 
-    def __init__(
-        self,
-        page: Callable[[int, str], Awaitable[bytes]],
-        stream: Callable[[int], AsyncIterator[bytes]],
-        store: Store[T],
-        codec: Codec[T],
-        *,
-        clock: Callable[[], float],
-        timing: Timing,
-    ) -> None:
-        self._page = page
-        self._stream = stream
-        self._store = store
-        self._codec = codec
-        self._clock = clock
-        self._timing = timing
-        self._paged_until = 0.0
-        self._failed_streams = 0
+    _page: Callable[[int, str], Awaitable[bytes]]
+    _stream: Callable[[int], AsyncIterator[bytes]]
+    _store: Store[T]
+    _codec: Codec[T]
+    _clock: Callable[[], float]
+    _timing: Timing
+    _paged_until: float = field(default=0.0, init=False)
+    _failed_streams: int = field(default=0, init=False)
 
     async def read(self) -> str:
         """Make the store equal to the cluster and return the version that it then has. Raises errors of `grid.core.errors`."""
@@ -181,7 +177,6 @@ class Listing(Generic[T]):
     # --- Pages ---
 
     async def _paged(self) -> str:
-        """Take in the whole list, page by page, then drop what was not in it."""
         try:
             version, seen = await self._pages(self._timing.page_size)
         except Expired:
@@ -194,8 +189,7 @@ class Listing(Generic[T]):
         seen: set[str] = set()
         token = ""
         while True:
-            body = await self._page(size, token)
-            page = self._codec.page(body, whole=size == 0)
+            page = self._codec.page(await self._page(size, token), whole=size == 0)
             for chunk in page.chunks:
                 for listed in chunk:
                     seen.add(listed.metadata.key)
@@ -212,3 +206,49 @@ class Listing(Generic[T]):
         async for key in in_slices(tuple(self._store.keys()), self._timing.keys_at_once):
             gone += key not in seen and self._store.discard(key)
         logger.debug("listed store=%s objects=%d gone=%d version=%s", self._store.name, len(seen), gone, version)
+
+
+async def read_all(api: Followable, resource: Resource, kind: type[T], *, namespace: str = "") -> list[T]:
+    """Return the objects. Raise errors of `grid.core.errors`."""
+    return [obj async for chunk in read_chunks(api, resource, kind, namespace=namespace) for obj in chunk]
+
+
+async def read_chunks(
+    api: Followable, resource: Resource, kind: type[T], *, namespace: str = "", field_selector: str = ""
+) -> AsyncIterator[Sequence[T]]:
+    """Yield the objects a few at a time, so that whoever needs sums of them does not hold them all. Raise errors of `grid.core.errors`."""
+    codec, token = Codec(kind), ""
+    while True:
+        body = await api.list_page(
+            resource, namespace=namespace, field_selector=field_selector, limit=PAGE_SIZE, continue_token=token
+        )
+        page = codec.page(body)
+        for chunk in page.chunks:
+            yield chunk
+            await asyncio.sleep(0)
+        token = page.continue_token
+        if not token:
+            return
+
+
+def _by_key(objects: Iterable[T]) -> dict[str, T]:
+    return {obj.metadata.key: obj for obj in objects}
+
+
+async def read_claims(api: Followable, namespace: str) -> dict[str, VolumeClaim]:
+    """Return the claims of the namespace by `namespace/name`. Raise errors of `grid.core.errors`."""
+    return _by_key(await read_all(api, VOLUME_CLAIMS, VolumeClaim, namespace=namespace))
+
+
+async def read_volumes(api: Followable) -> dict[str, Volume]:
+    """Return all volumes by name. Raise errors of `grid.core.errors`."""
+    return _by_key(await read_all(api, VOLUMES, Volume))
+
+
+async def read_classes(api: Followable) -> dict[str, StorageClass] | None:
+    """Return all storage classes by name; None without the right to list them, or without an answer."""
+    try:
+        return _by_key(await read_all(api, STORAGE_CLASSES, StorageClass))
+    except GridError as error:
+        logger.debug("storage classes not listed reason=%s", error)
+        return None

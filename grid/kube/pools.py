@@ -1,16 +1,22 @@
-"""Node groups as the cluster autoscaler's status shows them; which pool they are of says `grid.kube.poolgroups`.
+"""Node groups as the cluster autoscaler's status shows them, and which are those of which pool.
 
-The autoscaler writes its status as YAML into the ConfigMap kube-system/cluster-autoscaler-status.
+The autoscaler writes its status as YAML into the ConfigMap kube-system/cluster-autoscaler-status. Clouds name a group of nodes by a pattern
+of their own, which is no pool's name. The nodes tell what belongs together: beside the pool's label they have the cloud's own name of the
+group, which is a part of the name in the autoscaler's status.
 """
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import yaml
 
+from grid.core.labels import NODE_GROUP_LABELS
+from grid.core.regexes import Expression
 from grid.kube.objects import ConfigMap
+from grid.kube.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -60,3 +66,134 @@ def _group(entry: dict[str, Any]) -> NodeGroup:
 
 def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+# The names of groups, without what clouds put before and behind: managed groups of EKS, those of eksctl and those of AKS.
+_HEX = "[0-9a-f]"
+_NAMED_WHOLLY = (
+    Expression(rf"^eks-(.+)-{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}$"),
+    Expression(r"^eksctl-.+-nodegroup-(.+)-NodeGroup-[0-9A-Za-z]+$"),
+    Expression(r"^aks-(.+)-[0-9]+-vmss$"),
+)
+# GKE writes the cluster's name before the pool's, and nobody knows where one ends.
+_NAMED_LAST = Expression(rf"^(gke-.+)-{_HEX}{{8}}-grp$")
+
+
+class PoolName(NamedTuple):
+    """A pool, and what the cloud calls its nodes; "" when no node has told that. A pool `has_nodes` unless it is only remembered or waited
+    for."""
+
+    pool: str
+    cloud: str = ""
+    has_nodes: bool = True
+
+
+class NodeGroups:
+    """The groups in a store of the autoscaler's status, by pool. The YAML of a large cluster is long, so it is parsed once for each version
+    of it; `names` are asked for again when `version` has changed."""
+
+    def __init__(
+        self,
+        config_maps: Store[ConfigMap],
+        *,
+        names: Callable[[], Iterable[PoolName]] = tuple,
+        version: Callable[[], Hashable] = tuple,
+    ) -> None:
+        self._config_maps = config_maps
+        self._names = names
+        self._version = version
+        self._parsed: tuple[int, Mapping[str, NodeGroup]] = -1, {}
+        self._basis: Hashable = None
+        self._by_pool: Mapping[str, NodeGroup] = {}
+
+    def by_pool(self) -> Mapping[str, NodeGroup]:
+        """Return the groups of each pool as if they were one, and those that fit no pool by their own names."""
+        basis = self._config_maps.version, self._version()
+        if self._basis != basis:
+            if self._parsed[0] != self._config_maps.version:
+                self._parsed = self._config_maps.version, node_groups(self._config_maps.values())
+            self._basis, self._by_pool = basis, groups_by_pool(self._parsed[1], self._names())
+        return self._by_pool
+
+
+def names_as_text(pool: str, labels: Mapping[str, str]) -> str:
+    """Return the cloud's names of a node's pool as one text, which an index of nodes can have; "" for a node without a pool."""
+    return "\n".join((pool, *(name.cloud for name in cloud_names(pool, labels)))) if pool else ""
+
+
+def names_from_text(text: str) -> list[PoolName]:
+    pool, *clouds = text.split("\n")
+    return [PoolName(pool, cloud) for cloud in clouds]
+
+
+def cloud_names(pool: str, labels: Mapping[str, str], *, has_nodes: bool = True) -> list[PoolName]:
+    """Return the cloud's names of a pool by the labels of one of its nodes."""
+    clouds = [labels[key] for key in NODE_GROUP_LABELS if labels.get(key)] or [""]
+    return [PoolName(pool, cloud, has_nodes) for cloud in clouds]
+
+
+def groups_by_pool(groups: Mapping[str, NodeGroup], names: Iterable[PoolName]) -> dict[str, NodeGroup]:
+    """Return the groups of each pool as if they were one. A group that fits no pool, or more than one, keeps its own name: it may be a pool
+    that has no node now."""
+    pools_of, pools, known = defaultdict[str, set[str]](set), set[str](), set(groups)
+    for pool, cloud, has_nodes in names:
+        pools.add(pool)
+        if cloud:
+            pools_of[cloud].add(pool)
+        if cloud or has_nodes:
+            known.add(pool)
+    # Only of a pool of which no node tells anything is the name itself looked for: "default-gpu" may be another pool than "default".
+    untold = pools - known
+    parts = defaultdict[str, list[NodeGroup]](list)
+    for group in groups.values():
+        parts[_pool_of(group.name, pools, pools_of, untold)].append(group)
+    return {pool: together(pool, each) for pool, each in parts.items()}
+
+
+def together(name: str, groups: Sequence[NodeGroup]) -> NodeGroup:
+    """Return several groups of one pool, such as one a zone, as one. It is backed off when each that may grow is."""
+    if len(groups) == 1:
+        return replace(groups[0], name=name)
+    growing = [group for group in groups if group.target < group.maximum] or groups
+    states = {group.is_backed_off for group in growing}
+    is_backed_off = states.pop() if len(states) == 1 else None if states == {None, True} else False
+    return NodeGroup(
+        name,
+        minimum=sum(group.minimum for group in groups),
+        maximum=sum(group.maximum for group in groups),
+        target=sum(group.target for group in groups),
+        is_backed_off=is_backed_off,
+        error=next((group.error for group in growing if group.error and is_backed_off), ""),
+    )
+
+
+def _pool_of(group: str, pools: set[str], pools_of: Mapping[str, set[str]], untold: set[str]) -> str:
+    """Return the pool that a group is of, by an equal name, by what the cloud calls its nodes, or by a pool's name within the group's; else
+    the group's name."""
+    if group in pools:
+        return group
+    cloud = _within(group, pools_of)
+    if cloud is not None:
+        (pool, *others) = pools_of[cloud]
+        return group if others else pool
+    return _within(group, untold, is_exact=False) or group
+
+
+def _within(group: str, names: Iterable[str], *, is_exact: bool = True) -> str | None:
+    """Return the only name that the group's has as a part, or the longest, which has all others in it; None when there is none. With
+    `is_exact`, a group whose name is of a known form has only the whole of what the cloud wrote there."""
+    short = group.rsplit("/", 1)[-1]
+    whole = next((match[1] for match in (form.match(short) for form in _NAMED_WHOLLY) if match), None)
+    if whole is not None:
+        fitting = [name for name in names if (name == whole if is_exact else _is_part(name, whole))]
+    elif last := _NAMED_LAST.match(short):
+        fitting = [name for name in names if last[1].endswith(f"-{name}")]
+    else:
+        fitting = [name for name in names if _is_part(name, group)]
+    longest = max(fitting, key=len, default=None)
+    return longest if longest is not None and all(_is_part(name, longest) for name in fitting) else None
+
+
+def _is_part(name: str, text: str) -> bool:
+    """Return whether the text has the name as one or more of its parts between dashes or slashes."""
+    return f"-{name}-" in f"-{text.replace('/', '-')}-"

@@ -59,18 +59,11 @@ class Reflector(Generic[T]):
         rng: random.Random | None = None,
         timing: Timing | None = None,
     ) -> None:
-        self._api = api
-        self._feed = feed
-        self._store = store
-        self._hub = hub
-        self._clock = clock
-        self._sleep = sleep
-        self._rng = rng or random.Random()
+        self._api, self._feed, self._store, self._hub = api, feed, store, hub
+        self._clock, self._sleep, self._rng = clock, sleep, rng or random.Random()
         self._timing = timing = timing or Timing()
         self._codec = Codec(feed.kind)
-        self._listing = Listing(
-            self._list_page, partial(self._open, version=""), store, self._codec, clock=clock, timing=timing
-        )
+        self._listing = Listing(self._list_page, partial(self._open, version=""), store, self._codec, clock, timing)
         self._backoff = Backoff(rng=self._rng)
         self._version = ""  # "" means: list first
         self._listed = False  # whether the present watch follows a list of its own
@@ -251,12 +244,8 @@ class Reflector(Generic[T]):
             logger.warning("watch ended by the server store=%s code=%d", self._store.name, line.code)
             return False
         elif isinstance(line, Unreadable):
-            logger.warning(
-                "unreadable event skipped store=%s version=%s reason=%s",
-                self._store.name,
-                line.resource_version or "?",
-                line.reason,
-            )
+            name, version = self._store.name, line.resource_version or "?"
+            logger.warning("unreadable event skipped store=%s version=%s reason=%s", name, version, line.reason)
             if not line.resource_version:
                 return False
             self._version = line.resource_version

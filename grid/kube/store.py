@@ -43,6 +43,7 @@ class HasMetadata(Protocol):
 
 logger = logging.getLogger(__name__)
 
+SILENCE_LIMIT = 180.0
 T = TypeVar("T", bound=HasMetadata)
 # Called with the object as it was and as it is: the first is None for one that came, the second for one that went.
 Listener = Callable[[T | None, T | None], None]
@@ -53,7 +54,7 @@ class Store(Generic[T]):
 
     An index is a function from an object to one text; objects for which it says "" are not in that index.
     `share` is called with a changed object, which nobody knows yet, and what it was, and may let the first have parts of the second.
-    A store that has heard nothing for `silence_limit` seconds calls itself stale even when nothing seems broken.
+    A store that has heard nothing for SILENCE_LIMIT seconds calls itself stale even when nothing seems broken.
     """
 
     def __init__(
@@ -62,7 +63,6 @@ class Store(Generic[T]):
         *,
         indexes: Mapping[str, Callable[[T], str]] | None = None,
         share: Callable[[T, T], None] = lambda changed, known: None,
-        silence_limit: float = 180.0,
     ) -> None:
         self.name = name
         self.version = 0
@@ -71,9 +71,8 @@ class Store(Generic[T]):
         self._indexes: dict[str, dict[str, dict[str, T]]] = {index: {} for index in self._index_of}
         self._share = share
         self._listeners: list[Listener[T]] = []
-        self._silence_limit = silence_limit
         self._synced = False
-        self._heard_at: float | None = None
+        self.heard_at: float | None = None  # when the cluster was last heard, on the reflector's clock; None for never
         self._failed_at: float | None = None
         self._error = ""
         self._trouble: ClusterTrouble | None = None
@@ -109,22 +108,17 @@ class Store(Generic[T]):
         """Call `listener` after each change, at once; it must be quick, and may read this store."""
         self._listeners.append(listener)
 
-    @property
-    def heard_at(self) -> float | None:
-        """When the cluster was last heard, on the reflector's clock; None for never."""
-        return self._heard_at
-
     def freshness(self, now: float) -> Freshness:
         """Return how far behind the store may be; `now` is the reflector's monotonic clock."""
         troubled = max(0.0, now - self._trouble_at) if self._trouble is not None else 0.0
-        if self._heard_at is None:
+        if self.heard_at is None:
             error = self._error or _("Not yet read from the cluster.")
             return Freshness(False, 0.0, error, self._trouble, troubled)
-        silent = max(0.0, now - self._heard_at)
+        silent = max(0.0, now - self.heard_at)
         if self._error:
             cut_off = silent if self._failed_at is None else max(0.0, now - self._failed_at)
             return Freshness(self._synced, cut_off, self._error, self._trouble, troubled)
-        if silent > self._silence_limit:
+        if silent > SILENCE_LIMIT:
             return Freshness(self._synced, silent, _("The cluster has sent nothing for longer than it should."))
         return Freshness(self._synced, 0.0, "" if self._synced else _("The first list is being read from the cluster."))
 
@@ -166,7 +160,7 @@ class Store(Generic[T]):
 
     def mark_heard(self, now: float) -> None:
         """Note that the cluster spoke: whatever was wrong is over."""
-        self._heard_at = now
+        self.heard_at = now
         self._failed_at = None
         self._error, self._trouble = "", None
 
@@ -176,7 +170,7 @@ class Store(Generic[T]):
         """Note that we are cut off, for the reason given. What we hold grows old from the first failure, `since` on the reflector's clock;
         without it from the last word heard, as when a watch was silent. `at` is when the request was sent that failed with `trouble`."""
         if not self._error and since is not None:
-            self._failed_at = max(since, self._heard_at or since)
+            self._failed_at = max(since, self.heard_at or since)
         if trouble is not self._trouble:
             self._trouble, self._trouble_at = trouble, at
         self._error = sentence

@@ -52,22 +52,12 @@ class _Connection:
 
 
 class Transport:
-    """The base of what asks an API server: `source` says where the credentials are, `read_seconds` how long an answer may take to come.
-
-    Belongs to one event loop.
-    """
+    """The base of what asks an API server: `source` says where the credentials are. Belongs to one event loop."""
 
     def __init__(
-        self,
-        source: Credentials,
-        *,
-        read_seconds: float = READ_SECONDS,
-        user_agent: str = FIELD_MANAGER,
-        clock: Callable[[], float] = time.monotonic,
+        self, source: Credentials, *, user_agent: str = FIELD_MANAGER, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._source = source
-        self._clock = clock
-        self._read_seconds = read_seconds
+        self._source, self._clock = source, clock
         self._headers = _HEADERS | {"User-Agent": user_agent}
         self._connection: _Connection | None = None
         self._retired: list[aiohttp.ClientSession] = []
@@ -174,9 +164,7 @@ class Transport:
         data = None if body is None else msgspec.json.encode(body)
         if data is not None:
             headers["Content-Type"] = content_type
-        ask = partial(
-            _ask, method, path, query=query, data=data, headers=headers, seconds=read_seconds or self._read_seconds
-        )
+        ask = partial(_ask, method, path, query=query, data=data, headers=headers, seconds=read_seconds or READ_SECONDS)
         try:
             with translated(connection.host):
                 response = await self._counted(method, path, ask(connection))

@@ -138,11 +138,7 @@ class Execution(models.Model):
         help_text="Of a cluster: the tier of its head; `tier` is its workers'.",
     )
     data_plane = models.ForeignKey(
-        DataPlane,
-        on_delete=models.PROTECT,
-        related_name="+",
-        db_index=False,
-        help_text="That of its tiers at launch.",
+        DataPlane, on_delete=models.PROTECT, related_name="+", db_index=False, help_text="That of its tiers at launch."
     )
     attached_to = models.ForeignKey(
         "self",

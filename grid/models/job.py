@@ -28,9 +28,7 @@ class Job(models.Model):
     )
     tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="jobs")
     cluster = models.JSONField(
-        null=True,
-        blank=True,
-        help_text="What was asked for as its cluster: grid.clusters.request; null for none.",
+        null=True, blank=True, help_text="What was asked for as its cluster: grid.clusters.request; null for none."
     )
     command = models.TextField(
         blank=True, help_text="A line or script for `/bin/sh -c`; empty: the environment's own command."
@@ -43,9 +41,7 @@ class Job(models.Model):
         max_length=200, blank=True, help_text="Branch or commit of files in Git to begin with; empty: main."
     )
     page_port = models.PositiveIntegerField(
-        null=True,
-        blank=True,
-        help_text="Where the program serves a web page while it runs; null: the environment's.",
+        null=True, blank=True, help_text="Where the program serves a web page while it runs; null: the environment's."
     )
     timeout_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Of each attempt; null: none.")
     retries = models.PositiveIntegerField(default=0, help_text="Further attempts of a run that failed.")
@@ -64,9 +60,7 @@ class Job(models.Model):
         ordering = ["-launched_at", "-id"]
         indexes = [
             models.Index(
-                fields=["owner", "launched_at", "id"],
-                condition=models.Q(deleted_at__isnull=True),
-                name="jobs_by_owner",
+                fields=["owner", "launched_at", "id"], condition=models.Q(deleted_at__isnull=True), name="jobs_by_owner"
             )
         ]
 

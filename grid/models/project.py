@@ -10,12 +10,7 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from grid.core.translation import gettext as _
-from grid.models.fields import (
-    LONGEST_IDLE_MINUTES,
-    LONGEST_LIFETIME_HOURS,
-    validate_quantity,
-    validate_slug_name,
-)
+from grid.models.fields import LONGEST_IDLE_MINUTES, LONGEST_LIFETIME_HOURS, validate_quantity, validate_slug_name
 from grid.models.user import User
 
 

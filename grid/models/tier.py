@@ -134,8 +134,7 @@ class HardwareTier(models.Model):
                 errors[limit] = _("The limit is below the request of {amount}.", amount=getattr(self, request))
         if _below(self.effective_memory_limit, self.shared_memory):
             errors["shared_memory"] = _(
-                "Shared memory counts towards the memory limit of {amount}.",
-                amount=self.effective_memory_limit,
+                "Shared memory counts towards the memory limit of {amount}.", amount=self.effective_memory_limit
             )
         if self.is_default and self.is_archived:
             errors["is_default"] = _("An archived tier cannot be the default.")

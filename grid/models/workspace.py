@@ -26,9 +26,7 @@ class Workspace(models.Model):
     )
     tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="workspaces")
     cluster = models.JSONField(
-        null=True,
-        blank=True,
-        help_text="What was asked for as its cluster: grid.clusters.request; null for none.",
+        null=True, blank=True, help_text="What was asked for as its cluster: grid.clusters.request; null for none."
     )
     created_at = models.DateTimeField(default=timezone.now)
     launched_at = models.DateTimeField(default=timezone.now, help_text="When it was launched or resumed last.")

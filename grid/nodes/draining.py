@@ -16,9 +16,9 @@ from grid.core.labels import KEYS
 from grid.core.translation import gettext as _
 from grid.kube.api import KubeApi
 from grid.kube.errors import answer_of
+from grid.kube.listing import read_chunks
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
-from grid.kube.wholelist import read_chunks
 from grid.nodes.drain import is_evicted
 
 logger = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from grid.core.regexes import RepeatedExpression
 from grid.core.translation import gettext as _
 from grid.core.wording import as_sentence
 from grid.kube.api import KubeApi
+from grid.kube.listing import read_all
 from grid.kube.objects import Event, Pod, VolumeClaim
 from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from grid.kube.resources import (
@@ -30,7 +31,6 @@ from grid.kube.resources import (
     Resource,
 )
 from grid.kube.trouble import right_of, sentence_of, trouble_of
-from grid.kube.wholelist import read_all
 from grid.platformhealth import lights
 from grid.platformhealth.facts import AutoscalerReport, Heartbeat, Light, ServerAnswers, Unread, WarningEvent, Workload
 from grid.platformhealth.pulls import failed_pulls

@@ -15,8 +15,15 @@ from grid.kube.api import KubeApi
 from grid.kube.events import EventStore
 from grid.kube.hub import Hub
 from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
-from grid.kube.poolgroups import NodeGroups, PoolName, cloud_names, names_as_text, names_from_text
-from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
+from grid.kube.pools import (
+    AUTOSCALER_NAMESPACE,
+    AUTOSCALER_STATUS,
+    NodeGroups,
+    PoolName,
+    cloud_names,
+    names_as_text,
+    names_from_text,
+)
 from grid.kube.reflector import ListWatch, Reflector
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.kube.store import Freshness, HasMetadata, Store, announce

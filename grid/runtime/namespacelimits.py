@@ -14,8 +14,8 @@ from grid.core.errors import GridError
 from grid.diagnosis.shortages import NamespaceLimits
 from grid.kube.api import KubeApi
 from grid.kube.limits import LimitRange, ResourceQuota
+from grid.kube.listing import read_all
 from grid.kube.resources import LIMIT_RANGES, RESOURCE_QUOTAS
-from grid.kube.wholelist import read_all
 
 logger = logging.getLogger(__name__)
 

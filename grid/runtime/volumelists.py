@@ -15,8 +15,8 @@ from grid.core.errors import GridError
 from grid.diagnosis.held import is_unplaced
 from grid.kube.api import KubeApi
 from grid.kube.hub import Hub, Topic
+from grid.kube.listing import read_claims, read_classes, read_volumes
 from grid.kube.objects import Pod, StorageClass, Volume, VolumeClaim
-from grid.kube.wholelist import read_claims, read_classes, read_volumes
 
 logger = logging.getLogger(__name__)
 

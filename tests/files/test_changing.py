@@ -7,10 +7,9 @@ import pytest
 
 from grid.files import git
 from grid.files.changing import FileChanged, count_files, delete, move
-from grid.files.commits import advance
 from grid.files.git import GitFailed
 from grid.files.repositories import Repository
-from grid.files.uploading import UploadRefused, upload
+from grid.files.uploading import UploadRefused, advance, upload
 from tests.files.conftest import Runs
 
 

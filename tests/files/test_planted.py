@@ -17,7 +17,7 @@ from typing import cast
 import pytest
 
 from grid.files.executor import program
-from grid.files.executor.reporting import tell
+from grid.files.executor.task import tell
 from grid.files.git import GitFailed
 from grid.files.repositories import Repository
 from grid.sandbox.imagebuilds import BuildOrder, _Build, _ready

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from grid.files import git
-from grid.files.commits import commit_on
 from grid.files.repositories import Repository
-from grid.files.uploading import AlreadyThere, UploadRefused, problem_of_folder, problem_of_name, upload
+from grid.files.uploading import AlreadyThere, UploadRefused, commit_on, problem_of_folder, problem_of_name, upload
 from tests.files.conftest import Runs
 
 

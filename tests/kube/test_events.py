@@ -130,17 +130,13 @@ def test_namesakes_differ_by_kind_and_namespace() -> None:
     assert names(store.about(kind="Node", name="p")) == ["node"]
 
 
-def test_store_has_indexes_and_patience_of_the_caller() -> None:
-    store = stored(an_event("a"), name="own", indexes={"reason": lambda event: event.reason}, silence_limit=5)
+def test_store_has_indexes_of_the_caller_and_is_stale_after_silence() -> None:
+    store = stored(an_event("a"), indexes={"reason": lambda event: event.reason})
     assert names(store.by("reason", "Scheduled")) == ["a"]
     assert names(store.from_component("kubelet")) == ["a"]
     store.mark_synced(0)
-    assert (store.name, store.freshness(5).error) == ("own", "")
-    assert store.freshness(6).error
-    patient = EventStore()
-    patient.mark_synced(0)
-    assert (patient.name, patient.freshness(180).error) == ("events", "")
-    assert patient.freshness(181).error
+    assert (store.name, store.freshness(180).error) == ("events", "")
+    assert store.freshness(181).error
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.booleans(), st.integers(0, 5)), max_size=80))

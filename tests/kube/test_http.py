@@ -176,10 +176,10 @@ async def test_logs_come_in_chunks_with_the_options_asked_for(write_config: Writ
         return web.Response(body=b"one\ntwo\n")
 
     async for server, api in using(write_config, answer):
-        options: dict[str, Any] = {"container": "run", "tail_lines": 0, "previous": True, "follow": True}
+        options: dict[str, Any] = {"container": "run", "tail_lines": 0, "previous": True, "timestamps": True}
         logs = api.logs("p", namespace="ns", since="2026-03-04T09:00:00Z", **options)
         assert b"".join([chunk async for chunk in logs]) == b"one\ntwo\n"
-        asked = {"container": "run", "tailLines": "0", "previous": "true", "follow": "true"}
+        asked = {"container": "run", "tailLines": "0", "previous": "true", "timestamps": "true"}
         assert dict(server.seen[0].query) == asked | {"sinceTime": "2026-03-04T09:00:00Z"}
 
 
@@ -226,13 +226,17 @@ async def test_connect_tells_at_once_what_is_wrong(write_config: WriteConfig) ->
         await connect(kubeconfig=write_config(f"http://127.0.0.1:{deaf.getsockname()[1]}"))
 
 
-async def test_a_server_that_never_answers_is_given_up_on(write_config: WriteConfig) -> None:
+async def test_a_server_that_never_answers_is_given_up_on(
+    write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grid.kube.transport.READ_SECONDS", 0.2)
+
     async def answer(request: web.Request) -> web.Response:
         await asyncio.sleep(30)
         return web.Response()
 
     async with serving(answer) as server:
-        api = HttpKubeApi(CredentialSource(write_config(server.url)), read_seconds=0.2)
+        api = HttpKubeApi(CredentialSource(write_config(server.url)))
         try:
             with pytest.raises(ClusterUnavailable, match="does not answer in time"):
                 await api.get(NODES, "n")

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from grid.kube.objects import ConfigMap, Metadata
-from grid.kube.poolgroups import NodeGroups, PoolName, cloud_names, groups_by_pool, names_as_text, names_from_text
-from grid.kube.pools import NodeGroup
+from grid.kube.pools import NodeGroup, NodeGroups, PoolName, cloud_names, groups_by_pool, names_as_text, names_from_text
 from grid.kube.store import Store
 
 UUID = "0cc1a2b3-4c5d-6e7f-8a9b-0c1d2e3f4a5b"

@@ -285,7 +285,6 @@ class FakeCluster:
         container: str = "",
         tail_lines: int | None = None,
         previous: bool = False,
-        follow: bool = False,
         timestamps: bool = False,
         since: str = "",
     ) -> AsyncIterator[bytes]:

@@ -28,10 +28,10 @@ from grid.core.translation import gettext as _
 from grid.core.wording import one_line
 from grid.core.workqueue import in_slices
 from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, ShapeTally
+from grid.kube.listing import read_all, read_chunks
 from grid.kube.objects import Node, Pod
 from grid.kube.pools import NodeGroup
 from grid.kube.resources import DISRUPTION_BUDGETS, PODS
-from grid.kube.wholelist import read_all, read_chunks
 from grid.models import AuditEntry, HardwareTier, NodeTask, User
 from grid.models.dataplane import LOCAL
 from grid.models.platform import REASON_LONGEST

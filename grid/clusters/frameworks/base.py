@@ -6,9 +6,12 @@ when the head's pod is replaced.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol
 
 import aiohttp
+import msgspec
+from yarl import URL
 
 from grid.executions.spec import ClusterSpec, ExecutionSpec
 
@@ -114,3 +117,26 @@ class FrameworkAdapter(Protocol):
     ) -> ClusterReport:
         """Return the report of the head's pod. Raise FrameworkSilent; never take longer than the session's timeout."""
         ...
+
+
+LONGEST = 8 * 2**20
+# What msgspec raises for a body that is not the expected JSON, is no text, or is nested too deeply.
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+@lru_cache(maxsize=4096)  # reading one takes as long as a tenth of asking
+def parsed(url: str) -> URL:
+    """Return the URL as aiohttp takes it. Not for URLs of which user code chooses a part: they could be of any length and number."""
+    return URL(url)
+
+
+async def body_of(response: aiohttp.ClientResponse, *, too_long: str, longest: int = LONGEST) -> bytes:
+    """Return a head's whole answer; the head is user code, so it may send without end. Raise FrameworkSilent with the sentence `too_long`,
+    which names the MiB, when it is longer than `longest` bytes, and aiohttp's own errors. Callers pass `allow_redirects=False`, so that
+    nobody leads the controller to addresses that only the controller can reach."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > longest:
+            raise FrameworkSilent(too_long.format(size=longest // 2**20))
+    return bytes(body)

@@ -11,18 +11,20 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
-from grid.clusters.frameworks.answers import UNREADABLE, body_of, parsed
 from grid.clusters.frameworks.base import (
     LOCAL_PATH,
     POD_IP,
     POD_NAME,
+    UNREADABLE,
     ClusterReport,
     FrameworkSilent,
     Port,
     Program,
     WorkerPod,
+    body_of,
     cluster_of,
     http_probe,
+    parsed,
 )
 from grid.core.origins import BEGIN_PATH
 from grid.core.quantity import millicores, whole

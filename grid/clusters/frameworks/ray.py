@@ -14,7 +14,6 @@ from pathlib import Path
 import aiohttp
 
 from grid.clusters.frameworks import ray_report
-from grid.clusters.frameworks.answers import body_of, parsed
 from grid.clusters.frameworks.base import (
     LOCAL_PATH,
     POD_IP,
@@ -24,8 +23,10 @@ from grid.clusters.frameworks.base import (
     Port,
     Program,
     WorkerPod,
+    body_of,
     cluster_of,
     http_probe,
+    parsed,
 )
 from grid.core.quantity import millicores, whole
 from grid.core.translation import gettext as _

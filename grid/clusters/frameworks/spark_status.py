@@ -16,8 +16,15 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from grid.clusters.frameworks.answers import UNREADABLE, body_of, parsed
-from grid.clusters.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
+from grid.clusters.frameworks.base import (
+    UNREADABLE,
+    ClusterReport,
+    FrameworkSilent,
+    WorkerPod,
+    WorkerReport,
+    body_of,
+    parsed,
+)
 from grid.core.translation import gettext as _
 
 _MOST_APPLICATIONS = 20

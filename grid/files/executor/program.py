@@ -12,9 +12,8 @@ from pathlib import Path
 
 from .gitcommand import GitError
 from .preparing import prepare
-from .reporting import short_reason, tell
 from .saving import save
-from .task import GONE, UNUSABLE, Missing, Task, parse_task
+from .task import GONE, UNUSABLE, Missing, Task, parse_task, short_reason, tell
 
 _UNUSABLE = "The project's repository cannot be used:"
 _LOOK_SECONDS = 0.5

@@ -14,8 +14,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from grid.clusters.frameworks.answers import UNREADABLE, body_of
-from grid.clusters.frameworks.base import FrameworkSilent
+from grid.clusters.frameworks.base import UNREADABLE, FrameworkSilent, body_of
 from grid.configuration import IDLE_CPU, value_of
 from grid.core.labels import APP_COMPONENT, KEYS, WORKER
 from grid.core.translation import gettext as _

@@ -1,8 +1,8 @@
-"""Changes by a person to a running execution: resizing a cluster, restarting its head; each writes an entry in its history.
+"""Changes by a person to a running cluster, resizing and restarting its head; each writes an entry in its history. The caller checks
+rights.
 
-The caller checks rights. A cluster may be resized down at once, and gives its slots back only when its workers are confirmed gone; while
-workers end it gets none beyond its slots (`clusters.slots`). So nobody holds more pods than slots, apart from the cases in
-docs/clusters.md.
+A cluster may be resized down at once, and gives its slots back only when its workers are confirmed gone (`clusters.slots`). So nobody holds
+more pods than slots, apart from the cases in docs/clusters.md.
 """
 
 from datetime import datetime
@@ -65,9 +65,8 @@ def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
 def slots_to_keep(slots: int, *, workers_maximum: int, worker_pods: int) -> int:
     """Return the slots that a cluster holding `slots` still needs, as observed; never more than it holds.
 
-    For the controller, after the autoscaler (or the Deployment's replicas) in Kubernetes was given the new maximum: before that workers may
-    still be added. `worker_pods` includes those that are ending, and those that are desired and do not exist yet. Write the result on the
-    revision that was read.
+    For the controller, after Kubernetes' autoscaler (or the Deployment's replicas) got the new maximum: before that workers may still be
+    added. `worker_pods` includes pods that are ending or only desired. Write the result on the revision that was read.
     """
     return min(slots, 1 + max(workers_maximum, worker_pods))
 

@@ -1,9 +1,8 @@
 """The annotations of each worker pod: its deletion cost and the report of what it holds. Pure.
 
-Kubernetes first deletes pods without a node or not ready, and then those with the lowest cost. So a worker that has not joined, or that its
-head has lost, has the lowest: nothing can be lost with it. Idle workers follow, those with fewer results first, because their drain is
-short; then busy ones by their tasks. Kubernetes asks to change the cost rarely: numbers are rounded, and while a worker only has more or
-less of the same they are written four times a minute at most. A change between nothing and something is written at once.
+Kubernetes first deletes pods without a node or not ready, and then those with the lowest cost: workers that have not joined or that their
+head has lost, then idle ones, those with fewer results first, because their drain is short; then busy ones by their tasks. Kubernetes asks
+to change the cost rarely: numbers are rounded, and less or more of the same is written four times a minute at most.
 """
 
 from collections.abc import Mapping, Sequence

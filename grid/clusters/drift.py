@@ -1,8 +1,7 @@
 """Keeps a cluster's objects as its spec says: deleted objects are created again, and a changed size is applied.
 
-The objects are read only when this controller sees the cluster for the first time, when head or workers are missing, and when the audit,
-one list per kind for all clusters, finds drift; the object that sets the number of workers also when the spec or the slots allow another
-number. Nothing here decides about the cluster's state.
+They are read only when this controller sees the cluster first, when head or workers are missing, and when the audit, one list per kind for
+all clusters, finds drift; the one that sets the number of workers also when the spec or the slots allow another number.
 """
 
 import logging
@@ -117,7 +116,6 @@ class DriftRepair:
     # --- Inside ---
 
     def _first(self, spec: ExecutionSpec, uid: str, secrets: Mapping[str, str] = NO_SECRETS) -> list[Manifest]:
-        """Return what the anchor with this uid owns, up to the head."""
         namespace, storage = self._context.namespace, self._context.target.storage
         return manifests.first(spec, namespace=namespace, anchor_uid=uid, storage=storage, secrets=secrets)[1:]
 

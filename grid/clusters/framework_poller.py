@@ -1,11 +1,9 @@
 """Polls the framework of each running cluster for its workers' load and its waiting tasks; only the leader does so.
 
 That happens every five seconds, and every fifteen while a cluster is at rest: all its workers are idle, and it has the least that it may
-have. The answers are published where others read them: each worker's deletion cost and report on the worker's pod, for Kubernetes and for
-the cluster's page; the number of workers that the framework would like to have on the autoscaler, for the metrics API; and a sample of
-the cluster in the database, together with those of all others of the round. Each cluster is visited by a task of its own, so a slow or
-silent head delays nobody; a silent head is polled less often and together with few others, so that many of them delay nobody either. Only
-the first failure and the recovery are logged; the next visit tries again.
+have. The answers are published where others read them: each worker's deletion cost and report on its pod, the number of workers that the
+framework would like to have on the autoscaler, and a sample in the database. Each cluster is visited by a task of its own, and silent heads
+are polled less often and few at a time, so that they delay nobody. Only the first failure and the recovery are logged.
 """
 
 import asyncio
@@ -84,26 +82,18 @@ _Due = tuple[str, _Visits, bool]  # the id of a cluster to visit, what is known 
 
 def new_session() -> aiohttp.ClientSession:
     """Return a session for heads only: no cookies, no proxy, no connection that is kept for ever."""
-    return aiohttp.ClientSession(
-        timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
-        connector=aiohttp.TCPConnector(limit=2 * AT_ONCE, keepalive_timeout=2 * SAMPLE_SECONDS),
-        cookie_jar=aiohttp.DummyCookieJar(),
-    )
+    timeout, cookies = aiohttp.ClientTimeout(total=ANSWER_SECONDS), aiohttp.DummyCookieJar()
+    connector = aiohttp.TCPConnector(limit=2 * AT_ONCE, keepalive_timeout=2 * SAMPLE_SECONDS)
+    return aiohttp.ClientSession(timeout=timeout, connector=connector, cookie_jar=cookies)
 
 
 class FrameworkPoller:
     """Polls the frameworks; `reporting` are the clusters whose framework has answered when it was asked last."""
 
     def __init__(
-        self,
-        context: Context,
-        *,
-        rng: random.Random,
-        framework_of: Callable[[str], FrameworkAdapter] = framework,
-        session: Callable[[], aiohttp.ClientSession] = new_session,
+        self, context: Context, *, rng: random.Random, framework_of: Callable[[str], FrameworkAdapter] = framework
     ) -> None:
-        self._context, self._rng = context, rng
-        self._framework_of, self._session = framework_of, session
+        self._context, self._rng, self._framework_of = context, rng, framework_of
         self.reporting = set[str]()
         self._visits: dict[str, _Visits] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -118,7 +108,7 @@ class FrameworkPoller:
 
     @asynccontextmanager
     async def _visits_under_way(self) -> AsyncIterator[None]:
-        async with self._session() as http, asyncio.TaskGroup() as tasks:
+        async with new_session() as http, asyncio.TaskGroup() as tasks:
             self._visiting = tasks, http
             yield
 
@@ -292,7 +282,6 @@ class FrameworkPoller:
             logger.debug(when_gone, of.key, error)
 
     async def _note_demand(self, id: str, spec: ExecutionSpec, report: ClusterReport) -> None:
-        """Write the demand to the autoscaler, if it scales on demand."""
         autoscaler = self._autoscaler(id)
         if not cluster_of(spec).scaling.on_demand or autoscaler is None:
             return

@@ -102,11 +102,8 @@ def pair_sentences(client: Declared, cluster: Declared, framework: str) -> tuple
     if not ours:
         missing = _(
             "{name} is not known to contain {label}, so its code may not be able to use the cluster. "
-            "Choose an environment with {label} {theirs}, or install that version in it.",
-            name=client.name,
-            label=label,
-            theirs=theirs,
-        )
+            "Choose an environment with {label} {theirs}, or install that version in it."
+        ).format(name=client.name, label=label, theirs=theirs)
         return (missing,)
     return tuple(_differences(client, cluster, framework, ours, theirs))
 
@@ -115,12 +112,8 @@ def _differences(client: Declared, cluster: Declared, framework: str, ours: str,
     if _differ(ours, theirs, 2 if framework == "spark" else None):
         yield _(
             "{name} has {label} {ours} and the cluster would have {theirs}; different versions often do not "
-            "understand each other. Choose environments with the same version.",
-            name=client.name,
-            label=_LABELS[framework],
-            ours=ours,
-            theirs=theirs,
-        )
+            "understand each other. Choose environments with the same version."
+        ).format(name=client.name, label=_LABELS[framework], ours=ours, theirs=theirs)
     if client.python and cluster.python and client.python != cluster.python:
         yield _(
             "{name} has Python {python} and the cluster would have {cluster_python}; {same_python}. "
@@ -133,11 +126,8 @@ def _differences(client: Declared, cluster: Declared, framework: str, ours: str,
     if framework == "spark" and client.scala and cluster.scala and client.scala != cluster.scala:
         yield _(
             "{name} has Scala {scala} and the cluster would have {cluster_scala}; Spark’s programs need the "
-            "version of Scala that Spark was compiled for. Choose environments with the same Scala.",
-            name=client.name,
-            scala=client.scala,
-            cluster_scala=cluster.scala,
-        )
+            "version of Scala that Spark was compiled for. Choose environments with the same Scala."
+        ).format(name=client.name, scala=client.scala, cluster_scala=cluster.scala)
     for side in (client, cluster):
         for line in _lines_of(side, framework):
             if line.severity == "problem":
@@ -153,11 +143,8 @@ def _lines_of(environment: Declared, framework: str) -> Iterator[VersionLine]:
         installed = environment.packages.get(package, version)
         if _differ(installed, version):
             words = _(
-                "Declared is {version}, and its requirements install {package} {installed}. Correct the one that is wrong.",
-                version=version,
-                package=package,
-                installed=installed,
-            )
+                "Declared is {version}, and its requirements install {package} {installed}. Correct the one that is wrong."
+            ).format(version=version, package=package, installed=installed)
             yield VersionLine(subject, "problem", words)
     if framework == "spark":
         yield _spark_line(environment, subject, version)
@@ -178,11 +165,8 @@ def _spark_line(environment: Declared, subject: str, version: str) -> VersionLin
         "Scala": environment.scala in needs.scala,
     }
     wrong = [f"{name} {version}" for name, version in known.items() if version and not fits[name]]
-    rule = _(
-        "It runs on Java {java}, Scala {scala} and Python {python} or later",
-        java=_any_of(needs.java),
-        scala=_any_of(needs.scala),
-        python=needs.python,
+    rule = _("It runs on Java {java}, Scala {scala} and Python {python} or later").format(
+        java=_any_of(needs.java), scala=_any_of(needs.scala), python=needs.python
     )
     return _judged(subject, rule, wrong, known, _SPARK.format(minor))
 

@@ -1,7 +1,7 @@
 """Incidents of a running cluster's pods as history entries: which pod died of what, what was lost, and what happens next.
 
-Pure, and read from the pods' present status, not from changes: the same pods give the same entries. An entry's id is made of its pod
-and its kind, so the history has it once, however often and by however many controllers it is recorded.
+Pure, and read from the pods' present status: an entry's id is made of its pod and its kind, so the history has it once, however often and
+by however many controllers it is recorded.
 """
 
 from collections import defaultdict

@@ -3,8 +3,7 @@
     deploying --the head has a node--> preparing --head and first worker ready--> running
     deploying, preparing --too long--> error
 
-From then on it runs until it is stopped: a head or a worker that dies is replaced by its Deployment, and `incidents` records what
-was lost. What it waits for meanwhile is its standing.
+Then it runs until it is stopped: its Deployments replace what dies, `incidents` records what was lost, its standing what it waits for.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,5 @@
-"""Reconciles the objects of a cluster, as a strategy of `grid.executions.reconcile`.
-
-While the cluster exists, a reconcile also repairs and records besides deciding about its state: deleted objects are created again, a
-changed size is applied, a request for a new head is executed once, and incidents of head and workers become history.
-"""
+"""Reconciles the objects of a cluster, as a strategy of `grid.executions.reconcile`: besides deciding about the state it creates deleted
+objects again, applies a changed size, executes a request for a new head once, and records incidents in the history."""
 
 import logging
 from collections.abc import Mapping
@@ -71,8 +68,12 @@ class Clusters:
         return ObservedCluster(await self._context.find_pods(row.id)).head
 
     async def delete(self, row: LedgerRecord) -> bool:
-        await self._tell_parent(row)  # before the cluster's end is written, so that no crash in between loses it
         context = self._context
+        # The parent is told before the cluster's end is written, so that no crash in between loses it.
+        parent = await context.database(ledger.read, row.attached_to) if row.attached_to else None
+        line = attached.goes_on_alone(row, parent, now=context.clock()) if parent is not None else None
+        if line is not None:
+            await context.database(ledger.note_events, row.attached_to, [line])
         return await objects.delete_all(context.api, row.object_name, row.id, namespace=context.namespace)
 
     def is_seen(self, row: LedgerRecord) -> bool:
@@ -107,12 +108,6 @@ class Clusters:
                 logger.info("incident execution=%s reason=%s object=%s", row.id, line.reason, line.object)
         for pod in deleted:
             self._context.pods.deleted_pods[row.id].pop(pod.metadata.uid, None)
-
-    async def _tell_parent(self, row: LedgerRecord) -> None:
-        parent = await self._context.database(ledger.read, row.attached_to) if row.attached_to else None
-        line = attached.goes_on_alone(row, parent, now=self._context.clock()) if parent is not None else None
-        if line is not None:
-            await self._context.database(ledger.note_events, row.attached_to, [line])
 
     async def _remember(self, row: LedgerRecord, seen: ObservedCluster, address: str) -> bool:
         """Write the head's address and uid, and what the cluster waits for. Return True when anything was written."""

@@ -1,8 +1,8 @@
 """Registers the external metrics with the cluster while they are served, and removes the registration while they are not.
 
 An APIService whose server does not answer fails the discovery of the whole cluster, and without discovery Kubernetes deletes no namespace.
-So nobody registers by hand: the leader does, after asking whether the web processes answer, keeps asking them and the API server, and
-removes the registration when it stops. A registration of another program is never touched.
+So nobody registers by hand: the leader keeps asking the web processes and the API server, and removes the registration when it stops. A
+registration of another program is never touched.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -33,6 +34,9 @@ PATIENCE = 3  # consecutive checks without an answer
 REST_SECONDS = 300.0  # before a registration is tried again that the API server could not use
 ANSWER_SECONDS = 5.0
 GOODBYE_SECONDS = 2.0  # less than the lease still lasts when its leader stops
+_SERVED_BY_ANOTHER = _(
+    "another program serves external metrics here and is left alone, so clusters do not grow for waiting tasks: service={found}"
+)
 # The ClusterRole that allows to register owns the registration, which is so deleted with it.
 OWNER = "compute-grid-external-metrics"
 
@@ -81,29 +85,20 @@ def unavailable(current: RawObject) -> str:
     return ""
 
 
+@dataclass
 class Registration:
     """Keeps the registration while this process leads; unless `is_on`, no external metrics are served and it is only removed. `ask` returns
     why the web processes do not answer, "" when they do."""
 
-    def __init__(
-        self,
-        api: KubeApi,
-        service: ServiceReference,
-        authority: Authority,
-        ask: Callable[[], Awaitable[str]],
-        *,
-        is_on: bool,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._api = api
-        self._service = service
-        self._authority = authority
-        self._ask = ask
-        self._is_on = is_on
-        self._monotonic = monotonic
-        self._failures = 0
-        self._rests_until = float("-inf")
-        self._logged = ""
+    api: KubeApi
+    service: ServiceReference
+    authority: Authority
+    ask: Callable[[], Awaitable[str]]
+    is_on: bool
+    monotonic: Callable[[], float] = time.monotonic
+    _failures: int = field(default=0, init=False)
+    _rests_until: float = field(default=float("-inf"), init=False)
+    _logged: str = field(default="", init=False)
 
     def periodic(self) -> PeriodicTask:
         """Return the task. When it ends it removes the registration, which nobody checks any more; the next leader registers again."""
@@ -116,8 +111,8 @@ class Registration:
         finally:
             try:
                 async with asyncio.timeout(GOODBYE_SECONDS):
-                    current = await self._current() if self._is_on else None
-                    if current is not None and is_ours(current, api_service(self._service, self._authority)):
+                    current = await self._current() if self.is_on else None
+                    if current is not None and is_ours(current, api_service(self.service, self.authority)):
                         await self._remove(current, _("The controller that looked after them ends."))
             except (GridError, TimeoutError) as error:
                 logger.debug("the registration of external metrics stays reason=%s", error)
@@ -128,28 +123,23 @@ class Registration:
         try:
             await self._check()
         except NotAllowed as error:
-            if self._is_on:
+            if self.is_on:
                 sentence = _("External metrics cannot be registered: apply deploy/external-metrics.yaml again. {error}")
                 raise NotAllowed(sentence.format(error=error)) from error
             logger.debug("without the right to read it, it was never registered")
-        return None if self._is_on else OFF_SECONDS
+        return None if self.is_on else OFF_SECONDS
 
     async def _check(self) -> None:
-        current, wanted = await self._current(), api_service(self._service, self._authority)
+        current, wanted = await self._current(), api_service(self.service, self.authority)
         if current is not None and not is_ours(current, wanted):
-            if self._is_on:
-                sentence = _(
-                    "another program serves external metrics here and is left alone, so clusters do not grow for waiting tasks: "
-                    "service={found}",
-                    found=_service_of(current),
-                )
-                self._log_once(sentence)
+            if self.is_on:
+                self._log_once(_SERVED_BY_ANOTHER.format(found=_service_of(current)))
             return
-        if not self._is_on:
+        if not self.is_on:
             if current is not None:
                 await self._remove(current, _("GRID_DEMAND_PORT is no longer set."))
             return
-        silence = await self._ask()
+        silence = await self.ask()
         problem = silence or (unavailable(current) if current is not None else "")
         self._failures = self._failures + 1 if problem else 0
         if problem and current is None:
@@ -157,37 +147,37 @@ class Registration:
         elif problem and current is not None and self._failures >= PATIENCE:
             await self._remove(current, problem)
             if not silence:
-                self._rests_until = self._monotonic() + REST_SECONDS
-        elif not problem and self._monotonic() >= self._rests_until and (current is None or differs(current, wanted)):
+                self._rests_until = self.monotonic() + REST_SECONDS
+        elif not problem and self.monotonic() >= self._rests_until and (current is None or differs(current, wanted)):
             await self._register(current)
 
     async def _current(self) -> RawObject | None:
         try:
-            return await self._api.get(API_SERVICES, NAME)
+            return await self.api.get(API_SERVICES, NAME)
         except NotFound:
             return None
 
     async def _register(self, current: RawObject | None) -> None:
-        wanted = api_service(self._service, self._authority, owner_uid=await self._owner_uid())
+        wanted = api_service(self.service, self.authority, owner_uid=await self._owner_uid())
         if current is None:
-            await self._api.create(API_SERVICES, wanted)
+            await self.api.create(API_SERVICES, wanted)
         else:
             spec = {**wanted["spec"], "insecureSkipTLSVerify": None}
             version = {"resourceVersion": current["metadata"]["resourceVersion"]}
-            await self._api.patch(API_SERVICES, NAME, {"metadata": wanted["metadata"] | version, "spec": spec})
+            await self.api.patch(API_SERVICES, NAME, {"metadata": wanted["metadata"] | version, "spec": spec})
         self._logged = ""
         logger.info("external metrics are registered service=%s", _service_of(wanted))
 
     async def _owner_uid(self) -> str:
         """Return the uid of the owner; "" in the embedded cluster, which has no roles."""
         try:
-            return str((await self._api.get(CLUSTER_ROLES, OWNER))["metadata"]["uid"])
+            return str((await self.api.get(CLUSTER_ROLES, OWNER))["metadata"]["uid"])
         except (NotFound, NotAllowed):
             return ""
 
     async def _remove(self, current: RawObject, why: str) -> None:
         try:
-            await self._api.delete(API_SERVICES, NAME, uid=current["metadata"]["uid"])
+            await self.api.delete(API_SERVICES, NAME, uid=current["metadata"]["uid"])
         except NotFound:
             return
         logger.warning("external metrics are no longer registered, so that no namespace waits for them reason=%s", why)

@@ -1,7 +1,5 @@
-"""A person's request for a cluster: its problems, each at its field, and the frozen spec that it becomes.
-
-Reads the central configuration, the tiers and the environments as they are now; the caller says what nodes there are.
-"""
+"""A person's request for a cluster: its problems, each at its field, and the frozen spec that it becomes. Reads the central configuration,
+the tiers and the environments as they are now; the caller says what nodes there are."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -105,11 +103,8 @@ class ClusterCheck:
             yield Problem(path, _("{name} is not for clusters; choose another environment.", name=stored.name), "kind")
         elif self.cluster.framework not in stored.frameworks:
             has = ", ".join(Framework(name).label for name in stored.frameworks if name in Framework.values)
-            sentence = _(
-                "{name} does not contain {framework}, only {others}; choose another environment.",
-                name=stored.name,
-                framework=label,
-                others=has,
+            sentence = _("{name} does not contain {framework}, only {others}; choose another environment.").format(
+                name=stored.name, framework=label, others=has
             )
             yield Problem(path, sentence, "framework")
 
@@ -209,12 +204,8 @@ def _apart(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]
         if tier is not None and other is not None and tier.data_plane != other.data_plane:
             sentence = _(
                 "{name} is in the data plane “{plane}” and {other} in “{other_plane}”, and pods cannot reach "
-                "each other from one to the other. Choose tiers of one data plane.",
-                name=tier.name,
-                plane=tier.data_plane,
-                other=other.name,
-                other_plane=other.data_plane,
-            )
+                "each other from one to the other. Choose tiers of one data plane."
+            ).format(name=tier.name, plane=tier.data_plane, other=other.name, other_plane=other.data_plane)
             yield Problem(path, sentence, "data_plane")
 
 

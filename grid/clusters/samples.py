@@ -1,8 +1,7 @@
 """The samples of clusters over time: written every 15 seconds while they run, and thinned as they grow old.
 
-All samples of the last hour are kept, one a minute of the last day, and one in ten minutes of older times; besides, at any age, each sample
-whose number of ready or wanted workers differs from the one before, and that one, so that no change of size moves in time. A week of a
-steady cluster is some 2,500 rows.
+All of the last hour are kept, one a minute of the last day, and one in ten minutes of older times; besides, at any age, both samples of
+each change of the ready or wanted workers, so that no change moves in time. A week of a steady cluster is some 2,500 rows.
 """
 
 import logging
@@ -50,16 +49,12 @@ def record(taken: Sequence[ClusterSample]) -> None:
             raise
         # Each in its own transaction: a database may refuse a row only at the end of one.
         for sample in taken:
-            _record_alone(sample)
-
-
-def _record_alone(sample: ClusterSample) -> None:
-    sample.pk = None  # else it has the key that the failed transaction gave it
-    try:
-        with transaction.atomic():
-            sample.save(force_insert=True)
-    except Exception as error:
-        logger.warning("a sample cannot be stored, it is dropped execution=%s reason=%s", sample.execution_id, error)
+            sample.pk, id = None, sample.execution_id  # else it has the key that the failed transaction gave it
+            try:
+                with transaction.atomic():
+                    sample.save(force_insert=True)
+            except Exception as alone:
+                logger.warning("a sample cannot be stored, it is dropped execution=%s reason=%s", id, alone)
 
 
 def thin(execution_id: str, *, now: datetime) -> int:

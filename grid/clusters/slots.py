@@ -1,8 +1,8 @@
 """Limits a cluster's workers so that those which are ending keep their slots until they are gone.
 
-A ReplicaSet does not count pods that are ending, and a worker may take its whole drain time to end: a cluster that is scaled down and up
-again meanwhile would have both. So while workers end, the autoscaler (without one: the Deployment) may only ask for as many as the slots
-leave. That is level-triggered and never removes a worker: the bound is never below the present replicas, unless the owner lowers it.
+A ReplicaSet does not count pods that are ending, which may take the whole drain time: a cluster that is scaled down and up again meanwhile
+would have both. So while workers end, the autoscaler (without one: the Deployment) may only ask for as many as the slots leave. That is
+level-triggered and never removes a worker: the bound is never below the present replicas, unless the owner lowers it.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
-"""The controller's knowledge of a running cluster, kept in the `status` of its row; the request is in its `spec`.
-
-It is written with the row's revision like everything else, so it survives every controller and is never written from old knowledge.
-"""
+"""The controller's knowledge of a running cluster, kept in the `status` of its row. It is written with the row's revision, so it survives
+every controller and is never written from old knowledge."""
 
 from datetime import datetime
 from typing import Any
@@ -10,11 +8,9 @@ import msgspec
 
 
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The status. `head_pod` is the uid of the head that was last seen ready. `restart_taken_up` is the time of the last request for a new
-    head that was taken up, and `restart_pod` the uid of the head that it was about ("" when there was none).
-
-    Each request is executed exactly once, and no clocks are compared.
-    """
+    """`head_pod` is the uid of the head that was last seen ready. `restart_taken_up` is the time of the last request for a new head that
+    was taken up, and `restart_pod` the uid of the head that it was about ("" for none): each is executed once, and no clocks are
+    compared."""
 
     head_address: str = ""
     head_pod: str = ""

@@ -1,8 +1,5 @@
-"""Deletes and moves a file or folder of a project's repository for a person at the dashboard, as one commit on the main branch.
-
-The person names the commit that the page showed. What somebody else has changed at that path since is not what the person decided
-about, so it is refused; changes elsewhere are kept.
-"""
+"""Deletes and moves a file or folder of a project's repository for a person at the dashboard, as one commit on the main branch. What
+somebody else has changed at that path since the commit that the page showed is refused; changes elsewhere are kept."""
 
 from collections.abc import Callable
 

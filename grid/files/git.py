@@ -1,8 +1,5 @@
-"""Runs git on a bare repository. What is in it comes from people: none of it is run, followed or believed.
-
-No shell, no hooks, no configuration of this machine or its user, no network. Every call has a time limit, and every answer a size limit;
-few run at once.
-"""
+"""Runs git on a bare repository. What is in it comes from people: none of it is run, followed or believed. No shell, hooks, configuration
+of this machine or network; every call has a time limit, and every answer a size limit; few run at once."""
 
 import os
 import signal
@@ -144,7 +141,6 @@ def _give(process: subprocess.Popen[bytes], given: bytes | None) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill git and what it has started."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,10 +1,9 @@
 """Remote repositories as the dashboard's process reaches them: to test a connection, to read a server's key, and to push again what an
 execution could not.
 
-A person has typed the URL and chosen the server. So the addresses are asked for first, and only those are reached that may be. Git and
-ssh are held to the address that was looked at: a name that leads elsewhere a moment later changes nothing. No redirect is followed, no
-configuration, hook or helper of anybody's is obeyed, every call has limits of time and of what is read, and few run at once. Secrets are
-in files of a private folder that lives as long as the call.
+A person has typed the URL and chosen the server. So the addresses are asked for first, and git and ssh are held to one that may be reached:
+a name that leads elsewhere a moment later changes nothing. No redirect, configuration, hook or helper is followed, every call has limits of
+time and of what is read, and few run at once. Secrets are in files of a private folder that lives as long as the call.
 """
 
 import base64
@@ -249,11 +248,8 @@ def _check_room(bundle: Path) -> None:
         raise RemoteFailed(
             _(
                 "They are a bundle of {size:.0f} MiB, and {most} MiB is the most that is pushed from here. "
-                "Ask an operator to push {name} from the volume of the repositories.",
-                size=size / 2**20,
-                most=_LARGEST_BUNDLE // 2**20,
-                name=bundle.name,
-            )
+                "Ask an operator to push {name} from the volume of the repositories."
+            ).format(size=size / 2**20, most=_LARGEST_BUNDLE // 2**20, name=bundle.name)
         )
     if 2 * size > free:
         raise RemoteFailed(_("There is not enough free disk space for that here. Ask an operator to make room."))

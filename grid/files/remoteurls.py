@@ -1,8 +1,5 @@
-"""The URL of a remote repository: which ones are followed, and their parts (pure).
-
-People type them and programs get them. So a URL is taken apart here, and put together again from parts that cannot be an option, a
-credential, a local path, or a command of git or ssh.
-"""
+"""The URL of a remote repository: which ones are followed, and their parts (pure). People type them and programs get them, so a URL is put
+together again from parts that cannot be an option, a credential, a local path, or a command of git or ssh."""
 
 from dataclasses import dataclass
 from ipaddress import IPv6Address

@@ -1,7 +1,5 @@
-"""The repositories of projects, as the dashboard reads them: branches, folders, files and commits.
-
-The executor writes into them (`grid.files.executor`); the dashboard only makes new ones, and takes in what an execution could not push.
-"""
+"""The repositories of projects, as the dashboard reads them: branches, folders, files and commits. The executor writes into them; the
+dashboard only makes new ones, and takes in what an execution could not push."""
 
 import logging
 import os

@@ -32,8 +32,14 @@ NOT_USABLE = _(
     "The files of this project are in a remote repository that is not set up, or whose server's key nobody has confirmed. Ask the "
     "project's owner."
 )
+_NOT_READABLE = _(
+    "The secret of the project's remote repository can no longer be read. Ask the project's owner to store it again."
+)
 _USERNAME = "git"  # most servers look at the token alone
 _KEY_ON_ONE_LINE = Expression(r"(-----BEGIN [A-Z ]+-----) ([A-Za-z0-9+/= ]+) (-----END [A-Z ]+-----)")
+_WRONG_BRANCH = _(
+    "Name a branch as Git allows it, such as main or fix/#42: without blanks, and without any of ~ ^ : ? * [ and \\."
+)
 _LONGEST_SECRET = 16 * 1024
 
 
@@ -50,9 +56,8 @@ def is_usable(project: Project) -> bool:
 def wrong_files(request: LaunchRequest, stored: StoredRows) -> Iterator[Problem]:
     """Yield a problem when the remote repository of the project cannot be used, which every kind but a cluster begins with."""
     project = stored.project
-    if project is None or project.files != Project.Files.REMOTE or request.kind == Kind.CLUSTER:
-        return
-    if not is_usable(project):
+    is_needed = project is not None and project.files == Project.Files.REMOTE and request.kind != Kind.CLUSTER
+    if project is not None and is_needed and not is_usable(project):
         yield Problem("project", NOT_USABLE, "remote")
 
 
@@ -92,9 +97,8 @@ def confirm(project: Project, *, by: User, key: str, url: str) -> HostKey:
     with transaction.atomic():
         remote = _locked(project)
         if remote is None or remote.url != url or not remote.is_ssh:
-            raise Rejected(
-                [Problem("", _("The URL was changed in the meantime. Test the connection again."), "changed")]
-            )
+            sentence = _("The URL was changed in the meantime. Test the connection again.")
+            raise Rejected([Problem("", sentence, "changed")])
         try:
             new = HostKey.parse(key)
         except ValueError as error:
@@ -147,11 +151,7 @@ def files_for(spec: ExecutionSpec) -> Mapping[str, str]:
     try:
         return _credentials(remote).files()
     except Undecryptable as error:
-        raise SecretMissing(
-            _(
-                "The secret of the project's remote repository can no longer be read. Ask the project's owner to store it again."
-            )
-        ) from error
+        raise SecretMissing(_NOT_READABLE) from error
 
 
 def readable_secrets(projects: Collection[str]) -> list[str]:
@@ -175,12 +175,7 @@ def _locked(project: Project) -> RemoteRepository | None:
 
 def _wrong_names(branch: str, username: str) -> Iterator[Problem]:
     if not is_revision(branch) or COMMIT.fullmatch(branch):
-        yield Problem(
-            "branch",
-            _(
-                "Name a branch as Git allows it, such as main or fix/#42: without blanks, and without any of ~ ^ : ? * [ and \\."
-            ),
-        )
+        yield Problem("branch", _WRONG_BRANCH)
     if len(username) > 100 or not username.isprintable() or " " in username:
         yield Problem("username", _("Use at most 100 characters and no blanks."))
 
@@ -205,14 +200,12 @@ def _with_line_breaks(secret: str) -> str:
 
 
 def _wrong_key(text: str) -> Iterator[Problem]:
-    raw = f"{text}\n".encode()
     load = load_ssh_private_key if "OPENSSH PRIVATE KEY" in text else load_pem_private_key
     try:
-        load(raw, password=None)
+        load(f"{text}\n".encode(), password=None)
     except (TypeError, ValueError, UnsupportedAlgorithm) as error:
-        is_protected = isinstance(error, TypeError) or "password" in str(error).lower()
         sentence = _("This is no private key. It begins with -----BEGIN OPENSSH PRIVATE KEY-----.")
-        if is_protected:
+        if isinstance(error, TypeError) or "password" in str(error).lower():
             sentence = _(
                 "This key is protected by a passphrase. Make one without, for this repository alone: ssh-keygen -t ed25519 -N ''"
             )

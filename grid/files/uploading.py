@@ -1,8 +1,5 @@
-"""Puts files into a project's repository for a person at the dashboard: the rules for their names (pure), and the commit.
-
-The working copy of a pod is a folder on a disk, where a name can mean more than a name; so what is refused here could be checked out
-everywhere.
-"""
+"""Puts files into a project's repository for a person at the dashboard: the rules for their names (pure), and the commit. The working copy
+of a pod is a folder on a disk, where a name can mean more than a name; so what is accepted here can be checked out everywhere."""
 
 import tempfile
 import unicodedata
@@ -112,19 +109,17 @@ def upload(
         if before is not None:
             check_folders(repository, before, folder)
         _check_places(known, replace=replace)
-        blobs = blobs or {path: _stored(repository, content) for path, content in paths.items()}
+        store = ("hash-object", "-w", "--stdin", "--no-filters")
+        blobs = blobs or {path: id_of(git.run(repository.path, *store, given=file)) for path, file in paths.items()}
         if all(file is not None and file.id == blobs[path] for path, file in known.items()):
             return before or ""
-        lines = b"".join(f"{_mode(known[path])} {blobs[path]}\t{path}\0".encode() for path in paths)
-        commit = commit_on(repository, before, lines, author=author, title=_title(list(paths)))
+        modes = {path: file.mode if file is not None else "100644" for path, file in known.items()}
+        lines = b"".join(f"{modes[path]} {blobs[path]}\t{path}\0".encode() for path in paths)
+        names = listed(paths) if len(paths) <= _TITLE_NAMES else plural(len(paths), "file", "files")
+        commit = commit_on(repository, before, lines, author=author, title=_("Upload {paths}", paths=names))
         if advance(repository, before, commit):
             return commit
     raise GitFailed(_("others push all the time"))
-
-
-def _stored(repository: Repository, content: bytes) -> str:
-    """Store a file's bytes as they are; return the name of the object."""
-    return id_of(git.run(repository.path, "hash-object", "-w", "--stdin", "--no-filters", given=content))
 
 
 def _check_names(folder: str, files: Mapping[str, bytes]) -> None:
@@ -182,15 +177,6 @@ def known_at(repository: Repository, commit: str | None, path: str) -> Known | N
     line = git.run(repository.path, "ls-tree", "-z", commit, "--", path).decode(errors="replace") if commit else ""
     mode, _, rest = line.partition(" ")
     return Known(mode, rest.split()[1].partition("\t")[0]) if rest else None
-
-
-def _mode(known: Known | None) -> str:
-    return known.mode if known is not None else "100644"
-
-
-def _title(paths: Sequence[str]) -> str:
-    words = listed(paths) if len(paths) <= _TITLE_NAMES else plural(len(paths), "file", "files")
-    return _("Upload {paths}", paths=words)
 
 
 TRIES = 5

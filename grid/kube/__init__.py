@@ -22,6 +22,5 @@ PUBLIC = (
     "resources",
     "slim",
     "store",
-    "transport",
     "trouble",
 )

@@ -1,8 +1,5 @@
-"""The one seam to Kubernetes: what the rest of Compute Grid may ask of a cluster.
-
-Implemented over HTTP by `grid.kube.http` and in memory by the tests' fake, both held to `tests/contract`.
-Every method raises only errors of `grid.core.errors`.
-"""
+"""The one seam to Kubernetes, implemented over HTTP by `grid.kube.http` and in memory by the tests' fake, both held to `tests/contract`.
+Every method raises only errors of `grid.core.errors`."""
 
 from collections.abc import AsyncIterator
 from typing import Literal, Protocol

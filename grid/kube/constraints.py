@@ -1,8 +1,5 @@
-"""What a pod demands of its node beyond resources: affinity, spread, host ports, volumes, gates and resource claims.
-
-Only what is required is kept; preferences never keep a pod from a node. Almost no pod has any of these, and a web process keeps every pod,
-so each default is one shared empty value.
-"""
+"""What a pod demands of its node beyond resources: affinity, spread, host ports, volumes, gates and resource claims. Only what is required;
+almost no pod has any, and a web process keeps every pod, so each default is one shared empty value."""
 
 from typing import Literal
 

@@ -1,8 +1,7 @@
 """Credentials for the cluster and its address: kubeconfig, in-cluster service account, exec plugins.
 
-The official client reads them; this module decides which to read, when to read them again, and turns its failures into
-sentences. Nothing is read before the first request, so that a process can start before its cluster exists; nor is that client
-imported, which takes a fifth of a second, so that a command that asks no cluster does not wait for it.
+The official client reads them; this module decides which and when, and turns failures into sentences. Nothing is read before the first
+request, so that a process can start before its cluster exists; nor is that client imported, which takes a fifth of a second.
 """
 
 import asyncio
@@ -28,10 +27,8 @@ _LOAD_TIMEOUT = 60.0  # an exec plugin may ask a cloud's login service
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An API server's address and what lets us in; for a server that stays as it is, also the `Credentials`.
-
-    `authorization` gives the header's value, or nothing.
-    """
+    """An API server's address and what lets us in; for a server that stays as it is, also the `Credentials`. `authorization` gives the
+    header's value, or nothing."""
 
     server: str
     authorization: Callable[[], Awaitable[str | None]]
@@ -60,10 +57,8 @@ class Credentials(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CredentialSource:
-    """What the official client reads. An empty `kubeconfig` means in-cluster ones if there are some, else the default file.
-
-    `kubeconfig` may be several paths, separated as the platform separates paths; later ones only add.
-    """
+    """What the official client reads. An empty `kubeconfig` means in-cluster ones if there are some, else the default file; it may be
+    several paths, separated as the platform separates paths; later ones only add."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -72,10 +67,8 @@ class CredentialSource:
         """Return the files to read; empty for in-cluster credentials."""
         if self.kubeconfig:
             return [Path(path).expanduser() for path in self.kubeconfig.split(os.pathsep) if path]
-        return [] if self.is_in_cluster() else [DEFAULT.expanduser()]
-
-    def is_in_cluster(self) -> bool:
-        return not self.kubeconfig and bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and IN_CLUSTER.exists()
+        is_in_cluster = os.environ.get("KUBERNETES_SERVICE_HOST") and IN_CLUSTER.exists()
+        return [] if is_in_cluster else [DEFAULT.expanduser()]
 
     def signature(self) -> tuple[tuple[str, int, int], ...]:
         files = []
@@ -111,11 +104,8 @@ class CredentialSource:
         configuration = Configuration()
         paths = self.paths()
         if paths and not any(path.is_file() for path in paths):
-            places = ", ".join(map(str, paths))
-            words = _(
-                "There is no kubeconfig at {paths}; start the cluster that writes it, or set KUBECONFIG.", paths=places
-            )
-            raise ClusterUnavailable(words)
+            words = _("There is no kubeconfig at {paths}; start the cluster that writes it, or set KUBECONFIG.")
+            raise ClusterUnavailable(words.format(paths=", ".join(map(str, paths))))
         try:
             async with asyncio.timeout(_LOAD_TIMEOUT):
                 if paths:

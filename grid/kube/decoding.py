@@ -1,7 +1,5 @@
-"""Bytes of lists and watches into slim typed objects, keeping one bad object from spoiling the rest.
-
-Messages about bad input name the field that is wrong and never quote its value, which may be a secret.
-"""
+"""Bytes of lists and watches into slim typed objects, keeping one bad object from spoiling the rest. Messages about bad input name the
+field that is wrong and never quote its value, which may be a secret."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -99,10 +97,8 @@ class Codec(Generic[T]):
         self._loose = msgspec.json.Decoder(_Change[_Loose])  # type: ignore[type-var]
 
     def page(self, body: bytes, *, whole: bool = False) -> DecodedPage[T]:
-        """`whole`: the body is not one page but the full list, so it is decoded in chunks.
-
-        Raises ClusterUnavailable when it is no list at all, as from a proxy before a server that is down.
-        """
+        """`whole`: the body is not one page but the full list, so it is decoded in chunks. Raise ClusterUnavailable when it is no list at
+        all, as from a proxy before a server that is down."""
         if not whole:
             try:
                 page = self._page.decode(body)

@@ -1,7 +1,7 @@
-"""Translates foreign errors into those of `grid.core.errors`, here and nowhere else.
+"""Translates foreign errors into those of `grid.core.errors`, here and nowhere else. The original stays chained as the cause.
 
-The original stays chained as the cause. Messages are sentences made of what the API server says in a Status (trimmed), of host names and of
-error kinds: never of headers, tokens, or bodies that are not a Status, which may hold anything.
+Messages are made of what the API server says in a Status (trimmed), of host names and of error kinds: never of headers, tokens, or bodies
+that are not a Status, which may hold anything.
 """
 
 import asyncio

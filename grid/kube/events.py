@@ -1,9 +1,5 @@
-"""Kubernetes events, kept per object and in total up to a cap.
-
-A busy cluster makes events without end, so each object keeps its latest few and the whole store its latest many; when there
-are too many, Normal events go before Warnings and older ones before newer ones. Nothing is lost by this: what belongs to an
-execution's history is written to the database by the controller.
-"""
+"""Kubernetes events, kept per object and in total up to a cap: Normal events go before Warnings and older ones before newer ones. What
+belongs to an execution's history is written to the database by the controller."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime

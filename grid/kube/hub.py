@@ -1,8 +1,8 @@
 """Tells whoever waits that something changed; never what.
 
 A topic is a kind of thing ("pods"), or those of the kind that have one value in an index: ("pods", "node", "n1"). Publishing marks a topic
-dirty for its own subscribers only, so a store may publish each of two thousand changes in a second. A subscriber wakes at once, with the
-topics that became dirty since, and reads the stores itself. Nothing can be lost and no queue can grow.
+dirty for its own subscribers only. A subscriber wakes at once, with the topics that became dirty since, and reads the stores itself.
+Nothing can be lost and no queue can grow.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
-from types import TracebackType
 
 Topic = str | tuple[str, str, str]
 NAME = "name"  # the index of every store by its objects' keys
@@ -34,9 +33,7 @@ class Subscription:
         self._hub.add(self, self._topics)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._hub.discard(self, self._topics)
         self._topics = frozenset()
 

@@ -201,7 +201,6 @@ class Listing(Generic[T]):
                 return page.resource_version, seen
 
     async def _finish(self, version: str, seen: set[str]) -> None:
-        """Forget what is not in the list."""
         gone = 0
         async for key in in_slices(tuple(self._store.keys()), self._timing.keys_at_once):
             gone += key not in seen and self._store.discard(key)

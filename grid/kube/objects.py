@@ -1,8 +1,7 @@
 """Slim typed views of Kubernetes objects: the fields that pages and rules read, decoded by msgspec straight from bytes.
 
-Field names are Kubernetes' own in snake case. A field that is missing in an object is empty here, never None, unless absence means
-something (a time that has not come, an exit code). Quantities stay text; `grid.core.quantity` turns them into numbers. A caller that
-needs a whole object (describe, YAML) fetches it on demand; see `KubeApi.get`.
+Field names are Kubernetes' own in snake case. A missing field is empty here, never None, unless absence means something (a time that has
+not come, an exit code). Quantities stay text (`grid.core.quantity`). A caller that needs a whole object fetches it; see `KubeApi.get`.
 """
 
 import sys

@@ -1,8 +1,5 @@
-"""Takes secrets out of what is given to others, such as a support bundle; pure.
-
-What is known to be secret goes wherever it stands. Beyond that, a value goes where its place says what it is: variables of containers,
-Secrets, passwords in URLs, and what follows the name of a password or token.
-"""
+"""Takes secrets out of what is given to others, such as a support bundle; pure. What is known to be secret goes wherever it stands, else
+where its place says so: variables of containers, Secrets, passwords in URLs, and what follows the name of a password or token."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -76,14 +73,10 @@ class Redactor:
             return value
         made = {name: self._plain(field) for name, field in value.items()}
         if isinstance(made.get("env"), list):
-            made["env"] = [_without_value(variable) for variable in made["env"]]
+            for variable in made["env"]:
+                if isinstance(variable, dict) and variable.get("value"):
+                    variable["value"] = HIDDEN
         for name in made:
             if isinstance(made[name], str) and _NAME.fullmatch(name) and name.lower() not in _REFERENCES:
                 made[name] = HIDDEN
         return made
-
-
-def _without_value(variable: Any) -> Any:
-    if isinstance(variable, dict) and variable.get("value"):
-        return {**variable, "value": HIDDEN}
-    return variable

@@ -123,10 +123,8 @@ class Environment(models.Model):
 
 
 class EnvironmentRevision(models.Model):
-    """What an environment's image was from some time on: an image of a registry, or requirements that are built on top of a base.
-
-    The current revision of an environment is its newest ready one. Its image, and that of a deprecated one, never changes.
-    """
+    """What an environment's image was from some time on: an image of a registry, or requirements that are built on top of a base. The
+    current one is the newest that is ready. Its image, and that of a deprecated one, never changes."""
 
     class State(models.TextChoices):
         BUILDING = "building", _("Building")

@@ -93,10 +93,8 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
         return self.filter(data_plane=data_plane)
 
     def unsettled(self) -> Self:
-        """Return the executions that still need work: they have not ended, or their pods are not confirmed gone.
-
-        A partial index serves it, so settled executions cost nothing, however many.
-        """
+        """Return the executions that have not ended, or whose pods are not confirmed gone. A partial index serves it, however many are
+        settled."""
         return self.filter(_UNSETTLED)
 
     def queued(self) -> Self:

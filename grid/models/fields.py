@@ -1,5 +1,6 @@
 """Validators shared by the models: quantities with units, times, and names that become part of Kubernetes names; and a lookup of ours."""
 
+import math
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -113,10 +114,9 @@ class IntegerIn(In):
 
     def process_rhs(self, compiler: Any, connection: BaseDatabaseWrapper) -> Any:
         if self.rhs_is_direct_value():
-            least, most = connection.ops.integer_field_range(self.lhs.output_field.get_internal_type())
-            self.rhs = [value for value in self.rhs if not isinstance(value, int) or _is_between(value, least, most)]
+            bounds = connection.ops.integer_field_range(self.lhs.output_field.get_internal_type())
+            least, most = (
+                inf if bound is None else bound for inf, bound in zip((-math.inf, math.inf), bounds, strict=True)
+            )
+            self.rhs = [value for value in self.rhs if not isinstance(value, int) or least <= value <= most]
         return super().process_rhs(compiler, connection)
-
-
-def _is_between(number: int, least: int | None, most: int | None) -> bool:
-    return (least is None or number >= least) and (most is None or number <= most)

@@ -32,10 +32,8 @@ def validate_link(text: str) -> None:
 
 
 class KnowledgeEntry(models.Model):
-    """What a line of a log means, and the usual cure. An archived entry is switched off.
-
-    A row whose id is the key of a built-in entry (`grid.diagnosis.logpatterns`) only says whether that one is in force.
-    """
+    """What a line of a log means, and the usual cure. An archived entry is switched off. A row whose id is the key of a built-in entry
+    (`grid.diagnosis.logpatterns`) only says whether that one is in force."""
 
     id = models.CharField(primary_key=True, max_length=LONGEST_KEY, validators=[validate_slug_name])
     pattern = models.CharField(max_length=regexes.LONGEST_PATTERN, validators=[validate_pattern])
@@ -53,7 +51,7 @@ class KnowledgeEntry(models.Model):
         return self.meaning or self.id
 
     def clean(self) -> None:
-        if "{}" in self.meaning and not _has_group(self.pattern):
+        if "{}" in self.meaning and (regexes.problem_of(self.pattern) or not regexes.has_groups(self.pattern)):
             problem = _(
                 "{} stands for the first group of the pattern, which has none; put a part of it in parentheses."
             )
@@ -76,7 +74,3 @@ class LogOccurrence(models.Model):
 
     def __str__(self) -> str:
         return f"{self.entry}: {self.meaning}"
-
-
-def _has_group(pattern: str) -> bool:
-    return not regexes.problem_of(pattern) and regexes.has_groups(pattern)

@@ -1,8 +1,5 @@
-"""Requests of people to have a launch confirmed by the cluster before it happens, which the controller answers by a dry run.
-
-The web process may create nothing in the cluster, not even as a dry run: Kubernetes knows no right for dry runs alone. So it writes down
-what to try, and the controller, which will create the objects of the launch as well, tries it with its own rights.
-"""
+"""Requests of people to have a launch confirmed by the cluster before it happens, which the controller answers by a dry run: the web
+process may create nothing in the cluster, not even as a dry run, for which alone Kubernetes knows no right."""
 
 from django.conf import settings
 from django.db import models

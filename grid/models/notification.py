@@ -120,11 +120,8 @@ class WebhookTarget(models.Model):
 
 
 class Delivery(models.Model):
-    """What waits to be sent to one person through one channel, or was sent, or given up.
-
-    It is written in the transaction of what it tells, so nothing is lost. `message` is the id that a receiver tells a repetition by;
-    deliveries that were merged into one message share it.
-    """
+    """What waits to be sent to one person through one channel, or was sent, or given up. It is written in the transaction of what it tells,
+    so nothing is lost. `message` is the id that a receiver tells a repetition by; deliveries that were merged into one message share it."""
 
     class Channel(models.TextChoices):
         EMAIL = "email", _("Email")

@@ -50,10 +50,8 @@ class PlatformIncident(models.Model):
 
 
 class ApiCheckRun(models.Model):
-    """An admin's request to check the cluster's API, and what was found. A data plane has at most one that has not ended.
-
-    `token` and `namespace` name all that it makes; `is_clean` is False from before the first object until they are deleted.
-    """
+    """An admin's request to check the cluster's API, and what was found. A data plane has at most one open. `token` and `namespace` name
+    all that it makes; `is_clean` is False from before the first object until they are deleted."""
 
     data_plane = models.CharField(max_length=40)
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")

@@ -132,11 +132,8 @@ class Membership(models.Model):
 
 
 class RemoteRepository(models.Model):
-    """The URL of a project's files with the secret that its server asks for: a token over HTTPS, a key over SSH.
-
-    `ciphertext` is `grid.database.encryption`'s. It is decrypted when an execution's objects are created, when the connection is tested,
-    and when changes are pushed again; never for another URL than the one it was stored with.
-    """
+    """The URL of a project's files with the secret that its server asks for: a token over HTTPS, a key over SSH. `ciphertext` is
+    `grid.database.encryption`'s, never decrypted for another URL than the one it was stored with."""
 
     project = models.OneToOneField(Project, on_delete=models.CASCADE, primary_key=True, related_name="remote")
     url = models.CharField(max_length=500)

@@ -74,10 +74,8 @@ class MetricReading(models.Model):
 
 
 class PeakUse(models.Model):
-    """The use of an execution's pod, written by the controller while it runs; a table of its own, because no list shows it.
-
-    Sources of metrics measure every 15 to 60 seconds, so a peak between two measurements is missed. Clusters have none: their pods differ.
-    """
+    """The use of an execution's pod while it ran. Sources of metrics measure every 15 to 60 seconds, so a peak between two measurements is
+    missed. Clusters have none: their pods differ."""
 
     execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="peak")
     memory_peak_bytes = models.PositiveBigIntegerField()

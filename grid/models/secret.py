@@ -15,10 +15,8 @@ from grid.models.project import Project
 
 
 class StoredSecret(models.Model):
-    """A project's secret without an `owner`; with one that person's, in all projects or, with a `project`, in that one alone.
-
-    `ciphertext` is `grid.database.encryption`'s. Only the controller decrypts it, when it creates an execution's objects.
-    """
+    """A project's secret without an `owner`; with one that person's, in all projects or, with a `project`, in that one alone. `ciphertext`
+    is `grid.database.encryption`'s. Only the controller decrypts it, when it creates an execution's objects."""
 
     name = models.CharField(max_length=100)
     is_file = models.BooleanField(default=False, help_text="A file of that name, instead of an environment variable.")

@@ -31,10 +31,8 @@ def new_port_share_id() -> str:
 
 
 class PortShare(models.Model):
-    """A port of a running workspace that its owner has shared with members of the project, until the workspace stops or `ends_at`.
-
-    What is taken back is deleted, and every grant for it too.
-    """
+    """A port of a running workspace that its owner has shared with members of the project, until the workspace stops or `ends_at`. What is
+    taken back is deleted, and every grant for it too."""
 
     id = models.CharField(primary_key=True, max_length=16, default=new_port_share_id, editable=False)
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="port_shares")

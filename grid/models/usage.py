@@ -54,11 +54,8 @@ class UsageInterval(models.Model):
         ]
 
     def __str__(self) -> str:
-        return _(
-            "{pod_name} on {node_name} since {began_at}",
-            pod_name=self.pod_name,
-            node_name=self.node_name,
-            began_at=self.began_at,
+        return _("{pod_name} on {node_name} since {began_at}").format(
+            pod_name=self.pod_name, node_name=self.node_name, began_at=self.began_at
         )
 
 

@@ -15,10 +15,7 @@ class User(AbstractUser):
 
 class Session(AbstractBaseSession):
     """One browser's session. `session_key` is a digest of the cookie's key, so that reading the table does not let anybody take a session
-    over.
-
-    `user`, `auth_hash`, `address` and `agent` repeat what the session's data say, so that many sessions are checked in one query.
-    """
+    over. `user`, `auth_hash`, `address` and `agent` repeat what the session's data say, so that many sessions are checked in one query."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
     auth_hash = models.CharField(

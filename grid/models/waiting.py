@@ -72,11 +72,8 @@ class WaitPrediction(models.Model):
         constraints = [models.UniqueConstraint(fields=["execution", "stage"], name="one_prediction_a_stage")]
 
     def __str__(self) -> str:
-        return _(
-            "{expected} s for {execution_id} when {stage}",
-            expected=self.expected,
-            execution_id=self.execution_id,
-            stage=self.stage,
+        return _("{expected} s for {execution_id} when {stage}").format(
+            expected=self.expected, execution_id=self.execution_id, stage=self.stage
         )
 
 

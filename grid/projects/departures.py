@@ -1,9 +1,6 @@
 """Says who may no longer launch in a project, and stops the executions of people who have left it, only view it now, or whose account was
-closed, after a grace time.
-
-The database is asked each time instead of relying on an event, and the execution's row remembers the loss: so nothing is forgotten when the
-controller is away or dies, and a person who is back in time loses nothing. `opening` denies access meanwhile.
-"""
+closed, after a grace time. The database is asked each time and the execution's row remembers the loss: so nothing is forgotten when the
+controller dies, and a person who is back in time loses nothing. `opening` denies access meanwhile."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -93,9 +90,13 @@ def stop_departed(data_plane: str, *, now: datetime, noted_only: bool = False) -
         is_due = execution.state == State.QUEUED or now - (execution.access_lost_at or now) >= limit
         if not is_due and execution.access_lost_at is None:
             _record_loss(execution, limit, now)
-        elif is_due and execution.attached_to_id is None and not _is_back(execution):
-            reason = _reason(execution)
-            request_stop(execution, by=BY, reason=reason, now=now)
+        # Asked again, because stopping many executions takes time: its owner may have access again since all rows were read.
+        elif (
+            is_due
+            and execution.attached_to_id is None
+            and not Execution.objects.filter(has_access(), pk=execution.pk).exists()
+        ):
+            request_stop(execution, by=BY, reason=_reason(execution), now=now)
             stopped.append(execution.pk)
     return stopped
 
@@ -112,24 +113,13 @@ def _record_loss(execution: Execution, limit: timedelta, now: datetime) -> None:
 
 
 def _concerned(data_plane: str) -> Iterable[Execution]:
-    concerned = (
-        Execution.objects.in_data_plane(data_plane)
-        .unsettled()
-        .filter(LIVES)
-        .annotate(has_access=ExpressionWrapper(has_access(), output_field=BooleanField()))
-    )
-    differs = Q(has_access=False) | Q(access_lost_at__isnull=False)
-    concerned = concerned.filter(differs)
-    if (
-        not concerned.exists()
-    ):  # as each second but few; Django takes longer to ask for whole rows than the database to find them
+    living = Execution.objects.in_data_plane(data_plane).unsettled().filter(LIVES)
+    annotated = living.annotate(has_access=ExpressionWrapper(has_access(), output_field=BooleanField()))
+    concerned = annotated.filter(Q(has_access=False) | Q(access_lost_at__isnull=False))
+    # As each second but few; Django takes longer to ask for whole rows than the database to find them.
+    if not concerned.exists():
         return ()
     return concerned.select_related("owner", "project").order_by("requested_at", "pk")
-
-
-def _is_back(execution: Execution) -> bool:
-    """Return True when the owner has access again since all rows were read: stopping many executions takes time."""
-    return Execution.objects.filter(has_access(), pk=execution.pk).exists()
 
 
 def _reason(execution: Execution) -> str:

@@ -1,8 +1,7 @@
 """Stored secrets: who may get which, setting and deleting them, and their values for the objects of an execution.
 
-An execution gets the secrets of its project, those of its owner for all projects, and those of its owner for this project; of one name the
-later of these. The launch freezes which; their values are read when the controller creates the objects, and to leave them out of support
-bundles.
+An execution gets those of its project, of its owner for all projects, and of its owner for this project; of one name the later of these.
+The launch freezes which; their values are read when the controller creates the objects, and to leave them out of support bundles.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

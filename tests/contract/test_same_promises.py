@@ -11,8 +11,9 @@ import pytest_asyncio
 
 from grid.core.errors import Conflict, NotFound, Rejected
 from grid.kube.api import KubeApi
+from grid.kube.credentials import CredentialSource
 from grid.kube.decoding import Bookmark, Changed, Codec
-from grid.kube.http import connect
+from grid.kube.http import HttpKubeApi
 from grid.kube.objects import ConfigMap, RawObject
 from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
 from tests.contract.conftest import chosen_kubeconfig
@@ -26,7 +27,7 @@ CODEC = Codec(ConfigMap)
 @pytest_asyncio.fixture(params=["memory", "http"])
 async def api(request: pytest.FixtureRequest, embedded: EmbeddedCluster | None) -> AsyncIterator[KubeApi]:
     is_memory = request.param == "memory"
-    api: KubeApi = FakeCluster() if is_memory else await connect(kubeconfig=str(chosen_kubeconfig(embedded)))
+    api: KubeApi = FakeCluster() if is_memory else HttpKubeApi(CredentialSource(str(chosen_kubeconfig(embedded))))
     yield api
     await api.close()
 

@@ -13,7 +13,8 @@ import pytest
 from grid.environments.buildjobs import BuildSettings
 from grid.environments.jobbuilder import JobBuilder
 from grid.environments.revisions import BuildProgress
-from grid.kube.http import connect
+from grid.kube.credentials import CredentialSource
+from grid.kube.http import HttpKubeApi
 from grid.models import EnvironmentRevision
 from tests.end_to_end.real import ACCESS, DEPLOY, RealGrid, cluster_of_its_own, needs_real_cluster
 from tests.support.waiting import wait_until
@@ -45,7 +46,7 @@ def asked(kubeconfig: Path, builder: str) -> BuildProgress:
     )
 
     async def ask() -> BuildProgress:
-        api = await connect(kubeconfig=str(kubeconfig))
+        api = HttpKubeApi(CredentialSource(str(kubeconfig)))
         try:
             return await JobBuilder(api, BuildSettings(builder, SPACE, secret="builds")).ask(revision)
         finally:

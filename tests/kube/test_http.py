@@ -11,7 +11,7 @@ from aiohttp import web
 
 from grid.core.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, Rejected
 from grid.kube.credentials import CredentialSource
-from grid.kube.http import HttpKubeApi, connect
+from grid.kube.http import HttpKubeApi
 from grid.kube.resources import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS
 from tests.kube.conftest import WriteConfig
 from tests.support.builders import config_map
@@ -223,13 +223,17 @@ async def test_connect_tells_at_once_what_is_wrong(write_config: WriteConfig) ->
         pytest.raises(ClusterUnavailable, match=r"127\.0\.0\.1:\d+ cannot be reached: connection refused"),
     ):
         deaf.bind(("127.0.0.1", 0))  # and nobody listens there
-        await connect(kubeconfig=write_config(f"http://127.0.0.1:{deaf.getsockname()[1]}"))
+        api = HttpKubeApi(CredentialSource(write_config(f"http://127.0.0.1:{deaf.getsockname()[1]}")))
+        try:
+            await api.server_text("/version")
+        finally:
+            await api.close()
 
 
 async def test_a_server_that_never_answers_is_given_up_on(
     write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grid.kube.transport.READ_SECONDS", 0.2)
+    monkeypatch.setattr("grid.kube.http.READ_SECONDS", 0.2)
 
     async def answer(request: web.Request) -> web.Response:
         await asyncio.sleep(30)

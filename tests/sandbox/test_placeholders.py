@@ -16,7 +16,8 @@ from grid.core.labels import NODE_POOL
 from grid.executions.caches import AutoscalerCache, EventCache, PodCache
 from grid.executions.context import Context, LaunchTarget
 from grid.executions.spec import TierSpec
-from grid.kube.http import connect
+from grid.kube.credentials import CredentialSource
+from grid.kube.http import HttpKubeApi
 from grid.sandbox.client import PODS, Client, Object
 from grid.sandbox.controllers.autoscaler import AutoscalerSettings
 from grid.sandbox.kubelet import FleetSettings
@@ -56,7 +57,7 @@ async def test_launch_replaces_a_placeholder_at_once(kubeconfig: Path) -> None:
     async def database(*_: Any, **__: Any) -> Any:
         return asked
 
-    api = await connect(kubeconfig=str(kubeconfig))
+    api = HttpKubeApi(CredentialSource(str(kubeconfig)))
     caches = PodCache(str, lambda: until), EventCache(str), AutoscalerCache(str)  # type: ignore[arg-type]
     target = LaunchTarget("local", "default", str, front_key=str)
     context = Context(

@@ -1,10 +1,11 @@
 """Drains one node of a Ray cluster, inside its container: no new work, running work ends, and objects that only this node has are copied.
 
-Ray's own drain keeps new work away and ends the node once nothing on it is needed any more, but moves no object: those still needed at the
-end would be computed again. So, when nothing runs any more, another node is told to fetch them; when this one ends, their owners find the
-copies. Run by `ray_node.drain`. Uses Ray's internals, as they are in 2.60: nothing else knows who owns what.
+Ray's own drain moves no object: those still needed would be computed again. So, when nothing runs any more, another node is told to fetch
+them; when this one ends, their owners find the copies. Run by `ray_node.drain`. Uses Ray's internals, as they are in 2.60: nothing else
+knows who owns what.
 """
 
+import contextlib
 import itertools
 import os
 import sys
@@ -45,18 +46,15 @@ def drain(gcs: Any, node: str, head: str, deadline: float, began: float) -> bool
         if not _is_alive(gcs, node):
             return True
         quiet = 0 if _is_working(node) else quiet + 1
-    while not (moved := handed_over(gcs, node, deadline)) and time.time() < deadline:
-        time.sleep(_LOOK_SECONDS)
+    moved = False
+    while not moved and time.time() < deadline:
+        with contextlib.suppress(
+            grpc.RpcError
+        ):  # a node has ended meanwhile, as when several end: the next try asks those left
+            moved = hand_over(gcs, node, deadline)
+        if not moved:
+            time.sleep(_LOOK_SECONDS)
     return moved and not _is_working(node)
-
-
-def handed_over(gcs: Any, node: str, deadline: float) -> bool:
-    """Return False also when a node ended while it was asked, as happens when several end together: the next try asks those that are
-    left."""
-    try:
-        return hand_over(gcs, node, deadline)
-    except grpc.RpcError:
-        return False
 
 
 def hand_over(gcs: Any, node: str, deadline: float) -> bool:

@@ -1,8 +1,7 @@
 """Reads a Ray cluster's report from four answers of its dashboard. Pure.
 
-The state API knows nodes, tasks and actors; the autoscaler's monitor, which runs although Ray scales nothing here, knows the pending demand
-and what each node has in use, every five seconds. Whatever an answer lacks counts as nothing; an answer that is not usable at all raises
-FrameworkSilent.
+The state API knows nodes, tasks and actors; the autoscaler's monitor, which runs although Ray scales nothing here, the pending demand and
+each node's use, every five seconds. What an answer lacks counts as nothing; one that is not usable at all raises FrameworkSilent.
 """
 
 import math
@@ -66,12 +65,9 @@ def _wanted(
     """Return the workers for running and pending work, if packed without a gap. Requests that no worker can ever take do not count: more
     workers would not help."""
     room = {"CPU": float(cpus), "GPU": float(gpus)}
-    wanted = 0.0
-    for node in joined:
-        wanted += max(_used(in_use, node, name) / amount for name, amount in room.items() if amount)
-    for demand in demands:
-        wanted += demand.number * _share(demand.shape, room)
-    return math.ceil(round(wanted, 6))
+    running = sum(max(_used(in_use, node, name) / amount for name, amount in room.items() if amount) for node in joined)
+    pending = sum(demand.number * _share(demand.shape, room) for demand in demands)
+    return math.ceil(round(running + pending, 6))
 
 
 def _share(shape: Mapping[str, float], room: Mapping[str, float]) -> float:
@@ -84,8 +80,7 @@ def _share(shape: Mapping[str, float], room: Mapping[str, float]) -> float:
 def _demands(load: Mapping[str, Any]) -> Iterator[_Demand]:
     """Yield the demands of tasks and actors, and of the bundles of placement groups."""
     yield from _shapes(load.get("resourceDemand"))
-    for group in _pairs(load.get("pgDemand")):
-        described, groups = group
+    for described, groups in _pairs(load.get("pgDemand")):
         for bundle in _shapes(_dict(described).get("bundles")):
             yield _Demand(bundle.shape, bundle.number * groups)
 
@@ -122,13 +117,12 @@ def _load(status: object) -> Mapping[str, Any]:
 
 
 def _data(answer: object, what: str) -> Mapping[str, Any]:
-    if not isinstance(answer, dict) or not answer.get("result"):
-        answered = _text(answer.get("msg")) if isinstance(answer, dict) else ""
-        sentence = _("Ray's dashboard did not tell its {what}: {answer}.")
-        if not answered:
-            sentence = _("Ray's dashboard did not tell its {what}.")
-        raise FrameworkSilent(sentence.format(what=what, answer=answered))
-    return _dict(answer.get("data"))
+    known = _dict(answer)
+    if not known.get("result"):
+        if answered := _text(known.get("msg")):
+            raise FrameworkSilent(_("Ray's dashboard did not tell its {what}: {answer}.", what=what, answer=answered))
+        raise FrameworkSilent(_("Ray's dashboard did not tell its {what}.", what=what))
+    return _dict(known.get("data"))
 
 
 def _dict(value: object) -> Mapping[str, Any]:

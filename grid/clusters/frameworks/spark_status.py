@@ -1,8 +1,7 @@
 """Reads a running Spark cluster's report: from the master its workers and applications, from each application's driver its tasks.
 
-The master is asked directly and each driver through the master's own proxy, so that only the head's address has to be known. The drivers
-are user code: their answers are bounded in size and time, validated, and may be missing. A silent driver leaves what the master knows:
-where its executors are.
+Each driver is asked through the master's own proxy, so that only the head's address has to be known. Drivers are user code: their answers
+are bounded in size and time, validated, and may be missing; then the master still knows where their executors are.
 """
 
 import asyncio

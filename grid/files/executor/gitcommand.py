@@ -14,9 +14,8 @@ from .task import Task
 
 TRIES = 5
 COMMAND_SECONDS = 1800.0
-_LEAST_SECONDS = (
-    30.0  # for a command that begins near the end; the grace period leaves as much again as there was for all
-)
+# For a command that begins near the end; the grace period leaves as much again as there was for all.
+_LEAST_SECONDS = 30.0
 _LONGEST_WORDS = 2**16  # bytes of what git says when it fails
 _LEFT_OUT_BY_GIT = ".,:;<>\"\\' "  # at the ends of a name
 CONFIGURATION = """\
@@ -113,7 +112,9 @@ def git(
         answer, _ = process.communicate(given, timeout=left)
         complaint = words.text(deadline)
     except subprocess.TimeoutExpired:
-        _end(process)
+        with suppress(ProcessLookupError):  # what git has started may outlive it and hold a connection that hangs
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
         raise subprocess.TimeoutExpired(f"git {arguments[0]}", left) from None
     if process.returncode != 0:
         raise GitError(complaint or f"git {arguments[0]}: {process.returncode}", process.returncode)
@@ -141,13 +142,6 @@ class LastWords(threading.Thread):
         if self.is_alive():
             raise subprocess.TimeoutExpired(self._command, 0)
         return self._words.decode(errors="replace").strip()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End git and what it has started, which may outlive it and hold a connection that hangs."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
 
 
 def _environment(task: Task, directory: Path | None) -> dict[str, str]:

@@ -80,19 +80,14 @@ def _beginning(task: Task) -> tuple[str, str]:
 
 
 def _give_back(task: Task, tree: WorkTree, known: Known) -> None:
-    """Give each .git of this person's its name back, the deepest first."""
+    """Give its name back to each .git that nobody but this person has ever changed, the deepest first."""
     if task.remote:
         return
     places = {part for path in known for part in with_parents(path) if part.rpartition("/")[2].lower() == f".git{KEPT}"}
     for place in sorted(places, key=lambda path: path.count("/"), reverse=True):
-        if _is_own(task, place):
+        authors = git(task, "log", "--full-history", "-m", "--format=%ae", "HEAD", "--", place)
+        if set(authors.splitlines()) <= {identity(task.author)[1]}:
             _restore(tree, place)
-
-
-def _is_own(task: Task, path: str) -> bool:
-    """Return whether nobody but this person has ever changed what is at the path."""
-    authors = git(task, "log", "--full-history", "-m", "--format=%ae", "HEAD", "--", path)
-    return set(authors.splitlines()) <= {identity(task.author)[1]}
 
 
 def _restore(tree: WorkTree, path: str) -> None:

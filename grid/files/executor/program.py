@@ -1,5 +1,6 @@
 """The executor's life: prepare, wait for the program's end, save, report."""
 
+import math
 import os
 import resource
 import signal
@@ -28,19 +29,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _prepare_patiently(task, stop)
     except Missing as error:
-        return tell(task, GONE, problem=str(error), **_where(task))
+        return tell(task, GONE, problem=str(error))
     except (GitError, OSError, subprocess.TimeoutExpired) as error:
-        return tell(task, UNUSABLE, problem=f"{_UNUSABLE} {short_reason(error, task)}", **_where(task))
+        return tell(task, UNUSABLE, problem=f"{_UNUSABLE} {short_reason(error, task)}")
     if task.only_prepare:
         return 0
     if not stop.wait():
         save(task)  # the program is still writing, so it is saved once more when it has ended
-        stop.wait_for_signal()
-    return tell(task, 0, **save(task), **_where(task))
-
-
-def _where(task: Task) -> dict[str, bool]:
-    return {"remote": True} if task.remote else {}
+        while not stop.is_asked:
+            time.sleep(_LOOK_SECONDS)
+    return tell(task, 0, **save(task))
 
 
 def _prepare_patiently(task: Task, stop: "_Stop") -> None:
@@ -68,29 +66,22 @@ class _Stop:
 
     def wait(self) -> bool:
         """Return True when the program has ended; False when a stop has lasted so long that the program does not seem to end."""
-        if self._end_note is not None:
-            return self._wait_for_note(self._end_note)
-        began = None
+        deadline = math.inf
+        if (
+            note := self._end_note
+        ) is not None:  # or SIGTERM has given the program the time to end that it has elsewhere
+            while not _says_something(note) and time.monotonic() < deadline:
+                if self.is_asked:
+                    deadline = min(deadline, time.monotonic() + self._patience)
+                time.sleep(_LOOK_SECONDS)
+            return True
         while not self.is_asked:
-            if began is None and self._stopping.exists():
-                began = time.monotonic()
-            if began is not None and time.monotonic() - began > self._patience:
+            if self._stopping.exists():
+                deadline = min(deadline, time.monotonic() + self._patience)
+            if time.monotonic() > deadline:
                 return False
             time.sleep(_LOOK_SECONDS)
         return True
-
-    def _wait_for_note(self, note: Path) -> bool:
-        """Return True when the file says that the program has ended, or SIGTERM has given it the time to end that it has elsewhere."""
-        deadline = None
-        while not _says_something(note) and (deadline is None or time.monotonic() < deadline):
-            if self.is_asked and deadline is None:
-                deadline = time.monotonic() + self._patience
-            time.sleep(_LOOK_SECONDS)
-        return True
-
-    def wait_for_signal(self) -> None:
-        while not self.is_asked:
-            time.sleep(_LOOK_SECONDS)
 
     def _ask(self, *_: object) -> None:
         self.is_asked = True

@@ -124,6 +124,8 @@ def _without_credentials(text: str) -> str:
 
 
 def tell(task: Task, code: int, **report: Any) -> int:
+    if task.remote:
+        report["remote"] = True
     longest = 500
     while len(text := json.dumps({"code": code, **_cut(report, longest)})) > _LONGEST_REPORT:
         longest //= 2

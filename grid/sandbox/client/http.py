@@ -9,7 +9,7 @@ from typing import Literal, Protocol, Self
 
 from grid.kube.api import Followable, Propagation
 from grid.kube.credentials import Access, CredentialSource
-from grid.kube.transport import Transport, query_of
+from grid.kube.http import Transport, query_of
 from grid.sandbox.client.objects import Object
 
 PatchKind = Literal["merge", "strategic"]

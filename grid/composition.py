@@ -17,7 +17,6 @@ from grid.logs import knowledge
 from grid.models import Kind
 from grid.notifications import outbox
 from grid.projects import departures
-from grid.projects import reasons as project_reasons
 from grid.queue import gate
 from grid.queue import reasons as queue_reasons
 from grid.sharing import reasons as sharing_reasons
@@ -46,7 +45,6 @@ def compose() -> None:
         execution_reasons,
         gate,
         maintenance,
-        project_reasons,
         queue_reasons,
         sharing_reasons,
         shutdown_words,

@@ -113,8 +113,6 @@ class DriftRepair:
     def forget(self, execution_id: str) -> None:
         self._kept.pop(execution_id, None)
 
-    # --- Inside ---
-
     def _first(self, spec: ExecutionSpec, uid: str, secrets: Mapping[str, str] = NO_SECRETS) -> list[Manifest]:
         namespace, storage = self._context.namespace, self._context.target.storage
         return manifests.first(spec, namespace=namespace, anchor_uid=uid, storage=storage, secrets=secrets)[1:]

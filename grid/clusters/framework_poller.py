@@ -125,8 +125,6 @@ class FrameworkPoller:
         for place, due in groupby(await self._round(), key=lambda visit: visit[1].place):
             tasks.create_task(visit_together(place, tuple(due)))
 
-    # --- Rounds ---
-
     async def _round(self) -> list[_Due]:
         """Return the clusters to visit now, by their places, and whether to poll their heads: all that run, except those whose visit still
         goes on, and those at rest until their next sample."""
@@ -212,8 +210,6 @@ class FrameworkPoller:
         elif visits.failure and not failure:
             logger.info("cluster answers again execution=%s", id)
         visits.failure = failure
-
-    # --- One visit ---
 
     async def _poll(self, http: aiohttp.ClientSession, id: str, visits: _Visits, is_asked: bool) -> str:
         """Poll the head, publish the answer, and take a sample; return a sentence when any of it failed."""

@@ -130,8 +130,7 @@ def _budget(spec: ExecutionSpec) -> dict[str, Any]:
 
 def _head_deployment(spec: ExecutionSpec, program: Program) -> dict[str, Any]:
     tier = cluster_of(spec).head_tier
-    local = {"name": _LOCAL, **scratch(tier)}
-    template = _template(spec, HEAD, tier, program, local, GRACE_SECONDS)
+    template = _template(spec, HEAD, tier, program, {"name": _LOCAL, **scratch(tier)}, GRACE_SECONDS)
     # Recreate, so that a new template never runs two heads: workers that join the new one while the old one answers would split the
     # cluster. A deleted head does end beside its successor, but the Service no longer leads to it, which the frameworks tolerate.
     return _deployment(_selector(spec, HEAD), 1, {"type": "Recreate"}, template)
@@ -218,8 +217,7 @@ def _behavior(scaling: ScalingSpec) -> dict[str, Any]:
     up = {"Pods": scaling.up_workers, "Percent": scaling.up_percent}
     # The scale-down delay is for loads that go up and down; demand is exact, so it needs none. But the delay belongs to the autoscaler
     # and not to a metric, so it stays when there is a target of CPU or memory as well.
-    has_targets = scaling.target_cpu or scaling.target_memory
-    patience = scaling.down_stabilisation_seconds if has_targets else 0
+    patience = scaling.down_stabilisation_seconds if scaling.target_cpu or scaling.target_memory else 0
     return {
         "scaleUp": _rules(scaling.up_stabilisation_seconds, up, scaling.up_period_seconds),
         "scaleDown": _rules(patience, {"Percent": scaling.down_percent}, scaling.down_period_seconds),

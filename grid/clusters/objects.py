@@ -19,7 +19,7 @@ from grid.executions.context import NotYet
 from grid.executions.manifests import Manifest
 from grid.kube.api import KubeApi
 from grid.kube.objects import Metadata, RawObject
-from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, REPLICA_SETS, Resource
+from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, REPLICA_SETS
 
 logger = logging.getLogger(__name__)
 
@@ -58,23 +58,20 @@ async def patch(api: KubeApi, manifest: Manifest, spec: Mapping[str, Any]) -> No
 async def delete_all(api: KubeApi, object_name: str, execution_id: str, *, namespace: str) -> bool:
     """Delete everything. Return True while pods, or objects that create them, were found."""
     await apply.delete_anchor(api, object_name, execution_id, namespace=namespace)
-    makers = 0
+    makers, selector = 0, f"{KEYS.execution}={execution_id}"
     for resource in _MAKERS:
         # The garbage collector would do it too; deleting here works also for objects that have lost their owner.
-        selector = f"{KEYS.execution}={execution_id}"
         for listed in await apply.list_all(api, resource, Listed, namespace=namespace, label_selector=selector):
             makers += 1
-            if listed.metadata.deletion_timestamp is None:
-                await _delete(api, resource, listed.metadata)
+            meta = listed.metadata
+            if meta.deletion_timestamp is not None:
+                continue
+            try:
+                await api.delete(resource, meta.name, namespace=meta.namespace, propagation="Background", uid=meta.uid)
+            except (NotFound, Conflict) as error:
+                logger.debug("is gone or another now kind=%s name=%s reason=%s", resource.kind, meta.name, error)
     pods = await apply.end_pods(api, execution_id, namespace=namespace, grace_seconds=ENDING_GRACE_SECONDS)
     return bool(makers or pods)
-
-
-async def _delete(api: KubeApi, resource: Resource, meta: Metadata) -> None:
-    try:
-        await api.delete(resource, meta.name, namespace=meta.namespace, propagation="Background", uid=meta.uid)
-    except (NotFound, Conflict) as error:
-        logger.debug("is gone or another now kind=%s name=%s reason=%s", resource.kind, meta.name, error)
 
 
 async def worker_replicas(api: KubeApi, cluster_id: str, namespace: str) -> int:

@@ -101,9 +101,7 @@ def is_up(pod: Pod) -> bool:
 
 def awaited(row: LedgerRecord, seen: ObservedCluster) -> Pod | None:
     """Return the pod of which a timeout tells: the head, or the first worker once the head is ready."""
-    if _awaits(row, seen) == HEAD:
-        return seen.head
-    return seen.workers[0] if seen.workers else None
+    return seen.head if _awaits(row, seen) == HEAD else next(iter(seen.workers), None)
 
 
 def _awaits(row: LedgerRecord, seen: ObservedCluster) -> str:
@@ -117,32 +115,27 @@ def _too_long(
     if limit is None or now - row.state_since <= timedelta(seconds=limit):
         return None
     of, pod = _awaits(row, seen), awaited(row, seen)
-    values = {"of": of, "seconds": limit, "last_known": _explain(pod, seen, now) if pod else _not_made(row, seen, of)}
+    if pod is None:
+        last_known = _not_made(row, seen, of)
+    else:
+        why = explain_pod(pod, seen.about(pod), now=now, scheduling=seen.scheduling)
+        last_known = f"{why.sentence} {why.next_step}".strip()
+    values = {"of": of, "seconds": limit, "last_known": last_known}
     return Transition(State.ERROR, f"{row.state.value}_timeout", level="Warning", values=values)
-
-
-def _explain(pod: Pod, seen: ObservedCluster, now: datetime) -> str:
-    why = explain_pod(pod, seen.about(pod), now=now, scheduling=seen.scheduling)
-    return f"{why.sentence} {why.next_step}".strip()
 
 
 def _not_made(row: LedgerRecord, seen: ObservedCluster, component: str) -> str:
     """Explain why there is no such pod, from the events of its owner: a quota, or a rule of the namespace."""
     name = head_name(row.id) if component == HEAD else worker_name(row.id)
     refused, refused_so, missing = _NOT_MADE[component]
-    failures = [
-        event
-        for event in seen.events
-        if event.reason in _ATTEMPTS
-        and event.involved_object.kind != "Pod"
-        and event.involved_object.name.startswith(name)
-    ]
-    if not failures:
-        return missing
-    known = explain_refusal(failures[-1].message)
-    if known is None:
-        return refused_so.format(message=failures[-1].message)
-    return refused.format(why=known.sentence, next_step=known.next_step)
+    for event in reversed(seen.events):
+        owner = event.involved_object
+        if event.reason in _ATTEMPTS and owner.kind != "Pod" and owner.name.startswith(name):
+            known = explain_refusal(event.message)
+            if known is None:
+                return refused_so.format(message=event.message)
+            return refused.format(why=known.sentence, next_step=known.next_step)
+    return missing
 
 
 def _of(pods: Sequence[Pod], component: str) -> list[Pod]:

@@ -8,14 +8,13 @@ HEAD_READY, HEAD_DOWN, NO_WORKER = "head_ready", "head_down", "no_worker_ready"
 
 
 def _resized(values: Values, reader: Reader) -> str:
-    before, after = _workers(*values["before"]), _workers(*values["after"])
+    def workers(minimum: int, maximum: int) -> str:
+        if minimum == maximum:
+            return plural(minimum, "worker", "workers")
+        return _("{minimum} to {maximum} workers", minimum=minimum, maximum=maximum)
+
+    before, after = workers(*values["before"]), workers(*values["after"])
     return _("{by} changed it from {before} to {after}.", by=values["by"], before=before, after=after)
-
-
-def _workers(minimum: int, maximum: int) -> str:
-    if minimum == maximum:
-        return plural(minimum, "worker", "workers")
-    return _("{minimum} to {maximum} workers", minimum=minimum, maximum=maximum)
 
 
 SENTENCES: dict[str, Sentence] = {

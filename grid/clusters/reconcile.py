@@ -92,8 +92,6 @@ class Clusters:
     async def audit(self) -> set[str]:
         return await self._drift.audit()
 
-    # --- Steps ---
-
     async def _record_incidents(self, row: LedgerRecord, seen: ObservedCluster) -> None:
         deleted = [gone.pod for gone in self._context.pods.deleted_pods.get(row.id, {}).values()]
         lines = incidents.of_pods(seen, deleted, since=row.state_since, now=self._context.clock())

@@ -149,11 +149,8 @@ class ClusterCheck:
             if target and not 1 <= target <= 100:
                 yield Problem(path, _("Give a target of 1 to 100 percent, or leave it out."), "range")
             elif target and not policy.minimum_target <= target <= policy.maximum_target:
-                sentence = _(
-                    "Your admin allows targets of {minimum} to {maximum} percent.",
-                    minimum=policy.minimum_target,
-                    maximum=policy.maximum_target,
-                )
+                sentence = _("Your admin allows targets of {minimum} to {maximum} percent.")
+                sentence = sentence.format(minimum=policy.minimum_target, maximum=policy.maximum_target)
                 yield Problem(path, sentence, "bounds")
         if cluster.on_demand and not settings.DEMAND_IS_SERVED:
             # An autoscaler that lacks one of its metrics never scales down, so the request is refused.
@@ -168,10 +165,8 @@ class ClusterCheck:
 def validate_cluster(request: LaunchRequest, *, pools: Pools | None) -> list[Problem]:
     cluster = request.cluster
     if cluster is None:
-        missing = request.kind == Kind.CLUSTER
-        return (
-            [Problem("framework", _("Say what the cluster runs: Dask, Ray or Spark."), "required")] if missing else []
-        )
+        missing = Problem("framework", _("Say what the cluster runs: Dask, Ray or Spark."), "required")
+        return [missing] if request.kind == Kind.CLUSTER else []
     if request.kind == Kind.CLUSTER:
         return [*ClusterCheck(cluster, request.owner, "", pools).problems(), *_apart(request, cluster)]
     if not kind_of(request.kind).takes_cluster:
@@ -214,20 +209,16 @@ def wrong_counts(minimum: int, maximum: int) -> Iterator[Problem]:
     if minimum < 1:
         yield Problem("workers_minimum", _("A cluster has at least one worker."), "too_few")
     if maximum < minimum:
-        sentence = _(
-            "The maximum is less than the minimum of {minimum}; enter {least} or more.",
-            minimum=minimum,
-            least=max(minimum, 1),
-        )
+        sentence = _("The maximum is less than the minimum of {minimum}; enter {least} or more.")
+        sentence = sentence.format(minimum=minimum, least=max(minimum, 1))
         yield Problem("workers_maximum", sentence, "below_minimum")
 
 
 def beyond_limit(path: str, policy: ClusterPolicy) -> Problem:
-    sentence = _(
-        "Your admin allows at most {workers} in one cluster; choose fewer.",
-        workers=plural(policy.maximum_workers, "worker", "workers"),
+    workers = plural(policy.maximum_workers, "worker", "workers")
+    return Problem(
+        path, _("Your admin allows at most {workers} in one cluster; choose fewer.", workers=workers), "limit"
     )
-    return Problem(path, sentence, "limit")
 
 
 def beyond_slots(path: str, slots: int, limit: int, attached_to: str) -> Iterator[Problem]:
@@ -299,18 +290,11 @@ def _wrong_storage(text: str) -> Iterator[Problem]:
     if size <= 0:
         yield Problem(path, _("Give more than zero, such as 20Gi, or leave it empty for none."), "positive")
     elif size < whole(SMALLEST_STORAGE):
-        yield Problem(
-            path,
-            _("{text} is {size}; write the unit as well, such as 20Gi.", text=text.strip(), size=format_bytes(size)),
-            "too_small",
-        )
+        sentence = _("{text} is {size}; write the unit as well, such as 20Gi.")
+        yield Problem(path, sentence.format(text=text.strip(), size=format_bytes(size)), "too_small")
     elif size > whole(LARGEST_STORAGE):
-        most = format_bytes(whole(LARGEST_STORAGE))
-        yield Problem(
-            path,
-            _("At most {most} for each worker; large data belongs in the project's files.", most=most),
-            "too_large",
-        )
+        sentence = _("At most {most} for each worker; large data belongs in the project's files.")
+        yield Problem(path, sentence.format(most=format_bytes(whole(LARGEST_STORAGE))), "too_large")
 
 
 def _asks_for_something(tier: HardwareTier) -> bool:

@@ -38,11 +38,8 @@ class _Check:
 
 
 def count(pods: Sequence[Pod]) -> Workers:
-    using = [
-        pod
-        for pod in pods
-        if pod.metadata.labels.get(APP_COMPONENT) == WORKER and pod.status.phase not in ("Failed", "Succeeded")
-    ]
+    workers = (pod for pod in pods if pod.metadata.labels.get(APP_COMPONENT) == WORKER)
+    using = [pod for pod in workers if pod.status.phase not in ("Failed", "Succeeded")]
     ending = sum(pod.metadata.deletion_timestamp is not None for pod in using)
     return Workers(len(using) - ending, ending)
 
@@ -69,14 +66,15 @@ class WithinSlots:
             self._checks.pop(row.id, None)
             return spec, None
         context, last, now = self._context, self._checks.get(row.id), self._context.monotonic()
-        replicas, ending = (last.replicas, last.ending) if last is not None else (0, 0)
         is_early = last is not None and now - last.at < CHECK_SECONDS
-        if not is_early:
-            replicas = await objects.worker_replicas(context.api, row.id, context.namespace)
+        if last is not None and is_early:
+            at, replicas, ending = last.at, last.replicas, last.ending
+        else:
+            at, replicas = now, await objects.worker_replicas(context.api, row.id, context.namespace)
             ending = workers.ending
         minimum, maximum = cluster.workers_minimum, cluster.workers_maximum
         least, most = bounds(minimum, maximum, slots=row.slots, replicas=replicas, ending=ending)
-        self._checks[row.id] = _Check(last.at if is_early and last else now, replicas, ending, (least, most))
+        self._checks[row.id] = _Check(at, replicas, ending, (least, most))
         # Check once more after a change: the autoscaler may have scaled up at the same moment, and must not remove these workers.
         has_changed = is_early or last is None or last.bounds != (least, most)
         return spec.with_workers(least, most), CHECK_SECONDS if has_changed else None

@@ -16,7 +16,6 @@ from grid.files.uploading import (
     check_folders,
     commit_on,
     is_gits,
-    known_at,
     problem_of_folder,
 )
 
@@ -53,7 +52,7 @@ def move(repository: Repository, path: str, target: str, *, shown: str, author: 
 
     def lines(now: str) -> bytes:
         check_folders(repository, now, target.rpartition("/")[0])
-        if known_at(repository, now, target) is not None:
+        if repository.entry(now, target) is not None:
             raise UploadRefused(_("{target} exists already. Name another path, or delete that first.", target=target))
         old = _files_in(repository, now, path)
         new = [(facts, target.encode() + name[len(path.encode()) :]) for facts, name in old]
@@ -70,10 +69,10 @@ def _change(
 ) -> str:
     if not path or not is_path(path) or not COMMIT.fullmatch(shown) or repository.resolve(shown) is None:
         raise UploadRefused(_("There is no such file. Open it again from the list."))
-    seen = known_at(repository, shown, path)
+    seen = repository.entry(shown, path)
     for _unused in range(TRIES):
         before = repository.resolve(MAIN)
-        present = known_at(repository, before, path)
+        present = repository.entry(before, path) if before is not None else None
         if before is None or present is None:
             raise FileChanged(
                 _("{path} is no longer on {branch}: somebody has deleted or moved it.", path=path, branch=MAIN)

@@ -140,9 +140,7 @@ def _changes_sentence(report: FilesReport) -> str:
         return f"{report.problem}. {where.get(report.kept, _('They are lost.')) if report.code == 0 else ''}".strip()
     sentence = _("Nothing in the project's files has changed.")
     if report.ended != report.began:
-        sentence = _(
-            "The project's files are saved: commit {commit} on {branch}.", commit=report.ended[:8], branch=report.branch
-        )
-    if report.left_out:
-        return f"{sentence} {left_out_sentence(report.left_out, report.left_out_names)}"
-    return sentence
+        sentence = _("The project's files are saved: commit {commit} on {branch}.")
+        sentence = sentence.format(commit=report.ended[:8], branch=report.branch)
+    left_out = left_out_sentence(report.left_out, report.left_out_names) if report.left_out else ""
+    return f"{sentence} {left_out}".strip()

@@ -96,7 +96,13 @@ def _read(
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={
-                **_environment(repository),
+                **ISOLATED,
+                "PATH": os.environ.get("PATH", os.defpath),
+                # Named, so that git neither searches for a repository nor asks who owns it: pods write with another user's number.
+                "GIT_DIR": str(repository),
+                "HOME": "/nonexistent",
+                "GIT_CONFIG_GLOBAL": os.devnull,
+                "GIT_OPTIONAL_LOCKS": "0",
                 # No object that is missing is fetched from where the repository's configuration says.
                 "GIT_ALLOW_PROTOCOL": "file" if arguments[0] == "fetch" else "none",
                 **(variables or {}),
@@ -111,7 +117,11 @@ def _read(
     timer.start()
     left = limit
     try:
-        _give(process, given)
+        if given is not None and process.stdin is not None:  # all before it answers, which is a line or less then
+            with suppress(BrokenPipeError):  # it ended without reading all; its exit code says why
+                process.stdin.write(given)
+            with suppress(BrokenPipeError):
+                process.stdin.close()
         while left is None or left > 0:
             chunk = process.stdout.read(_CHUNK if left is None else min(_CHUNK, left))
             if not chunk:
@@ -129,30 +139,7 @@ def _read(
         process.wait()
 
 
-def _give(process: subprocess.Popen[bytes], given: bytes | None) -> None:
-    """Write what it reads, all before it answers: it is for calls that answer with a line or less."""
-    if given is None:
-        return
-    assert process.stdin is not None
-    with suppress(BrokenPipeError):  # it ended without reading all; its exit code says why
-        process.stdin.write(given)
-    with suppress(BrokenPipeError):
-        process.stdin.close()
-
-
 def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _environment(repository: Path) -> dict[str, str]:
-    return {
-        **ISOLATED,
-        "PATH": os.environ.get("PATH", os.defpath),
-        # Named, so that git neither searches for a repository nor asks who owns it: pods write with another user's number.
-        "GIT_DIR": str(repository),
-        "HOME": "/nonexistent",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_OPTIONAL_LOCKS": "0",
-    }

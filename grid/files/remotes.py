@@ -139,9 +139,9 @@ class Remote:
                 (folder / "git" / "objects" / "info" / "alternates").write_text(f"{objects}\n")
             names = f"refs/heads/kept:refs/heads/{branch}"
             local = ("fetch", "--quiet", "--no-tags", "--", str(bundle), names)
-            self._git(folder, address, *local, seconds=_PUSH_SECONDS, memory=_PUSH_MEMORY, protocol="file")
+            self._git(folder, address, *local, is_push=True, protocol="file")
             push = ("push", "--quiet", "--", self.url.text, f"refs/heads/{branch}:refs/heads/{branch}")
-            self._git(folder, address, *push, seconds=_PUSH_SECONDS, memory=_PUSH_MEMORY)
+            self._git(folder, address, *push, is_push=True)
 
     def host_key(self) -> HostKey:
         """Return the key that the SSH server shows, which nobody has confirmed. Raise RemoteFailed."""
@@ -157,8 +157,6 @@ class Remote:
                 _("No SSH server answers at {host}, port {port}.", host=self.url.host, port=self.url.port)
             )
         return min(keys, key=lambda key: _KEY_TYPES.index(key.type))
-
-    # --- Git ---
 
     @contextmanager
     def _folder(self) -> Iterator[tuple[Path, str]]:
@@ -180,22 +178,14 @@ class Remote:
                 (folder / "git" / "objects" / "info").mkdir(parents=True, exist_ok=True)
                 yield folder, address
         except OSError as error:
-            raise RemoteFailed(
-                _("The connection could not be prepared: {reason}.", reason=error.strerror or type(error).__name__)
-            ) from error
+            reason = error.strerror or type(error).__name__
+            raise RemoteFailed(_("The connection could not be prepared: {reason}.", reason=reason)) from error
         finally:
             _AT_ONCE.release()
 
-    def _git(
-        self,
-        folder: Path,
-        address: str,
-        *arguments: str,
-        seconds: float = SECONDS,
-        memory: int = _MEMORY,
-        protocol: str = "",
-    ) -> str:
+    def _git(self, folder: Path, address: str, *arguments: str, is_push: bool = False, protocol: str = "") -> str:
         environment = self._environment(folder, address) | {"GIT_ALLOW_PROTOCOL": protocol or self.url.scheme}
+        seconds, memory = (_PUSH_SECONDS, _PUSH_MEMORY) if is_push else (SECONDS, _MEMORY)
         code, answer = _run(["git", *arguments], environment, folder, seconds, memory)
         if code == 0:
             return answer

@@ -34,10 +34,21 @@ class TreeEntry:
     name: str
     shown: str
     id: str
-    is_folder: bool
-    is_link: bool
-    is_module: bool  # another repository's commit, which is not here
+    mode: str  # git's
     size: int
+
+    @property
+    def is_folder(self) -> bool:
+        return self.mode == "040000"
+
+    @property
+    def is_link(self) -> bool:
+        return self.mode == "120000"
+
+    @property
+    def is_module(self) -> bool:
+        """Another repository's commit, which is not here."""
+        return self.mode == "160000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +114,8 @@ class Repository:
         """Return whether the commit is the results of an execution."""
         if not COMMIT.fullmatch(commit) or not self.exists:
             return False
-        answer = git.run(
-            self.path, "for-each-ref", "--format=%(objectname)", "--count=1", "--points-at", commit, "refs/results/"
-        )
+        form = ("--format=%(objectname)", "--count=1", "--points-at", commit)
+        answer = git.run(self.path, "for-each-ref", *form, "refs/results/")
         return answer.decode().strip() == commit
 
     def entry(self, commit: str, path: str) -> TreeEntry | None:
@@ -143,8 +153,6 @@ class Repository:
             Commit(id, author, datetime.fromtimestamp(int(at), UTC), title)
             for id, author, at, title in zip(words[::4], words[1::4], words[2::4], words[3::4], strict=True)
         ]
-
-    # --- What could not be pushed ---
 
     def unpushed(self) -> Sequence[str]:
         """Return the names of executions whose last changes are kept beside the branches, because they could not be pushed, and are on no
@@ -213,15 +221,8 @@ def _entries(listing: bytes, *, whole: bool = False) -> Iterator[TreeEntry]:
         facts, _unused, raw = line.partition(b"\t")
         if not raw:
             continue
-        mode, kind, id, size = facts.decode().split()
+        mode, _kind, id, size = facts.decode().split()
         raw = raw if whole else raw.rpartition(b"/")[2]
         shown = raw.decode(errors="replace")
-        yield TreeEntry(
-            name=shown if shown.encode() == raw else "",
-            shown=shown,
-            id=id,
-            is_folder=kind == "tree",
-            is_link=mode == "120000",
-            is_module=kind == "commit",
-            size=int(size) if size.isdigit() else 0,
-        )
+        name = shown if shown.encode() == raw else ""
+        yield TreeEntry(name, shown, id, mode, int(size) if size.isdigit() else 0)

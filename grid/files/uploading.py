@@ -4,7 +4,6 @@ of a pod is a folder on a disk, where a name can mean more than a name; so what 
 import tempfile
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from grid.core.wording import listed, listed_up_to, plural
 from grid.files import git
 from grid.files.executor import identity, size_of
 from grid.files.git import GitFailed
-from grid.files.repositories import Repository
+from grid.files.repositories import Repository, TreeEntry
 
 LONGEST_NAME = 200  # bytes; Django cuts longer names than 255 characters without a word
 LONGEST_PATH = 1000
@@ -38,14 +37,6 @@ class AlreadyThere(UploadRefused):
                 "{paths} exists already.", "{paths} exist already.", len(paths), paths=listed_up_to(_TITLE_NAMES, paths)
             )
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a path of a commit is: git's mode, and the object."""
-
-    mode: str
-    id: str
 
 
 def problem_of_name(name: str) -> str | None:
@@ -105,7 +96,7 @@ def upload(
             raise UploadRefused(
                 _("The project's files have no branch {main}, only {name}.", main=MAIN, name=others[0].name)
             )
-        known = {path: known_at(repository, before, path) for path in paths}
+        known = {path: repository.entry(before, path) if before else None for path in paths}
         if before is not None:
             check_folders(repository, before, folder)
         _check_places(known, replace=replace)
@@ -160,10 +151,10 @@ def check_folders(repository: Repository, commit: str, folder: str) -> None:
             raise UploadRefused(_("{path} is not a folder.", path=path))
 
 
-def _check_places(known: Mapping[str, Known | None], *, replace: bool) -> None:
+def _check_places(known: Mapping[str, TreeEntry | None], *, replace: bool) -> None:
     there = {path: file for path, file in known.items() if file is not None}
     for path, file in there.items():
-        if file.mode == "120000":
+        if file.is_link:
             raise UploadRefused(
                 _("{path} is a link. It is not replaced by a file, nor is anything put where it leads.", path=path)
             )
@@ -171,12 +162,6 @@ def _check_places(known: Mapping[str, Known | None], *, replace: bool) -> None:
             raise UploadRefused(_("{path} is a folder.", path=path))
     if there and not replace:
         raise AlreadyThere(list(there))
-
-
-def known_at(repository: Repository, commit: str | None, path: str) -> Known | None:
-    line = git.run(repository.path, "ls-tree", "-z", commit, "--", path).decode(errors="replace") if commit else ""
-    mode, _, rest = line.partition(" ")
-    return Known(mode, rest.split()[1].partition("\t")[0]) if rest else None
 
 
 TRIES = 5

@@ -118,8 +118,6 @@ class Transport:
                 self._connection = None
             await self._close_retired()
 
-    # --- For what is asked on top ---
-
     async def _object(
         self,
         method: str,

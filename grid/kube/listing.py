@@ -107,8 +107,6 @@ class Listing(Generic[T]):
         """Forget that the server has no streaming lists: it may have been replaced by a newer one."""
         self._paged_until = 0.0
 
-    # --- Streaming ---
-
     async def _streamed(self) -> str:
         try:
             async with asyncio.timeout(self._timing.stream_start) as patience:
@@ -173,8 +171,6 @@ class Listing(Generic[T]):
                 raise ClusterUnavailable(_("The API server's list cannot be read."))
             logger.warning("unreadable object skipped in a list store=%s reason=%s", self._store.name, event.reason)
         return ""
-
-    # --- Pages ---
 
     async def _paged(self) -> str:
         try:

@@ -8,7 +8,7 @@ group, which is a part of the name in the autoscaler's status.
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import yaml
@@ -88,31 +88,25 @@ class PoolName(NamedTuple):
     has_nodes: bool = True
 
 
+@dataclass
 class NodeGroups:
     """The groups in a store of the autoscaler's status, by pool. The YAML of a large cluster is long, so it is parsed once for each version
     of it; `names` are asked for again when `version` has changed."""
 
-    def __init__(
-        self,
-        config_maps: Store[ConfigMap],
-        *,
-        names: Callable[[], Iterable[PoolName]] = tuple,
-        version: Callable[[], Hashable] = tuple,
-    ) -> None:
-        self._config_maps = config_maps
-        self._names = names
-        self._version = version
-        self._parsed: tuple[int, Mapping[str, NodeGroup]] = -1, {}
-        self._basis: Hashable = None
-        self._by_pool: Mapping[str, NodeGroup] = {}
+    config_maps: Store[ConfigMap]
+    names: Callable[[], Iterable[PoolName]] = tuple
+    version: Callable[[], Hashable] = tuple
+    _parsed: tuple[int, Mapping[str, NodeGroup]] = field(default=(-1, {}), init=False)
+    _basis: Hashable = field(default=None, init=False)
+    _by_pool: Mapping[str, NodeGroup] = field(default_factory=dict, init=False)
 
     def by_pool(self) -> Mapping[str, NodeGroup]:
         """Return the groups of each pool as if they were one, and those that fit no pool by their own names."""
-        basis = self._config_maps.version, self._version()
+        basis = self.config_maps.version, self.version()
         if self._basis != basis:
-            if self._parsed[0] != self._config_maps.version:
-                self._parsed = self._config_maps.version, node_groups(self._config_maps.values())
-            self._basis, self._by_pool = basis, groups_by_pool(self._parsed[1], self._names())
+            if self._parsed[0] != self.config_maps.version:
+                self._parsed = self.config_maps.version, node_groups(self.config_maps.values())
+            self._basis, self._by_pool = basis, groups_by_pool(self._parsed[1], self.names())
         return self._by_pool
 
 

@@ -135,8 +135,6 @@ class Reflector(Generic[T]):
         self._fruitless = 0 if sound and ended_well else self._fruitless + 1
         return sound
 
-    # --- Listing ---
-
     def _must_list_again(self, reason: str) -> None:
         """List next; the reason is counted once the list has come, unless it is the first."""
         if self._version:
@@ -183,8 +181,6 @@ class Reflector(Generic[T]):
         known = self._version
         if version.isdecimal() and known.isdecimal() and int(version) < int(known):
             raise Expired("the cluster's versions have gone back, as after restoring a backup")
-
-    # --- Watching ---
 
     async def _watch(self) -> bool:
         """Follow one watch to its end. Return False when it was silent or garbled rather than closed."""
@@ -253,8 +249,6 @@ class Reflector(Generic[T]):
         self._store.mark_heard(self._clock())
         self._recovered()
         return True
-
-    # --- Saying how it goes ---
 
     def _failed(self, sentence: str, trouble: ClusterTrouble, *, reason: str = "") -> None:
         if reason:

@@ -122,8 +122,6 @@ class Store(Generic[T]):
             return Freshness(self._synced, silent, _("The cluster has sent nothing for longer than it should."))
         return Freshness(self._synced, 0.0, "" if self._synced else _("The first list is being read from the cluster."))
 
-    # --- The reflector's side ---
-
     def apply(self, changed: T) -> bool:
         """Add or replace one object; return False when it is what we had."""
         key = changed.metadata.key

@@ -4,4 +4,4 @@ It owns the grace time after which such executions are stopped; others import `d
 projects and memberships are in `grid.models`; a project's files, secrets and budget have rooms of their own.
 """
 
-PUBLIC = ("departures", "reasons")
+PUBLIC = ("departures",)

@@ -2,16 +2,16 @@
 closed, after a grace time. The database is asked each time and the execution's row remembers the loss: so nothing is forgotten when the
 controller dies, and a person who is back in time loses nothing. `opening` denies access meanwhile."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import transaction
 from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q
 
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
-from grid.core.reasons import ANYBODY, Reader, Reason, Sentence, Value, sentence_of
+from grid.core.reasons import ANYBODY, Reader, Reason, Sentence, Value, Values, sentence_of
 from grid.core.translation import gettext as _
+from grid.core.wording import duration
 from grid.executions.lifecycle import record_change
 from grid.executions.stopping import ACCOUNT_CLOSED, LEFT_PROJECT, ONLY_VIEWS, request_stop
 from grid.models import Execution, Membership, Project, State, User
@@ -55,19 +55,6 @@ def _departed(owner: User, project: Project) -> Reason | None:
         return None
     names = {"owner": owner.get_username(), "project": project.name}
     return Reason(NOT_CONTRIBUTOR, {**names, "views": role is not None})
-
-
-def _not_contributor_sentence(values: Mapping[str, Any], reader: Reader) -> str:
-    if values["views"]:
-        return _("{owner} is a viewer of the project {name} now.", owner=values["owner"], name=values["project"])
-    return _("{owner} has left the project {name}.", owner=values["owner"], name=values["project"])
-
-
-SENTENCES: dict[str, Sentence] = {
-    INACTIVE: lambda values, reader: _("The account of {owner} was closed.", owner=values["owner"]),
-    ARCHIVED: lambda values, reader: _("The project {name} was archived.", name=values["project"]),
-    NOT_CONTRIBUTOR: _not_contributor_sentence,
-}
 
 
 def stop_departed(data_plane: str, *, now: datetime, noted_only: bool = False) -> Sequence[str]:
@@ -131,3 +118,39 @@ def _reason(execution: Execution) -> str:
 
 def _of(execution: Execution) -> dict[str, Value]:
     return {"name": execution.owner.get_username(), "project": execution.project.name}
+
+
+_LOST = {
+    LEFT_PROJECT: _("{name} has left the project {project}. It is stopped in {limit}, unless {name} is back by then."),
+    ONLY_VIEWS: _(
+        "{name} is a viewer of the project {project} now. It is stopped in {limit}, unless that is undone by then."
+    ),
+    ACCOUNT_CLOSED: _("The account of {name} was closed. It is stopped in {limit}, unless that is undone by then."),
+}
+
+
+def _lost(values: Values, reader: Reader) -> str:
+    limit = duration(timedelta(seconds=values["seconds"]))
+    return _LOST[values["why"]].format(name=values["name"], project=values["project"], limit=limit)
+
+
+def _not_contributor(values: Values, reader: Reader) -> str:
+    sentence = (
+        _("{owner} is a viewer of the project {name} now.")
+        if values["views"]
+        else _("{owner} has left the project {name}.")
+    )
+    return sentence.format(owner=values["owner"], name=values["project"])
+
+
+SENTENCES: dict[str, Sentence] = {
+    INACTIVE: lambda values, reader: _("The account of {owner} was closed.", owner=values["owner"]),
+    ARCHIVED: lambda values, reader: _("The project {name} was archived.", name=values["project"]),
+    NOT_CONTRIBUTOR: _not_contributor,
+    "AccessLost": _lost,
+    "AccessRegained": lambda values, reader: _(
+        "{name} has access to the project {project} again; it continues.",
+        name=values["name"],
+        project=values["project"],
+    ),
+}

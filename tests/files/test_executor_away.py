@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from grid.files import git
-from grid.files.executor import Missing, Task, gitcommand, keeping
+from grid.files.executor import Missing, Task, gitcommand
 from grid.files.repositories import Repository
 from tests.files.conftest import Run, Runs
 
@@ -104,7 +104,7 @@ def test_failing_server_fills_volume_only_to_its_bound(
 ) -> None:
     run = away(largest=1)
     server.path.rename(server.path.with_name("away.git"))
-    monkeypatch.setattr(keeping, "size_of", lambda folder: used if folder == repository.path else GIB // 2)
+    monkeypatch.setattr(saving, "size_of", lambda folder: used if folder == repository.path else GIB // 2)
     assert write(run, "a")["kept"] == kept
     assert bool(list((run.task.home / "unpushed-files").glob("*.bundle"))) == (kept == "home")
 
@@ -114,7 +114,7 @@ def test_results_do_not_grow_a_repository_beyond_its_bound(
     away: Away, repository: Repository, monkeypatch: pytest.MonkeyPatch, remote: str
 ) -> None:
     run = away(remote=remote, largest=1, results="results", results_bytes=2**20)
-    monkeypatch.setattr(keeping, "size_of", lambda folder: GIB if folder == repository.path else 0)
+    monkeypatch.setattr(saving, "size_of", lambda folder: GIB if folder == repository.path else 0)
     run.write("results/a", bytes(2**20))
     report = run.save()
     assert "results" not in report and report["results_kept"] == "home"
@@ -122,5 +122,5 @@ def test_results_do_not_grow_a_repository_beyond_its_bound(
         "The results are not with the run: the project's repository would have 1.0"
     )
     assert "Ask an admin to raise that" in report["results_problem"]
-    monkeypatch.setattr(keeping, "size_of", lambda folder: GIB // 2)
+    monkeypatch.setattr(saving, "size_of", lambda folder: GIB // 2)
     assert run.save()["results_files"] == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.files.executor import keeping, saving
+from grid.files.executor import saving
 from grid.files.repositories import Repository
 from tests.files.conftest import Run, Runs
 from tests.files.test_executor import Read, git_init
@@ -134,7 +134,7 @@ def test_repository_beyond_bound_keeps_changes_in_home(
 ) -> None:
     first = runs(largest=1).prepare().write("a", "1")
     assert first.save()["branch"] == "main"
-    monkeypatch.setattr(keeping, "size_of", lambda folder: 2**30 * 3 // 4)
+    monkeypatch.setattr(saving, "size_of", lambda folder: 2**30 * 3 // 4)
     run = runs(largest=1).prepare().write("a", "2")
     report = run.save()
     assert (report["branch"], report["kept"]) == ("", "home")

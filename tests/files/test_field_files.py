@@ -17,7 +17,7 @@ SIZES = "Ort;Größe\r\nKöln;3\r\n"
 
 
 def shown(content: bytes, *, size: int = 0) -> ShownFile:
-    entry = TreeEntry("sizes.csv", "sizes.csv", "0" * 40, False, False, False, size or len(content))
+    entry = TreeEntry("sizes.csv", "sizes.csv", "0" * 40, "100644", size or len(content))
     return file("sizes.csv", entry, content)
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from grid.files.executor import saving
 from grid.files.executor.gitcommand import git
-from grid.files.executor.keeping import keep_copy
-from grid.files.executor.storing import make_tree
+from grid.files.executor.saving import keep_copy
+from grid.files.executor.tree import make_tree
 from grid.files.repositories import Repository
 from tests.files.conftest import Run, Runs
 from tests.files.test_executor import Read

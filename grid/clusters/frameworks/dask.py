@@ -117,8 +117,7 @@ class Dask:
         except UNREADABLE as error:
             raise FrameworkSilent(_("Dask's scheduler answered something unexpected: {error}.", error=error)) from error
         ours = {worker.name for worker in workers}
-        known = {name: worker for name, worker in report.workers.items() if name in ours}
-        return replace(report, workers=known)
+        return replace(report, workers={name: worker for name, worker in report.workers.items() if name in ours})
 
 
 def _address(head_address: str) -> str:

@@ -102,13 +102,12 @@ class Ray:
             f"--num-gpus={tier.gpus}",
             *_for_every_node(tier),
         )
-        drain_seconds = str(cluster_of(spec).drain_seconds)
         return Program(
             command=_inside("start", LOCAL_PATH, f"{head_address}:{UI_PORT}", "ray", "start", *start),
             ports=(),
             variables=_VARIABLES,
             readiness=_probe(),
-            pre_stop=_inside("drain", _DRAIN, f"{head_address}:{GCS_PORT}", drain_seconds),
+            pre_stop=_inside("drain", _DRAIN, f"{head_address}:{GCS_PORT}", str(cluster_of(spec).drain_seconds)),
         )
 
     def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
@@ -125,10 +124,9 @@ class Ray:
     async def ask(
         self, http: aiohttp.ClientSession, head_ip: str, spec: ExecutionSpec, workers: Sequence[WorkerPod]
     ) -> ClusterReport:
-        root = f"http://{head_ip}:{UI_PORT}"
         try:
             async with asyncio.timeout(http.timeout.total or _ASK_SECONDS):
-                answers = [await _get(http, root + path) for path in ray_report.PATHS]
+                answers = [await _get(http, f"http://{head_ip}:{UI_PORT}{path}") for path in ray_report.PATHS]
         except TimeoutError as error:
             raise FrameworkSilent(_("Ray's dashboard did not answer in time.")) from error
         except aiohttp.ClientError as error:

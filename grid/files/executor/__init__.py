@@ -36,9 +36,9 @@ from .gitcommand import ISOLATED as ISOLATED
 from .gitcommand import SSH_COMMAND as SSH_COMMAND
 from .gitcommand import GitError as GitError
 from .gitcommand import identity as identity
-from .keeping import size_of as size_of
 from .preparing import prepare as prepare
 from .saving import save as save
+from .saving import size_of as size_of
 from .task import GONE as GONE
 from .task import UNUSABLE as UNUSABLE
 from .task import Missing as Missing

@@ -39,16 +39,18 @@ def _check_out(task: Task) -> tuple[str, str]:
     else:
         make_repository(task)
     git(task, "init", "--quiet", "--bare", "--template=")
-    (task.git / "info").mkdir(exist_ok=True)
+    for folder in ("info", "objects/info"):
+        (task.git / folder).mkdir(exist_ok=True)
     (task.git / "info" / "attributes").write_text(_ATTRIBUTES)
     if not task.remote:  # objects of the repository are read where they are, and not copied
-        (task.git / "objects" / "info").mkdir(exist_ok=True)
         (task.git / "objects" / "info" / "alternates").write_text(f"{task.repository / 'objects'}\n")
     began, branch = _beginning(task)
+    known: Known = {}
     if began:
-        here = {"GIT_WORK_TREE": str(task.work)}
-        git(task, "checkout", "--quiet", "--force", "--detach", began, variables=here)
-    known = _files_of(task, began) if began else {}
+        git(task, "checkout", "--quiet", "--force", "--detach", began, variables={"GIT_WORK_TREE": str(task.work)})
+        lines = git(task, "ls-tree", "-r", "-z", began).split("\0")
+        entries = (line.partition("\t") for line in lines if line)
+        known = {path: (" ".join(facts.split()[::2]), "") for facts, _, path in entries}
     with WorkTree(task.work) as tree:
         _give_back(task, tree, known)
         time.sleep(_TICK_SECONDS)
@@ -57,12 +59,6 @@ def _check_out(task: Task) -> tuple[str, str]:
                 known[path] = known[path][0], entry.stamp
     write_state(task.known, known)
     return began, branch
-
-
-def _files_of(task: Task, commit: str) -> Known:
-    lines = git(task, "ls-tree", "-r", "-z", commit).split("\0")
-    entries = (line.partition("\t") for line in lines if line)
-    return {path: (" ".join(facts.split()[::2]), "") for facts, _, path in entries}
 
 
 def _beginning(task: Task) -> tuple[str, str]:

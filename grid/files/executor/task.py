@@ -39,9 +39,8 @@ class Task:
     name: str
     branch: str = ""
     commit: str = ""
-    fallback: str = (
-        ""  # the branch to take where a remote repository has `branch` no more, as nobody has asked for that one
-    )
+    # The branch to take where a remote repository has `branch` no more, as nobody has asked for that one.
+    fallback: str = ""
     results: str = ""
     results_bytes: int = 0
     author: str = ""
@@ -79,12 +78,11 @@ def parse_task(arguments: Sequence[str] | None) -> Task:
     for name in ("repository", "work", "state", "report", "home"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--name", required=True)
-    parser.add_argument("--results", default="")
-    parser.add_argument("--results-bytes", type=int, default=0)
-    for name in ("branch", "commit", "fallback", "remote"):
+    for name in ("branch", "commit", "fallback", "remote", "results"):
         parser.add_argument(f"--{name}", default="")
     parser.add_argument("--secret", type=Path, default=Path("/nonexistent"))
-    parser.add_argument("--largest", type=int, default=0)
+    for name in ("largest", "results-bytes"):
+        parser.add_argument(f"--{name}", type=int, default=0)
     for name in ("grace", "seconds"):
         parser.add_argument(f"--{name}", type=float, required=True)
     parser.add_argument("--told", type=Path, dest="end_note")

@@ -24,8 +24,8 @@ from grid.core.gitnames import MAIN
 from grid.executions.launchrequest import LaunchRequest
 from grid.executions.request import submit
 from grid.files import stored_remotes as remotes
+from grid.files.changing import upload
 from grid.files.repositories import Repositories
-from grid.files.uploading import upload
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models import (
     Alert,

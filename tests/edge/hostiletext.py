@@ -87,8 +87,8 @@ def store() -> None:
     from django.conf import settings
     from django.utils import timezone
 
+    from grid.files.changing import upload
     from grid.files.repositories import Repositories
-    from grid.files.uploading import upload
     from grid.models import EnvironmentRevision, ExecutionLog, LifecycleEntry, Notification, Project, State, User
     from tests.executions.executing import make_environment, make_execution, make_project
 

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from grid.files import git
-from grid.files.changing import FileChanged, count_files, delete, move
+from grid.files.changing import FileChanged, UploadRefused, advance, count_files, delete, move, upload
 from grid.files.git import GitFailed
 from grid.files.repositories import Repository
-from grid.files.uploading import UploadRefused, advance, upload
 from tests.files.conftest import Runs
 
 

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
+from grid.files.changing import upload
 from grid.files.repositories import Repositories, Repository
-from grid.files.uploading import upload
 from grid.models import Project
 from tests.conftest import People
 from tests.shell.browsing import client_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from grid.files import git
-from grid.files.executor import Missing, Task, gitcommand
+from grid.files.executor import Missing, Task, gitcommand, saving
 from grid.files.repositories import Repository
 from tests.files.conftest import Run, Runs
 

@@ -24,8 +24,8 @@ from dashboard.files.viewmodels.notebooks import (
 )
 from grid.edge import textwork
 from grid.edge.textwork import TextTooLong, TextWorkBusy, TextWorkFailed
+from grid.files.changing import upload
 from grid.files.repositories import Repositories
-from grid.files.uploading import upload
 from grid.models import Project
 from tests.files.test_files import PIXEL
 from tests.support.textwork import FailingWorkers

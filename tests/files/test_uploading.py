@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from grid.files import git
+from grid.files.changing import AlreadyThere, UploadRefused, commit_on, problem_of_folder, problem_of_name, upload
 from grid.files.repositories import Repository
-from grid.files.uploading import AlreadyThere, UploadRefused, commit_on, problem_of_folder, problem_of_name, upload
 from tests.files.conftest import Runs
 
 
@@ -89,7 +89,7 @@ def test_concurrent_pushes_of_others_are_kept(repository: Repository, monkeypatc
             upload(repository, "", {"theirs": b"2"}, author="bob")
         return made
 
-    monkeypatch.setattr("grid.files.uploading.commit_on", slowly)
+    monkeypatch.setattr("grid.files.changing.commit_on", slowly)
     upload(repository, "", {"mine": b"3"}, author="alice")
     assert [text(repository, path) for path in ("a", "theirs", "mine")] == ["1", "2", "3"]
     with pytest.raises(AlreadyThere):

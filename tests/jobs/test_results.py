@@ -10,8 +10,8 @@ from django.conf import settings
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
+from grid.files.changing import upload
 from grid.files.repositories import Repositories
-from grid.files.uploading import upload
 from grid.models import Execution, Job, JobRun, Project, RunFiles, User
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_project, make_tier

@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import UploadedFile
 from grid.core.quantity import format_bytes
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-from grid.files.uploading import LONGEST_PATH, problem_of_folder, problem_of_name
+from grid.files.changing import LONGEST_PATH, problem_of_folder, problem_of_name
 
 MOST_FILES = 50
 # What browsers write for a quotation mark and ends of lines, but not for the percent sign: https://html.spec.whatwg.org/#multipart-form-data

@@ -16,10 +16,9 @@ from grid.core.errors import GridError
 from grid.core.gitnames import COMMIT, MAIN
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-from grid.files.changing import count_files, delete, move
+from grid.files.changing import UploadRefused, count_files, delete, move
 from grid.files.git import AnswerTooLong
 from grid.files.repositories import Repository, TreeEntry, is_path
-from grid.files.uploading import UploadRefused
 from grid.models import Project
 
 logger = logging.getLogger(__name__)

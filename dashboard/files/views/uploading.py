@@ -15,9 +15,9 @@ from grid.configuration import REPOSITORY_SIZE, UPLOAD_SIZE
 from grid.core.errors import GridError
 from grid.core.translation import gettext as _
 from grid.core.wording import listed, plural
+from grid.files.changing import AlreadyThere, UploadRefused, upload
 from grid.files.git import GitBusy
 from grid.files.repositories import Repository
-from grid.files.uploading import AlreadyThere, UploadRefused, upload
 from grid.models import Project
 
 logger = logging.getLogger(__name__)

@@ -207,7 +207,6 @@ def _any_of(versions: Sequence[str]) -> str:
 
 
 def _version_in(environment: Declared, framework: str) -> str:
-    """Return what its requirements install, else what is declared."""
     return environment.packages.get(_PACKAGES[framework][0]) or environment.frameworks.get(framework, "")
 
 

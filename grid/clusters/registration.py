@@ -43,14 +43,11 @@ OWNER = "compute-grid-external-metrics"
 
 def api_service(service: ServiceReference, authority: Authority, *, owner_uid: str = "") -> RawObject:
     owner = {"apiVersion": CLUSTER_ROLES.api_version, "kind": CLUSTER_ROLES.kind, "name": OWNER, "uid": owner_uid}
+    owners = {"ownerReferences": [owner]} if owner_uid else {}
     return {
         "apiVersion": API_SERVICES.api_version,
         "kind": API_SERVICES.kind,
-        "metadata": {
-            "name": NAME,
-            "labels": {MANAGED_BY: MANAGER},
-            **({"ownerReferences": [owner]} if owner_uid else {}),
-        },
+        "metadata": {"name": NAME, "labels": {MANAGED_BY: MANAGER}, **owners},
         "spec": {
             "group": GROUP,
             "version": VERSION,
@@ -207,8 +204,7 @@ async def ask_servers(service: ServiceReference, authority: Authority, *, addres
         ):
             if answer.status == 200:
                 return ""
-            body = await answer.content.read(500)
-            text = body.decode(errors="replace")
+            text = (await answer.content.read(500)).decode(errors="replace")
             return _("{url} answers {status}: {answer}", url=url, status=answer.status, answer=text)
     except TimeoutError:
         return _("{url} does not answer in time.", url=url)

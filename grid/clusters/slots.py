@@ -51,8 +51,6 @@ def bounds(minimum: int, maximum: int, *, slots: int, replicas: int, ending: int
 
 
 class WithinSlots:
-    """Applies the limit during one term of leadership."""
-
     def __init__(self, context: Context) -> None:
         self._context = context
         self._checks: dict[str, _Check] = {}

@@ -23,7 +23,10 @@ from grid.files.repositories import Repository, TreeEntry, is_path
 
 LONGEST_NAME = 200  # bytes; Django cuts longer names than 255 characters without a word
 LONGEST_PATH = 1000
+TRIES = 5
 _TITLE_NAMES = 3
+_NOTHING = "0" * 40  # what git calls a branch that is not there, and a path that is to be no more
+_Files = list[tuple[str, bytes]]  # git's mode and object, and the path, which need not be UTF-8
 # Characters that turn or hide text, and those that end a line: of no use in a name, but to deceive.
 _HIDDEN = frozenset("\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
@@ -36,11 +39,8 @@ class AlreadyThere(UploadRefused):
     """Files of these paths exist, and nobody has said that they are to be replaced."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        super().__init__(
-            ngettext(
-                "{paths} exists already.", "{paths} exist already.", len(paths), paths=listed_up_to(_TITLE_NAMES, paths)
-            )
-        )
+        shown = listed_up_to(_TITLE_NAMES, paths)
+        super().__init__(ngettext("{paths} exists already.", "{paths} exist already.", len(paths), paths=shown))
 
 
 def problem_of_name(name: str) -> str | None:
@@ -129,18 +129,13 @@ def _check_names(folder: str, files: Mapping[str, bytes]) -> None:
 
 def _check_size(repository: Repository, files: Mapping[str, bytes], largest: int) -> None:
     """Raise UploadRefused when the repository would have more than it may; the executor says the same of what it cannot push."""
-    if not largest:
-        return
-    size = (size_of(repository.path) + sum(map(len, files.values()))) / 2**30
+    size = (size_of(repository.path) + sum(map(len, files.values()))) / 2**30 if largest else 0
     if size > largest:
-        raise UploadRefused(
-            _(
-                "Nothing was saved: the project's repository would have {size:.1f} GiB, and may have {largest} GiB. "
-                "Ask an admin to raise that, or keep large files elsewhere: what is in the history stays there.",
-                size=size,
-                largest=largest,
-            )
+        sentence = _(
+            "Nothing was saved: the project's repository would have {size:.1f} GiB, and may have {largest} GiB. "
+            "Ask an admin to raise that, or keep large files elsewhere: what is in the history stays there."
         )
+        raise UploadRefused(sentence.format(size=size, largest=largest))
 
 
 def check_folders(repository: Repository, commit: str, folder: str) -> None:
@@ -166,10 +161,6 @@ def _check_places(known: Mapping[str, TreeEntry | None], *, replace: bool) -> No
             raise UploadRefused(_("{path} is a folder.", path=path))
     if there and not replace:
         raise AlreadyThere(list(there))
-
-
-TRIES = 5
-_NOTHING = "0" * 40  # what git calls a branch that is not there
 
 
 def commit_on(repository: Repository, before: str | None, lines: bytes, *, author: str, title: str) -> str:
@@ -206,10 +197,6 @@ def id_of(answer: bytes) -> str:
     return object_id
 
 
-_GONE = "0 " + "0" * 40  # what git calls a path that is to be no more
-_Files = list[tuple[str, bytes]]  # git's mode and object, and the path, which need not be UTF-8
-
-
 class FileChanged(UploadRefused):
     """Somebody has changed what the page showed."""
 
@@ -221,11 +208,10 @@ def count_files(repository: Repository, commit: str, path: str) -> int:
 
 def delete(repository: Repository, path: str, *, shown: str, author: str) -> str:
     """Commit that the file or folder of the commit `shown` is no more; return the commit. Raise UploadRefused, GitFailed, OSError."""
-
-    def lines(now: str) -> bytes:
-        return _removed(_files_in(repository, now, path))
-
-    return _change(repository, path, shown, lines, author=author, title=_("Delete {path}", path=path))
+    title = _("Delete {path}", path=path)
+    return _change(
+        repository, path, shown, lambda now: _removed(_files_in(repository, now, path)), author=author, title=title
+    )
 
 
 def move(repository: Repository, path: str, target: str, *, shown: str, author: str) -> str:
@@ -246,9 +232,8 @@ def move(repository: Repository, path: str, target: str, *, shown: str, author: 
         _check_moved(old, new)
         return _removed(old) + b"".join(f"{facts}\t".encode() + name + b"\0" for facts, name in new)
 
-    return _change(
-        repository, path, shown, lines, author=author, title=_("Move {path} to {target}", path=path, target=target)
-    )
+    title = _("Move {path} to {target}", path=path, target=target)
+    return _change(repository, path, shown, lines, author=author, title=title)
 
 
 def _change(
@@ -261,46 +246,36 @@ def _change(
         before = repository.resolve(MAIN)
         present = repository.entry(before, path) if before is not None else None
         if before is None or present is None:
-            raise FileChanged(
-                _("{path} is no longer on {branch}: somebody has deleted or moved it.", path=path, branch=MAIN)
-            )
+            gone = _("{path} is no longer on {branch}: somebody has deleted or moved it.", path=path, branch=MAIN)
+            raise FileChanged(gone)
         if present != seen:
-            raise FileChanged(
-                _("{path} was changed since you opened this page. Look at it again, then decide.", path=path)
-            )
-        if advance(repository, before, commit := _commit(repository, before, lines, author=author, title=title)):
+            changed = _("{path} was changed since you opened this page. Look at it again, then decide.", path=path)
+            raise FileChanged(changed)
+        try:
+            commit = commit_on(repository, before, lines(before), author=author, title=title)
+        except AnswerTooLong as error:
+            raise UploadRefused(_("These are too many files for this page. Do it in a workspace.")) from error
+        if advance(repository, before, commit):
             return commit
     raise GitFailed(_("others push all the time"))
 
 
-def _commit(repository: Repository, before: str, lines: Callable[[str], bytes], *, author: str, title: str) -> str:
-    try:
-        return commit_on(repository, before, lines(before), author=author, title=title)
-    except AnswerTooLong as error:
-        raise UploadRefused(_("These are too many files for this page. Do it in a workspace.")) from error
-
-
 def _files(repository: Repository, commit: str, path: str) -> _Files:
-    files: _Files = []
-    for line in git.run(repository.path, "ls-tree", "-r", "-z", commit, "--", path).split(b"\0"):
-        facts, _tab, name = line.partition(b"\t")
-        if name:
-            mode, _type, object_id = facts.decode().split()
-            files.append((f"{mode} {object_id}", name))
-    return files
+    lines = git.run(repository.path, "ls-tree", "-r", "-z", commit, "--", path).split(b"\0")
+    entries = (line.partition(b"\t") for line in lines if line)
+    return [(" ".join(facts.decode().split()[::2]), name) for facts, _tab, name in entries]
 
 
 def _files_in(repository: Repository, commit: str, path: str) -> _Files:
     """Return the files of a path; raise UploadRefused for a folder with none, which a commit made by hand can have."""
     if files := _files(repository, commit, path):
         return files
-    raise UploadRefused(
-        _("There is no file in {path}. It is gone with the next change of a file beside it.", path=path)
-    )
+    sentence = _("There is no file in {path}. It is gone with the next change of a file beside it.", path=path)
+    raise UploadRefused(sentence)
 
 
 def _removed(files: _Files) -> bytes:
-    return b"".join(f"{_GONE}\t".encode() + name + b"\0" for _, name in files)
+    return b"".join(f"0 {_NOTHING}\t".encode() + name + b"\0" for _, name in files)
 
 
 def _check_moved(old: _Files, new: _Files) -> None:
@@ -308,9 +283,7 @@ def _check_moved(old: _Files, new: _Files) -> None:
     its path's history. At a new path that would be who moved it, and git would obey a configuration that somebody else wrote."""
     longest = max(len(name) for _, name in new)
     if longest > max(LONGEST_PATH, *(len(name) for _, name in old)):
-        raise UploadRefused(
-            _("A path would have {longest} bytes; at most {most} are possible.", longest=longest, most=LONGEST_PATH)
-        )
-    for _unused, name in old:
-        if any(is_gits(part) for part in name.decode(errors="replace").split("/")):
-            raise UploadRefused(_("There is a Git repository of its own in it. Move it in a workspace."))
+        sentence = _("A path would have {longest} bytes; at most {most} are possible.")
+        raise UploadRefused(sentence.format(longest=longest, most=LONGEST_PATH))
+    if any(is_gits(part) for _, name in old for part in name.decode(errors="replace").split("/")):
+        raise UploadRefused(_("There is a Git repository of its own in it. Move it in a workspace."))

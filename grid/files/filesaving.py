@@ -31,8 +31,6 @@ _CUT_SHORT = FilesReport(problem=_("Saving its files was cut short"), kept="unsu
 
 
 class FileSaving:
-    """Follows the executors of runs."""
-
     def __init__(self, context: Context) -> None:
         self._context = context
         self._has_sidecars = False

@@ -95,8 +95,6 @@ class RemoteCredentials:
 
 @dataclass(frozen=True, slots=True)
 class HostKey:
-    """The key by which an SSH server is known."""
-
     type: str
     text: str  # base64
 
@@ -191,8 +189,8 @@ class Remote:
             return answer
         if self.url.is_ssh and is_about_host_key(answer):
             raise HostKeyRefused(explain(answer))
-        hidden = (self.credentials.token, self.credentials.key.strip())
-        raise RemoteFailed(explain(answer) or _("Git reports: {said}.", said=scrubbed(answer, hidden) or _("nothing")))
+        known = scrubbed(answer, (self.credentials.token, self.credentials.key.strip()))
+        raise RemoteFailed(explain(answer) or _("Git reports: {said}.", said=known or _("nothing")))
 
     def _environment(self, folder: Path, address: str) -> dict[str, str]:
         paths = {"key": shlex.quote(str(folder / "key")), "known": shlex.quote(str(folder / "known_hosts"))}
@@ -216,9 +214,8 @@ def _address(url: RemoteUrl, may_reach: MayReach) -> str:
         answers = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise RemoteFailed(explain("Could not resolve host")) from error
-    for answer in answers:
-        if may_reach(address := str(answer[4][0])):
-            return address
+    if reachable := [address for answer in answers if may_reach(address := str(answer[4][0]))]:
+        return reachable[0]
     raise RemoteFailed(_("{host} leads to a private or excepted address: ask an admin to allow it.", host=url.host))
 
 

@@ -20,8 +20,6 @@ _SHORT = Expression(r"(?P<user>[^@/:]+)@(?P<host>[^:/@\[\]]+):(?P<path>[^:].*)")
 
 @dataclass(frozen=True, slots=True)
 class RemoteUrl:
-    """A URL that git may follow."""
-
     scheme: Literal["https", "ssh"]
     host: str
     port: int

@@ -167,9 +167,8 @@ class Repository:
 
     def push_again(self, name: str) -> None:
         """Take what an execution could not push into a branch that is named after it. Raise GitFailed; then it stays kept."""
-        bundle = self.kept_bundle(name)
-        refs = f"refs/heads/kept:refs/heads/{name}"
-        git.run(self.path, "fetch", "--quiet", "--no-tags", str(bundle), refs, seconds=_BUNDLE_SECONDS)
+        fetch = ("fetch", "--quiet", "--no-tags", str(self.kept_bundle(name)), f"refs/heads/kept:refs/heads/{name}")
+        git.run(self.path, *fetch, seconds=_BUNDLE_SECONDS)
         self.forget_bundle(name)
 
     def kept_bundle(self, name: str) -> Path:
@@ -201,8 +200,6 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Repositories:
-    """The directory of all repositories."""
-
     directory: str | Path
 
     def of(self, project_id: str) -> Repository:

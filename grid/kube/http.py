@@ -38,7 +38,7 @@ _LONGEST_LINE = 64 * 2**20
 # Compression of lists costs both sides more than a cluster's network does.
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
-decode_object = msgspec.json.Decoder(RawObject).decode
+_decode_object = msgspec.json.Decoder(RawObject).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Transport:
         async with self._request(method, path, query=query, body=body, content_type=content_type) as response:
             answer = await response.read()
         try:
-            return decode_object(answer)
+            return _decode_object(answer)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ClusterUnavailable(_("The API server's address answers with something that is not JSON.")) from error
 
@@ -292,8 +292,6 @@ _MERGE_PATCH = "application/merge-patch+json"
 
 
 class HttpKubeApi(Transport):
-    """Ask a Kubernetes API server over HTTP."""
-
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> RawObject:
         return await self._object("GET", resource.path(namespace=namespace, name=name))
 

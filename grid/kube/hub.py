@@ -98,8 +98,6 @@ class Subscription:
 
 
 class Hub:
-    """Topics and their subscribers."""
-
     def __init__(self) -> None:
         self._subscribers: dict[Topic, set[Subscription]] = {}
         self._watched: Counter[str] = Counter()

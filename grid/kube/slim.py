@@ -29,8 +29,6 @@ class NodeInfo(Slim, frozen=True, kw_only=True):
 
 
 class NodeImage(Slim, frozen=True, kw_only=True):
-    """An image on a node."""
-
     names: tuple[str, ...] | None = None
     size_bytes: int = 0
 

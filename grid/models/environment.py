@@ -16,8 +16,6 @@ VARIABLE_NAME = Expression(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
 class Kind(models.TextChoices):
-    """The kind of an execution, as its user knows it."""
-
     WORKSPACE = "workspace", _("Workspace")
     JOB = "job", _("Job")
     APP = "app", _("App")
@@ -25,8 +23,6 @@ class Kind(models.TextChoices):
 
 
 class Framework(models.TextChoices):
-    """The framework of an on-demand cluster."""
-
     DASK = "dask", "Dask"
     RAY = "ray", "Ray"
     SPARK = "spark", "Spark"
@@ -79,13 +75,13 @@ class Environment(models.Model):
 
     def save(self, *args: Any, **options: Any) -> None:
         """Save it. An image that is not the current revision's becomes a revision of its own, which is then the current one."""
-        fields = options.get("update_fields")
+        fields, is_new = options.get("update_fields"), options.get("force_insert")
         if fields is not None and "image" not in fields:
             super().save(*args, **options)
             return
         with transaction.atomic():
             super().save(*args, **options)
-            self._keep_image(is_new=bool(options.get("force_insert")))
+            self._keep_image(is_new=bool(is_new))
 
     def _keep_image(self, *, is_new: bool) -> None:
         current = None if is_new else self.revisions.filter(state=EnvironmentRevision.State.READY).first()
@@ -99,9 +95,10 @@ class Environment(models.Model):
 
     def clean(self) -> None:
         errors: dict[str, Any] = {}
+        is_page = self.kind in (Kind.WORKSPACE, Kind.APP)
         if not isinstance(self.command, list) or not all(isinstance(part, str) for part in self.command):
             errors["command"] = _("Give the command as a list of texts, one for each argument.")
-        if self.kind in (Kind.WORKSPACE, Kind.APP) and self.port is None:
+        if is_page and self.port is None:
             errors["port"] = _("A workspace or an app is opened in the browser, so it needs the port it listens on.")
         if not isinstance(self.variables, dict) or not all(
             VARIABLE_NAME.fullmatch(name) and isinstance(value, str) for name, value in self.variables.items()
@@ -114,10 +111,9 @@ class Environment(models.Model):
             errors["frameworks"] = _("Give frameworks as names (dask, ray, spark) with their versions.")
         elif self.kind == Kind.CLUSTER and not self.frameworks:
             errors["frameworks"] = _("Say which frameworks a cluster of this environment can have.")
-        if self.kind not in (Kind.WORKSPACE, Kind.APP):
-            for name in ("start_path", "readiness_path"):
-                if getattr(self, name):
-                    errors[name] = _("Only a workspace or an app is opened in the browser; leave this empty.")
+        for name in ("start_path", "readiness_path"):
+            if getattr(self, name) and not is_page:
+                errors[name] = _("Only a workspace or an app is opened in the browser; leave this empty.")
         if errors:
             raise ValidationError(errors)
 

@@ -85,9 +85,8 @@ def validate_time_zone(name: str) -> None:
     try:
         ZoneInfo(name)
     except (LookupError, OSError, ValueError) as error:
-        raise ValidationError(
-            _("There is no time zone “{name}”. Write a name such as Europe/Berlin.", name=name), code="zone"
-        ) from error
+        sentence = _("There is no time zone “{name}”. Write a name such as Europe/Berlin.", name=name)
+        raise ValidationError(sentence, code="zone") from error
 
 
 LONGEST_IDLE_MINUTES = 30 * 24 * 60
@@ -114,9 +113,7 @@ class IntegerIn(In):
 
     def process_rhs(self, compiler: Any, connection: BaseDatabaseWrapper) -> Any:
         if self.rhs_is_direct_value():
-            bounds = connection.ops.integer_field_range(self.lhs.output_field.get_internal_type())
-            least, most = (
-                inf if bound is None else bound for inf, bound in zip((-math.inf, math.inf), bounds, strict=True)
-            )
+            least, most = connection.ops.integer_field_range(self.lhs.output_field.get_internal_type())
+            least, most = -math.inf if least is None else least, math.inf if most is None else most
             self.rhs = [value for value in self.rhs if not isinstance(value, int) or least <= value <= most]
         return super().process_rhs(compiler, connection)

@@ -211,8 +211,6 @@ class VerboseLogging(models.Model):
     objects = VerboseLoggingQuerySet.as_manager()
 
     def __str__(self) -> str:
-        return (
-            _("component {component}", component=self.component)
-            if self.component
-            else _("execution {execution}", execution=self.execution)
-        )
+        if self.component:
+            return _("component {component}", component=self.component)
+        return _("execution {execution}", execution=self.execution)

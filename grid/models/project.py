@@ -74,12 +74,8 @@ class Project(models.Model):
     def people(self) -> dict[str, Any]:
         """Return the usernames of its owner, contributors and viewers; "" and empty lists before it has any."""
         rows = list(self.memberships.order_by("user__username").values_list("user__username", "role"))
-
-        def named(wanted: Membership.Role) -> list[str]:
-            return [name for name, role in rows if role == wanted]
-
-        role = Membership.Role
-        owner, contributors, viewers = named(role.OWNER), named(role.CONTRIBUTOR), named(role.VIEWER)
+        named = {wanted: [name for name, role in rows if role == wanted] for wanted in Membership.Role}
+        owner, contributors, viewers = named.values()
         return {"owner": "".join(owner), "contributors": contributors, "viewers": viewers}
 
     def assign(self, *, owner: User, contributors: Iterable[User], viewers: Iterable[User]) -> None:

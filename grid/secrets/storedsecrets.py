@@ -60,16 +60,16 @@ def values_for(secrets: Sequence[WantedSecret]) -> Mapping[str, str]:
     stored = StoredSecret.objects.in_bulk([secret.id for secret in secrets])
     values = {}
     for wanted in secrets:
-        secret = stored.get(wanted.id)
+        name, secret = wanted.name, stored.get(wanted.id)
         if secret is None:
             raise SecretMissing(
-                _("Its secret {name} was deleted after the launch. Launch again without it.", name=wanted.name)
+                _("Its secret {name} was deleted after the launch. Launch again without it.", name=name)
             )
         try:
-            values[wanted.name] = decrypt(secret.ciphertext)
+            values[name] = decrypt(secret.ciphertext)
         except Undecryptable as error:
             raise SecretMissing(
-                _("Its secret {name} can no longer be read. Set its value again.", name=wanted.name)
+                _("Its secret {name} can no longer be read. Set its value again.", name=name)
             ) from error
     return values
 
@@ -159,13 +159,11 @@ def _problems(secret: StoredSecret, value: str) -> list[Problem]:
         secret.full_clean(exclude=["ciphertext", "changed_by", "owner", "project"], validate_constraints=False)
     except ValidationError as error:
         problems = [Problem(path, message) for path, messages in error.message_dict.items() for message in messages]
-    size = len(value.encode())
     if not value:
         problems.append(Problem("value", _("Type the value, or choose a file with it."), "required"))
-    elif size > MAXIMUM_BYTES:
-        problems.append(
-            Problem("value", _("A secret has at most 16 KiB; this one has {size:,} bytes.", size=size), "too_long")
-        )
+    elif (size := len(value.encode())) > MAXIMUM_BYTES:
+        sentence = _("A secret has at most 16 KiB; this one has {size:,} bytes.", size=size)
+        problems.append(Problem("value", sentence, "too_long"))
     elif "\0" in value:
         problems.append(Problem("value", _("Use text: the value has a character that variables cannot have."), "nul"))
     return problems

@@ -48,8 +48,6 @@ _NANNY_BYTES = 128 * 2**20
 
 
 class Dask:
-    """The FrameworkAdapter of Dask."""
-
     name = "dask"
     ui_port = _UI.number
     strips_prefix = False
@@ -130,6 +128,5 @@ def _threads(tier: TierSpec) -> int:
 
 
 def _memory(tier: TierSpec) -> int:
-    """Return the memory in bytes of which Dask spills, pauses and restarts at fractions."""
     limit = whole(tier.memory_limit)
     return max(limit - _NANNY_BYTES, limit // 2)

@@ -65,8 +65,6 @@ _LIVENESS = http_probe("/api/gcs_healthz", UI_PORT, period=5, failures=120, dela
 
 
 class Ray:
-    """The FrameworkAdapter of Ray."""
-
     name = "ray"
     ui_port = UI_PORT
     strips_prefix = True

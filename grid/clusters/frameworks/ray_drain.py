@@ -65,10 +65,10 @@ def hand_over(gcs: Any, node: str, deadline: float) -> bool:
     if not alone or not targets:
         return not alone
     batches = [alone[first : first + _IN_ONE_GO] for first in range(0, len(alone), _IN_ONE_GO)]
-    copies = [
-        fetch.options(scheduling_strategy=_on(target)).remote([(item, owners[item]) for item in batch])
-        for batch, target in zip(batches, itertools.cycle(targets), strict=False)
-    ]
+    copies = []
+    for batch, target in zip(batches, itertools.cycle(targets), strict=False):
+        there = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(target, soft=False)
+        copies.append(fetch.options(scheduling_strategy=there).remote([(item, owners[item]) for item in batch]))
     ray.wait(copies, num_returns=len(copies), timeout=max(0.0, deadline - time.time()))
     return not _only_at(node, owners)
 
@@ -87,8 +87,7 @@ def _owned_objects() -> Iterator[tuple[bytes, bytes]]:
     for row in ray.nodes():
         if not row["Alive"] or row["NodeManagerAddress"] == os.environ["POD_IP"]:
             continue
-        stats = node_stats(row["NodeManagerAddress"], row["NodeManagerPort"], True)
-        for worker in stats.core_workers_stats:
+        for worker in node_stats(row["NodeManagerAddress"], row["NodeManagerPort"], True).core_workers_stats:
             owner = common_pb2.Address(
                 node_id=bytes.fromhex(row["NodeID"]),
                 ip_address=worker.ip_address,
@@ -120,10 +119,10 @@ def _is_working(node: str) -> bool:
     row = next((row for row in ray.nodes() if row["NodeID"] == node and row["Alive"]), None)
     if row is None:
         return False
-    stats = node_stats(row["NodeManagerAddress"], row["NodeManagerPort"], False)
+    workers = node_stats(row["NodeManagerAddress"], row["NodeManagerPort"], False).core_workers_stats
     return any(
         worker.num_running_tasks or (worker.actor_id and worker.actor_id.strip(_NO_ACTOR))
-        for worker in stats.core_workers_stats
+        for worker in workers
         if worker.worker_type == common_pb2.WORKER
     )
 
@@ -133,14 +132,7 @@ def _is_alive(gcs: Any, node: str) -> bool:
     return info is not None and info.state == _ALIVE
 
 
-def _on(node: str) -> Any:
-    return ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-
-
-def main(head: str, seconds: str, node: str) -> int:
-    began = time.time()
-    return 0 if drain(GcsClient(address=head), node, head, began + float(seconds), began) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    to, seconds, itself = sys.argv[1:]
+    now = time.time()
+    sys.exit(0 if drain(GcsClient(address=to), itself, to, now + float(seconds), now) else 1)

@@ -7,6 +7,7 @@ takes all it needs to know from its arguments and POD_IP.
 import contextlib
 import fcntl
 import http.client
+import itertools
 import os
 import random
 import secrets
@@ -137,11 +138,11 @@ def _agent(address: str) -> tuple[str, int] | None:
 
 
 def _wait_for_head(host: str, port: int) -> None:
-    polls = 0
-    while not _answers(host, port, "/api/gcs_healthz"):
+    for polls in itertools.count():
+        if _answers(host, port, "/api/gcs_healthz"):
+            return
         if polls % _POLLS_BETWEEN_WORDS == 0:
             _say(f"Waiting for the cluster's head at {host}.")
-        polls += 1
         time.sleep(_POLL_SECONDS)
 
 

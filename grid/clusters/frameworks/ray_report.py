@@ -78,7 +78,6 @@ def _share(shape: Mapping[str, float], room: Mapping[str, float]) -> float:
 
 
 def _demands(load: Mapping[str, Any]) -> Iterator[_Demand]:
-    """Yield the demands of tasks and actors, and of the bundles of placement groups."""
     yield from _shapes(load.get("resourceDemand"))
     for described, groups in _pairs(load.get("pgDemand")):
         for bundle in _shapes(_dict(described).get("bundles")):

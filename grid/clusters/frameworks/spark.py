@@ -105,8 +105,6 @@ done
 
 
 class Spark:
-    """The FrameworkAdapter of Spark."""
-
     name = "spark"
     ui_port = MASTER_UI_PORT
     strips_prefix = True
@@ -220,7 +218,6 @@ def _driver_settings(spec: ExecutionSpec) -> dict[str, str]:
 
 
 def _shared_settings(spec: ExecutionSpec) -> dict[str, str]:
-    """Return the settings on which master, workers and applications have to agree."""
     return {
         "spark.ui.reverseProxy": "true",
         **({"spark.ui.reverseProxyUrl": spec.base_url.rstrip("/")} if spec.base_url != "/" else {}),

@@ -22,7 +22,6 @@ _REJECTED = "[remote rejected]"  # git's mark of a branch that the server does n
 
 
 def save(task: Task) -> dict[str, Any]:
-    """Save the changes and the results; return what to report."""
     report = _save_changes(task)
     return {**report, **save_results(task)} if task.results else report
 

@@ -32,9 +32,15 @@ IMAGE = "registry.example/images/lab-{}:1"
 def measure(starts: int, images: int) -> None:
     from django.db import connection, transaction
 
-    from dashboard.starts.start_time_records import read_shown, read_slowest, read_start_times
-    from dashboard.starts.viewmodels.start_days import start_charts, start_day_lines
-    from dashboard.starts.viewmodels.start_times import GROUPINGS, StartTimesView, phase_times, start_lines
+    from dashboard.starts.startup_records import read_shown, read_slowest, read_start_times
+    from dashboard.starts.viewmodels.start_times import (
+        GROUPINGS,
+        StartTimesView,
+        phase_times,
+        start_charts,
+        start_day_lines,
+        start_lines,
+    )
     from grid.starts import startdays_store as startdays
 
     people()

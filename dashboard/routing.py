@@ -10,8 +10,7 @@ from dashboard.alerts.page import ALERTS
 from dashboard.executions.pages.execution import EXECUTION
 from dashboard.executions.pages.executions import EXECUTIONS
 from dashboard.home.page import HOME
-from dashboard.jobs.pages.job import JOB
-from dashboard.jobs.pages.jobs import JOBS_LIST
+from dashboard.jobs.pages.job import JOB, JOBS_LIST
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE
 from dashboard.nodes.pages.node import NODE, POD
 from dashboard.nodes.pages.overview import OVERVIEW

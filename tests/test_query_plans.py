@@ -15,8 +15,7 @@ from dashboard.accounts.records import work_in
 from dashboard.audit.records import read_audit
 from dashboard.audit.viewmodel import AuditView
 from dashboard.executions.history import Position, ended_choices, ended_page, latest_ended
-from dashboard.executions.last_launches import last_launches
-from dashboard.executions.launch_facts import running_by_tier, slots_of
+from dashboard.executions.launch_facts import last_launches, running_by_tier, slots_of
 from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.jobs.job_records import jobs_of, read_job, read_run, runs_of

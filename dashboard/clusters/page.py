@@ -10,8 +10,7 @@ from datetime import datetime
 from django.conf import settings
 
 from dashboard.clusters.viewmodels.autoscaling import autoscaling
-from dashboard.clusters.viewmodels.clusters import ClusterRecord, cluster_of
-from dashboard.clusters.viewmodels.troubles import troubles
+from dashboard.clusters.viewmodels.clusters import ClusterRecord, cluster_of, troubles
 from dashboard.clusters.viewmodels.workers import worker_cells
 from dashboard.executions.kinds import Presence
 from dashboard.executions.pages.execution_pods import POD_STATES, explain, pods_of

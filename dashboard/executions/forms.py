@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 
 from dashboard.executions.launch_sections import SECTIONS, LaunchSection, SectionPlace, attached_kind
 from grid.core.errors import Problem
@@ -22,14 +22,18 @@ from grid.executions.launchrequest import LaunchRequest
 from grid.executions.request import validate
 from grid.models import Environment, HardwareTier, Project, User
 
-_Offered = TypeVar("_Offered", bound=Model)
-
 _ID_LENGTH = 12
 _NOT_OFFERED = {
     "project": _("The project that was asked for is not available to you; choose another."),
     "environment": _("The environment that was asked for is not available to you; choose another."),
     "tier": _("The hardware tier that was asked for is not available to you; choose another."),
 }
+
+
+def add_problems(form: forms.BaseForm, problems: Iterable[Problem]) -> None:
+    """Add each problem at its field, or to the whole form where it has no such field."""
+    for problem in problems:
+        form.add_error(problem.path if problem.path in form.fields else None, problem.message)
 
 
 def new_token() -> str:
@@ -99,9 +103,7 @@ class MachineForm(forms.Form):
 
     def chosen(self, name: str) -> str:
         """Return the chosen project, environment or tier if it is offered, else the default tier or the first choice; "" without any."""
-        if name not in self.fields:
-            return ""
-        if name in self.withheld:
+        if name not in self.fields or name in self.withheld:
             return ""
         # The default tier comes first, and what is for a framework last.
         offered = sorted(self._offered[name], key=lambda row: bool(getattr(row, "frameworks", None)))
@@ -109,17 +111,15 @@ class MachineForm(forms.Form):
         value, keys = str(self[name].value() or ""), [row.pk for row in offered]
         return value if value in keys else next(iter(keys), "")
 
-    def add_problems(self, problems: Iterable[Problem]) -> None:
-        """Add each problem at its field, or to the whole form where it has no such field."""
-        for problem in problems:
-            self.add_error(problem.path if problem.path in self.fields else None, problem.message)
+    def chosen_row(self, name: str) -> Any:
+        """Return the row that `chosen` names; None without one. The rows are read once for the whole page."""
+        id = self.chosen(name)
+        return next((row for row in self._offered[name] if row.pk == id), None)
 
 
 class LaunchForm(MachineForm):
-    """The form of one `kind` of execution, on which its environments and tiers depend.
-
-    `own` is the section of the kind itself, `attached` that of the kind with which it may be launched; None without one.
-    """
+    """The form of one `kind` of execution, on which its environments and tiers depend. `own` is the section of the kind itself, `attached`
+    that of the kind with which it may be launched; None without one."""
 
     project = _choice(
         _("Project"),
@@ -145,14 +145,14 @@ class LaunchForm(MachineForm):
         super().__init__(data, user=user, kind=kind, initial=initial or {}, like=like)
         self.kind = kind
         self.pools = pools
-        section = SECTIONS.get(kind)
+        section, self.attached_kind = SECTIONS.get(kind), attached_kind(kind)
         self.has_machine = section is None or section.has_machine
         self.projects: QuerySet[Project] = like.projects if like else projects_for(user)
         self.offer("project", self.projects)
         if not self.has_machine:
             del self.fields["environment"], self.fields["tier"]
-        self.attached_kind = attached_kind(kind)
-        place = SectionPlace(user, self.initial, self.chosen_environment, slots, False, like.own if like else None)
+        environment = self.chosen_row("environment")
+        place = SectionPlace(user, self.initial, environment, slots, False, like.own if like else None)
         of_attached = replace(place, is_attached=True, like=like.attached if like else None)
         self.own: LaunchSection | None = section.offered(data, place) if section is not None else None
         other = SECTIONS.get(self.attached_kind)
@@ -174,10 +174,10 @@ class LaunchForm(MachineForm):
         cleaned: dict[str, Any] = super().clean() or {}
         needed = ([] if self.has_machine else [self.own]) + ([self.attached] if self.wants_attached else [])
         if any(section is None or not section.is_bound for section in needed):
-            self.add_error(
-                None,
-                _("A cluster like this is not available to you. Choose from what is offered below, and launch again."),
+            refusal = _(
+                "A cluster like this is not available to you. Choose from what is offered below, and launch again."
             )
+            self.add_error(None, refusal)
         are_read = [section.is_valid() for section in self.sections]
         if all(are_read) and not self.errors:
             self.add_problems(validate(self.request, pools=self.pools))
@@ -195,25 +195,15 @@ class LaunchForm(MachineForm):
         """Add each problem at its field, which may be in a section."""
         for section in self.sections:
             problems = section.add_problems(problems)
-        super().add_problems(problems)
+        add_problems(self, problems)
 
     def execution_id(self) -> str:
-        """Return the same id for the same rendering of the form with the same choices, so that the database allows one launch only.
-
-        A user who goes back in the browser and changes a choice does launch a second time.
-        """
-        request = self.request
-        parts = (
-            str(self.user.pk),
-            self.cleaned_data["token"] or new_token(),
-            self.kind,
-            request.project.pk,
-            request.environment.pk,
-            request.tier.pk,
-            request.title,
-            *(choice for section in self.sections for choice in section.choices()),
-        )
-        text = "\x00".join(parts)
+        """Return the same id for the same rendering of the form with the same choices, so that the database allows one launch only. A user
+        who goes back in the browser and changes a choice does launch a second time."""
+        request, choices = self.request, chain.from_iterable(section.choices() for section in self.sections)
+        parts = (str(self.user.pk), self.cleaned_data["token"] or new_token(), self.kind)
+        rows = (request.project.pk, request.environment.pk, request.tier.pk)
+        text = "\x00".join((*parts, *rows, request.title, *choices))
         return hmac.new(settings.SECRET_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()[:_ID_LENGTH]
 
     def withhold(self, asked: Mapping[str, Any]) -> list[str]:
@@ -246,16 +236,3 @@ class LaunchForm(MachineForm):
         for section in filter(None, (self.own, self.attached)):
             data |= section.as_sent()
         return LaunchForm(data, user=self.user, kind=self.kind, pools=self.pools, like=self)
-
-    @property
-    def chosen_environment(self) -> Environment | None:
-        return _one(self.environments, self.chosen("environment"))
-
-    @property
-    def chosen_tier(self) -> HardwareTier | None:
-        return _one(self.tiers, self.chosen("tier"))
-
-
-def _one(offered: Iterable[_Offered], id: str) -> _Offered | None:
-    """Return the offered row with that id. The rows are read once for the whole page."""
-    return next((row for row in offered if row.pk == id), None)

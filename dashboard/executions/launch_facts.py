@@ -1,40 +1,159 @@
-"""What is known of a launch before it happens, for the card beside the form; from the database in a thread, from the caches on its loop."""
+"""What is known of a launch before it happens: the last launches, and for the card beside the form room, images and waits.
+
+From the database in a thread, from the caches on their loop.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from math import inf
+from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.db.models import Count, F, Sum
 from django.utils import timezone
 
 from dashboard.announcements.records import coming_maintenance
-from dashboard.executions.forms import LaunchForm
-from dashboard.executions.launch_waits import with_waits
-from dashboard.executions.viewmodels.fit_card import ClusterKnown, FitCard, FitQuestion, TierChoice, fit_card
-from dashboard.executions.viewmodels.launch import Slots, slots
-from dashboard.executions.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
-from dashboard.starts.expected_waits import stands_still
+from dashboard.executions.forms import LaunchForm, new_token
+from dashboard.executions.viewmodels.launch import (
+    TOO_OFTEN,
+    CheckLine,
+    ClusterKnown,
+    FitCard,
+    FitQuestion,
+    Slots,
+    TierCard,
+    TierChoice,
+    check_line,
+    fit_card,
+    slots,
+    tier_status,
+)
+from dashboard.shell.viewmodels.format import cores_words, memory_words
+from dashboard.starts.expected_waits import expected_wait, how_right, stands_still
 from dashboard.starts.viewmodels.expected_wait import STANDS_STILL, launch_wait
-from dashboard.starts.wait_records import expected_wait, how_right
 from dashboard.usage.usage_records import left_of_budget
-from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of
+from dashboard.usage.viewmodels.usage import price_words
+from grid.configuration.general import MAXIMUM_EXECUTIONS_PER_USER
+from grid.configuration.store import value_of
 from grid.core.labels import SIMULATED
+from grid.core.wording import plural
 from grid.core.workqueue import in_slices
-from grid.diagnosis.launchfit import LaunchPool, PodPlan
+from grid.diagnosis.launchfit import FitCode, LaunchPool, PodPlan, Pools
 from grid.diagnosis.launchplaces import RoomTally
+from grid.diagnosis.nodeimages import ImagePull, image_on, reports_all
+from grid.diagnosis.places import takes_pods, untolerated
+from grid.diagnosis.resources import resource_amounts
 from grid.executions import dryrun
 from grid.executions.preview import Preview, pod_plan, with_sidecars
 from grid.executions.request import draft
-from grid.executions.spec import ExecutionSpec, tier_spec
-from grid.models import CheckOutcome, Execution, LaunchCheck, User, WaitPrediction
+from grid.executions.spec import ExecutionSpec, parse_spec, tier_spec
+from grid.kube.objects import Node
+from grid.models import CheckOutcome, Environment, Execution, HardwareTier, LaunchCheck, User, WaitPrediction
 from grid.queue.gate import refusal
 from grid.queue.launches import look_ahead
+from grid.queue.wait_estimate import observing
+from grid.queue.wait_estimate.capacity import RoomFacts, RoomSeeker, fits
+from grid.queue.wait_estimate.observed import Observed
 from grid.runtime import Runtime, get_runtime
-from grid.starts.startuphistory import usual_node_start
+from grid.runtime.starts import room_beside, waiting_for_room
+from grid.starts.startuphistory import image_size, usual_node_start, usual_pace, usual_start
 
-NODES_AT_ONCE = 250  # some 2 ms of the loop
+_STARTS: frozenset[FitCode] = frozenset({"starts_now", "needs_nodes", "waits_for_room"})
+# Some 2 ms of the loop: of nodes that are only counted, and of those whose images are looked for.
+NODES_AT_ONCE, _SEARCHED_AT_ONCE = 250, 100
+LOOKED_AT = 300  # of the latest launches: an index has them in order, so the rest of the history costs nothing
+
+
+@dataclass(frozen=True, slots=True)
+class LastLaunches:
+    """The latest launches of a person, the newest first: kind, project, environment and tier of each."""
+
+    rows: tuple[tuple[str, str, str, str], ...]
+
+    def first_choices(self, kind: str) -> dict[str, Any]:
+        """Return the initial values of a new form of that kind."""
+        initial: dict[str, Any] = {"token": new_token(), "project": self.rows[0][1] if self.rows else None}
+        alike = next((row for row in self.rows if row[0] == kind), None)
+        return initial | ({"environment": alike[2], "tier": alike[3]} if alike else {})
+
+    def in_order(self, environments: Iterable[Environment], chosen: str) -> list[Environment]:
+        """Return the environments: the chosen one, those used last, then the rest, of which those without a framework come first."""
+        used = list(dict.fromkeys(row[2] for row in self.rows))
+        ranks = {id: rank for rank, id in enumerate(used)}
+        return sorted(
+            environments, key=lambda row: (row.pk != chosen, ranks.get(row.pk, len(used)), bool(row.frameworks))
+        )
+
+
+def last_launches(user: User) -> LastLaunches:
+    rows = Execution.objects.filter(owner=user).order_by("-requested_at")
+    return LastLaunches(tuple(rows.values_list("kind", "project_id", "environment_id", "tier_id")[:LOOKED_AT]))
+
+
+def with_waits(
+    question: FitQuestion, code: FitCode, unit: Sequence[Execution], runtime: Runtime, now: datetime
+) -> FitQuestion:
+    """Return the question with what is known of the start of a launch for which the answer is `code`. Call it in a thread."""
+    if code not in _STARTS:
+        return question
+    first, plan = unit[0], question.pods[0]
+    tier, environment, image = (
+        first.head_tier_id or first.tier_id,
+        first.environment_id,
+        parse_spec(first).environment.image,
+    )
+    is_missing, seen_size = async_to_sync(_image)(runtime, plan, image, has_room=code == "starts_now")
+    size = seen_size or image_size(tier=tier, environment=environment, image=image)
+    pace = usual_pace(plan.pool) if size else None
+    seconds = size * pace if size and pace is not None else None
+    pull = seconds if is_missing and code == "starts_now" else None
+    expected = question.expected
+    if code == "waits_for_room":
+        room = async_to_sync(_room)(runtime, question.pods, first.pk, now)
+        wait = expected_wait(list(unit), now, Observed(room=room))
+        expected = launch_wait(wait, how_right(WaitPrediction.Stage.ROOM))
+    return replace(
+        question,
+        expected=expected,
+        usual_start=usual_start(tier=tier, environment=environment, pull=pull),
+        pull=ImagePull(size, seconds, is_missing=is_missing),
+    )
+
+
+async def _image(runtime: Runtime, plan: PodPlan, image: str, *, has_room: bool) -> tuple[bool, int | None]:
+    """Return whether all nodes on which the pod may start, with room for it now or not, lack its image, and how large that is."""
+    size, may_start_on, is_there = None, list[Node](), False
+    async for node in in_slices(runtime.nodes.by("pool", plan.pool)[: observing.MOST_NODES], _SEARCHED_AT_ONCE):
+        reported = image_on(node, image)
+        size = size or (reported.size_bytes if reported is not None else None)
+        if _may_take(runtime, node, plan, has_room=has_room):
+            is_there = is_there or reported is not None
+            may_start_on.append(node)
+    return bool(may_start_on) and not is_there and all(reports_all(node, size) for node in may_start_on), size
+
+
+async def _room(runtime: Runtime, plans: Sequence[PodPlan], execution: str, now: datetime) -> RoomFacts:
+    """Return the facts of all that waits for room, and of the launch as the last in line."""
+    seekers = await waiting_for_room(runtime, now)
+    for number, plan in enumerate(plans):
+        sliced = in_slices(runtime.nodes.by("pool", plan.pool)[: observing.MOST_NODES], _SEARCHED_AT_ONCE)
+        takers = [node.metadata.name async for node in sliced if _may_take(runtime, node, plan, has_room=False)]
+        names = frozenset(takers)
+        for each in range(min(plan.count, observing.MOST_SEEKERS)):
+            seekers.append(RoomSeeker(execution, plan.requests, names, (0, inf, f"{number} {each}"), f"{number}"))
+    return await room_beside(runtime, seekers, now)
+
+
+def _may_take(runtime: Runtime, node: Node, plan: PodPlan, *, has_room: bool) -> bool:
+    """Return whether the node takes such a pod, now or when its other pods have ended."""
+    if SIMULATED in node.metadata.labels or not takes_pods(node) or untolerated(node.spec.taints, plan.tolerations):
+        return False
+    taken = (runtime.room.requested if has_room else runtime.room.own)(node.metadata.name)
+    size = resource_amounts(node.status.allocatable)
+    return fits(plan.requests, {resource: amount - taken.get(resource, 0) for resource, amount in size.items()})
 
 
 async def cluster_known(runtime: Runtime) -> ClusterKnown:
@@ -62,15 +181,14 @@ def card_of(form: LaunchForm, held: Slots, known: ClusterKnown, running: Mapping
     if not form.is_valid():
         return None
     now = timezone.now()
-    unit = drafted(form, now=now)
-    question = question_of(form, unit, running, now=now)
+    unit = drafted(form, now)
+    question = question_of(form, unit, running, now)
     if known.pools is None:
         return fit_card(question, known, held)
     starts = {name: usual_node_start(name) for name in {plan.pool for plan in question.pods}}
     pools = {name: replace(pool, start_seconds=starts.get(name)) for name, pool in known.pools.items()}
-    known = replace(known, pools=pools)
-    answer, runtime = fit_card(question, known, held).fit, get_runtime()
-    question = with_waits(question, answer.code, unit, runtime, now)
+    known, runtime = replace(known, pools=pools), get_runtime()
+    question = with_waits(question, fit_card(question, known, held).fit.code, unit, runtime, now)
     if stands_still(runtime):
         question = replace(question, expected=(STANDS_STILL.sentence,), usual_start=None)
     return fit_card(question, known, held)
@@ -93,7 +211,26 @@ def running_by_tier() -> dict[str, int]:
     return counts
 
 
-def drafted(form: LaunchForm, *, now: datetime) -> list[Execution]:
+def tier_cards(
+    tiers: Iterable[HardwareTier], *, chosen: str, pools: Pools | None, running: Mapping[str, int] | None = None
+) -> list[TierCard]:
+    """Return a card for each tier. `pools` is None while the cluster is unknown; what is `running` on each is read when not given."""
+    running = running_by_tier() if running is None else running
+    return [
+        TierCard(
+            tier,
+            cores=cores_words(tier.cores),
+            memory=memory_words(tier.memory),
+            gpus=plural(tier.gpus, "GPU", "GPUs") if tier.gpus else "",
+            price=price_words(tier.cost_per_hour),
+            now=tier_status(pod_plan(tier_spec(tier)), pools, tier.maximum_simultaneous, running.get(tier.pk, 0)),
+            is_chosen=tier.pk == chosen,
+        )
+        for tier in tiers
+    ]
+
+
+def drafted(form: LaunchForm, now: datetime) -> list[Execution]:
     """Return the rows that the form would store, with the ids that they would have; the form must be valid."""
     return draft(form.request, now=now, execution_id=form.execution_id())
 
@@ -106,56 +243,49 @@ def check_of(form: LaunchForm, known: ClusterKnown, *, is_awaited: bool) -> Chec
     if is_awaited:
         check = LaunchCheck.objects.filter(pk=id, user=form.user).first()
     else:
-        unit = drafted(form, now=now)
+        unit = drafted(form, now)
         check = dryrun.ask(id, form.user, unit[0].data_plane_id, Preview.of(unit), now=now)
     if check is None:
         return None if is_awaited else TOO_OFTEN
-    is_current = dryrun.is_current(check, now)
+    never_starts = ""  # why the card says that no node takes the launch, now or ever
+    if check.outcome == CheckOutcome.CONFIRMED:
+        question = question_of(form, drafted(form, now), {}, now)
+        answer = fit_card(question, known, slots_of(form.user)).fit
+        never_starts = answer.sentence if answer.code in ("never_fits", "no_nodes") else ""
     return check_line(
         check.outcome,
         check.message,
         check.evidence,
         answered_at=check.answered_at,
-        is_current=is_current,
-        never_starts=_why_never(form, known, now) if check.outcome == CheckOutcome.CONFIRMED else "",
+        is_current=dryrun.is_current(check, now),
+        never_starts=never_starts,
     )
 
 
-def _why_never(form: LaunchForm, known: ClusterKnown, now: datetime) -> str:
-    """Return why the card says that no node takes the launch, now or ever; "" when one may."""
-    question = question_of(form, drafted(form, now=now), {}, now=now)
-    answer = fit_card(question, known, slots_of(form.user)).fit
-    return answer.sentence if answer.code in ("never_fits", "no_nodes") else ""
-
-
-def question_of(
-    form: LaunchForm, unit: Sequence[Execution], running: Mapping[str, int], *, now: datetime
-) -> FitQuestion:
+def question_of(form: LaunchForm, unit: Sequence[Execution], running: Mapping[str, int], now: datetime) -> FitQuestion:
     """Return the question that a valid form asks, whose launch would store the `unit`. Reads the database."""
-    request = form.request
-    preview = Preview.of(unit)
-    pods = preview.pods()
-    prices = [row.head_price_per_hour + row.price_per_hour * (row.workers_minimum or 1) for row in unit]
-    outlook = look_ahead(unit, now)
+    preview, outlook = Preview.of(unit), look_ahead(unit, now)
+    pods, spec = preview.pods(), preview.specs[0]
+    price = sum((row.head_price_per_hour + row.price_per_hour * (row.workers_minimum or 1) for row in unit), Decimal(0))
     closed, queue = outlook.closed, outlook.place
-    stands_in_line = closed is None and queue is not None and queue.position > 0 and not queue.for_good
+    expected: tuple[str, ...] = ()
+    if closed is None and queue is not None and queue.position > 0 and not queue.for_good:
+        expected = launch_wait(expected_wait(list(unit), now), how_right(WaitPrediction.Stage.QUEUED))
     return FitQuestion(
         pods=tuple(pods),
         slots=sum(row.slots for row in unit),
-        price=sum(prices, Decimal(0)),
-        gpus=request.tier.gpus,
+        price=price,
+        gpus=form.request.tier.gpus,
         queue=queue,
         full=refusal(closed).message if closed is not None else "",
-        expected=launch_wait(expected_wait(list(unit), now), how_right(WaitPrediction.Stage.QUEUED))
-        if stands_in_line
-        else (),
+        expected=expected,
         needs=tuple(preview.needs()),
-        secrets=tuple(secret.name for secret in preview.specs[0].secrets),
-        budget=left_of_budget(request.project.pk, sum(prices, Decimal(0)), now),
+        secrets=tuple(secret.name for secret in spec.secrets),
+        budget=left_of_budget(form.request.project.pk, price, now),
         coming=coming_maintenance(now),
         sidecars=preview.sidecars(),
-        price_of_sidecars=preview.specs[0].price_beside,
-        choices=tuple(_choices(form, pods, running, preview.specs[0])),
+        price_of_sidecars=spec.price_beside,
+        choices=tuple(_choices(form, pods, running, spec)),
     )
 
 
@@ -163,16 +293,13 @@ def _choices(
     form: LaunchForm, pods: Sequence[PodPlan], running: Mapping[str, int], spec: ExecutionSpec
 ) -> Iterable[TierChoice]:
     """Yield the other tiers of the form's main choice: of the kind's own section where that has one, else of the execution itself."""
-    asked = form.request.tier
     of_section = form.own.main_tiers() if form.own is not None else None
     field, offered = of_section or ("tier", form.tiers)
     at = 0 if of_section is None else len(pods) - 1  # of a cluster's pods the workers are the last
     for tier in offered:
-        if tier.pk == asked.pk:
+        if tier.pk == form.request.tier.pk:
             continue
-        plans = list(pods)
-        plan = replace(pod_plan(tier_spec(tier)), count=pods[at].count)
-        plans[at] = with_sidecars(plan, spec)
-        most = tier.maximum_simultaneous
+        plans, most = list(pods), tier.maximum_simultaneous
+        plans[at] = with_sidecars(replace(pod_plan(tier_spec(tier)), count=pods[at].count), spec)
         is_full = most is not None and running.get(tier.pk, 0) >= most
         yield TierChoice(field, tier.pk, tier.name, tuple(plans), tier.gpus, is_full)

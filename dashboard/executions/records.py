@@ -1,29 +1,34 @@
-"""Reads stored executions from the database, synchronously, as values for pages."""
+"""Reads stored executions from the database, synchronously: as values for pages, and those that somebody wants to stop or hold together."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.urls import reverse
 from django.utils import timezone
 
 from dashboard.executions.kinds import face_of
 from dashboard.executions.viewmodels.execution import Companion, ExecutionRecord, LifecycleLine
-from dashboard.executions.viewmodels.run_files import RunFilesRecord
-from dashboard.executions.viewmodels.run_place import RunPlace, SiblingAttempt
-from dashboard.shell.access import Viewer, may_observe
+from dashboard.executions.viewmodels.run_files import RunFilesRecord, RunPlace, SiblingAttempt
+from dashboard.executions.viewmodels.stopping import Decision, StopLine
+from dashboard.shell.access import Viewer, may_observe, may_operate
+from dashboard.shell.routes import valid_ids
+from dashboard.shell.viewmodels.states import state_word
 from dashboard.starts.startup_records import start_of, usual_start
 from dashboard.usage.size_records import size_facts
 from dashboard.usage.viewmodels.usage import Spending
 from grid.configuration import ACCESS_LOST_TIMEOUT, value_of
 from grid.core.errors import Rejected
 from grid.core.reasons import Reader
+from grid.core.translation import gettext as _
+from grid.core.wording import plural
 from grid.diagnosis import logfindings
 from grid.diagnosis.exits import code_words
 from grid.diagnosis.logfindings import LogFinding
 from grid.jobs.jobsettings import read_record as read_job_record
-from grid.models import AppShare, Execution, LogOccurrence, Membership, RunFiles, State, UsageInterval
+from grid.models import AppShare, Execution, Job, LogOccurrence, Membership, QueueOrder, RunFiles, State, UsageInterval
 from grid.models.environment import Kind
 
 _LIFECYCLE_READ = 1000
@@ -194,3 +199,73 @@ def _newer_id(execution: Execution) -> str:
 def _part(execution: Execution, name: str) -> dict[str, Any]:
     part = (execution.spec or {}).get(name)
     return part if isinstance(part, dict) else {}
+
+
+def stoppable(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:
+    """Return those of the executions that the viewer may see, in the order of their launch. What is no id is left out."""
+    ids = valid_ids(asked)
+    roles = dict(Membership.objects.filter(user=viewer.id).values_list("project_id", "role"))
+    rows = Execution.objects.filter(pk__in=ids).select_related("owner", "project").defer("spec")
+    clusters = Execution.objects.filter(attached_to__in=ids, settled_at__isnull=True, ended_at__isnull=True)
+    attached = {row.attached_to_id: str(row) for row in clusters}
+    return [
+        StopLine(
+            id=row.pk,
+            name=str(row),
+            owner=row.owner.get_username(),
+            project=row.project.name,
+            state=state_word(row.state),
+            is_own=row.owner_id == viewer.id,
+            ends_too=attached.get(row.pk, ""),
+            why_not=_why_not(viewer, row, roles.get(row.project_id)),
+        )
+        for row in rows.order_by("requested_at", "pk")
+        if row.owner_id == viewer.id or row.project_id in roles or may_observe(viewer)
+    ]
+
+
+def in_queue(viewer: Viewer, asked: Collection[str], do: Decision) -> list[StopLine]:
+    """Return those executions that the viewer may see, with why they cannot be held, released or cancelled."""
+    ids = valid_ids(asked)
+    waiting = set(Execution.objects.queued().filter(pk__in=ids).values_list("pk", flat=True))
+    held = set(QueueOrder.objects.filter(pk__in=ids, held_at__isnull=False).values_list("pk", flat=True))
+
+    def why_not(line: StopLine) -> str:
+        if line.id not in waiting:
+            return _("It no longer waits.")
+        if do == "cancel":
+            return line.why_not
+        if (do == "hold") == (line.id in held):
+            return _("It is held already.") if do == "hold" else _("Nobody holds it.")
+        return ""
+
+    return [
+        replace(line, why_not=why_not(line), ends_too=line.ends_too if do == "cancel" else "")
+        for line in stoppable(viewer, asked)
+    ]
+
+
+def jobs_with_runs(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:
+    """Return those of the jobs that are the viewer's own, with how many of their runs have not ended."""
+    own = Job.objects.filter(pk__in=valid_ids(asked), owner=viewer.id, deleted_at__isnull=True)
+    counted = own.select_related("project").annotate(open=Count("runs", filter=Q(runs__outcome="")))
+    return [
+        StopLine(
+            id=job.pk,
+            name=str(job),
+            owner=viewer.username,
+            project=job.project.name,
+            state=_("{runs} not ended", runs=plural(job.open, "run", "runs")),
+            is_own=True,
+            why_not="" if job.open else _("None of its runs is left to stop."),
+        )
+        for job in counted.order_by("-launched_at", "-pk")
+    ]
+
+
+def _why_not(viewer: Viewer, row: Execution, role: str | None) -> str:
+    if row.is_final:
+        return _("It has already ended.")
+    if row.owner_id == viewer.id or role == "owner" or may_operate(viewer):
+        return ""
+    return _("Only its owner, the project's owner, operators and admins can stop it.")

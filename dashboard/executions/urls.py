@@ -2,15 +2,15 @@
 
 from django.urls import URLPattern
 
-from dashboard.executions.views import executions, launch, launch_preview, owner_messages, stopping
+from dashboard.executions.views import executions, launch, stopping
 from dashboard.shell.routes import path
 
 urlpatterns: list[URLPattern] = [
     path("launch/", launch.launch, name="launch"),
-    path("launch/check/", launch_preview.launch_check, name="launch-check"),
-    path("launch/objects/", launch_preview.launch_objects, name="launch-objects"),
+    path("launch/check/", launch.launch_check, name="launch-check"),
+    path("launch/objects/", launch.launch_objects, name="launch-objects"),
     path("executions/", executions.executions, name="executions"),
-    path("executions/message/", owner_messages.executions_message, name="executions-message"),
+    path("executions/message/", stopping.executions_message, name="executions-message"),
     path("executions/stop/", stopping.executions_stop, name="executions-stop"),
     path("executions/<id:id>/", executions.execution, name="execution"),
     path("executions/<id:id>/log/", executions.execution_log, name="execution-log"),

@@ -13,8 +13,7 @@ from dashboard.executions.pages.execution_pods import pods_of
 from dashboard.executions.pages.execution_rows import group_status
 from dashboard.executions.viewmodels.execution_groups import group_of
 from dashboard.home.records import HomeRecords, read_home
-from dashboard.home.viewmodels.my_executions import SHOWN, my_executions
-from dashboard.home.viewmodels.my_side import my_side
+from dashboard.home.viewmodels.my_executions import SHOWN, my_executions, my_side
 from dashboard.shell.access import Viewer
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment

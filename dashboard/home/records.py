@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.home.viewmodels.first_steps import SetupFacts, WorkFacts
-from dashboard.home.viewmodels.my_side import Launch, MyProject
+from dashboard.home.viewmodels.my_executions import Launch, MyProject
 from dashboard.workspaces.viewmodels.workspaces import WorkspaceRecord
 from dashboard.workspaces.workspace_records import latest_of
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, value_of

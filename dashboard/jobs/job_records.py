@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from django.db.models import Count, Exists, Model, OuterRef, Q, QuerySet, Sum
 
-from dashboard.jobs.metric_records import last_values, ranked_runs
+from dashboard.jobs.run_records import last_values, ranked_runs
 from dashboard.jobs.schedule_records import next_runs
 from dashboard.jobs.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
 from dashboard.usage.viewmodels.usage import Spending
@@ -158,13 +158,12 @@ def _sweeps(of: Iterable[tuple[str, str]]) -> dict[tuple[str, str], SweepLine]:
     failed = Q(outcome__in=(JobRun.Outcome.FAILED, JobRun.Outcome.NOT_STARTED))
     counted = rows.values_list("job_id", "sweep", "requested_at", "requested_by").annotate(
         total=Count("pk"),
-        succeeded=Count("pk", filter=Q(outcome=JobRun.Outcome.SUCCEEDED)),
         ended=Count("pk", filter=~Q(outcome="")),
         failed=Count("pk", filter=failed),
     )
     return {
-        (job_id, id): SweepLine(id, total, succeeded, ended, failures, at, by)
-        for job_id, id, at, by, total, succeeded, ended, failures in counted
+        (job_id, id): SweepLine(id, total, ended, failures, at, by)
+        for job_id, id, at, by, total, ended, failures in counted
     }
 
 

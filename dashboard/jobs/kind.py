@@ -5,7 +5,7 @@ from typing import Any
 from dashboard.executions.kinds import ExecutionKindFace
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
 from dashboard.jobs.forms.jobs import JobPart
-from dashboard.jobs.metric_records import read_metrics
+from dashboard.jobs.run_records import read_metrics
 from grid.models.environment import Kind
 
 

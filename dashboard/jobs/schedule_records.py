@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import Count, Min
 
-from dashboard.jobs.viewmodels.schedules import ScheduleLine, paused_words, schedule_events, schedule_times
+from dashboard.jobs.viewmodels.schedules import ScheduleLine, local_time, schedule_times
 from grid.announcements.rules import reason_of
 from grid.announcements.store import current_maintenance
 from grid.configuration import SCHEDULED_RUNS_PER_MINUTE, value_of
@@ -36,6 +36,12 @@ def next_runs(job_ids: Iterable[str]) -> Mapping[str, tuple[datetime | None, int
 
 
 def _line(schedule: Schedule, now: datetime) -> ScheduleLine:
+    try:
+        zone = find_zone(schedule.time_zone)
+    except ValueError:  # this system does not know it any more
+        zone = ZoneInfo("UTC")
+    by, why = schedule.paused_by, schedule.paused_why
+    paused = _("Paused by {by}.", by=by) if by else _("Paused: {why}", why=why)
     return ScheduleLine(
         id=schedule.pk,
         cron=schedule.cron,
@@ -43,9 +49,9 @@ def _line(schedule: Schedule, now: datetime) -> ScheduleLine:
         overlap=schedule.overlap,
         missed=schedule.missed,
         next_at=schedule.next_at,
-        paused=paused_words(schedule.paused_by, schedule.paused_why) if schedule.paused_at else "",
+        paused=paused if schedule.paused_at else "",
         meaning=schedule_times(schedule.cron, schedule.time_zone, now),
-        history=schedule_events(schedule.history, _zone(schedule.time_zone)),
+        history=tuple((local_time(datetime.fromisoformat(at), zone), words) for at, words in schedule.history),
         waits=_why_it_waits(schedule, now),
     )
 
@@ -70,11 +76,3 @@ def _why_it_is_late(schedule: Schedule, now: datetime) -> str:
     reason = LateReason(of_owner - 1, of_all - of_owner, most if is_at_limit else 0)
     why = late_words(reason, job.owner.get_username()) or _("The controller has not looked at it yet.")
     return _("It is late. {why} It runs by itself when its turn comes.", why=why)
-
-
-def _zone(name: str) -> ZoneInfo:
-    """Return the time zone; UTC when this system does not know it any more."""
-    try:
-        return find_zone(name)
-    except ValueError:
-        return ZoneInfo("UTC")

@@ -8,13 +8,14 @@ from django.views.decorators.http import require_safe
 
 from dashboard.shell.access import may_observe
 from dashboard.shell.exports import note_export
-from dashboard.starts.start_time_records import MOST_GROUPS, read_shown, read_slowest, read_start_times
-from dashboard.starts.viewmodels.start_days import start_charts, start_day_lines
+from dashboard.starts.startup_records import MOST_GROUPS, read_shown, read_slowest, read_start_times
 from dashboard.starts.viewmodels.start_times import (
     GROUPINGS,
     RANGES,
     StartTimesView,
     phase_times,
+    start_charts,
+    start_day_lines,
     start_lines,
     start_times_csv,
 )

@@ -18,9 +18,8 @@ from django.db.models import QuerySet
 
 from dashboard.executions.records import visible_executions
 from dashboard.executions.viewmodels.execution import ExecutionRecord
-from dashboard.jobs.metric_records import read_metrics
-from dashboard.jobs.ran_with_records import ran_with
-from dashboard.jobs.viewmodels.ran_with import record_json
+from dashboard.jobs.run_records import ran_with, read_metrics
+from dashboard.jobs.viewmodels.runs import record_json
 from dashboard.nodes.viewmodels.use_history import Known
 from dashboard.platformhealth.records import read_health
 from dashboard.shell.access import Viewer

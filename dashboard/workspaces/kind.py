@@ -11,11 +11,41 @@ from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
 from dashboard.executions.viewmodels.kind_record import KindRecord
 from dashboard.executions.viewmodels.launch import Slots
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.workspaces.shutdown_records import stop_outlook
 from dashboard.workspaces.viewmodels.shutdown import StopOutlook, stop_notice
 from dashboard.workspaces.workspace_records import has_stopped
-from grid.models import Execution
+from grid.executions.stopping import LIFETIME
+from grid.models import Execution, State
 from grid.models.environment import Kind
+from grid.workspaces.shutdown.extend import bound_sentence
+from grid.workspaces.shutdown.limits import KINDS
+from grid.workspaces.shutdown.records import watched_run
+from grid.workspaces.shutdown.rules import LOOK, coming, keepable_until
+from grid.workspaces.shutdown.words import limit_words
+
+
+def stop_outlook(execution: Execution, now: datetime) -> StopOutlook | None:
+    """Return it for a running workspace or app for which a limit holds, in at most four queries; None for anything else."""
+    if execution.kind not in KINDS or execution.state != State.RUNNING or execution.stop_requested_at is not None:
+        return None
+    run = watched_run(execution)
+    if run is None or not (run.limits.any or run.life.announced):
+        return None
+    limits, life, announced = run.limits, run.life, run.life.announced
+    keep = limit_words(limits.keep) if announced and keepable_until(announced, life, limits, now) else ""
+    ends = [stop.at for stop in coming(life, limits) if stop.cause == LIFETIME]
+    return StopOutlook(
+        idle_limit=limit_words(limits.idle) if limits.idle else "",
+        lifetime_limit=limit_words(limits.lifetime) if limits.lifetime else "",
+        lifetime_ends_at=ends[0] if ends else None,
+        idle_since=life.active_at if limits.idle else None,
+        evidence=run.evidence if limits.idle else "",
+        is_unknown=run.is_unknown,
+        is_in_use=life.active_at is not None and run.looked_at is not None and run.looked_at - life.active_at < LOOK,
+        stops_at=announced.at if announced else None,
+        is_idle=announced is not None and announced.cause != LIFETIME,
+        keep=keep,
+        why_not_keep=bound_sentence(limits) if announced and not keep else "",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.clusters.viewmodels.autoscaling import autoscaling, condition_lines
+from dashboard.clusters.viewmodels.clusters import Trouble, troubles
 from dashboard.clusters.viewmodels.samples import SamplePoint, cause_in_words, scale_events, thinned
-from dashboard.clusters.viewmodels.troubles import Trouble, troubles
 from dashboard.clusters.viewmodels.workers import WorkerCell, worker_cells
 from dashboard.executions.viewmodels.execution import Person, facts, head
 from dashboard.executions.viewmodels.execution_actions import Actions, actions

@@ -2,9 +2,8 @@
 
 import pytest
 
-from dashboard.starts.expected_waits import EXPECTED, ExpectedWaits
+from dashboard.starts.expected_waits import EXPECTED, ExpectedWaits, WaitsRead
 from dashboard.starts.viewmodels.expected_wait import STANDS_STILL
-from dashboard.starts.wait_records import WaitsRead
 from grid.models import Execution, State
 from grid.queue.wait_estimate.inputs import WaitEstimate
 from grid.runtime import Runtime

@@ -4,11 +4,16 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dashboard.executions.viewmodels.execution_entry import Entry
-from dashboard.executions.viewmodels.execution_filter import GroupFilter
-from dashboard.executions.viewmodels.execution_groups import Group, group_of, orphan_groups
-from dashboard.executions.viewmodels.execution_lines import entry_fragment, head_fragment, status_of
-from dashboard.executions.viewmodels.executions import ROWS_PER_PAGE, page_fragments, window_of
+from dashboard.executions.viewmodels.execution_groups import (
+    Entry,
+    Group,
+    entry_fragment,
+    group_of,
+    head_fragment,
+    orphan_groups,
+    status_of,
+)
+from dashboard.executions.viewmodels.executions import ROWS_PER_PAGE, GroupFilter, page_fragments, window_of
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import StatusLine

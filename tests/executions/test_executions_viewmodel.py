@@ -10,8 +10,7 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.executions.viewmodels.execution_entry import state_of
-from dashboard.executions.viewmodels.execution_lines import ExecutionLine
+from dashboard.executions.viewmodels.execution_groups import ExecutionLine, state_of
 from dashboard.executions.viewmodels.executions import choices
 from dashboard.executions.viewmodels.executions_view import Choices, ExecutionsView, bounds, filter_chips
 from dashboard.shell.viewmodels.listing import Paging

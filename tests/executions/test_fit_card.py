@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from django.template.loader import render_to_string
 
-from dashboard.executions.viewmodels.fit_card import ClusterKnown, FitQuestion, TierChoice, fit_card
-from dashboard.executions.viewmodels.launch import slots
+from dashboard.executions.viewmodels.launch import ClusterKnown, FitQuestion, TierChoice, fit_card, slots
 from dashboard.starts.viewmodels.expected_wait import launch_wait
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan, QueuePlace
 from grid.diagnosis.nodeimages import ImagePull

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from dashboard.executions.last_launches import last_launches
+from dashboard.executions.launch_facts import last_launches
 from grid.models import Environment, Execution, Project
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_project, make_tier

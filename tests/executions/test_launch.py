@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.utils import timezone
 
-from dashboard.executions.viewmodels.launch import TierOffer, tier_cards
+from dashboard.executions.viewmodels.launch import tier_status
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, PodPlan
 from grid.models import Environment, Execution, HardwareTier, Project, State, Workspace
 from tests.conftest import People
@@ -181,18 +181,6 @@ def test_kinds_are_offered_where_an_environment_exists(people: People, offered: 
 
 
 PLAN = PodPlan("Small", "default", {"cpu": 2000, "memory": 4 * 2**30, "pods": 1})
-OFFER = TierOffer(
-    id="small",
-    name="Small",
-    description="",
-    cores="2 cores",
-    memory="4 GiB",
-    gpus="",
-    price="$0.05 an hour",
-    maximum=4,
-    running=0,
-    plan=PLAN,
-)
 ROOMY, TINY = (AlikeNodes(size, size) for size in ({"cpu": 8000, "memory": 2**35, "pods": 9}, {"cpu": 1000, "pods": 9}))
 
 
@@ -214,5 +202,5 @@ ROOMY, TINY = (AlikeNodes(size, size) for size in ({"cpu": 8000, "memory": 2**35
 )
 def test_a_tier_says_whether_it_can_be_had_now(running: int, pool: LaunchPool | None, word: str) -> None:
     pools = None if pool is None else {"default": pool}
-    (card,) = tier_cards([replace(OFFER, running=running)], chosen="", pools=pools)
-    assert f"{card.now.severity}: {card.now.word} {card.now.note}".startswith(word)
+    now = tier_status(PLAN, pools, 4, running)
+    assert f"{now.severity}: {now.word} {now.note}".startswith(word)

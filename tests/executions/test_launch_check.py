@@ -6,7 +6,7 @@ import pytest
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from dashboard.executions.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
+from dashboard.executions.viewmodels.launch import TOO_OFTEN, CheckLine, check_line
 from grid.executions import dryrun
 from grid.executions.dryrun import DryRunAnswer
 from grid.kube.resources import NODES

@@ -3,13 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from dashboard.jobs.viewmodels.job_rows import (
-    job_ending,
-    job_fragments,
-    next_run,
-    run_fragments,
-    sweep_head,
-)
+from dashboard.jobs.viewmodels.job_rows import job_ending, job_fragments, run_fragments
 from dashboard.jobs.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
 from dashboard.jobs.viewmodels.schedules import ScheduleLine, ScheduleTimes
 from dashboard.notifications.viewmodels.notifications import NotificationRecord, notification_fragments
@@ -63,7 +57,7 @@ ENDED = replace(
 TRIED_AGAIN = replace(
     RUNNING, number=2, message="Attempt 1 failed.", next_attempt_at=NOW + timedelta(minutes=3), attempts=()
 )
-SWEEP = SweepLine("1", total=3, succeeded=1, ended=2, failed=1, requested_at=MOMENT, requested_by="alice")
+SWEEP = SweepLine("1", total=3, ended=2, failed=1, requested_at=MOMENT, requested_by="alice")
 
 
 def looks(fragments: list[Fragment]) -> str:
@@ -101,14 +95,13 @@ def test_the_parts_above_the_runs_look_as_stored() -> None:
     schedule = ScheduleLine(7, "0 6 * * *", "UTC", "skip", "once", NOW, "", ScheduleTimes("daily", ("Thu 06:00",)), ())
     paused = replace(schedule, id=8, next_at=None, paused="Paused by alice.")
     parts = [
-        sweep_head(SWEEP),
+        Fragment("sweep-head", "jobs/fragments/sweep_head.html", SWEEP),
         job_ending("j1", SWEEP, open_runs=1, may_end=True),
         job_ending("j1", replace(SWEEP, ended=3), open_runs=0, may_end=True),
         job_ending("j1", None, open_runs=2, may_end=True),
         job_ending("j1", None, open_runs=0, may_end=True),
         job_ending("j1", None, open_runs=0, may_end=False),
-        next_run(schedule),
-        next_run(paused),
+        *(Fragment(line.fragment, "jobs/fragments/schedule_next.html", line) for line in (schedule, paused)),
     ]
     assert_golden("job-parts", looks(parts))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from dashboard.jobs.viewmodels.run_metrics import MOST_CHARTS, MetricPoints, RunMetrics, charts, number_words
+from dashboard.jobs.viewmodels.runs import MOST_CHARTS, MetricPoints, RunMetrics, charts, number_words
 from grid.jobs import jobs
 from grid.jobs.jobruns import advance_all
 from grid.jobs.runmetrics import store

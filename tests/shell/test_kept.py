@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from django.template import Context, Template
 
-from dashboard.executions.viewmodels.execution_lines import ExecutionLine
+from dashboard.executions.viewmodels.execution_groups import ExecutionLine
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.tags import kept
 from dashboard.shell.viewmodels.live import Fragment

@@ -12,10 +12,9 @@ from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.executions.pages import execution_lists
+from dashboard.executions.pages import executions as executions_pages
 from dashboard.executions.pages.executions import ExecutionsPage
-from dashboard.executions.viewmodels.execution_groups import group_of
-from dashboard.executions.viewmodels.execution_lines import ExecutionLine
+from dashboard.executions.viewmodels.execution_groups import ExecutionLine, group_of
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.nodes.pages.infrastructure import InfrastructurePage
 from dashboard.nodes.viewmodels.infrastructure import InfrastructureView
@@ -204,7 +203,7 @@ async def test_failed_change_is_retried(monkeypatch: pytest.MonkeyPatch, caplog:
             raise ZeroDivisionError
         return made(row, *arguments, **options)
 
-    monkeypatch.setattr(execution_lists, "group_of", broken)
+    monkeypatch.setattr(executions_pages, "group_of", broken)
     runtime.executions.replace([replace(ROW, title="New"), replace(ROW, id="e2", title="Newer")])
 
     async def titles() -> set[str]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.executions.pages.execution_lists import ExecutionList
-from dashboard.executions.pages.executions import ExecutionsPage
+from dashboard.executions.pages.executions import ExecutionList, ExecutionsPage
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.access import Role, Viewer
 from dashboard.shell.pages.feed import Feed, Feeds

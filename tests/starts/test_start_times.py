@@ -10,9 +10,16 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.starts.start_time_records import StartTimesRead, read_slowest, read_start_times
-from dashboard.starts.viewmodels.start_days import start_charts, start_day_lines
-from dashboard.starts.viewmodels.start_times import GROUPINGS, StartTimesLine, StartTimesView, phase_times, start_lines
+from dashboard.starts.startup_records import StartTimesRead, read_slowest, read_start_times
+from dashboard.starts.viewmodels.start_times import (
+    GROUPINGS,
+    StartTimesLine,
+    StartTimesView,
+    phase_times,
+    start_charts,
+    start_day_lines,
+    start_lines,
+)
 from grid.models import StartUp
 from grid.starts.startdays_store import record
 from tests.conftest import People

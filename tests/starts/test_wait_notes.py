@@ -5,9 +5,8 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import async_to_sync
 
-from dashboard.starts.expected_waits import EXPECTED, ExpectedWaits
+from dashboard.starts.expected_waits import EXPECTED, ExpectedWaits, WaitsRead
 from dashboard.starts.viewmodels.expected_wait import wait_note
-from dashboard.starts.wait_records import WaitsRead
 from grid.core.labels import NODE_POOL
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models import Execution, State, WaitPrediction

@@ -1,16 +1,20 @@
-"""The stored values of an on-demand cluster beyond those of every execution, and its price; pure."""
+"""A cluster in words: its stored values beyond those of every execution, its price, its problems, and what a restart loses; pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
 from dashboard.executions.viewmodels.execution import Companion, ExecutionRecord
 from dashboard.executions.viewmodels.kind_record import KindRecord
+from dashboard.executions.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.shell.viewmodels.format import size_words
+from dashboard.shell.viewmodels.live import Fragment
 from dashboard.shell.viewmodels.states import framework_name
 from dashboard.usage.viewmodels.usage import price_words
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
+from grid.diagnosis.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +89,61 @@ def workers_words(minimum: int, maximum: int, *, autoscale: bool) -> str:
             workers=plural(maximum, "worker", "workers"),
         )
     return plural(minimum, "worker", "workers")
+
+
+_LOST = {
+    "dask": (
+        _("The scheduler forgets every task and every result that is not written to a file; running work is lost."),
+        _("Workers connect to the new scheduler by themselves, with empty memory."),
+        _("In notebooks, make a new Client() and start the computation again."),
+    ),
+    "ray": (
+        _("All jobs, actors and objects of this cluster are lost: only the head knows where they are."),
+        _("Workers end with the head and start again by themselves."),
+        _("In notebooks, call ray.shutdown() and ray.init() again, and start the work again."),
+    ),
+    "spark": (
+        _(
+            "The master forgets the applications that are registered; their executors end, and what they had cached is lost."
+        ),
+        _("Workers register with the new master by themselves."),
+        _("A running cell would wait for ever: interrupt it, stop the SparkSession and build it again."),
+    ),
+}
+_KEPT = _("The project's files, the cluster's address, its number of workers and its history are kept.")
+
+
+def lost_by_restart(framework: str) -> tuple[str, ...]:
+    """Return sentences about what is lost; the last one says what is kept."""
+    unknown = (_("Everything that is only in the head's memory is lost, and the workers' unfinished work with it."),)
+    return (*_LOST.get(framework, unknown), _KEPT)
+
+
+_WHO = {
+    "": "",
+    "you": _("You can change this."),
+    "admin": _("Your admin can change this."),
+    "operator": _("An operator can help."),
+}
+_WORDS = {"problem": _("Problem"), "wait": _("Note"), "ok": _("Note")}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    diagnosis: Diagnosis
+    word: str
+    who: str
+    reasons: NodeReasons | None = None
+
+
+def troubles(diagnoses: Sequence[Diagnosis], *, is_operator: bool, sees_all: bool = False) -> Fragment:
+    """Return a card for each diagnosis; an operator is not advised to ask an operator. Only who `sees_all` is led to pages about nodes."""
+    cards = tuple(_trouble(diagnosis, is_operator, sees_all) for diagnosis in diagnoses)
+    return Fragment("troubles", "clusters/fragments/troubles.html", cards)
+
+
+def _trouble(diagnosis: Diagnosis, is_operator: bool, sees_all: bool) -> Trouble:
+    reasons = node_reasons(diagnosis, sees_all=sees_all)
+    # The table of the nodes says itself who can change something.
+    is_told = reasons is not None or (diagnosis.who == "operator" and is_operator)
+    return Trouble(diagnosis, _WORDS[diagnosis.severity], "" if is_told else _WHO[diagnosis.who], reasons)

@@ -15,14 +15,13 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dashboard.clusters.forms.resize import ResizeForm
+from dashboard.clusters.forms.cluster import ResizeForm
 from dashboard.clusters.records import read_samples, samples_table
-from dashboard.clusters.viewmodels.clusters import ClusterRecord, cluster_of
-from dashboard.clusters.viewmodels.restart import lost_by_restart
+from dashboard.clusters.viewmodels.clusters import ClusterRecord, cluster_of, lost_by_restart
 from dashboard.clusters.viewmodels.samples import chart, scale_events, thinned
 from dashboard.executions.pages.execution import person
 from dashboard.executions.viewmodels.execution import ExecutionRecord
-from dashboard.executions.viewmodels.leaving import left_sentence
+from dashboard.executions.viewmodels.execution_actions import left_sentence
 from dashboard.executions.views.executions import seen
 from dashboard.shell.access import Viewer
 from grid.audit.entries import differences, write_entry

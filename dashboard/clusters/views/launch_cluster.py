@@ -10,17 +10,17 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
 from dashboard.clusters.forms.cluster import ClusterForm
-from dashboard.clusters.viewmodels.cluster_estimate import ClusterPlan, Estimate, Machine, estimate
+from dashboard.clusters.viewmodels.cluster_estimate import ClusterPlan, Machine, estimate
 from dashboard.executions.forms import LaunchForm
 from dashboard.executions.launch_facts import card_of, cluster_known, running_by_tier, slots_of
-from dashboard.executions.viewmodels.fit_card import ClusterKnown
-from dashboard.executions.viewmodels.launch import Slots
+from dashboard.executions.viewmodels.launch import ClusterKnown, Slots
 from dashboard.executions.views.launch import link_of, posted_form
+from dashboard.shell.access import user_of
 from dashboard.shell.viewmodels.states import KINDS
 from grid.environments.declaredversions import version_mismatch
 from grid.executions.preview import pod_plan
 from grid.executions.spec import tier_spec
-from grid.models import HardwareTier, User
+from grid.models import HardwareTier
 from grid.models.environment import Kind
 from grid.runtime import get_runtime
 
@@ -57,18 +57,16 @@ def cluster_context(form: LaunchForm, held: Slots, running: Mapping[str, int]) -
 @require_POST
 async def launch_estimate(request: HttpRequest) -> HttpResponse:
     """Return the card for the posted form as a fragment, with the errors of the cluster's fields."""
-    answer: HttpResponse = await sync_to_async(_estimate)(request, await cluster_known(get_runtime()))
-    return answer
+    return await _estimate(request, await cluster_known(get_runtime()))
 
 
 @require_POST
 def launch_choices(request: HttpRequest) -> HttpResponse:
     """Return the choices for the posted framework as a fragment, which keeps the other posted values where possible."""
-    assert isinstance(request.user, User)
     typed = {name: value for name, value in request.POST.dict().items() if name not in _CHOSEN_AGAIN}
     boxes = {name: name in request.POST for name in ("autoscale", "on_demand")}
     is_attached = typed.get("kind") != Kind.CLUSTER
-    part = ClusterForm(None, user=request.user, initial=typed | boxes, slots=0, is_attached=is_attached)
+    part = ClusterForm(None, user=user_of(request), initial=typed | boxes, slots=0, is_attached=is_attached)
     return render(request, "clusters/fragments/cluster_choices.html", {"cluster": part})
 
 
@@ -80,10 +78,10 @@ def _is_wanted(form: LaunchForm) -> bool:
     return form.wants_attached or not form.has_machine
 
 
+@sync_to_async
 def _estimate(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
-    form = posted_form(request, known.pools)
+    form, running = posted_form(request, known.pools), running_by_tier()
     held = slots_of(form.user)
-    running = running_by_tier()
     estimated = _estimate_context(form, held, running)
     context = {"is_update": True, "cluster": _part_of(form), "link": link_of(form), **estimated}
     context["card"] = card_of(form, held, known, running)
@@ -94,9 +92,8 @@ def _estimate_context(form: LaunchForm, held: Slots, running: Mapping[str, int])
     """Return the estimate's template context; `form` is bound and is validated here, so that its errors are set."""
     part = _part_of(form)
     plan = _plan(form, part, running) if form.errors is not None and part and part.errors is not None else None
-    shown: Estimate | None = estimate(plan, held, form.pools) if plan else None
     return {
-        "estimate": shown,
+        "estimate": estimate(plan, held, form.pools) if plan else None,
         "has_estimate": part is not None and _is_wanted(form),
         "mismatch": _mismatch(form, part) if part and _is_wanted(form) else "",
     }
@@ -107,7 +104,7 @@ def _plan(form: LaunchForm, part: ClusterForm, running: Mapping[str, int]) -> Cl
     typed = part.typed
     head, worker = typed.get("head_tier"), typed.get("worker_tier")
     minimum, maximum = typed.get("workers_minimum") or 0, typed.get("workers_maximum") or 0
-    own = form.chosen_tier
+    own = form.chosen_row("tier")
     if head is None or worker is None or not 1 <= minimum <= maximum or (part.is_attached and own is None):
         return None
     return ClusterPlan(
@@ -124,6 +121,5 @@ def _machine(tier: HardwareTier, running: Mapping[str, int]) -> Machine:
 
 
 def _mismatch(form: LaunchForm, part: ClusterForm) -> str:
-    theirs = part.typed.get("cluster_environment")
-    ours = form.chosen_environment
+    theirs, ours = part.typed.get("cluster_environment"), form.chosen_row("environment")
     return version_mismatch(ours, theirs, part.chosen_framework) if ours and theirs else ""

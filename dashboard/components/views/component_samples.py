@@ -5,9 +5,17 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from dashboard.executions.viewmodels.fit_card import ClusterKnown, FitCard, FitQuestion, TierChoice, fit_card
-from dashboard.executions.viewmodels.launch import slots
-from dashboard.executions.viewmodels.launch_check import TOO_OFTEN, CheckLine, check_line
+from dashboard.executions.viewmodels.launch import (
+    TOO_OFTEN,
+    CheckLine,
+    ClusterKnown,
+    FitCard,
+    FitQuestion,
+    TierChoice,
+    check_line,
+    fit_card,
+    slots,
+)
 from dashboard.logs.viewmodels.knowledge import FoundCount, KnowledgeLine
 from dashboard.nodes.viewmodels.misconfigured import AdminFacts, admin_fragments, misfits, refused_by_namespace
 from dashboard.queue.viewmodels.waiting import queue_fragments, queue_row

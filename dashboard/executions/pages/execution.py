@@ -25,8 +25,7 @@ from dashboard.executions.viewmodels.execution import (
     head_of,
     steps,
 )
-from dashboard.executions.viewmodels.execution_actions import actions
-from dashboard.executions.viewmodels.leaving import leaving
+from dashboard.executions.viewmodels.execution_actions import actions, leaving
 from dashboard.executions.viewmodels.run_files import run_files
 from dashboard.executions.viewmodels.timeline import timeline
 from dashboard.shell.access import Viewer, may_observe, may_operate, may_see_execution

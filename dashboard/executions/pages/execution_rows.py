@@ -8,10 +8,10 @@ from itertools import chain
 import msgspec
 
 from dashboard.executions.pages.execution_pods import POD_STATES, explain
-from dashboard.executions.viewmodels.execution_entry import Entry
-from dashboard.executions.viewmodels.execution_groups import Group
-from dashboard.executions.viewmodels.execution_lines import (
+from dashboard.executions.viewmodels.execution_groups import (
     WELL,
+    Entry,
+    Group,
     Status,
     change_with_time,
     changed_fragment,

@@ -1,23 +1,175 @@
-"""The Executions page, live: all running and waiting executions that the viewer may see."""
+"""The Executions page, live: all running and waiting executions that the viewer may see.
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+Open pages share lists. A group is rebuilt when one of its pods, its row, or an event about it has changed.
+"""
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from weakref import WeakValueDictionary
 
+from django.conf import settings
 from django.http import QueryDict
 
-from dashboard.executions.pages.execution_lists import ExecutionList, ExecutionLists
-from dashboard.executions.viewmodels.execution_groups import Group
-from dashboard.executions.viewmodels.executions import page_fragments
+from dashboard.executions.pages.execution_pods import pods_of
+from dashboard.executions.pages.execution_rows import GOOD_FOR, ExecutionRows, PageRows, is_starting
+from dashboard.executions.viewmodels.execution_groups import Group, change_with_time, group_of, orphan_groups
+from dashboard.executions.viewmodels.executions import ROWS_PER_PAGE, GroupFilter, page_fragments, window_of
 from dashboard.executions.viewmodels.executions_view import ExecutionsView
 from dashboard.shell.access import Viewer, may_observe, may_see_execution
-from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
+from dashboard.shell.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS, LiveList, LiveLists
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
+from dashboard.shell.viewmodels.window import Page
 from dashboard.starts.expected_waits import EXPECTED
+from grid.core.labels import Keys
 from grid.kube.hub import Topic
+from grid.kube.objects import Event, Pod
 from grid.runtime import Runtime
+from grid.runtime.caches import id_of
 from grid.runtime.executionrows import ExecutionRow
+from grid.runtime.executions import TOPIC
+from grid.runtime.roomchanges import room_topic
+
+_NO_ROWS = PageRows()
+
+
+class ExecutionList(LiveList[Group]):
+    """One view for one user, or for all users who see every execution."""
+
+    def __init__(self, viewer: Viewer, view: ExecutionsView, filter: GroupFilter) -> None:
+        super().__init__(window_of(view), ROWS_PER_PAGE)
+        self.viewer = viewer
+        self.filter = filter
+        self._rows: dict[int, PageRows] = {}  # as they were shown last, by page
+        self._view = view
+        self._sees_all = may_observe(viewer)
+
+    @property
+    def bucket(self) -> Hashable:
+        if not self._sees_all:
+            return "person", self.viewer.id
+        if self._view.user:
+            return "user", self._view.user
+        return ("project", self._view.project) if self._view.project else "all"
+
+    @property
+    def changes_with_time(self) -> bool:
+        return self.filter.looks_at_statuses or self.filter.looks_at_ages
+
+    def rows_of(self, number: int, shown: Page[Group], rows: ExecutionRows, now: datetime) -> list[Fragment]:
+        """Return the rows of a page, of which those are made again that have changed since they were shown last."""
+        reader = None if self._sees_all else self.viewer.id
+        known = rows.of_page(shown.items, self._rows.get(number, _NO_ROWS), viewer_id=reader, now=now)
+        self._rows = {page: rows for page, rows in self._rows.items() if self.is_shown(page)} | {number: known}
+        return known.fragments
+
+    def rooms(self, number: int) -> set[Topic]:
+        """Return the topics of the pools for whose nodes pods of a page wait, as it was shown last."""
+        known = self._rows.get(number, _NO_ROWS)
+        if known.are_settled:
+            return set()
+        return {room_topic(pool) for rows in known.rows for pool, _ in rows.awaited}
+
+    def awaits_start(self, number: int) -> bool:
+        """Return whether a page shows an execution that is starting. One that came since the page was shown last is not noticed yet."""
+        known = self._rows.get(number)
+        if known is not None and not known.awaits_start:
+            return False
+        return any(map(is_starting, self.page(number).items))
+
+    def is_restless(self, number: int, now: datetime) -> bool:
+        """Return whether time alone may soon change the texts of a page, as it was shown last."""
+        return self._rows.get(number, _NO_ROWS).good_until <= now + GOOD_FOR
+
+    def narrowed(self, item: Group, now: datetime) -> Group | None:
+        row = item.head.row
+        if self._sees_all or (row is not None and may_see_execution(self.viewer, row)):
+            return self.filter.narrowed(item, now)
+        return None
+
+
+class ExecutionLists(LiveLists[Group, ExecutionList]):
+    """All lists of executions of one runtime, used on its event loop only."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime.hub, TOPIC)
+        self.runtime = runtime
+        self.rows = ExecutionRows(runtime)
+        self._labels = Keys.under(settings.LABEL_PREFIX)
+        self._filters = WeakValueDictionary[ExecutionsView, GroupFilter]()  # of the lists that there are
+        self._restless: set[str] = set()  # groups whose status changes with time
+        self.mark_all(row.id for row in runtime.executions.values())
+        self.mark_all(runtime.pods.values_of("execution"))
+        runtime.pods.subscribe(self._pod_changed)
+        runtime.executions.subscribe(self._execution_changed)
+        runtime.events.subscribe(self._event_changed)
+
+    async def list_of(self, viewer: Viewer, view: ExecutionsView, *, within: float | None = None) -> ExecutionList:
+        audience = "observers" if may_observe(viewer) else viewer.id
+        first = view if view.page == 1 else replace(view, page=1)
+        return await self.known_or((audience, first), lambda: self._empty(viewer, first), within=within)
+
+    def _empty(self, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
+        wanted = replace(view, sort="age", descending=False)
+        filter = self._filters.setdefault(wanted, GroupFilter(wanted, self.rows.status))
+        return ExecutionList(viewer, view, filter)
+
+    def _now(self) -> datetime:
+        return self.runtime.clock()
+
+    def _items_of(self, source: str) -> Mapping[str, Group]:
+        pods, row = pods_of(self.runtime, source), self.runtime.executions.get(source)
+        if row is None:
+            return {group.key: group for group in orphan_groups(pods, self._labels)}
+        group = group_of(row, pods, self._labels, known=self.items.get(row.id))
+        return {} if group is None else {group.key: group}
+
+    def _to_recheck(self, asked: ExecutionList) -> Iterable[str]:
+        if asked.filter.looks_at_statuses:
+            yield from tuple(self._restless)
+        if asked.filter.looks_at_ages:
+            yield from (key for key, group in self._candidates(asked) if asked.window.get(key) is not group)
+
+    def _candidates(self, asked: ExecutionList) -> Collection[tuple[str, Group]]:
+        if may_observe(asked.viewer):
+            return super()._candidates(asked)
+        rows = self.runtime.executions.seen_by(asked.viewer.id)
+        return [(row.id, self.items[row.id]) for row in rows if row.id in self.items]
+
+    def _buckets_of(self, item: Group) -> Iterable[Hashable]:
+        row = item.head.row
+        if row is None:
+            return "all", ("user", item.head.user), ("project", item.head.project)
+        people = [("person", person) for person in {row.owner_id, *row.project_member_ids}]
+        return "all", ("user", row.owner_username), ("project", row.project_id), *people
+
+    def _replaced(self, key: str, old: Group | None, new: Group | None) -> None:
+        self.rows.forget_unless_in(old, new)
+        if new is not None and change_with_time(new.entries):
+            self._restless.add(key)
+        else:
+            self._restless.discard(key)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        for pod in (old, new):
+            if pod is not None and (id := id_of(pod)):
+                self.mark(id)
+
+    def _execution_changed(self, old: ExecutionRow | None, new: ExecutionRow | None) -> None:
+        for row in (old, new):
+            if row is not None:
+                self.mark(row.id)
+
+    def _event_changed(self, old: Event | None, new: Event | None) -> None:
+        for event in (old, new):
+            if event is not None and event.involved_object.kind == "Pod":
+                about = event.involved_object
+                pod = self.runtime.pods.get(f"{about.namespace}/{about.name}")
+                if pod is not None and (id := id_of(pod)):
+                    self.rows.forget(id, pod.metadata.name)
+                    self.mark(id)
+
 
 QUIET_SECONDS = 20.0  # less than a list is kept without a request
 

@@ -12,8 +12,7 @@ from typing import Literal
 
 from dashboard.executions.viewmodels.kind_record import KindRecord
 from dashboard.executions.viewmodels.node_reasons import NodeReasons, node_reasons
-from dashboard.executions.viewmodels.run_files import RunFilesRecord
-from dashboard.executions.viewmodels.run_place import RunPlace
+from dashboard.executions.viewmodels.run_files import RunFilesRecord, RunPlace
 from dashboard.logs.viewmodels.shown_findings import ShownFinding, shown_findings
 from dashboard.shell.viewmodels.format import size_words, span
 from dashboard.shell.viewmodels.live import Fragment

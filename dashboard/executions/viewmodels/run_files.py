@@ -1,4 +1,4 @@
-"""What became of the project's files in Git around one execution, for its page; pure."""
+"""Which run and attempt of a job an execution is, and what became of its project's files in Git, for its page; pure."""
 
 from dataclasses import dataclass
 
@@ -128,3 +128,41 @@ def _sentence(record: RunFilesRecord, *, state: str, is_final: bool) -> str:
     if record.branch == record.name and record.asked == "main":
         notes.insert(0, _("Somebody else changed the same lines in the meantime."))
     return " ".join([_("Its changes are on branch {branch}.", branch=record.branch), *notes])
+
+
+@dataclass(frozen=True, slots=True)
+class SiblingAttempt:
+    """Another attempt of the same run."""
+
+    execution_id: str
+    number: int
+    state: str
+    message: str
+
+    @property
+    def words(self) -> str:
+        """What came of it, such as "failed: Exit code 1."."""
+        return f"{self.state}: {self.message}" if self.message else self.state
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlace:
+    """A value of a live fragment, so hashable. `job_id` is "" for a deleted job; `message` says why the run waits, or how it ended."""
+
+    execution_id: str
+    job_id: str
+    job_name: str
+    number: int
+    attempt: int
+    most_attempts: int
+    parameters: tuple[tuple[str, str], ...]
+    others: tuple[SiblingAttempt, ...]
+    message: str
+    exit_words: str  # "137, it was killed (SIGKILL)"; "" until its pod says so
+    again: str  # URL for another run of the same; "" when there is no job any more
+    is_tried_again: bool  # it failed, and the run launches another attempt by itself
+
+    @property
+    def attempt_words(self) -> str:
+        words = _("Attempt {attempt} of {most_attempts}", attempt=self.attempt, most_attempts=self.most_attempts)
+        return words if self.most_attempts > 1 else ""

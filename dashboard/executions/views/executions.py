@@ -18,9 +18,9 @@ from dashboard.executions.pages.execution import EXECUTION, ExecutionView, execu
 from dashboard.executions.pages.executions import EXECUTIONS, rows_to_choose_from
 from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.execution import ExecutionRecord
+from dashboard.executions.viewmodels.execution_actions import left_sentence
 from dashboard.executions.viewmodels.executions import choices
 from dashboard.executions.viewmodels.executions_view import TROUBLE, ExecutionsView, bounds, filter_chips
-from dashboard.executions.viewmodels.leaving import left_sentence
 from dashboard.executions.viewmodels.timeline import lifecycle_text
 from dashboard.logs.viewmodels.log import LogView
 from dashboard.logs.views.logs import COMPONENT, execution_log_file, execution_log_view, log_answer

@@ -1,4 +1,4 @@
-"""The launch form and its submission."""
+"""The launch form, its submission, and what it shows before: the cluster's confirmation, and the objects as YAML."""
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
@@ -6,39 +6,47 @@ from typing import Any
 from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.contrib import messages
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.executions.forms import LaunchForm, linked, new_token
 from dashboard.executions.kinds import face_of
-from dashboard.executions.last_launches import last_launches
-from dashboard.executions.launch_facts import card_of, check_of, cluster_known, running_by_tier, slots_of
+from dashboard.executions.launch_facts import (
+    card_of,
+    check_of,
+    cluster_known,
+    drafted,
+    last_launches,
+    pool_states,
+    running_by_tier,
+    slots_of,
+    tier_cards,
+)
 from dashboard.executions.launch_sections import SECTIONS, attached_kind
 from dashboard.executions.records import run_place, visible_executions
-from dashboard.executions.viewmodels.fit_card import ClusterKnown
-from dashboard.executions.viewmodels.launch import Slots, TierCard, TierOffer, tier_cards
-from dashboard.shell.access import viewer_of
+from dashboard.executions.viewmodels.launch import ClusterKnown, Slots, TierCard
+from dashboard.executions.viewmodels.manifest import as_yaml
+from dashboard.shell.access import user_of, viewer_of
 from dashboard.shell.routes import id_in
-from dashboard.shell.viewmodels.format import cores_words, memory_words
-from dashboard.shell.viewmodels.states import KINDS
+from dashboard.shell.viewmodels.states import KINDS, kind_name
 from dashboard.usage.size_records import hint_of
 from dashboard.usage.viewmodels.sizehints import SizeHint
-from dashboard.usage.viewmodels.usage import price_words
 from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
-from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools
 from grid.executions.launch_choices import LAUNCHABLE_KINDS, kinds_for
-from grid.executions.preview import pod_plan
+from grid.executions.preview import Preview
 from grid.executions.request import submit
-from grid.executions.spec import tier_spec
-from grid.models import AuditEntry, Execution, HardwareTier, Job, User, Workspace
+from grid.executions.storage import Storage
+from grid.kube.redaction import HIDDEN
+from grid.models import AuditEntry, Execution, Job, User, Workspace
 from grid.queue.launches import why_not_launch
 from grid.runtime import get_runtime
 
@@ -49,8 +57,7 @@ _ORDER = [kind for kind in KINDS if kind in LAUNCHABLE_KINDS]
 async def launch(request: HttpRequest) -> HttpResponse:
     """Show the launch form or submit it. The nodes are read here, on the event loop; the database is used in a thread."""
     runtime = get_runtime()
-    known = await cluster_known(runtime)
-    answer: HttpResponse = await sync_to_async(_launch)(request, known)
+    answer: HttpResponse = await sync_to_async(_launch)(request, await cluster_known(runtime))
     if answer.status_code == HTTPStatus.FOUND:
         runtime.executions.hint()
     return answer
@@ -58,32 +65,29 @@ async def launch(request: HttpRequest) -> HttpResponse:
 
 def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
     """Return where a launch leads to, or the page with the form."""
-    assert isinstance(request.user, User)
-    offered = kinds_for(request.user)
+    user, model = user_of(request), _model(request)
+    offered = kinds_for(user)
     kinds = [kind for kind in _ORDER if kind in offered]
-    model = _model(request)
     asked = request.POST.get("kind") or request.GET.get("kind") or (model.kind if model else "")
     kind = asked if asked in _ORDER else next(iter(kinds), _ORDER[0])
-    held, last = slots_of(request.user), last_launches(request.user)
+    held, last = slots_of(user), last_launches(user)
     is_check = "check" in request.POST or "choose" in request.POST
     notes: list[str] = []
     if request.method == "POST":
-        form = LaunchForm(_with_choice(request.POST), user=request.user, kind=kind, pools=known.pools)
-        if not is_check and form.is_valid():
-            launched = _submit(request, form)
-            if launched is not None:
-                return launched
-    elif (again := _of_own_job(request.user, model)) and "kind" not in request.GET:
+        form = LaunchForm(_with_choice(request.POST), user=user, kind=kind, pools=known.pools)
+        if not is_check and form.is_valid() and (launched := _submit(request, form)) is not None:
+            return launched
+    elif (again := _of_own_job(user, model)) and "kind" not in request.GET:
         return redirect(again)
     else:
         wanted = _wanted(kind, model) | linked(request.GET)
         initial, free = last.first_choices(kind) | wanted, held.maximum - held.used
-        form = LaunchForm(initial=initial, user=request.user, kind=kind, slots=free, pools=known.pools)
+        form = LaunchForm(initial=initial, user=user, kind=kind, slots=free, pools=known.pools)
         notes = form.withhold(wanted)
     if asked and asked not in _ORDER:
         notes.append(_("The kind of work that was asked for does not exist; choose from what is offered."))
     running = running_by_tier()
-    context = _context(form, kinds, known.pools, held, running)
+    context = _context(form, kinds, held, running)
     for shown in (form.attached_kind, form.kind):
         context |= face_of(shown).launch_context(form, held, running)
     context["environments"] = last.in_order(form.environments, context["chosen_environment"])
@@ -117,7 +121,7 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
         if not address:
             sentence = _(
                 "This form was sent before, and the {kind} that it launched was deleted. Open a new form to launch another.",
-                kind=KINDS.get(form.kind, form.kind).lower(),
+                kind=kind_name(form.kind).lower(),
             )
             form.add_error(None, sentence)
             return None
@@ -127,8 +131,7 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
 
 def posted_form(request: HttpRequest, pools: Pools | None) -> LaunchForm:
     """Return the form as it is filled in now, bound to the posted values."""
-    assert isinstance(request.user, User)
-    return LaunchForm(request.POST, user=request.user, kind=request.POST.get("kind", ""), pools=pools)
+    return LaunchForm(request.POST, user=user_of(request), kind=request.POST.get("kind", ""), pools=pools)
 
 
 def link_of(form: LaunchForm) -> str:
@@ -153,8 +156,7 @@ def write_launched(person: User, execution: Execution) -> None:
 
 
 def _launched_before(id: str, owner: User) -> str | None:
-    """Return the URL of the owner's execution with that id, or of its workspace or job when there is no such execution (any more); ""
-    when that was deleted, None when there is neither."""
+    """Return the URL of the owner's execution with that id, or else of its workspace or job; "" when that was deleted, None without any."""
     if Execution.objects.filter(pk=id, owner=owner).exists():
         return reverse("execution", kwargs={"id": id})
     for name, rows in (("workspace", Workspace.objects), ("job", Job.objects)):
@@ -182,29 +184,21 @@ def _wanted(kind: str, model: Execution | None) -> dict[str, Any]:
     if model is None or model.kind != kind:
         return {}
     attached = model.attached.order_by("requested_at").first() if attached_kind(kind) else None
-    of_attached = _typed_in(attached) if attached is not None else {}
-    return {
+    own, of_attached = (
+        SECTIONS[row.kind].typed_in(row) if row and row.kind in SECTIONS else {} for row in (model, attached)
+    )
+    form = {
         "project": model.project_id,
         "environment": model.environment_id,
         "tier": model.tier_id,
         "title": model.title,
-        **_typed_in(model),
-        **of_attached,
-        "with_cluster": bool(of_attached),
     }
+    return {**form, **own, **of_attached, "with_cluster": bool(of_attached)}
 
 
-def _typed_in(execution: Execution) -> dict[str, Any]:
-    section = SECTIONS.get(execution.kind)
-    return section.typed_in(execution) if section is not None else {}
-
-
-def _context(
-    form: LaunchForm, kinds: list[str], pools: Pools | None, held: Slots, running: Mapping[str, int]
-) -> dict[str, Any]:
+def _context(form: LaunchForm, kinds: list[str], held: Slots, running: Mapping[str, int]) -> dict[str, Any]:
     projects, environments = list(form.projects), list(form.environments)
-    offers, chosen = tier_offers(form.tiers, running), form.chosen("environment")
-    cards = tier_cards(offers, chosen=form.chosen("tier"), pools=pools)
+    cards = tier_cards(form.tiers, chosen=form.chosen("tier"), pools=form.pools, running=running)
     missing = ""
     if not projects:
         missing = _(
@@ -212,7 +206,7 @@ def _context(
         )
     elif (not form.has_machine and form.own is None) or not environments:
         missing = _("No environment is offered for this kind of work. Ask your admin to add one.")
-    elif not offers:
+    elif not cards:
         missing = _("No hardware tier is offered to you for this kind of work. Ask your admin.")
     return {
         "form": form,
@@ -220,7 +214,7 @@ def _context(
         "kinds": {kind: KINDS[kind] for kind in kinds},
         "projects": projects,
         "chosen_project": form.chosen("project"),
-        "chosen_environment": chosen,
+        "chosen_environment": form.chosen("environment"),
         "tiers": cards,
         "size_hint": _size_hint(form, cards) if not missing and form.has_machine else None,
         "slots": held,
@@ -231,31 +225,41 @@ def _context(
 
 def _size_hint(form: LaunchForm, cards: Iterable[TierCard]) -> SizeHint | None:
     """Return which smaller tier would have done for the last launches like this one."""
-    environment = form.chosen_environment
-    project = next((project for project in form.projects if project.pk == form.chosen("project")), None)
+    environment = form.chosen_row("environment")
+    project = form.chosen_row("project")
     if environment is None or project is None:
         return None  # a link asked for what is not offered, so nothing is chosen yet
     title = str(form["title"].value() or "").strip()
     like = Execution(kind=form.kind, environment=environment, project=project, title=title)
-    unfit = [card.offer.id for card in cards if card.now.severity == "problem"]
+    unfit = [card.tier.pk for card in cards if card.now.severity == "problem"]
     return hint_of(form.user, like, chosen=form.chosen("tier"), tiers=form.tiers, unfit=unfit)
 
 
-def tier_offers(tiers: Iterable[HardwareTier], running: Mapping[str, int] | None = None) -> list[TierOffer]:
-    """Return the tiers as the form offers them; what is `running` on each is read when it is not given."""
-    running = running_by_tier() if running is None else running
-    return [
-        TierOffer(
-            id=tier.pk,
-            name=tier.name,
-            description=tier.description,
-            cores=cores_words(tier.cores),
-            memory=memory_words(tier.memory),
-            gpus=plural(tier.gpus, "GPU", "GPUs") if tier.gpus else "",
-            price=price_words(tier.cost_per_hour),
-            maximum=tier.maximum_simultaneous,
-            running=running.get(tier.pk, 0),
-            plan=pod_plan(tier_spec(tier)),
-        )
-        for tier in tiers
-    ]
+@require_POST
+async def launch_check(request: HttpRequest) -> HttpResponse:
+    """Ask for a dry run of the posted form, unless it was asked for a moment ago, and return what is known as a fragment."""
+    return await _checked(request, await cluster_known(get_runtime()))
+
+
+@sync_to_async
+def _checked(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
+    check = check_of(posted_form(request, known.pools), known, is_awaited="awaited" in request.POST)
+    return render(request, "executions/fragments/fit_check.html", {"check": check})
+
+
+@require_POST
+async def launch_objects(request: HttpRequest) -> HttpResponse:
+    """Show the objects of the posted form, or what is missing in it."""
+    return await _objects(request, await pool_states(get_runtime()))
+
+
+@sync_to_async
+def _objects(request: HttpRequest, pools: Pools | None) -> HttpResponse:
+    form = posted_form(request, pools)
+    if not form.is_valid():
+        return render(request, "executions/launch_objects.html", {"text": ""}, status=422)
+    storage = Storage(access_mode=settings.VOLUME_ACCESS_MODE, storage_class=settings.VOLUME_STORAGE_CLASS)
+    preview = Preview.of(drafted(form, timezone.now()))
+    objects = preview.objects(namespace=settings.GRID_NAMESPACE, storage=storage, token=HIDDEN)
+    context = {"text": "---\n".join(as_yaml(manifest.body) for manifest in objects), "count": len(objects)}
+    return render(request, "executions/launch_objects.html", context)

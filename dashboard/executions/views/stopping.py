@@ -1,8 +1,7 @@
-"""Stopping one execution, all that were selected in a list, or the runs of several jobs, after a confirmation that says what it means;
-and keeping one longer than a rule would.
-"""
+"""Stopping one execution or several, after a page that says what it means; writing to owners of several; and keeping one longer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from asgiref.sync import sync_to_async
@@ -15,17 +14,19 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.executions.pages.execution import person
-from dashboard.executions.stoppable import jobs_with_runs, stoppable
-from dashboard.executions.viewmodels.stopping import STOP, STOP_RUNS, BulkQuestion, StopLine, consequences
+from dashboard.executions.records import jobs_with_runs, stoppable
+from dashboard.executions.viewmodels.stopping import STOP, STOP_RUNS, WRITE, BulkQuestion, StopLine, consequences
 from dashboard.executions.views.executions import current_viewer, seen
+from dashboard.shell.access import may_operate
 from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
-from grid.core.wording import plural
+from grid.core.wording import one_line, plural
 from grid.executions.stopping import request_stop
 from grid.jobs import jobs as rules
 from grid.models import AuditEntry, Execution, Job, User
+from grid.notifications.owner_messages import MESSAGE_LONGEST, send_message
 from grid.runtime import get_runtime
 from grid.workspaces.shutdown.extend import extend_lifetime
 
@@ -150,3 +151,25 @@ def _moment(text: str) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else None
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def executions_message(request: HttpRequest) -> HttpResponse:
+    """Send a text to the owners of the executions with the ids `id`: operators and admins do. One that has ended is named and left out."""
+    viewer = await current_viewer(request)
+    if not may_operate(viewer):
+        raise PermissionDenied(_("Only operators and admins write to the owners of executions."))
+    lines = [replace(line, ends_too="") for line in await sync_to_async(stoppable)(viewer, asked_ids(request))]
+    text = one_line(request.POST.get("reason", ""))
+    ids = [line.id for line in lines if line.is_possible]
+    if request.method == "POST" and ids and 0 < len(text) <= MESSAGE_LONGEST:
+        user = await request.auser()
+        assert isinstance(user, User)
+        owners = await sync_to_async(send_message)(ids, text, by=user, now=timezone.now())
+        sent = _("The message is sent to {owners}.") if owners else _("This message was sent a moment ago.")
+        messages.info(request, sent.format(owners=plural(owners, "owner", "owners")))
+        return redirect("executions")
+    if request.method == "POST" and ids:
+        messages.error(request, _("Write a text of at most {count} characters.", count=MESSAGE_LONGEST))
+    fields = {"longest_reason": MESSAGE_LONGEST, "reason_label": _("Text, which each owner reads"), "reason": text}
+    return await ask(request, WRITE, lines, back="executions", **fields)

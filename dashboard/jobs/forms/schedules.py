@@ -1,6 +1,6 @@
 """The form of a schedule. `grid.jobs.schedules` says what is wrong with it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 from zoneinfo import available_timezones
@@ -8,9 +8,10 @@ from zoneinfo import available_timezones
 from django import forms
 
 from dashboard.jobs.viewmodels.schedules import MISSED_WORDS, OVERLAP_WORDS
-from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.jobs.schedules import ScheduleSettings
+
+_TYPED = {"autocomplete": "off", "spellcheck": "false"}
 
 
 @cache
@@ -23,15 +24,13 @@ class ScheduleForm(forms.Form):
     cron = forms.CharField(
         label=_("Schedule"),
         required=False,
-        widget=forms.TextInput(
-            attrs={"class": "mono", "autocomplete": "off", "spellcheck": "false", "placeholder": "0 6 * * 1-5"}
-        ),
+        widget=forms.TextInput(attrs={"class": "mono", **_TYPED, "placeholder": "0 6 * * 1-5"}),
         help_text=_("Minute, hour, day of the month, month, day of the week, as in cron; or @daily and its like."),
     )
     time_zone = forms.CharField(
         label=_("Time zone"),
         required=False,
-        widget=forms.TextInput(attrs={"list": "time-zones", "autocomplete": "off", "spellcheck": "false"}),
+        widget=forms.TextInput(attrs={"list": "time-zones", **_TYPED}),
         help_text=_("Its name, such as Europe/Berlin. Runs follow its local time, in summer and in winter."),
     )
     overlap = forms.ChoiceField(
@@ -49,7 +48,3 @@ class ScheduleForm(forms.Form):
     def settings(self) -> ScheduleSettings:
         """Return what was typed; the form must have no errors."""
         return ScheduleSettings(**{name: self.cleaned_data[name] for name in ScheduleSettings.__struct_fields__})
-
-    def add_problems(self, problems: Iterable[Problem]) -> None:
-        for problem in problems:
-            self.add_error(problem.path if problem.path in self.fields else None, problem.message)

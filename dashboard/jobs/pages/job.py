@@ -1,27 +1,25 @@
-"""One job's page, live: its runs, or those of one of its sweeps, and when its schedules run next."""
+"""The live pages of jobs: the user's own, each with its latest run, and one job with its runs, or those of a sweep, and its schedules."""
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from dashboard.jobs.job_records import RunsPage, ranked_runs_of, read_job, read_sweep, runs_of
-from dashboard.jobs.pages.jobs import attempts_of
+from dashboard.jobs.job_records import JobsPage, RunsPage, jobs_of, ranked_runs_of, read_job, read_sweep, runs_of
 from dashboard.jobs.schedule_records import schedules_of
 from dashboard.jobs.viewmodels.job_rows import (
+    JOBS,
     RUNS,
     job_ending,
+    job_fragments,
     metric_choice,
-    metric_head,
-    next_run,
     run_fragments,
-    sweep_head,
 )
 from dashboard.jobs.viewmodels.jobs import JobRecord, RunLine, SweepLine
-from dashboard.jobs.viewmodels.run_metrics import ORDERS
+from dashboard.jobs.viewmodels.runs import ORDERS
 from dashboard.jobs.viewmodels.schedules import ScheduleLine
 from dashboard.shell.access import Viewer, may_manage_job, may_see_job
 from dashboard.shell.pages.page import LivePage
@@ -29,10 +27,59 @@ from dashboard.shell.routes import id_in
 from dashboard.shell.viewmodels.live import Fragment
 from grid.core.translation import gettext as _
 from grid.database import threads as database
+from grid.jobs.jobrows import attempt_id
 from grid.jobs.runmetrics.lines import LONGEST_NAME
-from grid.kube.hub import Topic
+from grid.kube.hub import NAME, Topic
 from grid.runtime import Runtime
+from grid.runtime.executions import TOPIC as EXECUTIONS
+from grid.runtime.written import jobs_of as jobs_written
 from grid.runtime.written import roles_in, runs_of_job
+
+
+def attempts_of(job_id: str, run: RunLine) -> Iterator[Topic]:
+    """Yield the topics of the executions that an open run has and is given next: an attempt's id is known before it is launched."""
+    if not run.outcome:
+        number = run.latest.number if run.latest else 0
+        for attempt in filter(None, (number, number + 1)):
+            yield (EXECUTIONS, NAME, attempt_id(job_id, run.number, attempt))
+
+
+class JobsListPage(LivePage[str, JobsPage]):
+    """The view is the id of the job before the page's first one, "" for the first page."""
+
+    name = "jobs"
+    regions = frozenset({JOBS})
+    rest_seconds = 0.5
+    tick_seconds = 10.0  # without a change feed, nothing else tells of a run
+
+    def view(self, query: QueryDict) -> str:
+        return id_in(query, "before")
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: str) -> bool:
+        return True
+
+    def audience(self, viewer: Viewer) -> Hashable:
+        return viewer.id
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: str) -> JobsPage:
+        return await database.pages.run(jobs_of, viewer.id, view, runtime.clock())
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: str, page: JobsPage) -> Collection[Topic]:
+        topics: set[Topic] = {jobs_written(str(viewer.id)), jobs_written(), runs_of_job()}
+        for card in page.cards:
+            topics.add(runs_of_job(card.job.id))
+            if card.run is not None:
+                topics.update(attempts_of(card.job.id, card.run))
+        return topics
+
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: str, page: JobsPage, now: datetime
+    ) -> Sequence[Fragment]:
+        return job_fragments(page.cards, now, older=page.older)
+
+
+JOBS_LIST = JobsListPage()
+
 
 _KEPT = 2_000
 _LARGEST = 2**31 - 1  # that both databases take as a number
@@ -137,9 +184,9 @@ class JobPage(LivePage[JobRunsView, JobFacts | None]):
         metric = view.metric or next(iter(facts.runs.metrics), "")
         return [
             job_ending(view.id, facts.sweep, open_runs=facts.record.open_runs, may_end=may_manage),
-            *([sweep_head(facts.sweep)] if facts.sweep else ()),
-            *map(next_run, facts.schedules),
-            metric_head(metric),
+            *([Fragment("sweep-head", "jobs/fragments/sweep_head.html", facts.sweep)] if facts.sweep else ()),
+            *(Fragment(line.fragment, "jobs/fragments/schedule_next.html", line) for line in facts.schedules),
+            Fragment("runs-metric", "jobs/fragments/runs_metric.html", metric),
             metric_choice(view.sweep, metric, view.order, facts.runs.metrics),
             *run_fragments(view.id, facts.runs.lines, now, older=older, may_stop=may_manage, metric=metric),
         ]

@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from dashboard.jobs.viewmodels.jobs import JobCard, RunLine, SweepLine
-from dashboard.jobs.viewmodels.run_metrics import ORDERS, number_words
-from dashboard.jobs.viewmodels.schedules import ScheduleLine
+from dashboard.jobs.viewmodels.jobs import JobCard, RunLine, SweepLine, parameter_words
+from dashboard.jobs.viewmodels.runs import ORDERS, number_words
 from dashboard.shell.viewmodels.format import clock_time, span
 from dashboard.shell.viewmodels.listing import EmptyState, Paging
 from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id
 from dashboard.shell.viewmodels.states import StatusLine
 from grid.core.translation import gettext as _
-from grid.core.translation import ngettext
 from grid.diagnosis.exits import code_words
 
 JOBS, RUNS = "jobs", "runs"  # regions
+_SHOWN = 60  # characters of parameters in a line
 _NO_JOBS = EmptyState(_("You have no jobs."), _("Launch one, and run it as often as you like."))
 _NONE_LEFT = EmptyState(_("No runs are left in the history."), "")
 
@@ -54,12 +53,6 @@ class RunRow(ViewModel, frozen=True, gc=False):
     may_stop: bool
 
 
-class MetricHead(ViewModel, frozen=True, gc=False):
-    """The head of the column with a metric's last values; "" while nothing is measured."""
-
-    name: str
-
-
 class MetricChoice(ViewModel, frozen=True, gc=False):
     """The form that chooses the metric of the column, and the order of a sweep's runs."""
 
@@ -70,38 +63,12 @@ class MetricChoice(ViewModel, frozen=True, gc=False):
     orders: tuple[tuple[str, str], ...]  # () where runs are in one order only
 
 
-class SweepRow(ViewModel, frozen=True, gc=False):
-    id: str
-    runs: str
-    status: StatusLine
-    requested_at: datetime
-
-
-class SweepHead(ViewModel, frozen=True, gc=False):
-    status: StatusLine
-    requested_by: str
-    requested_at: datetime
-
-
 class JobEnding(ViewModel, frozen=True, gc=False):
     """How a job, or the sweep that is shown, is ended: by stopping what has not ended; a job of which nothing runs can be deleted."""
 
     job_id: str
     sweep: str
     kind: str  # "stop-sweep", "stop-all", "delete", or "" for nothing
-
-
-class CompareRuns(ViewModel, frozen=True, gc=False):
-    is_possible: bool
-
-
-class NextRun(ViewModel, frozen=True, gc=False):
-    """When a schedule runs next; `paused` says who has paused it, `waits` why a time that has come is put off."""
-
-    paused: str
-    next_at: datetime | None
-    times: tuple[str, ...]
-    waits: str = ""
 
 
 def job_fragments(cards: Sequence[JobCard], now: datetime, *, older: str) -> list[Fragment]:
@@ -112,49 +79,39 @@ def job_fragments(cards: Sequence[JobCard], now: datetime, *, older: str) -> lis
     ]
     if not rows:
         rows = [Fragment("jobs-none", "jobs/fragments/jobs_none.html", _NO_JOBS, JOBS)]
-    return [*rows, _paging("jobs-paging", f"?before={older}" if older else "")]
+    paging = Paging("", next=f"?before={older}" if older else "")
+    return [*rows, Fragment("jobs-paging", "shell/fragments/paging.html", paging)]
 
 
 def run_fragments(
     job_id: str, lines: Sequence[RunLine | SweepLine], now: datetime, *, older: str, may_stop: bool, metric: str = ""
 ) -> list[Fragment]:
     """Return the page of runs; `older` is the link to those before them, "" without one. `metric` is the one whose values are shown."""
-    rows = [_run_fragment(job_id, line, now, metric, may_stop=may_stop) for line in lines]
+    rows = [
+        Fragment(element_id("sweep", line.id), "jobs/fragments/sweep_row.html", line, RUNS)
+        if isinstance(line, SweepLine)
+        else Fragment(
+            f"run-{line.number}",
+            "jobs/fragments/run_row.html",
+            _run_row(job_id, line, now, metric, may_stop=may_stop),
+            RUNS,
+        )
+        for line in lines
+    ]
     if not rows:
         rows = [Fragment("runs-none", "shell/fragments/empty_row.html", _NONE_LEFT, RUNS)]
-    compare = CompareRuns(sum(isinstance(line, RunLine) for line in lines) > 1)
-    return [*rows, Fragment("runs-compare", "jobs/fragments/runs_compare.html", compare), _paging("runs-paging", older)]
-
-
-def metric_head(name: str) -> Fragment:
-    return Fragment("runs-metric", "jobs/fragments/runs_metric.html", MetricHead(name))
+    can_compare = sum(isinstance(line, RunLine) for line in lines) > 1
+    return [
+        *rows,
+        Fragment("runs-compare", "jobs/fragments/runs_compare.html", can_compare),
+        Fragment("runs-paging", "shell/fragments/paging.html", Paging("", next=older)),
+    ]
 
 
 def metric_choice(sweep: str, metric: str, order: str, metrics: Sequence[str]) -> Fragment:
     offered = tuple(dict.fromkeys([*metrics, metric] if metric else metrics))
-    orders = tuple(ORDERS.items()) if sweep else ()
-    return Fragment(
-        "runs-metrics", "jobs/fragments/runs_metrics.html", MetricChoice(sweep, metric, order, offered, orders)
-    )
-
-
-def _run_fragment(job_id: str, line: RunLine | SweepLine, now: datetime, metric: str, *, may_stop: bool) -> Fragment:
-    if isinstance(line, SweepLine):
-        sweep = SweepRow(
-            line.id, ngettext("{count} run", "{count} runs", line.total), _sweep_status(line), line.requested_at
-        )
-        return Fragment(element_id("sweep", line.id), "jobs/fragments/sweep_row.html", sweep, RUNS)
-    row = _run_row(job_id, line, now, metric, may_stop=may_stop)
-    return Fragment(f"run-{line.number}", "jobs/fragments/run_row.html", row, RUNS)
-
-
-def _paging(id: str, older: str) -> Fragment:
-    return Fragment(id, "shell/fragments/paging.html", Paging("", next=older))
-
-
-def sweep_head(sweep: SweepLine) -> Fragment:
-    head = SweepHead(_sweep_status(sweep), sweep.requested_by, sweep.requested_at)
-    return Fragment("sweep-head", "jobs/fragments/sweep_head.html", head)
+    choice = MetricChoice(sweep, metric, order, offered, tuple(ORDERS.items()) if sweep else ())
+    return Fragment("runs-metrics", "jobs/fragments/runs_metrics.html", choice)
 
 
 def job_ending(job_id: str, sweep: SweepLine | None, *, open_runs: int, may_end: bool) -> Fragment:
@@ -165,11 +122,6 @@ def job_ending(job_id: str, sweep: SweepLine | None, *, open_runs: int, may_end:
     return Fragment("job-ending", "jobs/fragments/job_ending.html", ending)
 
 
-def next_run(schedule: ScheduleLine) -> Fragment:
-    shown = NextRun(schedule.paused, schedule.next_at, tuple(schedule.meaning.times), schedule.waits)
-    return Fragment(schedule.fragment, "jobs/fragments/schedule_next.html", shown)
-
-
 def run_status(run: RunLine, now: datetime) -> StatusLine:
     """Return the run's status with why it waits, when it is tried again, or how it ended."""
     notes = [run.why]
@@ -178,14 +130,9 @@ def run_status(run: RunLine, now: datetime) -> StatusLine:
     return StatusLine(run.status.severity, run.status.word, " ".join(filter(None, notes)))
 
 
-def _sweep_status(sweep: SweepLine) -> StatusLine:
-    return StatusLine(sweep.status.severity, sweep.words)
-
-
 def _job_row(card: JobCard, now: datetime) -> JobRow:
     job, run, sweep = card.job, card.run, card.sweep
     latest = sweep or run
-    status = _sweep_status(sweep) if sweep else run_status(run, now) if run else None
     return JobRow(
         id=job.id,
         name=job.name,
@@ -193,7 +140,7 @@ def _job_row(card: JobCard, now: datetime) -> JobRow:
         run=_("Sweep") if sweep else _("Run {number}", number=run.number) if run else "",
         execution_id=run.execution_id if run and not sweep else "",
         requested_at=latest.requested_at if latest else None,
-        status=status,
+        status=sweep.status if sweep else run_status(run, now) if run else None,
         next_at=card.next_at,
         is_paused=bool(card.paused_schedules),
         project=job.project_name,
@@ -202,13 +149,13 @@ def _job_row(card: JobCard, now: datetime) -> JobRow:
 
 
 def _run_row(job_id: str, run: RunLine, now: datetime, metric: str, *, may_stop: bool) -> RunRow:
-    latest = run.latest
+    latest, words = run.latest, parameter_words(run.parameters)
     started_at, ended_at = (latest.started_at, latest.ended_at) if latest else (None, None)
     return RunRow(
         job_id=job_id,
         number=run.number,
         execution_id=run.execution_id,
-        parameters=run.parameter_words,
+        parameters=words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…",
         status=run_status(run, now),
         running_since=started_at if ended_at is None else None,
         took=span((ended_at - started_at).total_seconds()) if started_at and ended_at else "",

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
-from dashboard.jobs.viewmodels.run_metrics import number_words
-from dashboard.shell.viewmodels.states import StatusLine, state_status
+from dashboard.jobs.viewmodels.runs import number_words
+from dashboard.shell.viewmodels.states import Severity, StatusLine, state_status
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.core.wording import duration, exact_duration
@@ -20,8 +20,6 @@ _OUTCOMES = {
     "stopped": StatusLine("neutral", _("Stopped")),
     "not_started": StatusLine("problem", _("Not started")),
 }
-
-_SHOWN = 60  # characters of parameters in a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +82,6 @@ class RunLine:
         return None if self.outcome else self.next_attempt_at
 
     @property
-    def parameter_words(self) -> str:
-        words = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
-        return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
-
-    @property
     def attempt_words(self) -> str:
         number = self.latest.number if self.latest else 0
         return _("{number} of {most}", number=number, most=self.record.job.retries + 1)
@@ -111,24 +104,20 @@ class SweepLine:
 
     id: str
     total: int
-    succeeded: int
     ended: int
     failed: int
     requested_at: datetime
     requested_by: str
 
     @property
-    def words(self) -> str:
-        counts = {"ended": self.ended, "total": self.total}
-        if self.failed:
-            return _("{ended} of {total} done, {failed} failed", failed=self.failed, **counts)
-        return _("{ended} of {total} done", **counts)
+    def runs(self) -> str:
+        return ngettext("{count} run", "{count} runs", self.total)
 
     @property
     def status(self) -> StatusLine:
-        if self.ended < self.total:
-            return StatusLine("wait", _("Under way"))
-        return StatusLine("problem" if self.failed else "ok", _("Ended"))
+        severity: Severity = "wait" if self.ended < self.total else "problem" if self.failed else "ok"
+        words = _("{ended} of {total} done, {failed} failed") if self.failed else _("{ended} of {total} done")
+        return StatusLine(severity, words.format(ended=self.ended, total=self.total, failed=self.failed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,5 +233,9 @@ def _settings_words(settings: JobSettings) -> Iterator[tuple[str, str]]:
 
 def preview_words(rows: Sequence[Mapping[str, str]]) -> str:
     """Return how many runs a table makes, and the parameters of the first."""
-    first = ", ".join(f"{name}={value}" for name, value in rows[0].items())
+    first = parameter_words(rows[0])
     return ngettext("{count:,} run, with {first}.", "{count:,} runs; the first with {first}.", len(rows), first=first)
+
+
+def parameter_words(parameters: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in parameters.items())

@@ -1,6 +1,6 @@
 """Puts schedules into words: when they are due, by the clocks of their time zone, and what they do then; pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -23,8 +23,8 @@ class ScheduleTimes:
     """What a schedule's text means: in words, and the next times; or why it is none."""
 
     words: str = ""
-    times: Sequence[str] = ()
-    problems: Sequence[str] = ()
+    times: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ScheduleLine:
     next_at: datetime | None
     paused: str
     meaning: ScheduleTimes
-    history: Sequence[tuple[str, str]]  # when, and a sentence
+    history: tuple[tuple[str, str], ...]  # when, and a sentence
     waits: str = ""  # why a time that has come is put off
 
     @property
@@ -63,19 +63,11 @@ def schedule_times(cron: str, time_zone: str, now: datetime) -> ScheduleTimes:
     try:
         timetable = read_timetable(cron, time_zone, now)
     except Rejected as refused:
-        return ScheduleTimes(problems=[problem.message for problem in refused.problems])
-    times = [local_time(moment, timetable.zone) for moment in timetable.following(now)]
-    return ScheduleTimes(cron_words(timetable.cron), times)
+        return ScheduleTimes(problems=tuple(problem.message for problem in refused.problems))
+    times = (local_time(moment, timetable.zone) for moment in timetable.following(now))
+    return ScheduleTimes(cron_words(timetable.cron), tuple(times))
 
 
 def local_time(moment: datetime, zone: ZoneInfo) -> str:
     """Return "Tue 24 Nov 2026 14:00 CET"."""
     return f"{moment.astimezone(zone):%a %-d %b %Y %H:%M %Z}"
-
-
-def paused_words(by: str, why: str) -> str:
-    return _("Paused by {by}.", by=by) if by else _("Paused: {why}", why=why)
-
-
-def schedule_events(history: Iterable[Sequence[str]], zone: ZoneInfo) -> list[tuple[str, str]]:
-    return [(local_time(datetime.fromisoformat(at), zone), sentence) for at, sentence in history]

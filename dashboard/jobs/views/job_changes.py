@@ -15,16 +15,14 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from dashboard.executions.forms import MachineForm, new_token
-from dashboard.executions.launch_facts import pool_states
-from dashboard.executions.viewmodels.launch import tier_cards
-from dashboard.executions.views.launch import tier_offers
+from dashboard.executions.forms import MachineForm, add_problems, new_token
+from dashboard.executions.launch_facts import pool_states, tier_cards
 from dashboard.executions.views.stopping import stop_runs
 from dashboard.jobs.forms.jobs import JobPart, ParametersForm, SweepForm, typed_of
 from dashboard.jobs.job_records import read_run
-from dashboard.jobs.ran_with_records import deprecated_since, ran_with
+from dashboard.jobs.run_records import deprecated_since, ran_with
 from dashboard.jobs.viewmodels.jobs import JobRecord, asked_facts, preview_words
-from dashboard.jobs.viewmodels.ran_with import changed_size, launch_facts
+from dashboard.jobs.viewmodels.runs import changed_size, launch_facts
 from dashboard.jobs.views.jobs import managed, number_in
 from grid.audit.entries import differences, snapshot, write_entry
 from grid.core.errors import Problem, Rejected
@@ -161,7 +159,7 @@ def job_sweep(request: HttpRequest, id: str) -> HttpResponse:
                     runs = rules.start_sweep(id, rows, by=request.user.get_username(), now=now, request_key=key)
                     _write_launched(request, runs, now)
             except Rejected as refused:
-                _add(form, refused.problems)
+                add_problems(form, refused.problems)
             else:
                 again = _sent_twice(runs[0], now)
                 messages.info(
@@ -240,7 +238,7 @@ class _JobForms:
             if problem.path == "title":
                 self.title_errors.append(problem.message)
             else:
-                _add(self.parameters if problem.path == "parameters" else self.machine, (problem,))
+                add_problems(self.parameters if problem.path == "parameters" else self.machine, (problem,))
 
 
 def _answer(
@@ -273,7 +271,7 @@ def _answer(
         "notes": {},
         "environments": list(machine.environments),
         "chosen_environment": machine.chosen("environment"),
-        "tiers": tier_cards(tier_offers(machine.tiers), chosen=machine.chosen("tier"), pools=pools),
+        "tiers": tier_cards(machine.tiers, chosen=machine.chosen("tier"), pools=pools),
     }
     return render(request, "jobs/job_form.html", context, status=status)
 
@@ -338,8 +336,3 @@ def _to_run(request: HttpRequest, run: JobRun, now: datetime) -> HttpResponse:
         else _("Run {number} starts in a moment.", number=run.number),
     )
     return redirect("job", id=run.job_id)
-
-
-def _add(form: Any, problems: tuple[Problem, ...]) -> None:
-    for problem in problems:
-        form.add_error(problem.path if problem.path in form.fields else None, problem.message)

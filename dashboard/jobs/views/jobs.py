@@ -13,14 +13,11 @@ from django.views.decorators.http import require_safe
 
 from dashboard.executions.forms import new_token
 from dashboard.jobs.job_records import read_job, read_run, read_sweep
-from dashboard.jobs.metric_records import leading_runs, metrics_of_runs
-from dashboard.jobs.pages.job import JOB, typed_number
-from dashboard.jobs.pages.jobs import JOBS_LIST
-from dashboard.jobs.ran_with_records import launched_with
-from dashboard.jobs.results_records import ResultsUnreadable, compare_results
+from dashboard.jobs.pages.job import JOB, JOBS_LIST, typed_number
+from dashboard.jobs.run_records import ResultsUnreadable, compare_results, launched_with, leading_runs, metrics_of_runs
 from dashboard.jobs.schedule_records import schedules_of
 from dashboard.jobs.viewmodels.jobs import JobRecord, compared
-from dashboard.jobs.viewmodels.run_metrics import chart_titles
+from dashboard.jobs.viewmodels.runs import chart_titles
 from dashboard.shell.access import may_contribute, may_manage_job, may_see_job
 from dashboard.shell.views.live import live_page
 from grid.core.translation import gettext as _

@@ -12,16 +12,21 @@ from django.views.decorators.http import require_safe
 
 from dashboard.executions.pages.execution import person
 from dashboard.executions.viewmodels.execution import ExecutionRecord
-from dashboard.executions.viewmodels.leaving import left_sentence
+from dashboard.executions.viewmodels.execution_actions import left_sentence
 from dashboard.executions.views.executions import seen
 from dashboard.jobs.job_records import read_run
-from dashboard.jobs.metric_records import leading_runs, metrics_of_runs, read_metrics
 from dashboard.jobs.pages.job import JOB, typed_number
-from dashboard.jobs.ran_with_records import deprecated_since, ran_with
-from dashboard.jobs.results_records import ResultsUnreadable, read_results
+from dashboard.jobs.run_records import (
+    ResultsUnreadable,
+    deprecated_since,
+    leading_runs,
+    metrics_of_runs,
+    ran_with,
+    read_metrics,
+    read_results,
+)
 from dashboard.jobs.viewmodels.jobs import asked_facts
-from dashboard.jobs.viewmodels.ran_with import launch_facts, record_json
-from dashboard.jobs.viewmodels.run_metrics import MOST_RUNS, charts
+from dashboard.jobs.viewmodels.runs import MOST_RUNS, charts, launch_facts, record_json
 from dashboard.jobs.views.jobs import seen as seen_job
 from dashboard.shell.exports import note_export_of
 from grid.core.translation import gettext as _
@@ -37,10 +42,10 @@ async def execution_record(request: HttpRequest, id: str) -> HttpResponse:
     who = person(viewer, record)
     if not who.may_read:
         raise PermissionDenied(left_sentence(record))
-    answer: HttpResponse = await sync_to_async(_record)(request, record, is_owner=who.is_owner)
-    return answer
+    return await _record(request, record, is_owner=who.is_owner)
 
 
+@sync_to_async
 def _record(request: HttpRequest, record: ExecutionRecord, *, is_owner: bool) -> HttpResponse:
     ran = ran_with(record.id)
     if record.run is None or ran is None:
@@ -79,10 +84,10 @@ async def execution_results(request: HttpRequest, id: str) -> HttpResponse:
         raise Http404(_("This execution has no results."))
     if not person(viewer, record).contributes:
         raise PermissionDenied(_("Only the owner and contributors of the project see its files."))
-    answer: HttpResponse = await sync_to_async(_results)(request, record)
-    return answer
+    return await _results(request, record)
 
 
+@sync_to_async
 def _results(request: HttpRequest, record: ExecutionRecord) -> HttpResponse:
     context: dict[str, Any] = {"record": record}
     try:

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
+from dashboard.executions.forms import add_problems
 from dashboard.jobs.forms.schedules import ScheduleForm, zone_names
 from dashboard.jobs.schedule_records import read_schedule
 from dashboard.jobs.viewmodels.jobs import JobRecord
@@ -24,7 +25,6 @@ from grid.jobs.schedules import ScheduleSettings
 from grid.models import Job, Schedule
 
 _FORM_METHODS = ["GET", "HEAD", "POST"]
-_TIMES = "jobs/fragments/schedule_times.html"
 
 
 @require_http_methods(_FORM_METHODS)
@@ -41,7 +41,7 @@ def schedule_edit(request: HttpRequest, id: str, number: int) -> HttpResponse:
 def schedule_check(request: HttpRequest, id: str) -> HttpResponse:
     """Return what the typed schedule means, as a fragment."""
     managed(request, id)
-    return render(request, _TIMES, {"meaning": _meaning(request.POST)})
+    return render(request, "jobs/fragments/schedule_times.html", {"meaning": _meaning(request.POST)})
 
 
 @require_POST
@@ -86,13 +86,8 @@ def _paused(line: ScheduleLine) -> str:
 
 
 def _words(schedule: ScheduleLine | Schedule) -> str:
-    return _(
-        "{cron} {time_zone} (overlap: {overlap}, missed: {missed})",
-        cron=schedule.cron,
-        time_zone=schedule.time_zone,
-        overlap=schedule.overlap,
-        missed=schedule.missed,
-    )
+    values = {name: getattr(schedule, name) for name in ScheduleSettings.__struct_fields__}
+    return _("{cron} {time_zone} (overlap: {overlap}, missed: {missed})", **values)
 
 
 def _write(request: HttpRequest, job_id: str, before: str, after: str) -> None:
@@ -122,7 +117,7 @@ def _form(request: HttpRequest, record: JobRecord, line: ScheduleLine | None) ->
                 messages.info(request, _saved(request, record.id, line, form.settings()))
                 return _to_schedules(record.id)
             except Rejected as refused:
-                form.add_problems(refused.problems)
+                add_problems(form, refused.problems)
     values = {name: form[name].value() for name in ("cron", "time_zone")}
     context = {
         "record": record,
@@ -143,11 +138,8 @@ def _saved(request: HttpRequest, job_id: str, line: ScheduleLine | None, typed: 
         _write(request, job_id, _words(line) if line else "", _words(schedule))
     if line is None:
         return _("The schedule was saved.")
-    return (
-        _("Saved. The schedule is still paused.")
-        if schedule.paused_at
-        else _("Saved. The next runs follow the new schedule.")
-    )
+    paused, followed = _("Saved. The schedule is still paused."), _("Saved. The next runs follow the new schedule.")
+    return paused if schedule.paused_at else followed
 
 
 def _meaning(typed: Any) -> object:

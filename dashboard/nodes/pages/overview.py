@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from django.http import QueryDict
 
-from dashboard.executions.pages.execution_lists import ExecutionList, ExecutionLists
-from dashboard.executions.pages.executions import EXECUTIONS
+from dashboard.executions.pages.executions import EXECUTIONS, ExecutionList, ExecutionLists
 from dashboard.executions.viewmodels.execution_groups import Group
 from dashboard.nodes.pages.infrastructure import INFRASTRUCTURE, NodeList, NodeLists
 from dashboard.nodes.records import admin_facts, environments_never_started

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from dashboard.executions.viewmodels.execution_entry import PARTS_IN_NAMES
+from dashboard.executions.viewmodels.execution_groups import PARTS_IN_NAMES
 from dashboard.executions.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment, ViewModel, element_id, namespaced

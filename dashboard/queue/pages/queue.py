@@ -10,8 +10,7 @@ from dashboard.queue.viewmodels.waiting import REGION, in_order, queue_fragments
 from dashboard.shell.access import Viewer, may_observe, may_operate, may_see_execution
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.starts.expected_waits import EXPECTED, stands_still
-from dashboard.starts.wait_records import WaitsRead
+from dashboard.starts.expected_waits import EXPECTED, WaitsRead, stands_still
 from grid.kube.hub import Topic
 from grid.models import State
 from grid.runtime import Runtime

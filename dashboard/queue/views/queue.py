@@ -1,6 +1,7 @@
-"""The queue, and what operators decide about one execution in it: hold, release, move; each after one page that says what it means."""
+"""The queue, and what operators decide about it: hold, release, move, cancel, take over; each on a page that says what it means."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from asgiref.sync import sync_to_async
 from django.contrib import messages
@@ -10,19 +11,22 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dashboard.executions.viewmodels.execution import ExecutionRecord
-from dashboard.executions.views.executions import seen
+from dashboard.executions.records import in_queue
+from dashboard.executions.viewmodels.stopping import QUEUE_QUESTIONS, Decision, done_words
+from dashboard.executions.views.executions import current_viewer, seen
+from dashboard.executions.views.stopping import ask, asked_ids, stop
 from dashboard.queue.pages.queue import QUEUE
-from dashboard.shell.access import may_operate
+from dashboard.shell.access import may_operate, user_of
 from dashboard.shell.views.live import live_page
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
-from grid.models import Execution, State, User
-from grid.queue import ordering
+from grid.core.wording import moment_words, plural
+from grid.models import Execution, State
+from grid.queue import ordering, takeover
 from grid.runtime import get_runtime
 
 _OTHERS = 200  # that are offered to put it before
-_MOVES: Mapping[str, ordering.Move] = {"front": "front", "back": "back", "turn": "turn"}
+_MOVES: Mapping[str, ordering.Move] = {"front": "front", "back": "back", "turn": "turn"}  # else before another one
 _DONE = {
     "hold": _("{name} is held: it does not start until an operator releases it."),
     "release": _("{name} was released and waits for its turn."),
@@ -44,32 +48,24 @@ async def queue_order(request: HttpRequest, id: str) -> HttpResponse:
     viewer, record = await seen(request, id)
     if not may_operate(viewer):
         raise PermissionDenied(_("Only operators and admins can change the order of the queue."))
-    problem = ""
+    problem, executions = "", get_runtime().executions
     if request.method == "POST":
-        user = await request.auser()
-        assert isinstance(user, User)
         try:
-            done = await sync_to_async(_decide)(request, id, user)
+            done = await sync_to_async(_order)(request, id)
         except Rejected as rejected:
             problem = rejected.sentences
         else:
-            get_runtime().executions.hint()
+            executions.hint()
             messages.success(request, _DONE[done].format(name=record.name))
             return redirect("queue")
-    return await _page(request, record, problem)
-
-
-async def _page(request: HttpRequest, record: ExecutionRecord, problem: str) -> HttpResponse:
-    row = get_runtime().executions.get(record.id)
-    waiting = sorted(
-        (row for row in get_runtime().executions.values() if row.state == State.QUEUED and not row.attached_to),
-        key=lambda row: (row.requested_at, row.id),
-    )
-    others = [row for row in waiting if row.id != record.id and row.reason != "held"]
+    row = executions.get(id)
+    waiting = [row for row in executions.values() if row.state == State.QUEUED and not row.attached_to]
+    others = [row for row in waiting if row.id != id and row.reason != "held"]
+    others.sort(key=lambda row: (row.requested_at, row.id))
     context = {
         "record": record,
         "problem": problem,
-        "is_waiting": await sync_to_async(Execution.objects.queued().filter(pk=record.id).exists)(),
+        "is_waiting": await sync_to_async(Execution.objects.queued().filter(pk=id).exists)(),
         "waits_for": record.words(to_owner=False),
         "held": row.words(to_owner=False) if row is not None and row.reason == "held" else "",
         "others": [(row.id, f"{row.title or row.object_name} ({row.owner_username})") for row in others[:_OTHERS]],
@@ -79,15 +75,82 @@ async def _page(request: HttpRequest, record: ExecutionRecord, problem: str) -> 
     return await sync_to_async(render)(request, "queue/queue_order.html", context, status=status)
 
 
-def _decide(request: HttpRequest, id: str, user: User) -> str:
-    do, now = request.POST.get("do", ""), timezone.now()
+def _order(request: HttpRequest, id: str) -> str:
+    """Do what the form asks and return what was done. Raise Rejected."""
+    do, by, now = request.POST.get("do", ""), user_of(request), timezone.now()
     if do == "hold":
-        ordering.hold(id, by=user, reason=request.POST.get("reason", ""), now=now)
+        ordering.hold(id, by=by, reason=request.POST.get("reason", ""), now=now)
     elif do == "release":
-        ordering.release(id, by=user, now=now)
-    elif (to := _MOVES.get(do)) is not None:
-        ordering.move(id, to, by=user, now=now)
+        ordering.release(id, by=by, now=now)
     else:
-        ordering.move(id, "before", before=request.POST.get("before", ""), by=user, now=now)
-        return "before"
+        do = _MOVES.get(do, "before")
+        ordering.move(id, do, before=request.POST.get("before", ""), by=by, now=now)
     return do
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def queue_several(request: HttpRequest, do: Decision) -> HttpResponse:
+    """Do what `do` says to the executions with the ids `id`. Holding and releasing is the operators'; who may stop an execution may
+    cancel it. What the viewer may not see is left out without a word."""
+    viewer = await current_viewer(request)
+    if do != "cancel" and not may_operate(viewer):
+        raise PermissionDenied(_("Only operators and admins can change the order of the queue."))
+    lines = await sync_to_async(in_queue)(viewer, asked_ids(request), do)
+    if request.method != "POST":
+        longest = ordering.REASON_LONGEST if do == "hold" else 0
+        return await ask(request, QUEUE_QUESTIONS[do], lines, back="queue", longest_reason=longest)
+    ids = [line.id for line in lines if line.is_possible]
+    if do == "cancel":
+        await stop(ids, viewer.username)
+        done = len(ids)
+    else:
+        done = await sync_to_async(_order_several)(request, do, ids)
+        get_runtime().executions.hint()
+    messages.info(request, done_words(QUEUE_QUESTIONS[do], done, len(lines) - done))
+    return redirect("queue")
+
+
+def _order_several(request: HttpRequest, do: Decision, ids: list[str]) -> int:
+    """Hold or release each, and return how many were; one that has left the queue meanwhile is left alone."""
+    by, now = user_of(request), timezone.now()
+    if do == "hold":
+        return ordering.hold_several(ids, by=by, reason=request.POST.get("reason", ""), now=now)
+    return ordering.release_several(ids, by=by, now=now)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def queue_takeover(request: HttpRequest) -> HttpResponse:
+    if not may_operate(request.user):
+        raise PermissionDenied(_("Only operators and admins can take over the queue."))
+    problem, now = "", timezone.now()
+    if request.method == "POST":
+        try:
+            messages.success(request, _take_over(request, now))
+            return redirect("queue")
+        except Rejected as rejected:
+            problem = rejected.sentences
+    current = takeover.current_takeover(now)
+    words = {
+        minutes: plural(minutes // 60, "hour", "hours") if minutes >= 60 else plural(minutes, "minute", "minutes")
+        for minutes in takeover.MINUTES
+    }
+    context = {
+        "problem": problem,
+        "takeover": takeover.takeover_sentence(current) if current is not None else "",
+        "choices": list(words.items()),
+        "minutes": request.POST.get("minutes", "60"),
+        "reason": request.POST.get("reason", "")[: takeover.REASON_LONGEST],
+        "longest": takeover.REASON_LONGEST,
+    }
+    return render(request, "queue/queue_takeover.html", context, status=422 if problem else 200)
+
+
+def _take_over(request: HttpRequest, now: datetime) -> str:
+    """Take over the queue or give it back, and return what was done. Raise Rejected."""
+    if request.POST.get("do") == "back":
+        takeover.give_back(by=user_of(request), now=now)
+        return _("The queue goes by turn again.")
+    typed, reason = request.POST.get("minutes", ""), request.POST.get("reason", "")
+    minutes = int(typed) if typed in map(str, takeover.MINUTES) else 0
+    until_at = moment_words(takeover.take_over(by=user_of(request), minutes=minutes, reason=reason, now=now).until_at)
+    return _("You decide what starts, until {until_at}. Put executions in front to let them start.", until_at=until_at)

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods
 from dashboard.audit.views import latest_entries
 from dashboard.executions.pages.execution import person, present_head
 from dashboard.executions.viewmodels.execution import ExecutionRecord
-from dashboard.executions.viewmodels.leaving import left_sentence
+from dashboard.executions.viewmodels.execution_actions import left_sentence
 from dashboard.executions.viewmodels.manifest import redacted_list, redacted_yaml
 from dashboard.executions.viewmodels.timeline import lifecycle_text
 from dashboard.executions.views.executions import current_viewer, seen

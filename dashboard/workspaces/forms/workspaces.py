@@ -23,10 +23,9 @@ class ResumeForm(MachineForm):
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
         """Add each problem at its field; a problem at a field that this form does not have is about the cluster."""
-        super().add_problems(
-            Problem("with_cluster", problem.message) if problem.path and problem.path not in self.fields else problem
-            for problem in problems
-        )
+        for problem in problems:
+            is_of_cluster = problem.path and problem.path not in self.fields
+            self.add_error("with_cluster" if is_of_cluster else problem.path or None, problem.message)
 
 
 class RenameForm(forms.Form):

@@ -1,4 +1,4 @@
-"""Workspaces: the user's own, a workspace with its executions, and resuming, renaming and deleting it.
+"""Workspaces: the user's own, a workspace with its executions, and resuming, restarting, renaming and deleting it.
 
 A workspace that the user may not see is 404, like one that does not exist. Only its owner may change it.
 """
@@ -12,15 +12,18 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.executions.launch_facts import pool_states, slots_of
+from dashboard.executions.forms import add_problems
+from dashboard.executions.launch_facts import pool_states, slots_of, tier_cards
 from dashboard.executions.launch_sections import tier_option
-from dashboard.executions.viewmodels.launch import Slots, slots_together, tier_cards
-from dashboard.executions.views.launch import tier_offers, write_launched
-from dashboard.shell.access import may_manage_workspace, may_see_workspace
+from dashboard.executions.viewmodels.launch import Slots, slots_together
+from dashboard.executions.views.launch import write_launched
+from dashboard.shell.access import may_manage_workspace, may_see_workspace, user_of
 from dashboard.shell.routes import id_in
+from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.shell.viewmodels.states import framework_name
 from dashboard.usage.viewmodels.usage import price_words
 from dashboard.workspaces.forms.workspaces import RenameForm, ResumeForm
@@ -35,9 +38,10 @@ from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools
 from grid.environments.declaredversions import version_mismatch
 from grid.environments.revisions import other_revision
-from grid.models import AuditEntry, Execution, User, Workspace
+from grid.models import AuditEntry, Execution, Workspace
 from grid.runtime import get_runtime
 from grid.workspaces import workspaces as rules
+from grid.workspaces.workspaces import cancel_restart, request_restart
 
 _NOT_THERE = _("This workspace does not exist, or you have no access to it.")
 
@@ -58,8 +62,7 @@ def workspace(request: HttpRequest, id: str) -> HttpResponse:
 async def workspace_resume(request: HttpRequest, id: str) -> HttpResponse:
     """Show the resume form or submit it. The nodes are read here, on the event loop; the database is used in a thread."""
     runtime = get_runtime()
-    pools = await pool_states(runtime)
-    answer: HttpResponse = await sync_to_async(_resume)(request, id, pools)
+    answer = await _resume(request, id, await pool_states(runtime))
     if request.method == "POST":
         runtime.executions.hint()
     return answer
@@ -76,8 +79,7 @@ def workspace_rename(request: HttpRequest, id: str) -> HttpResponse:
                 if workspace.title != before:
                     write_entry(request.user.get_username(), workspace, {"title": [before, workspace.title]})
         except Rejected as refused:
-            for problem in refused.problems:
-                form.add_error(problem.path or None, problem.message)
+            add_problems(form, refused.problems)
         else:
             title = form.cleaned_data["title"].strip()
             messages.info(request, _("Renamed to {title}.", title=title) if title else _("Its title was removed."))
@@ -88,7 +90,8 @@ def workspace_rename(request: HttpRequest, id: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def workspace_delete(request: HttpRequest, id: str) -> HttpResponse:
     """Delete the workspace, after a confirmation page that works without a script. Deleting it twice changes nothing."""
-    if request.method == "POST" and _is_deleted(request, id):
+    own = Workspace.objects.filter(pk=id, owner=request.user.pk or 0, deleted_at__isnull=False)
+    if request.method == "POST" and own.exists():
         return redirect("workspaces")
     record = managed(request, id)
     problems: tuple[Problem, ...] = ()
@@ -123,18 +126,18 @@ def _page(request: HttpRequest, record: WorkspaceRecord, form: RenameForm | None
     return render(request, "workspaces/workspace.html", context, status=422 if form else 200)
 
 
+@sync_to_async
 def _resume(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
-    record = managed(request, id)
-    assert isinstance(request.user, User)
+    record, user = managed(request, id), user_of(request)
     asked = Workspace.objects.select_related("owner", "project", "environment", "tier").get(pk=id)
     initial = {"environment": asked.environment_id, "tier": request.GET.get("tier") or asked.tier_id}
-    form = ResumeForm(request.POST if request.method == "POST" else None, user=request.user, initial=initial)
+    form = ResumeForm(request.POST if request.method == "POST" else None, user=user, initial=initial)
     closed = rules.why_not_resume(asked)
     if closed is None and form.is_bound and form.is_valid():
         try:
             with transaction.atomic():
                 resumed = rules.resume(id, **form.cleaned_data, now=timezone.now(), pools=pools)
-                write_launched(request.user, resumed)
+                write_launched(user, resumed)
             return redirect("execution", id=resumed.pk)
         except Rejected as refused:
             form.add_problems(refused.problems)
@@ -146,7 +149,7 @@ def _resume(request: HttpRequest, id: str, pools: Pools | None) -> HttpResponse:
             return redirect("workspace", id=id)
         messages.info(request, _("This workspace has not ended: here it is."))
         return redirect("execution", id=execution.pk)
-    held = slots_of(request.user)
+    held = slots_of(user)
     context = _form_context(form, asked, pools) | _cluster_context(form, asked, held) if closed is None else {}
     context |= {"workspace": asked, "closed": closed, "latest": record.latest, "slots": held}
     return render(request, "workspaces/workspace_resume.html", context, status=422 if form.is_bound else 200)
@@ -168,7 +171,7 @@ def _form_context(form: ResumeForm, asked: Workspace, pools: Pools | None) -> di
         "is_deprecated": is_deprecated,
         "environments": list(form.environments),
         "chosen_environment": form.chosen("environment"),
-        "tiers": tier_cards(tier_offers(form.tiers), chosen=form.chosen("tier"), pools=pools),
+        "tiers": tier_cards(form.tiers, chosen=form.chosen("tier"), pools=pools),
     }
 
 
@@ -181,15 +184,10 @@ def _cluster_context(form: ResumeForm, asked: Workspace, held: Slots) -> dict[st
         cluster = read_cluster_settings(asked.cluster)
     except Rejected:
         return words
-    ours = form.environments.filter(pk=form.chosen("environment")).first()
-    prices = [
-        _(
-            "{price} with {workers}",
-            price=price_words(cluster.head_tier.cost_per_hour + cluster.tier.cost_per_hour * count),
-            workers=plural(count, "worker", "workers"),
-        )
-        for count in dict.fromkeys((cluster.workers_minimum, cluster.most_workers))
-    ]
+    ours, prices = form.chosen_row("environment"), []
+    for count in dict.fromkeys((cluster.workers_minimum, cluster.most_workers)):
+        price = price_words(cluster.head_tier.cost_per_hour + cluster.tier.cost_per_hour * count)
+        prices.append(_("{price} with {workers}", price=price, workers=plural(count, "worker", "workers")))
     return words | {
         "cluster_facts": {
             _("Head"): tier_option(cluster.head_tier),
@@ -221,15 +219,65 @@ def _seen(request: HttpRequest, workspace_id: str) -> WorkspaceRecord:
     return record
 
 
-def _is_deleted(request: HttpRequest, workspace_id: str) -> bool:
-    """Return whether it was one of the user's own workspaces and is deleted."""
-    own = Workspace.objects.filter(pk=workspace_id, owner=request.user.pk or 0)
-    return own.filter(deleted_at__isnull=False).exists()
-
-
 def managed(request: HttpRequest, workspace_id: str) -> WorkspaceRecord:
     """Return the workspace of the user's own. Raise Http404 for one that the user may not see, PermissionDenied for somebody else's."""
     record = _seen(request, workspace_id)
     if not may_manage_workspace(request.user, record):
         raise PermissionDenied(_("Only its owner can resume, restart, rename or delete a workspace."))
     return record
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def workspace_restart(request: HttpRequest, id: str) -> HttpResponse:
+    """Restart it, after a question. Asking twice restarts it once."""
+    answer = await _restart(request, id)
+    if request.method == "POST":
+        get_runtime().executions.hint()
+    return answer
+
+
+@require_POST
+def restart_cancel(request: HttpRequest, id: str) -> HttpResponse:
+    record = managed(request, id)
+    with transaction.atomic():
+        cancelled = cancel_restart(id)
+        if cancelled:
+            write_entry(request.user.get_username(), Workspace.objects.get(pk=id), {"restart": [_("asked for"), ""]})
+    words = _("{name} will stay stopped.") if cancelled else _("{name} was not waiting to start again.")
+    messages.info(request, words.format(name=record.name))
+    return redirect("workspace", id=id)
+
+
+@sync_to_async
+def _restart(request: HttpRequest, id: str) -> HttpResponse:
+    record = managed(request, id)
+    if request.method != "POST":
+        return render(request, "shell/question.html", {"question": _question(record)})
+    try:
+        by = request.user.get_username()
+        with transaction.atomic():
+            request_restart(id, by=by, now=timezone.now())
+            write_entry(by, Workspace.objects.get(pk=id), {}, action=AuditEntry.Action.RESTARTED)
+    except Rejected as refused:
+        messages.error(request, refused.sentences)
+        return redirect("workspace", id=id)
+    messages.info(request, _("{name} is restarting. You may close this page.", name=record.name))
+    return redirect("execution", id=record.latest.id) if record.latest else redirect("workspace", id=id)
+
+
+def _question(record: WorkspaceRecord) -> Confirmation:
+    page = reverse("execution", args=[record.latest.id]) if record.latest else reverse("workspace", args=[record.id])
+    kept = _("Files in the project {project_name} are kept. What is only in the program’s memory is lost.")
+    return Confirmation(
+        title=_("Restart {subject}"),
+        subject=record.name,
+        sentences=(
+            _("It is stopped, and launched again with the same settings as soon as its pod is gone."),
+            kept.format(project_name=record.project_name),
+            _("When no place is free by then, it waits in the queue like any other launch."),
+        ),
+        action_url=reverse("workspace-restart", args=[record.id]),
+        answer=_("Restart it"),
+        keep=_("Keep it running"),
+        keep_url=page,
+    )

@@ -7,7 +7,7 @@ from dashboard.clusters.page import cluster_objects, cluster_presence, cluster_s
 from dashboard.clusters.records import cluster_record, samples_table
 from dashboard.clusters.viewmodels.samples import rescale_words
 from dashboard.clusters.viewmodels.workers import LEGEND
-from dashboard.clusters.views.launch_cluster import cluster_context
+from dashboard.clusters.views.clusters import cluster_context
 from dashboard.executions.kinds import ExecutionKindFace
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
 from grid.models.environment import Kind

@@ -49,15 +49,12 @@ def cluster_snapshot(
 
 def autoscaler_of(runtime: Runtime, id: str) -> Autoscaler | None:
     """Return the cluster's autoscaler, or None. Labels are trusted in the executions' namespace only."""
-    for autoscaler in runtime.autoscalers.by("execution", id):
-        if autoscaler.metadata.namespace == settings.GRID_NAMESPACE:
-            return autoscaler
-    return None
+    known = runtime.autoscalers.by("execution", id)
+    return next((each for each in known if each.metadata.namespace == settings.GRID_NAMESPACE), None)
 
 
 def cluster_diagnosis(facts: ClusterSnapshot, diagnoses: Sequence[Diagnosis]) -> Diagnosis:
-    """Return one diagnosis for the whole cluster: a summary of its members, as severe as the first of them while members are missing.
-    Its code is "running", as that of a pod, when the head and a worker are ready."""
+    """Return one diagnosis for all: a summary, as severe as the first while members are missing, with the code "running" when it works."""
     is_short = not facts.head_is_up or facts.ready < facts.minimum
     worst = diagnoses[0].severity if diagnoses and is_short else "ok"
     return Diagnosis("running" if facts.head_is_up and facts.ready else "cluster", summary(facts), worst, "")
@@ -97,16 +94,11 @@ def cluster_presence(
 
 
 def cluster_objects(record: ExecutionRecord) -> Sequence[tuple[str, str]]:
-    name = record.object_name
-    return (
-        ("HorizontalPodAutoscaler", f"{name}-worker"),
-        ("Deployment", f"{name}-worker"),
-        ("Deployment", f"{name}-head"),
-    )
+    worker, head = f"{record.object_name}-worker", f"{record.object_name}-head"
+    return ("HorizontalPodAutoscaler", worker), ("Deployment", worker), ("Deployment", head)
 
 
 def _nodes(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Node]:
-    """Return the nodes of the workers' pool on which the cluster's pods run, and those that are not ready yet."""
     used = {pod.spec.node_name for pod in pods}
     pool = runtime.nodes.by("pool", record.node_pool)
     return [node for node in pool if node.metadata.name in used or not is_ready(node)]
@@ -120,10 +112,8 @@ def _member(runtime: Runtime, pod: Pod, now: datetime, sees_all: bool) -> Member
 
 def _no_workers(record: ExecutionRecord) -> EmptyState:
     if record.is_final:
-        return EmptyState(
-            _("There are no workers: the cluster has ended."),
-            _("What they did is under “What happened” and in the chart."),
-        )
+        advice = _("What they did is under “What happened” and in the chart.")
+        return EmptyState(_("There are no workers: the cluster has ended."), advice)
     if record.state in ("queued", "deploying"):
         return EmptyState(_("There are no workers yet."), _("They are created when the cluster is sent to Kubernetes."))
     return EmptyState(_("There are no workers now."), _("They come back as soon as Kubernetes creates them."))

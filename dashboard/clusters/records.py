@@ -10,6 +10,7 @@ from dashboard.executions.viewmodels.execution import ExecutionRecord
 from grid.models import ClusterSample, Execution
 
 RECENT = timedelta(minutes=20)
+_STORED = ("framework", "head_millicores", "head_memory_bytes", "head_gpus", "workers_minimum", "workers_maximum")
 _SAMPLE = ("at", "ready", "wanted", "cpu_percent", "memory_percent", "pending_tasks")
 
 
@@ -21,28 +22,20 @@ def cluster_record(execution: Execution, now: datetime | None) -> ClusterRecord:
     if now is not None:
         recent = read_samples(execution.pk, after=(execution.ended_at or now) - RECENT)
     return ClusterRecord(
-        framework=execution.framework,
-        version=str(spec.get("version", "")),
+        **{name: getattr(execution, name) for name in _STORED},
         head_tier_name=str(head.get("name", "")),
-        head_millicores=execution.head_millicores,
-        head_memory_bytes=execution.head_memory_bytes,
-        head_gpus=execution.head_gpus,
         head_cost_per_hour=execution.head_price_per_hour,
-        workers_minimum=execution.workers_minimum,
-        workers_maximum=execution.workers_maximum,
         autoscale=bool(scaling.get("autoscale", True)),
         target_cpu=int(scaling.get("target_cpu", 80)),
         target_memory=int(scaling.get("target_memory", 80)),
         on_demand=bool(scaling.get("on_demand", False)),
-        local_storage=str(spec.get("local_storage", "")),
         pending_tasks=recent[-1].pending_tasks if recent else None,
         wanted_before=tuple((sample.at, sample.wanted) for sample in recent),
     )
 
 
 def read_samples(execution_id: str, *, after: datetime | None = None) -> Sequence[SamplePoint]:
-    """Return all samples, or those after a time, oldest first. The controller thins old samples: a week of a steady cluster has some
-    2,500."""
+    """Return all samples, or those after a time, oldest first; thinned as they are, a week of a steady cluster has some 2,500."""
     samples = ClusterSample.objects.filter(execution=execution_id).order_by("at")
     if after is not None:
         samples = samples.filter(at__gt=after)

@@ -1,7 +1,7 @@
 """The pages of executions: the launch form, the live list, one execution with its life, and stopping it.
 
 It owns the card that says before a launch what it takes and costs, the words of all states, and the records that other pages show of an
-execution. It knows no kind: `kinds` has the registered faces, and `launch_sections` what they add to the launch form. Others may import
+execution. It knows no kind: `kinds` has the registered faces, and `forms` what they add to the launch form. Others may import
 these, `records`, `viewmodels.execution`, `viewmodels.node_reasons`, `viewmodels.executions_view` and the lists in `pages`.
 """
 
@@ -10,7 +10,6 @@ PUBLIC = (
     "history",
     "kinds",
     "launch_facts",
-    "launch_sections",
     "pages.execution",
     "pages.execution_pods",
     "pages.execution_rows",
@@ -21,7 +20,6 @@ PUBLIC = (
     "viewmodels.execution_actions",
     "viewmodels.execution_groups",
     "viewmodels.executions_view",
-    "viewmodels.kind_record",
     "viewmodels.launch",
     "viewmodels.manifest",
     "viewmodels.node_reasons",

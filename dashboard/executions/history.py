@@ -37,8 +37,7 @@ _MOST_NAMES = 100  # of users and projects that match a text; with more, the ind
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """The place of an execution in the history. Executions that ended at the same moment are ordered by id. Ids have digits and
-    lowercase letters only, which databases and Python sort alike."""
+    """The place of an execution in the history: by its end, then by id, whose characters databases and Python sort alike."""
 
     ended_at: datetime
     id: str
@@ -56,11 +55,6 @@ class Position:
             return cls(moment.astimezone(UTC), id) if moment.tzinfo is not None and id else None
         except (ValueError, OverflowError):
             return None
-
-    @property
-    def just_newer(self) -> "Position":
-        """The position just after this one, so that the older executions begin with this execution itself."""
-        return Position(self.ended_at, f"{self.id}0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +76,8 @@ def ended_page(viewer: Viewer, view: ExecutionsView, *, searched: int = SEARCHED
         rows, further = _read(viewer, view, after, searched, towards_newer=True)
         if further is not None:
             rows.reverse()
-            older = _position(rows[-1]) if rows else after.just_newer
+            # Just after this one, so that the older executions begin with this execution itself.
+            older = _position(rows[-1]) if rows else Position(after.ended_at, f"{after.id}0")
             return HistoryPage(rows, str(older), str(further), further.ended_at if len(rows) < PER_PAGE else None)
         before = None  # less than a page is newer, so the newest page shows all of it
     rows, further = _read(viewer, view, before, searched)
@@ -174,7 +169,6 @@ def _sources(viewer: Viewer, view: ExecutionsView) -> Iterator[QuerySet[Executio
 
 
 def _wanted(view: ExecutionsView) -> tuple[Q, bool]:
-    """Return the filter's condition, and whether an index finds its matches in the whole history."""
     named = {"kind": view.kind, "tier": view.tier, "project": view.project, "state": view.status}
     exact = {**named, "owner__username": view.user}
     wanted = Q(**{name: value for name, value in exact.items() if value})
@@ -183,12 +177,9 @@ def _wanted(view: ExecutionsView) -> tuple[Q, bool]:
     if not view.text:
         return wanted, False
     # With another filter too, many of the index's matches might be read before enough rows pass that filter.
-    indexed = _found_by_index(view.text) if not wanted and _has_index(view.text) else None
+    has_index = connection.vendor == "postgresql" and _HAS_TRIGRAM.search(view.text) is not None
+    indexed = _found_by_index(view.text) if has_index and not wanted else None
     return wanted & (indexed or _any_of((*_OWN_TEXT, *_OTHER_TEXT), view.text)), indexed is not None
-
-
-def _has_index(text: str) -> bool:
-    return connection.vendor == "postgresql" and _HAS_TRIGRAM.search(text) is not None
 
 
 def _found_by_index(text: str) -> Q | None:

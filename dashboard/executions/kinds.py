@@ -10,11 +10,9 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from dashboard.executions.forms import LaunchForm
-from dashboard.executions.launch_sections import SECTIONS, LaunchSection
+from dashboard.executions.forms import SECTIONS, LaunchForm, LaunchSection
 from dashboard.executions.pages.execution_pods import explain
-from dashboard.executions.viewmodels.execution import Companion, ExecutionRecord, Person
-from dashboard.executions.viewmodels.kind_record import KindRecord
+from dashboard.executions.viewmodels.execution import Companion, ExecutionRecord, KindRecord, Person
 from dashboard.executions.viewmodels.launch import Slots
 from dashboard.executions.viewmodels.timeline import EVENT_WORDS
 from dashboard.shell.viewmodels.live import Fragment
@@ -26,8 +24,7 @@ from grid.runtime import Runtime
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """What the caches show of an execution now: the pod that counts and the diagnosis of all its pods, the pods and nodes to list, how many
-    workers hold a node, and the fragments that only this kind has."""
+    """What the caches show of an execution: `pod` is the one that counts, `pods` and `nodes` those to list, `workers` those on a node."""
 
     pod: Pod | None
     diagnosis: Diagnosis | None

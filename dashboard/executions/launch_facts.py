@@ -148,7 +148,6 @@ async def _room(runtime: Runtime, plans: Sequence[PodPlan], execution: str, now:
 
 
 def _may_take(runtime: Runtime, node: Node, plan: PodPlan, *, has_room: bool) -> bool:
-    """Return whether the node takes such a pod, now or when its other pods have ended."""
     if SIMULATED in node.metadata.labels or not takes_pods(node) or untolerated(node.spec.taints, plan.tolerations):
         return False
     taken = (runtime.room.requested if has_room else runtime.room.own)(node.metadata.name)

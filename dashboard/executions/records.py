@@ -35,30 +35,38 @@ _LIFECYCLE_READ = 1000
 _WITH_FINDINGS = frozenset({State.FINISHING, State.FAILED, State.ERROR})
 _FAILED = (State.FAILED, State.ERROR)
 _JOINED = ("owner", "project", "environment", "tier", "attached_to", "workspace", "run__job")
+_STORED = (
+    "id", "kind", "title", "object_name", "owner_id", "tier_id", "node_pool", "millicores", "memory_bytes", "gpus", "slots", "state",
+    "state_since", "message", "reason", "reason_values", "requested_at", "started_at", "ended_at", "stop_requested_at",
+    "stop_requested_by", "node_name",
+)  # fmt: skip
 _LINE = ("at", "to_state", "level", "reason", "message", "reason_values", "count", "actor", "event_uid")
 _SAVED = ("began", "ended", "branch", "kept", "problem", "left_out", "left_out_names")
 _RESULTS = ("results_files", "results_bytes", "results_problem", "results_kept")
 
 
 def read_record(execution_id: str) -> ExecutionRecord | None:
-    """Return an execution with its history; None when there is none. It takes nine queries, and where there are any one or two more for a
-    cluster's samples, an app's shares, the next launch of a workspace, limits, sizes, and what was found in a log."""
+    """Return an execution with its history; None when there is none. It takes some ten to fifteen queries, whatever there is."""
     execution = Execution.objects.select_related(*_JOINED).filter(pk=execution_id).first()
     if execution is None:
         return None
-    project, tier, lost_at = execution.project, _part(execution, "tier"), execution.access_lost_at
+    project, lost_at = execution.project, execution.access_lost_at
+    tier, environment = _part(execution, "tier"), _part(execution, "environment")
+    newest = execution.lifecycle.order_by("-at", "-id").values(*_LINE, about=F("object"))[:_LIFECYCLE_READ]
+    shares = AppShare.objects.filter(execution=execution).values_list("user_id", "user__username")
+    newer = Execution.objects.unsettled().filter(workspace=execution.workspace_id).values_list("pk", flat=True)
     workspace = execution.workspace if execution.workspace and execution.workspace.deleted_at is None else None
     return ExecutionRecord(
         owner_username=execution.owner.get_username(),
         project_id=project.pk,
         project_name=project.name,
         project_roles=dict(project.memberships.values_list("user_id", "role")),
-        environment_name=str(_part(execution, "environment").get("name") or execution.environment.name),
-        image=str(_part(execution, "environment").get("image") or execution.environment.image),
+        environment_name=str(environment.get("name") or execution.environment.name),
+        image=str(environment.get("image") or execution.environment.image),
         tier_name=str(tier.get("name") or execution.tier.name),
         shared_memory=str(tier.get("shared_memory", execution.tier.shared_memory)),
         cost_per_hour=execution.price_per_hour,
-        lifecycle=_lifecycle(execution),
+        lifecycle=tuple(LifecycleLine(**line) for line in reversed(newest)),
         spending=_spending(execution.pk),
         kind_record=face_of(execution.kind).read(execution, timezone.now()),
         companion=_companion(execution),
@@ -68,8 +76,8 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         workspace_id=workspace.pk if workspace else "",
         workspace_name=str(workspace or ""),
         is_restarting=workspace is not None and workspace.restart_requested_at is not None,
-        shared_with=_shared_with(execution) if execution.kind == Kind.APP else {},
-        newer_id=_newer_id(execution) if workspace and execution.settled_at is not None else "",
+        shared_with=dict(shares) if execution.kind == Kind.APP else {},
+        newer_id=(newer.first() or "") if workspace and execution.settled_at is not None else "",
         run=run_place(execution),
         has_page=bool((execution.spec or {}).get("port")),
         files=_files(execution),
@@ -77,28 +85,7 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         findings=_findings(execution),
         start=start_of(execution.pk),
         usual_start=usual_start(execution.head_tier_id or execution.tier_id, execution.environment_id),
-        id=execution.id,
-        kind=execution.kind,
-        title=execution.title,
-        object_name=execution.object_name,
-        owner_id=execution.owner_id,
-        tier_id=execution.tier_id,
-        node_pool=execution.node_pool,
-        millicores=execution.millicores,
-        memory_bytes=execution.memory_bytes,
-        gpus=execution.gpus,
-        slots=execution.slots,
-        state=execution.state,
-        state_since=execution.state_since,
-        message=execution.message,
-        reason=execution.reason,
-        reason_values=execution.reason_values,
-        requested_at=execution.requested_at,
-        started_at=execution.started_at,
-        ended_at=execution.ended_at,
-        stop_requested_at=execution.stop_requested_at,
-        stop_requested_by=execution.stop_requested_by,
-        node_name=execution.node_name,
+        **{name: getattr(execution, name) for name in _STORED},
     )
 
 
@@ -138,16 +125,6 @@ def _spending(execution_id: str) -> Spending:
     return Spending(tuple(ended), tuple(running))
 
 
-def _lifecycle(execution: Execution) -> tuple[LifecycleLine, ...]:
-    """Return the newest `_LIFECYCLE_READ` lines, oldest first."""
-    newest = execution.lifecycle.order_by("-at", "-id").values(*_LINE, about=F("object"))[:_LIFECYCLE_READ]
-    return tuple(LifecycleLine(**line) for line in reversed(newest))
-
-
-def _shared_with(execution: Execution) -> dict[int, str]:
-    return dict(AppShare.objects.filter(execution=execution).values_list("user_id", "user__username"))
-
-
 def run_place(execution: Execution) -> RunPlace | None:
     """Return which run and attempt it is; None for what has no run. One query more, for an execution with a run."""
     run = execution.run
@@ -184,16 +161,9 @@ def _files(execution: Execution) -> RunFilesRecord | None:
     files = _part(execution, "files")
     if not files:
         return None
-    asked = files.get("commit") or files.get("branch") or "main"
+    asked = str(files.get("commit") or files.get("branch") or "main")
     saved = RunFiles.objects.filter(execution=execution.pk).values(*_SAVED, *_RESULTS).first()
-    known = {"is_reported": saved is not None, **(saved or {})}
-    return RunFilesRecord(project_id=execution.project_id, name=execution.object_name, asked=str(asked), **known)
-
-
-def _newer_id(execution: Execution) -> str:
-    """Return the execution in which a settled one's workspace goes on; "" when it is stopped."""
-    others = Execution.objects.unsettled().filter(workspace=execution.workspace_id)
-    return others.values_list("pk", flat=True).first() or ""
+    return RunFilesRecord(execution.project_id, execution.object_name, asked, saved is not None, **(saved or {}))
 
 
 def _part(execution: Execution, name: str) -> dict[str, Any]:
@@ -235,14 +205,11 @@ def in_queue(viewer: Viewer, asked: Collection[str], do: Decision) -> list[StopL
             return _("It no longer waits.")
         if do == "cancel":
             return line.why_not
-        if (do == "hold") == (line.id in held):
-            return _("It is held already.") if do == "hold" else _("Nobody holds it.")
-        return ""
+        already = _("It is held already.") if do == "hold" else _("Nobody holds it.")
+        return already if (do == "hold") == (line.id in held) else ""
 
-    return [
-        replace(line, why_not=why_not(line), ends_too=line.ends_too if do == "cancel" else "")
-        for line in stoppable(viewer, asked)
-    ]
+    lines = stoppable(viewer, asked)
+    return [replace(line, why_not=why_not(line), ends_too=line.ends_too if do == "cancel" else "") for line in lines]
 
 
 def jobs_with_runs(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:

@@ -59,7 +59,6 @@ def _once(user: User, asked: set[str]) -> dict[str, Any]:
 
 
 def _first_steps(user: User, asked: set[str]) -> Iterator[FirstSteps]:
-    """Yield those of these cards that are for the user, that of the installation first."""
     role = role_of(user)
     if SETUP in asked and role is Role.ADMIN:
         yield setup_steps(read_setup_facts(user.pk))

@@ -4,4 +4,4 @@ It owns a job's fields in the launch form and on its own pages, and the comparis
 pages that all executions have. Others may import `run_records` and the pages.
 """
 
-PUBLIC = ("forms.schedules", "kind", "pages.job", "run_records", "urls", "viewmodels.runs")
+PUBLIC = ("forms.jobs", "kind", "pages.job", "run_records", "urls", "viewmodels.runs")

@@ -1,4 +1,4 @@
-"""Reads jobs and their runs from the database, synchronously, as values for pages.
+"""Reads jobs, their runs and schedules from the database, synchronously, as values for pages.
 
 The cost depends on the rows shown, and on how many runs the sweeps among them have, at most 1,000 each.
 """
@@ -9,22 +9,99 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import TypeVar
+from zoneinfo import ZoneInfo
 
-from django.db.models import Count, Exists, Model, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, Min, Model, OuterRef, Q, QuerySet, Sum
 
 from dashboard.jobs.run_records import last_values, ranked_runs
-from dashboard.jobs.schedule_records import next_runs
-from dashboard.jobs.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
+from dashboard.jobs.viewmodels.jobs import (
+    AttemptLine,
+    JobCard,
+    JobRecord,
+    RunLine,
+    ScheduleLine,
+    SweepLine,
+    local_time,
+    schedule_times,
+)
 from dashboard.usage.viewmodels.usage import Spending
+from grid.announcements.rules import reason_of
+from grid.announcements.store import current_maintenance
+from grid.configuration.general import SCHEDULED_RUNS_PER_MINUTE
+from grid.configuration.store import value_of
+from grid.core.cron import find_zone
 from grid.core.errors import Rejected
 from grid.core.reasons import Reader
+from grid.core.translation import gettext as _
 from grid.core.wording import money
 from grid.jobs.jobsettings import RunRecord, read_record, settings_of
-from grid.models import Execution, Job, JobRun, Membership, RunSettings, UsageInterval
+from grid.jobs.lateness import LateReason, late_words
+from grid.jobs.scheduler import LATE, MINUTE
+from grid.models import Execution, Job, JobRun, Membership, RunSettings, Schedule, UsageInterval
+from grid.queue.gate import words_of
+
+
+def schedules_of(job_id: str, now: datetime) -> list[ScheduleLine]:
+    """Return a job's schedules in the order in which they were made; there are few."""
+    return [_line(schedule, now) for schedule in Schedule.objects.filter(job=job_id).select_related("job__owner")]
+
+
+def read_schedule(job_id: str, schedule_id: int, now: datetime) -> ScheduleLine | None:
+    schedule = Schedule.objects.filter(job=job_id, pk=schedule_id).select_related("job__owner").first()
+    return _line(schedule, now) if schedule else None
+
+
+def next_runs(job_ids: Iterable[str]) -> Mapping[str, tuple[datetime | None, int]]:
+    """Return when each of these jobs that has schedules runs next, None when all are paused, and how many are paused."""
+    rows = Schedule.objects.filter(job__in=list(job_ids)).order_by()
+    counted = rows.values_list("job_id").annotate(Min("next_at"), Count("paused_at"))
+    return {job_id: (next_at, paused) for job_id, next_at, paused in counted}
+
+
+def _line(schedule: Schedule, now: datetime) -> ScheduleLine:
+    try:
+        zone = find_zone(schedule.time_zone)
+    except ValueError:  # this system does not know it any more
+        zone = ZoneInfo("UTC")
+    by, why = schedule.paused_by, schedule.paused_why
+    paused = _("Paused by {by}.", by=by) if by else _("Paused: {why}", why=why)
+    return ScheduleLine(
+        **{name: getattr(schedule, name) for name in ("id", "cron", "time_zone", "overlap", "missed", "next_at")},
+        paused=paused if schedule.paused_at else "",
+        meaning=schedule_times(schedule.cron, schedule.time_zone, now),
+        history=tuple((local_time(datetime.fromisoformat(at), zone), words) for at, words in schedule.history),
+        waits=_why_it_waits(schedule, now),
+    )
+
+
+def _why_it_waits(schedule: Schedule, now: datetime) -> str:
+    """Return why a schedule does not run although it is due; "" when it is not due, or for a moment only."""
+    if schedule.next_at is None or schedule.next_at > now:
+        return ""
+    maintenance = current_maintenance(now) if schedule.missed == Schedule.Missed.ONCE else None
+    if maintenance is not None:
+        return words_of(reason_of(maintenance))
+    return _why_it_is_late(schedule, now) if now - schedule.next_at >= LATE else ""
+
+
+def _why_it_is_late(schedule: Schedule, now: datetime) -> str:
+    job = schedule.job
+    due = Schedule.objects.filter(next_at__lte=now).order_by()
+    of_all, of_owner = due.count(), due.filter(job__owner=job.owner_id).count()
+    most = value_of(SCHEDULED_RUNS_PER_MINUTE)
+    launched = Job.objects.filter(owner=job.owner_id, deleted_at=None, launched_at__gt=now - MINUTE)
+    is_at_limit = launched.filter(schedules__last_at__isnull=False).distinct().count() >= most
+    reason = LateReason(of_owner - 1, of_all - of_owner, most if is_at_limit else 0)
+    why = late_words(reason, job.owner.get_username()) or _("The controller has not looked at it yet.")
+    return _("It is late. {why} It runs by itself when its turn comes.", why=why)
+
 
 JOBS_PER_PAGE = 24
 RUNS_PER_PAGE = 50
 _Row = TypeVar("_Row", bound=Model)
+_OF_RUNS = (
+    "number", "sweep", "parameters", "requested_at", "requested_by", "outcome", "message", "next_attempt_at",
+)  # fmt: skip
 _UNREADABLE = RunRecord(title="", environment="", environment_name="unknown", tier="", tier_name="unknown")
 
 
@@ -76,7 +153,6 @@ def jobs_of(owner_id: int, before: str, now: datetime) -> JobsPage:
 
 
 def _page(rows: QuerySet[_Row], length: int) -> tuple[list[_Row], bool]:
-    """Return the first rows, and whether they are all."""
     first = list(rows[: length + 1])
     return first[:length], len(first) <= length
 
@@ -102,19 +178,14 @@ def runs_of(job_id: str, *, sweep: str, before: int, now: datetime, reader_id: i
     rows = JobRun.objects.filter(job=job_id).order_by("-number")
     if before:
         rows = rows.filter(number__lt=before)
-    rows = rows.filter(sweep=sweep) if sweep else rows.exclude(~Q(sweep="") & _has_earlier_of_sweep())
+    # Of a sweep, the first run that is left stands for it.
+    earlier = JobRun.objects.filter(job=OuterRef("job"), sweep=OuterRef("sweep"), number__lt=OuterRef("number"))
+    rows = rows.filter(sweep=sweep) if sweep else rows.exclude(~Q(sweep="") & Exists(earlier.order_by()))
     shown, is_last = _page(rows, RUNS_PER_PAGE)
     sweeps = {} if sweep else _sweeps((job_id, run.sweep) for run in shown if run.sweep)
     runs = _lines((run for run in shown if (job_id, run.sweep) not in sweeps), now, reader_id)
     lines = [sweeps.get((job_id, run.sweep)) or runs[run.pk] for run in shown]
     return RunsPage(lines, 0 if is_last else shown[-1].number, _measured(lines))
-
-
-def _has_earlier_of_sweep() -> Exists:
-    """Return the condition of a run that does not stand for its sweep: the first that is left of it does."""
-    return Exists(
-        JobRun.objects.filter(job=OuterRef("job"), sweep=OuterRef("sweep"), number__lt=OuterRef("number")).order_by()
-    )
 
 
 def read_run(job_id: str, number: int, now: datetime, *, reader_id: int = 0) -> RunLine | None:
@@ -180,15 +251,8 @@ def _lines(
     records = {pk: _read_record(row) for pk, row in settings.items()}
     return {
         pk: RunLine(
-            number=run.number,
-            sweep=run.sweep,
-            parameters=run.parameters,
+            **{name: getattr(run, name) for name in _OF_RUNS},
             record=records[run.settings_id],
-            requested_at=run.requested_at,
-            requested_by=run.requested_by,
-            outcome=run.outcome,
-            message=run.message,
-            next_attempt_at=run.next_attempt_at,
             after=str(run.after) if all_attempts and run.after else "",
             attempts=attempts[pk] if all_attempts else attempts[pk][-1:],
             cost=costs.get(pk, ""),
@@ -200,7 +264,6 @@ def _lines(
 
 
 def _attempts(runs: Iterable[int], reader_id: int) -> dict[int, list[AttemptLine]]:
-    """Return the attempts of each run, the latest last."""
     attempts: dict[int, list[AttemptLine]] = defaultdict(list)
     rows = Execution.objects.filter(run__in=list(runs)).order_by("run", "attempt")
     columns = ("run", "attempt", "state", "reason", "reason_values", "message", "started_at", "ended_at", "exit_code")
@@ -219,7 +282,6 @@ def _read_record(settings: RunSettings) -> RunRecord:
 
 
 def _costs(runs: Iterable[int], now: datetime) -> dict[int, str]:
-    """Return the cost of all attempts of each run."""
     intervals = UsageInterval.objects.filter(execution__run__in=list(runs)).order_by()
     ended, running = defaultdict(list), defaultdict(list)
     summed = intervals.filter(seconds__isnull=False).values_list("execution__run", "price_per_hour")

@@ -3,13 +3,13 @@
 from django.urls import URLPattern
 
 from dashboard.executions.views import stopping
-from dashboard.jobs.views import job_changes, jobs, runs, schedules
+from dashboard.jobs.views import job_changes, jobs, schedules
 from dashboard.shell.routes import path
 
 urlpatterns: list[URLPattern] = [
-    path("executions/<id:id>/results/", runs.execution_results, name="execution-results"),
-    path("executions/<id:id>/record/", runs.execution_record, name="execution-record"),
-    path("executions/<id:id>/metrics/", runs.execution_metrics, name="execution-metrics"),
+    path("executions/<id:id>/results/", jobs.execution_results, name="execution-results"),
+    path("executions/<id:id>/record/", jobs.execution_record, name="execution-record"),
+    path("executions/<id:id>/metrics/", jobs.execution_metrics, name="execution-metrics"),
     path("jobs/", jobs.jobs, name="jobs"),
     path("jobs/stop/", stopping.jobs_stop, name="jobs-stop"),
     path("jobs/<id:id>/", jobs.job, name="job"),
@@ -24,6 +24,6 @@ urlpatterns: list[URLPattern] = [
     path("jobs/<id:id>/schedules/<int:number>/", schedules.schedule_edit, name="schedule-edit"),
     path("jobs/<id:id>/schedules/<int:number>/pause/", schedules.schedule_pause, name="schedule-pause"),
     path("jobs/<id:id>/schedules/<int:number>/delete/", schedules.schedule_delete, name="schedule-delete"),
-    path("jobs/<id:id>/metrics/", runs.job_metrics, name="job-metrics"),
+    path("jobs/<id:id>/metrics/", jobs.job_metrics, name="job-metrics"),
     path("jobs/<id:id>/compare/", jobs.job_compare, name="job-compare"),
 ]

@@ -34,7 +34,8 @@ class WaitsRead:
 
     def how_right(self, execution_id: str, state: str) -> str:
         """Return how right expected waits like this one's were lately, in a sentence; "" when too few are known."""
-        return _sentence(self.accuracy, stage_of(state, is_crowded_out=execution_id in self.crowded_out))
+        stage = stage_of(state, is_crowded_out=execution_id in self.crowded_out)
+        return self.accuracy.get(stage, Accuracy()).sentence
 
 
 def read_expectations(now: datetime, observed: Observed) -> WaitsRead:
@@ -42,27 +43,18 @@ def read_expectations(now: datetime, observed: Observed) -> WaitsRead:
     expected: dict[str, WaitEstimate] = {}
     for data_plane in DataPlane.objects.values_list("pk", flat=True):
         expected |= estimates(read_facts(data_plane, now, observed=observed))
-    return WaitsRead(now, expected, read_accuracy(), crowded_out(observed), read_takeover(now))
-
-
-def read_takeover(now: datetime) -> str:
-    """Return who has taken over the queue, until when and why; "" when it goes by turn."""
     takeover = current_takeover(now)
-    return takeover_sentence(takeover) if takeover is not None else ""
+    sentence = takeover_sentence(takeover) if takeover is not None else ""
+    return WaitsRead(now, expected, read_accuracy(), crowded_out(observed), sentence)
 
 
 def how_right(stage: WaitPrediction.Stage) -> str:
     """Return how right expected waits of this stage were lately, for what is not launched yet."""
-    return _sentence(read_accuracy(), stage)
-
-
-def _sentence(accuracy: Mapping[str, Accuracy], stage: WaitPrediction.Stage) -> str:
-    return accuracy.get(stage, Accuracy()).sentence
+    return read_accuracy().get(stage, Accuracy()).sentence
 
 
 def expected_wait(launch: list[Execution], now: datetime, observed: Observed | None = None) -> WaitEstimate | None:
-    """Return what a launch has to expect that is not stored: one execution, or a workspace or job and its cluster. `observed` may show
-    its pods as the last that wait for room."""
+    """Return what a launch, with its cluster if any, has to expect; `observed` may show its pods as the last that wait for room."""
     first = launch[0]
     return estimates(read_facts(first.data_plane_id, now, launch, observed=observed)).get(first.pk)
 
@@ -94,8 +86,7 @@ class ExpectedWaits:
     def line(
         self, execution_id: str, state: str, now: datetime, reader: Reader = ANYBODY, *, stands_still: bool = False
     ) -> WaitLine | None:
-        """Return what was expected of an execution when `value` was last asked; None when it was not computed, and of one that neither
-        waits nor starts. `stands_still` while no controller is running: then no time is expected."""
+        """Return what was expected of an execution when `value` was last asked; None when not computed, and of one that is not starting."""
         if self.latest is None or execution_id not in self.latest.estimates or state not in STARTING:
             return None
         if stands_still:
@@ -104,8 +95,7 @@ class ExpectedWaits:
         return wait_line(estimate, passed, self.latest.how_right(execution_id, state), reader=reader)
 
     def note(self, row: ExecutionRow | None, runtime: Runtime) -> str:
-        """Return what was expected of an execution in a few words that change seldom; "" of one that is not starting, when nothing is
-        known, and while no controller is running, which the page says."""
+        """Return what was expected of an execution in a few words that change seldom; "" when nothing is known or no controller runs."""
         if self.latest is None or row is None or row.state not in STARTING or stands_still(runtime):
             return ""
         estimate = self.latest.estimates.get(row.id)

@@ -14,6 +14,8 @@ from grid.models import Environment, Execution, HardwareTier, StartDay, StartUp
 from grid.starts.startdays import StartSums, read_sums
 from grid.starts.startuphistory import recent_starts
 
+_OF_NODE = ("node_started", "node_decision", "node_creation", "node_joining")
+_STORED = ("total", "ran", *_OF_NODE, "image_cached", "image_bytes")
 _NEWEST = 100  # enough for a median, and read again with each change of an execution
 
 
@@ -26,28 +28,19 @@ def start_of(execution_id: str) -> StartMeasures | None:
 def measures_of(row: StartUp) -> StartMeasures:
     known = {phase: getattr(row, phase.value) for phase in Phase}
     return StartMeasures(
-        total=row.total,
         seconds={phase: seconds for phase, seconds in known.items() if seconds is not None},
         merged=row.merged or 0.0,
         merged_phases=tuple(Phase(name) for name in row.merged_phases.split()),
-        ran=row.ran,
-        node_started=row.node_started,
-        node_decision=row.node_decision,
-        node_creation=row.node_creation,
-        node_joining=row.node_joining,
-        image_cached=row.image_cached,
-        image_bytes=row.image_bytes,
+        **{name: getattr(row, name) for name in _STORED},
     )
 
 
 def usual_start(tier: str, environment: str) -> UsualStart:
     """Return the medians of the newest starts of a tier and environment."""
     starts = recent_starts(tier=tier, environment=environment, at_most=_NEWEST)
-    medians: dict[Phase, float] = {}
-    for phase in Phase:
-        values = [seconds for start in starts if (seconds := getattr(start, phase.value)) is not None]
-        if values:
-            medians[phase] = median(values)
+    seconds = {phase: [getattr(start, phase.value) for start in starts] for phase in Phase}
+    known = {phase: [value for value in values if value is not None] for phase, values in seconds.items()}
+    medians = {phase: median(values) for phase, values in known.items() if values}
     total = median(start.total for start in starts) if starts else None
     return UsualStart(count=len(starts), total=total, seconds=medians)
 
@@ -57,8 +50,7 @@ _COLUMNS = {"tier": "tier_id", "environment": "environment_id", "pool": "node_po
 
 
 class StartTimesRead(NamedTuple):
-    """The groups with most starts, the largest first, how many further ones were left out, and the one whose starts are shown: the chosen
-    group, or all starts with the key ""."""
+    """The groups with most starts, the largest first, how many more there are, and the one that is shown: the chosen one, or all starts."""
 
     groups: Sequence[GroupStarts]
     left_out: int
@@ -68,7 +60,9 @@ class StartTimesRead(NamedTuple):
 def read_start_times(view: StartTimesView, now: datetime) -> StartTimesRead:
     """Return the starts of each group in the days of the view."""
     days, names = view.days(now), _names(view.by)
-    sizes = _sizes(view.by, days)
+    rows = StartDay.objects.filter(grouping=view.by, day__gte=days[0]).order_by()
+    counted = rows.values_list("group").annotate(Sum("starts"))
+    sizes = {group: starts for group, starts in counted if starts}
     largest = sorted(sizes, key=lambda group: (-sizes[group], names.get(group, group)))[:MOST_GROUPS]
     read = _read(view.by, largest, days)
     groups = [group_of(key, names.get(key, key), read[key]) for key in largest if key in read]
@@ -93,11 +87,9 @@ def read_slowest(read: StartTimesRead, by: str) -> list[SlowStart]:
         if id not in rows:
             continue
         row, key = rows[id], str(getattr(rows[id], column))
+        whole = groups[key].whole if key in groups else None
         # Of a group that was left out, nothing is said to be usual.
-        usual = UsualStart()
-        if key in groups:
-            whole = groups[key].whole
-            usual = UsualStart(whole.starts, None, medians_of(whole))
+        usual = UsualStart(whole.starts, None, medians_of(whole)) if whole else UsualStart()
         slowest.append(
             SlowStart(
                 id=id,
@@ -116,11 +108,6 @@ def _all_starts(days: Sequence[date]) -> GroupStarts:
     return group_of("", "", _read(StartDay.Grouping.ALL, [""], days).get("", {}))
 
 
-def _sizes(grouping: str, days: Sequence[date]) -> dict[str, int]:
-    rows = StartDay.objects.filter(grouping=grouping, day__gte=days[0]).order_by()
-    return {group: starts for group, starts in rows.values_list("group").annotate(Sum("starts")) if starts}
-
-
 def _read(grouping: str, groups: Collection[str], days: Sequence[date]) -> dict[str, dict[date, StartSums]]:
     rows = StartDay.objects.filter(grouping=grouping, group__in=groups, day__gte=days[0], day__lte=days[-1]).order_by()
     by_group: dict[str, dict[date, StartSums]] = {}
@@ -131,11 +118,9 @@ def _read(grouping: str, groups: Collection[str], days: Sequence[date]) -> dict[
 
 def _names(by: str) -> Mapping[str, str]:
     """Return the names of tiers or environments by id; of two with the same name both are told with their ids."""
-    if by == "tier":
-        names = dict(HardwareTier.objects.order_by().values_list("pk", "name"))
-    elif by == "environment":
-        names = dict(Environment.objects.order_by().values_list("pk", "name"))
-    else:
+    if by not in ("tier", "environment"):
         return {}
+    named = HardwareTier.objects if by == "tier" else Environment.objects
+    names = dict(named.order_by().values_list("pk", "name"))
     all_names = list(names.values())
     return {id: name if all_names.count(name) == 1 else f"{name} ({id})" for id, name in names.items()}

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.shell.access import may_observe
+from dashboard.shell.access import may_observe, user_of
 from dashboard.shell.exports import note_export
 from dashboard.starts.startup_records import MOST_GROUPS, read_shown, read_slowest, read_start_times
 from dashboard.starts.viewmodels.start_times import (
@@ -20,7 +20,6 @@ from dashboard.starts.viewmodels.start_times import (
     start_times_csv,
 )
 from grid.core.translation import gettext as _
-from grid.models import User
 from grid.runtime import get_runtime
 from grid.starts.startdays import ACCURACY_PERCENT
 
@@ -30,12 +29,10 @@ def startup(request: HttpRequest) -> HttpResponse:
     view, now = _admitted(request), get_runtime().clock()
     read = read_start_times(view, now)
     if request.GET.get("download") == "1":
-        answer = HttpResponse(start_times_csv(read.groups, view.by), content_type="text/csv; charset=utf-8")
         name = f"start-up-by-{view.by}-{view.range}-days-{now:%Y-%m-%d}.csv"
-        assert isinstance(request.user, User)
-        note_export(request, request.user, name)
-        answer["Content-Disposition"] = f'attachment; filename="{name}"'
-        return answer
+        note_export(request, user_of(request), name)
+        headers = {"Content-Type": "text/csv; charset=utf-8", "Content-Disposition": f'attachment; filename="{name}"'}
+        return HttpResponse(start_times_csv(read.groups, view.by), headers=headers)
     shown = read.shown
     context = {
         "view": view,

@@ -7,8 +7,7 @@ from typing import Any
 
 from dashboard.executions.forms import LaunchForm
 from dashboard.executions.kinds import ExecutionKindFace
-from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
-from dashboard.executions.viewmodels.kind_record import KindRecord
+from dashboard.executions.viewmodels.execution import ExecutionRecord, KindRecord, Person
 from dashboard.executions.viewmodels.launch import Slots
 from dashboard.shell.viewmodels.live import Fragment
 from dashboard.workspaces.viewmodels.shutdown import StopOutlook, stop_notice

@@ -12,6 +12,8 @@ from grid.models import Execution, Membership, Workspace
 PER_PAGE = 24
 EXECUTIONS_PER_PAGE = 20
 
+_OF_ROWS = ("owner_id", "project_id", "environment_id", "tier_id")
+_STORED = ("id", "title", *_OF_ROWS, "created_at", "launched_at", "restart_problem")
 _LATEST = ("state", "state_since", "reason", "reason_values", "message", "settled_at")
 _NEWEST_EXECUTION = Execution.objects.filter(workspace=OuterRef("pk")).order_by("-requested_at", "-pk").values("pk")[:1]
 
@@ -93,24 +95,16 @@ def _records(rows: Sequence[Workspace], roles: Mapping[str, Mapping[int, str]]) 
 
 def _record(row: Workspace, roles: Mapping[int, str], execution: Execution | None) -> WorkspaceRecord:
     return WorkspaceRecord(
-        id=row.pk,
         name=str(row),
-        title=row.title,
-        owner_id=row.owner_id,
         owner_username=row.owner.get_username(),
-        project_id=row.project_id,
         project_name=row.project.name,
         project_roles=roles,
         environment_name=row.environment.name,
         tier_name=row.tier.name,
-        created_at=row.created_at,
-        launched_at=row.launched_at,
         latest=_execution(execution, row.owner.get_username()) if execution is not None else None,
-        environment_id=row.environment_id,
         revision=row.environment_revision,
-        tier_id=row.tier_id,
         is_restarting=row.restart_requested_at is not None,
-        restart_problem=row.restart_problem,
+        **{name: getattr(row, name) for name in _STORED},
     )
 
 

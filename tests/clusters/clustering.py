@@ -20,7 +20,6 @@ from tests.support.builders import MOMENT, NAMESPACE, condition
 
 RECORD = ClusterRecord(
     framework="dask",
-    version="2026.8.0",
     head_tier_name="Small",
     head_millicores=1000,
     head_memory_bytes=4 * 2**30,
@@ -32,7 +31,6 @@ RECORD = ClusterRecord(
     target_cpu=80,
     target_memory=80,
     on_demand=False,
-    local_storage="",
 )
 HEAD_TIER = {"id": "small", "name": "Small", "cores": "1", "memory": "4Gi", "gpus": 0, "cost_per_hour": "0.10"}
 

@@ -13,9 +13,8 @@ from dashboard.clusters.viewmodels.autoscaling import autoscaling, condition_lin
 from dashboard.clusters.viewmodels.clusters import Trouble, troubles
 from dashboard.clusters.viewmodels.samples import SamplePoint, cause_in_words, scale_events, thinned
 from dashboard.clusters.viewmodels.workers import WorkerCell, worker_cells
-from dashboard.executions.viewmodels.execution import Person, facts, head
+from dashboard.executions.viewmodels.execution import KindRecord, Person, facts
 from dashboard.executions.viewmodels.execution_actions import Actions, actions
-from dashboard.executions.viewmodels.kind_record import KindRecord
 from dashboard.executions.viewmodels.timeline import timeline
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.listing import EmptyState
@@ -32,7 +31,7 @@ from tests.clusters import clustering
 from tests.clusters.clustering import autoscaler, head_pod, minutes, sample, waiting_worker, worker_pod
 from tests.diagnosis.snapshots import LEAVING, member, pulling, ready, snapshot, starting
 from tests.executions import executing
-from tests.executions.executing import entered
+from tests.executions.executing import entered, head_fragment
 from tests.support import builders
 from tests.support.builders import MOMENT, condition, container_status, decode, stamp
 from tests.support.golden import assert_golden
@@ -87,7 +86,9 @@ def test_each_state_of_a_cluster_looks_as_stored(name: str) -> None:
     seen = LOOKS[name]
     diagnoses = explain_cluster(seen, now=NOW)
     whole = [
-        head(RECORD, Diagnosis("cluster", summary(seen), diagnoses[0].severity if diagnoses else "ok", ""), OWNER),
+        head_fragment(
+            RECORD, Diagnosis("cluster", summary(seen), diagnoses[0].severity if diagnoses else "ok", ""), OWNER
+        ),
         actions(RECORD, OWNER, is_ready=seen.head_is_up),
         facts(RECORD, OWNER, pods=[], node="node-a", workers=seen.on_nodes, now=NOW),
         troubles(diagnoses, is_operator=False),

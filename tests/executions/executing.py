@@ -6,8 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 from dashboard import composition as composition
-from dashboard.executions.viewmodels.execution import ExecutionRecord, LifecycleLine
+from dashboard.executions.viewmodels.execution import ExecutionRecord, LifecycleLine, Person, head_of
+from dashboard.shell.viewmodels.live import Fragment
 from grid.core.labels import KEYS
+from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, Resource
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project, State, User, Workspace
@@ -167,3 +169,8 @@ def make_workspace(owner: User, project: Project, *, title: str = "Explore", **f
 def read_executions(runtime: Runtime) -> None:
     """The runtime takes in what is in the database now, as its loop would."""
     runtime.executions.replace(read_rows(runtime.clock()))
+
+
+def head_fragment(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person) -> Fragment:
+    """Return what stands first on an execution's page."""
+    return Fragment("head", "executions/fragments/execution_head.html", head_of(record, diagnosis, viewer))

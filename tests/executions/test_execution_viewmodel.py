@@ -13,7 +13,7 @@ from dashboard.executions.viewmodels.execution import (
     Person,
     PodLink,
     facts,
-    head,
+    head_of,
     steps,
 )
 from dashboard.executions.viewmodels.execution_actions import actions
@@ -35,7 +35,7 @@ from grid.diagnosis.startup import Phase
 from grid.kube.objects import Event, Node, Pod, RawObject
 from grid.models import Membership
 from grid.runtime.executionrows import ExecutionRow
-from tests.executions.executing import RECORD, ROW, entered, pod_of
+from tests.executions.executing import RECORD, ROW, entered, head_fragment, pod_of
 from tests.executions.execution_listing import execution_rows
 from tests.executions.test_executions_viewmodel import BAD, source
 from tests.support import builders
@@ -72,7 +72,7 @@ STATES = {"queued": QUEUED, "deploying": DEPLOYING, "running": RUNNING, "failed"
 
 def page_of(record: ExecutionRecord, diagnosis: Diagnosis | None = None) -> str:
     whole = [
-        head(record, diagnosis, OWNER),
+        head_fragment(record, diagnosis, OWNER),
         actions(record, OWNER, is_ready=True),
         steps(record),
         facts(record, OWNER, pods=[PodLink("compute-grid", "workspace-e1")], node="", now=NOW),
@@ -90,8 +90,10 @@ def test_log_finding_looks_as_stored() -> None:
         "own", "The licence “<b>” is in use.", "LIC-17: <b>", "Wait for one.", "https://wiki.example/licences"
     )
     record = replace(FAILED, findings=(finding, replace(finding, meaning=FAILED.message, link="")))
-    assert_golden("execution-findings", render_fragment(head(record, None, OWNER), now=NOW))
-    assert "LIC-17" not in render_fragment(head(record, None, Person(False, False, False, has_left=True)), now=NOW)
+    assert_golden("execution-findings", render_fragment(head_fragment(record, None, OWNER), now=NOW))
+    assert "LIC-17" not in render_fragment(
+        head_fragment(record, None, Person(False, False, False, has_left=True)), now=NOW
+    )
 
 
 def test_the_rows_look_as_stored() -> None:
@@ -136,21 +138,21 @@ def plain_status(row: ExecutionRow) -> tuple[StatusLine, str]:
 
 
 def test_the_head_prefers_what_the_pod_shows_now() -> None:
-    shown = head(DEPLOYING, BAD, OWNER).context
-    assert (shown.status.severity, shown.status.note, shown.advice) == ("problem", BAD.sentence, BAD.next_step)  # type: ignore[attr-defined]
+    shown = head_of(DEPLOYING, BAD, OWNER)
+    assert (shown.status.severity, shown.status.note, shown.advice) == ("problem", BAD.sentence, BAD.next_step)
 
 
 def test_no_start_is_expected_beside_a_problem() -> None:
     """Waiting does not end it; beside a mere wait the time stands."""
     expected = WaitLine("Expected to start in about 4 min.", "")
-    shown = head(DEPLOYING, BAD, OWNER, expected).context
-    assert (shown.status.note, shown.wait) == (BAD.sentence, None)  # type: ignore[attr-defined]
-    waits = head(DEPLOYING, replace(BAD, severity="wait"), OWNER, expected).context
-    assert waits.wait == expected  # type: ignore[attr-defined]
+    shown = head_of(DEPLOYING, BAD, OWNER, expected)
+    assert (shown.status.note, shown.wait) == (BAD.sentence, None)
+    waits = head_of(DEPLOYING, replace(BAD, severity="wait"), OWNER, expected)
+    assert waits.wait == expected
 
 
 def test_open_is_suggested_only_to_those_allowed() -> None:
-    notes = [head(RUNNING, None, person).context.status.note for person in (OWNER, OPERATOR)]  # type: ignore[attr-defined]
+    notes = [head_of(RUNNING, None, person).status.note for person in (OWNER, OPERATOR)]
     assert notes == ["It is ready: open it.", "It is ready. Only alice can open it."]
 
 

@@ -9,12 +9,10 @@ import pytest
 from django import forms
 from django.test import Client
 
-from dashboard.executions.forms import LaunchForm, linked
+from dashboard.executions.forms import SECTIONS, LaunchForm, LaunchSection, SectionPlace, linked
 from dashboard.executions.kinds import FACES, ExecutionKindFace, register
-from dashboard.executions.launch_sections import SECTIONS, LaunchSection, SectionPlace
 from dashboard.executions.records import read_record
-from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
-from dashboard.executions.viewmodels.kind_record import KindRecord
+from dashboard.executions.viewmodels.execution import ExecutionRecord, KindRecord, Person
 from dashboard.executions.viewmodels.timeline import EVENT_WORDS
 from dashboard.shell.viewmodels.listing import EmptyState
 from dashboard.shell.viewmodels.live import Fragment

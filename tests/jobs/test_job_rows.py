@@ -4,8 +4,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 from dashboard.jobs.viewmodels.job_rows import job_ending, job_fragments, run_fragments
-from dashboard.jobs.viewmodels.jobs import AttemptLine, JobCard, JobRecord, RunLine, SweepLine
-from dashboard.jobs.viewmodels.schedules import ScheduleLine, ScheduleTimes
+from dashboard.jobs.viewmodels.jobs import (
+    AttemptLine,
+    JobCard,
+    JobRecord,
+    RunLine,
+    ScheduleLine,
+    ScheduleTimes,
+    SweepLine,
+)
 from dashboard.notifications.viewmodels.notifications import NotificationRecord, notification_fragments
 from dashboard.shell.fragments import render_fragment
 from dashboard.shell.viewmodels.live import Fragment

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.jobs.schedule_records import schedules_of
+from dashboard.jobs.job_records import schedules_of
 from grid.announcements.rules import MAINTENANCE
 from grid.configuration import GLOBAL_QUEUE_LIMIT, WAITING_PER_PERSON, WAITING_PER_PROJECT
 from grid.core.errors import Rejected

@@ -102,7 +102,7 @@ def test_days_have_percentiles_and_cold_start_share(start: Make) -> None:
     today, yesterday, before, *_ = start_day_lines(days, read().shown.days)
     assert (len(days), today.day, yesterday.count, before.count) == (7, MOMENT.date(), "3", "0")
     assert (yesterday.cold, yesterday.new_node, today.cold, before.cold) == ("33%", "0%", "not known", "–")
-    assert (before.p50, before.p90) == ("–", "–")
+    assert (before.times.p50, before.times.p90) == ("–", "–")
     drawn = start_charts(days, read().shown.days)
     p50, p90, cold = (
         drawn["charts"][chart]["lines"][name]["values"][-2:]

@@ -4,7 +4,7 @@ They only parse the input; the rules of `grid.clusters` decide what may be launc
 """
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import Model
 
 from dashboard.clusters.viewmodels.clusters import ClusterRecord
-from dashboard.executions.launch_sections import LaunchSection, SectionPlace, tier_option
+from dashboard.executions.forms import LaunchSection, SectionPlace, tier_option
 from grid.clusters.request import workers_within
 from grid.configuration import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
 from grid.core.errors import Rejected
@@ -59,12 +59,16 @@ def _choice(sentence: str) -> dict[str, str]:
     return {"required": sentence, "invalid_choice": _("This is no longer available to you. {choose}", choose=sentence)}
 
 
+def _row(model: type[Model], label: str, sentence: str, help_text: str = "") -> "forms.ModelChoiceField[Any]":
+    """Return a choice of rows, of which each form says what it offers; `sentence` is shown when none is chosen."""
+    rows, messages = model._default_manager.none(), _choice(sentence)
+    return forms.ModelChoiceField(rows, label=label, empty_label=None, help_text=help_text, error_messages=messages)
+
+
 def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumberField:
     """Return a number field; `required` is the message when it is missing, "" for an optional one."""
-    messages = {"required": required}
-    return WholeNumberField(
-        label=label, required=bool(required), help_text=help_text, widget=_NUMBER, error_messages=messages
-    )
+    shown: dict[str, Any] = {"label": label, "help_text": help_text, "widget": _NUMBER}
+    return WholeNumberField(required=bool(required), error_messages={"required": required}, **shown)
 
 
 class ClusterOffers:
@@ -87,25 +91,17 @@ class ClusterForm(LaunchSection):
     has_machine = False
     use_required_attribute = False  # the part may be hidden, where a browser could not point at a missing field
     framework = forms.ChoiceField(label=_("Framework"), error_messages=_choice(_("Choose a framework.")))
-    cluster_environment = forms.ModelChoiceField(
-        Environment.objects.none(),
-        label=_("Environment of the cluster"),
-        empty_label=None,
-        error_messages=_choice(_("Choose an environment for the cluster.")),
+    cluster_environment = _row(
+        Environment, _("Environment of the cluster"), _("Choose an environment for the cluster.")
     )
-    head_tier = forms.ModelChoiceField(
-        HardwareTier.objects.none(),
-        label=_("Head"),
-        empty_label=None,
-        error_messages=_choice(_("Choose a hardware tier for the head.")),
-        help_text=_("Coordinates the workers; a small tier is usually enough."),
+    head_tier = _row(
+        HardwareTier,
+        _("Head"),
+        _("Choose a hardware tier for the head."),
+        _("Coordinates the workers; a small tier is usually enough."),
     )
-    worker_tier = forms.ModelChoiceField(
-        HardwareTier.objects.none(),
-        label=_("Each worker"),
-        empty_label=None,
-        error_messages=_choice(_("Choose a hardware tier for the workers.")),
-        help_text=_("Your tasks run here."),
+    worker_tier = _row(
+        HardwareTier, _("Each worker"), _("Choose a hardware tier for the workers."), _("Your tasks run here.")
     )
     workers_minimum = _number(
         _("Workers"),
@@ -152,12 +148,14 @@ class ClusterForm(LaunchSection):
         self.frameworks = [name for name in Framework if any(name.value in row.frameworks for row in environments)]
         sent = data if data is not None and "framework" in data else None
         asked = str((sent if sent is not None else initial).get("framework", ""))
-        self.chosen_framework = (
-            Framework(asked) if asked in self.frameworks else next(iter(self.frameworks), Framework.DASK)
-        )
+        first = next(iter(self.frameworks), Framework.DASK)
+        self.chosen_framework = Framework(asked) if asked in self.frameworks else first
         self.policy = self.offers.policy(self.chosen_framework.value)
         self.environments = [row for row in environments if self.chosen_framework.value in row.frameworks]
-        self.versions = {name: _versions(name, environments) for name in self.frameworks}
+        self.versions = {
+            name: sorted({row.frameworks[name] for row in environments if name in row.frameworks})
+            for name in self.frameworks
+        }
         self.tiers = self.offers.tiers_for(self.chosen_framework.value)
         super().__init__(sent, initial=self._first_choices(initial, slots))
         self._offer(environments)
@@ -191,12 +189,7 @@ class ClusterForm(LaunchSection):
         if spec is None:
             return {}
         scaling = spec.scaling
-        grown = {
-            "workers_maximum": spec.workers_maximum,
-            "target_cpu": scaling.target_cpu,
-            "target_memory": scaling.target_memory,
-            "on_demand": scaling.on_demand,
-        }
+        grown = {name: getattr(scaling, name) for name in ("target_cpu", "target_memory", "on_demand")}
         return {
             "framework": spec.framework,
             "cluster_environment": execution.environment_id,
@@ -205,7 +198,7 @@ class ClusterForm(LaunchSection):
             "workers_minimum": spec.workers_minimum,
             "autoscale": scaling.autoscale,
             "local_storage": spec.local_storage,
-            **(grown if scaling.autoscale else {}),
+            **(grown | {"workers_maximum": spec.workers_maximum} if scaling.autoscale else {}),
         }
 
     def launch_values(self) -> dict[str, Any]:
@@ -235,20 +228,8 @@ class ClusterForm(LaunchSection):
 
     def request(self) -> ClusterRequest:
         """Return what to launch; the form must have no errors."""
-        data = self.cleaned_data
-        return ClusterRequest(
-            framework=data["framework"],
-            environment=data["cluster_environment"],
-            head_tier=data["head_tier"],
-            tier=data["worker_tier"],
-            workers_minimum=data["workers_minimum"],
-            workers_maximum=data["workers_maximum"],
-            autoscale=self.autoscales,
-            target_cpu=data["target_cpu"],
-            target_memory=data["target_memory"],
-            on_demand=data["on_demand"],
-            local_storage=data["local_storage"],
-        )
+        data = {**self.cleaned_data, "autoscale": self.autoscales}
+        return ClusterRequest(environment=data.pop("cluster_environment"), tier=data.pop("worker_tier"), **data)
 
     def choices(self) -> list[str]:
         """Return all chosen values as texts, to tell two launches apart."""
@@ -303,27 +284,20 @@ class ClusterForm(LaunchSection):
 
     def _offer(self, environments: list[Environment]) -> None:
         """Set the choices. Values of other frameworks are valid too, because the rules reject them with a better message than Django."""
-        framework, environment = self.fields["framework"], self.fields["cluster_environment"]
-        assert isinstance(framework, forms.ChoiceField)
-        assert isinstance(environment, forms.ModelChoiceField)
-        framework.choices = [(name.value, name.label) for name in self.frameworks]
+        fields: dict[str, Any] = self.fields
+        fields["framework"].choices = [(name.value, name.label) for name in self.frameworks]
+        chosen, environment = self.chosen_framework, fields["cluster_environment"]
+        shown = [(row.pk, f"{row.name} ({chosen.label} {row.frameworks[chosen]})") for row in self.environments]
         environment.queryset = Environment.objects.filter(pk__in=[row.pk for row in environments])
-        name = self.chosen_framework
-        _show(environment, [(row.pk, f"{row.name} ({name.label} {row.frameworks[name]})") for row in self.environments])
-        for tier in ("head_tier", "worker_tier"):
-            field = self.fields[tier]
-            assert isinstance(field, forms.ModelChoiceField)
-            field.queryset = self.offers.tiers
-            _show(field, [(row.pk, tier_option(row)) for row in self.tiers])
+        environment.widget.choices = shown
+        for name in ("head_tier", "worker_tier"):
+            fields[name].queryset = self.offers.tiers
+            fields[name].widget.choices = [(row.pk, tier_option(row)) for row in self.tiers]
 
     def _describe(self) -> None:
         """Set the help texts with the admin's bounds, and name the element of each field's error, also of one that the estimate adds."""
-        policy = self.policy
-        bounds = _(
-            "{minimum} to {maximum}; leave empty to ignore.",
-            minimum=policy.minimum_target,
-            maximum=policy.maximum_target,
-        )
+        policy, bounds = self.policy, _("{minimum} to {maximum}; leave empty to ignore.")
+        bounds = bounds.format(minimum=policy.minimum_target, maximum=policy.maximum_target)
         within = workers_within(self.offers.slots, is_attached=self.is_attached)
         self.fields["workers_maximum"].help_text = (
             _("Your quota allows up to {workers}.", workers=plural(within, "worker", "workers"))
@@ -335,15 +309,6 @@ class ClusterForm(LaunchSection):
         for name, field in self.fields.items():
             described = f"id_{name}_error id_{name}_helptext" if field.help_text else f"id_{name}_error"
             field.widget.attrs["aria-describedby"] = described
-
-
-def _show(field: forms.Field, options: list[tuple[str, str]]) -> None:
-    assert isinstance(field.widget, forms.Select)
-    field.widget.choices = options
-
-
-def _versions(framework: str, environments: Iterable[Environment]) -> list[str]:
-    return sorted({row.frameworks[framework] for row in environments if framework in row.frameworks})
 
 
 _LARGEST = 10_000  # larger numbers are typing errors; the quota and the admin's limit decide what is allowed

@@ -79,15 +79,12 @@ class Autoscaling:
 
 
 def autoscaling(cluster: ClusterRecord, autoscaler: Autoscaler | None, *, is_final: bool) -> Fragment:
-    shown = Autoscaling(_sentence(cluster), "", (), "" if is_final else _demand(cluster), ())
+    maximum, waiting = cluster.workers_maximum, None if is_final else cluster.pending_tasks
+    demand = _demand(cluster, waiting)
+    shown = Autoscaling(_sentence(cluster), "", (), demand, ())
     if cluster.autoscale and autoscaler is not None and not is_final:
-        shown = Autoscaling(
-            shown.sentence,
-            _now(autoscaler),
-            loads(autoscaler, maximum=cluster.workers_maximum),
-            shown.demand,
-            condition_lines(autoscaler, maximum=cluster.workers_maximum, work_waits=bool(cluster.pending_tasks)),
-        )
+        lines = condition_lines(autoscaler, maximum=maximum, work_waits=bool(waiting))
+        shown = Autoscaling(shown.sentence, _now(autoscaler), loads(autoscaler, maximum=maximum), demand, lines)
     return Fragment("autoscaling", "clusters/fragments/autoscaling.html", shown)
 
 
@@ -105,10 +102,8 @@ def _line(condition: Condition, is_short: bool, work_waits: bool) -> ConditionLi
         return ConditionLine(_FOR_SLOTS, condition.reason)
     if work_waits and condition.reason == "ReadyForNewScale":
         return ConditionLine(_WAITS_ALL_THE_SAME, condition.reason)
-    unknown: _Meaning = (
-        "problem" if bad else "ok",
-        condition.message or _("{type} is {status}.", type=condition.type, status=condition.status),
-    )
+    words = condition.message or _("{type} is {status}.", type=condition.type, status=condition.status)
+    unknown: _Meaning = ("problem" if bad else "ok", words)
     severity, sentence = _MEANINGS[condition.type].get(condition.reason, unknown)
     return ConditionLine(StatusLine(severity, sentence), condition.reason)
 
@@ -130,15 +125,15 @@ def _sentence(cluster: ClusterRecord) -> str:
     return _("{workers}. It grows when {cause}.", workers=words, cause=parts[0]) if parts else f"{words}."
 
 
-def _demand(cluster: ClusterRecord) -> str:
-    if cluster.pending_tasks is None:
-        return ""
-    if not cluster.pending_tasks:
-        return _("No task waits for a worker.")
-    waiting = ngettext("{count:,} task waits for a worker.", "{count:,} tasks wait for a worker.", cluster.pending_tasks)
+def _demand(cluster: ClusterRecord, tasks: int | None) -> str:
+    if not tasks:
+        return "" if tasks is None else _("No task waits for a worker.")
+    waiting = ngettext("{count:,} task waits for a worker.", "{count:,} tasks wait for a worker.", tasks)
     if not cluster.autoscale or cluster.on_demand:
         return waiting
-    step = _("The autoscaler does not count them. Launch a cluster with “Also grow for waiting tasks” to have it do so.")
+    step = _(
+        "The autoscaler does not count them. Launch a cluster with “Also grow for waiting tasks” to have it do so."
+    )
     return f"{waiting} {step}"
 
 

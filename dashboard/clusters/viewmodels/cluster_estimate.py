@@ -71,10 +71,13 @@ def estimate(plan: ClusterPlan, slots: Slots, pools: Pools | None) -> Estimate:
     """Return the estimate, without a word about nodes while the cluster is unknown (`pools` is None)."""
     counts = tuple(dict.fromkeys((plan.minimum, plan.maximum)))
     low, high = slots_of(plan, plan.minimum), slots_of(plan, plan.maximum)
+    fixed = plan.head.price + (plan.companion.price if plan.companion else 0)
+    prices = [fixed + workers * plan.worker.price for workers in counts]
     rows = [Row(_("Slots"), tuple(f"{slots_of(plan, workers):,}" for workers in counts))]
     if pools is not None:
-        rows.append(Row(_("Nodes"), tuple(nodes_words(nodes_of(plan, workers, pools)) for workers in counts)))
-    rows.append(Row(_("Price an hour"), tuple(_price(price_of(plan, workers)) for workers in counts)))
+        rows.append(Row(_("Nodes"), tuple(_nodes_words(nodes_of(plan, workers, pools)) for workers in counts)))
+    words = tuple(f"{CURRENCY}{price_number(price)}" if price else _("free") for price in prices)
+    rows.append(Row(_("Price an hour"), words))
     taken = plural(low, "slot", "slots")
     if low != high:
         taken = _("{slots} at minimum, {high:,} at maximum", slots=taken, high=high)
@@ -95,14 +98,8 @@ def slots_of(plan: ClusterPlan, workers: int) -> int:
     return 1 + workers + (plan.companion is not None)
 
 
-def price_of(plan: ClusterPlan, workers: int) -> Decimal:
-    companion = plan.companion.price if plan.companion else Decimal(0)
-    return plan.head.price + workers * plan.worker.price + companion
-
-
 def nodes_of(plan: ClusterPlan, workers: int, pools: Pools) -> dict[str, int | None]:
-    """Return the number of nodes by pool; None where it is unknown, because the pool has no node, and none is remembered, or only
-    too small ones."""
+    """Return the number of nodes by pool; None where the pool has no node, and none is remembered, or only too small ones."""
     wanted: dict[str, list[PodPlan]] = {}
     for machine, count in ((plan.worker, workers), (plan.head, 1), (plan.companion, 1)):
         if machine is not None:
@@ -110,7 +107,7 @@ def nodes_of(plan: ClusterPlan, workers: int, pools: Pools) -> dict[str, int | N
     return {name: nodes_needed(plans, _pool(name, pools)) for name, plans in wanted.items()}
 
 
-def nodes_words(by_pool: Mapping[str, int | None]) -> str:
+def _nodes_words(by_pool: Mapping[str, int | None]) -> str:
     known = [count for count in by_pool.values() if count is not None]
     if not known:
         return _("not known")
@@ -135,8 +132,7 @@ def _slots_note(plan: ClusterPlan, slots: Slots, most: int) -> Note:
 
 
 def _place_notes(plan: ClusterPlan) -> list[Note]:
-    """Return notes about tiers that limit simultaneous executions. A cluster counts once on its workers' tier, and once on its head's if
-    that is another; the execution that it is attached to counts on its own."""
+    """Return notes about tiers that limit simultaneous executions: a cluster counts once on its workers' and, if another, its head's."""
     cluster = {machine.plan.tier: machine for machine in (plan.head, plan.worker)}
     companion = {plan.companion.plan.tier: plan.companion} if plan.companion else {}
     notes = []
@@ -144,12 +140,9 @@ def _place_notes(plan: ClusterPlan) -> list[Note]:
         machine = (cluster | companion)[tier]
         if machine.places is None or wanted <= machine.places - machine.running:
             continue
-        takes = _(
-            "This takes {places} on the tier {tier}, which runs at most {most:,} at once",
-            places=plural(wanted, "place", "places"),
-            tier=tier,
-            most=machine.places,
-        )
+        taken = plural(wanted, "place", "places")
+        takes = _("This takes {places} on the tier {tier}, which runs at most {most:,} at once")
+        takes = takes.format(places=taken, tier=tier, most=machine.places)
         if wanted > machine.places:
             advice = _("{takes}. Choose another tier for the cluster or what it is attached to.", takes=takes)
             notes.append(Note("problem", advice))
@@ -169,8 +162,7 @@ def _node_notes(plan: ClusterPlan, pools: Pools) -> list[Note]:
 
 
 def _misfit(machine: Machine, advice: str, pools: Pools) -> Note | None:
-    """Return a note about a pod that no node of its pool takes, not even an empty one; None when one does, or the pool has no node and
-    gets none, or nobody knows how large one would be."""
+    """Return a note about a pod that no node of its pool takes, not even an empty one; None also when nobody knows how large one is."""
     diagnosis, pool = fit((machine.plan,), LaunchFacts(pools)), _pool(machine.plan.pool, pools)
     if diagnosis.severity != "problem" or not pool.known or not (pool.nodes or pool.maximum):
         return None
@@ -185,13 +177,9 @@ def _packing(worker: PodPlan, pools: Pools) -> Note | None:
     count = places(worker.requests, node.empty)
     left = {name: amount - count * worker.requests.get(name, 0) for name, amount in node.empty.items()}
     offered, unused = summary(node.empty), summary(left)
-    whole = _(
-        "A node of the pool {pool} ({offered} after overhead) takes {workers}",
-        pool=worker.pool,
-        offered=_amounts_words(offered),
-        workers=plural(count, "worker", "workers"),
-    )
-    stranded = _amounts_words(unused)
+    stranded, whole = _amounts_words(unused), _("A node of the pool {pool} ({offered} after overhead) takes {workers}")
+    workers = plural(count, "worker", "workers")
+    whole = whole.format(pool=worker.pool, offered=_amounts_words(offered), workers=workers)
     if not stranded:
         return Note("ok", _("{whole}, with nothing left over.", whole=whole))
     much = unused.cpu * _HALF > offered.cpu or unused.memory * _HALF > offered.memory or unused.gpus > 0
@@ -219,10 +207,8 @@ def _pool_note(state: LaunchPool, low: int | None, high: int | None) -> Note:
         )
         return Note("wait", sentence.format(pool=pool, most=most))
     nodes, more = plural(now, "node", "nodes"), state.maximum - now
-    if more > 0:
-        has = _("The pool {pool} has {nodes}, and up to {maximum:,} more may be started")
-    else:
-        has = _("The pool {pool} has {nodes}, and no more may be started")
+    growing = _("The pool {pool} has {nodes}, and up to {maximum:,} more may be started")
+    has = growing if more > 0 else _("The pool {pool} has {nodes}, and no more may be started")
     has = has.format(pool=pool, nodes=nodes, maximum=more)
     if low is None or high is None:
         return Note("ok", f"{has}.")
@@ -236,15 +222,7 @@ def _pool_note(state: LaunchPool, low: int | None, high: int | None) -> Note:
 
 
 def _amounts_words(some: Amounts) -> str:
-    parts = []
-    if some.cpu > 0:
-        parts.append(cores_words(f"{some.cpu}m"))
-    if some.memory > 0:
-        parts.append(_("{size} of memory", size=format_bytes(some.memory)))
-    if some.gpus > 0:
-        parts.append(plural(some.gpus, "GPU", "GPUs"))
+    cores = cores_words(f"{some.cpu}m") if some.cpu > 0 else ""
+    memory = _("{size} of memory", size=format_bytes(some.memory)) if some.memory > 0 else ""
+    parts = [part for part in (cores, memory, plural(some.gpus, "GPU", "GPUs") if some.gpus > 0 else "") if part]
     return listed(parts) if parts else ""
-
-
-def _price(cost: Decimal) -> str:
-    return f"{CURRENCY}{price_number(cost)}" if cost else _("free")

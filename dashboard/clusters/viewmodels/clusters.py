@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from dashboard.executions.viewmodels.execution import Companion, ExecutionRecord
-from dashboard.executions.viewmodels.kind_record import KindRecord
+from dashboard.executions.viewmodels.execution import Companion, ExecutionRecord, KindRecord
 from dashboard.executions.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.shell.viewmodels.format import size_words
 from dashboard.shell.viewmodels.live import Fragment
@@ -23,7 +22,6 @@ class ClusterRecord(KindRecord):
     autoscaler ignores the metric. `wanted_before` has the desired number of workers over the last 20 minutes."""
 
     framework: str
-    version: str
     head_tier_name: str
     head_millicores: int
     head_memory_bytes: int
@@ -35,7 +33,6 @@ class ClusterRecord(KindRecord):
     target_cpu: int
     target_memory: int
     on_demand: bool
-    local_storage: str
     pending_tasks: int | None = None
     wanted_before: tuple[tuple[datetime, int], ...] = ()
 
@@ -71,7 +68,6 @@ class ClusterRecord(KindRecord):
         return ", ".join(self._price(worker_cost_per_hour, count) for count in counts)
 
     def _price(self, worker_cost_per_hour: Decimal, workers: int) -> str:
-        """Return for example "$1.40 an hour with 3 workers"."""
         price = price_words(self.head_cost_per_hour + worker_cost_per_hour * workers)
         return _("{price} with {workers}", price=price, workers=plural(workers, "worker", "workers"))
 
@@ -83,11 +79,8 @@ def cluster_of(record: ExecutionRecord | Companion) -> ClusterRecord | None:
 def workers_words(minimum: int, maximum: int, *, autoscale: bool) -> str:
     """Return for example "1 to 5 workers, depending on the load" or "3 workers"."""
     if autoscale and maximum > minimum:
-        return _(
-            "{minimum} to {workers}, depending on the load",
-            minimum=minimum,
-            workers=plural(maximum, "worker", "workers"),
-        )
+        workers = plural(maximum, "worker", "workers")
+        return _("{minimum} to {workers}, depending on the load", minimum=minimum, workers=workers)
     return plural(minimum, "worker", "workers")
 
 
@@ -125,7 +118,6 @@ _WHO = {
     "admin": _("Your admin can change this."),
     "operator": _("An operator can help."),
 }
-_WORDS = {"problem": _("Problem"), "wait": _("Note"), "ok": _("Note")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +130,11 @@ class Trouble:
 
 def troubles(diagnoses: Sequence[Diagnosis], *, is_operator: bool, sees_all: bool = False) -> Fragment:
     """Return a card for each diagnosis; an operator is not advised to ask an operator. Only who `sees_all` is led to pages about nodes."""
-    cards = tuple(_trouble(diagnosis, is_operator, sees_all) for diagnosis in diagnoses)
-    return Fragment("troubles", "clusters/fragments/troubles.html", cards)
-
-
-def _trouble(diagnosis: Diagnosis, is_operator: bool, sees_all: bool) -> Trouble:
-    reasons = node_reasons(diagnosis, sees_all=sees_all)
-    # The table of the nodes says itself who can change something.
-    is_told = reasons is not None or (diagnosis.who == "operator" and is_operator)
-    return Trouble(diagnosis, _WORDS[diagnosis.severity], "" if is_told else _WHO[diagnosis.who], reasons)
+    cards = []
+    for diagnosis in diagnoses:
+        reasons = node_reasons(diagnosis, sees_all=sees_all)
+        # The table of the nodes says itself who can change something.
+        is_known = reasons is not None or (diagnosis.who == "operator" and is_operator)
+        word = _("Problem") if diagnosis.severity == "problem" else _("Note")
+        cards.append(Trouble(diagnosis, word, "" if is_known else _WHO[diagnosis.who], reasons))
+    return Fragment("troubles", "clusters/fragments/troubles.html", tuple(cards))

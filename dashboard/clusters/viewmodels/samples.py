@@ -31,8 +31,6 @@ POINTS = 500
 TABLE_ROWS = 60
 _CLOSE = timedelta(seconds=45)  # a sample is written every 15 seconds, and the history one reconciliation later
 _RESCALE = Expression(r"(?s)New size: (\d+); reason: (.*)")
-_RESCALE_REASON = "SuccessfulRescale"
-_RESIZED = "Resized"
 _CAUSES = {
     "All metrics below target": _("everything that is measured is below its target."),
     "Current number of replicas above Spec.MaxReplicas": _("there were more than the maximum."),
@@ -106,8 +104,7 @@ def thinned(samples: Sequence[SamplePoint], limit: int = POINTS) -> list[SampleP
 
 @dataclass(frozen=True, slots=True)
 class _SizeChange:
-    """A line of history about the number of workers; `size` is None when the line does not name it. `is_repeated` is set for an event
-    with a count above 1: Kubernetes counts a repeated event, at the time of the first."""
+    """A line of history about the number of workers, with the `size` if it says so; a repeated event has the time of the first."""
 
     at: datetime
     size: int | None
@@ -123,23 +120,20 @@ def scale_events(samples: Sequence[SamplePoint], history: Iterable[LifecycleLine
     for before, after in pairwise(samples):
         if before.wanted == after.wanted:
             continue
-        near = [line for line in unused if _is_about(line, before, after)]
+        first, last = before.at - _CLOSE, after.at + _CLOSE
+        near = [line for line in unused if first <= line.at <= last and line.size in (None, after.wanted)]
         if near:
             # After a person's change the autoscaler reports one as well: it is the same change, with the person as its cause.
             why = min(near, key=lambda line: line.size is not None)
             unused = [line for line in unused if line not in near]
             at = max(before.at, min(why.at, after.at))
-            events.append(ScaleEvent(at, before.wanted, after.wanted, why.cause))
-            continue
-        again = [line for line in lines if line.is_repeated and line.size == after.wanted and line.at <= after.at]
-        events.append(ScaleEvent(after.at, before.wanted, after.wanted, again[-1].cause if again else ""))
+            cause = why.cause
+        else:
+            again = [line for line in lines if line.is_repeated and line.size == after.wanted and line.at <= after.at]
+            at, cause = after.at, again[-1].cause if again else ""
+        events.append(ScaleEvent(at, before.wanted, after.wanted, cause))
     events += [ScaleEvent(line.at, None, line.size, line.cause) for line in unused if line.size is not None]
     return sorted(events, key=lambda event: event.at)
-
-
-def _is_about(line: _SizeChange, before: SamplePoint, after: SamplePoint) -> bool:
-    is_near = before.at - _CLOSE <= line.at <= after.at + _CLOSE
-    return is_near and line.size in (None, after.wanted)
 
 
 def cause_in_words(reason: str) -> str:
@@ -198,8 +192,8 @@ def sample_rows(samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) ->
             sample.at,
             sample.ready,
             sample.wanted,
-            cpu=_percent(sample.cpu_percent),
-            memory=_percent(sample.memory_percent),
+            cpu="" if sample.cpu_percent is None else f"{sample.cpu_percent} %",
+            memory="" if sample.memory_percent is None else f"{sample.memory_percent} %",
             pending="" if sample.pending_tasks is None else str(sample.pending_tasks),
         )
         for sample in _spread(samples, TABLE_ROWS - len(shown_events))
@@ -210,18 +204,13 @@ def sample_rows(samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) ->
 
 def _size_change(line: LifecycleLine) -> _SizeChange | None:
     """Parse a line of history; None when it is not about the number of workers."""
-    if line.reason == _RESCALE_REASON and (match := _RESCALE.search(line.message)):
+    if line.reason == "SuccessfulRescale" and (match := _RESCALE.search(line.message)):
         return _SizeChange(line.at, int(match[1]), cause_in_words(match[2].strip()), line.count > 1)
-    return _SizeChange(line.at, None, line.words(ANYBODY), False) if line.reason == _RESIZED else None
+    return _SizeChange(line.at, None, line.words(ANYBODY), False) if line.reason == "Resized" else None
 
 
 def _spread(samples: Sequence[SamplePoint], count: int) -> list[SamplePoint]:
-    """Return at most `count` evenly spread samples, always with the newest."""
     if len(samples) <= count:
         return list(samples)
     step = (len(samples) - 1) / (count - 1)
     return [samples[round(step * place)] for place in range(count)]
-
-
-def _percent(value: int | None) -> str:
-    return "" if value is None else f"{value} %"

@@ -30,11 +30,7 @@ _WORDS = {
     "ending": _("leaving"),
 }
 _STEPS = 10  # bars are drawn in tenths, by classes
-
-
 LEGEND = tuple((letter, _WORDS[phase]) for phase, letter in _LETTERS.items())
-
-
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10**18)]
 
 
@@ -82,22 +78,11 @@ def worker_cells(
     if not members:
         return [Fragment("workers-none", "shell/fragments/empty_item.html", empty, region=REGION)]
     is_compact = len(members) >= COMPACT_FROM
+    cells = [_cell(member, usage_of, report_key, next_to_go=next_to_go, is_compact=is_compact) for member in members]
     return [
-        Fragment(
-            element_id("worker", member.pod.metadata.name),
-            "clusters/fragments/worker_cell.html",
-            _cell(
-                member, usage_of, report_key, goes_next=member.pod.metadata.name == next_to_go, is_compact=is_compact
-            ),
-            region=REGION,
-        )
-        for member in members
+        Fragment(element_id("worker", cell.name), "clusters/fragments/worker_cell.html", cell, region=REGION)
+        for cell in cells
     ]
-
-
-def short_name(pod_name: str) -> str:
-    """Return the pod name's random suffix: the part after the last dash."""
-    return pod_name.rpartition("-")[2]
 
 
 def worker_holds(annotations: Mapping[str, str], key: str) -> WorkerHolds | None:
@@ -114,15 +99,16 @@ def _by_age(member: Member) -> tuple[float, str]:
 
 
 def _cell(
-    member: Member, usage_of: Callable[[str], Usage | None], report_key: str, *, goes_next: bool, is_compact: bool
+    member: Member, usage_of: Callable[[str], Usage | None], report_key: str, *, next_to_go: str, is_compact: bool
 ) -> WorkerCell:
-    pod, phase = member.pod, member.phase
+    pod, phase, name = member.pod, member.phase, member.pod.metadata.name
+    short_name, goes_next = name.rpartition("-")[2], name == next_to_go
     cpu, memory = _shares(pod, usage_of(pod.metadata.key)) if phase in ("ready", "ending") else (None, None)
     holds = worker_holds(pod.metadata.annotations, report_key) if phase in ("ready", "ending") else None
     tasks = plural(holds.tasks, "task", "tasks") if holds else ""
     held = format_bytes(holds.bytes) if holds and holds.bytes > 0 else ""
     parts = [
-        _("worker {name}: {state}", name=short_name(pod.metadata.name), state=_WORDS[phase]),
+        _("worker {name}: {state}", name=short_name, state=_WORDS[phase]),
         _("on {node}", node=pod.spec.node_name) if pod.spec.node_name else "",
         _("CPU {cpu} % of its request", cpu=cpu) if cpu is not None else "",
         _("memory {memory} %", memory=memory) if memory is not None else "",
@@ -132,8 +118,8 @@ def _cell(
     ]
     return WorkerCell(
         namespace=pod.metadata.namespace,
-        name=pod.metadata.name,
-        short_name=short_name(pod.metadata.name),
+        name=name,
+        short_name=short_name,
         phase=phase,
         letter=_LETTERS[phase],
         label=", ".join(filter(None, parts)),

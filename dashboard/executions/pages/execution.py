@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,7 +11,6 @@ from django.http import QueryDict
 
 from dashboard.executions.kinds import Presence, face_of
 from dashboard.executions.pages.execution_pods import POD_STATES, pods_of
-from dashboard.executions.records import read_record
 from dashboard.executions.viewmodels.execution import (
     CONTRIBUTING,
     Companion,
@@ -21,7 +20,6 @@ from dashboard.executions.viewmodels.execution import (
     Person,
     PodLink,
     facts,
-    head,
     head_of,
     steps,
 )
@@ -32,9 +30,8 @@ from dashboard.shell.access import Viewer, may_observe, may_operate, may_see_exe
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.viewmodels.events import history
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.states import KINDS, state_status
+from dashboard.shell.viewmodels.states import kind_name, state_status
 from dashboard.starts.expected_waits import EXPECTED, stands_still
-from dashboard.starts.viewmodels.expected_wait import WaitLine
 from dashboard.starts.viewmodels.startup import StartMeasures, of_phases, waterfall
 from dashboard.usage.viewmodels.contention import short_of_cpu
 from dashboard.usage.viewmodels.sizehints import size_note
@@ -42,6 +39,7 @@ from grid.core.translation import gettext as _
 from grid.database import threads as database
 from grid.diagnosis.startup import StartFacts, start_phases
 from grid.diagnosis.startupevents import start_events
+from grid.jobs.jobsettings import read_record
 from grid.kube.events import topic_about
 from grid.kube.hub import NAME, Topic
 from grid.kube.objects import Event, Pod, is_ready
@@ -103,9 +101,6 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
         """Return True also when the execution has left the runtime's list, an hour after its end: the stored page stays visible."""
         return runtime.executions.get(view.id) is None or self.allowed(runtime, viewer, view)
 
-    def audience(self, viewer: Viewer) -> Hashable:
-        return viewer
-
     def remember(
         self, runtime: Runtime, execution_id: str, record: ExecutionRecord | None, before: ExecutionRow | None
     ) -> None:
@@ -162,8 +157,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
 
 def present_head(runtime: Runtime, record: ExecutionRecord, viewer: Person, now: datetime) -> Head:
     """Return what the page says first: the state and its cause, for who takes the history with them."""
-    shown = _present(runtime, record, _pods(runtime, record), viewer, now)
-    return head_of(record, shown.diagnosis, viewer, _expected(runtime, record, viewer, now))
+    return _head(runtime, record, _present(runtime, record, _pods(runtime, record), viewer, now), viewer, now)
 
 
 def execution_fragments(
@@ -175,17 +169,23 @@ def execution_fragments(
     node = shown.pod.spec.node_name if shown.pod is not None else ""
     links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in shown.pods]
     events = _events(runtime, record, pods)
+    victim = None if record.is_final else runtime.contention.victims.get(record.id)
+    used = record.size if viewer.is_owner or viewer.sees_all else None
+    can_launch = viewer.is_owner and not viewer.has_left
+    job_of = record.project_id if record.kind == "job" and viewer.is_member else ""
     fragments = [
-        head(record, shown.diagnosis, viewer, _expected(runtime, record, viewer, now)),
-        leaving(record, viewer),
+        Fragment("head", "executions/fragments/execution_head.html", _head(runtime, record, shown, viewer, now)),
+        Fragment("leaving", "executions/fragments/execution_leaving.html", leaving(record, viewer)),
         *face_of(record.kind).fragments(record, viewer),
         actions(record, viewer, is_ready=shown.pod is not None and is_ready(shown.pod)),
         steps(record),
         waterfall(_start(record, shown, events, now), record.usual_start, is_final=record.is_final),
-        _size(record, viewer),
-        _contention(runtime, record, viewer),
+        size_note(used, execution_id=record.id, workspace_id=record.workspace_id, is_owner=can_launch),
+        short_of_cpu(victim, record.kind, is_owner=viewer.is_owner, sees_all=viewer.sees_all),
         facts(record, viewer, pods=links, node=node, workers=shown.workers, now=now),
-        _files(record, viewer),
+        run_files(
+            record.files, state=record.state, is_final=record.is_final, contributes=viewer.contributes, job_of=job_of
+        ),
         *shown.fragments,
     ]
     if record.companion is not None:
@@ -198,16 +198,15 @@ def execution_fragments(
     return fragments
 
 
-def _expected(runtime: Runtime, record: ExecutionRecord, viewer: Person, now: datetime) -> WaitLine | None:
+def _head(runtime: Runtime, record: ExecutionRecord, shown: Presence, viewer: Person, now: datetime) -> Head:
     reader = record.reader(is_owner=viewer.is_owner)
-    return EXPECTED.line(record.id, record.state, now, reader, stands_still=stands_still(runtime))
+    wait = EXPECTED.line(record.id, record.state, now, reader, stands_still=stands_still(runtime))
+    return head_of(record, shown.diagnosis, viewer, wait)
 
 
 def _pods(runtime: Runtime, record: ExecutionRecord) -> list[Pod]:
-    """Return its pods, its own first."""
-    return sorted(
-        pods_of(runtime, record.id), key=lambda pod: (pod.metadata.name != record.object_name, pod.metadata.name)
-    )
+    pods = pods_of(runtime, record.id)
+    return sorted(pods, key=lambda pod: (pod.metadata.name != record.object_name, pod.metadata.name))
 
 
 def _present(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime) -> Presence:
@@ -219,11 +218,10 @@ def _present(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], vie
 
 
 def _companion(runtime: Runtime, other: Companion, now: datetime, *, to_owner: bool) -> Fragment:
-    """Return the companion's card in its present state."""
     row = runtime.executions.get(other.id)
     state = row.state if row else other.state
     status, _advice = state_status(state, message=row.words(to_owner=to_owner) if row else "")
-    sentence, kind = status.note, other.kind_record.words or KINDS.get(other.kind, other.kind)
+    sentence, kind = status.note, other.kind_record.words or kind_name(other.kind)
     summary = face_of(other.kind).summary(runtime, other, now) if state in POD_STATES else None
     if summary is not None:
         sentence = summary.sentence if state == "running" else state_status(state, diagnosis=summary)[0].note
@@ -249,33 +247,10 @@ def _start(record: ExecutionRecord, shown: Presence, events: Sequence[Event], no
         is_cluster=record.has_members,
         has_cluster=record.kind == "job" and record.companion is not None,
     )
-    return of_phases(start_phases(facts), ran=False)
-
-
-def _size(record: ExecutionRecord, viewer: Person) -> Fragment:
-    """Return what it used, for its owner and those who may see everything."""
-    shown = record.size if viewer.is_owner or viewer.sees_all else None
-    can_launch = viewer.is_owner and not viewer.has_left
-    return size_note(shown, execution_id=record.id, workspace_id=record.workspace_id, is_owner=can_launch)
-
-
-def _contention(runtime: Runtime, record: ExecutionRecord, viewer: Person) -> Fragment:
-    victim = None if record.is_final else runtime.contention.victims.get(record.id)
-    return short_of_cpu(victim, record.kind, is_owner=viewer.is_owner, sees_all=viewer.sees_all)
-
-
-def _files(record: ExecutionRecord, viewer: Person) -> Fragment:
-    return run_files(
-        record.files,
-        state=record.state,
-        is_final=record.is_final,
-        contributes=viewer.contributes,
-        job_of=record.project_id if record.kind == "job" and viewer.is_member else "",
-    )
+    return of_phases(start_phases(facts))
 
 
 def _events(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Event]:
-    """Return the events about the execution's objects, oldest first, including those of a deleted pod, which is found by its name."""
     uids = {pod.metadata.name: pod.metadata.uid for pod in pods}
     events = [
         event

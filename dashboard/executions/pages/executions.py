@@ -146,10 +146,8 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
 
     def _replaced(self, key: str, old: Group | None, new: Group | None) -> None:
         self.rows.forget_unless_in(old, new)
-        if new is not None and change_with_time(new.entries):
-            self._restless.add(key)
-        else:
-            self._restless.discard(key)
+        is_restless = new is not None and change_with_time(new.entries)
+        (self._restless.add if is_restless else self._restless.discard)(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         for pod in (old, new):
@@ -163,8 +161,7 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
 
     def _event_changed(self, old: Event | None, new: Event | None) -> None:
         for event in (old, new):
-            if event is not None and event.involved_object.kind == "Pod":
-                about = event.involved_object
+            if event is not None and (about := event.involved_object).kind == "Pod":
                 pod = self.runtime.pods.get(f"{about.namespace}/{about.name}")
                 if pod is not None and (id := id_of(pod)):
                     self.rows.forget(id, pod.metadata.name)
@@ -207,6 +204,14 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
     async def read(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
         return await self._list(runtime, viewer, view)
 
+    async def _list(
+        self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, *, within: float | None = None
+    ) -> ExecutionList:
+        executions = await self.lists_in(runtime).list_of(viewer, view, within=within)
+        if executions.awaits_start(view.page):
+            EXPECTED.begin(runtime)
+        return executions
+
     async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
         return await self._list(runtime, viewer, view, within=FIRST_PAINT_SECONDS)
 
@@ -224,9 +229,8 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
             # One of the changes that are not in it yet may have ended the viewer's access, or the execution itself.
             present = [group for group in page.items if group.key in lists.items]
             page = replace(page, items=[group for group in present if _may_still_see(runtime, viewer, group)])
-        return page_fragments(
-            executions.window, page, view, executions.rows_of(view.page, page, lists.rows, now), progress
-        )
+        rows = executions.rows_of(view.page, page, lists.rows, now)
+        return page_fragments(executions.window, page, view, rows, progress)
 
     def tick(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList) -> float:
         if self.lists_in(runtime).is_behind(executions):
@@ -234,14 +238,6 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         is_waiting = executions.changes_with_time or executions.awaits_start(view.page)
         is_restless = is_waiting or executions.is_restless(view.page, runtime.clock())
         return self.tick_seconds if is_restless else QUIET_SECONDS
-
-    async def _list(
-        self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, *, within: float | None = None
-    ) -> ExecutionList:
-        executions = await self.lists_in(runtime).list_of(viewer, view, within=within)
-        if executions.awaits_start(view.page):
-            EXPECTED.begin(runtime)
-        return executions
 
     def lists_in(self, runtime: Runtime) -> ExecutionLists:
         if self._lists is None or self._lists.runtime is not runtime:

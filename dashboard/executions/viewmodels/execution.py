@@ -8,25 +8,54 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal
+from typing import ClassVar, Literal
 
-from dashboard.executions.viewmodels.kind_record import KindRecord
 from dashboard.executions.viewmodels.node_reasons import NodeReasons, node_reasons
 from dashboard.executions.viewmodels.run_files import RunFilesRecord, RunPlace
 from dashboard.logs.viewmodels.shown_findings import ShownFinding, shown_findings
 from dashboard.shell.viewmodels.format import size_words, span
 from dashboard.shell.viewmodels.live import Fragment
-from dashboard.shell.viewmodels.states import ENDED_STATES, KINDS, StatusLine, state_status, state_word
+from dashboard.shell.viewmodels.states import ENDED_STATES, StatusLine, kind_name, state_status, state_word
 from dashboard.starts.viewmodels.expected_wait import WaitLine
 from dashboard.starts.viewmodels.startup import StartMeasures, UsualStart
 from dashboard.usage.viewmodels.sizehints import SizeFacts
-from dashboard.usage.viewmodels.usage import Spending
+from dashboard.usage.viewmodels.usage import Spending, price_words
 from grid.core.reasons import Reader, Values, words_of
 from grid.core.translation import gettext as _
-from grid.core.wording import money
+from grid.core.wording import money, plural
 from grid.diagnosis.logfindings import LogFinding
 from grid.diagnosis.pods import Diagnosis
 
+
+class KindRecord:
+    """The base, and the record of a kind that runs in one pod and stores nothing more. The room of another kind has a subclass."""
+
+    __slots__ = ()
+    has_members: ClassVar[bool] = False  # it runs in several pods: a head and workers
+
+    @property
+    def words(self) -> str:
+        """What it is, where that says more than the name of its kind; else ""."""
+        return ""
+
+    @property
+    def open_word(self) -> str:
+        return _("Open")
+
+    @property
+    def head(self) -> tuple[str, str]:
+        """The name of the head's tier and its size; ("", "") without a head."""
+        return "", ""
+
+    def prices(self, cost_per_hour: Decimal, *, workers: int, has_started: bool) -> tuple[str, str]:
+        """Return the price of an hour now, with so many `workers` that hold a node, and its bounds where it varies, else ""."""
+        return price_words(cost_per_hour), ""
+
+    def slots_words(self, slots: int) -> str:
+        return plural(slots, "slot", "slots") if slots > 1 else ""
+
+
+_SAME_FACTS = ("workspace_id", "workspace_name", "run", "image", "requested_at", "started_at", "ended_at")
 _WAY = ("queued", "deploying", "preparing", "running")
 _ENDINGS = ("finishing", "stopping", "succeeded", "stopped", "failed", "error")
 CONTRIBUTING = frozenset({"owner", "contributor"})
@@ -144,10 +173,6 @@ class ExecutionRecord:
         return self.project_roles.get(user_id) in CONTRIBUTING
 
     @property
-    def owner_has_access(self) -> bool:
-        return self.owner_is_active and self.contributes(self.owner_id)
-
-    @property
     def has_members(self) -> bool:
         return self.kind_record.has_members
 
@@ -221,7 +246,7 @@ Place = Literal["done", "now", "todo", "skipped", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of an execution's life: done (with the time that it took), the present one, a future one, or one that was skipped."""
+    """One step of an execution's life; `took` is for those that are done."""
 
     word: str
     place: Place
@@ -263,13 +288,6 @@ class Facts:
     ran_for: str
 
 
-def head(
-    record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person, wait: WaitLine | None = None
-) -> Fragment:
-    """Return the state and its cause; `head_of` has the words."""
-    return Fragment("head", "executions/fragments/execution_head.html", head_of(record, diagnosis, viewer, wait))
-
-
 def head_of(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person, wait: WaitLine | None = None) -> Head:
     """Return the state and its cause. `diagnosis` is that of the pod, if there is one; for a cluster, `cluster_diagnosis` of its pods."""
     current = None if record.is_final else diagnosis
@@ -307,17 +325,16 @@ def _running_note(record: ExecutionRecord, viewer: Person) -> str:
         return _("It is ready: open it.")
     if viewer.is_owner:
         return _("It is ready.")
-    if record.shared_with:
-        return _("It is ready. Only {owner} and those with whom it is shared can open it.", owner=record.owner_username)
-    return _("It is ready. Only {owner} can open it.", owner=record.owner_username)
+    shared = _("It is ready. Only {owner} and those with whom it is shared can open it.")
+    words = shared if record.shared_with else _("It is ready. Only {owner} can open it.")
+    return words.format(owner=record.owner_username)
 
 
 def steps(record: ExecutionRecord) -> Fragment:
     """Return the steps that every execution takes, then how this one ended or may end."""
     entered = {line.to_state: line.at for line in record.lifecycle if line.to_state}
     entered.setdefault(record.state, record.state_since)
-    order = [state for state in (*_WAY, *_ENDINGS) if state in entered]
-    order.sort(key=lambda state: entered[state])
+    order = sorted((state for state in (*_WAY, *_ENDINGS) if state in entered), key=lambda state: entered[state])
     ends = [state for state in order if state in _ENDINGS]
     taken = [_step(state, order, entered, record) for state in (*_WAY, *ends)]
     if not ends or ends[-1] not in ENDED_STATES:
@@ -341,51 +358,33 @@ def _step(state: str, order: Sequence[str], entered: dict[str, datetime], record
 def facts(
     record: ExecutionRecord, person: Person, *, pods: Collection[PodLink], node: str, workers: int = 0, now: datetime
 ) -> Fragment:
-    """Return the facts. `node` is the present node of the pod (a cluster's head); the stored one is shown when the pod is gone.
-    `workers` is the number of a cluster's workers that hold a node now."""
-    own, started, (price, price_bounds) = record.kind_record, record.started_at, _prices(record, workers)
+    """Return the facts. `node` is where the pod (a cluster's head) is now, `workers` the number of a cluster's workers that hold a node."""
+    own, started, price, price_bounds = record.kind_record, record.started_at, "", ""
+    if not (record.has_members and record.is_final):  # what has workers costs nothing any more
+        price, price_bounds = own.prices(record.cost_per_hour, workers=workers, has_started=started is not None)
     head_tier, head_size = own.head
+    free = _("nothing") if record.is_final else _("nothing yet")
     return Fragment(
         "facts",
         "executions/fragments/execution_facts.html",
         Facts(
-            kind=own.words or KINDS.get(record.kind, record.kind),
-            workspace_id=record.workspace_id,
-            workspace_name=record.workspace_name,
-            run=record.run,
+            kind=own.words or kind_name(record.kind),
             shared_with=", ".join(sorted(record.shared_with.values())),
             owner=record.owner_username,
             project=record.project_name,
             environment=record.environment_name,
-            image=record.image,
             tier=record.tier_name,
             size=size_words(record.millicores, record.memory_bytes, record.gpus, record.shared_memory),
             head_tier=head_tier,
             head_size=head_size,
             price=price,
             price_bounds=price_bounds,
-            cost=_cost(record, now),
+            cost=money(record.spending.until(now)) if record.spending else free,
             slots=own.slots_words(record.slots),
             node=node or record.node_name,
             node_is_link=person.sees_all and bool(node),
             pods=tuple(pods),
-            requested_at=record.requested_at,
-            started_at=started,
-            ended_at=record.ended_at,
+            **{name: getattr(record, name) for name in _SAME_FACTS},
             ran_for=span((record.ended_at - started).total_seconds()) if started and record.ended_at else "",
         ),
     )
-
-
-def _cost(record: ExecutionRecord, now: datetime) -> str:
-    if record.spending:
-        return money(record.spending.until(now))
-    return _("nothing") if record.is_final else _("nothing yet")
-
-
-def _prices(record: ExecutionRecord, workers: int) -> tuple[str, str]:
-    """Return the price of an hour now and its bounds; both are "" when what has workers has ended."""
-    if record.has_members and record.is_final:
-        return "", ""
-    has_started = record.started_at is not None
-    return record.kind_record.prices(record.cost_per_hour, workers=workers, has_started=has_started)

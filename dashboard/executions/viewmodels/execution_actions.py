@@ -39,8 +39,8 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
     shows_open = person.may_open and record.opens and not record.is_final
     shows_change = person.may_change and record.has_members and not record.is_final and not stop_asked
     may_resume = bool(record.workspace_id) and record.is_final and person.is_owner
-    why_not_resume = "" if record.is_settled else POD_STAYS_SENTENCE
-    why_not_resume = record.stopping_words if record.is_restarting else why_not_resume
+    unsettled = "" if record.is_settled else POD_STAYS_SENTENCE
+    why_not_resume = record.stopping_words if record.is_restarting else unsettled
     shows_restart = person.is_owner and person.contributes and not stop_asked and record.state in STARTED_STATES
     return Fragment(
         "actions",
@@ -84,20 +84,7 @@ class Leaving:
     advice: str = ""
 
 
-def leaving(record: ExecutionRecord, person: Person) -> Fragment:
-    return Fragment("leaving", "executions/fragments/execution_leaving.html", _leaving(record, person))
-
-
 _ASK = _("To work in the project again, ask its owner or an admin.")
-
-
-def _denied(person: Person) -> str:
-    denied = [_("open it")]
-    if not person.may_change:
-        denied.append(_("change it"))
-    if not person.may_read:
-        denied.append(_("read its log"))
-    return _("You no longer {denied}.", denied=either(denied))
 
 
 def left_sentence(record: ExecutionRecord) -> str:
@@ -107,13 +94,15 @@ def left_sentence(record: ExecutionRecord) -> str:
     return _("You have left the project {project_name}.", project_name=record.project_name)
 
 
-def _leaving(record: ExecutionRecord, person: Person) -> Leaving:
-    if record.owner_has_access or (record.is_final and not person.has_left):
+def leaving(record: ExecutionRecord, person: Person) -> Leaving:
+    if (record.owner_is_active and record.contributes(record.owner_id)) or (record.is_final and not person.has_left):
         return Leaving("")
     stops_at = None if record.is_final or record.stop_requested_at is not None else record.stops_at
     is_viewer = record.owner_id in record.project_roles
     if person.has_left or (person.is_owner and is_viewer):
-        return Leaving(left_sentence(record), stops_at, f"{_denied(person)} {_ASK}")
+        changing, reading = "" if person.may_change else _("change it"), "" if person.may_read else _("read its log")
+        denied = _("You no longer {denied}.", denied=either(filter(None, (_("open it"), changing, reading))))
+        return Leaving(left_sentence(record), stops_at, f"{denied} {_ASK}")
     if not record.owner_is_active:
         return Leaving(_("The account of {owner_username} is closed.", owner_username=record.owner_username), stops_at)
     named = {"owner": record.owner_username, "project": record.project_name}

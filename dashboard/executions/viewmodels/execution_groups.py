@@ -185,10 +185,7 @@ class Group(msgspec.Struct, frozen=True, gc=False):
 
 
 def group_of(row: ExecutionRow, pods: Sequence[Pod], keys: Keys, *, known: Group | None = None) -> Group | None:
-    """Return an execution's rows: its own while it has no pod, else one for each pod. None when it and all of its pods have ended.
-
-    `known` is the group as it was before: its entries are taken for what has not changed.
-    """
+    """Return an execution's rows: its own while it has no pod, else one for each; None when all have ended. `known` was before."""
     if row.state in ENDED_STATES:
         pods = [pod for pod in pods if not has_ended(pod)]
         if not pods:
@@ -354,8 +351,7 @@ def _fragment(
 
 
 def cluster_status(group: Group, trouble: Status | None, *, to_owner: bool = False) -> Status:
-    """Return a cluster's own status: its state, and how many of its workers run; the head is mentioned while it does not run. `trouble` is
-    the status of the head's pod when that has a problem."""
+    """Return a cluster's own status: its state, and how many workers run. `trouble` is that of the head's pod with a problem."""
     row, state = group.head.row, group.head.state
     status, _advice = state_status(state, message=row.words(to_owner=to_owner) if row else "")
     heads = [entry for entry in group.entries if entry.is_head]

@@ -35,7 +35,9 @@ class GroupFilter:
         self._chosen = [(value_of, wanted) for wanted, value_of in _chosen(view) if wanted]
         self._text = view.text.lower()
         cheap = list(_cheap_tests(view, limits))
-        dear: list[_Test] = [partial(_is_in_trouble, status_of)] if view.status == TROUBLE else []
+        dear: list[_Test] = (
+            [lambda entry, now: status_of(entry).severity == "problem"] if view.status == TROUBLE else []
+        )
         self._fits = [*cheap, *dear]
         self._fits_with_text = [*cheap, _mentions(self._text, status_of), *dear]
         # A text and "in trouble" depend on statuses, some of which change with time alone.
@@ -90,12 +92,7 @@ def _asks_for(least: Amounts, entry: Entry, now: datetime) -> bool:
     return asked.cpu >= least.cpu and asked.memory >= least.memory and asked.gpus >= least.gpus
 
 
-def _is_in_trouble(status_of: StatusOf, entry: Entry, now: datetime) -> bool:
-    return status_of(entry).severity == "problem"
-
-
 def _shared_words(head: Entry) -> str:
-    """Return the words of a group that stand in all of its rows, in small letters."""
     tier = "" if head.row and head.row.head_tier_name else head.tier
     words = (head.name, head.execution_id, KINDS.get(head.kind, head.kind), tier, head.user, head.project)
     return " ".join(words).lower()
@@ -196,27 +193,18 @@ def page_fragments(
         line = unfinished(PAGING, "execution", progress, matches=len(window), reload=view.query())
         return [*(rows or [none_so_far("executions-none", REGION)]), line]
     if not rows:
-        empty = EmptyState(
-            _("No execution matches."), _("Clear the filter to see all that you may see."), is_filtered=True
-        )
-        if not view.is_filtered:
-            empty = EmptyState(_("Nothing is running or waiting."), _("Launch something, or see ended executions."))
+        empty = EmptyState(_("Nothing is running or waiting."), _("Launch something, or see ended executions."))
+        if view.is_filtered:
+            empty = EmptyState(_("No execution matches."), _("Clear the filter to see all that you may see."), True)
         rows = [Fragment("executions-none", "executions/fragments/executions_none.html", empty, region=REGION)]
-    return [*rows, _paging(window, page, view)]
-
-
-def _paging(window: OrderedWindow[Group], page: Page[Group], view: ExecutionsView) -> Fragment:
     sentence = plural(len(window), "execution", "executions")
     if window.rows != len(window):
         sentence += f", {plural(window.rows, 'row', 'rows')}"
     if page.number > 1 or page.has_next:
         sentence = _("{first:,} to {last:,} of {total}", first=page.before + 1, last=page.end, total=sentence)
-    paging = Paging(
-        sentence,
-        previous=_link(view, page.number - 1) if page.number > 1 else "",
-        next=_link(view, page.number + 1) if page.has_next else "",
-    )
-    return Fragment(PAGING, "shell/fragments/paging.html", paging)
+    previous = _link(view, page.number - 1) if page.number > 1 else ""
+    paging = Paging(sentence, previous, _link(view, page.number + 1) if page.has_next else "")
+    return [*rows, Fragment(PAGING, "shell/fragments/paging.html", paging)]
 
 
 # Each open page asks with each update, and encoding takes as long as twenty rows that are known.

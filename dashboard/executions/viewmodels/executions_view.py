@@ -29,10 +29,7 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 
 @dataclass(frozen=True, slots=True)
 class ExecutionsView:
-    """The page's URL as values. Texts are as typed; a bound is a row's minimum, "" for none.
-
-    Ended executions come newest first, and a page of them begins `before` or `after` a position that another page has linked to.
-    """
+    """The page's URL as values; a bound is a row's minimum, "" for none. A page of ended ones begins `before` or `after` a position."""
 
     show: str = ""
     text: str = ""
@@ -75,14 +72,12 @@ class ExecutionsView:
         )
 
     def query(self, **changed: Any) -> str:
-        """Return the query string of this view with the changes. Defaults are left out, but where all of them are, the order is said: the
-        page without any parameter may open with a saved view."""
+        """Return the query string with the changes, without defaults; not an empty one, because that may open a saved view."""
         new = replace(self, **changed)
         names = ("show", "text", "kind", "tier", "user", "project", "status", "node", *_BOUNDS, "before", "after")
         parts = {name: getattr(new, name) for name in names if getattr(new, name)}
-        sort = ("-" if new.descending else "") + new.sort
-        if sort != ("ended" if new.show else "age") or (new.page == 1 and not parts.keys() - {"show"}):
-            parts["sort"] = sort
+        if new.sort_parameter != ("ended" if new.show else "age") or (new.page == 1 and not parts.keys() - {"show"}):
+            parts["sort"] = new.sort_parameter
         if new.page > 1:
             parts["page"] = str(new.page)
         return "?" + urlencode(parts)

@@ -243,8 +243,7 @@ _HEADLINES: dict[str, tuple[Severity, str]] = {
 def check_line(
     outcome: str, message: str, evidence: str, *, answered_at: datetime | None, is_current: bool, never_starts: str = ""
 ) -> CheckLine:
-    """Return the line of a stored request; `is_current` is False once an answer is no longer waited for. `never_starts` says why what
-    the cluster accepts would find no node, which a dry run does not try."""
+    """Return the line of a stored request; `never_starts` says why it would find no node, which a dry run does not try."""
     if answered_at is not None:
         severity, headline = _HEADLINES[outcome]
         if outcome == "confirmed" and never_starts:

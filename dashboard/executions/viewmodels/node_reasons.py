@@ -40,10 +40,7 @@ class NodeReasons:
 
 
 def node_reasons(diagnosis: Diagnosis | None, *, sees_all: bool, project: str = "") -> NodeReasons | None:
-    """Return the table and the page of the next step; None when there is neither. Only who `sees_all` is led to pages about nodes.
-
-    `project` is the id of the project whose page the reader may see.
-    """
+    """Return the table and the next step's page, if any; to nodes only for who `sees_all`, and to the `project` that the reader may see."""
     if diagnosis is None or diagnosis.severity == "ok":
         return None
     link, word = _link(diagnosis.link, sees_all, project)

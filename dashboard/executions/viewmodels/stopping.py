@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dashboard.executions.viewmodels.execution import ExecutionRecord, Person
-from dashboard.shell.viewmodels.states import ENDED_STATES, KINDS
+from dashboard.shell.viewmodels.states import ENDED_STATES, kind_name
 from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 
@@ -33,9 +33,7 @@ Decision = Literal["hold", "release", "cancel"]
 
 @dataclass(frozen=True, slots=True)
 class BulkQuestion:
-    """What is asked before something is done to several at once: the page's title, the question for so many, and what else it says.
-
-    `unchosen` is for when nothing was chosen, `left` stands above what is left alone, `keep` on the other button; `done` is of so many."""
+    """What is asked before something is done to several. `left` stands above what is left alone, `keep` on the other button."""
 
     title: str
     headline: Callable[[int], str]
@@ -128,14 +126,12 @@ QUEUE_QUESTIONS: Mapping[Decision, BulkQuestion] = {"hold": HOLD, "release": REL
 def done_words(question: BulkQuestion, done: int, left: int) -> str:
     """Return what came of it: how many were done, and how many of those that were asked for were left as they are."""
     words = question.done(done) if done else question.none_done
-    if not left:
-        return words
     others = ngettext(
         "{count:,} was left alone: that was no longer possible, or you may not change it.",
         "{count:,} were left alone: that was no longer possible, or you may not change it.",
         left,
     )
-    return f"{words} {others}"
+    return f"{words} {others}" if left else words
 
 
 def consequences(record: ExecutionRecord, who: Person) -> Sequence[str]:
@@ -147,17 +143,12 @@ def consequences(record: ExecutionRecord, who: Person) -> Sequence[str]:
     if other is not None and other.state not in ENDED_STATES:
         goes_on = _("The {kind} {name} continues without this cluster.")
         sentence = _("Its cluster {name} ends too.") if other.is_attached else goes_on
-        sentences.append(sentence.format(kind=KINDS.get(other.kind, other.kind).lower(), name=other.name))
+        sentences.append(sentence.format(kind=kind_name(other.kind).lower(), name=other.name))
     kept = _("Files in the project {project_name} are kept. What is only in the program's memory is lost.")
     sentences.append(kept.format(project_name=record.project_name))
     if record.workspace_id:
-        sentences.append(_resuming(who))
+        yours = _("You can resume it later, with the same files and settings.")
+        again = _("You can resume it later if you contribute to that project again.")
+        own = yours if who.contributes else again
+        sentences.append(own if who.is_owner else _("Its owner can resume it later."))
     return sentences
-
-
-def _resuming(who: Person) -> str:
-    if not who.is_owner:
-        return _("Its owner can resume it later.")
-    if who.contributes:
-        return _("You can resume it later, with the same files and settings.")
-    return _("You can resume it later if you contribute to that project again.")

@@ -122,11 +122,12 @@ def timeline(
 ) -> list[Fragment]:
     """Return the items of the region "timeline", newest first. `nodes` are the nodes of the execution's pool."""
     seen, reader = {event.metadata.uid for event in events}, record.reader(is_owner=to_owner)
-    items: list[_Placed] = [
-        (_line_id(line), line.to_state or line.reason, _stored(line, reader))
-        for line in record.lifecycle
-        if not line.event_uid or line.event_uid not in seen
-    ]
+    items: list[_Placed] = []
+    for line in record.lifecycle:
+        if not line.event_uid or line.event_uid not in seen:
+            step = line.to_state or line.reason
+            id = element_id("event", line.event_uid) if line.event_uid else element_id("state", step)
+            items.append((id, step, _stored(line, reader)))
     items += [(element_id("event", it.metadata.uid or it.metadata.name), it.reason, _live(it)) for it in events]
     for node in nodes:
         items += _arrival(node, record, assigned_node)
@@ -142,8 +143,7 @@ def timeline(
 
 
 def _together(items: Sequence[_Placed]) -> list[_Placed]:
-    """Merge the same event of several of a cluster's pods within a minute into one item, under the id of the earliest. Messages that
-    differ, in names or addresses, are left out: the pods' own events have them."""
+    """Merge the same event of several of a cluster's pods within a minute into one item, without messages that differ in names."""
     merged: list[_Placed] = []
     pods: set[str] = set()
     for id, step, item in items:
@@ -193,9 +193,8 @@ def lifecycle_text(
     record: ExecutionRecord, *, to_owner: bool = False, may_read: bool = True, present: Head | None = None
 ) -> str:
     """Return the stored history as text, oldest first, for download; with what was found in the log for those who may read it."""
-    header = _("# {object_name} ({title}), project {project}, tier {tier}")
     names = {"object_name": record.object_name, "title": record.name.strip(), "project": record.project_name}
-    lines = [header.format(**names, tier=record.tier_name)]
+    lines = [_("# {object_name} ({title}), project {project}, tier {tier}", **names, tier=record.tier_name)]
     reader = record.reader(is_owner=to_owner)
     for line in record.lifecycle:
         what = state_word(line.to_state) if line.to_state else line.about
@@ -227,13 +226,10 @@ def _utc(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _line_id(line: LifecycleLine) -> str:
-    return element_id("event", line.event_uid) if line.event_uid else element_id("state", line.to_state or line.reason)
-
-
-def _mark(is_warning: bool, reason: str) -> str:
-    """Return "problem" for a warning, except for those that Kubernetes writes on every normal start."""
-    return "problem" if is_warning and reason not in _USUAL else ""
+def _item(at: datetime | None, level: str, reason: str, message: str, about: str, times: int) -> TimelineItem:
+    """Return the item of an event; a warning is a problem, except for those that Kubernetes writes on every normal start."""
+    mark = "problem" if level != "Normal" and reason not in _USUAL else ""
+    return TimelineItem(at, mark, _HEADLINES.get(reason, reason), message, reason, about, times=times)
 
 
 def _in_words(item: TimelineItem) -> TimelineItem:
@@ -247,15 +243,7 @@ def _stored(line: LifecycleLine, reader: Reader) -> TimelineItem:
     if line.to_state:
         mark = "problem" if line.to_state in ("failed", "error") else "ok" if line.to_state == "running" else ""
         return TimelineItem(line.at, mark, state_word(line.to_state), line.words(reader), actor=line.actor)
-    item = TimelineItem(
-        line.at,
-        _mark(line.level != "Normal", line.reason),
-        _HEADLINES.get(line.reason, line.reason),
-        line.words(reader),
-        reason=line.reason,
-        about=line.about,
-        times=_times(line),
-    )
+    item = _item(line.at, line.level, line.reason, line.words(reader), line.about, _times(line))
     return _in_words(item) if line.event_uid else item
 
 
@@ -265,23 +253,12 @@ def _times(line: LifecycleLine) -> int:
 
 
 def _live(event: Event) -> TimelineItem:
-    about = event.involved_object
-    return _in_words(
-        TimelineItem(
-            event.last_seen,
-            _mark(event.type != "Normal", event.reason),
-            _HEADLINES.get(event.reason, event.reason),
-            event.message.strip(),
-            reason=event.reason,
-            about=f"{about.kind}/{about.name}",
-            times=event.times,
-        )
-    )
+    about = f"{event.involved_object.kind}/{event.involved_object.name}"
+    return _in_words(_item(event.last_seen, event.type, event.reason, event.message.strip(), about, event.times))
 
 
 def _arrival(node: Node, record: ExecutionRecord, assigned_node: str) -> list[_Placed]:
-    """Return the items of a node that joined after the launch, if it is the assigned node or none is assigned yet. Times of creation
-    are whole seconds, so the time of the launch is rounded down."""
+    """Return the items of a node that joined after the launch (in whole seconds), if it is the assigned node or none is assigned yet."""
     name, created = node.metadata.name, node.metadata.creation_timestamp
     if created is None or created < record.requested_at.replace(microsecond=0) or record.is_final:
         return []

@@ -85,10 +85,9 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     viewer, record = await seen(request, id)
     if runtime.executions.get(id) is None and not record.is_final:
         await runtime.executions.read_changes([Change(execution=id)])  # it was launched a moment ago
-    tab = request.GET.get("tab", "")
     who = person(viewer, record)
     tabs = {name: title for name, title in TABS.items() if name != "log" or who.may_read}
-    tab = tab if tab in tabs else ""
+    tab = tab if (tab := request.GET.get("tab", "")) in tabs else ""
     context: dict[str, Any] = {"record": record, "tabs": tabs, "tab": tab, "person": who}
     context["logs_more"] = may_operate(viewer) and not record.is_final
     for part in PAGE_PARTS:
@@ -107,8 +106,7 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_safe
 async def execution_log(request: HttpRequest, id: str) -> HttpResponseBase:
-    """Return the log as a part of the page, with `?part=rows` its lines alone, or with `?download=1` as a text file. An owner who has
-    left the project gets a part that says so, which replaces the log on an open page."""
+    """Return the log as a part of the page, with `?part=rows` its lines alone, or with `?download=1` as a text file."""
     viewer, record = await seen(request, id)
     if not person(viewer, record).may_read:
         hidden = {"log": LogView(is_hidden=True, problem=left_sentence(record))}
@@ -129,7 +127,8 @@ async def execution_lifecycle(request: HttpRequest, id: str) -> HttpResponse:
     text = lifecycle_text(record, to_owner=reader.is_owner, may_read=reader.may_read, present=present)
     name = f"{record.object_name}-lifecycle.log"
     await sync_to_async(note_export_of)(request, id, name)
-    return _text_file(text, name)
+    disposition = f'attachment; filename="{name}"'
+    return HttpResponse(text, content_type="text/plain; charset=utf-8", headers={"Content-Disposition": disposition})
 
 
 async def current_viewer(request: HttpRequest) -> Viewer:
@@ -145,9 +144,3 @@ async def seen(request: HttpRequest, execution_id: str) -> tuple[Viewer, Executi
     if record is None or not may_see_execution(viewer, record):
         raise Http404(_NOT_THERE)
     return viewer, record
-
-
-def _text_file(text: str, name: str) -> HttpResponse:
-    answer = HttpResponse(text, content_type="text/plain; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
-    return answer

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.executions.forms import LaunchForm, linked, new_token
+from dashboard.executions.forms import SECTIONS, LaunchForm, attached_kind, linked, new_token
 from dashboard.executions.kinds import face_of
 from dashboard.executions.launch_facts import (
     card_of,
@@ -28,7 +28,6 @@ from dashboard.executions.launch_facts import (
     slots_of,
     tier_cards,
 )
-from dashboard.executions.launch_sections import SECTIONS, attached_kind
 from dashboard.executions.records import run_place, visible_executions
 from dashboard.executions.viewmodels.launch import ClusterKnown, Slots, TierCard
 from dashboard.executions.viewmodels.manifest import as_yaml
@@ -64,7 +63,6 @@ async def launch(request: HttpRequest) -> HttpResponse:
 
 
 def _launch(request: HttpRequest, known: ClusterKnown) -> HttpResponse:
-    """Return where a launch leads to, or the page with the form."""
     user, model = user_of(request), _model(request)
     offered = kinds_for(user)
     kinds = [kind for kind in _ORDER if kind in offered]
@@ -167,7 +165,6 @@ def _launched_before(id: str, owner: User) -> str | None:
 
 
 def _model(request: HttpRequest) -> Execution | None:
-    """Return the execution to launch again, or None when there is none that the user may see."""
     asked = id_in(request.GET, "from")
     viewer = viewer_of(request.user) if asked else None
     return visible_executions(viewer).filter(pk=asked).first() if viewer else None
@@ -224,7 +221,6 @@ def _context(form: LaunchForm, kinds: list[str], held: Slots, running: Mapping[s
 
 
 def _size_hint(form: LaunchForm, cards: Iterable[TierCard]) -> SizeHint | None:
-    """Return which smaller tier would have done for the last launches like this one."""
     environment = form.chosen_row("environment")
     project = form.chosen_row("project")
     if environment is None or project is None:

@@ -17,7 +17,7 @@ from dashboard.executions.pages.execution import person
 from dashboard.executions.records import jobs_with_runs, stoppable
 from dashboard.executions.viewmodels.stopping import STOP, STOP_RUNS, WRITE, BulkQuestion, StopLine, consequences
 from dashboard.executions.views.executions import current_viewer, seen
-from dashboard.shell.access import may_operate
+from dashboard.shell.access import may_operate, user_of
 from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
@@ -50,8 +50,7 @@ async def execution_stop(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def executions_stop(request: HttpRequest) -> HttpResponse:
-    """Stop the executions with the ids `id`, after a confirmation page that names them. What the viewer may not see is left out without a
-    word; what the viewer may not stop, or what has ended, is named and left alone."""
+    """Stop the executions with the ids `id`, after a page that names them and those that stay. What the viewer may not see is left out."""
     viewer = await current_viewer(request)
     lines = await sync_to_async(stoppable)(viewer, asked_ids(request))
     stopped = [line for line in lines if line.is_possible]
@@ -127,12 +126,15 @@ async def execution_keep(request: HttpRequest, id: str) -> HttpResponse:
         raise PermissionDenied(
             _("Only its owner, the project's owner, operators and admins can keep an execution longer.")
         )
-    stops_at = _moment(str(request.POST.get("stops_at", "")))
-    if stops_at is None:
+    try:
+        stops_at = datetime.fromisoformat(request.POST.get("stops_at", ""))
+    except ValueError:
+        stops_at = datetime.min
+    if stops_at.tzinfo is None:
         messages.error(request, _("That stop was withdrawn; see what the page says now."))
         return redirect("execution", id=id)
     try:
-        until = await sync_to_async(_keep)(id, stops_at, viewer.id)
+        until = await _keep(id, stops_at, viewer.id)
         messages.success(request, _("{name} is kept until {until:%H:%M} UTC.", name=record.name, until=until))
         get_runtime().executions.hint()
     except Rejected as refused:
@@ -140,17 +142,10 @@ async def execution_keep(request: HttpRequest, id: str) -> HttpResponse:
     return redirect("execution", id=id)
 
 
+@sync_to_async
 def _keep(id: str, stops_at: datetime, user_id: int) -> datetime:
     by = User.objects.get(pk=user_id)
     return extend_lifetime(Execution.objects.get(pk=id), stops_at=stops_at, by=by, now=timezone.now())
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else None
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -163,9 +158,8 @@ async def executions_message(request: HttpRequest) -> HttpResponse:
     text = one_line(request.POST.get("reason", ""))
     ids = [line.id for line in lines if line.is_possible]
     if request.method == "POST" and ids and 0 < len(text) <= MESSAGE_LONGEST:
-        user = await request.auser()
-        assert isinstance(user, User)
-        owners = await sync_to_async(send_message)(ids, text, by=user, now=timezone.now())
+        now = timezone.now()
+        owners = await sync_to_async(lambda: send_message(ids, text, by=user_of(request), now=now))()
         sent = _("The message is sent to {owners}.") if owners else _("This message was sent a moment ago.")
         messages.info(request, sent.format(owners=plural(owners, "owner", "owners")))
         return redirect("executions")

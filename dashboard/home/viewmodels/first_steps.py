@@ -56,11 +56,9 @@ def work_steps(facts: WorkFacts) -> FirstSteps:
     """Return the way to a first workspace and back. What has ended was launched, and is reason enough not to explain how to open it."""
     opened = facts.has_opened or facts.has_ended
     launched = facts.has_launched or opened
-    project = (
-        _("You can launch in {project}.", project=facts.project)
-        if facts.project
-        else _("Ask an owner to add you, or an admin to create one.")
-    )
+    project = _("Ask an owner to add you, or an admin to create one.")
+    if facts.project:
+        project = _("You can launch in {project}.", project=facts.project)
     return _card(
         WORK,
         _("First steps"),

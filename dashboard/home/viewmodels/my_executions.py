@@ -18,8 +18,7 @@ SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class MyExecutions:
-    """The cards; `more` is true when some are left out. An ended execution without a workspace stays for the hour in which the runtime
-    keeps it."""
+    """The cards, of which `more` may be left out. What ended without a workspace stays for the hour in which the runtime keeps it."""
 
     active: tuple[MyExecution, ...]
     ended: tuple[MyExecution, ...]
@@ -32,8 +31,7 @@ def my_executions(
     workspaces: Iterable[WorkspaceRecord],
     status_of: Callable[[ExecutionRow], tuple[StatusLine, str]],
 ) -> Fragment:
-    """Return the cards: active executions, and ended ones with stopped workspaces, each newest first. `workspaces` that are active
-    in `mine` are skipped, so that each is shown once and from the live data. `status_of` is called for those that are shown."""
+    """Return the cards, each newest first: those in `mine`, and `workspaces` that are not active there. `status_of` is for shown ones."""
     workspaces = list(workspaces)
     active = sorted((row for row in mine if row.state in ACTIVE_STATES), key=lambda row: row.requested_at, reverse=True)
     busy = {row.workspace_id for row in active}
@@ -42,9 +40,7 @@ def my_executions(
         for row in mine
         if row.state not in ACTIVE_STATES and not row.workspace_id
     ]
-    ended += [
-        (workspace.launched_at, workspace_card(workspace)) for workspace in workspaces if workspace.id not in busy
-    ]
+    ended += [(known.launched_at, workspace_card(known)) for known in workspaces if known.id not in busy]
     ended.sort(key=lambda pair: pair[0], reverse=True)
     shown = MyExecutions(
         tuple(_row_card(row, status_of) for row in active[:SHOWN]),
@@ -58,13 +54,12 @@ def my_executions(
 def _row_card(row: ExecutionRow, status_of: Callable[[ExecutionRow], tuple[StatusLine, str]]) -> MyExecution:
     status, advice = status_of(row)
     contributes = row.project_roles.get(row.owner_id) in CONTRIBUTING
+    cluster = _("{framework} cluster", framework=framework_name(row.framework))
     return MyExecution(
         execution_id=row.id,
         workspace_id=row.workspace_id,
         name=row.title or row.object_name,
-        environment=row.environment_name
-        if not row.framework
-        else _("{framework} cluster", framework=framework_name(row.framework)),
+        environment=cluster if row.framework else row.environment_name,
         tier=row.tier_name,
         project=row.project_name,
         status=status,

@@ -1,9 +1,11 @@
-"""The fields of a job: in the launch form, on a job's own pages, and the table of a sweep."""
+"""The forms of jobs: their fields in the launch form and on their own pages, the table of a sweep, and schedules."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
+from zoneinfo import available_timezones
 
 import msgspec
 from django import forms
@@ -13,7 +15,8 @@ from django.db.models import Exists, OuterRef, Q
 from django.forms.models import ModelChoiceIterator
 from django.urls import reverse
 
-from dashboard.executions.launch_sections import LaunchSection, SectionPlace
+from dashboard.executions.forms import LaunchSection, SectionPlace
+from dashboard.jobs.viewmodels.jobs import MISSED_WORDS, OVERLAP_WORDS
 from dashboard.shell.forms.fields import MAXIMUM_TEXT, PairsField, wrong_length
 from grid.audit.entries import write_entry
 from grid.core.regexes import Expression
@@ -25,6 +28,7 @@ from grid.executions.launchrequest import JobSettings, LaunchRequest
 from grid.jobs import jobs
 from grid.jobs.jobs import MAXIMUM_ROWS
 from grid.jobs.jobsettings import clean_folder
+from grid.jobs.schedules import ScheduleSettings
 from grid.models import AuditEntry, Execution, Job, JobRun, User
 
 _Field = TypeVar("_Field", bound=forms.Field)
@@ -47,7 +51,6 @@ def _area(rows: int, placeholder: str) -> forms.Textarea:
 
 
 def _optional(kind: type[_Field], label: str, help_text: str, **attributes: str) -> _Field:
-    """Return a field of one line that may be empty."""
     line = forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", **attributes})
     return kind(label=label, required=False, widget=line, help_text=help_text)
 
@@ -88,17 +91,15 @@ class TableField(forms.CharField):
         try:
             return list(_rows(text.split("\n")))
         except csv.Error as error:
-            raise ValidationError(
-                _('A line cannot be read: {error}. Close each quote, and write “""” for a quote inside.', error=error)
-            ) from error
+            advice = _('A line cannot be read: {error}. Close each quote, and write “""” for a quote inside.')
+            raise ValidationError(advice.format(error=error)) from error
 
 
 def _rows(lines: list[str]) -> Iterator[list[str]]:
     """Yield the rows of a table without empty lines. Blanks after a comma do not count, unless they are quoted."""
     separator = "\t" if "\t" in next(filter(str.strip, lines), "") else ","
-    reader = csv.reader(
-        (f"{line}\n" for line in lines), delimiter=separator, skipinitialspace=separator == ",", strict=True
-    )
+    text, skips = (f"{line}\n" for line in lines), separator == ","
+    reader = csv.reader(text, delimiter=separator, skipinitialspace=skips, strict=True)
     for row in reader:
         if lines[reader.line_num - 1].strip():
             yield row
@@ -109,9 +110,8 @@ class LatestRuns(ModelChoiceIterator):  # type: ignore[type-arg]
 
     def __init__(self, field: Any) -> None:
         super().__init__(field)
-        later = JobRun.objects.filter(
-            job=OuterRef("job"), sweep=OuterRef("sweep"), outcome="", number__gt=OuterRef("number")
-        )
+        of_sweep = JobRun.objects.filter(job=OuterRef("job"), sweep=OuterRef("sweep"), outcome="")
+        later = of_sweep.filter(number__gt=OuterRef("number"))
         self.queryset = self.queryset.exclude(~Q(sweep="") & Exists(later))[:MOST_OFFERED]
 
 
@@ -119,10 +119,9 @@ class RunChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]
     iterator = LatestRuns
 
     def label_from_instance(self, obj: Any) -> str:
-        number, job, project = obj.number, obj.job, obj.job.project.name
-        if obj.sweep:
-            return _("Run {number} of {job}, the last of a sweep ({project})", number=number, job=job, project=project)
-        return _("Run {number} of {job} ({project})", number=number, job=job, project=project)
+        of_sweep = _("Run {number} of {job}, the last of a sweep ({project})")
+        words = of_sweep if obj.sweep else _("Run {number} of {job} ({project})")
+        return words.format(number=obj.number, job=obj.job, project=obj.job.project.name)
 
 
 class JobPart(LaunchSection):
@@ -278,22 +277,55 @@ class SweepForm(forms.Form):
         if len(set(names)) < len(names):
             raise ValidationError(_("The first line has a name twice."))
         if len(lines) > MAXIMUM_ROWS:
-            raise ValidationError(
-                _("Use at most {most:,} lines of values; these are {lines:,}.", most=MAXIMUM_ROWS, lines=len(lines))
-            )
+            too_many = _("Use at most {most:,} lines of values; these are {lines:,}.")
+            raise ValidationError(too_many.format(most=MAXIMUM_ROWS, lines=len(lines)))
         for number, values in enumerate(lines, 1):
             if len(values) != len(names):
-                raise ValidationError(
-                    _(
-                        "Line {number} has {values}, but the first line has {names}.",
-                        number=number,
-                        values=plural(len(values), "value", "values"),
-                        names=plural(len(names), "name", "names"),
-                    )
-                )
+                has, needs = plural(len(values), "value", "values"), plural(len(names), "name", "names")
+                wrong = _("Line {number} has {values}, but the first line has {names}.")
+                raise ValidationError(wrong.format(number=number, values=has, names=needs))
         return [dict(zip(names, values, strict=True)) for values in lines]
 
 
 def typed_of(job: Job) -> dict[str, Any]:
     """Return the initial values of a job's fields."""
     return {field: getattr(job, name) for field, name in _SETTINGS.items()}
+
+
+_TYPED = {"autocomplete": "off", "spellcheck": "false"}
+
+
+@cache
+def zone_names() -> Sequence[str]:
+    """Return the time zones to offer: those of places, and UTC. They are read from hundreds of files, once."""
+    return ("UTC", *sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/")))
+
+
+class ScheduleForm(forms.Form):
+    cron = forms.CharField(
+        label=_("Schedule"),
+        required=False,
+        widget=forms.TextInput(attrs={"class": "mono", **_TYPED, "placeholder": "0 6 * * 1-5"}),
+        help_text=_("Minute, hour, day of the month, month, day of the week, as in cron; or @daily and its like."),
+    )
+    time_zone = forms.CharField(
+        label=_("Time zone"),
+        required=False,
+        widget=forms.TextInput(attrs={"list": "time-zones", **_TYPED}),
+        help_text=_("Its name, such as Europe/Berlin. Runs follow its local time, in summer and in winter."),
+    )
+    overlap = forms.ChoiceField(
+        label=_("If an earlier run has not ended"), choices=list(OVERLAP_WORDS.items()), widget=forms.RadioSelect
+    )
+    missed = forms.ChoiceField(
+        label=_("If a run was missed during an outage"), choices=list(MISSED_WORDS.items()), widget=forms.RadioSelect
+    )
+
+    def __init__(self, data: Mapping[str, Any] | None, *, initial: Mapping[str, Any], takes_browser_zone: bool) -> None:
+        super().__init__(data, initial={"overlap": "skip", "missed": "once", **initial})
+        if takes_browser_zone and data is None:
+            self.fields["time_zone"].widget.attrs["data-browser-zone"] = True
+
+    def settings(self) -> ScheduleSettings:
+        """Return what was typed; the form must have no errors."""
+        return ScheduleSettings(**{name: self.cleaned_data[name] for name in ScheduleSettings.__struct_fields__})

@@ -8,8 +8,16 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from dashboard.jobs.job_records import JobsPage, RunsPage, jobs_of, ranked_runs_of, read_job, read_sweep, runs_of
-from dashboard.jobs.schedule_records import schedules_of
+from dashboard.jobs.job_records import (
+    JobsPage,
+    RunsPage,
+    jobs_of,
+    ranked_runs_of,
+    read_job,
+    read_sweep,
+    runs_of,
+    schedules_of,
+)
 from dashboard.jobs.viewmodels.job_rows import (
     JOBS,
     RUNS,
@@ -18,9 +26,8 @@ from dashboard.jobs.viewmodels.job_rows import (
     metric_choice,
     run_fragments,
 )
-from dashboard.jobs.viewmodels.jobs import JobRecord, RunLine, SweepLine
+from dashboard.jobs.viewmodels.jobs import JobRecord, RunLine, ScheduleLine, SweepLine
 from dashboard.jobs.viewmodels.runs import ORDERS
-from dashboard.jobs.viewmodels.schedules import ScheduleLine
 from dashboard.shell.access import Viewer, may_manage_job, may_see_job
 from dashboard.shell.pages.page import LivePage
 from dashboard.shell.routes import id_in
@@ -156,9 +163,6 @@ class JobPage(LivePage[JobRunsView, JobFacts | None]):
     def still_allowed(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> bool:
         """Return True also for a job that is no longer kept: its next reading keeps it again."""
         return view.id not in self._records or self.allowed(runtime, viewer, view)
-
-    def audience(self, viewer: Viewer) -> Hashable:
-        return viewer
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: JobRunsView) -> JobFacts | None:
         facts = await database.pages.run(_read, view, viewer.id, runtime.clock())

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Any
 from urllib.parse import urlencode
 
@@ -97,7 +97,7 @@ def changed_size(ran: RanWith, now: TierSpec) -> list[str]:
 
 def record_json(ran: RanWith) -> dict[str, Any]:
     spec, job, execution = ran.spec, ran.spec.job or JobSpec(job="", run=0), ran.execution
-    tier = msgspec.to_builtins(spec.tier)
+    tier, environment = msgspec.to_builtins(spec.tier), spec.environment
     return {
         "execution": spec.id,
         "job": job.job,
@@ -105,18 +105,14 @@ def record_json(ran: RanWith) -> dict[str, Any]:
         "attempt": job.attempt,
         "project": spec.project.id,
         "owner": spec.owner,
-        "environment": {
-            "id": spec.environment.id,
-            "name": spec.environment.name,
-            "revision": spec.environment.revision or None,
-        },
-        "image": spec.environment.image,
+        "environment": {"id": environment.id, "name": environment.name, "revision": environment.revision or None},
+        "image": environment.image,
         "image_id": execution.image_id,
-        "command": job.command or list(spec.environment.command),
+        "command": job.command or list(environment.command),
         "folder": job.folder,
         "variables": job.variables,
         "parameters": job.parameters,
-        "environment_variables": sorted(spec.environment.variables),
+        "environment_variables": sorted(environment.variables),
         "secrets": [secret.name for secret in spec.secrets],
         "page_port": job.page_port,
         "timeout_seconds": job.timeout_seconds,
@@ -204,14 +200,12 @@ def chart_titles(runs: Iterable[Sequence[MetricPoints]]) -> dict[str, str]:
 
 def charts(runs: Mapping[str, Sequence[MetricPoints]]) -> dict[str, Any]:
     """Return a chart of each metric, with a line for each of the runs, which are given by their titles."""
-    shown = {
-        key: {"title": title, **_chart(title, runs, is_alone=len(runs) == 1)}
-        for key, title in chart_titles(runs.values()).items()
-    }
+    titles = chart_titles(runs.values())
+    shown = {key: {"title": title, **_chart(title, runs)} for key, title in titles.items()}
     return {"steps": True, "times": [], "charts": shown}
 
 
-def _chart(name: str, runs: Mapping[str, Sequence[MetricPoints]], *, is_alone: bool) -> dict[str, Any]:
+def _chart(name: str, runs: Mapping[str, Sequence[MetricPoints]]) -> dict[str, Any]:
     lines = {
         title: dict(metric.points) for title, metrics in runs.items() for metric in metrics if metric.name == name
     }  # of several values at one step the last counts
@@ -220,7 +214,7 @@ def _chart(name: str, runs: Mapping[str, Sequence[MetricPoints]], *, is_alone: b
     drawn = [
         ChartLine(
             f"run-{number}",
-            _("value") if is_alone else title,
+            _("value") if len(runs) == 1 else title,
             [line.get(step) for step in steps],
             "value",
             looks[title][0],
@@ -254,7 +248,8 @@ class Results:
 
 
 def results(commit: str, entries: Sequence[TreeEntry]) -> Results:
-    drawn = (_row(commit, entry) for entry in entries if _is_drawn(entry))
+    images = (entry for entry in entries if image_type(entry.name) and not entry.is_link)
+    drawn = (_row(commit, entry) for entry in images if 0 < entry.size <= SHOWN_IMAGE_BYTES)
     rows = [_row(commit, entry) for entry in entries[:SHOWN_FILES]]
     return Results(rows, max(0, len(entries) - SHOWN_FILES), next(drawn, None))
 
@@ -262,10 +257,6 @@ def results(commit: str, entries: Sequence[TreeEntry]) -> Results:
 def _row(commit: str, entry: TreeEntry) -> ResultFile:
     query = urlencode({"at": commit, "path": entry.name}) if entry.name else ""
     return ResultFile(entry.shown, _("link") if entry.is_link else format_bytes(entry.size), query)
-
-
-def _is_drawn(entry: TreeEntry) -> bool:
-    return bool(image_type(entry.name)) and not entry.is_link and 0 < entry.size <= SHOWN_IMAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +299,8 @@ def compared_results(
     only_second = [_row(second.commit, entry) for path, entry in after.items() if path not in before]
     both = [(entry, after[path]) for path, entry in before.items() if path in after]
     pairs = [pair for pair in both if pair[0].id != pair[1].id]
-    compared = [pair for pair in pairs if all(map(_is_small, pair))][:COMPARED_FILES]
+    small = (pair for pair in pairs if all(each.size <= COMPARED_BYTES and not each.is_module for each in pair))
+    compared = list(islice(small, COMPARED_FILES))
     changed = [
         _changed(_row(first.commit, pair[0]), _row(second.commit, pair[1]), read(*pair) if pair in compared else None)
         for pair in pairs
@@ -320,10 +312,6 @@ def compared_results(
         same=len(both) - len(changed),
         left_out=sum(max(0, len(files) - SHOWN_FILES) for files in (only_first, only_second, changed)),
     )
-
-
-def _is_small(entry: TreeEntry) -> bool:
-    return entry.size <= COMPARED_BYTES and not entry.is_module
 
 
 def _changed(first: ResultFile, second: ResultFile, difference: bytes | None) -> ChangedFile:

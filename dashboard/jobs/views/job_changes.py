@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from dashboard.jobs.run_records import deprecated_since, ran_with
 from dashboard.jobs.viewmodels.jobs import JobRecord, asked_facts, preview_words
 from dashboard.jobs.viewmodels.runs import changed_size, launch_facts
 from dashboard.jobs.views.jobs import managed, number_in
+from dashboard.shell.access import user_of
 from grid.audit.entries import differences, snapshot, write_entry
 from grid.core.errors import Problem, Rejected
 from grid.core.translation import gettext as _
@@ -32,7 +33,7 @@ from grid.diagnosis.launchfit import Pools
 from grid.executions.spec import tier_spec
 from grid.jobs import jobs as rules
 from grid.jobs.jobrows import record_with
-from grid.models import AuditEntry, HardwareTier, Job, JobRun, User
+from grid.models import AuditEntry, HardwareTier, Job, JobRun
 from grid.models.environment import Kind
 from grid.runtime import get_runtime
 
@@ -131,10 +132,8 @@ def job_again(request: HttpRequest, id: str, number: int) -> HttpResponse:
     key = _again_key(request, id, number, now)
     try:
         with transaction.atomic():
-            if earlier is not None:
-                started = rules.start_again(earlier.pk, by=by, now=now, request_key=key)
-            else:
-                started = rules.start(id, by=by, now=now, request_key=key)
+            start = partial(rules.start, id) if earlier is None else partial(rules.start_again, earlier.pk)
+            started = start(by=by, now=now, request_key=key)
             _write_launched(request, [started], now)
     except Rejected as refused:
         for problem in refused.problems:
@@ -161,10 +160,8 @@ def job_sweep(request: HttpRequest, id: str) -> HttpResponse:
             except Rejected as refused:
                 add_problems(form, refused.problems)
             else:
-                again = _sent_twice(runs[0], now)
-                messages.info(
-                    request, again or ngettext("{count:,} run requested.", "{count:,} runs requested.", len(runs))
-                )
+                words = ngettext("{count:,} run requested.", "{count:,} runs requested.", len(runs))
+                messages.info(request, _sent_twice(runs[0], now) or words)
                 return redirect(f"/jobs/{id}/?sweep={runs[0].sweep}")
     context = {"record": record, "form": form, "preview": "" if form.errors else preview, "token": _token(request)}
     return render(request, "jobs/job_sweep.html", context, status=422 if form.errors else 200)
@@ -174,16 +171,11 @@ def job_sweep(request: HttpRequest, id: str) -> HttpResponse:
 def job_stop(request: HttpRequest, id: str) -> HttpResponse:
     """Stop all open runs of a job, of one sweep, or one run, after a confirmation."""
     record = managed(request, id)
-    number = number_in(request, "number")
-    sweep = str(number_in(request, "sweep") or "")
+    number, sweep = number_in(request, "number"), str(number_in(request, "sweep") or "")
     if request.method == "POST":
         stopped = stop_runs(id, request.user.get_username(), sweep=sweep, number=number or None)
-        messages.info(
-            request,
-            ngettext("Stop of {count:,} run requested.", "Stop of {count:,} runs requested.", stopped)
-            if stopped
-            else _("Nothing was left to stop."),
-        )
+        words = ngettext("Stop of {count:,} run requested.", "Stop of {count:,} runs requested.", stopped)
+        messages.info(request, words if stopped else _("Nothing was left to stop."))
         return redirect("job", id=id)
     chosen = {name: value for name, value in (("sweep", sweep), ("number", number)) if value}
     count = JobRun.objects.filter(job=id, outcome="", **chosen).count()
@@ -207,10 +199,8 @@ def job_delete(request: HttpRequest, id: str) -> HttpResponse:
         except Rejected as refused:
             problems = refused.problems
         else:
-            messages.info(
-                request,
-                _("{name} was deleted. Its runs stay in the history, and its files in the project.", name=record.name),
-            )
+            words = _("{name} was deleted. Its runs stay in the history, and its files in the project.")
+            messages.info(request, words.format(name=record.name))
             return redirect("jobs")
     context = {"record": record, "problems": problems}
     return render(request, "jobs/job_delete.html", context, status=422 if problems else 200)
@@ -220,12 +210,11 @@ class _JobForms:
     """The three forms that make up the page of a run and of the settings: the machine, the job's part, and the parameters."""
 
     def __init__(self, request: HttpRequest, job_id: str) -> None:
-        assert isinstance(request.user, User)
         data: Mapping[str, Any] | None = request.POST if request.method == "POST" else None
         self.job = Job.objects.select_related("environment", "tier", "project").get(pk=job_id)
         machine = {"environment": self.job.environment_id, "tier": self.job.tier_id}
-        self.machine = MachineForm(data, user=request.user, kind=Kind.JOB, initial=machine)
-        self.part = JobPart(data, user=request.user, initial=typed_of(self.job))
+        self.machine = MachineForm(data, user=user_of(request), kind=Kind.JOB, initial=machine)
+        self.part = JobPart(data, user=user_of(request), initial=typed_of(self.job))
         self.parameters = ParametersForm(data)
         self.title = request.POST.get("title", "") if data is not None else self.job.title
         self.title_errors: list[str] = []
@@ -251,14 +240,12 @@ def _answer(
     is_run: bool,
 ) -> HttpResponse:
     """Return the answer of `act`, or the page with what keeps it from being done."""
-    status = 200
-    if request.method == "POST":
-        status = 422
-        if forms.are_valid():
-            try:
-                return act()
-            except Rejected as refused:
-                forms.add(refused.problems)
+    status = 422 if request.method == "POST" else 200
+    if status == 422 and forms.are_valid():
+        try:
+            return act()
+        except Rejected as refused:
+            forms.add(refused.problems)
     machine = forms.machine
     context = {
         "record": record,
@@ -277,7 +264,6 @@ def _answer(
 
 
 def _token(request: HttpRequest) -> str:
-    """Return the token of this showing of the form, also when it is shown again with what was sent."""
     return request.POST.get("token", "") or new_token()
 
 
@@ -296,7 +282,6 @@ def _again_key(request: HttpRequest, job_id: str, number: int, now: datetime) ->
 
 
 def _write_launched(request: HttpRequest, runs: Sequence[JobRun], now: datetime) -> None:
-    """Write an audit entry of the runs, unless the form was sent before."""
     if not _sent_twice(runs[0], now):
         first, last = runs[0].number, runs[-1].number
         numbers = _("{first} to {last}", first=first, last=last) if len(runs) > 1 else str(first)
@@ -309,10 +294,8 @@ def _without_values(changes: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     public = {name: values for name, values in changes.items() if name != "variables"}
     if "variables" in changes:
         before, after = changes["variables"]
-        names = [
-            name if before.get(name, value) == value else _("{name} (new value)", name=name)
-            for name, value in after.items()
-        ]
+        changed = {name for name, value in after.items() if before.get(name, value) != value}
+        names = [_("{name} (new value)", name=name) if name in changed else name for name in after]
         public["variables by name"] = [sorted(before), sorted(names)]
     return public
 
@@ -323,16 +306,11 @@ def _sent_twice(run: JobRun, now: datetime) -> str:
 
 
 def _to_run(request: HttpRequest, run: JobRun, now: datetime) -> HttpResponse:
-    """Redirect to the run's execution, or to its job with why it waits."""
     if again := _sent_twice(run, now):
         messages.info(request, again)
     execution = run.attempts.order_by("-attempt").first()
     if execution is not None:
         return redirect("execution", id=execution.pk)
-    messages.info(
-        request,
-        _("Run {number}: {reason}", number=run.number, reason=run.message)
-        if run.message
-        else _("Run {number} starts in a moment.", number=run.number),
-    )
+    words = _("Run {number}: {reason}") if run.message else _("Run {number} starts in a moment.")
+    messages.info(request, words.format(number=run.number, reason=run.message))
     return redirect("job", id=run.job_id)

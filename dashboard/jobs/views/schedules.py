@@ -12,10 +12,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.executions.forms import add_problems
-from dashboard.jobs.forms.schedules import ScheduleForm, zone_names
-from dashboard.jobs.schedule_records import read_schedule
-from dashboard.jobs.viewmodels.jobs import JobRecord
-from dashboard.jobs.viewmodels.schedules import ScheduleLine, schedule_times
+from dashboard.jobs.forms.jobs import ScheduleForm, zone_names
+from dashboard.jobs.job_records import read_schedule
+from dashboard.jobs.viewmodels.jobs import JobRecord, ScheduleLine, schedule_times
 from dashboard.jobs.views.jobs import managed
 from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
@@ -91,7 +90,6 @@ def _words(schedule: ScheduleLine | Schedule) -> str:
 
 
 def _write(request: HttpRequest, job_id: str, before: str, after: str) -> None:
-    """Write an audit entry of the job whose schedule was changed."""
     if before != after:
         write_entry(request.user.get_username(), Job.objects.get(pk=job_id), {"schedule": [before, after]})
 
@@ -104,7 +102,6 @@ def _managed_line(request: HttpRequest, job_id: str, number: int) -> tuple[JobRe
 
 
 def _form(request: HttpRequest, record: JobRecord, line: ScheduleLine | None) -> HttpResponse:
-    """Return the form of a new schedule or of this one, or take what it sends."""
     names = ScheduleSettings.__struct_fields__
     initial = {name: getattr(line, name) for name in names} if line else {"time_zone": settings.TIME_ZONE}
     data = request.POST if request.method == "POST" else None

@@ -1,7 +1,7 @@
 """The queue, live: who waits, in which order, for what, and how long that should take. Observers see everybody; others see what they may
 see, with its place in the whole queue."""
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from django.http import QueryDict
@@ -38,16 +38,13 @@ class QueuePage(LivePage[None, WaitsRead | None]):
     def topics(self, runtime: Runtime, viewer: Viewer, view: None, facts: WaitsRead | None) -> Collection[Topic]:
         return {TOPIC}
 
-    def audience(self, viewer: Viewer) -> Hashable:
-        return viewer
-
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: None, facts: WaitsRead | None, now: datetime
     ) -> Sequence[Fragment]:
         waiting = [row for row in runtime.executions.values() if row.state == State.QUEUED and not row.attached_to]
         seen = waiting if may_observe(viewer) else [row for row in waiting if may_see_execution(viewer, row)]
-        estimates = dict(facts.estimates) if facts is not None else {}
-        passed = (now - facts.at).total_seconds() if facts is not None else 0.0
+        facts = facts or WaitsRead(now)
+        estimates, passed = dict(facts.estimates), (now - facts.at).total_seconds()
         rows = [
             queue_row(
                 row,
@@ -59,10 +56,8 @@ class QueuePage(LivePage[None, WaitsRead | None]):
             )
             for row in in_order(seen, estimates)[:SHOWN]
         ]
-        accuracy = facts.how_right("", State.QUEUED) if facts is not None else ""
-        takeover = facts.takeover if facts is not None else ""
-        hidden = len(waiting) - len(seen)
-        return queue_fragments(rows, count=len(seen), hidden=hidden, accuracy=accuracy, takeover=takeover)
+        accuracy, hidden = facts.how_right("", State.QUEUED), len(waiting) - len(seen)
+        return queue_fragments(rows, count=len(seen), hidden=hidden, accuracy=accuracy, takeover=facts.takeover)
 
 
 QUEUE = QueuePage()

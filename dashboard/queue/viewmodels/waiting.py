@@ -72,8 +72,7 @@ def queue_row(
 def queue_fragments(
     rows: Collection[QueueRow], *, count: int, hidden: int, accuracy: str, takeover: str = ""
 ) -> list[Fragment]:
-    """Return the page: the first of the `count` that the viewer may see, in the order in which they start; `hidden` more wait that the
-    viewer may not see."""
+    """Return the page: the first of the `count` that the viewer may see, in the order in which they start; `hidden` more wait."""
     sentence = (
         ngettext(
             "{count:,} execution waits for a slot that you may see, and {hidden:,} of others",

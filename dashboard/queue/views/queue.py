@@ -76,7 +76,6 @@ async def queue_order(request: HttpRequest, id: str) -> HttpResponse:
 
 
 def _order(request: HttpRequest, id: str) -> str:
-    """Do what the form asks and return what was done. Raise Rejected."""
     do, by, now = request.POST.get("do", ""), user_of(request), timezone.now()
     if do == "hold":
         ordering.hold(id, by=by, reason=request.POST.get("reason", ""), now=now)
@@ -90,8 +89,7 @@ def _order(request: HttpRequest, id: str) -> str:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def queue_several(request: HttpRequest, do: Decision) -> HttpResponse:
-    """Do what `do` says to the executions with the ids `id`. Holding and releasing is the operators'; who may stop an execution may
-    cancel it. What the viewer may not see is left out without a word."""
+    """Do what `do` says to the executions with the ids `id`; what the viewer may not see is left out. Only operators hold and release."""
     viewer = await current_viewer(request)
     if do != "cancel" and not may_operate(viewer):
         raise PermissionDenied(_("Only operators and admins can change the order of the queue."))

@@ -29,7 +29,9 @@ def left(estimate: WaitEstimate, passed: float) -> WaitEstimate:
         return estimate
 
     def rest(seconds: float) -> float:
-        return _rounded(max(0.0, seconds - passed))
+        remaining = max(0.0, seconds - passed)
+        step = 5 if remaining < 60 else 60
+        return step * round(remaining / step)
 
     high = None if estimate.high is None else rest(estimate.high)
     return replace(estimate, expected=rest(estimate.expected), low=rest(estimate.low), high=high)
@@ -44,9 +46,7 @@ def wait_line(
     in_column: bool = False,
 ) -> WaitLine | None:
     """Return what is expected, such as "Expected to start in about 4 min (2 min to 9 min)"; None when nothing was computed yet.
-
-    `how_right` says how right that was lately; `in_column` leaves out what the column's title says, which would leave no room for the time.
-    """
+    `how_right` says how right that was lately; `in_column` leaves out what the column's title says, for want of room."""
     if estimate is None:
         return None
     if estimate.refusal is not None:
@@ -61,13 +61,10 @@ def wait_line(
         bounds = ""
     else:
         bounds = _("{low} to {high}", low=brief_duration(now.low), high=brief_duration(now.high))
-    about, time = _("Expected any moment"), brief_duration(now.expected)
+    about = _("Expected any moment")
     if now.expected > 0:
-        about = (
-            _("About {duration}", duration=time)
-            if in_column
-            else _("Expected to start in about {duration}", duration=time)
-        )
+        about = _("About {duration}") if in_column else _("Expected to start in about {duration}")
+        about = about.format(duration=brief_duration(now.expected))
     return WaitLine(f"{about}{f' ({bounds})' if bounds else ''}.", f"{estimate.why} {how_right}".strip())
 
 
@@ -87,11 +84,8 @@ def wait_note(estimate: WaitEstimate) -> str:
         return ""
     step = next(size for least, size in _STEPS if estimate.expected >= least)
     seconds = step * round(estimate.expected / step)
-    return (
-        _("Expected to start in about {duration}.", duration=span(seconds))
-        if seconds > 0
-        else _("Expected to start any moment.")
-    )
+    words = _("Expected to start in about {duration}.") if seconds > 0 else _("Expected to start any moment.")
+    return words.format(duration=span(seconds))
 
 
 def with_note(status: StatusLine, note: str) -> StatusLine:
@@ -99,8 +93,3 @@ def with_note(status: StatusLine, note: str) -> StatusLine:
     if not note or status.severity != "wait":
         return status
     return StatusLine(status.severity, status.word, f"{note} {status.note}".strip())
-
-
-def _rounded(seconds: float) -> float:
-    step = 5 if seconds < 60 else 60
-    return step * round(seconds / step)

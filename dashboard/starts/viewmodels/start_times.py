@@ -132,10 +132,8 @@ def start_lines(groups: Iterable[GroupStarts], view: StartTimesView) -> list[Sta
 def phase_times(sums: StartSums) -> list[PhaseTimes]:
     """Return the phases of the starts, in order, without those that no start had."""
     whole = seconds_together(sums.times.get(WHOLE, {}))
-    words = {
-        **{phase.value: word for phase, word in PHASE_WORDS.items()},
-        MERGED: _("Phases that could not be told apart"),
-    }
+    words = {phase.value: word for phase, word in PHASE_WORDS.items()}
+    words[MERGED] = _("Phases that could not be told apart")
     return [
         PhaseTimes(
             word=words[name],
@@ -162,10 +160,9 @@ def start_times_csv(groups: Iterable[GroupStarts], by: str) -> str:
     for group in groups:
         row: list[object] = [spreadsheet_text(group.key), spreadsheet_text(group.name)]
         row += [getattr(group.whole, name) for name in counts]
+        each = [group.whole.times.get(name, {}) for name in Phase]
         seconds_each = [whole_percentile(group.whole, percent) for percent in PERCENTILES]
-        seconds_each += [
-            percentile(group.whole.times.get(name, {}), percent) for name in Phase for percent in PERCENTILES
-        ]
+        seconds_each += [percentile(counts, percent) for counts in each for percent in PERCENTILES]
         row += ["" if seconds is None else f"{seconds:.3f}" for seconds in seconds_each]
         writer.writerow(row)
     return text.getvalue()
@@ -176,7 +173,6 @@ def _words(times: Iterable[float | None]) -> Percentiles:
 
 
 def _longest(sums: StartSums) -> str:
-    """Return the phase that took most of the time of these starts, and its share."""
     seconds = {phase: seconds_together(sums.times.get(phase, {})) for phase in Phase}
     longest, whole = max(seconds, key=lambda phase: seconds[phase]), seconds_together(sums.times.get(WHOLE, {}))
     return f"{PHASE_WORDS[longest]}, {round(100 * seconds[longest] / whole)}%" if seconds[longest] and whole else _DASH
@@ -196,57 +192,39 @@ class StartDayLine:
 
     day: date
     count: str
-    p50: str
-    p90: str
+    times: Percentiles
     cold: str
     new_node: str
 
 
 def start_day_lines(days: Sequence[date], sums: Mapping[date, StartSums]) -> list[StartDayLine]:
     """Return a line for each day, the newest first."""
-    lines = []
-    for day in reversed(days):
-        of_day = sums.get(day, StartSums())
-        p50, p90 = whole_percentile(of_day, 50), whole_percentile(of_day, 90)
-        lines.append(
-            StartDayLine(
-                day=day,
-                count=f"{of_day.starts:,}",
-                p50="–" if p50 is None else seconds_words(p50),
-                p90="–" if p90 is None else seconds_words(p90),
-                cold=share_words(of_day.image_pulled, of_day.image_known) if of_day.starts else "–",
-                new_node=share_words(of_day.new_node, of_day.node_known) if of_day.starts else "–",
-            )
+    each = ((day, sums.get(day, StartSums())) for day in reversed(days))
+    return [
+        StartDayLine(
+            day=day,
+            count=f"{of_day.starts:,}",
+            times=_words(whole_percentile(of_day, percent) for percent in PERCENTILES),
+            cold=share_words(of_day.image_pulled, of_day.image_known) if of_day.starts else _DASH,
+            new_node=share_words(of_day.new_node, of_day.node_known) if of_day.starts else _DASH,
         )
-    return lines
+        for day, of_day in each
+    ]
 
 
 def start_charts(days: Sequence[date], sums: Mapping[date, StartSums]) -> dict[str, Any]:
     """Return the values that `static/chart.js` draws: a moment for each day, and gaps where nothing was started."""
     each = [sums.get(day, StartSums()) for day in days]
-
-    def line(name: str, label: str, values: Iterable[float | None], colour: str, dash: tuple[int, ...]) -> ChartLine:
-        return ChartLine(name, label, list(values), "amount", colour, dash)
-
+    p50, p90 = ([_rounded(whole_percentile(of_day, percent)) for of_day in each] for percent in (50, 90))
+    pulled = [_share(of_day.image_pulled, of_day.image_known) for of_day in each]
+    new_node = [_share(of_day.new_node, of_day.node_known) for of_day in each]
     times = [
-        line("p50", "p50", (_rounded(whole_percentile(of_day, 50)) for of_day in each), "--requested", SOLID),
-        line("p90", "p90", (_rounded(whole_percentile(of_day, 90)) for of_day in each), "--chart-cpu", DASHES),
+        ChartLine("p50", "p50", p50, "amount", "--requested", SOLID),
+        ChartLine("p90", "p90", p90, "amount", "--chart-cpu", DASHES),
     ]
     shares = [
-        line(
-            "cold",
-            _("image pulled"),
-            (_share(of_day.image_pulled, of_day.image_known) for of_day in each),
-            "--chart-cpu",
-            SOLID,
-        ),
-        line(
-            "node",
-            ngettext("new node", "new nodes", 1),
-            (_share(of_day.new_node, of_day.node_known) for of_day in each),
-            "--chart-memory",
-            DOTS,
-        ),
+        ChartLine("cold", _("image pulled"), pulled, "amount", "--chart-cpu", SOLID),
+        ChartLine("node", ngettext("new node", "new nodes", 1), new_node, "amount", "--chart-memory", DOTS),
     ]
     moments = [int(datetime.combine(day, time(), UTC).timestamp()) for day in days]
     return {

@@ -29,8 +29,7 @@ PHASE_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class StartMeasures:
-    """The seconds of a start by phase; `merged_phases` could not be told apart and took `merged` together. `open_phase` is the one that
-    it is in, or was cut off in."""
+    """The seconds of a start by phase; `merged_phases` cannot be told apart and took `merged`; it is, or was cut off, in `open_phase`."""
 
     total: float
     seconds: Mapping[Phase, float]
@@ -76,7 +75,7 @@ class Waterfall:
     bars: tuple[StartBar, ...]
 
 
-def of_phases(phases: StartPhases, *, ran: bool) -> StartMeasures:
+def of_phases(phases: StartPhases) -> StartMeasures:
     """Return the measures of a start that is under way."""
     names, together = phases.merged
     last = phases.spans[-1] if phases.spans else None
@@ -85,7 +84,7 @@ def of_phases(phases: StartPhases, *, ran: bool) -> StartMeasures:
         seconds=phases.seconds,
         merged=together,
         merged_phases=names,
-        ran=ran,
+        ran=False,
         open_phase=last.phases[0] if last is not None and last.is_open else None,
         node_started=phases.node.is_new,
         node_decision=phases.node.decision,
@@ -100,11 +99,8 @@ def waterfall(start: StartMeasures | None, usual: UsualStart, *, is_final: bool)
     """Return the picture; empty while nothing was measured."""
     shown = Waterfall("", "", ())
     if start is not None:
-        basis = ""
-        if usual.count >= ENOUGH:
-            basis = _(
-                "“Usually” is the median of the newest {count} starts of this tier and environment.", count=usual.count
-            )
+        basis = _("“Usually” is the median of the newest {count} starts of this tier and environment.")
+        basis = basis.format(count=usual.count) if usual.count >= ENOUGH else ""
         shown = Waterfall(_sentence(start, usual, is_final=is_final), basis, tuple(_bars(start, usual)))
     return Fragment("startup", "starts/fragments/startup.html", shown)
 
@@ -127,12 +123,9 @@ def start_text(start: StartMeasures) -> str:
         for phases, seconds in _lines(start)
         if seconds > 0 or Phase.PULLING in phases
     ]
-    times = seconds_words(start.total)
-    if parts:
-        times = f"{times}: {', '.join(parts)}"
-    if start.ran:
-        return _("Start-up: {times}.", times=times)
-    return _("Start-up: {times}, then it ended before it ran.", times=times)
+    times = f"{seconds_words(start.total)}: {', '.join(parts)}" if parts else seconds_words(start.total)
+    words = _("Start-up: {times}.") if start.ran else _("Start-up: {times}, then it ended before it ran.")
+    return words.format(times=times)
 
 
 def _part_text(phases: Sequence[Phase], seconds: float, start: StartMeasures) -> str:
@@ -150,8 +143,7 @@ def _part_text(phases: Sequence[Phase], seconds: float, start: StartMeasures) ->
 
 
 def _sentence(start: StartMeasures, usual: UsualStart, *, is_final: bool) -> str:
-    took = seconds_words(start.total)
-    usually = ""
+    took, usually = seconds_words(start.total), ""
     if usual.count >= ENOUGH and usual.total is not None:
         usually = " " + _("Usually {time}.", time=seconds_words(usual.total))
     if start.ran:

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from dashboard.jobs.forms.schedules import zone_names
+from dashboard.jobs.forms.jobs import zone_names
 from dashboard.shell.access import may_operate
 from dashboard.shell.viewmodels.listing import Confirmation
 from dashboard.tiers import rush_records as records

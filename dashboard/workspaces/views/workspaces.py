@@ -16,9 +16,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.executions.forms import add_problems
+from dashboard.executions.forms import add_problems, tier_option
 from dashboard.executions.launch_facts import pool_states, slots_of, tier_cards
-from dashboard.executions.launch_sections import tier_option
 from dashboard.executions.viewmodels.launch import Slots, slots_together
 from dashboard.executions.views.launch import write_launched
 from dashboard.shell.access import may_manage_workspace, may_see_workspace, user_of
@@ -200,7 +199,6 @@ def _cluster_context(form: ResumeForm, asked: Workspace, held: Slots) -> dict[st
 
 
 def _cluster_words(stored: Mapping[str, Any]) -> str:
-    """Return for example "Dask, 1 to 5 workers"."""
     try:
         known = stored_settings(stored)
     except Rejected:

@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from grid.queue.queue import Part, QueuedUnit
-from grid.queue.quota import Holding, QuotaSnapshot, admit
-from grid.queue.wait_estimate.accuracy import is_near
+from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot, admit
 from grid.queue.wait_estimate.capacity import Occupant, RoomFacts, RoomSeeker, roomiest
 from grid.queue.wait_estimate.estimate import estimates
-from grid.queue.wait_estimate.facts import IMAGE, IMAGE_BYTES, NODE_STARTED, START_COLUMNS, facts_of
 from grid.queue.wait_estimate.inputs import WaitEstimate
-from grid.queue.wait_estimate.observed import Observed, OnNode
+from grid.queue.wait_estimate.observing import Observed, OnNode
+from grid.queue.wait_estimate.outcomes import is_near
+from grid.queue.wait_estimate.reading import IMAGE, IMAGE_BYTES, NODE_STARTED, START_COLUMNS, facts_of
 
 START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 SLOTS = 6

@@ -42,6 +42,10 @@ def measure(starts: int, images: int) -> None:
         start_lines,
     )
     from grid.starts import startdays_store as startdays
+    from dashboard.starts.startup_records import read_shown, read_slowest, read_start_times
+    from dashboard.starts.viewmodels.start_times import start_charts, start_day_lines
+    from dashboard.starts.viewmodels.start_times import GROUPINGS, StartTimesView, phase_times, start_lines
+    from grid.starts import startups
 
     people()
     rows = [start_up(number, timedelta(days=DAYS) / (starts // BASE), images) for number in range(BASE)]
@@ -66,7 +70,7 @@ def measure(starts: int, images: int) -> None:
 
     def write() -> None:
         with transaction.atomic():
-            startdays.record(start_up(next(new), timedelta(), images))
+            startups.count_start(start_up(next(new), timedelta(), images))
 
     print(f"{connection.vendor}: {starts:,} starts, {images} images; fastest and median, ms: computed, by the clock")
     work = {f"page by {by}": page(by) for by in GROUPINGS} | {"charts of a tier": charts, "one start written": write}

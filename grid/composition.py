@@ -12,7 +12,7 @@ from grid.executions import reasons as execution_reasons
 from grid.executions.podkind import PodKind
 from grid.files import stored_remotes
 from grid.files.filesaving import FileSaving
-from grid.jobs.kind import JobKind
+from grid.jobs.jobrows import JobKind
 from grid.logs import knowledge
 from grid.models import Kind
 from grid.notifications import outbox
@@ -24,7 +24,7 @@ from grid.starts import startups
 from grid.usage import usage
 from grid.usage.budgets import rules as budgets
 from grid.workspaces.kind import WorkspaceKind
-from grid.workspaces.shutdown import words as shutdown_words
+from grid.workspaces.shutdown import rules as shutdown_rules
 
 
 def compose() -> None:
@@ -47,6 +47,6 @@ def compose() -> None:
         maintenance,
         queue_reasons,
         sharing_reasons,
-        shutdown_words,
+        shutdown_rules,
     ):
         reasons.register(words.SENTENCES)

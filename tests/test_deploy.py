@@ -15,9 +15,10 @@ from grid.controller.leader import LEASE
 from grid.core.quantity import parse_quantity
 from grid.executions.ingress import objects as ingress_objects
 from grid.executions.manifests import Manifest, build
-from grid.executions.networkpolicy import build_for_all
+from grid.executions.policykeeper import build_for_all
 from grid.executions.runpod import sidecar_needs
 from grid.executions.spec import FilesSpec
+from grid.executions.policykeeper import build_for_all
 from grid.kube.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from grid.kube.resources import (
     CONFIG_MAPS,

@@ -39,7 +39,7 @@ from grid.executions import ledger
 from grid.executions.request import submit
 from grid.jobs import jobruns, jobs, scheduler, schedules
 from grid.jobs.runmetrics import store
-from grid.jobs.runmetrics.place import Measurements
+from grid.jobs.runmetrics.lines import Measurements
 from grid.jobs.runmetrics.store import KnownPlace
 from grid.logs.logplace import LogPlace
 from grid.models import (
@@ -64,7 +64,7 @@ from grid.projects import departures
 from grid.queue import admission
 from grid.queue.launches import why_not_launch
 from grid.queue.wait_estimate import outcomes
-from grid.queue.wait_estimate.observed import Observed
+from grid.queue.wait_estimate.observing import Observed
 from grid.runtime import poolsamples
 from grid.runtime.executionrows import read_rows, read_versions
 from grid.tiers.rushplans import taken_since

@@ -23,8 +23,7 @@ from grid.core.errors import Problem
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools
-from grid.executions.launch_choices import environments_for, projects_for, tiers_for
-from grid.executions.launchrequest import LaunchRequest
+from grid.executions.launchrequest import LaunchRequest, environments_for, projects_for, tiers_for
 from grid.executions.request import validate
 from grid.models import Environment, Execution, HardwareTier, Project, User
 

@@ -21,7 +21,7 @@ from dashboard.shell.access import may_administer, may_contribute, may_see_proje
 from dashboard.shell.viewmodels.listing import Confirmation
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
-from grid.executions.launch_choices import projects_for
+from grid.executions.launchrequest import projects_for
 from grid.models import Project, StoredSecret, User
 from grid.secrets import storedsecrets
 

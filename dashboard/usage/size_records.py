@@ -7,7 +7,7 @@ from typing import Any
 from dashboard.usage.viewmodels.sizehints import SizeFacts, SizeHint, launch_hint
 from grid.core.translation import gettext as _
 from grid.diagnosis.resources import resource_amount
-from grid.executions.launch_choices import tiers_for
+from grid.executions.launchrequest import tiers_for
 from grid.models import Execution, HardwareTier, PeakUse, User
 from grid.models.environment import Kind
 from grid.tiers.rightsize import LEAST_SAMPLES, MOST_RUNS, PastRun, SizedTier, larger_tier, smaller_tier

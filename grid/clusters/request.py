@@ -15,8 +15,7 @@ from grid.core.translation import gettext as _
 from grid.core.wording import plural
 from grid.diagnosis.launchfit import Pools, never_fits
 from grid.executions.kinds import kind_of
-from grid.executions.launch_choices import wrong_tier
-from grid.executions.launchrequest import ClusterRequest, LaunchRequest
+from grid.executions.launchrequest import ClusterRequest, LaunchRequest, wrong_tier
 from grid.executions.preview import pod_plan
 from grid.executions.spec import ClusterSpec, ScalingSpec, tier_spec
 from grid.models import Environment, HardwareTier, User

@@ -47,7 +47,7 @@ from grid.logs.logshipping.shipper import LogShipper
 from grid.metrics.cpuwindow import CpuWindow
 from grid.observability import logcontext, tracing
 from grid.projects import departures
-from grid.queue.waitreasons import WaitReasonWriter
+from grid.queue.admission import WaitReasonWriter
 from grid.sharing.portsharing import StoredPorts
 from grid.starts.startups import StartUps
 from grid.tiers import pooltemplates

@@ -22,8 +22,7 @@ from grid.environments.buildjobs import (
     progress_of,
 )
 from grid.environments.revisions import BuildProgress
-from grid.executions.apply import list_all
-from grid.executions.logend import end_of_log
+from grid.executions.apply import end_of_log, list_all
 from grid.kube.api import KubeApi
 from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import CONFIG_MAPS, JOBS, PODS

@@ -4,13 +4,14 @@ An object with a derived name and the execution's label comes from an earlier tr
 without the label belongs to somebody else, and is not touched.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from grid.core.errors import Conflict, GridError, NotFound
+from grid.core.errors import ClusterUnavailable, Conflict, GridError, NotFound
 from grid.core.labels import KEYS, MANAGED_BY, MANAGER, POD_SECURITY
 from grid.core.translation import gettext as _
 from grid.executions import manifests
@@ -162,3 +163,26 @@ async def delete_pod(api: KubeApi, pod: Pod, *, grace_seconds: int | None = None
 
 def is_ours(existing: RawObject, execution_id: str) -> bool:
     return (existing["metadata"].get("labels") or {}).get(KEYS.execution) == execution_id
+
+
+LOG_BYTES = 64 * 1024
+LOG_LINES = 5000
+LOG_SECONDS = 10.0
+
+
+async def end_of_log(api: KubeApi, pod: Pod, container: str) -> str:
+    """Return the end of the log, if there is any. Raise ClusterUnavailable while the pod may still be read, to be tried again."""
+    kept = bytearray()
+    try:
+        async with asyncio.timeout(LOG_SECONDS):
+            meta = pod.metadata
+            async for chunk in api.logs(meta.name, namespace=meta.namespace, container=container, tail_lines=LOG_LINES):
+                kept += chunk
+                del kept[:-LOG_BYTES]
+    except ClusterUnavailable:
+        if pod.metadata.deletion_timestamp is None:
+            raise
+    except (GridError, TimeoutError) as error:
+        # The container never ran, or its node is gone: no more of the log will come.
+        logger.info("log not kept pod=%s reason=%s", pod.metadata.key, str(error) or "no answer in time")
+    return kept.decode(errors="replace").replace("\x00", "")

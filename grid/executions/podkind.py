@@ -8,8 +8,7 @@ from grid.diagnosis.launchfit import Pools
 from grid.executions import ingress, kinds, manifests
 from grid.executions.context import Context
 from grid.executions.kinds import ExecutionKind
-from grid.executions.launch_choices import wrong_tier
-from grid.executions.launchrequest import LaunchRequest, StoredRows
+from grid.executions.launchrequest import LaunchRequest, StoredRows, wrong_tier
 from grid.executions.launchsettings import LaunchSettings
 from grid.executions.manifests import Manifest
 from grid.executions.runs import FileSaver, Runs

@@ -16,13 +16,12 @@ from grid.core.wording import duration
 from grid.database.trouble import trouble_of
 from grid.diagnosis.refusals import THROTTLED, explain_refusal
 from grid.executions import apply, ledger, progress
+from grid.executions.apply import end_of_log
 from grid.executions.context import Context, NotYet
 from grid.executions.kinds import all_kinds
 from grid.executions.ledger import EventRecord, LedgerRecord
 from grid.executions.lifecycle import Transition
-from grid.executions.logend import end_of_log
 from grid.executions.manifests import CONTAINER
-from grid.executions.observer import ReconcileObserver
 from grid.executions.progress import CREATED, Finding
 from grid.executions.runs import AWAITS_CLUSTER, AwaitsCluster, ClusterFailed
 from grid.executions.stopping import stop_cause
@@ -64,6 +63,23 @@ class Objects(Protocol):
 
     async def audit(self) -> set[str]:
         """Return the executions to reconcile, because an object of theirs is missing or was changed."""
+
+    def forget(self, execution_id: str) -> None:
+        """Drop what is remembered of an execution that is settled."""
+
+
+class ReconcileObserver:
+    """Observes the reconciles of one term of leadership. A room overrides what it needs; the controller hands them to the reconciler."""
+
+    async def observe(self, row: LedgerRecord, *, has_new_events: bool) -> None:
+        """Record what has changed since the last reconcile. Raise GridError for what a retry may resolve: the reconcile is repeated."""
+
+    async def pod_ends(self, row: LedgerRecord, pod: Pod) -> None:
+        """Read what is left of a pod that is to go, or whose program has ended. Raise GridError while a retry may still read it."""
+
+    async def start_record(self, row: LedgerRecord, change: Transition, pod: Pod | None) -> StartUp | None:
+        """Return the record of the start that the change ends, to be written with it; None for other changes."""
+        return None
 
     def forget(self, execution_id: str) -> None:
         """Drop what is remembered of an execution that is settled."""

@@ -1,7 +1,7 @@
 """A person's request to launch something: a workspace, a job, an app, a cluster, or a workspace or job with its cluster.
 
 Validates it, reports all problems, and stores it. Nothing here touches Kubernetes: the controller sees the rows and acts.
-`grid.executions.launch_choices` says what a form may offer, and `grid.executions.kinds` what is particular to each kind.
+`grid.executions.launchrequest` says what a form may offer, and `grid.executions.kinds` what is particular to each kind.
 """
 
 import hashlib

@@ -6,16 +6,21 @@ a minute). When the cluster was stopped by then, the pod is created without it. 
 it, and a job is not created at all: its script would do all the work in its own pod, and nobody would know.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from grid.core.errors import GridError
 from grid.core.reasons import Reason
-from grid.executions import apply, ingress, ledger, manifests, progress, restarts
+from grid.core.translation import gettext as _
+from grid.core.wording import plural
+from grid.diagnosis.beside import programs
+from grid.diagnosis.containers import explain_terminated
+from grid.executions import apply, ingress, ledger, manifests, progress
 from grid.executions.context import Context, NotYet
 from grid.executions.kinds import NO_VARIABLES, kind_of
-from grid.executions.ledger import LedgerRecord
+from grid.executions.ledger import EventRecord, LedgerRecord
 from grid.executions.manifests import Manifest
 from grid.executions.progress import Finding, ObservedPod
 from grid.executions.spec import parse_spec
@@ -112,7 +117,7 @@ class Runs:
         self._files.forget(execution_id)
 
     async def _note_restarts(self, row: LedgerRecord, pod: Pod) -> None:
-        new = [line for line in restarts.of_pod(pod, self._context.clock()) if self._noted.get(row.id) != line.count]
+        new = [line for line in _bad_ends(pod, self._context.clock()) if self._noted.get(row.id) != line.count]
         if new:
             await self._context.database(ledger.note_events, row.id, new)
             self._noted[row.id] = new[-1].count
@@ -139,3 +144,28 @@ class Runs:
         if variables is None:
             raise AwaitsCluster()
         return variables
+
+
+def _bad_ends(pod: Pod, now: datetime) -> Iterator[EventRecord]:
+    """Yield an entry for each container that ended badly and was started again, or will be: Kubernetes writes no event of a program that
+    was killed for memory. The id is made of the pod and the kind, so that the history has one of each."""
+    for status in programs(pod):
+        ended = status.last_state.terminated
+        if ended is None or not (ended.exit_code or ended.reason == "OOMKilled"):
+            continue
+        why = explain_terminated(pod, status, ended)
+        reason = "out_of_memory" if why.code == "out_of_memory" else "restarted"
+        # Kubernetes' restart count includes restarts after ends of every kind.
+        count = max(1, status.restart_count)
+        again = _("It is started again.")
+        if count > 1:
+            again = _("It was started again {times} in all.", times=plural(count, "time", "times"))
+        yield EventRecord(
+            uid=f"{pod.metadata.uid or pod.metadata.name}/{reason}"[-64:],
+            at=ended.finished_at or now,
+            object=f"Pod/{pod.metadata.name}",
+            level="Warning",
+            reason=reason,
+            message=f"{why.sentence} {again} {why.next_step}".strip(),
+            count=count,
+        )

@@ -6,13 +6,11 @@ like any other.
 """
 
 PUBLIC = (
-    "cronwords",
     "deadlines",
     "jobrows",
     "jobruns",
     "jobs",
     "jobsettings",
-    "kind",
     "lateness",
     "runmetrics.collector",
     "runmetrics.lines",

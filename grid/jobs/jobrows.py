@@ -1,7 +1,7 @@
 """Makes the rows of jobs and of their runs, and the spec of an attempt. The caller holds the transaction, and the lock of a stored job."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,9 +9,12 @@ import msgspec
 from django.db.models import Exists, OuterRef, QuerySet
 
 from grid.clusters.request import cluster_settings
-from grid.executions.launchrequest import JobSettings, LaunchRequest, RunAttempt
-from grid.executions.spec import JobSpec
-from grid.jobs.jobsettings import RunRecord, settings_of
+from grid.core.errors import Problem
+from grid.core.translation import gettext as _
+from grid.executions.launchrequest import JobSettings, LaunchRequest, RunAttempt, StoredRows
+from grid.executions.podkind import PodKind
+from grid.executions.spec import JobSpec, launched_revision
+from grid.jobs.jobsettings import RunRecord, problems_of, settings_of
 from grid.models import Environment, Execution, HardwareTier, Job, JobRun, RunSettings
 
 _ID_LENGTH = 12
@@ -127,3 +130,29 @@ def spec_of(execution_id: str, settings: JobSettings, attempt: RunAttempt | None
         page_port=settings.page_port or 0,
         timeout_seconds=settings.timeout_seconds,
     )
+
+
+class JobKind(PodKind):
+    restart_policy = "Never"
+    is_ready_when_it_answers = False
+    takes_cluster = True
+
+    def own_problems(self, request: LaunchRequest, stored: StoredRows) -> Iterator[Problem]:
+        yield from problems_of(request.job)
+        if request.job.files_at and stored.project is not None and not stored.project.is_in_git:
+            yield Problem("files_at", _("The files of this project are not in Git; leave this empty."), "files")
+
+    def job_spec(self, execution: Execution, request: LaunchRequest) -> JobSpec:
+        return spec_of(execution.pk, request.job, request.attempt)
+
+    def store(self, execution: Execution, request: LaunchRequest) -> None:
+        """Make it an attempt of its run; a job that is launched first is created with its first run."""
+        attempt = request.attempt
+        if attempt is None:
+            run = make_first_run(request, id=execution.pk, now=execution.requested_at)
+            attempt = RunAttempt(run, 1)
+        execution.run, execution.attempt = attempt.run, attempt.number
+        revision = launched_revision(execution)
+        Job.objects.filter(pk=attempt.run.job_id).exclude(environment_revision=revision).update(
+            environment_revision=revision
+        )

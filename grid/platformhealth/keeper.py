@@ -10,7 +10,7 @@ from django.conf import settings
 
 from grid.database.periodic import PeriodicTask, TaskRecord
 from grid.executions.context import Context
-from grid.executions.networkpolicy import SYSTEM_NAMESPACE
+from grid.executions.policykeeper import SYSTEM_NAMESPACE
 from grid.platformhealth import lights, records, taskhealth
 from grid.platformhealth.facts import LogShipping
 from grid.platformhealth.reading import PlatformReader, Watched, nothing_wrong

@@ -9,15 +9,113 @@ workspace or job and its cluster start together or not at all; what an operator 
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from math import inf
 from typing import Any, Literal
 
 from grid.core.reasons import Reader, Reason, Value, sentence_of
-from grid.queue import queue
-from grid.queue.queue import NEVER, QueuedUnit
+
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One execution of a unit: it takes `slots`, and one of the places of each tier that it runs on."""
+
+    execution_id: str
+    kind: str
+    tiers: tuple[str, ...]
+    slots: int = 1
+
+
+def tier_pair(head_tier: str | None, tier: str) -> tuple[str, ...]:
+    """Return the tiers of an execution, with its head's first, as the head starts first, if that is another."""
+    return (head_tier, tier) if head_tier and head_tier != tier else (tier,)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedUnit:
+    """An entry in the queue that starts as a whole: one execution, or a workspace or job and then its cluster."""
+
+    user: int
+    requested_at: datetime
+    parts: tuple[Part, ...]
+    rank: int | None = None  # in front of all that have none; a smaller one is earlier
+    back_at: datetime | None = None  # when an operator moved it behind all that waited
+    closed: Reason | None = None  # why it cannot start whatever is free, and so lets all others pass
+
+    @property
+    def execution_id(self) -> str:
+        """The id of its first part, which is its name in the queue."""
+        return self.parts[0].execution_id
+
+    @property
+    def slots(self) -> int:
+        """The slots that it holds once it is admitted."""
+        return sum(part.slots for part in self.parts)
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """The tiers of its parts, once for each place that it takes."""
+        return tuple(tier for part in self.parts for tier in part.tiers)
+
+
+Precedence = tuple[int, int]
+_FRONT, _BY_TURN, _BACK = range(3)
+
+
+def precedences(waiting: Iterable[QueuedUnit]) -> dict[str, Precedence]:
+    """Return by id what goes before the turns; smaller goes first.
+
+    A unit that was moved to the back stays there only while one waits for the same tier that was requested before the move, so that newer
+    requests never pass it for ever.
+    """
+    waiting = list(waiting)
+    oldest: dict[str, datetime] = {}
+    for unit in waiting:
+        if unit.rank is None and unit.back_at is None:
+            for tier in unit.tiers:
+                oldest[tier] = min(unit.requested_at, oldest.get(tier, unit.requested_at))
+
+    def precedence(unit: QueuedUnit) -> Precedence:
+        if unit.rank is not None:
+            return _FRONT, unit.rank
+        back_at = unit.back_at
+        is_back = back_at is not None and any(tier in oldest and oldest[tier] <= back_at for tier in unit.tiers)
+        return (_BACK if is_back else _BY_TURN), 0
+
+    return {unit.execution_id: precedence(unit) for unit in waiting}
+
+
+def lines(waiting: Iterable[QueuedUnit]) -> dict[int, list[QueuedUnit]]:
+    """Return each user's units in the order of request, but for what was moved; equal times are ordered by id, so that all processes
+    agree."""
+    waiting = list(waiting)
+    before = precedences(waiting)
+    by_user: dict[int, list[QueuedUnit]] = {}
+    for unit in sorted(waiting, key=lambda unit: (before[unit.execution_id], unit.requested_at, unit.execution_id)):
+        by_user.setdefault(unit.user, []).append(unit)
+    return by_user
+
+
+def turns(
+    waiting: Iterable[QueuedUnit], tier: str, last_served: Mapping[tuple[int, str], datetime]
+) -> Sequence[QueuedUnit]:
+    """Return the line before one tier: what was moved to the front, then every user's first unit, then every user's second ...; the user
+    served longest ago goes first, which the database knows, so that the order survives restarts."""
+    waiting = list(waiting)
+    before = precedences(waiting)
+    rounds = [(round_, unit) for line in lines(waiting).values() for round_, unit in enumerate(line)]
+
+    def place(entry: tuple[int, QueuedUnit]) -> tuple[Precedence, int, datetime, datetime, str]:
+        round_, unit = entry
+        served = last_served.get((unit.user, tier), NEVER)
+        return before[unit.execution_id], round_, served, unit.requested_at, unit.execution_id
+
+    return [unit for _, unit in sorted(rounds, key=place)]
+
 
 Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit"]
 
@@ -76,28 +174,28 @@ class Decisions:
 def admit(snapshot: QuotaSnapshot) -> Decisions:
     """Admit units in turn as long as there is room for them."""
     room, standing = _Room(snapshot), [unit for unit in snapshot.waiting if unit.closed is None]
-    lines = {user: _Line(room, line) for user, line in queue.lines(standing).items()}
-    before = queue.precedences(standing)
-    heap: list[tuple[queue.Precedence, tuple[int, float], datetime, str, int]] = []
+    own_lines = {user: _Line(room, line) for user, line in lines(standing).items()}
+    before = precedences(standing)
+    heap: list[tuple[Precedence, tuple[int, float], datetime, str, int]] = []
     served: dict[tuple[int, str], int] = {}
     admitted: list[str] = []
 
     def stand_in_line(user: int) -> None:
-        unit = lines[user].next_hopeful()
+        unit = own_lines[user].next_hopeful()
         if unit is not None:
             turn = _turn(unit, snapshot, served)
             heapq.heappush(heap, (before[unit.execution_id], turn, unit.requested_at, unit.execution_id, user))
 
-    for user in lines:
+    for user in own_lines:
         stand_in_line(user)
     while heap:
         *_unused, wanted, user = heapq.heappop(heap)
-        unit = lines[user].next_hopeful()
-        if unit is not None and unit.execution_id == wanted and lines[user].serve(unit):
+        unit = own_lines[user].next_hopeful()
+        if unit is not None and unit.execution_id == wanted and own_lines[user].serve(unit):
             served.update({(user, tier): len(admitted) for tier in unit.tiers})
             admitted.append(wanted)
         stand_in_line(user)
-    refused = {id: cause for line in lines.values() for id, cause in line.refused.items()}
+    refused = {id: cause for line in own_lines.values() for id, cause in line.refused.items()}
     return Decisions(tuple(admitted), _explain(snapshot, room, refused))
 
 
@@ -224,12 +322,12 @@ class _Line:
 def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Deferred]:
     explained = {unit.execution_id: Deferred(unit.closed, 0) for unit in snapshot.waiting if unit.closed is not None}
     left = [unit for unit in snapshot.waiting if unit.execution_id in refused]
-    for line in queue.lines(left).values():
+    for line in lines(left).values():
         for place, unit in enumerate(line, start=1):
             explained[unit.execution_id] = _refused(snapshot, room, unit, refused[unit.execution_id], place)
     for tier in {cause.tier for cause in refused.values() if cause.tier}:
         before_tier = [unit for unit in left if refused[unit.execution_id].tier == tier]
-        for place, unit in enumerate(queue.turns(before_tier, tier, snapshot.last_served), start=1):
+        for place, unit in enumerate(turns(before_tier, tier, snapshot.last_served), start=1):
             explained[unit.execution_id] = _refused(snapshot, room, unit, refused[unit.execution_id], place)
     return explained
 

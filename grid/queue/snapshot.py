@@ -12,8 +12,7 @@ from grid.models.environment import Kind
 from grid.models.execution import ExecutionQuerySet
 from grid.queue.gate import Candidate, GateFacts, held, why_not_start
 from grid.queue.gatefacts import facts_of_queue
-from grid.queue.queue import Part, QueuedUnit, tier_pair
-from grid.queue.quota import Holding, QuotaSnapshot
+from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot, tier_pair
 
 Unit = tuple[Execution, ...]
 

@@ -18,7 +18,7 @@ from grid.executions.context import Context
 from grid.kube.objects import Event, Pod, is_refused
 from grid.queue.wait_estimate import observing
 from grid.queue.wait_estimate.capacity import RoomFacts, RoomSeeker
-from grid.queue.wait_estimate.observed import Observed, OnNode
+from grid.queue.wait_estimate.observing import Observed, OnNode
 from grid.queue.wait_estimate.outcomes import keep_predictions
 
 KEEP_SECONDS = 10.0

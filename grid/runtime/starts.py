@@ -14,7 +14,7 @@ from grid.diagnosis.nodeimages import size_of
 from grid.kube.objects import Node, Pod, is_refused
 from grid.queue.wait_estimate import observing
 from grid.queue.wait_estimate.capacity import RoomFacts, RoomSeeker
-from grid.queue.wait_estimate.observed import Observed, OnNode
+from grid.queue.wait_estimate.observing import Observed, OnNode
 from grid.runtime import Runtime
 from grid.runtime.caches import id_of
 

@@ -8,12 +8,13 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 import msgspec
 from django.db import transaction
+from django.db.models import Q
 
 from grid.core.errors import GridError
 from grid.core.labels import APP_COMPONENT, WORKER
@@ -23,14 +24,14 @@ from grid.executions import ledger
 from grid.executions.context import Context
 from grid.executions.ledger import LedgerRecord
 from grid.executions.lifecycle import Entered, Transition
-from grid.executions.observer import ReconcileObserver
+from grid.executions.reconcile import ReconcileObserver
 from grid.executions.spec import parse_spec
 from grid.kube.objects import Event, Node, Pod
 from grid.kube.resources import NODES
-from grid.models import Execution, Kind, StartUp, State
+from grid.models import Execution, Kind, StartDay, StartUp, State
 from grid.models.execution import FINAL_STATES
 from grid.observability import telemetry, tracing
-from grid.starts import startdays_store as startdays
+from grid.starts.startdays import MERGED, WHOLE, count, read_sums, sums_text
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ class StartUps(ReconcileObserver):
             replace(incomplete.facts, events=start_events(self._context.events.of(row.id), incomplete.facts.pod))
         )
         if columns != incomplete.known and columns["image_cached"] is not None:
-            await self._context.database(startdays.replace, row.id, columns)
+            await self._context.database(recount_start, row.id, columns)
             self._incomplete[row.id] = replace(incomplete, known=columns)
 
     def forget(self, execution_id: str) -> None:
@@ -154,7 +155,7 @@ def record_start(entered: Entered) -> None:
     if start_up is None and entered.left == State.QUEUED and entered.change.state in FINAL_STATES:
         start_up = never_admitted(entered.execution_id, entered.change.reason, entered.now)
     if start_up is not None:
-        startdays.record(start_up)
+        count_start(start_up)
         transaction.on_commit(partial(_measure, start_up))
 
 
@@ -221,3 +222,64 @@ def _first_worker_ready(pods: Sequence[Pod], head: Pod | None, now: datetime) ->
 
 def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
+
+
+_MEASURED = (WHOLE, *Phase, MERGED)
+
+
+def count_start(start: StartUp) -> None:
+    """Store a start and count it, unless the execution has one already: only its first is kept. The caller holds the transaction, and the
+    lock of the execution."""
+    if StartUp.objects.filter(pk=start.pk).exists():
+        return
+    start.save(force_insert=True)
+    _add(start, 1)
+
+
+def recount_start(execution_id: str, columns: Mapping[str, Any]) -> None:
+    """Write what became known of a start after it had ended, and count that instead of what was known."""
+    with transaction.atomic():
+        start = StartUp.objects.select_for_update().filter(pk=execution_id).order_by().first()
+        if start is None:
+            return
+        _add(start, -1)
+        for name, value in columns.items():
+            setattr(start, name, value)
+        start.save(update_fields=columns)
+        _add(start, 1)
+
+
+def _add(start: StartUp, times: int) -> None:
+    if not start.ran:
+        return
+    rows = _locked(start)
+    seconds = {str(name): value for name in _MEASURED if (value := getattr(start, name)) is not None}
+    for row in rows:
+        sums = read_sums(row.sums)
+        count(sums, start.pk, seconds, image_cached=start.image_cached, node_started=start.node_started, times=times)
+        row.starts, row.sums = sums.starts, sums_text(sums)
+    StartDay.objects.bulk_update(rows, ["starts", "sums"])
+
+
+def _locked(start: StartUp) -> list[StartDay]:
+    """Return the rows that count a start, made where there were none, and locked in the order of their keys."""
+    by = StartDay.Grouping
+    groups = [
+        (by.ALL, ""),
+        (by.ENVIRONMENT, start.environment_id),
+        (by.IMAGE, start.image),
+        (by.POOL, start.node_pool),
+        (by.TIER, start.tier_id),
+    ]
+    day = start.at.astimezone(UTC).date()
+    wanted = Q()
+    for grouping, group in groups:
+        wanted |= Q(grouping=grouping, group=group)
+    rows = StartDay.objects.filter(wanted, day=day).select_for_update().order_by("grouping", "group")
+    counted = list(rows)
+    if len(counted) < len(groups):
+        StartDay.objects.bulk_create(
+            (StartDay(day=day, grouping=grouping, group=group) for grouping, group in groups), ignore_conflicts=True
+        )
+        counted = list(rows.all())
+    return counted

@@ -6,8 +6,8 @@ from datetime import datetime
 from grid.executions import apply
 from grid.executions.context import Context
 from grid.executions.ledger import LedgerRecord
-from grid.executions.observer import ReconcileObserver
 from grid.executions.progress import CREATED
+from grid.executions.reconcile import ReconcileObserver
 from grid.kube.objects import Pod
 from grid.models import State
 from grid.usage import usage

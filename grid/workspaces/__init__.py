@@ -6,12 +6,9 @@ for apps too. Others import `workspaces` and what `shutdown` says of an executio
 
 PUBLIC = (
     "kind",
-    "shutdown.extend",
-    "shutdown.limits",
     "shutdown.observer",
     "shutdown.records",
     "shutdown.rules",
     "shutdown.watch",
-    "shutdown.words",
     "workspaces",
 )

@@ -3,7 +3,7 @@
 import pytest
 from django.db import IntegrityError, transaction
 
-from grid.executions.launch_choices import projects_for
+from grid.executions.launchrequest import projects_for
 from grid.models import Membership, Project
 from tests.support.shop import Shop
 

@@ -6,7 +6,7 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from grid.jobs.runmetrics import store
-from grid.jobs.runmetrics.place import Measurements
+from grid.jobs.runmetrics.lines import Measurements
 from grid.logs.logplace import LogPlace
 from grid.models import Execution, RunMetric
 from tests.browser.server import Stage

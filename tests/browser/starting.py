@@ -6,7 +6,7 @@ from asgiref.sync import sync_to_async
 
 from dashboard.servicelevels.page import levels_in
 from grid.models import Environment, Execution, HardwareTier, StartDay, StartUp
-from grid.starts import startdays_store as startdays
+from grid.starts import startups
 from tests.browser import administering, executing
 from tests.browser.server import Stage
 
@@ -43,7 +43,7 @@ def _starts() -> None:
         # The slowest are those whose executions are still there, but for one.
         place = number // 23
         is_kept = number % 23 == 0 and 0 < place <= len(executions)
-        startdays.record(
+        startups.count_start(
             _start(
                 number,
                 executions[place - 1].pk if is_kept else f"gone{number}",

@@ -7,7 +7,7 @@ from grid.clusters import status
 from grid.configuration import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT
 from grid.controller.controller import Controller
 from grid.core.errors import NotAllowed
-from grid.executions.networkpolicy import EXECUTIONS, USER_INTERFACES
+from grid.executions.policykeeper import EXECUTIONS, USER_INTERFACES
 from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import (

@@ -13,7 +13,7 @@ from grid.configuration import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, GLOBAL_QUEU
 from grid.core.errors import Rejected
 from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, Pools
 from grid.environments.declaredversions import declared_by, version_mismatch
-from grid.executions.launch_choices import tiers_for
+from grid.executions.launchrequest import tiers_for
 from grid.executions.request import cluster_id_for, submit
 from grid.executions.spec import ScalingSpec, parse_spec
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry

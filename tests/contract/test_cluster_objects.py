@@ -9,7 +9,7 @@ from grid.clusters.manifests import first, workers
 from grid.core.egress import read_egress
 from grid.executions import ingress
 from grid.executions.manifests import Manifest
-from grid.executions.networkpolicy import build_for_all
+from grid.executions.policykeeper import build_for_all
 from grid.executions.spec import ScalingSpec
 from tests.clusters.cluster_specs import cluster, spec
 from tests.contract.client import Client

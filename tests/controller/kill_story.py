@@ -33,7 +33,7 @@ from grid.models.environment import Kind
 from grid.queue.launches import why_not_launch
 from grid.sharing import sharing
 from grid.workspaces import workspaces
-from grid.workspaces.shutdown.extend import extend_lifetime
+from grid.workspaces.shutdown.records import extend_lifetime
 from tests.controller.kill_world import KillWorld, Replicas
 from tests.support.reading import OWNER
 from tests.support.shop import Shop

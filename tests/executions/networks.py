@@ -12,7 +12,7 @@ import yaml
 from grid.clusters.manifests import first, head_name, worker_name, workers
 from grid.core.egress import read_egress
 from grid.executions.manifests import build
-from grid.executions.networkpolicy import build_for_all
+from grid.executions.policykeeper import build_for_all
 from grid.executions.spec import EnvironmentSpec
 from grid.kube.resources import DEPLOYMENTS, NETWORK_POLICIES, PODS
 from tests.clusters.cluster_specs import cluster, spec

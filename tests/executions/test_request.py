@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group
 
 from grid.configuration import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, MAXIMUM_EXECUTIONS_PER_USER
 from grid.core.errors import Rejected
-from grid.executions.launch_choices import environments_for, projects_for, tiers_for
+from grid.executions.launchrequest import environments_for, projects_for, tiers_for
 from grid.executions.request import submit, validate
 from grid.executions.stopping import request_stop
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, QueueOrder, State

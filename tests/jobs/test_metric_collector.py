@@ -13,8 +13,7 @@ from grid.database.seam import Database
 from grid.executions.stopping import request_stop
 from grid.jobs.runmetrics import collector, store
 from grid.jobs.runmetrics.collector import PERIOD_SECONDS
-from grid.jobs.runmetrics.series import MOST_POINTS
-from grid.jobs.runmetrics.store import MOST_NAMES
+from grid.jobs.runmetrics.store import MOST_NAMES, MOST_POINTS
 from grid.models import MetricReading, RunMetric
 from tests.controller.world import World, fresh, in_world, to_running
 from tests.support.builders import NAMESPACE

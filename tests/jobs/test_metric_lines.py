@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.jobs.runmetrics.lines import LONGEST_LINE, LONGEST_NAME, measured
-from grid.jobs.runmetrics.series import MOST_POINTS, Series, extended
+from grid.jobs.runmetrics.store import MOST_POINTS, Series, extended
 
 HOSTILE = "<script>alert(1)</script>"
 VALUES = st.lists(st.floats(-10, 10, width=16), max_size=1500)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.jobs.runmetrics.place import LogReading
+from grid.jobs.runmetrics.lines import LogReading
 from grid.logs.logplace import LogPlace
 
 # Several lines share a moment, and several moments a second.

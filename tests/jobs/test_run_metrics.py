@@ -11,7 +11,7 @@ from dashboard.jobs.viewmodels.runs import MOST_CHARTS, MetricPoints, RunMetrics
 from grid.jobs import jobs
 from grid.jobs.jobruns import advance_all
 from grid.jobs.runmetrics import store
-from grid.jobs.runmetrics.place import Measurements
+from grid.jobs.runmetrics.lines import Measurements
 from grid.logs.logplace import LogPlace
 from grid.models import Environment, Execution, Job, State
 from tests.conftest import People

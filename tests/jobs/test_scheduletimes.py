@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grid.core.errors import Rejected
-from grid.jobs.cronwords import cron_words
-from grid.jobs.scheduletimes import CronTimetable, due_times, read_timetable
+from grid.jobs.scheduletimes import CronTimetable, cron_words, due_times, read_timetable
 
 NOW = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -7,8 +7,7 @@ from datetime import timedelta
 from hypothesis import strategies as st
 
 from grid.queue import gate
-from grid.queue.queue import Part, QueuedUnit
-from grid.queue.quota import Holding, QuotaSnapshot
+from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot
 from tests.support.shop import NOW
 
 TIERS = ("small", "large", "gpu")

@@ -35,8 +35,7 @@ from grid.queue.gate import (
     words_of,
 )
 from grid.queue.launches import look_ahead
-from grid.queue.queue import Part, QueuedUnit
-from grid.queue.quota import QuotaSnapshot, admit, order
+from grid.queue.quota import Part, QueuedUnit, QuotaSnapshot, admit, order
 from grid.usage.budgets.rules import CLOSED, month_of
 from grid.workspaces import workspaces
 from tests.support.reading import OWNER

@@ -7,8 +7,7 @@ import pytest
 
 from grid.diagnosis.nodeimages import size_of
 from grid.kube.objects import Event, Node, Pod
-from grid.queue.wait_estimate.observed import OnNode
-from grid.queue.wait_estimate.observing import OccupantTally, on_node, rank_of
+from grid.queue.wait_estimate.observing import OccupantTally, OnNode, on_node, rank_of
 from tests.support import builders
 from tests.support.builders import MOMENT, decode, stamp
 

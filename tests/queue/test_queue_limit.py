@@ -28,10 +28,8 @@ from grid.models import (
 from grid.models.dataplane import LOCAL
 from grid.queue import snapshot as snapshots_of
 from grid.queue.gate import held
-from grid.queue.launches import why_queue_is_full
-from grid.queue.queue import QueuedUnit
-from grid.queue.queuelimit import Batch, others_left
-from grid.queue.quota import Holding, QuotaSnapshot, admit
+from grid.queue.launches import Batch, others_left, why_queue_is_full
+from grid.queue.quota import Holding, QueuedUnit, QuotaSnapshot, admit
 from grid.usage.budgets.rules import month_of
 from tests.queue.queues import TIERS, USERS, moved_snapshots, pair, snapshots, units, waiting
 from tests.support.shop import NOW, Shop

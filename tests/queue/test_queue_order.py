@@ -14,8 +14,7 @@ from grid.models import AuditEntry, ConfigRecord, Execution, LifecycleEntry, Que
 from grid.models.dataplane import LOCAL
 from grid.queue import ordering
 from grid.queue.admission import admit_waiting
-from grid.queue.queue import Part, QueuedUnit
-from grid.queue.quota import Holding, QuotaSnapshot, admit, order
+from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot, admit, order
 from grid.queue.snapshot import take
 from tests.queue.queues import moved_snapshots, waiting
 from tests.support.reading import OWNER

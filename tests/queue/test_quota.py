@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grid.core.reasons import Reader
-from grid.queue.queue import Part, QueuedUnit, lines
-from grid.queue.quota import Holding, QuotaSnapshot, admit
+from grid.queue.quota import Holding, Part, QueuedUnit, QuotaSnapshot, admit, lines
 from tests.queue.queues import Held, moved_snapshots, pair, snapshots, unit_of, waiting
 from tests.support.shop import NOW
 

@@ -8,10 +8,9 @@ import pytest
 from grid.queue.quota import QuotaSnapshot
 from grid.queue.wait_estimate.capacity import Occupant, RoomFacts, RoomSeeker
 from grid.queue.wait_estimate.estimate import estimates
-from grid.queue.wait_estimate.inputs import Key, WaitEstimate, WaitFacts, Work, placed
-from grid.queue.wait_estimate.observed import Observed, OnNode
+from grid.queue.wait_estimate.inputs import Key, SurvivalCurve, WaitEstimate, WaitFacts, Work, placed
+from grid.queue.wait_estimate.observing import Observed, OnNode
 from grid.queue.wait_estimate.simulation import Holder
-from grid.queue.wait_estimate.survival import SurvivalCurve
 
 KEY: Key = ("in", "workspace", "default", "lab")
 LIFE: Key = ("kind", "workspace")

@@ -12,8 +12,7 @@ from grid.models.dataplane import LOCAL
 from grid.queue import ordering, takeover
 from grid.queue.admission import admit_waiting
 from grid.queue.gate import Candidate, GateFacts, taken_over, why_not_start
-from grid.queue.queue import QueuedUnit
-from grid.queue.quota import QuotaSnapshot, admit
+from grid.queue.quota import QueuedUnit, QuotaSnapshot, admit
 from tests.queue.queues import moved_snapshots
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop

@@ -13,13 +13,12 @@ from grid.models import ConfigRecord, Execution, StartUp, StopPlan, WaitPredicti
 from grid.models.dataplane import LOCAL
 from grid.queue.admission import admit_waiting
 from grid.queue.quota import QuotaSnapshot, admit
-from grid.queue.wait_estimate.accuracy import Accuracy, accuracy_of
 from grid.queue.wait_estimate.estimate import estimates
-from grid.queue.wait_estimate.observed import Observed
-from grid.queue.wait_estimate.outcomes import keep_predictions, read_accuracy
+from grid.queue.wait_estimate.inputs import SurvivalCurve
+from grid.queue.wait_estimate.observing import Observed
+from grid.queue.wait_estimate.outcomes import Accuracy, accuracy_of, keep_predictions, read_accuracy
 from grid.queue.wait_estimate.reading import read_facts
 from grid.queue.wait_estimate.simulation import Holder, Simulation
-from grid.queue.wait_estimate.survival import SurvivalCurve
 from tests.queue.queues import moved_snapshots, waiting
 from tests.support.reading import OWNER
 from tests.support.shop import NOW, Shop

@@ -21,7 +21,7 @@ from grid.metrics.levels import LevelDays, PrometheusLevels, burn_query, days_qu
 from grid.models import StartUp, State
 from grid.runtime import Runtime
 from grid.servicelevels import LevelDay, LevelTarget, default_targets, status_of
-from grid.starts.startdays_store import record
+from grid.starts.startups import count_start
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier
 from tests.shell.browsing import client_of
@@ -111,7 +111,9 @@ def start(people: People) -> Any:
         values: dict[str, Any] = {"kind": "job", "tier": tier, "environment": environment, "image": "lab:1"}
         id, at = f"e{StartUp.objects.count()}", MOMENT - timedelta(days=days)
         with transaction.atomic():
-            record(StartUp(execution_id=id, total=total, queued=queued, at=at, ran=True, node_pool="default", **values))
+            count_start(
+                StartUp(execution_id=id, total=total, queued=queued, at=at, ran=True, node_pool="default", **values)
+            )
 
     return make
 

@@ -21,7 +21,7 @@ from dashboard.starts.viewmodels.start_times import (
     start_lines,
 )
 from grid.models import StartUp
-from grid.starts.startdays_store import record
+from grid.starts.startups import count_start
 from tests.conftest import People
 from tests.executions.executing import make_environment, make_execution, make_project, make_tier
 from tests.shell.browsing import client_of
@@ -39,7 +39,7 @@ def start(people: People) -> Make:
     def make(total: float = 10, *, days: float = 0, execution_id: str = "", **fields: Any) -> StartUp:
         id = execution_id or f"e{StartUp.objects.count()}"
         made = start_up(id, total=total, at=MOMENT - timedelta(days=days), **fields)
-        record(made)
+        count_start(made)
         return made
 
     return make

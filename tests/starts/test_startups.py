@@ -14,7 +14,6 @@ from grid.executions.stopping import request_stop
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import Execution, HardwareTier, StartDay, StartUp
-from grid.starts import startdays_store as startdays
 from grid.starts import startups
 from grid.starts.startdays import StartSums, percentile, read_sums
 from tests.controller.world import Fault, Killed, World, fresh, in_world
@@ -207,7 +206,7 @@ def ran(total: float, **changes: Any) -> StartUp:
 
 def record(start: StartUp) -> None:
     with transaction.atomic():
-        startdays.record(start)
+        startups.count_start(start)
 
 
 def test_running_start_is_counted_in_each_of_its_groups(shop: Shop) -> None:

@@ -10,10 +10,9 @@ from dashboard.starts.viewmodels.expected_wait import wait_note
 from grid.core.labels import NODE_POOL
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.models import Execution, State, WaitPrediction
-from grid.queue.wait_estimate.accuracy import Accuracy
-from grid.queue.wait_estimate.inputs import WaitEstimate
-from grid.queue.wait_estimate.observed import Observed
-from grid.queue.wait_estimate.survival import FEWEST
+from grid.queue.wait_estimate.inputs import FEWEST, WaitEstimate
+from grid.queue.wait_estimate.observing import Observed
+from grid.queue.wait_estimate.outcomes import Accuracy
 from grid.runtime import Runtime
 from grid.runtime.starts import observed_starts
 from tests.browser.administering import AUTOSCALER

@@ -17,11 +17,9 @@ from grid.executions.context import Context
 from grid.executions.front import USE_PATH
 from grid.kube.objects import Pod
 from grid.metrics.cpuwindow import STALE_SECONDS, WINDOW_SECONDS, CpuWindow
-from grid.workspaces.shutdown.evidence import Evidence, JupyterState, judge
-from grid.workspaces.shutdown.limits import StopLimits
-from grid.workspaces.shutdown.observer import ANSWER_SECONDS, PodObserver, jupyter_state
+from grid.workspaces.shutdown.observer import ANSWER_SECONDS, Evidence, JupyterState, PodObserver, judge, jupyter_state
 from grid.workspaces.shutdown.records import WatchedRun
-from grid.workspaces.shutdown.rules import Life, Look, LookOutcome
+from grid.workspaces.shutdown.rules import Life, Look, LookOutcome, StopLimits
 from tests.controller.world import World
 from tests.support.builders import condition, container_status, decode, pod
 from tests.support.http_server import Answer, serving

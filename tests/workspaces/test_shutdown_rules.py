@@ -9,19 +9,22 @@ from hypothesis import strategies as st
 
 from grid.configuration import SHUTDOWN_SETTINGS, WORKSPACE_IDLE, WORKSPACE_LIFETIME
 from grid.executions.stopping import IDLE, LIFETIME
-from grid.workspaces.shutdown.limits import OwnLimits, StopLimits, effective, limits_of
 from grid.workspaces.shutdown.rules import (
     GAP,
     SETTLED,
     Announce,
     Life,
     Look,
+    OwnLimits,
     PlannedStop,
     Stop,
+    StopLimits,
     Withdraw,
     decide,
+    effective,
     keepable_until,
     last_active,
+    limits_of,
     warning_before,
 )
 from tests.support.shop import NOW

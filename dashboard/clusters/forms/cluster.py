@@ -19,8 +19,7 @@ from grid.core.errors import Rejected
 from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import plural
-from grid.executions.launch_choices import environments_for, tiers_for
-from grid.executions.launchrequest import ClusterRequest
+from grid.executions.launchrequest import ClusterRequest, environments_for, tiers_for
 from grid.executions.spec import parse_spec
 from grid.models import Environment, Execution, HardwareTier, User
 from grid.models.environment import Framework, Kind

@@ -40,8 +40,10 @@ from grid.audit.entries import write_entry
 from grid.core.errors import Rejected
 from grid.core.translation import gettext as _
 from grid.diagnosis.launchfit import Pools
-from grid.executions.launch_choices import LAUNCHABLE_KINDS, kinds_for
+from grid.executions.launchrequest import LAUNCHABLE_KINDS, kinds_for
 from grid.executions.preview import Preview
+from grid.executions.launchrequest import LAUNCHABLE_KINDS, kinds_for
+from grid.executions.preview import pod_plan
 from grid.executions.request import submit
 from grid.executions.storage import Storage
 from grid.kube.redaction import HIDDEN

@@ -28,7 +28,7 @@ from grid.jobs import jobs as rules
 from grid.models import AuditEntry, Execution, Job, User
 from grid.notifications.owner_messages import MESSAGE_LONGEST, send_message
 from grid.runtime import get_runtime
-from grid.workspaces.shutdown.extend import extend_lifetime
+from grid.workspaces.shutdown.records import extend_lifetime
 
 MOST = 500  # executions in one request; a page of the list has 200
 

@@ -23,8 +23,7 @@ from grid.core.regexes import Expression
 from grid.core.translation import gettext as _
 from grid.core.wording import exact_duration, plural
 from grid.diagnosis.launchfit import Pools
-from grid.executions.launch_choices import projects_for
-from grid.executions.launchrequest import JobSettings, LaunchRequest
+from grid.executions.launchrequest import JobSettings, LaunchRequest, projects_for
 from grid.jobs import jobs
 from grid.jobs.jobs import MAXIMUM_ROWS
 from grid.jobs.jobsettings import clean_folder

@@ -16,7 +16,7 @@ from dashboard.shell.access import admin_required, may_administer, may_observe
 from grid.core.translation import gettext as _
 from grid.diagnosis import logfindings
 from grid.diagnosis.logpatterns import BUILT_IN, is_built_in
-from grid.executions.logend import LOG_BYTES
+from grid.executions.apply import LOG_BYTES
 from grid.logs import knowledge
 from grid.models import KnowledgeEntry
 from grid.runtime import get_runtime

@@ -29,7 +29,7 @@ from dashboard.logs.views.log_reading import LogLines, kept_lines, read_lines, r
 from dashboard.shell.views.fetching import TIMEOUT_SECONDS, problem_of
 from grid.core.errors import GridError
 from grid.core.translation import gettext as _
-from grid.executions.logend import LOG_BYTES, LOG_LINES
+from grid.executions.apply import LOG_BYTES, LOG_LINES
 from grid.kube.objects import Pod
 from grid.runtime import Runtime
 

@@ -17,14 +17,14 @@ from grid.core.errors import ClusterUnavailable, GridError
 from grid.core.labels import APP_COMPONENT
 from grid.database.periodic import PeriodicTask
 from grid.database.trouble import TroubleLog, trouble_of
+from grid.executions.apply import LOG_SECONDS
 from grid.executions.caches import execution_of
 from grid.executions.context import Context
 from grid.executions.ledger import LedgerRecord
-from grid.executions.logend import LOG_SECONDS
 from grid.executions.manifests import CONTAINER
-from grid.executions.observer import ReconcileObserver
+from grid.executions.reconcile import ReconcileObserver
 from grid.jobs.runmetrics import store
-from grid.jobs.runmetrics.place import LogReading
+from grid.jobs.runmetrics.lines import LogReading
 from grid.jobs.runmetrics.store import KnownPlace
 from grid.kube.objects import Pod
 from grid.models.environment import Kind

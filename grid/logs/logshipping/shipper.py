@@ -22,12 +22,12 @@ from grid.core.backoff import Backoff
 from grid.core.errors import GridError
 from grid.database.periodic import PeriodicTask
 from grid.database.trouble import TroubleLog
+from grid.executions.apply import LOG_SECONDS
 from grid.executions.caches import execution_of
 from grid.executions.context import Context
 from grid.executions.ledger import LedgerRecord
-from grid.executions.logend import LOG_SECONDS
 from grid.executions.manifests import CONTAINER
-from grid.executions.observer import ReconcileObserver
+from grid.executions.reconcile import ReconcileObserver
 from grid.kube.objects import Pod
 from grid.logs.logplace import START, LogPlace
 from grid.logs.logshipping import store

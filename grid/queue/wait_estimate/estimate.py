@@ -10,10 +10,11 @@ from grid.core.translation import gettext as _
 from grid.core.translation import ngettext
 from grid.queue import quota
 from grid.queue.gate import HELD, TAKEN_OVER, held_words, words_of
-from grid.queue.queue import QueuedUnit
+from grid.queue.quota import QueuedUnit
 from grid.queue.wait_estimate.inputs import (
     HIGH,
     LOW,
+    SurvivalCurve,
     WaitEstimate,
     WaitFacts,
     Work,
@@ -32,7 +33,6 @@ from grid.queue.wait_estimate.starting import (
     start_curve,
     start_estimate,
 )
-from grid.queue.wait_estimate.survival import SurvivalCurve
 from grid.usage.budgets.rules import CLOSED
 
 # A queue spreads further than its runs: who comes later, and takes a turn before it, is in none of them.

@@ -1,7 +1,8 @@
 """Turns pods, their events and nodes into what an estimate knows of the cluster; pure. Web processes and the controller ask the same, each
 of its own caches."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
 
@@ -12,7 +13,29 @@ from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resourc
 from grid.diagnosis.startupevents import start_events
 from grid.kube.objects import Event, Node, Pod, true_condition
 from grid.queue.wait_estimate.capacity import Occupant, Rank, RoomFacts, RoomSeeker
-from grid.queue.wait_estimate.observed import OnNode
+
+
+@dataclass(frozen=True, slots=True)
+class OnNode:
+    """A pod that starts on its node: for how many `seconds` it has been there, of which its image was pulled for `pulling`. `has_image` is
+    None when the node does not tell, and `size` is the image's in bytes, None when no node tells."""
+
+    image: str
+    seconds: float
+    pulling: float = 0.0
+    has_image: bool | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """`new_nodes` says of an execution that starts whether it needs a node that is not there yet, or finds one; nothing of those that wait
+    for room, and of others. `on_node` has those whose first pod is on a node."""
+
+    new_nodes: Mapping[str, bool] = field(default_factory=dict)
+    on_node: Mapping[str, OnNode] = field(default_factory=dict)
+    room: RoomFacts = field(default_factory=RoomFacts)
+
 
 MOST_SEEKERS = 500  # pods in line
 MOST_NODES = 1_000  # that they wait for

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 
-from grid.queue import queue
-from grid.queue.queue import NEVER, QueuedUnit
-from grid.queue.quota import QuotaSnapshot
+from grid.queue.quota import NEVER, Precedence, QueuedUnit, QuotaSnapshot, lines, precedences
 
-_Key = tuple[queue.Precedence, tuple[int, float], datetime, str]
+_Key = tuple[Precedence, tuple[int, float], datetime, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class Simulation:
         waiting = [unit for unit in snapshot.waiting if unit.closed is None]
         self._snapshot = snapshot
         self._holds = holds
-        self._before = queue.precedences(waiting)
+        self._before = precedences(waiting)
         self._served: dict[tuple[int, str], float] = {}
         self._slots: Counter[int] = Counter()
         self._places = dict(snapshot.tier_maximum)
@@ -46,7 +44,7 @@ class Simulation:
             self._take_places(holder.tiers, 1)
         heapq.heapify(self._ends)
         self._number = len(holders)
-        self._lines = {user: _lines_of(line, self._places, snapshot) for user, line in queue.lines(waiting).items()}
+        self._lines = {user: _lines_of(line, self._places, snapshot) for user, line in lines(waiting).items()}
         self._left = sum(len(line) for lines in self._lines.values() for line in lines.values())
         self._before_tier: dict[str, list[tuple[_Key, int, tuple[str, ...]]]] = {tier: [] for tier in self._places}
         self._standing: set[tuple[int, tuple[str, ...]]] = set()

@@ -17,6 +17,7 @@ from grid.queue.wait_estimate.capacity import RoomSeeker, fits, room_waits
 from grid.queue.wait_estimate.inputs import (
     HIGH,
     LOW,
+    SurvivalCurve,
     WaitEstimate,
     WaitFacts,
     Work,
@@ -29,8 +30,7 @@ from grid.queue.wait_estimate.inputs import (
     placed,
     with_node,
 )
-from grid.queue.wait_estimate.observed import OnNode
-from grid.queue.wait_estimate.survival import SurvivalCurve
+from grid.queue.wait_estimate.observing import OnNode
 
 # By whether their nodes had to be created first, as far as that is known.
 USUAL_START = {

@@ -4,12 +4,85 @@ Nothing is stopped that was not announced: a stop is told `warning` before (of a
 away. What happens until the announced time counts, and becomes known up to a minute and a half later, so a stop waits for that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from grid.configuration import (
+    APP_IDLE,
+    APP_LIFETIME,
+    KEEP_TIME,
+    LIFETIME_EXTENSION,
+    PROJECT_IDLE_BOUND,
+    PROJECT_LIFETIME_BOUND,
+    SHUTDOWN_SETTINGS,
+    STOP_WARNING,
+    WORKSPACE_IDLE,
+    WORKSPACE_LIFETIME,
+    values_of,
+)
+from grid.core.reasons import Reader, Reason, Sentence, Value, Values
+from grid.core.translation import gettext as _
+from grid.core.wording import duration, exact_duration
 from grid.executions.stopping import IDLE, LIFETIME
-from grid.workspaces.shutdown.limits import StopLimits
+from grid.models.environment import Kind
+
+KINDS = (Kind.WORKSPACE, Kind.APP)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLimits:
+    """What a tier or a project says itself: None leaves it to the next, 0 is no limit."""
+
+    idle_minutes: int | None = None
+    lifetime_hours: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopLimits:
+    """The limits of one execution, None for none. `warning` is announced before a stop, `keep` is what one extension adds, and
+    `extension` the most that all together add to a lifetime."""
+
+    idle: timedelta | None
+    lifetime: timedelta | None
+    warning: timedelta
+    keep: timedelta
+    extension: timedelta
+
+    @property
+    def any(self) -> bool:
+        return self.idle is not None or self.lifetime is not None
+
+
+def effective(base: int, own: int | None, bound: int) -> int:
+    """Return the limit of a project that says `own` instead of `base`: a shorter always holds, a longer up to `bound`; 0 is none."""
+    if own is None or own == 0:
+        return base
+    if base == 0 or own <= base:
+        return own
+    return min(own, max(base, bound))
+
+
+def limits_of(kind: str, values: Mapping[str, int], tier: OwnLimits, project: OwnLimits) -> StopLimits:
+    """Return the limits of an execution of this kind; `values` are those of the central configuration in force, by key."""
+    of_kind = (APP_IDLE, APP_LIFETIME) if kind == Kind.APP else (WORKSPACE_IDLE, WORKSPACE_LIFETIME)
+    idle = values[of_kind[0].key] if tier.idle_minutes is None else tier.idle_minutes
+    lifetime = values[of_kind[1].key] if tier.lifetime_hours is None else tier.lifetime_hours
+    minutes = effective(idle, project.idle_minutes, values[PROJECT_IDLE_BOUND.key])
+    hours = effective(lifetime, project.lifetime_hours, values[PROJECT_LIFETIME_BOUND.key])
+    return StopLimits(
+        idle=timedelta(minutes=minutes) if minutes else None,
+        lifetime=timedelta(hours=hours) if hours else None,
+        warning=timedelta(minutes=values[STOP_WARNING.key]),
+        keep=timedelta(hours=values[KEEP_TIME.key]),
+        extension=timedelta(hours=values[LIFETIME_EXTENSION.key]),
+    )
+
+
+def values_in_force() -> dict[str, int]:
+    """Return the settings' values by key, with one query."""
+    return dict(zip((setting.key for setting in SHUTDOWN_SETTINGS), values_of(*SHUTDOWN_SETTINGS), strict=True))
+
 
 LOOK = timedelta(minutes=1)
 GAP = timedelta(minutes=5)  # nobody has looked for longer than this: what happened then is not known
@@ -139,3 +212,71 @@ def _announcement(stops: Sequence[PlannedStop], limits: StopLimits, now: datetim
             is_in_time = now <= stop.at - warning + min(2 * LOOK, warning / 2)
             return Announce(PlannedStop(stop.cause, stop.at if is_in_time else now + warning))
     return None
+
+
+_KEPT = _("What it has written to the project's files and to HOME stays; what its programs hold in memory is lost.")
+
+
+def idle_words(seconds: float) -> str:
+    """Return a time in whole minutes: "52 min", "1 h 5 min"."""
+    return exact_duration(max(60, int(seconds) // 60 * 60))
+
+
+def limit_words(limit: timedelta | None) -> str:
+    return exact_duration(int((limit or timedelta()).total_seconds()))
+
+
+def announcement(stop: PlannedStop, limits: StopLimits, *, idle: float, evidence: str, now: datetime) -> Reason:
+    """Return what is said of a coming stop: why, when, what is lost, and how its owner prevents it."""
+    values = _of(stop.cause, limits, idle, evidence)
+    values |= {"wait": (stop.at - now).total_seconds(), "at": stop.at.isoformat(), "keep": limits.keep.total_seconds()}
+    return Reason("StopAnnounced", values)
+
+
+def stop_reason(cause: str, limits: StopLimits, *, idle: float, evidence: str) -> Reason:
+    """Return why it was stopped, with the evidence, for its history."""
+    return Reason("StoppedByRule", _of(cause, limits, idle, evidence))
+
+
+def _of(cause: str, limits: StopLimits, idle: float, evidence: str) -> dict[str, Value]:
+    lifetime = (limits.lifetime or timedelta()).total_seconds()
+    return {"cause": cause, "idle": idle, "evidence": evidence, "lifetime": lifetime}
+
+
+def _announced(values: Values, reader: Reader) -> str:
+    sentence = _(
+        "Its maximum lifetime of {lifetime} ends: it is stopped in {wait}, at {end:%H:%M} UTC. "
+        "To prevent that, choose “Keep it {keep} longer” on its page. {kept}"
+    )
+    if values["cause"] == IDLE:
+        sentence = _(
+            "Idle {idle}: {evidence}. It is stopped in {wait}, at {end:%H:%M} UTC. "
+            "To prevent that, choose “Keep it {keep} longer” on its page, or use it. {kept}"
+        )
+    return sentence.format(
+        idle=idle_words(values["idle"]),
+        evidence=values["evidence"],
+        lifetime=exact_duration(int(values["lifetime"])),
+        wait=duration(timedelta(seconds=values["wait"])),
+        end=datetime.fromisoformat(values["at"]),
+        keep=exact_duration(int(values["keep"])),
+        kept=_KEPT,
+    )
+
+
+def _stopped(values: Values, reader: Reader) -> str:
+    if values["cause"] == IDLE:
+        idle, evidence = idle_words(values["idle"]), values["evidence"]
+        return _("Stopped after {idle} without use: {evidence}.", idle=idle, evidence=evidence)
+    return _(
+        "Stopped at the end of its maximum lifetime of {lifetime}.", lifetime=exact_duration(int(values["lifetime"]))
+    )
+
+
+def _kept_longer(values: Values, reader: Reader) -> str:
+    until, instead_of = (datetime.fromisoformat(values[name]) for name in ("until", "instead_of"))
+    sentence = _("{name} keeps it until {until:%H:%M} UTC instead of {at:%H:%M} UTC.")
+    return sentence.format(name=values["by"], until=until, at=instead_of)
+
+
+SENTENCES: dict[str, Sentence] = {"StopAnnounced": _announced, "StoppedByRule": _stopped, "KeptLonger": _kept_longer}
